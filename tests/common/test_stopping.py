@@ -43,6 +43,7 @@ def start(folder: Path, deaf_to: tuple[int, ...] = (), **options: object) -> sub
     """Start the program in a process group of its own, ignoring some signals as its shell would."""
 
     def ignore() -> None:
+        signal.signal(signal.SIGHUP, signal.SIG_DFL)
         for number in deaf_to:
             signal.signal(number, signal.SIG_IGN)
 
@@ -83,8 +84,8 @@ def test_a_terminal_that_is_gone_hides_no_end(tmp_path: Path) -> None:
     ours, theirs = pty.openpty()
     program = start(tmp_path, stdout=theirs, stderr=theirs)
     os.close(theirs)
-    assert os.read(ours, 100).startswith(b"ready")
-    os.close(ours)
+    with open(ours, "rb", buffering=0) as screen:
+        assert screen.readline().startswith(b"ready")
     os.kill(program.pid, signal.SIGHUP)
     assert program.wait() == INTERRUPTED
     assert (tmp_path / "end").read_text() == "ended in order, child alive: True"
