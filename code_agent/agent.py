@@ -15,18 +15,8 @@ from pathlib import Path
 from random import Random
 
 from common.settings import ROOT, Settings
-from episodes.agent import (
-    Agent,
-    Column,
-    Conversation,
-    Environment,
-    Lessons,
-    Options,
-    Record,
-    Row,
-    Sizes,
-    Task,
-)
+from episodes.agent import Agent, Column, Environment, Lessons, Options, Record, Row, Sizes
+from episodes.episode import Conversation, Task
 from episodes.shown import Shown
 from episodes.turns import drawn_turns
 

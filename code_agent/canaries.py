@@ -17,7 +17,7 @@ from code_agent.protocol import Action
 from code_agent.rehearsal import Rehearsed, gold_text, rehearse, submit
 from code_agent.task import CodeTask
 from code_agent.tasks.base import TaskSet
-from episodes.agent import Episode
+from episodes.episode import Episode
 
 TO_THE_JUDGE = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))[
     "to_the_judge"

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from code_agent.environment import CodeEnvironment, own
 from code_agent.rehearsal import gold_steps
 from common.settings import Settings
-from episodes.agent import Conversation, Task
+from episodes.episode import Conversation, Task
 
 
 def gold_conversations(tasks: Sequence[Task], settings: Settings) -> Iterator[Conversation]:

@@ -33,7 +33,7 @@ from code_agent.protocol import Action
 from code_agent.spaces import Anything, observations
 from code_agent.tasks.base import TaskSet
 from common.settings import load_settings
-from episodes.agent import AgentError
+from episodes.episode import AgentError
 
 ID = "MedAgentEnv-v0"
 GREETING = "Hello! I answer questions about medical data by programs. What is the task?"

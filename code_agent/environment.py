@@ -29,17 +29,8 @@ from code_agent.tasks import get_task_class
 from code_agent.tasks.base import TaskSet
 from code_agent.tasks.bundled import EhrDemo
 from common.settings import Settings
-from episodes.agent import (
-    AgentError,
-    Answer,
-    Environment,
-    Episode,
-    Options,
-    Policy,
-    Record,
-    ServiceError,
-    Task,
-)
+from episodes.agent import Answer, Environment, Options, Record
+from episodes.episode import AgentError, Episode, Policy, ServiceError, Task
 from episodes.outcomes import EpisodeError
 from episodes.text_loop import play_with_words
 from scoring.rubric import Reward

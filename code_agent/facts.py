@@ -11,7 +11,8 @@ from code_agent.game import Event, loops
 from code_agent.reward import printed_value, success
 from code_agent.task import CodeTask
 from code_agent.tasks.base import TaskSet
-from episodes.agent import Episode, Record
+from episodes.agent import Record
+from episodes.episode import Episode
 
 SHOWN = 2000  # characters of what a program printed, in a record
 

@@ -18,7 +18,7 @@ from typing import Any
 
 from common.files import replacing
 from common.terminal import watched
-from episodes.agent import Message
+from episodes.episode import Message
 
 NAME = re.compile(r"history_(\d+)(?:_(\d+))?\.json")
 FINISHED = ("success", "failure")

@@ -28,7 +28,8 @@ from code_agent.rehearsal import Rehearsed, rehearse, submit
 from code_agent.task import CodeTask
 from code_agent.tasks import get_task_class
 from data.ehr.drawing import PREAMBLE, TEMPLATES
-from episodes.agent import Conversation, Lessons, Row
+from episodes.agent import Lessons, Row
+from episodes.episode import Conversation
 
 TABLE = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
 SHARES, FLAWS, SLIPS, WORDS = TABLE["shares"], TABLE["flaws"], TABLE["slips"], TABLE["words"]

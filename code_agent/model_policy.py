@@ -19,7 +19,7 @@ from typing import Any
 from common.llm_endpoint import LLMEndpoint
 from common.llm_error import LLMError
 from common.llm_retry import RateLimit, persist
-from episodes.agent import Message, ToolSpec
+from episodes.episode import Message, ToolSpec
 from episodes.outcomes import EpisodeError, PolicyStop
 from episodes.policy import CONTEXT_OVERFLOW
 

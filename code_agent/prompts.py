@@ -15,7 +15,7 @@ from pathlib import Path
 
 from code_agent.actions import ACTIONS, TALK
 from code_agent.task import CodeTask
-from episodes.agent import Message
+from episodes.episode import Message
 
 
 @dataclass(frozen=True)

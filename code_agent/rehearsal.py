@@ -17,7 +17,7 @@ from code_agent.prompts import Prompts
 from code_agent.protocol import Action
 from code_agent.task import CodeTask
 from code_agent.tasks.base import TaskSet
-from episodes.agent import Episode
+from episodes.episode import Episode
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from pathlib import Path
 from code_agent.game import Event, loops
 from code_agent.task import CodeTask
 from code_agent.tasks.base import TaskSet
-from episodes.agent import Episode
+from episodes.episode import Episode
 from scoring.rubric import Reward, Rubric
 
 RUBRIC = Rubric(

@@ -30,7 +30,8 @@ from code_agent.tasks.base import TaskSet
 from common.command import Failure, UsageError
 from common.settings import load_settings
 from common.terminal import gathered
-from episodes.play import Scored, play
+from episodes.episode import Scored
+from episodes.play import play
 
 LONGEST = 8000  # characters of what comes back that the policy reads
 EPISODE_SECONDS = 3600.0

@@ -15,7 +15,8 @@ from typing import Any
 
 from code_agent.graders import Gold
 from common.jsonl import read_jsonl
-from episodes.agent import AgentError, Row, Task
+from episodes.agent import Row
+from episodes.episode import AgentError, Task
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -20,7 +20,6 @@ from consultation_agent.doctoragent_format import doctoragent
 from episodes.agent import (
     Agent,
     Column,
-    Conversation,
     Environment,
     Format,
     Lessons,
@@ -29,8 +28,8 @@ from episodes.agent import (
     Row,
     Service,
     Sizes,
-    Task,
 )
+from episodes.episode import Conversation, Task
 from episodes.partners import PARTNERS, RECORD
 from episodes.shown import Shown
 from episodes.turns import drawn_turns

@@ -17,7 +17,7 @@ from consultation_agent.rehearsal import rehearse
 from consultation_agent.task import ConsultationTask
 from data.conditions.records import terms
 from data.conditions.table import load_tables
-from episodes.agent import Episode
+from episodes.episode import Episode
 
 _TEXTS = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
 TO_THE_JUDGE, GENERAL = _TEXTS["to_the_judge"], _TEXTS["general_advice"]

@@ -21,7 +21,7 @@ from consultation_agent.protocol import Conclusion, Question, read_reply
 from consultation_agent.record_patient import SAID, RecordPatient, question_for
 from consultation_agent.rehearsal import CHECKLIST
 from consultation_agent.task import ConsultationTask
-from episodes.agent import AgentError, Conversation, Message
+from episodes.episode import AgentError, Conversation, Message
 from episodes.kept import conversation_of
 
 QUESTION_MARKS = re.compile(r"[?？]+")

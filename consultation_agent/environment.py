@@ -24,7 +24,8 @@ from consultation_agent.protocol import Question, read_reply
 from consultation_agent.rehearsal import baseline_episode, gold_episode
 from consultation_agent.reward import Scheme
 from consultation_agent.task import ConsultationTask
-from episodes.agent import Answer, Episode, Options, Policy, Record, Task
+from episodes.agent import Answer, Options, Record
+from episodes.episode import Episode, Policy, Task
 from episodes.rules import RuledEnvironment
 from episodes.text_loop import play_by_protocol
 from scoring.rubric import Reward

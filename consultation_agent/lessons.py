@@ -29,7 +29,8 @@ from consultation_agent.rehearsal import best_match
 from consultation_agent.task import ConsultationTask, task_of
 from data.conditions.drawing import ROWS, draw_cases
 from data.conditions.table import FOLDER, load_tables
-from episodes.agent import Conversation, Lessons
+from episodes.agent import Lessons
+from episodes.episode import Conversation
 
 WORDINGS = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
 HAN = re.compile("[\u4e00-\u9fff]")

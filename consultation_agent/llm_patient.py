@@ -29,7 +29,8 @@ from consultation_agent.patient import Exchange, Patient, Reply
 from consultation_agent.record_patient import SAID, RecordPatient, again, memories
 from consultation_agent.task import ConsultationTask
 from data.conditions.table import load_tables
-from episodes.agent import SERVED_NAME, Options, ServiceError
+from episodes.agent import SERVED_NAME, Options
+from episodes.episode import ServiceError
 from episodes.outcomes import EpisodeError
 from episodes.partners import RECORD, partner_kind, partner_model
 from scoring.diagnosis import mention

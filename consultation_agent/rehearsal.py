@@ -17,7 +17,7 @@ from consultation_agent.task import ConsultationTask
 from data.conditions.asking import Value, posterior
 from data.conditions.records import Phrase
 from data.conditions.table import load_tables
-from episodes.agent import Episode
+from episodes.episode import Episode
 
 CHECKLIST = (
     *(

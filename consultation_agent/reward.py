@@ -21,7 +21,7 @@ from consultation_agent.patient import KINDS, Exchange
 from consultation_agent.protocol import Conclusion, Malformed
 from consultation_agent.task import ConsultationTask
 from data.conditions.records import terms
-from episodes.agent import AgentError, Episode
+from episodes.episode import AgentError, Episode
 from scoring.case import Case, Judge, Verdict
 from scoring.diagnosis import names_it
 from scoring.rubric import Reward, Rubric, parse_rubric

@@ -20,7 +20,8 @@ from typing import Any
 
 from common.jsonl import read_jsonl
 from data.conditions.table import load_tables
-from episodes.agent import AgentError, Row, Task
+from episodes.agent import Row
+from episodes.episode import AgentError, Task
 
 WAYS = "choose --patient llm or --patient served"
 PREFIX = "Patient's description:"  # how the reference's prompts begin what the patient says

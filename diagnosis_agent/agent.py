@@ -17,19 +17,8 @@ from pathlib import Path
 from random import Random
 
 from common.settings import ROOT, Settings
-from episodes.agent import (
-    Agent,
-    Column,
-    Conversation,
-    Environment,
-    Lessons,
-    Options,
-    Record,
-    Row,
-    Service,
-    Sizes,
-    Task,
-)
+from episodes.agent import Agent, Column, Environment, Lessons, Options, Record, Row, Service, Sizes
+from episodes.episode import Conversation, Task
 from episodes.partners import PARTNERS, RECORD
 from episodes.shown import Shown
 from episodes.turns import drawn_turns

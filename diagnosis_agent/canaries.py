@@ -12,7 +12,7 @@ from data.conditions.table import load_tables
 from diagnosis_agent.protocol import Order
 from diagnosis_agent.rehearsal import WHY, gold_orders, rehearse
 from diagnosis_agent.task import DiagnosisTask
-from episodes.agent import Episode
+from episodes.episode import Episode
 from episodes.prompts import Prompts
 
 TO_THE_JUDGE = (

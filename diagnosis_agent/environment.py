@@ -28,7 +28,8 @@ from diagnosis_agent.rubrics import Rubrics
 from diagnosis_agent.simulator import Exchange, Simulator
 from diagnosis_agent.single_turn import play_points
 from diagnosis_agent.task import DiagnosisTask
-from episodes.agent import AgentError, Answer, Episode, Options, Policy, Record, Task
+from episodes.agent import Answer, Options, Record
+from episodes.episode import AgentError, Episode, Policy, Task
 from episodes.partners import RECORD, partner_kind
 from episodes.rules import RuledEnvironment
 from episodes.text_loop import play_by_protocol

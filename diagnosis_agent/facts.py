@@ -20,7 +20,8 @@ from diagnosis_agent.reward import (
 from diagnosis_agent.simulator import Exchange
 from diagnosis_agent.single_turn import hits_of
 from diagnosis_agent.task import DiagnosisTask
-from episodes.agent import Episode, Record
+from episodes.agent import Record
+from episodes.episode import Episode
 from episodes.text_loop import Malformed
 
 

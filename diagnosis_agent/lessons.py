@@ -22,7 +22,8 @@ from diagnosis_agent.protocol import Order, spoken
 from diagnosis_agent.record_simulator import ordered
 from diagnosis_agent.rehearsal import WHY, best_match, rehearse
 from diagnosis_agent.task import DiagnosisTask, task_of
-from episodes.agent import Conversation, Lessons
+from episodes.agent import Lessons
+from episodes.episode import Conversation
 
 BUDGETS = (6, 6, 6, 6, 4, 5, 7, 8)
 # What is ordered beside the point.

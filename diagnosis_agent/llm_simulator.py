@@ -30,7 +30,8 @@ from diagnosis_agent.examinations import LONGEST, named
 from diagnosis_agent.record_simulator import UNAVAILABLE, ordered, repeated
 from diagnosis_agent.simulator import Result, Simulator
 from diagnosis_agent.task import DiagnosisTask
-from episodes.agent import SERVED_NAME, AgentError, Options, ServiceError
+from episodes.agent import SERVED_NAME, Options
+from episodes.episode import AgentError, ServiceError
 from episodes.outcomes import EpisodeError
 from episodes.partners import partner_model
 from scoring.diagnosis import mention

@@ -21,7 +21,7 @@ from data.conditions.table import load_tables
 from diagnosis_agent.examinations import named, table_key
 from diagnosis_agent.simulator import Result, Simulator
 from diagnosis_agent.task import DiagnosisTask
-from episodes.agent import AgentError
+from episodes.episode import AgentError
 
 UNAVAILABLE = "This examination is not available. Order one at a time, by its usual name."
 NOT_RECORDED = "Not recorded: the case has no result of this examination."

@@ -18,7 +18,7 @@ from diagnosis_agent.record_simulator import RecordSimulator
 from diagnosis_agent.reward import results_of
 from diagnosis_agent.simulator import Exchange, Result
 from diagnosis_agent.task import DiagnosisTask
-from episodes.agent import Episode
+from episodes.episode import Episode
 from episodes.prompts import Prompts
 from episodes.text_loop import Malformed
 

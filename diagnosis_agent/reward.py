@@ -24,7 +24,7 @@ from diagnosis_agent.protocol import Conclusion
 from diagnosis_agent.record_simulator import own_name
 from diagnosis_agent.simulator import Exchange, Result
 from diagnosis_agent.task import DiagnosisTask
-from episodes.agent import AgentError, Episode
+from episodes.episode import AgentError, Episode
 from episodes.text_loop import Malformed
 from scoring.case import Case, Judge
 from scoring.diagnosis import names_it

@@ -23,7 +23,7 @@ from common.llm import reveal
 from common.settings import Settings
 from diagnosis_agent.judge_words import RUBRIC_WORDS
 from diagnosis_agent.task import DiagnosisTask
-from episodes.agent import AgentError, Episode
+from episodes.episode import AgentError, Episode
 from scoring.case import Case, Verdict
 from scoring.llm_judge import JudgeWords, LLMJudge
 

@@ -15,7 +15,7 @@ from diagnosis_agent.protocol import Conclusion, Order, read_reply
 from diagnosis_agent.record_simulator import ordered, own_name
 from diagnosis_agent.rehearsal import gold_episode
 from diagnosis_agent.task import DiagnosisTask
-from episodes.agent import Episode, Policy
+from episodes.episode import Episode, Policy
 from episodes.outcomes import PolicyStop
 from episodes.prompts import Prompts
 

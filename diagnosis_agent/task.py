@@ -18,7 +18,8 @@ from typing import Any
 
 from common.jsonl import read_jsonl
 from data.conditions.table import load_tables
-from episodes.agent import AgentError, Row, Task
+from episodes.agent import Row
+from episodes.episode import AgentError, Task
 
 
 @dataclass(frozen=True, kw_only=True)

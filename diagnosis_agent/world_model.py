@@ -18,7 +18,7 @@ from data.conditions.table import load_tables
 from diagnosis_agent.llm_simulator import SEPARATOR, context, opening, split_range
 from diagnosis_agent.record_simulator import RecordSimulator
 from diagnosis_agent.task import DiagnosisTask
-from episodes.agent import Conversation, Message
+from episodes.episode import Conversation, Message
 
 STEPS = (
     "physical",

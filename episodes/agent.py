@@ -14,21 +14,27 @@ import inspect
 from abc import ABC, abstractmethod
 from argparse import ArgumentParser
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from random import Random
 from types import MappingProxyType
-from typing import Any, Protocol
+from typing import Any
 
-from common.command import Failure, UsageError
 from common.settings import Settings
+from episodes.episode import (
+    AgentError,
+    Conversation,
+    Episode,
+    Policy,
+    Task,
+    ToolSpec,
+)
+from episodes.kept import kept_episodes
 from episodes.shown import Shown, transcript
 from scoring.rubric import Reward
 
-Message = dict[str, Any]
 Row = dict[str, Any]
 Record = dict[str, Any]
-ToolSpec = dict[str, Any]
 Options = Mapping[str, Any]
 Answer = Callable[[str], Awaitable[str]]  # what the policy says to a person -> what the person says
 Format = Callable[
@@ -38,93 +44,6 @@ Format = Callable[
 SERVED_NAME = "policy"  # of every model that is served here, a partner's too
 MOST_ACCEPTED = 0.05  # of known-bad episodes that may fool the reward: a run with more stops
 ACCEPTED_FROM = 0.5  # of the score: a known-bad episode that earns as much has fooled the reward
-
-
-class AgentError(UsageError):
-    """Rows, settings or flags that an agent cannot work with; one line that says what to do."""
-
-
-class ServiceError(Failure):
-    """What an agent's episodes need (judge, database, partner) does not answer; one line that says
-    what was seen.
-    """
-
-
-@dataclass(frozen=True, kw_only=True)
-class Task:
-    """One row of an agent's data, checked; an agent's own subclass adds what its environment needs.
-
-    question, reference: what a person reads as the task and its gold answer. wording: "seen" where
-    a training task is worded alike, "unseen" where none is; "": not known. max_turns: its budget;
-    None: the run's.
-    """
-
-    id: str
-    question: str
-    reference: str = ""
-    task_type: str = "all"
-    difficulty: str = "unknown"
-    wording: str = ""
-    max_turns: int | None = None
-
-
-@dataclass
-class Episode:
-    """What happened. messages: the transcript as OpenAI dicts. stop_reason: one of
-    `episodes.outcomes.STOP_REASONS`.
-
-    events: what the environment did, of the agent's own type. turns: replies of the policy; tokens
-    are summed over them as the endpoint counts them, 0 where it does not; reply_tokens: of each
-    reply, where the loop notes them.
-    """
-
-    messages: list[Message] = field(default_factory=list)
-    answer: str | None = None
-    stop_reason: str = ""
-    events: list[Any] = field(default_factory=list)
-    turns: int = 0
-    prompt_tokens: int = 0
-    completion_tokens: int = 0
-    reply_tokens: list[int] = field(default_factory=list)
-
-
-class Policy(Protocol):
-    """Who plays: a model behind an endpoint, a person, a script.
-
-    Counts its replies and keeps to its budget.
-    """
-
-    max_turns: int
-    turns: int
-    prompt_tokens: int
-    completion_tokens: int
-    finish_reason: str | None  # of the last reply; "length": it was cut by its token limit
-
-    async def reply(self, messages: Sequence[Message], tools: Sequence[ToolSpec] = ()) -> Message:
-        """The assistant's next message. The last allowed one is asked for in words: its tools are
-        forbidden.
-
-        Raises:
-            PolicyStop: the policy cannot go on (budget spent, prompt too long); names a stop
-                reason.
-            EpisodeError: the machine failed.
-        """
-        ...
-
-
-@dataclass(frozen=True)
-class Conversation:
-    """Supervised data: messages, which of the assistant's turns are to be learned (in order), the
-    tools described.
-
-    raw: the contents one after the other are the text, no chat template: for a model that is asked
-    for completions.
-    """
-
-    messages: list[Message]
-    learn: list[bool]
-    tools: Sequence[ToolSpec] = ()
-    raw: bool = False
 
 
 @dataclass(frozen=True)
@@ -378,8 +297,6 @@ class Agent(ABC):
 
         Raises AgentError: not usable, or none.
         """
-        from episodes.kept import kept_episodes
-
         return kept_episodes(path, self.name)
 
     def lessons(

@@ -16,7 +16,8 @@ from dataclasses import dataclass
 from random import Random
 
 from common.terminal import watched
-from episodes.agent import ACCEPTED_FROM, MOST_ACCEPTED, Environment, ServiceError, Task
+from episodes.agent import ACCEPTED_FROM, MOST_ACCEPTED, Environment
+from episodes.episode import ServiceError, Task
 from episodes.outcomes import EpisodeError
 from scoring.rubric import Reward
 

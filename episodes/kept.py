@@ -17,8 +17,7 @@ from reprlib import repr as shortly
 from typing import Any
 
 from common.jsonl import read_jsonl
-from episodes.agent import AgentError, Conversation, Message, ToolSpec
-from episodes.play import Scored
+from episodes.episode import AgentError, Conversation, Message, Scored, ToolSpec
 
 
 def keep(path: Path, agent: str, scored: Scored, tools: Sequence[ToolSpec]) -> None:

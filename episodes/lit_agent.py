@@ -22,8 +22,9 @@ import agentlightning as agl
 from common.llm import reveal
 from common.proxies import ask_directly
 from common.settings import Settings, load_settings
-from episodes.agent import ACCEPTED_FROM, Agent, Environment, Options, Task
-from episodes.play import Scored, play
+from episodes.agent import ACCEPTED_FROM, Agent, Environment, Options
+from episodes.episode import Scored, Task
+from episodes.play import play
 from episodes.policy import ChatPolicy, Endpoint
 from episodes.turns import with_turns
 

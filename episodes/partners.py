@@ -8,7 +8,8 @@ partner_model("patient", "llm", settings, "a name")     # what PATIENT_MODEL say
 from __future__ import annotations
 
 from common.settings import Settings
-from episodes.agent import AgentError, Options
+from episodes.agent import Options
+from episodes.episode import AgentError
 
 PARTNERS = RECORD, LLM, SERVED = ("record", "llm", "served")
 

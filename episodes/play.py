@@ -11,25 +11,12 @@ import asyncio
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 
-from episodes.agent import Environment, Episode, Policy, Task
+from episodes.agent import Environment
+from episodes.episode import Episode, Policy, Scored, Task
 from episodes.outcomes import STOP_REASONS, EpisodeError
 from episodes.pace import Limit
 from scoring.rubric import Reward
-
-
-@dataclass(frozen=True)
-class Scored:
-    """An episode with its reward. detail: what failed, where it has no score. seconds: scoring
-    included.
-    """
-
-    task: Task
-    episode: Episode
-    reward: Reward
-    detail: str
-    seconds: float
 
 
 async def play(

@@ -18,7 +18,7 @@ import openai
 from openai import AsyncOpenAI
 from openai.types.chat import ChatCompletion
 
-from episodes.agent import Message, ToolSpec
+from episodes.episode import Message, ToolSpec
 from episodes.outcomes import EpisodeError, PolicyStop
 from episodes.pace import Limit, pace_of
 

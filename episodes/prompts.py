@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
 
-from episodes.agent import AgentError, Message
+from episodes.episode import AgentError, Message
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,8 @@ from pathlib import Path
 from typing import Any
 
 from common.settings import ROOT
-from episodes.agent import Agent, AgentError
+from episodes.agent import Agent
+from episodes.episode import AgentError
 
 ENTRY_POINTS = "medical_agent_rl.agents"
 

@@ -12,7 +12,8 @@ from __future__ import annotations
 from random import Random
 
 from common.settings import Settings
-from episodes.agent import Environment, Episode, ServiceError, Task
+from episodes.agent import Environment
+from episodes.episode import Episode, ServiceError, Task
 from scoring.judge import WITHOUT_A_JUDGE, ReferenceJudge, choose_judge, why_unusable
 from scoring.llm_judge import JudgeWords
 

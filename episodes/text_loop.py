@@ -16,7 +16,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from episodes.agent import Episode, Message, Policy
+from episodes.episode import Episode, Message, Policy
 from episodes.outcomes import PolicyStop
 from episodes.prompts import Prompts
 

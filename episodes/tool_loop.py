@@ -19,7 +19,7 @@ import agents
 from agents.models.chatcmpl_converter import Converter
 from openai.types.chat import ChatCompletionMessage
 
-from episodes.agent import Episode, Policy, ToolSpec
+from episodes.episode import Episode, Policy, ToolSpec
 from episodes.outcomes import EpisodeError, PolicyStop
 
 # Tools run one after the other, so that a transcript has one order.

@@ -15,7 +15,8 @@ from argparse import ArgumentTypeError
 from random import Random
 
 from common.settings import Settings
-from episodes.agent import Agent, AgentError
+from episodes.agent import Agent
+from episodes.episode import AgentError
 
 
 def turns(text: str) -> tuple[int, int]:

@@ -31,8 +31,9 @@ from common.settings import ROOT, Settings, load_settings
 from common.startup import collect_rarely
 from common.stopping import stop_in_order
 from episodes import registry
-from episodes.agent import Agent, AgentError, Environment, Episode, Record, Task
-from episodes.play import Scored, play
+from episodes.agent import Agent, Environment, Record
+from episodes.episode import AgentError, Episode, Scored, Task
+from episodes.play import play
 from episodes.turns import with_turns
 from evaluation import results
 from evaluation.players import MODELS, Player, add_flags, model_player, opened, reply_tokens

@@ -18,7 +18,7 @@ from typing import Any
 
 from common.command import Failure, UsageError
 from common.terminal import printable
-from episodes.agent import Message, Policy, ToolSpec
+from episodes.episode import Message, Policy, ToolSpec
 from episodes.outcomes import EpisodeError, PolicyStop
 
 FENCE = '"""'

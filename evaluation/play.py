@@ -29,9 +29,10 @@ from common.files import FileError
 from common.jsonl import read_jsonl
 from common.settings import ROOT, Settings, load_settings
 from episodes import registry
-from episodes.agent import Agent, Environment, Task
+from episodes.agent import Agent, Environment
+from episodes.episode import Scored, Task
 from episodes.kept import keep
-from episodes.play import Scored, play
+from episodes.play import play
 from episodes.turns import with_turns
 from evaluation.keyboard import InputEnded, KeyboardPolicy, ask, show
 from evaluation.players import Opened, Player, add_flags, model_player, opened, reply_tokens

@@ -18,8 +18,8 @@ from typing import Any
 
 from common.command import UsageError
 from common.jsonl import read_jsonl, write_jsonl, write_text
-from episodes.agent import Agent, Environment, Record, Row, Task
-from episodes.play import Scored
+from episodes.agent import Agent, Environment, Record, Row
+from episodes.episode import Scored, Task
 from evaluation.metrics import summarise
 from evaluation.tables import report_of
 

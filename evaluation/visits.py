@@ -23,7 +23,8 @@ from random import choice
 from typing import Any
 
 from common.settings import Settings
-from episodes.agent import Agent, AgentError, Environment, Episode, Message, Row, Task, ToolSpec
+from episodes.agent import Agent, Environment, Row
+from episodes.episode import AgentError, Episode, Message, Task, ToolSpec
 from episodes.outcomes import EpisodeError, PolicyStop
 from episodes.play import bounded, no_end
 from episodes.policy import ChatPolicy, Endpoint

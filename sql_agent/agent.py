@@ -16,17 +16,8 @@ from typing import Any
 
 from common.settings import ROOT, Settings
 from data.load import COLUMNS, load_rows
-from episodes.agent import (
-    Agent,
-    Column,
-    Conversation,
-    Environment,
-    Lessons,
-    Options,
-    Record,
-    Row,
-    Sizes,
-)
+from episodes.agent import Agent, Column, Environment, Lessons, Options, Record, Row, Sizes
+from episodes.episode import Conversation
 from episodes.shown import Shown
 from sql_agent.prompts import PROMPT_VERSION, TOOL
 from sql_agent.task import SqlTask, task_of

@@ -24,7 +24,8 @@ from random import Random
 
 from common.terminal import watched
 from data.load import NAME_COLUMN, nested
-from episodes.agent import AgentError, Conversation, Lessons, Row
+from episodes.agent import Lessons, Row
+from episodes.episode import AgentError, Conversation
 from sql_agent.patterns import SEARCHES, Case, gold_of, misnamed_in, pattern_of
 from sql_agent.prompts import COLUMNS, TOOL
 from sql_agent.task import SqlTask

@@ -16,7 +16,8 @@ from random import Random
 from typing import Any
 
 from common.settings import Settings
-from episodes.agent import Answer, Environment, Episode, Policy, Record, ServiceError, Task
+from episodes.agent import Answer, Environment, Record
+from episodes.episode import Episode, Policy, ServiceError, Task
 from episodes.outcomes import EpisodeError
 from episodes.tool_loop import Tool, play_with_tools
 from scoring.judge import Case, Judge, ReferenceJudge, choose_judge, why_unusable

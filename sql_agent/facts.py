@@ -11,7 +11,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from statistics import fmean
 from typing import Any
 
-from episodes.agent import Episode, Record
+from episodes.agent import Record
+from episodes.episode import Episode
 from scoring.pieces import abstains
 from sql_agent.reward import is_unanswerable, term_values
 from sql_agent.task import SqlTask

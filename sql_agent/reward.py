@@ -21,7 +21,7 @@ from typing import Any
 
 from common.command import UsageError
 from common.settings import Settings, SettingsError
-from episodes.agent import Episode
+from episodes.episode import Episode
 from scoring import terms
 from scoring.degenerate import is_degenerate
 from scoring.judge import Case, Judge

@@ -9,7 +9,8 @@ from collections.abc import Mapping, Sequence
 
 from common.settings import Settings
 from data.load import check_rows, count_without_reference, fill_answers
-from episodes.agent import AgentError, Row
+from episodes.agent import Row
+from episodes.episode import AgentError
 from scoring.judge import ReferenceJudge, choose_judge
 from sql_agent.judge_words import WORDS
 

@@ -23,7 +23,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from common.command import Failure, positive, run_command
 from common.llm import reveal
 from common.settings import Settings, load_settings
-from episodes.play import Scored, play
+from episodes.episode import Scored
+from episodes.play import play
 from episodes.policy import ChatPolicy, Endpoint
 from sql_agent.agent import AGENT
 from sql_agent.task import SqlTask, task_of

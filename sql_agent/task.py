@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from data.load import nested, statements
-from episodes.agent import Row, Task
+from episodes.agent import Row
+from episodes.episode import Task
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 
 from data.load import NAME_COLUMN, column_words
-from episodes.agent import AgentError, Episode
+from episodes.episode import AgentError, Episode
 from sql_agent.prompts import COLUMNS, TOOL_NAME, first_messages, system_prompt
 from sql_agent.reward import Query
 from sql_agent.task import SqlTask

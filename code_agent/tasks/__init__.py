@@ -8,7 +8,7 @@ from __future__ import annotations
 from code_agent.tasks.base import TaskSet
 from code_agent.tasks.bundled import BUNDLED
 from code_agent.tasks.sets import REFERENCE
-from episodes.agent import AgentError
+from episodes.episode import AgentError
 
 SETS: dict[str, type[TaskSet]] = {**BUNDLED, **REFERENCE}
 

@@ -11,7 +11,8 @@ from typing import ClassVar
 from code_agent.task import CodeTask, read_rows, task_of
 from code_agent.tasks.base import CODING, TaskSet
 from common.settings import ROOT
-from episodes.agent import AgentError, Row
+from episodes.agent import Row
+from episodes.episode import AgentError
 
 MODES = ("train", "val", "test")
 TABLES = (

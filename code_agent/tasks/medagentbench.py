@@ -29,7 +29,8 @@ from code_agent.task import CodeTask
 from code_agent.tasks.fhir import Bundle, fetch
 from code_agent.tasks.reference import ReferenceSet
 from common.settings import load_settings
-from episodes.agent import AgentError, Row
+from episodes.agent import Row
+from episodes.episode import AgentError
 from episodes.outcomes import EpisodeError
 
 TABLE: dict[str, Any] = tomllib.loads(

@@ -20,7 +20,8 @@ from code_agent.judging import Check
 from code_agent.task import CodeTask
 from code_agent.tasks.base import TaskSet
 from common.jsonl import read_jsonl
-from episodes.agent import AgentError, Row
+from episodes.agent import Row
+from episodes.episode import AgentError
 
 TABLE: dict[str, dict[str, Any]] = tomllib.loads(
     Path(__file__).with_suffix(".toml").read_text(encoding="utf-8")

@@ -10,7 +10,8 @@ from pathlib import Path
 from code_agent.graders import Gold
 from code_agent.task import CodeTask
 from code_agent.tasks.base import TaskSet
-from episodes.agent import Message, Row, ToolSpec
+from episodes.agent import Row
+from episodes.episode import Message, ToolSpec
 from episodes.outcomes import PolicyStop
 
 PATIENTS = [

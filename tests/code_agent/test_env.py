@@ -17,7 +17,7 @@ from gymnasium.utils.env_checker import check_env
 
 from code_agent.env import EHREnv, MedAgentEnv
 from code_agent.protocol import Action
-from episodes.agent import AgentError
+from episodes.episode import AgentError
 from tests.code_agent.cases import COUNT, RUN, SUBMIT, Small
 
 CODE = COUNT.replace("\\n", "\n")

@@ -14,7 +14,7 @@ from code_agent.lookup import LookupRefused
 from code_agent.tasks import medagentbench
 from code_agent.tasks.fhir import fetch
 from common.settings import load_settings
-from episodes.agent import AgentError
+from episodes.episode import AgentError
 from episodes.outcomes import EpisodeError
 from tests.code_agent.fhir_server import FHIRServer
 

@@ -11,7 +11,7 @@ import pytest
 
 from code_agent.environment import CodeEnvironment
 from code_agent.game import loops
-from episodes.agent import Episode
+from episodes.episode import Episode
 from scoring.rubric import Reward
 from tests.code_agent.cases import COUNT, HAND_IN, RUN, SUBMIT, Script
 from tools.sandbox import sandbox

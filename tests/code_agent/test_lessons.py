@@ -17,7 +17,7 @@ from code_agent.protocol import Action, Malformed, read_reply
 from code_agent.task import read_rows
 from common.settings import Settings
 from data.ehr.drawing import TEMPLATES
-from episodes.agent import AgentError, Conversation
+from episodes.episode import AgentError, Conversation
 
 ROWS = read_rows(AGENT.splits["train"])
 

@@ -16,7 +16,7 @@ from code_agent.environment import CodeEnvironment
 from code_agent.protocol import Action
 from code_agent.tasks import medagentbench
 from code_agent.tasks.medagentbench import MedAgentBench
-from episodes.agent import Episode
+from episodes.episode import Episode
 from episodes.outcomes import EpisodeError
 from tests.code_agent.cases import Script
 from tests.code_agent.conftest import SETTINGS

@@ -12,7 +12,7 @@ import pytest
 
 from code_agent.game import Event
 from code_agent.reward import RUBRIC, counters_of, printed_value, score, success
-from episodes.agent import Episode
+from episodes.episode import Episode
 from tests.code_agent.cases import Small
 
 TASKS = Small()

@@ -21,7 +21,7 @@ from code_agent.tasks import SETS, get_task_class
 from code_agent.tasks.reference import ReferenceSet
 from code_agent.tasks.sets import REFERENCE, calculated
 from code_agent.tasks.sql_answers import columns_of, gold_of_query
-from episodes.agent import AgentError
+from episodes.episode import AgentError
 from episodes.outcomes import EpisodeError
 from tests.code_agent.cases import Script
 from tests.code_agent.conftest import SETTINGS

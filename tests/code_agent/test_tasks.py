@@ -13,7 +13,7 @@ from code_agent.task import read_rows, task_of
 from code_agent.tasks import get_task_class
 from code_agent.tasks.base import CODING, READING
 from data.parquet import CODE, write_parquet
-from episodes.agent import AgentError
+from episodes.episode import AgentError
 
 ROW = {
     "id": "x/1", "task_set": "ehr_demo", "template": "birth_date", "difficulty": "easy", "wording": "seen", "note": "",

@@ -23,9 +23,10 @@ import pytest
 
 from common.settings import ROOT, Settings
 from episodes import registry
-from episodes.agent import Agent, Environment, Episode, Message, Task, ToolSpec
+from episodes.agent import Agent, Environment
+from episodes.episode import Episode, Message, Scored, Task, ToolSpec
 from episodes.outcomes import STOP_REASONS, UNSCORED, PolicyStop
-from episodes.play import Scored, play
+from episodes.play import play
 from tests.digits_agent.agent import AGENT as DIGITS
 from tests.runs import Run
 

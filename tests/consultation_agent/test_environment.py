@@ -16,7 +16,7 @@ from consultation_agent.environment import ConsultationEnvironment
 from consultation_agent.patient import Exchange
 from consultation_agent.protocol import Conclusion, Malformed, spoken
 from consultation_agent.task import task_of
-from episodes.agent import Episode, Message, ToolSpec
+from episodes.episode import Episode, Message, ToolSpec
 from episodes.outcomes import PolicyStop
 from tests.consultation_agent.cases import reference_row, task_with, tasks
 

@@ -18,7 +18,7 @@ from consultation_agent.rehearsal import baseline_episode
 from consultation_agent.task import task_of
 from data.conditions.drawing import Speech, draw_cases
 from data.conditions.table import load_tables
-from episodes.agent import Conversation
+from episodes.episode import Conversation
 
 FEW = {"train": 3, "val": 2, "test": 4}  # rows drawn before the lessons
 

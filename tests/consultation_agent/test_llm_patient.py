@@ -34,9 +34,10 @@ from consultation_agent.protocol import Conclusion, spoken
 from consultation_agent.record_patient import SAID
 from consultation_agent.task import ConsultationTask, task_of
 from data.conditions.table import load_tables
-from episodes.agent import AgentError, Service, ServiceError
+from episodes.agent import Service
+from episodes.episode import AgentError, Scored, ServiceError
 from episodes.outcomes import UNSCORED
-from episodes.play import Scored, play
+from episodes.play import play
 from tests.common.llm_server import KEY, Fault, LLMServer
 from tests.consultation_agent.cases import reference_row, task_with, tasks
 from tests.consultation_agent.test_environment import Script

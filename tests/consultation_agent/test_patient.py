@@ -22,7 +22,7 @@ from consultation_agent.record_patient import (
 )
 from consultation_agent.task import ConsultationTask, check_recorded, task_of
 from data.conditions.table import load_tables
-from episodes.agent import AgentError
+from episodes.episode import AgentError
 from tests.consultation_agent.cases import reference_row, task_with, tasks
 
 PATIENT = RecordPatient()

@@ -20,7 +20,7 @@ from consultation_agent.protocol import (
     read_reply,
     spoken,
 )
-from episodes.agent import AgentError
+from episodes.episode import AgentError
 
 CONCLUSION = Conclusion("急性阑尾炎", "马上去急诊")
 

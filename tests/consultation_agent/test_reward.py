@@ -29,7 +29,8 @@ from consultation_agent.reward import (
 from consultation_agent.task import ConsultationTask, task_of
 from data.conditions.records import terms
 from data.conditions.table import load_tables
-from episodes.agent import ACCEPTED_FROM, Episode
+from episodes.agent import ACCEPTED_FROM
+from episodes.episode import Episode
 from scoring.case import Case, Verdict
 from scoring.rubric import Reward
 from scoring.text import words_only

@@ -17,7 +17,7 @@ from consultation_agent.llm_patient import WORDS, Said, messages_for
 from consultation_agent.protocol import Conclusion, spoken
 from consultation_agent.task import task_of
 from data.intake import consultations
-from episodes.agent import Conversation
+from episodes.episode import Conversation
 
 SETTINGS = Settings.model_construct(
     **{name: field.get_default() for name, field in Settings.model_fields.items()}

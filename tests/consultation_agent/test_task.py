@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from consultation_agent.task import read_rows, task_of
-from episodes.agent import AgentError
+from episodes.episode import AgentError
 from tests.consultation_agent.cases import reference_row, tasks
 
 

@@ -11,7 +11,7 @@ from typing import Any
 from common.settings import Settings
 from diagnosis_agent.agent import AGENT
 from diagnosis_agent.task import DiagnosisTask, task_of
-from episodes.agent import Message, ToolSpec
+from episodes.episode import Message, ToolSpec
 from episodes.outcomes import PolicyStop
 
 SETTINGS = Settings.model_construct(

@@ -18,7 +18,7 @@ from diagnosis_agent.facts import failure
 from diagnosis_agent.protocol import Conclusion, Order, spoken
 from diagnosis_agent.simulator import Exchange
 from diagnosis_agent.single_turn import Next
-from episodes.agent import AgentError, Episode
+from episodes.episode import AgentError, Episode
 from episodes.text_loop import Malformed
 from tests.diagnosis_agent.cases import SETTINGS, Script, task_with, tasks
 

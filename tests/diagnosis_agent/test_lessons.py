@@ -9,7 +9,7 @@ import pytest
 from diagnosis_agent import lessons as recipe
 from diagnosis_agent.lessons import lessons
 from diagnosis_agent.protocol import Conclusion, Order, read_reply
-from episodes.agent import Conversation
+from episodes.episode import Conversation
 from episodes.text_loop import Malformed
 
 FEW = {"train": 3, "val": 2, "test": 4}  # rows drawn before the lessons

@@ -32,7 +32,8 @@ from diagnosis_agent.llm_simulator import (
 )
 from diagnosis_agent.simulator import Result
 from diagnosis_agent.task import DiagnosisTask
-from episodes.agent import AgentError, Service, ServiceError
+from episodes.agent import Service
+from episodes.episode import AgentError, ServiceError
 from episodes.outcomes import UNSCORED, EpisodeError
 from tests.common.llm_server import KEY, Fault, LLMServer
 

@@ -16,7 +16,7 @@ from diagnosis_agent.examinations import named
 from diagnosis_agent.record_simulator import NOT_RECORDED, RecordSimulator, check_recorded
 from diagnosis_agent.simulator import KINDS, Result
 from diagnosis_agent.task import task_of
-from episodes.agent import AgentError
+from episodes.episode import AgentError
 from tests.diagnosis_agent.cases import reference_row, task_with, tasks
 
 TASK = task_with("appendicitis")

@@ -21,7 +21,8 @@ from diagnosis_agent.rehearsal import gold_episode, gold_orders, rehearse
 from diagnosis_agent.reward import Scheme, examination_values, key_of
 from diagnosis_agent.simulator import Exchange, Result
 from diagnosis_agent.task import DiagnosisTask
-from episodes.agent import ACCEPTED_FROM, AgentError, Episode
+from episodes.agent import ACCEPTED_FROM
+from episodes.episode import AgentError, Episode
 from episodes.text_loop import Malformed
 from scoring.case import Case, Verdict
 from scoring.diagnosis import names_it

@@ -10,7 +10,7 @@ import pytest
 
 from common.settings import ROOT
 from diagnosis_agent.task import read_rows, task_of
-from episodes.agent import AgentError
+from episodes.episode import AgentError
 
 VALIDATION = ROOT / "data" / "diagnosis" / "val.parquet"
 

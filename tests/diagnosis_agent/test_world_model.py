@@ -21,7 +21,7 @@ from diagnosis_agent.simulator import Result
 from diagnosis_agent.task import DiagnosisTask, task_of
 from diagnosis_agent.world_model import MOST_EVENTS, in_order, world_lessons
 from diagnosis_agent.world_quality import Made, numbers, rules, values_of, variety
-from episodes.agent import Conversation
+from episodes.episode import Conversation
 
 SETTINGS = Settings.model_construct(
     **{name: field.get_default() for name, field in Settings.model_fields.items()}

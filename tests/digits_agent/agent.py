@@ -21,23 +21,8 @@ from typing import Any
 import httpx
 
 from common.settings import Settings
-from episodes.agent import (
-    Agent,
-    AgentError,
-    Column,
-    Conversation,
-    Environment,
-    Episode,
-    Lessons,
-    Options,
-    Policy,
-    Record,
-    Row,
-    Service,
-    ServiceError,
-    Sizes,
-    Task,
-)
+from episodes.agent import Agent, Column, Environment, Lessons, Options, Record, Row, Service, Sizes
+from episodes.episode import AgentError, Conversation, Episode, Policy, ServiceError, Task
 from episodes.outcomes import EpisodeError
 from episodes.text_loop import play_with_words
 from scoring.rubric import Reward, Rubric

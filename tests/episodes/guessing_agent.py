@@ -15,19 +15,8 @@ from types import MappingProxyType
 from typing import Any
 
 from common.settings import Settings
-from episodes.agent import (
-    Agent,
-    AgentError,
-    Column,
-    Environment,
-    Episode,
-    Options,
-    Policy,
-    Record,
-    Row,
-    Sizes,
-    Task,
-)
+from episodes.agent import Agent, Column, Environment, Options, Record, Row, Sizes
+from episodes.episode import AgentError, Episode, Policy, Task
 from episodes.outcomes import EpisodeError
 from episodes.text_loop import play_with_words
 from scoring.rubric import Reward

@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
-from episodes.agent import Message, ToolSpec
+from episodes.episode import Message, ToolSpec
 from episodes.outcomes import PolicyStop
 
 Choice = dict[str, Any]

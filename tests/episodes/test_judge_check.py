@@ -13,7 +13,8 @@ from random import Random
 import pytest
 
 from common.command import Failure
-from episodes.agent import Environment, Episode, Policy, Task
+from episodes.agent import Environment
+from episodes.episode import Episode, Policy, Task
 from episodes.judge_check import PAID_TASKS, TASKS, Probed, check_judge, problem_of
 from episodes.outcomes import EpisodeError
 from scoring.rubric import Reward

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from common.settings import Settings
-from episodes.agent import Episode
+from episodes.episode import Episode, Scored
 from episodes.pace import CALLS, LONGEST, Limit, Pace, pace_of
-from episodes.play import Scored, play
+from episodes.play import play
 from episodes.policy import ChatPolicy, Endpoint
 from tests.episodes.guessing_agent import GuessingAgent
 from tests.episodes.scripted import ScriptedPolicy, says

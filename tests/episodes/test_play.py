@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 from common.settings import Settings
-from episodes.agent import Episode
-from episodes.play import Scored, play
+from episodes.episode import Episode, Scored
+from episodes.play import play
 from tests.episodes.guessing_agent import GuessingAgent
 from tests.episodes.scripted import ScriptedPolicy, says
 

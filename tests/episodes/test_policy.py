@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from episodes.agent import Message
+from episodes.episode import Message
 from episodes.outcomes import EpisodeError, PolicyStop
 from episodes.policy import ChatPolicy, Endpoint
 from tests.episodes.scripted import calls, says

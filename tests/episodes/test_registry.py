@@ -11,7 +11,8 @@ import pytest
 
 from common.settings import ROOT, Settings
 from episodes import registry
-from episodes.agent import Agent, AgentError, Environment
+from episodes.agent import Agent, Environment
+from episodes.episode import AgentError
 from tests.episodes.guessing_agent import GuessingAgent
 
 NAMES = sorted(path.parent.name.removesuffix("_agent") for path in ROOT.glob("*_agent/agent.py"))

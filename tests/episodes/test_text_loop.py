@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from episodes.agent import Episode
+from episodes.episode import Episode
 from episodes.outcomes import EpisodeError, PolicyStop
 from episodes.text_loop import play_with_words
 from tests.episodes.scripted import ScriptedPolicy, says

@@ -17,7 +17,7 @@ from agents import UserError
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from episodes.agent import Episode
+from episodes.episode import Episode
 from episodes.outcomes import EpisodeError, PolicyStop
 from episodes.tool_loop import Tool, play_with_tools
 from tests.episodes.scripted import ScriptedPolicy, calls, calls_text, says

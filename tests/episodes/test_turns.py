@@ -12,7 +12,7 @@ import pytest
 
 from common.settings import Settings
 from consultation_agent.agent import AGENT as CONSULTATION
-from episodes.agent import AgentError
+from episodes.episode import AgentError
 from episodes.turns import drawn_turns, turns, with_turns
 from sql_agent.agent import AGENT as SQL
 

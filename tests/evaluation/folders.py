@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from common.settings import Settings
-from episodes.agent import Agent, Episode
+from episodes.agent import Agent
+from episodes.episode import Episode
 from episodes.play import play
 from evaluation.results import Sample, record_of, write_results
 from tests.evaluation.evaluations import CONFIG

@@ -23,7 +23,8 @@ import pytest
 from common.command import UsageError
 from common.settings import ROOT, load_settings
 from episodes import registry
-from episodes.agent import Agent, AgentError, Message
+from episodes.agent import Agent
+from episodes.episode import AgentError, Message
 from episodes.kept import kept_episodes
 from episodes.turns import with_turns
 from evaluation import play

@@ -11,7 +11,7 @@ from contextlib import closing
 import pytest
 
 from episodes import registry
-from episodes.agent import AgentError
+from episodes.episode import AgentError
 from episodes.outcomes import STOP_REASONS
 from tests.digits_agent.agent import AGENT as DIGITS
 from tests.episodes.scripted import ScriptedPolicy, asks, says

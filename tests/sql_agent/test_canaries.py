@@ -14,7 +14,8 @@ from random import Random
 import pytest
 
 from common.settings import Settings
-from episodes.agent import ACCEPTED_FROM, Episode
+from episodes.agent import ACCEPTED_FROM
+from episodes.episode import Episode
 from scoring.judge import Case, ReferenceJudge
 from sql_agent.agent import AGENT
 from sql_agent.canaries import ACCEPTED_FROM as OWN

@@ -15,7 +15,7 @@ import pytest
 
 from common.settings import ROOT, load_settings
 from data.load import load_rows
-from episodes.agent import AgentError, Conversation
+from episodes.episode import AgentError, Conversation
 from sql_agent.agent import AGENT
 from sql_agent.demonstrations import HAN, Cases, alphabet, gold_conversations, lessons, names_in
 from sql_agent.patterns import Case, Pattern, pattern_of

@@ -15,7 +15,7 @@ import pytest
 
 from common.settings import Settings
 from data.load import COLUMNS
-from episodes.agent import Episode, ServiceError
+from episodes.episode import Episode, ServiceError
 from episodes.outcomes import EpisodeError
 from episodes.policy import ChatPolicy, Endpoint
 from sql_agent.agent import AGENT

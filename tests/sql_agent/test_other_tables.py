@@ -15,7 +15,7 @@ import pytest
 
 from common.settings import Settings, load_settings
 from data import convert, validate
-from episodes.agent import AgentError
+from episodes.episode import AgentError
 from episodes.policy import ChatPolicy, Endpoint
 from evaluation import evaluate
 from sql_agent.agent import AGENT

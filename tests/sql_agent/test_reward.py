@@ -14,7 +14,7 @@ import pytest
 
 from common.llm import Usage
 from common.settings import ROOT, Settings, SettingsError
-from episodes.agent import Episode
+from episodes.episode import Episode
 from scoring.judge import Case, ReferenceJudge, Verdict
 from scoring.rubric import Rubric
 from sql_agent.prompts import COLUMNS

@@ -19,17 +19,8 @@ from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from common.settings import ROOT, Settings, load_settings
 from episodes import registry
-from episodes.agent import (
-    Agent,
-    AgentError,
-    Conversation,
-    Environment,
-    Lessons,
-    Options,
-    Row,
-    Sizes,
-    Task,
-)
+from episodes.agent import Agent, Environment, Lessons, Options, Row, Sizes
+from episodes.episode import AgentError, Conversation, Task
 from evaluation.evaluate import parse_arguments as evaluation_arguments
 from sql_agent.agent import AGENT
 from sql_agent.prompts import TOOL, first_messages

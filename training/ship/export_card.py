@@ -22,7 +22,8 @@ from common.command import UsageError
 from common.files import file_digest
 from common.jsonl import read_jsonl
 from common.settings import ROOT
-from episodes.agent import Agent, Message
+from episodes.agent import Agent
+from episodes.episode import Message
 from training.engine.checkpoints import run_of, step_of
 from training.setup.agreement import MAX_TURNS_KEY, TEMPERATURE_KEY
 from training.setup.model_folder import HUB_ID

@@ -18,7 +18,8 @@ from typing import Any
 
 from common.command import Failure
 from common.settings import load_settings
-from episodes.agent import Agent, Message, ToolSpec
+from episodes.agent import Agent
+from episodes.episode import Message, ToolSpec
 from episodes.outcomes import PolicyStop
 from episodes.turns import with_turns
 from training.serve import serve

@@ -29,7 +29,7 @@ from transformers import AutoModelForCausalLM, AutoTokenizer
 from common.command import Failure
 from common.files import replacing
 from common.terminal import progress, watched
-from episodes.agent import Conversation
+from episodes.episode import Conversation
 from training.setup.model_folder import find_model
 
 NOT_LEARNED = -100

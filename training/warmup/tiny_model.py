@@ -23,7 +23,8 @@ from transformers import GenerationConfig, Qwen3Config, Qwen3ForCausalLM
 from common.files import replacing
 from common.settings import Settings
 from common.terminal import watched
-from episodes.agent import Agent, Conversation, Lessons, Row
+from episodes.agent import Agent, Lessons, Row
+from episodes.episode import Conversation
 from training.warmup.supervised import ColdStartError, Schedule, batches, encode, save, train
 from training.warmup.tiny_tokenizer import make_tokenizer
 
