@@ -35,7 +35,7 @@ from training.engine.checkpoints import run_of, step_of, sweep
 from training.setup.chat_template import TEMPLATE, choose_template
 from training.setup.plan import ConfigError, Plan
 from training.setup.ports import require_free
-from training.store.serving import check_external, check_mongo
+from training.store.probe import check_external, check_mongo
 from training.watch.summary import read_lines, show, write_summary
 from training.watch.trackers import TRACKERS, tracked
 

@@ -160,7 +160,7 @@ def _record_into(store: str) -> None:
     their own share it.
     """
     from training.proxy.middleware import RecordingMiddleware
-    from training.store.serving import TRACES_PATH
+    from training.store.probe import TRACES_PATH
 
     recorder = RecordingMiddleware.default
     if recorder is None:

@@ -31,8 +31,8 @@ from tests.evaluation.folders import (
     write_lines,
 )
 from training.setup.plan import Plan
-from training.watch.progress import Seen, step_line
 from training.watch.records import RolloutRecord
+from training.watch.seen import Seen, step_line
 from training.watch.summary import build_summary, curve
 
 registry.register(DIGITS)

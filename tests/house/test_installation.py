@@ -20,7 +20,7 @@ from episodes import registry
 from requirements.vllm_metadata import write_metadata
 from training.proxy.direct import HEALTH
 from training.setup.presets import choose
-from training.store.serving import HEALTH_PATH
+from training.store.probe import HEALTH_PATH
 from utils.check_install import INSTALL_GPU, read_lock
 
 AGENTS = [

@@ -36,6 +36,7 @@ from training.store import serving as command
 from training.store.handover import Endings
 from training.store.kept_store import FILE, PUT, KeptStore
 from training.store.live_store import RunStore
+from training.store.probe import HEALTH_PATH
 from training.store.store_client import StoreClient
 
 RULES = RolloutConfig(max_attempts=2, retry_condition=["timeout", "unresponsive"])
@@ -298,9 +299,7 @@ async def living(port: int, folder: Path) -> AsyncIterator[None]:
     async with httpx.AsyncClient(trust_env=False) as client:
         for _ in range(600):
             try:
-                if (
-                    await client.get(f"http://{HOST}:{port}{command.HEALTH_PATH}")
-                ).status_code == 200:
+                if (await client.get(f"http://{HOST}:{port}{HEALTH_PATH}")).status_code == 200:
                     break
             except httpx.HTTPError:
                 assert process.is_alive()

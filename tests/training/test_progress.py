@@ -26,12 +26,12 @@ from training.watch.progress import (
     BY_CLOCK,
     NewLines,
     Progress,
-    duration,
     in_flight,
     planned_steps,
     wants_view,
 )
 from training.watch.records import RolloutRecord
+from training.watch.seen import duration
 
 STEP = {"timing_s/step": 10.0, "episodes/reward/mean": 0.25}
 HOSTILE = "a[bold]b[/bold]\x1b]0;title\x07\nнет\ud800" + "很" * 500

@@ -2,6 +2,7 @@
 nothing else is reached.
 """
 
+import os
 import subprocess
 import sys
 import time
@@ -10,7 +11,7 @@ import httpx
 
 from common.settings import ROOT
 from training.setup.ports import free_port
-from training.store.serving import HEALTH_PATH
+from training.store.probe import HEALTH_PATH
 
 PROGRAM = """
 import sys
@@ -26,9 +27,9 @@ sys.exit(main(["serve", "--port", sys.argv[1]]))
 
 def test_a_served_store_asks_no_address_outside() -> None:
     port = free_port("127.0.0.1")
-    served = subprocess.Popen(
-        [sys.executable, "-c", PROGRAM, str(port)], cwd=ROOT, stderr=subprocess.PIPE, text=True
-    )
+    command = [sys.executable, "-c", PROGRAM, str(port)]
+    env = os.environ | {"AGL_TOKEN": "of-this-test"}
+    served = subprocess.Popen(command, cwd=ROOT, env=env, stderr=subprocess.PIPE, text=True)
     try:
         end = time.monotonic() + 120
         while True:

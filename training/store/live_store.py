@@ -34,7 +34,7 @@ from agentlightning.types import Rollout, Span
 from fastapi import APIRouter, Body, Request, Response
 
 from common.access import Guard
-from training.store.serving import HEALTH_PATH
+from training.store.probe import HEALTH_PATH
 
 logger = logging.getLogger(__name__)
 

@@ -13,8 +13,8 @@ import httpx
 
 from common.command import Failure
 from training.setup.plan import ConfigError
-from training.store.serving import ask, refusal
-from training.watch.progress import duration
+from training.store.probe import ask, refusal
+from training.watch.seen import duration
 
 STATES = {
     "queued": ("queuing", "requeuing"),
