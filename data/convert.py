@@ -6,7 +6,7 @@
 Other names and nested values become the columns of `data/load.py`, all of them text; HTML is
 removed from questions, answers, quotes and gold; a row whose question asks for HTML is left out and
 named. `--draft-answers` writes missing answers from gold SQL or evidence
-(`data/questions/draft.py`). Rows are not checked against the database: `python -m data.validate`
+(`sql_agent/gold/draft.py`). Rows are not checked against the database: `python -m data.validate`
 does that. Exit codes: 0 done, 1 failed, 2 wrong usage, 130 interrupted.
 """
 
@@ -24,7 +24,6 @@ from data.load import (
     TABLES,
     DataError,
     count_without_reference,
-    fill_answers,
     load_rows,
     write_rows,
 )
@@ -49,7 +48,8 @@ def convert(
             none is left.
         DatabaseError: drafting needs the database, and it cannot be read.
     """
-    from data.questions.markup import markup_asked, without_markup
+    from sql_agent.gold.draft import fill_answers
+    from sql_agent.gold.markup import markup_asked, without_markup
 
     loaded = list(enumerate(load_rows(source)))
     refused = [f"row {number} ({asked})" for number, row in loaded if (asked := markup_asked(row))]

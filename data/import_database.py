@@ -28,9 +28,9 @@ from common.files import replacing
 from common.terminal import watched
 from data.database.schema import NAME_COLUMN, SOURCE_LENGTH, TABLES
 from data.intake.columns import Given, Planned, plan_parts, read_mapping
-from data.intake.sources import open_parts
 from data.intake.staging import DUPLICATE, EMPTY, REJECTED, Staging
 from data.intake.target import APPEND, REPLACE, Target
+from data.readers.sources import open_parts
 
 SHOWN = 20
 

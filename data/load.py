@@ -23,16 +23,12 @@ from itertools import count
 from os import PathLike
 from pathlib import Path
 from reprlib import Repr
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from common.command import UsageError
 from common.files import replacing
-from common.terminal import watched
 from data.database.schema import NAME_COLUMN, TABLES  # noqa: F401 (the first for agents)
-from data.intake.sources import as_record, line_records, parquet_records, refusing
-
-if TYPE_CHECKING:
-    from data.questions.gold_check import Finding
+from data.readers.sources import as_record, line_records, parquet_records, refusing
 
 REQUIRED = ("id", "question")
 TEXTS = ("id", "question", "answer", "task_type", "difficulty", "split", "wording")
@@ -99,38 +95,6 @@ def write_rows(rows: Iterable[Row], path: Path) -> None:
 def count_without_reference(rows: Iterable[Row]) -> int:
     """How many rows have no answer to compare with."""
     return sum(1 for row in rows if not row["answer"])
-
-
-def fill_answers(
-    rows: Iterable[Row], database_url: str, tables: Iterable[str] = tuple(TABLES)
-) -> int:
-    """Write an answer into every row that has none and whose gold gives one; returns how many were
-    written.
-
-    Raises:
-        DatabaseError: a row has SQL whose result was not recorded, and the database cannot be read.
-    """
-    from data.questions.draft import draft_answer
-    from data.questions.gold_check import gold_tool
-
-    tool, bare = gold_tool(database_url, tables), [row for row in rows if not row["answer"]]
-    for row in watched(bare, "drafting answers"):
-        row["answer"] = draft_answer(row, tool)
-    return len(bare) - count_without_reference(bare)
-
-
-def check_rows(
-    rows: Iterable[Row], database_url: str, tables: Iterable[str] = tuple(TABLES)
-) -> list[Finding]:
-    """What is wrong with each row's gold (`problems`) and what could not be checked (`unchecked`),
-    in order.
-
-    Raises:
-        DatabaseError: the database cannot be opened or read.
-    """
-    from data.questions.gold_check import Checker
-
-    return Checker(database_url, tables).check(rows)
 
 
 def iterate_rows(path: Path) -> Iterator[tuple[int, Row, list[Note]]]:
@@ -314,15 +278,6 @@ def _are(values: Any, kind: Any) -> bool:
 _READERS: dict[str, Callable[[Any], str]] = dict.fromkeys(TEXTS, _text) | {
     "sql": _sql, "structured_gt": _gold, "evidence": _evidence, "entities": _entities,
 }  # fmt: skip
-
-
-def column_words() -> dict[str, dict[str, list[str]]]:
-    """By table and column the words that mean the column in a question, the more telling columns
-    first.
-    """
-    from data.questions.templates import KEYWORDS
-
-    return KEYWORDS
 
 
 def statements(row: Row) -> list[str]:

@@ -90,8 +90,8 @@ def run(options: argparse.Namespace) -> int:
     from sqlalchemy import make_url
 
     from common.settings import load_settings
-    from data.questions.gold_check import check_files, reasons_of, report_on
-    from data.questions.rebuild import rebuild
+    from sql_agent.gold.checker import check_files, reasons_of, report_on
+    from sql_agent.gold.rebuild import rebuild
 
     with tempfile.TemporaryDirectory() as folder:
         settings = load_settings().under(

@@ -8,10 +8,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from common.settings import Settings
-from data.load import check_rows, count_without_reference, fill_answers
+from data.load import count_without_reference
 from episodes.agent import Row
 from episodes.episode import AgentError
 from scoring.judge import ReferenceJudge, choose_judge
+from sql_agent.gold.checker import Checker
+from sql_agent.gold.draft import fill_answers
 from sql_agent.judge_words import WORDS
 
 CHECKED = 64  # questions of each file that are checked against the database
@@ -48,7 +50,7 @@ def _notes_on(name: str, rows: list[Row], settings: Settings, plays: bool) -> li
     counts += [f", {bare} without an answer (judged without a reference)"] if bare else []
     notes = [f"{name}: {len(rows)} questions{''.join(counts)}"]
     sample = rows[:: max(1, len(rows) // CHECKED)][:CHECKED] if plays else []
-    findings = check_rows(sample, *database) if sample else []
+    findings = Checker(*database).check(sample) if sample else []
     wrong = [(finding.row["id"], *finding.problems[0]) for finding in findings if finding.problems]
     if wrong:
         notes.append(

@@ -15,7 +15,8 @@ import json
 from collections.abc import Sequence
 from functools import lru_cache
 
-from data.load import NAME_COLUMN, column_words
+from data.load import NAME_COLUMN
+from data.questions.templates import KEYWORDS
 from episodes.episode import AgentError, Episode
 from sql_agent.prompts import COLUMNS, TOOL_NAME, first_messages, system_prompt
 from sql_agent.reward import Query
@@ -73,7 +74,7 @@ class TemplateAgent:
         table = max(found, key=lambda table: max(map(len, found[table]), default=0))
         # The column of the first word that fits; what no word fits is the first column of the
         # table.
-        meant = column_words()[table]
+        meant = KEYWORDS[table]
         fitting = [
             column for column, words in meant.items() if any(word in question for word in words)
         ]

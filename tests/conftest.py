@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 import pytest
 from hypothesis import Phase, settings
 
+from common.settings import load_settings
 from episodes import registry
 from tests.runs import fast_run, start  # noqa: F401 (fixtures)
 from tests.tools.sql import servers
@@ -25,6 +26,12 @@ settings.register_profile("random", settings.get_profile("default"), deadline=No
 PHASES = (Phase.explicit, Phase.generate)
 settings.register_profile("mutants", settings.get_profile("ci"), max_examples=10, phases=PHASES)
 settings.load_profile("ci")
+
+
+@pytest.fixture(autouse=True)
+def settings_of_this_test() -> None:
+    """Settings are read once a process, and the variables of another test are not this one's."""
+    load_settings.cache_clear()
 
 
 @pytest.fixture(autouse=True)

@@ -1,7 +1,7 @@
 """Which column of a foreign table becomes which column of ours: by name, by content, or by a
 mapping file.
 
-What names and cells say is in `data/intake/headers.py`; a mapping that is given decides.
+What names and cells say is in `data/readers/headers.py`; a mapping that is given decides.
 
 from data.intake.columns import plan_parts, read_mapping
 """
@@ -18,9 +18,9 @@ from typing import NamedTuple
 import yaml
 
 from data.database.schema import NAME_COLUMN, TABLE_WORDS, TABLES
-from data.intake.cells import CellError, to_text
-from data.intake.grid import UNNAMED, Part
-from data.intake.headers import (
+from data.readers.cells import CellError, to_text
+from data.readers.grid import UNNAMED, Part
+from data.readers.headers import (
     EXACT,
     NEAR,
     ONLY,
@@ -32,7 +32,7 @@ from data.intake.headers import (
     normalise,
     with_unit,
 )
-from data.intake.sources import SourceError
+from data.readers.sources import SourceError
 
 Given = Mapping[str, str | None]  # a mapping file: source column, our column
 Cells = Mapping[str, list[str]]  # the filled cells of each source column in the first rows

@@ -46,8 +46,8 @@ from common.files import FileError, refuse_existing, replacing
 from common.jsonl import write_jsonl
 from common.terminal import watched
 from data.intake.consultation_rows import Consultation, Message, Refused, read_consultation
-from data.intake.sources import open_parts
 from data.parquet import CONSULTATION, Form, write_parquet
+from data.readers.sources import open_parts
 
 KINDS = (".parquet", ".json", ".jsonl", ".ndjson")
 CASES, DIALOGUES = "cases.parquet", "dialogues.jsonl"

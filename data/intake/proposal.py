@@ -20,7 +20,7 @@ from common.llm import client_from_settings
 from common.settings import load_settings
 from data.database.schema import TABLES
 from data.intake.columns import Given, mapping_line, sample
-from data.intake.sources import Part
+from data.readers.sources import Part
 
 CELLS, LONGEST = 3, 40  # of a column that the LLM sees, and their characters
 QUESTION = """下面是一张陌生的医药数据表的列名和样例值。请判断它是哪张表，并为每一列选出含义相同的目标列。

@@ -15,10 +15,10 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from data.database.schema import NAME_COLUMN, NAME_LENGTH, SOURCE_LENGTH, Cells
-from data.intake.cells import CellError, to_text
 from data.intake.columns import Planned
-from data.intake.headers import with_unit
-from data.intake.sources import Record
+from data.readers.cells import CellError, to_text
+from data.readers.headers import with_unit
+from data.readers.sources import Record
 
 LENGTHS = dict.fromkeys(NAME_COLUMN.values(), NAME_LENGTH) | {"source": SOURCE_LENGTH}
 LARGEST_KEY = 2**31 - 1

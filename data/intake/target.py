@@ -14,7 +14,7 @@ from sqlalchemy.exc import ArgumentError, NoSuchModuleError, SQLAlchemyError
 
 from common.command import Failure, UsageError
 from data.database.schema import NAME_COLUMN, TABLES, Cells, insert_rows, metadata
-from data.intake.sources import DRIVERS, first_line
+from data.readers.sources import DRIVERS, first_line
 
 ENGINES = {
     "sqlite": "sqlite:///FILE",

@@ -26,8 +26,8 @@ from rapidfuzz import process
 from rapidfuzz.distance import Levenshtein
 
 from data.database.schema import ASKABLE, FICTIONAL, NAME_COLUMN
-from data.intake.sources import Part, database_parts, refusing
 from data.load import DataError
+from data.readers.sources import Part, database_parts, refusing
 from tools.sql.hints import slips
 
 # Columns that are searched by a part of their text or by a whole value.

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from data.intake.cells import REFUSED, CellError, to_text
+from data.readers.cells import REFUSED, CellError, to_text
 
 
 @pytest.mark.parametrize(

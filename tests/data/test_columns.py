@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from data.database.schema import ASKABLE, NAME_COLUMN, WORDS
 from data.intake.columns import guess_table, map_columns, read_mapping
-from data.intake.headers import KNOWN, claims, normalise
-from data.intake.sources import SourceError
+from data.readers.headers import KNOWN, claims, normalise
+from data.readers.sources import SourceError
 
 
 def test_a_word_stands_for_one_column():

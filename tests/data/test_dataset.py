@@ -24,9 +24,9 @@ from data.load import load_rows
 from data.questions import templates as words
 from data.questions.entities import Mentions
 from data.questions.generate import overlap
-from data.questions.gold_check import Checker
 from data.questions.streams import MIX, STREAMS
 from data.questions.templates import LABELS, NEEDS, QUESTIONS, WORDS
+from sql_agent.gold.checker import Checker
 
 URL = f"sqlite:///{build_database.DEFAULT_PATH}"
 LONGEST_FIELD = 24

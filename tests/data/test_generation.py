@@ -15,8 +15,8 @@ from data.build_dataset import make_dataset, request_for
 from data.load import DataError
 from data.questions.entities import Mentions, parts_of
 from data.questions.generate import overlap
-from data.questions.gold_check import Checker
 from data.questions.streams import Rates
+from sql_agent.gold.checker import Checker
 
 
 @pytest.fixture(scope="module")

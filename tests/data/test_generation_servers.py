@@ -10,7 +10,7 @@ from data.build_database import DEFAULT_PATH
 from data.build_dataset import make_dataset, request_for
 from data.import_database import main as import_database
 from data.questions.generate import overlap
-from data.questions.gold_check import Checker
+from sql_agent.gold.checker import Checker
 from tests.tools.sql.servers import fresh_database
 
 

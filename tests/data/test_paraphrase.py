@@ -14,8 +14,8 @@ from data.build_database import DEFAULT_PATH
 from data.load import load_rows
 from data.questions.entities import Mentions
 from data.questions.generate import overlap
-from data.questions.gold_check import Checker
 from data.questions.paraphrase import held_words, is_faithful
+from sql_agent.gold.checker import Checker
 from tests.common.llm_server import KEY, Fault
 from tests.utils.conftest import llm, teacher  # noqa: F401 (fixtures)
 

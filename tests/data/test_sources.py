@@ -16,8 +16,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from data.intake.cells import CellError
-from data.intake.sources import SourceError, detect_encoding, open_parts
+from data.readers.cells import CellError
+from data.readers.sources import SourceError, detect_encoding, open_parts
 
 COLUMNS = ["药品名称", "适应症"]
 ROWS = [["阿莫西林胶囊", "敏感菌感染，\n如肺炎"], ["布洛芬片", '发热"痛"']]

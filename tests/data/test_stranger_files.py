@@ -19,10 +19,10 @@ from common.settings import load_settings
 from data import build_dataset, validate
 from data.database.schema import TABLES
 from data.import_database import main
-from data.intake.cells import to_text
 from data.intake.columns import guess_table, map_columns, plan_parts
-from data.intake.headers import claims, looks_like
-from data.intake.sources import SourceError, open_parts
+from data.readers.cells import to_text
+from data.readers.headers import claims, looks_like
+from data.readers.sources import SourceError, open_parts
 from tests.scoring.judge_servers import Server, completion
 from tools.sql.query import build_tool
 

@@ -20,11 +20,11 @@ from hypothesis import strategies as st
 from common.settings import DEFAULT_DATABASE, ROOT
 from data import validate
 from data.database.schema import metadata
-from data.load import check_rows, load_rows
-from data.questions.gold_check import Checker
-from data.questions.markup import comparable, plain
-from data.questions.reasons import shortfall
+from data.load import load_rows
 from scoring.judge import Verdict
+from sql_agent.gold.checker import Checker
+from sql_agent.gold.markup import comparable, plain
+from sql_agent.gold.reasons import shortfall
 from tools.sql.query import QueryTool
 
 FIELD = "口服，一次 4 片，一日 3 次。<br/>\n饭后<a class = 'x' data-id = '39'>温水</a>送服。"
@@ -392,7 +392,7 @@ def test_a_score_below_1_never_looks_like_1(score, shown):
 
 
 def test_what_an_agent_takes_from_here(url):
-    good, wrong = check_rows([row(), row(answer="甲片要避光")], url)
+    good, wrong = Checker(url).check([row(), row(answer="甲片要避光")])
     assert (good.problems, [column for column, _ in wrong.problems]) == ([], ["answer"])
 
 
@@ -662,8 +662,8 @@ hostile = st.text(max_size=30) | st.sampled_from(
     )
 )
 def test_hostile_files_give_a_report(url, tmp_path_factory, rows):
-    from data.questions.gold_check import check_files, report_on
-    from data.questions.rebuild import rebuild
+    from sql_agent.gold.checker import check_files, report_on
+    from sql_agent.gold.rebuild import rebuild
 
     folder = tmp_path_factory.mktemp("hostile")
     path = folder / "a.jsonl"

@@ -11,7 +11,7 @@ from sqlalchemy import create_engine, insert
 
 from common.settings import load_settings
 from data.database.schema import metadata
-from data.questions.gold_check import Checker
+from sql_agent.gold.checker import Checker
 from tests.common.llm_server import KEY, Fault
 from utils.curation.cited_answer import Draft, Refused, build_messages, verify
 from utils.curation.queried_rows import QueriedRow, RowFinder

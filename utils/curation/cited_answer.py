@@ -18,8 +18,8 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from data.questions.markup import comparable
 from scoring.text import numbers, words_only
+from sql_agent.gold.markup import comparable
 from utils.curation.queried_rows import QueriedRow
 
 MOST_ROWS = 20  # shown to the LLM

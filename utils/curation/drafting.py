@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Any
 from common.llm import LLMClient, LLMError
 from common.llm_error import clean
 from data.load import compact
-from data.questions.gold_check import Checker, project
 from episodes.episode import Episode
 from episodes.play import play
 from episodes.policy import ChatPolicy, Endpoint
 from sql_agent.agent import AGENT
+from sql_agent.gold.checker import Checker, project
 from sql_agent.task import SqlTask
 from tools.sql.query import QueryResult, QueryTool
 from utils.curation.cited_answer import INSTRUCTIONS, Draft, Refused, build_messages, verify

@@ -9,18 +9,36 @@ without an answer and is judged without a reference.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
+from common.terminal import watched
 from data.database.schema import NAME_COLUMN, TABLES
-from data.load import Row, nested, statements
-from data.questions.gold_check import without_key
-from data.questions.markup import plain
-from data.questions.searched import SEARCHES, found_names
+from data.load import Row, count_without_reference, nested, statements
+from sql_agent.gold.checker import gold_tool, without_key
+from sql_agent.gold.markup import plain
+from sql_agent.gold.searched import SEARCHES, found_names
 from tools.sql.query import QueryTool
 
 LABELS = {column: label for columns in TABLES.values() for column, label in columns.items()}
 NAMES = frozenset(NAME_COLUMN.values())
 NOTHING_FOUND = "数据库中没有找到相关内容。"
+
+
+def fill_answers(
+    rows: Iterable[Row], database_url: str, tables: Iterable[str] = tuple(TABLES)
+) -> int:
+    """Write an answer into every row that has none and whose gold gives one; returns how many were
+    written.
+
+    Raises:
+        DatabaseError: a row has SQL whose result was not recorded, and the database cannot be read.
+    """
+    tool = gold_tool(database_url, tables)
+    bare = [row for row in rows if not row["answer"]]
+    for row in watched(bare, "drafting answers"):
+        row["answer"] = draft_answer(row, tool)
+    return len(bare) - count_without_reference(bare)
 
 
 def draft_answer(row: Row, tool: QueryTool) -> str:

@@ -20,13 +20,13 @@ from typing import Any
 
 from common.terminal import watched
 from data.load import DataError, Note, Row, nested, normalise, read_records, statements
-from data.questions.cited import KEPT_CHARACTERS, CitedCells, Missing
-from data.questions.markup import comparable, markup_asked, plain_cell, without_markup
-from data.questions.reasons import EXACT, difference, lacking, short, shortfall
-from data.questions.searched import unnamed
 from data.questions.split import in_several
 from scoring.judge import Case, ReferenceJudge
 from scoring.text import words_only
+from sql_agent.gold.cited import KEPT_CHARACTERS, CitedCells, Missing
+from sql_agent.gold.markup import comparable, markup_asked, plain_cell, without_markup
+from sql_agent.gold.reasons import EXACT, difference, lacking, short, shortfall
+from sql_agent.gold.searched import unnamed
 from tools.sql.query import DEFAULT_TABLES, Limits, QueryResult, QueryTool
 
 # The tool's own rules, but cells are compared whole; 20 rows, as for the agent.

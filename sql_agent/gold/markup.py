@@ -10,8 +10,8 @@ import re
 import unicodedata
 from typing import Any
 
-from data.intake.cells import CellError, to_text
 from data.load import Row, compact, nested, statements
+from data.readers.cells import CellError, to_text
 from scoring.text import normalise
 
 # A text cut out of a page may begin or end inside a tag: ` data-id = '39'>胃癌` and `头痛<a class =

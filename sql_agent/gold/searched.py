@@ -14,9 +14,9 @@ from collections.abc import Sequence
 
 from data.database.schema import NAME_COLUMN
 from data.load import Row, nested
-from data.questions.cited import Missing
 from scoring.closeness import closeness
 from scoring.text import canonical, words_only
+from sql_agent.gold.cited import Missing
 from tools.sql.query import QueryResult
 
 SEARCHES = ("drug_search_by_kw", "disease_to_drug")

@@ -5,7 +5,7 @@ Nothing larger than a batch is held (Excel: the workbook's list of texts as well
 as their readers see them: in CSV, TSV and Excel from the top of the sheet, in JSONL a row is a
 line, elsewhere the first row is 1.
 
-    from data.intake.sources import open_parts
+    from data.readers.sources import open_parts
     for part in open_parts("drugs.csv"):
         for record in part.records(): ...
 """
@@ -24,8 +24,8 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 from common.command import UsageError
-from data.intake.cells import CellError
-from data.intake.grid import SEARCHED, Part, Record, below_headers, column_names
+from data.readers.cells import CellError
+from data.readers.grid import SEARCHED, Part, Record, below_headers, column_names
 
 if TYPE_CHECKING:
     from sqlalchemy import Engine, Table

@@ -1,7 +1,7 @@
 """One value of a foreign table as the text the medical database stores, or the reason why it can
 not be stored.
 
-from data.intake.cells import CellError, to_text
+from data.readers.cells import CellError, to_text
 """
 
 from __future__ import annotations

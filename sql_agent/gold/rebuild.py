@@ -15,9 +15,9 @@ from typing import Any
 from common.files import refuse_existing
 from data.database.schema import NAME_COLUMN, NAME_LENGTH, TABLES, Cells, write_database
 from data.load import Row, iterate_rows, nested
-from data.questions.cited import row_key
-from data.questions.markup import storable
-from data.questions.searched import STAND_IN
+from sql_agent.gold.cited import row_key
+from sql_agent.gold.markup import storable
+from sql_agent.gold.searched import STAND_IN
 
 SOURCE = "evidence"
 NAMELESS = STAND_IN + " {key}）"

@@ -12,7 +12,7 @@ from functools import partial
 from itertools import islice
 from typing import Any, NamedTuple
 
-from data.intake.headers import is_known
+from data.readers.headers import is_known
 
 SEARCHED = 20  # rows among which the header is
 UNNAMED = "column "  # what a column without a name is called, with its place
