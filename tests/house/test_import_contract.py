@@ -114,6 +114,8 @@ def test_every_rule_is_broken_by_some_violation() -> None:
 
 def test_every_agent_is_under_the_contract() -> None:
     agents = {path.name for path in ROOT.glob("*_agent")}
-    [layers] = [contract["layers"] for contract in CONTRACT["contracts"] if contract["name"] == LAYERS]
+    [layers] = [
+        contract["layers"] for contract in CONTRACT["contracts"] if contract["name"] == LAYERS
+    ]
     assert agents <= set(CONTRACT["root_packages"])
     assert agents <= {name for layer in layers for name in layer.split(" | ")}
