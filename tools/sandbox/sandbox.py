@@ -163,7 +163,9 @@ class Episode:
                     raise TimeoutError
             raise too_slow(deadline)
         finally:
+            # It must be off the loop before the line is closed: the next line may have its number.
             reading.cancel()
+            await asyncio.wait({reading})
 
     def end(self, stuck: bool = False) -> None:
         """Close the line, at which the supervisor ends with all of the episode; one that is stuck
