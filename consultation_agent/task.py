@@ -12,6 +12,7 @@ shows both.
 from __future__ import annotations
 
 import json
+import sys
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -20,10 +21,13 @@ from typing import Any
 
 from common.jsonl import read_jsonl
 from data.conditions.table import load_tables
+from data.outside import agentclinic, symptomcheck
+from data.outside.cases import Case, read_published
 from episodes.agent import Row
 from episodes.episode import AgentError, Task
 
 WAYS = "choose --patient llm or --patient served"
+PUBLISHED = (*agentclinic.READERS, *symptomcheck.READERS)
 PREFIX = "Patient's description:"  # how the reference's prompts begin what the patient says
 
 
@@ -69,6 +73,10 @@ def read_rows(path: Path | str) -> list[Row]:
         ) from None
     if not rows:
         raise AgentError(f"{path} has no rows")
+    published = read_published(rows, str(path), PUBLISHED)
+    if published:
+        print(f"{path}: {published}", file=sys.stderr)
+        return [row_of(case) for case in published.cases]
     numbers = [
         str((row.get("extra_info") or {}).get("index", number)) for number, row in enumerate(rows)
     ]
@@ -77,6 +85,18 @@ def read_rows(path: Path | str) -> list[Row]:
         row.setdefault("id", name if often[name] == 1 else f"{name}/{number}")
         row.setdefault("task_type", (row.get("extra_info") or {}).get("department") or "unknown")
     return rows
+
+
+def row_of(case: Case) -> Row:
+    """Return a case of a public test set as a row; its patient knows the summary, not the findings."""
+    truth = {"diagnosis": case.diagnosis, "recommendation": ""}
+    return {
+        "id": case.id,
+        "task_type": case.kind,
+        "prompt": [{"role": "user", "content": case.complaint}],
+        "reward_model": {"ground_truth": truth, "enhanced_description": case.summary},
+        "extra_info": {"department": case.kind, "age": case.age, "sex": case.sex},
+    }
 
 
 def _parquet(path: Path | str) -> list[Row]:

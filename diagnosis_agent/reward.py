@@ -4,7 +4,7 @@ beyond a number.
     reward = await Scheme("terms", judge=None).score(task, episode)
     reward.total, reward.terms, reward.score
 
-The score, in [0, 1], is the reward over its highest. Rules compare the diagnosis with the gold
+The score, in [0, 1], is the reward over the most that the case can earn. Rules compare the diagnosis with the gold
 one's names, and the examinations, one to one, with those recommended. An LLM judge does both where
 one is set, and leaves the case unscored where it fails; what addresses the judge earns nothing, and
 is never shown to it.
@@ -131,8 +131,14 @@ class Scheme:
         if amount and episode.turns > free:
             paid["turns"] = -amount * (episode.turns - free)
         total = math.fsum(paid.values())
-        return Reward(
-            total, paid, score=min(1.0, max(0.0, total / self.rubric.highest)), counters=counters
+        score = min(1.0, max(0.0, total / self.reachable(task)))
+        return Reward(total, paid, score=score, counters=counters)
+
+    def reachable(self, task: DiagnosisTask) -> float:
+        """Return the most that a case can earn: no examinations are paid where none is recommended."""
+        weights = self.rubric.weights
+        return math.fsum(
+            weight for name, weight in weights.items() if task.key or name != "examinations"
         )
 
     def _values(self, task: DiagnosisTask, episode: Episode) -> dict[str, float]:

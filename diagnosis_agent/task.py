@@ -10,6 +10,7 @@ name key examinations alone: their results are the simulator's. docs/diagnosis.m
 
 from __future__ import annotations
 
+import sys
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -18,8 +19,12 @@ from typing import Any
 
 from common.jsonl import read_jsonl
 from data.conditions.table import load_tables
+from data.outside import agentclinic, symptomcheck
+from data.outside.cases import Case, read_published
 from episodes.agent import Row
 from episodes.episode import AgentError, Task
+
+PUBLISHED = (*agentclinic.READERS, *symptomcheck.READERS)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,6 +65,10 @@ def read_rows(path: Path | str) -> list[Row]:
         ) from None
     if not rows:
         raise AgentError(f"{path} has no rows")
+    published = read_published(rows, str(path), PUBLISHED)
+    if published:
+        print(f"{path}: {published}", file=sys.stderr)
+        return [row_of(case, published.name) for case in published.cases]
     extras = [row["extra_info"] if isinstance(row.get("extra_info"), dict) else {} for row in rows]
     names = [_name(extra, number) for number, extra in enumerate(extras)]
     often = Counter(names)
@@ -67,6 +76,19 @@ def read_rows(path: Path | str) -> list[Row]:
         row.setdefault("id", name if often[name] == 1 else f"{name}/{number}")
         row.setdefault("task_type", extra.get("group") or "unknown")
     return rows
+
+
+def row_of(case: Case, source: str) -> Row:
+    """Return a case of a public test set as a row; every finding is an examination of its record."""
+    findings = [{"name": name, "results": text} for name, text in case.findings.items()]
+    known = {"age": case.age, "sex": case.sex}
+    return {
+        "id": case.id,
+        "task_type": case.kind,
+        "prompt": [{"role": "user", "content": case.summary}],
+        "reward_model": {"ground_truth": case.diagnosis},
+        "extra_info": {"source": source, "group": case.kind, "examinations": findings, **known},
+    }
 
 
 def _name(extra: Mapping[str, Any], number: int) -> str:

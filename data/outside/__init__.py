@@ -1,0 +1,1 @@
+"""Readers of public test sets, as they are published."""

@@ -1,0 +1,106 @@
+"""AgentClinic's cases: OSCE examinations made from MedQA (`agentclinic_medqa*.jsonl`), and image
+challenges (`agentclinic_nejm*.jsonl`), which are read without their image.
+
+Source: https://github.com/SamuelSchmidgall/AgentClinic, MIT.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from data.outside.cases import Case, Reader, Record, UnusableCase, age_of, sex_of, text_of, words
+
+HISTORY = (
+    "History", "Symptoms", "Past_Medical_History", "Social_History", "Family_History",
+    "Review_of_Systems", "Current_Medications", "Medications", "Drug_History", "Allergies",
+)  # fmt: skip
+# Names that say nothing without the name above them.
+PARTS = re.compile(
+    r"(findings?|results?|impression|interpretation|levels?|value|appearance|inspection|palpation"
+    r"|auscultation|percussion|description|comments?|other|histopathology|microscopy)",
+    re.IGNORECASE,
+)
+ASKS_DIAGNOSIS = re.compile(r"\bdiagnos[ie]s\b", re.IGNORECASE)
+LAST_QUESTION = re.compile(r"[^.?!]*\?\s*$")
+ITEM = re.compile(
+    r"(?:^|\s-\s|(?<=[.;])\s)([A-Z][^:]{2,80}):\s*([^:]+?)(?=\s-\s|\s[A-Z][^:.;]{2,80}:|$)"
+)
+
+
+def osce_case(row: Record, number: int) -> Case:
+    """Return the case of an OSCE examination: the patient's part as summary, the rest as findings."""
+    osce = row["OSCE_Examination"]
+    patient = osce.get("Patient_Actor") if isinstance(osce, Mapping) else None
+    diagnosis = osce.get("Correct_Diagnosis") if isinstance(osce, Mapping) else None
+    if not isinstance(diagnosis, str) or not diagnosis.strip():
+        raise UnusableCase("have no diagnosis")
+    if not isinstance(patient, Mapping):
+        raise UnusableCase("have no patient")
+    who = text_of(patient.get("Demographics") or "")
+    recorded = [f"{words(name)}: {text_of(patient[name])}" for name in HISTORY if patient.get(name)]
+    findings: dict[str, str] = {}
+    for part in ("Physical_Examination_Findings", "Test_Results"):
+        findings |= dict(findings_of(osce.get(part) or {}))
+    symptoms = patient.get("Symptoms")
+    complaint = symptoms.get("Primary_Symptom") if isinstance(symptoms, Mapping) else symptoms
+    return Case(
+        id=str(number),
+        complaint=text_of(complaint or "") or text_of(patient.get("History") or ""),
+        summary="\n".join([who, *recorded]),
+        diagnosis=diagnosis.strip(),
+        findings=findings,
+        age=age_of(who),
+        sex=sex_of(who),
+        kind="osce",
+    )
+
+
+def findings_of(found: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, str]]:
+    """Yield name and result of every examination: a group that has results of its own is one, and
+    so is each result whose name says what it is of.
+    """
+    for key, value in found.items():
+        name = f"{above} {words(key)}" if above and PARTS.fullmatch(words(key)) else words(key)
+        if isinstance(value, Mapping):
+            if any(not isinstance(part, Mapping) for part in value.values()):
+                yield name, text_of(value)
+            yield from findings_of(value, name)
+        elif text_of(value) and not (above and PARTS.fullmatch(words(key))):
+            yield name, text_of(value)
+
+
+def image_case(row: Record, number: int) -> Case:
+    """Return the case of an image challenge that asks for a diagnosis."""
+    question = str(row["question"])
+    asked = LAST_QUESTION.search(question)
+    if not asked or not ASKS_DIAGNOSIS.search(asked[0]):
+        raise UnusableCase("ask for something other than a diagnosis")
+    answers = row["answers"] if isinstance(row["answers"], list) else []
+    right = [answer["text"] for answer in answers if answer.get("correct") is True]
+    if len(right) != 1:
+        raise UnusableCase("have no single right answer")
+    summary = question[: asked.start()].strip()
+    found = ITEM.findall(text_of(row["physical_exams"]))
+    findings = {name.strip(): text.strip(" -") for name, text in found if text.strip(" -")}
+    return Case(
+        id=str(number),
+        complaint=summary.split(". ")[0],
+        summary=summary,
+        diagnosis=right[0],
+        findings=findings,
+        age=age_of(summary),
+        sex=sex_of(summary),
+        kind="without the image",
+    )
+
+
+READERS = (
+    Reader("AgentClinic (OSCE)", frozenset({"OSCE_Examination"}), osce_case),
+    Reader(
+        "AgentClinic (NEJM image challenges)",
+        frozenset({"question", "patient_info", "physical_exams", "answers"}),
+        image_case,
+    ),
+)

@@ -1,0 +1,156 @@
+"""Public test sets are recognised by their content; what cannot be played is counted, with why.
+
+The rows are written for these tests, in the published form.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from data.outside.cases import PublishedError
+from episodes import registry
+from episodes.episode import AgentError
+
+OSCE = {
+    "OSCE_Examination": {
+        "Objective_for_Doctor": "Find out why the patient coughs.",
+        "Patient_Actor": {
+            "Demographics": "52-year-old woman",
+            "History": "She has coughed for three weeks and sweats at night.",
+            "Symptoms": {"Primary_Symptom": "A cough", "Secondary_Symptoms": ["Night sweats"]},
+            "Social_History": {"Smoking": "never", "Work": "nurse"},
+        },
+        "Physical_Examination_Findings": {"Vital_Signs": {"Temperature": "38.1 °C"}},
+        "Test_Results": {
+            "Imaging": {"Chest_X-ray": {"Findings": "A cavity in the upper lobe."}},
+            "Complete_Blood_Count": {"WBC": "11 x 10^9/L", "Hemoglobin": "12 g/dL"},
+            "ESR": "60 mm/h",
+        },
+        "Correct_Diagnosis": "Pulmonary tuberculosis",
+    }
+}
+IMAGE = {
+    "question": "A 9-week-old boy has had a rash for a day. What is the most likely diagnosis?",
+    "patient_info": "You are a boy.",
+    "physical_exams": "Skin scraping: Mites seen - Blood culture: Negative",
+    "answers": [{"text": "Scabies", "correct": True}, {"text": "Eczema", "correct": False}],
+    "image_url": "https://example.org/1",
+    "type": ["skin"],
+}
+VIGNETTE = {
+    "correct_diagnosis": "Gout",
+    "demographics": "60 year old Male",
+    "chief_complaints": "Toe pain",
+    "presentation": "Since last night the big toe is red, hot and very painful.",
+    "absent_findings": "No fever",
+    "physical_history": "hypertension",
+    "family_history": "",
+    "social_history": "beer every evening",
+}
+
+
+def written(folder: Path, *rows: Any) -> Path:
+    path = folder / "set.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    return path
+
+
+def test_an_osce_case_for_the_diagnosis_agent(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], settings: Any
+) -> None:
+    agent = registry.get("diagnosis")
+    [row] = agent.rows(written(tmp_path, OSCE))
+    task: Any = agent.task(row, settings)
+    assert "recognised as AgentClinic (OSCE): 1 rows are usable" in capsys.readouterr().err
+    assert (task.reference, task.age, task.sex) == ("Pulmonary tuberculosis", 52, "female")
+    assert "sweats at night" in task.question
+    assert "Work: nurse" in task.question
+    assert "cavity" not in task.question
+    assert task.results["Chest X-ray"] == "Findings: A cavity in the upper lobe."
+    assert task.results["Complete Blood Count"] == "WBC: 11 x 10^9/L\nHemoglobin: 12 g/dL"
+    assert task.results["WBC"] == "11 x 10^9/L"
+    assert task.results["ESR"] == "60 mm/h"
+    assert not {"Findings", "Imaging"} & set(task.results)
+
+
+def test_what_is_not_recorded_is_never_normal(tmp_path: Path, settings: Any) -> None:
+    from diagnosis_agent.record_simulator import RecordSimulator
+
+    agent = registry.get("diagnosis")
+    [row] = agent.rows(written(tmp_path, OSCE))
+    task: Any = agent.task(row, settings)
+    assert RecordSimulator().result_of(task, "CBC", []).kind == "recorded"
+    assert RecordSimulator().result_of(task, "CRP", []).kind == "not_recorded"
+
+
+def test_an_image_challenge_is_marked_and_other_questions_are_counted(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], settings: Any
+) -> None:
+    agent = registry.get("diagnosis")
+    other = IMAGE | {"question": "A boy was bitten. Which animal is shown?"}
+    [row] = agent.rows(written(tmp_path, IMAGE, other))
+    task: Any = agent.task(row, settings)
+    said = capsys.readouterr().err
+    assert "1 are not: 1 ask for something other than a diagnosis" in said
+    assert (task.reference, task.task_type, task.age) == ("Scabies", "without the image", 0)
+    assert task.results == {"Skin scraping": "Mites seen", "Blood culture": "Negative"}
+    assert "likely" not in task.question
+
+
+@pytest.mark.parametrize("row", [OSCE, VIGNETTE], ids=["osce", "vignette"])
+def test_a_patient_of_the_consultation_agent(row: Any, tmp_path: Path, settings: Any) -> None:
+    agent = registry.get("consultation")
+    [found] = agent.rows(written(tmp_path, row))
+    task: Any = agent.task(found, settings)
+    assert task.question in ("A cough", "Toe pain")
+    assert task.reference in ("Pulmonary tuberculosis", "Gout")
+    assert task.reference not in task.description
+    assert "cavity" not in task.description
+
+
+@pytest.mark.parametrize(
+    ("rows", "error", "seen"),
+    [
+        ([OSCE, VIGNETTE], PublishedError, "row 2 lacks OSCE_Examination"),
+        (
+            [{"OSCE_Examination": OSCE["OSCE_Examination"] | {"Correct_Diagnosis": ""}}],
+            PublishedError,
+            "has no usable row; .*1 have no diagnosis",
+        ),
+        ([], AgentError, "has no rows"),
+    ],
+    ids=["mixed", "no diagnosis", "empty"],
+)
+def test_bad_files_are_one_line(
+    rows: list[Any], error: type[Exception], seen: str, tmp_path: Path
+) -> None:
+    with pytest.raises(error, match=seen):
+        registry.get("diagnosis").rows(written(tmp_path, *rows))
+
+
+def test_a_truncated_file_names_its_line(tmp_path: Path) -> None:
+    path = tmp_path / "set.jsonl"
+    path.write_text(json.dumps(OSCE) + "\n" + json.dumps(OSCE)[:100], encoding="utf-8")
+    with pytest.raises(AgentError, match="line 2"):
+        registry.get("diagnosis").rows(path)
+
+
+async def test_gold_earns_all_of_it(tmp_path: Path, settings: Any) -> None:
+    agent = registry.get("diagnosis")
+    [row] = agent.rows(written(tmp_path, OSCE))
+    task = agent.task(row, settings)
+    environment = agent.open(settings, {})
+    gold = await environment.gold(task)
+    assert gold is not None
+    assert (await environment.score(task, gold)).score == 1.0
+
+
+@pytest.fixture
+def settings() -> Any:
+    from common.settings import load_settings
+
+    return load_settings()
