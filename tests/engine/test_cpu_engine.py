@@ -52,7 +52,7 @@ def verl_on_the_cpu() -> Any:
         for name, value in environment("cpu").items():
             patch.setenv(name, value)
         import verl  # noqa: F401, I001  # it imports our modules for the CPU, unless another test has imported it
-        import training.cpu.verl_platform.verl_platform  # noqa: F401
+        import training.cpu.verl_platform  # noqa: F401
 
         yield
 
