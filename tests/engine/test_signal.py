@@ -129,9 +129,10 @@ def test_two_deterministic_runs_are_the_same_to_the_last_bit(start: Callable[...
 def test_a_micro_batch_without_a_token_to_train_teaches_nothing() -> None:
     """verl fills batches up with such rows; its loss that compares vLLM and trainer refuses them."""
     import torch
-    import training.cpu.verl_platform  # noqa: F401 (mends the loss)
     from verl.trainer.ppo import core_algos
     from verl.workers.config import FSDPActorConfig
+
+    import training.cpu.verl_platform  # noqa: F401 (mends the loss)
 
     config = FSDPActorConfig(strategy="fsdp2", rollout_n=2, ppo_micro_batch_size_per_gpu=1)
     config.global_batch_info.update(

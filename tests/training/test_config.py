@@ -72,6 +72,20 @@ def test_every_preset_passes_the_checks(
     assert config.algorithm.adv_estimator == "grpo"
 
 
+@pytest.mark.parametrize(("device", "rate"), [("cpu", 3e-4), ("cuda", 1e-6)])
+def test_a_run_learns_by_the_published_recipe(tmp_path: Path, device: str, rate: float) -> None:
+    """GRPO with clips of 0.2 and 0.3, eight samples a question, and neither KL nor entropy."""
+    config = build(tmp_path, device=device)
+    actor, rollout = config.actor_rollout_ref.actor, config.actor_rollout_ref.rollout
+    assert (actor.clip_ratio_low, actor.clip_ratio_high) == (0.2, 0.3)
+    assert (actor.use_kl_loss, config.algorithm.use_kl_in_reward) == (False, False)
+    assert (actor.entropy_coeff, actor.ppo_epochs, actor.optim.lr) == (0, 1, rate)
+    assert (rollout.n, rollout.temperature) == (8, 1.0)
+    assert (config.data.train_batch_size, actor.ppo_mini_batch_size) == (16, 16)
+    assert config.algorithm.norm_adv_by_std_in_grpo is True
+    assert (config.trainer.total_epochs, config.trainer.test_freq) == (2, 20)
+
+
 def test_validation_samples_as_training_does(tmp_path: Path) -> None:
     """verl validates greedily by default: the reported reward would be of another policy than the
     one that learns.

@@ -13,6 +13,7 @@ import os
 import signal
 import time
 from collections import deque
+from pathlib import Path
 from typing import Any
 
 import agentlightning as agl
@@ -23,10 +24,11 @@ from agentlightning.types import Span
 from tests.training.conftest import HOST, ToyAgent, enqueue, served
 from training.runners.episode_runner import EpisodeRunner
 from training.runners.processes import KeptRunners
+from training.setup.plan import Plan
 from training.setup.ports import free_port
 from training.store import handover as handover_module
 from training.store import live_store
-from training.store.handover import Endings, Handover, give_up, worker_name
+from training.store.handover import Endings, Handover, give_up, rules_of, worker_name
 from training.store.live_store import RunStore
 from training.store.store_client import StoreClient
 
@@ -97,6 +99,32 @@ async def test_every_ending_is_handed_out_once_and_at_once(store: Any) -> None:
     late = endings.expect(ids[2:])  # it ended before anybody waited for it
     assert (await asyncio.wait_for(late[ids[2]], 25)).rollout_id == ids[2]
     await endings.close()
+
+
+async def test_a_rollout_is_played_three_times_at_most(store: Any, tmp_path: Path) -> None:
+    """By the rules of a run: a timeout and a silent runner are tried again, a failure is not."""
+    plan = Plan(tmp_path, "cpu", "m", 3, "", 1.0, 96, episode_timeout=60.0)
+    rules = rules_of(plan).model_dump()
+    [often] = await enqueue(store, [{"name": "often"}], **rules)
+    for number, status in enumerate(("timeout", "unresponsive", "timeout"), 1):
+        rollout = await store.dequeue_rollout()
+        assert (rollout.rollout_id, rollout.attempt.sequence_id) == (often, number)
+        await store.update_attempt(often, rollout.attempt.attempt_id, status=status)
+    assert await store.dequeue_rollout() is None
+    [once] = await enqueue(store, [{"name": "once"}], **rules)
+    await finish(store, "failed")
+    assert await store.dequeue_rollout() is None
+    assert (await store.get_rollout_by_id(once)).status == "failed"
+
+
+async def test_a_runner_gives_up_its_own_rollouts_alone(store: Any) -> None:
+    """Runner 12 is another one than runner 123."""
+    own, other = await enqueue(store, [{"name": "own"}, {"name": "other"}])
+    for worker in (worker_name(12), worker_name(123)):
+        await store.dequeue_rollout(worker_id=worker)
+    assert await give_up(store, worker_name(12)) == 1
+    assert (await store.get_rollout_by_id(own)).status == "requeuing"
+    assert (await store.get_rollout_by_id(other)).status == "preparing"
 
 
 async def test_several_waves_wait_at_the_same_time(store: Any) -> None:

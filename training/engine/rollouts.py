@@ -21,11 +21,10 @@ from pathlib import Path
 from typing import Any
 
 import transfer_queue as tq
-from agentlightning.types import EnqueueRolloutRequest, Rollout, RolloutConfig
+from agentlightning.types import EnqueueRolloutRequest, Rollout
 from omegaconf import DictConfig
 from tensordict import NonTensorData, NonTensorStack, TensorDict
 
-from episodes.pace import LONGEST
 from training.engine import sequences
 from training.engine.collect import Collector
 from training.engine.kept_tokens import Decode, keep_tokens
@@ -34,7 +33,7 @@ from training.proxy.policy_access import PolicyAccess
 from training.runners.tracing import trace_adapter
 from training.setup.agreement import compares_groups
 from training.setup.plan import Plan, RunStopped
-from training.store.handover import Endings
+from training.store.handover import Endings, rules_of
 from training.store.store_client import StoreClient
 from training.watch.events import Watch, silence_limit
 from training.watch.records import RolloutRecord, leave_out_lone
@@ -42,11 +41,6 @@ from training.watch.summary import read_lines
 
 logger = logging.getLogger(__name__)
 
-STORE_MARGIN_SECONDS = (
-    60.0  # above the longest limit of an episode: runners end it earlier, at their own deadline
-)
-UNRESPONSIVE_SECONDS = 60.0
-MAX_ATTEMPTS = 3
 Prompt = dict[str, Any]
 Finished = tuple[RolloutRecord, Trajectory]
 
@@ -207,7 +201,7 @@ class RolloutManager:
                 input=json.loads(row["task"]),
                 mode=mode,
                 resources_id=self.policy.resource(mode, number),
-                config=_rules(self.plan),
+                config=rules_of(self.plan),
             )
             for number, row, _ in keys
         ]
@@ -283,19 +277,6 @@ def untrained(run_dir: Path) -> dict[str, RolloutRecord]:
     return {
         record.key: record for record in records if record.mode == "train" and record.cause is None
     }
-
-
-def _rules(plan: Plan) -> RolloutConfig:
-    """When a rollout is played again.
-
-    Only our runner sends heartbeats for an episode that is quiet.
-    """
-    return RolloutConfig(
-        timeout_seconds=LONGEST * plan.episode_timeout + STORE_MARGIN_SECONDS,
-        unresponsive_seconds=UNRESPONSIVE_SECONDS if plan.concurrency and plan.llm_proxy else None,
-        max_attempts=MAX_ATTEMPTS,
-        retry_condition=["timeout", "unresponsive"],
-    )
 
 
 def _tag(uids: list[str], partition: str, status: str) -> None:

@@ -17,9 +17,11 @@ from typing import Any
 
 import aiohttp
 from agentlightning import LightningStore
-from agentlightning.types import AttemptedRollout, Rollout
+from agentlightning.types import AttemptedRollout, Rollout, RolloutConfig
 
 from common.access import bearer
+from episodes.pace import LONGEST
+from training.setup.plan import Plan
 
 logger = logging.getLogger(__name__)
 
@@ -30,6 +32,10 @@ ANSWER_SECONDS = 30.0
 EARLY_ENDINGS = 10_000
 GATHER_SECONDS = 0.01  # between two requests for endings, so that many endings make few requests
 ENDED = ("succeeded", "failed", "cancelled")
+# Above the longest limit of an episode: runners end it earlier, at their own deadline.
+STORE_MARGIN_SECONDS = 60.0
+UNRESPONSIVE_SECONDS = 60.0
+MAX_ATTEMPTS = 3
 
 
 class Handover:
@@ -146,6 +152,19 @@ class Endings:
                 self._early.popitem(last=False)
         elif not future.done():
             future.set_result(rollout)
+
+
+def rules_of(plan: Plan) -> RolloutConfig:
+    """Return when the store has a rollout of this run played again.
+
+    Only our runner sends heartbeats for an episode that is quiet.
+    """
+    return RolloutConfig(
+        timeout_seconds=LONGEST * plan.episode_timeout + STORE_MARGIN_SECONDS,
+        unresponsive_seconds=UNRESPONSIVE_SECONDS if plan.concurrency and plan.llm_proxy else None,
+        max_attempts=MAX_ATTEMPTS,
+        retry_condition=["timeout", "unresponsive"],
+    )
 
 
 def worker_name(pid: int) -> str:
