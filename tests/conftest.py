@@ -15,8 +15,9 @@ from tests.runs import fast_run, start  # noqa: F401 (fixtures)
 from tests.tools.sql import servers
 
 # A shell that starts the tests in the background makes them, and every program they start, deaf to
-# Ctrl-C; the tests that send it would wait for nothing.
+# Ctrl-C, and nohup to SIGHUP; the tests that send these would wait for nothing.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 # Whether a commit passes depends on the commit alone: hypothesis's own profile `ci` generates the
 # same cases every time and looks at no clock. `make fuzz` and `make nightly` draw new ones, from a
