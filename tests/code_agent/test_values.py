@@ -21,7 +21,7 @@ import pytest
 
 from code_agent.actions import Place, run_in
 from code_agent.debugger import Debugger
-from code_agent.judging import ByPredictions, ByTests, Handed
+from code_agent.judging import ByOutput, ByPredictions, ByTests, Handed
 from code_agent.values import described, restored
 from episodes.outcomes import EpisodeError
 from tools.sandbox import Sandbox
@@ -284,3 +284,21 @@ def test_a_file_of_predictions_that_is_none_is_worth_nothing(tmp_path: Path, pro
             await sandbox.close()
 
     assert asyncio.run(play()) == 0.0
+
+
+def test_a_program_that_prints_everything_prints_nothing_right(bubblewrap: None) -> None:
+    """What is wanted must be all that is printed, as often and in its order."""
+
+    async def worth(program: str, place: Place) -> float:
+        gold = "print(3)\nprint('a', 'b')"
+        return await ByOutput(gold).worth(Handed("", program), place)
+
+    async def play() -> list[float]:
+        sandbox = Sandbox()
+        place = Place(sandbox, "episode", lambda *asked: "", Debugger())
+        programs = ["print('3 a b')", "print('3 a b c')", "print('b a 3')", "print('3 a b ' * 2)"]
+        found = [await worth(program, place) for program in programs]
+        await sandbox.close()
+        return found
+
+    assert asyncio.run(play()) == [1, 0, 0, 0]

@@ -169,6 +169,14 @@ def test_a_judge_sees_the_case_its_gold_and_what_came_of_the_orders() -> None:
     ]
 
 
+@pytest.mark.parametrize("name", TO_THE_JUDGE)
+def test_a_name_of_the_record_that_speaks_to_the_judge_is_not_passed_on(name: str) -> None:
+    """Rows from outside may have any names, and an order repeats them."""
+    judge, task = Fixed(Verdict(1.0)), replace(TASK, results={name: "normal", **TASK.results})
+    earned(ended("inflammation", "CBC", name, task=task), task, judge)
+    assert judge.asked[0].context == ["complete blood count"]
+
+
 def test_a_judge_s_single_score_is_that_of_the_diagnosis_and_rules_give_the_rest() -> None:
     reward = earned(ended("inflammation", *TASK.key), judge=Fixed(Verdict(0.25)))
     assert reward.terms == pytest.approx({"format": 0.1, "diagnosis": 0.25, "examinations": 0.5})

@@ -6,6 +6,7 @@ What it proves: nothing in these rooms is about SQL. Its model's chat template k
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from collections.abc import Callable
@@ -23,6 +24,7 @@ from evaluation.results import read_episodes, read_scores
 from tests.digits_agent.agent import AGENT
 from tests.runs import Run
 from training import cold_start
+from training.setup.ports import free_port
 
 pytestmark = pytest.mark.engine
 registry.register(AGENT)
@@ -115,6 +117,7 @@ def test_a_missing_partner_is_said_before_anything_is_loaded(model: Path, tmp_pa
     done = subprocess.run(
         [sys.executable, "tests/train_digits_agent.py", *flags],
         cwd=ROOT,
+        env=os.environ | {"AGL_SERVER_PORT": str(free_port("127.0.0.1"))},
         capture_output=True,
         text=True,
         check=False,

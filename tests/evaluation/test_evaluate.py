@@ -221,6 +221,18 @@ def test_what_the_machine_broke_is_unscored_and_tried_again(
     assert (code, scores["overall"]["unscored"], scores["overall"]["score"]) == (0, {}, 0)
 
 
+def test_the_same_name_at_another_address_is_another_model(
+    data: Path, llm: Any, capsys: Any
+) -> None:
+    """An evaluation that was interrupted goes on with its own model only."""
+    llm.script(says(WRONG))
+    assert run(data, "--model", "m", "--base-url", llm.base_url)[0] == 0
+    moved = llm.base_url.replace("127.0.0.1", "localhost")
+    command = ["sql", "--data", str(data), "--out", str(data.parent / "out")]
+    assert evaluate.main([*command, "--model", "m", "--base-url", moved]) == 2
+    assert "base_url" in capsys.readouterr().err
+
+
 def test_a_judge_that_is_not_there_stops_before_anything_is_played(
     data: Path, llm: Any, monkeypatch: pytest.MonkeyPatch, capsys: Any
 ) -> None:

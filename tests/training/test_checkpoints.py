@@ -4,12 +4,19 @@ Keeps of docs/architecture.md: `--resume` continues from the last complete check
 that is meant.
 """
 
+import json
 import os
 from pathlib import Path
 
 import pytest
 
-from training.engine.checkpoints import find_checkpoint, latest_checkpoint, run_of, step_of
+from training.engine.checkpoints import (
+    best_step,
+    find_checkpoint,
+    latest_checkpoint,
+    run_of,
+    step_of,
+)
 from training.setup.plan import ConfigError
 
 
@@ -45,6 +52,19 @@ def test_a_step_that_was_not_marked_is_not_complete(tmp_path: Path) -> None:
     run = make_run(tmp_path, "torn", [20], age=1)
     (run / "checkpoints" / "global_step_40" / "actor").mkdir(parents=True)
     assert step_of(latest_checkpoint(run) or Path()) == 20
+
+
+def test_of_equal_validations_the_later_step_is_the_best(tmp_path: Path) -> None:
+    """It was trained longer; a step without a validation or a checkpoint is none."""
+    scores = {10: 0.5, 20: 0.7, 30: 0.7, 40: None, 50: 0.9}
+    lines = [
+        {"step": step, "data": {} if score is None else {"val-core/all/reward/mean@1": score}}
+        for step, score in scores.items()
+    ]
+    (tmp_path / "metrics.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    assert best_step(tmp_path, [10, 20, 30, 40]) == 30
+    assert best_step(tmp_path, [10, 20]) == 20
+    assert best_step(tmp_path, [40]) is None
 
 
 def test_nothing_at_all(tmp_path: Path) -> None:
