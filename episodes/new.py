@@ -27,7 +27,7 @@ NAME = re.compile(r"[a-z][a-z0-9_]*")
 
 NEXT = """{folder} is written. {path}Then:
   python -m evaluation.evaluate {name} --gold     # 100
-  python -m pytest -p episodes.conformance --agent {name} --pyargs episodes.conformance
+  python -m pytest -p episodes.conformance --agent {name}
   python -m training.cold_start {name}            # makes {name}_agent/tiny_model
   python -m training.launch {name} --ci-fast      # trains it for one step"""
 
