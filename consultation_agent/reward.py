@@ -17,8 +17,6 @@ from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 
-from scoring.reference.text import words_only
-
 from consultation_agent.patient import KINDS, Exchange
 from consultation_agent.protocol import Conclusion, Malformed
 from consultation_agent.task import ConsultationTask
@@ -27,6 +25,7 @@ from episodes.agent import AgentError, Episode
 from scoring.case import Case, Judge, Verdict
 from scoring.diagnosis import names_it
 from scoring.rubric import Reward, Rubric, parse_rubric
+from scoring.text import words_only
 from scoring.text_overlap import word_f1
 
 TABLES = tomllib.loads(Path(__file__).with_name("rewards.toml").read_text(encoding="utf-8"))

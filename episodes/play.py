@@ -12,9 +12,14 @@ import time
 from collections.abc import Awaitable
 from dataclasses import dataclass
 
+from common.command import Failure, UsageError
 from episodes.agent import Environment, Episode, Policy, Task
 from episodes.outcomes import STOP_REASONS, EpisodeError
 from scoring.rubric import Reward
+
+
+class AgentFault(Failure):
+    """The agent's own code raised; one line that names the task, the error is its cause."""
 
 
 @dataclass(frozen=True)
@@ -41,6 +46,8 @@ async def play(
 
     `policy` is who plays it: its replies and tokens are counted into the episode, also where it
     broke off. None: the episode was made without one (gold, a baseline), with its own counts.
+
+    Raises AgentFault: the agent's own code raised; what was not caused by it raises as it is.
     """
     start, played = time.perf_counter(), Episode(stop_reason="failed")
     try:
@@ -56,6 +63,11 @@ async def play(
         reward, detail = Reward(None, {}, "timeout"), f"no end after {timeout:g} s"
     except EpisodeError as error:
         reward, detail = Reward(None, {}, error.cause), str(error)
+    except (UsageError, Failure):
+        raise
+    except Exception as error:
+        what = f"{type(error).__name__}: {error}"
+        raise AgentFault(f"the agent failed at task {task.id}: {what}") from error
     _count(played, policy)
     return Scored(task, played, reward, detail, time.perf_counter() - start)
 
