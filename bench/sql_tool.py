@@ -104,7 +104,7 @@ def guard_figures(url: str) -> dict[str, float]:
 
     def here(sql: str) -> str:
         """What a worker does, in this process."""
-        return tool.answer(database, sql)[0].to_json()
+        return tool.answer(database, sql).result.to_json()
 
     inside, theirs = partial(here, sql), partial(raw, open_engine(url), sql)
     ours, cached = partial(guarded, tool, sql), partial(guarded, QueryTool(url), sql)

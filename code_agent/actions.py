@@ -26,7 +26,7 @@ from code_agent.debugger import Debugger
 from code_agent.lookup import LookupRefused
 from code_agent.protocol import Action
 from episodes.outcomes import EpisodeError
-from tools.sandbox import Run, Sandbox, SandboxError
+from tools.sandbox import MachineTooSlowError, Run, Sandbox, SandboxError
 
 ACTIONS: dict[str, dict[str, Any]] = tomllib.loads(
     Path(__file__).with_suffix(".toml").read_text(encoding="utf-8")
@@ -138,12 +138,14 @@ async def run_in(
 ) -> Run:
     """Run a program in the episode, or in one of its own beside it.
 
-    Raises EpisodeError: there is no sandbox.
+    Raises EpisodeError: there is no sandbox, or the machine is too slow.
     """
     for path, there in place.sandbox.paths.items():  # below /data, unless programs run unprotected
         program = program.replace(f"/data/{path.name}", there)
     try:
         return await place.sandbox.run(program, f"{place.episode}{apart}", language)
+    except MachineTooSlowError as error:
+        raise EpisodeError("machine_too_slow", str(error)) from None
     except SandboxError as error:
         raise EpisodeError("sandbox_failed", str(error)) from None
 

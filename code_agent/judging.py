@@ -8,9 +8,12 @@ itself for what it left behind (`ByTests`, `ByPredictions`).
 
 from __future__ import annotations
 
+import ast
+import builtins
 import csv
 import io
 import itertools
+import secrets
 import tomllib
 from base64 import b64decode
 from collections.abc import Mapping
@@ -24,6 +27,7 @@ from episodes.outcomes import EpisodeError
 CHUNK = 45_000  # bytes of a file that one run prints; of a multiple of three, base64 can be put together
 MOST_CHUNKS = 100
 PROGRAMS = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
+VALUES = Path(__file__).with_name("values.py").read_text(encoding="utf-8")
 _fresh = itertools.count()
 
 
@@ -61,18 +65,44 @@ class ByOutput:
 
 @dataclass(frozen=True)
 class ByTests:
-    """The tests run without an error on the values that the program left, in an interpreter that it
-    never ran in.
+    """The tests run to their end on the values that the program left.
+
+    The program's interpreter is asked for values by name, and never sees the tests. They run in an
+    interpreter that ran nothing of the program's and gets its values as data (`values.py`); that
+    they passed is said by a word of this call's own, which it prints after the last of them.
     """
 
     tests: str
 
     async def worth(self, handed: Handed, place: Place) -> float:
-        file = "/scratch/values"
-        saved = await run_in(place, PROGRAMS["save"].format(tests=self.tests, file=file))
-        values = await _read(file, place) if saved.status == OK else ""
-        program = f"{PROGRAMS['load'].format(known=PROGRAMS['known'], values=values)}\n{self.tests}"
-        return float(bool(values) and await _alone(program, place) is not None)
+        file, passed = f"/scratch/.values-{secrets.token_hex(8)}", secrets.token_hex(16)
+        names, reads = names_in(self.tests)
+        asked = (names, reads, file)
+        saved = await run_in(place, PROGRAMS["save"].format(values=VALUES, asked=asked))
+        kept = await _read(file, place) if saved.status == OK else ""
+        if not kept:
+            return 0.0
+        known = {"values": VALUES, "names": names, "kept": kept}
+        program = PROGRAMS["tests"].format(**known, tests=self.tests, passed=passed)
+        printed = (await _alone(program, place) or "").splitlines()
+        return float(printed.count(passed) == 1 and printed[-1] == passed)
+
+
+def names_in(tests: str) -> tuple[list[str], list[str]]:
+    """The names that tests look up, and the attributes that they read of something.
+
+    Raises EpisodeError: the tests are no program.
+    """
+    try:
+        nodes = list(ast.walk(ast.parse(tests)))
+    except (SyntaxError, ValueError, RecursionError) as error:
+        raise EpisodeError(
+            "task_unusable", f"the task's own tests are no program: {error}"
+        ) from None
+    names = {node.id for node in nodes if isinstance(node, ast.Name)}
+    read = {node.attr for node in nodes if isinstance(node, ast.Attribute)}
+    own = {*dir(builtins), "np", "pd"}
+    return sorted(names - own), sorted(name for name in read if not name.startswith("_"))
 
 
 @dataclass(frozen=True)
@@ -89,15 +119,17 @@ class ByPredictions:
     label: str
 
     async def worth(self, handed: Handed, place: Place) -> float:
-        text = b64decode(await _read(self.predictions, place)).decode("utf-8", "replace")
+        try:
+            text = b64decode(await _read(self.predictions, place)).decode("utf-8", "replace")
+            lines = list(csv.reader(io.StringIO(text)))[1:]
+        except (ValueError, csv.Error):  # what its interpreter prints is in the program's hands
+            return 0.0
         with open(self.labels, newline="", encoding="utf-8") as file:
             wanted = {_key(row, self.ids): _label(row[self.label]) for row in csv.DictReader(file)}
-        rows = csv.reader(io.StringIO(text))
-        next(rows, None)
         size = len(self.ids)
         found = {
             tuple(map(_number, row[:size])): _label(row[size])
-            for row in rows
+            for row in lines
             if len(row) == size + 1
         }
         right = sum(found.get(key) == label for key, label in wanted.items())

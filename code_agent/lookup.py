@@ -1,9 +1,9 @@
 """What `request_info` answers: columns of a table, values of a column, where a term stands and what
 is spelled alike.
 
-    look_up(Path("data/ehr"), "LABEVENTS.csv", "column_names")              # "ROW_ID, SUBJECT_ID, ..."
-    look_up(Path("data/ehr"), "D_LABITEMS.csv", "column_values", "LABEL")   # at most 10 are shown
-    look_up(Path("data/ehr"), "D_LABITEMS.csv", "term", "hemoglobin")       # columns that hold it, else the nearest
+    look_up(files, "LABEVENTS.csv", "column_names")              # "ROW_ID, SUBJECT_ID, ..."
+    look_up(files, "D_LABITEMS.csv", "column_values", "LABEL")   # at most 10 are shown
+    look_up(files, "D_LABITEMS.csv", "term", "hemoglobin")       # columns that hold it, else the nearest
 
 Tables are CSV files, Parquet files, and the tables of SQLite files (`hospital.db`, or one of its
 tables: `hospital.db/LABEVENTS`). Files are read row by row, so that a large one needs no memory.
@@ -14,7 +14,7 @@ from __future__ import annotations
 import csv
 import sqlite3
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from itertools import islice
 from pathlib import Path
@@ -35,14 +35,14 @@ class LookupRefused(ValueError):
     """What is asked for is not there; the message says what is."""
 
 
-def look_up(data: Path, name: str, kind: str, keyterm: str = "") -> str:
-    """The answer as a text.
+def look_up(files: Sequence[Path], name: str, kind: str, keyterm: str = "") -> str:
+    """The answer as a text, about one of the files.
 
     Raises LookupRefused; OSError, sqlite3.Error or ValueError: the file cannot be read.
     """
     if kind not in KINDS:
         raise LookupRefused(f"info_type {kind!r}: expected {', '.join(KINDS)}")
-    path, table = find(data, name)
+    path, table = find(files, name)
     if kind == "column_names" and path.suffix in SQLITE and not table:
         return "\n".join(f"{one}: {', '.join(columns_of(path, one))}" for one in tables_of(path))
     if kind == "column_names":
@@ -54,30 +54,19 @@ def look_up(data: Path, name: str, kind: str, keyterm: str = "") -> str:
     return values(path, table, keyterm) if kind == "column_values" else term(path, table, keyterm)
 
 
-def files(data: Path) -> list[str]:
-    """What there is to look into."""
-    known = (".csv", ".parquet", *SQLITE)
-    return (
-        sorted(path.name for path in data.iterdir() if path.suffix in known)
-        if data.is_dir()
-        else []
-    )
+def find(files: Sequence[Path], name: str) -> tuple[Path, str]:
+    """One of the files, whatever the name says, and the table of a SQLite file. Case is no matter.
 
-
-def find(data: Path, name: str) -> tuple[Path, str]:
-    """The file of a table, inside `data` whatever the name says, and the table of a SQLite file.
-
-    Case is no matter.
+    Raises LookupRefused: the name is none of theirs.
     """
     parts = [part for part in name.replace("\\", "/").split("/") if part not in ("", ".", "..")]
-    known = {one.lower(): one for one in files(data)}
+    known = {path.name.lower(): path for path in files}
     for at in range(len(parts) - 1, -1, -1):
         file = known.get(parts[at].lower()) or known.get(f"{parts[at].lower()}.csv")
         if file:
-            return data / file, "".join(parts[at + 1 : at + 2])
-    raise LookupRefused(
-        f"there is no table {name!r}; there are {', '.join(known.values()) or 'none'}"
-    )
+            return file, "".join(parts[at + 1 : at + 2])
+    there = ", ".join(path.name for path in files) or "none"
+    raise LookupRefused(f"there is no table {name!r}; there are {there}")
 
 
 def tables_of(path: Path) -> list[str]:

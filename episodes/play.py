@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
 from common.command import Failure, UsageError
 from episodes.agent import Environment, Episode, Policy, Task
 from episodes.outcomes import STOP_REASONS, EpisodeError
+from episodes.pace import Limit
 from scoring.rubric import Reward
 
 
@@ -42,7 +44,8 @@ async def play(
     policy: Policy | None,
     timeout: float,
 ) -> Scored:
-    """Wait for an episode and score it, all within `timeout` seconds.
+    """Wait for an episode and score it, all within `timeout` seconds, or what the policy's `limit`
+    makes of them while it is played.
 
     `policy` is who plays it: its replies and tokens are counted into the episode, also where it
     broke off. None: the episode was made without one (gold, a baseline), with its own counts.
@@ -50,8 +53,12 @@ async def play(
     Raises AgentFault: the agent's own code raised; what was not caused by it raises as it is.
     """
     start, played = time.perf_counter(), Episode(stop_reason="failed")
+    follows = getattr(policy, "limit", None)
+    limit: Callable[[], Limit] = (
+        (lambda: follows(timeout)) if follows else (lambda: Limit(timeout, ""))
+    )
     try:
-        async with asyncio.timeout(timeout):
+        async with bounded(limit):
             played = await episode
             if played.stop_reason not in STOP_REASONS:
                 raise ValueError(
@@ -60,7 +67,7 @@ async def play(
             _count(played, policy)
             reward, detail = await environment.score(task, played), ""
     except TimeoutError:
-        reward, detail = Reward(None, {}, "timeout"), f"no end after {timeout:g} s"
+        reward, detail = Reward(None, {}, "timeout"), no_end(limit())
     except EpisodeError as error:
         reward, detail = Reward(None, {}, error.cause), str(error)
     except (UsageError, Failure):
@@ -70,6 +77,33 @@ async def play(
         raise AgentFault(f"the agent failed at task {task.id}: {what}") from error
     _count(played, policy)
     return Scored(task, played, reward, detail, time.perf_counter() - start)
+
+
+@asynccontextmanager
+async def bounded(limit: Callable[[], Limit]) -> AsyncIterator[None]:
+    """End what is done inside when its limit has passed, as it is then. Raises TimeoutError."""
+    loop = asyncio.get_running_loop()
+    begun = loop.time()
+    async with asyncio.timeout(None) as bound:
+        timer = loop.call_at(begun + limit().seconds, lambda: judge())
+
+        def judge() -> None:
+            nonlocal timer
+            end = begun + limit().seconds
+            if loop.time() >= end:
+                bound.reschedule(loop.time())
+            else:
+                timer = loop.call_at(end, judge)
+
+        try:
+            yield
+        finally:
+            timer.cancel()
+
+
+def no_end(limit: Limit) -> str:
+    """What is said of an episode that its limit ended."""
+    return f"no end after {limit.seconds:g} s" + (f": {limit.why}" if limit.why else "")
 
 
 def _count(episode: Episode, policy: Policy | None) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+import time
 from collections.abc import AsyncGenerator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -19,6 +20,7 @@ from openai.types.chat import ChatCompletion
 
 from episodes.agent import Message, ToolSpec
 from episodes.outcomes import EpisodeError, PolicyStop
+from episodes.pace import Limit, pace_of
 
 # How vLLM, litellm and OpenAI word a prompt that does not fit.
 CONTEXT_OVERFLOW = re.compile(
@@ -54,6 +56,7 @@ class ChatPolicy:
     def __init__(self, endpoint: Endpoint, max_turns: int) -> None:
         self.endpoint, self.max_turns = endpoint, max_turns
         self.turns = self.prompt_tokens = self.completion_tokens = 0
+        self._pace = pace_of(endpoint.base_url, endpoint.model)
         self.finish_reason: str | None = None
 
     async def reply(self, messages: Sequence[Message], tools: Sequence[ToolSpec] = ()) -> Message:
@@ -75,7 +78,16 @@ class ChatPolicy:
             name: getattr(self.endpoint, name) for name in ("temperature", "top_p", "max_tokens")
         }
         body |= {name: value for name, value in sampling.items() if value is not None}
-        return self._message(await self._ask(body))
+        begun = time.monotonic()
+        completion = await self._ask(body)
+        if completion.usage:
+            spent = time.monotonic() - begun
+            self._pace.note(spent, completion.usage.completion_tokens)
+        return self._message(completion)
+
+    def limit(self, timeout: float) -> Limit:
+        """What its episode may take by now, by the speed seen of its server; `timeout` at least."""
+        return self._pace.limit(timeout, self.max_turns, self.endpoint.max_tokens)
 
     async def _ask(self, body: dict[str, Any]) -> ChatCompletion:
         """Send a request.

@@ -32,6 +32,7 @@ from evaluation.visits import Asked, End, Host
 MOST_BYTES = 512_000  # of a request
 MOST_PER_SECOND = 200  # requests of one address, which may be a proxy with many visitors behind it
 PAGE = {"": "text/html", "page.css": "text/css", "page.js": "text/javascript"}
+HEALTH = "/health"  # 200, or 503 while the model's server does not answer
 FOLDER = Path(__file__).with_name("serve_page")
 HEADERS = {
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
@@ -97,6 +98,10 @@ def build(host: Host, model: str, token: str | None, hosts: Sequence[str]) -> Gu
         }
         return _json({"object": "list", "data": [one]})
 
+    @app.get(HEALTH)
+    def health() -> Response:
+        return Response(status_code=200 if host.alive() else 503)
+
     @app.get("/agent")
     def agent() -> Response:
         cases = {task.id: task.question for task in host.tasks()}
@@ -113,7 +118,7 @@ def build(host: Host, model: str, token: str | None, hosts: Sequence[str]) -> Gu
             )
         return await _unless_gone(request, _whole(host, asked, answer))
 
-    free = [f"/{name}" for name in PAGE]
+    free = [HEALTH, *(f"/{name}" for name in PAGE)]
     return Guard(app, token, MOST_BYTES, free, most_per_second=MOST_PER_SECOND)
 
 

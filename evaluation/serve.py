@@ -15,11 +15,14 @@ from __future__ import annotations
 import argparse
 import socket
 import sys
+import time
 from collections.abc import Sequence
 from pathlib import Path
+from threading import Thread
+from typing import TYPE_CHECKING
 
 from common.access import is_loopback, require_token
-from common.command import number, positive, run_command
+from common.command import Failure, number, positive, run_command
 from common.llm import reveal
 from common.settings import ROOT, Settings, load_settings
 from common.stopping import stop_in_order
@@ -28,10 +31,16 @@ from episodes.agent import Agent
 from episodes.turns import with_turns
 from evaluation.players import MODELS, add_flags, model_player, opened, reply_tokens
 
+if TYPE_CHECKING:
+    import uvicorn
+
 LOGS = ROOT / "outputs" / "serve"
 PORT = number(int, lambda value: 0 <= value <= 65535, "from 0 to 65535")
 NAMES = ("127.0.0.1", "localhost", "::1")  # of this machine, for itself
 SECONDS_TO_STOP = 3
+SECONDS_BETWEEN = 2.0  # between two looks whether the model's server lives
+SECONDS_TO_ANSWER = 5.0
+MOST_MISSED = 3  # refused connections in a row
 MOST_CONNECTIONS = 1024  # more are answered 503
 
 
@@ -108,7 +117,47 @@ def serve(agent: Agent, arguments: argparse.Namespace, settings: Settings) -> No
             timeout_graceful_shutdown=SECONDS_TO_STOP,
             limit_concurrency=MOST_CONNECTIONS,
         )
-        uvicorn.Server(config).run(sockets=[listener])
+        server = uvicorn.Server(config)
+        watch = ModelWatch(endpoint.base_url, player.kind == "served", server)
+        if player.kind != "litellm":  # its providers are asked by calls alone
+            host.alive = watch.alive
+            watch.start()
+        server.run(sockets=[listener])
+        if watch.lost:
+            raise Failure("the model's server has ended; start this again")
+
+
+class ModelWatch(Thread):
+    """Asks the model's server for a sign of life; a server of ours that is gone ends `server`."""
+
+    def __init__(self, base_url: str, ours: bool, server: uvicorn.Server) -> None:
+        super().__init__(name="model-watch", daemon=True)
+        self.url, self.ours, self.server = f"{base_url}/models", ours, server
+        self.missed = 0
+
+    def alive(self) -> bool:
+        """Return whether it answered lately; a server that is only slow counts as alive."""
+        return self.missed < MOST_MISSED
+
+    @property
+    def lost(self) -> bool:
+        """Whether a server of ours is gone."""
+        return self.ours and not self.alive()
+
+    def run(self) -> None:
+        import httpx
+
+        with httpx.Client(timeout=SECONDS_TO_ANSWER) as client:
+            while not self.lost:
+                try:
+                    client.get(self.url)
+                    self.missed = 0
+                except httpx.ConnectError:
+                    self.missed += 1
+                except httpx.HTTPError:
+                    self.missed = 0
+                time.sleep(SECONDS_BETWEEN)
+        self.server.should_exit = True
 
 
 def main(argv: Sequence[str] | None = None) -> int:

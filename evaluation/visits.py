@@ -13,18 +13,25 @@ from there. Used by `evaluation/serve.py`.
 from __future__ import annotations
 
 import asyncio
+import logging
 import time
 from collections import deque
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from random import choice
 from typing import Any
 
 from common.settings import Settings
 from episodes.agent import Agent, AgentError, Environment, Episode, Message, Row, Task, ToolSpec
 from episodes.outcomes import EpisodeError, PolicyStop
+from episodes.play import bounded, no_end
 from episodes.policy import ChatPolicy, Endpoint
 
+logger = logging.getLogger(__name__)
+
+# What a visitor reads where the machine failed; the addresses and reasons are for whoever serves.
+UNAVAILABLE = "the agent cannot answer at the moment; please try again later"
 Show = Callable[[Message], None]
 RANDOM = "random"  # instead of a case's id
 WAITS = "waits"  # stop reason: the visitor is to speak
@@ -117,6 +124,7 @@ class Host:
     settings: Settings
     rows: Mapping[str, Row]
     at_once: int
+    alive: Callable[[], bool] = lambda: True  # whether the model's server answers
     _places: asyncio.Semaphore = field(init=False)
 
     def __post_init__(self) -> None:
@@ -151,8 +159,9 @@ class Host:
         budget = (task and task.max_turns) or self.settings.max_turns
         policy = Watched(replace(self.endpoint, **own), budget, show, asked.said)
         start, answer, failure = time.monotonic(), None, ""
+        limit = partial(policy.limit, self.settings.episode_timeout)
         try:
-            async with self._places, asyncio.timeout(self.settings.episode_timeout):
+            async with self._places, bounded(limit):
                 if task:
                     episode = await self.environment.play(task, policy)
                 else:
@@ -161,9 +170,10 @@ class Host:
         except TheirTurn:
             reason = WAITS
         except TimeoutError:
-            reason, failure = "timeout", f"no end within {self.settings.episode_timeout:g} s"
+            reason, failure = "timeout", no_end(limit())
         except EpisodeError as error:
-            reason, failure = error.cause, str(error)
+            logger.warning("a visit failed (%s): %s", error.cause, error)
+            reason, failure = error.cause, UNAVAILABLE
         talks = self.environment.converses and not task
         return End(
             reason,

@@ -14,16 +14,20 @@ from functools import lru_cache
 from scoring.text import SEPARATOR, canonical, words_only
 
 LONGEST_ASIDE = 10  # Chinese characters of its own that an abstention may have
-JOINT = "以及|和|及|与|或者?|跟|并且?|且|还有| and | or |and |or "
+JOINT = "以及|还有|另有|和|及|与|或者?|跟|并且?|且|还有| and | or |and |or "
 FRAME = re.compile(
     r"(?:(?:您|你)好(?:啊|呀)?|请问|抱歉|对不起|很抱歉|感谢(?:您)?的?(?:提问|咨询)|谢谢|答|回答|好的"
     r"|(?:根据|依据|按照?|经|通过)?(?:本|该|我们的)?(?:医药|药品|疾病)?(?:数据库|资料库|库)?(?:中|里)?的?"
     r"(?:查询|检索|搜索|记录|记载|资料|信息|数据)?的?(?:到|结果)?(?:显示|表明|如下|可知|得知|发现|为|是)?"
     r"|(?:为您|帮您)?(?:查询|查|找|检索)到?(?:的)?(?:结果|信息|内容)?(?:如下|为|是)?"
     r"|(?:答案|结果|具体|详情|内容|信息)(?:如下|为|是)?|(?:以上|如上|希望(?:这|以上)?(?:信息)?(?:对您|能)?(?:有)?(?:所)?帮助)"
-    r"|(?:祝您?|愿您?)(?:身体)?(?:健康|早日康复)|(?:hello|hi|thanks?(?: you)?|sorry)"
-    r"|(?:according to|based on) (?:the|our) (?:database|records?|query results?)|the (?:answer|result) is"
-    r"|the database (?:says|shows)(?: that)?)"
+    r"|(?:祝您?|愿您?)(?:身体)?(?:健康|早日康复)|(?:hello|hi|thanks?(?: you)?|sorry|sure|certainly|of course)"
+    r"|(?:according to|based on|from) (?:the|our) (?:medical |drug )?(?:database|records?|data)"
+    r"|(?:according to|based on|from) (?:the|our) (?:query|search)(?: results?)?"
+    r"|(?:here (?:is|are) )?(?:the |your )?(?:answer|results?|information|record)"
+    r"(?: you (?:asked|need)(?: for)?)?(?: is| are)?(?: as follows| below)?"
+    r"|(?:as follows|here you (?:are|go)|(?:i )?hope (?:this|that|it) helps?(?: you)?)"
+    r"|(?:i found(?: the following)?|the (?:database|records?|query) (?:says?|shows?|states?|returned)(?: that)?))"
 )
 ADVICE = re.compile(
     r"(?:建议|请)(?:您)?(?:咨询|询问|遵)(?:医生或药师|医生|医师|药师|医嘱)|请?核对(?:药品|疾病)?(?:名称|名字)"
@@ -41,6 +45,7 @@ NOTHING = re.compile(
     r"|(?<![a-z])(?:no|not any) (?:[a-z]+ ){0,3}(?:records?|data|information|results?|entry|entries|match(?:es)?)"
     r"|(?:not|n't|unable to|cannot|could not) (?:be )?f[io]u?nd|not (?:in|contained in|recorded in) (?:the|our) database"
     r"|(?:does|do) not (?:contain|have|include|list)|(?:could|did|can) ?not find|couldn.?t find"
+    r"|(?:这|该)?一?[项条栏]是?为?空的?$"
     r"|(?:returned?|has|have|is|there is) no "
 )
 AROUND_NOTHING = (
@@ -49,7 +54,8 @@ AROUND_NOTHING = (
     r"|records?|information|data|it|i|s| "
 )
 UNSURE = re.compile(
-    r"不知道|不清楚|不了解|不确定|无法(?:回答|提供|确定|得知|判断|给出)|i (?:do not|don.?t) know|unknown"
+    r"不知道|不清楚|不了解|不确定|[无没](?:法|办法)(?:回答|提供|确定|得知|判断|给出)|i (?:do not|don.?t) know|unknown"
+    r"|can(?:not|.?t| not) (?:answer|say|tell|give|provide|confirm)"
 )
 
 

@@ -48,6 +48,11 @@ IN_A_LABEL = re.compile(
     r"不(?!良|适|足)|没|未|误|错|反(?!应)|否|假|谣|传(?!染)|虚|旧|非(?!处方)|无|另|其他|别"
 )
 HELPERS = re.compile(r"[能可会要应该得是有否吗不没无莫勿别非]+")
+# Words that a head may have beside those of the question. The second kind says that something may be
+# done, which is wrong before what must not be: only where the question asks for it.
+PLAIN = "方面|相关|有关|对应|具体|数据库|药品|药物|疾病|一共|总共|方法|如下|记录|的|药|中|里|共|其|该|时|了|种|对"
+MAY = "可以|选用|使用|服用|应用|治疗|用于|可|能|用|吃|治"
+FORBIDS = re.compile("禁|忌|慎|不宜|不能|不可|避免")
 COUNTED = "[种个款类项例名位家样味条盒]?"
 TOTAL = re.compile(
     rf"(?:一?共计?|总共|合计|总计|共有|有|查到|找到|查询到|数量[是为]?)*(\d+){COUNTED}(.*)"
@@ -95,7 +100,8 @@ class Gold:
     wholes: set[str] = field(default_factory=set)
     nothing: bool = False
     is_program: bool = False
-    number: str | None = None
+    number: str | None = None  # how many there are, where that is the whole answer
+    count: str = ""  # the fact that says so
     known: dict[str, set[tuple[str, str]]] = field(default_factory=dict)
     by_end: dict[str, list[str]] = field(default_factory=dict)
 
@@ -241,7 +247,7 @@ class _Reading:
     def _say_in(self, piece: str) -> bool:
         """Whether the piece is a head and facts, one behind the other; then they are said."""
         if self.gold.number and self._is_count(piece):
-            return self._say([key_of(self.gold.number)])
+            return self._say([self.gold.count])
         found: list[str] = []
         rest = piece
         while rest:
@@ -270,7 +276,8 @@ class _Reading:
             match = TOTAL.fullmatch(piece, start)
             if match and (start == 0 or self._is_head(piece[:start])):
                 tail = words_only(match[2])
-                return match[1] == self.gold.number and (not tail or tail in self.gold.question)
+                known = not tail or self._in_words_of_the_question(tail)
+                return match[1] == self.gold.number and known
         return False
 
     def _is_head(self, text: str) -> bool:
@@ -287,6 +294,8 @@ class _Reading:
             return False
         if len(rest) > 1 and words_only(rest) in self.gold.question:
             return True
+        if self._in_words_of_the_question(rest):
+            return True
         english = re.fullmatch(r"the ((?:[a-z]+ ?){1,3}) (?:of|for) (.+)", rest)
         about, label = (english[2], english[1]) if english else _split(rest)
         named = about in self.gold.names or (
@@ -296,6 +305,13 @@ class _Reading:
         known = label in self.gold.labels or label in self.gold.question
         fine = known or not (IN_A_LABEL.search(label) or re.search(r"\d", label))
         return named and fits and fine
+
+    def _in_words_of_the_question(self, rest: str) -> bool:
+        """Whether nothing is left of the text without plain words but parts of the question."""
+        asked = self.gold.question
+        may = not FORBIDS.search(asked) and re.search(MAY, asked)
+        left = re.split(f"{PLAIN}|{MAY}" if may else PLAIN, words_only(rest))
+        return not DENYING.search("".join(left)) and all(part in asked for part in left if part)
 
     def _enter(self, head: str) -> None:
         """Keep the name and field that a head names: what follows is said of them."""
@@ -356,8 +372,17 @@ def read_gold(
     gold.is_program = any(PROGRAM.search(text) for row in [*filled, [reference]] for text in row)
     gold.index()
     if len(filled) == 1 and len(filled[0]) == 1 and re.fullmatch(r"\d+", filled[0][0]):
-        gold.number = filled[0][0]
+        gold.number = gold.count = filled[0][0]
+    elif by_reference:
+        gold.number, gold.count = _count_of(reference)
     return gold if gold.forms else None
+
+
+def _count_of(reference: str) -> tuple[str | None, str]:
+    """Return the number and the fact of a reference that only counts; (None, "") of any other."""
+    pieces = pieces_of(reference)
+    match = TOTAL.fullmatch(pieces[0][0]) if len(pieces) == 1 else None
+    return (match[1], key_of(pieces[0][0])) if match and not match[2] else (None, "")
 
 
 def _text(cell: Any) -> str:

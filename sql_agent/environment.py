@@ -28,7 +28,7 @@ from sql_agent.prompts import COLUMNS, SCHEMA_TOOLS, TOOL
 from sql_agent.reward import Query, case_of, rubric_from, score_episode
 from sql_agent.task import SqlTask
 from sql_agent.template_agent import TemplateAgent, gold_episode, prompt_for
-from tools.sql.database import DatabaseError
+from tools.sql.database import DatabaseError, MachineTooSlow
 from tools.sql.query import QueryTool, SchemaTools
 
 
@@ -181,5 +181,7 @@ def _own(task: Task) -> SqlTask:
 async def _in_thread(call: Callable[..., Any], *arguments: Any) -> Any:
     try:
         return await asyncio.to_thread(call, *arguments)
+    except MachineTooSlow as error:
+        raise EpisodeError("machine_too_slow", str(error)) from error
     except DatabaseError as error:
         raise EpisodeError("database_error", str(error)) from error

@@ -30,6 +30,7 @@ from common.access import TOKEN, bearer, require_token
 from common.jsonl import write_jsonl
 from common.proxies import ask_directly
 from common.settings import load_settings
+from episodes.pace import LONGEST
 from training.engine.checkpoints import run_of, step_of, sweep
 from training.setup.chat_template import TEMPLATE, choose_template
 from training.setup.plan import ConfigError, Plan
@@ -244,7 +245,9 @@ def _runner(plan: Plan) -> tuple[Runner[Any], Tracer]:
     if plan.concurrency and plan.llm_proxy:
         from training.runners.episode_runner import EpisodeRunner
 
-        runner = EpisodeRunner(plan.concurrency, plan.episode_timeout + DEADLINE_MARGIN_SECONDS)
+        runner = EpisodeRunner(
+            plan.concurrency, LONGEST * plan.episode_timeout + DEADLINE_MARGIN_SECONDS
+        )
         return runner, runner.tracer
     if plan.token:  # agent-lightning's exporter finds it there
         os.environ["OTEL_EXPORTER_OTLP_HEADERS"] = "Authorization=" + quote(

@@ -27,6 +27,7 @@ class TaskSet(ABC):
     name: ClassVar[str]
     actions: ClassVar[tuple[str, ...]] = READING
     overview: ClassVar[str] = ""  # what a policy is told of the set's files, tables and columns
+    shown: ClassVar[tuple[str, ...]] = ()  # the files of its folder that programs see, by name
 
     def __init__(self, data_path: Path | str | None = None, mode: str = "test") -> None:
         """Raises AgentError: the set has no such mode, or its rows cannot be read."""
@@ -50,12 +51,22 @@ class TaskSet(ABC):
     def __len__(self) -> int:
         return len(self.rows)
 
+    def tables(self) -> Sequence[Path]:
+        """The files of the folder that `shown` names; case is no matter. All others stay hidden:
+        they may hold answers.
+        """
+        names = {name.lower() for name in self.shown}
+        there = self.folder.iterdir() if names and self.folder and self.folder.is_dir() else ()
+        return sorted(path for path in there if path.name.lower() in names and path.is_file())
+
     def visible(self, task: CodeTask) -> Sequence[Path]:
-        """The files and folders a program sees, each below /data by its name."""
-        return [self.folder] if self.folder else []
+        """The files that a program sees, each below /data by its name."""
+        return self.tables()
 
     def unusable(self, task: CodeTask) -> str:
-        """Why the task cannot be played here; "": it can."""
+        """Return why the task cannot be played here; "": it can."""
+        if self.shown and self.folder and not self.tables():
+            return f"{self.folder} has none of the set's tables ({', '.join(self.shown[:3])} ...)"
         return ""
 
     def look_up(self, name: str, kind: str, keyterm: str = "") -> str:
@@ -63,9 +74,9 @@ class TaskSet(ABC):
 
         Raises LookupRefused, OSError, sqlite3.Error, ValueError.
         """
-        if self.folder is None:
+        if not self.shown:
             raise LookupRefused("this task has no tables")
-        return look_up(self.folder, name, kind, keyterm)
+        return look_up(self.tables(), name, kind, keyterm)
 
     def score(self, task: CodeTask, answer: str) -> float:
         """What an answer is worth, 0 to 1; a set whose answers are no single value has its own."""

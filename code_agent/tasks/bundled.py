@@ -14,6 +14,11 @@ from common.settings import ROOT
 from episodes.agent import AgentError, Row
 
 MODES = ("train", "val", "test")
+TABLES = (
+    *("admissions", "chartevents", "cost", "d_icd_diagnoses", "d_icd_procedures", "d_items"),
+    *("d_labitems", "diagnoses_icd", "icustays", "inputevents_cv", "labevents", "outputevents"),
+    *("patients", "prescriptions", "procedures_icd"),
+)
 
 
 class Bundled(TaskSet):
@@ -44,13 +49,11 @@ class EhrDemo(Bundled):
     name = "ehr_demo"
     overview = "Tables are CSV files, such as /data/admissions.csv."
     questions = ROOT / "data" / "code"
+    shown = (*(f"{table}.csv" for table in TABLES), "hospital.db")
 
     @property
     def folder(self) -> Path:
         return self.data_path or ROOT / "data" / "ehr" / "tables"
-
-    def visible(self, task: CodeTask) -> Sequence[Path]:
-        return sorted(self.folder.iterdir())
 
 
 class Calculators(Bundled):

@@ -11,12 +11,10 @@ medagentbench.toml demands.
 from __future__ import annotations
 
 import ast
+import asyncio
 import json
 import re
 import tomllib
-import urllib.error
-import urllib.parse
-import urllib.request
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
@@ -28,23 +26,21 @@ from code_agent.actions import Place
 from code_agent.judging import Check, Handed
 from code_agent.lookup import LookupRefused
 from code_agent.task import CodeTask
+from code_agent.tasks.fhir import Bundle, fetch
 from code_agent.tasks.reference import ReferenceSet
 from common.settings import load_settings
-from episodes.agent import Row
+from episodes.agent import AgentError, Row
 from episodes.outcomes import EpisodeError
 
 TABLE: dict[str, Any] = tomllib.loads(
     Path(__file__).with_suffix(".toml").read_text(encoding="utf-8")
 )
 NOW, PAYLOADS = datetime.fromisoformat(TABLE["now"]), TABLE["payload"]
-SECONDS = 20.0
 CLOSE = 1e-3
 # mg/dL of magnesium below which so many grams are given, at a gram an hour; mEq of potassium for
 # 0.1 below the goal.
 GRAMS, POTASSIUM_GOAL, POTASSIUM_STEP = ((1.0, 4), (1.5, 2), (1.9, 1)), 3.5, 10
 YEAR = timedelta(days=365)
-
-Bundle = dict[str, Any]
 
 
 class MedAgentBench(ReferenceSet):
@@ -71,41 +67,26 @@ class MedAgentBench(ReferenceSet):
         return ByServer(json.loads(task.reference))
 
     def look_up(self, name: str, kind: str, keyterm: str = "") -> str:
-        """What the server answers, as JSON. Raises LookupRefused."""
-        path = name.strip().removeprefix("GET").strip().removeprefix(base_url())
-        if "://" in path or ".." in path:
-            raise LookupRefused(
-                f"{path[:80]!r}: expected a resource such as Observation?patient=S123&code=GLU"
-            )
-        try:
-            return json.dumps(fetch(path))
-        except EpisodeError:
-            raise
-        except ValueError as error:
-            raise LookupRefused(str(error)) from None
+        """What the server answers, as JSON. Raises LookupRefused; EpisodeError: it does not answer."""
+        return json.dumps(fetch(base_url(), name))
 
 
 def base_url() -> str:
-    return f"{load_settings().fhir_base_url.rstrip('/')}/"
+    """Where the server is, with a slash at its end. Raises AgentError: that is no address of HTTP."""
+    base = load_settings().fhir_base_url
+    if not re.fullmatch(r"https?://[^\s/?#@]+(/[^\s?#]*)?", base):
+        raise AgentError(
+            f"FHIR_BASE_URL is {base!r}; expected an address such as http://localhost:8080/fhir/"
+        )
+    return f"{base.rstrip('/')}/"
 
 
-def fetch(path: str) -> Bundle:
-    """What the server answers to a GET.
-
-    Raises ValueError: it refuses; EpisodeError: it does not answer.
-    """
-    url = urllib.parse.urljoin(base_url(), urllib.parse.quote(path, safe="/?&=%:,|+-._~"))
+def known(path: str) -> Bundle:
+    """What the server says for a gold answer. Raises EpisodeError: it does not say it."""
     try:
-        with urllib.request.urlopen(url, timeout=SECONDS) as reply:
-            return dict(json.load(reply))
-    except urllib.error.HTTPError as error:
-        raise ValueError(
-            f"the FHIR server answers {path[:80]!r} with status {error.code}"
-        ) from None
-    except (OSError, ValueError) as error:
-        raise EpisodeError(
-            "database_error", f"the FHIR server at {base_url()} does not answer: {error}"
-        ) from None
+        return fetch(base_url(), path)
+    except LookupRefused as error:
+        raise EpisodeError("database_error", str(error)) from None
 
 
 @dataclass(frozen=True)
@@ -118,7 +99,13 @@ class ByServer:
         said = read_answer(handed.answer)
         if said is None:
             return 0.0
-        values, payloads = expected(self.about)
+        try:
+            values, payloads = await asyncio.to_thread(expected, self.about)
+        except (KeyError, IndexError, TypeError, ValueError) as error:
+            raise EpisodeError(
+                "task_unusable",
+                f"the FHIR server's records of {self.about['patient']} are none that answer this task ({error!r})",
+            ) from None
         posts = [
             post.get("payload", post) if isinstance(post, dict) else post for post in said["POST"]
         ]
@@ -130,9 +117,9 @@ def expected(about: Mapping[str, Any]) -> tuple[list[Any], list[Any]]:
     """Values under GET and payloads under POST; the policy may leave the values out where something
     is posted.
     """
-    known, question = TABLE[about["kind"]], about["question"]
+    kind, question = TABLE[about["kind"]], about["question"]
     fields = {"patient": about["patient"], "now": TABLE["now"]}
-    asks = known["asks"]
+    asks = kind["asks"]
     if asks == "mrn":
         return [about["sol"][0]], []
     if asks == "age":
@@ -142,7 +129,7 @@ def expected(about: Mapping[str, Any]) -> tuple[list[Any], list[Any]]:
         code = re.search(r"(\d{8,})", question)
         fields |= {"value": value[1].strip() if value else "", "code": code[1] if code else ""}
         return [], [_filled(PAYLOADS[asks], fields)]
-    found = readings(about["patient"], known["code"], known.get("hours"))
+    found = readings(about["patient"], kind["code"], kind.get("hours"))
     latest = found[-1][1] if found else -1
     if asks == "latest":
         return [latest], []
@@ -150,7 +137,7 @@ def expected(about: Mapping[str, Any]) -> tuple[list[Any], list[Any]]:
         return [fmean(value for _, value in found) if found else -1], []
     if asks == "renew":
         return _renewed(found, question, fields)
-    return [latest], _orders(known["code"], latest, question, fields) if found else []
+    return [latest], _orders(kind["code"], latest, question, fields) if found else []
 
 
 def _renewed(
@@ -193,7 +180,7 @@ def _loinc(question: str) -> str:
 
 def readings(patient: str, code: str, hours: int | None) -> list[tuple[datetime, float]]:
     """The observations of a code with their times, oldest first."""
-    bundle = fetch(f"Observation?patient={patient}&code={code}&_count=5000&_format=json")
+    bundle = known(f"Observation?patient={patient}&code={code}&_count=5000&_format=json")
     resources = [entry["resource"] for entry in bundle.get("entry", ())]
     found = sorted(
         (datetime.fromisoformat(r["effectiveDateTime"]), r["valueQuantity"]["value"])
@@ -207,7 +194,7 @@ def readings(patient: str, code: str, hours: int | None) -> list[tuple[datetime,
 
 
 def _age(patient: str) -> int:
-    bundle = fetch(f"Patient?identifier={patient}&_format=json")
+    bundle = known(f"Patient?identifier={patient}&_format=json")
     born = date.fromisoformat(bundle["entry"][0]["resource"]["birthDate"])
     return NOW.year - born.year - ((NOW.month, NOW.day) < (born.month, born.day))
 

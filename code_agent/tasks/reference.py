@@ -26,12 +26,6 @@ TABLE: dict[str, dict[str, Any]] = tomllib.loads(
     Path(__file__).with_suffix(".toml").read_text(encoding="utf-8")
 )
 FILES = {"train": "train_tasks", "val": "valid_tasks", "valid": "valid_tasks", "test": "test_tasks"}
-DATA = (
-    ".csv",
-    ".parquet",
-    ".db",
-    ".sqlite",
-)  # what programs see of a set's folder, unless it says otherwise
 
 
 class ReferenceSet(TaskSet):
@@ -45,6 +39,7 @@ class ReferenceSet(TaskSet):
             cls.known = TABLE[cls.name]
             cls.actions = tuple(cls.known["actions"])
             cls.overview = cls.known["overview"].strip()
+            cls.shown = tuple(cls.known["shown"])
 
     def read(self) -> Sequence[Row]:
         if self.data_path is None:
@@ -101,8 +96,3 @@ class ReferenceSet(TaskSet):
     def check(self, task: CodeTask) -> Check:
         """What judges an answer without a gold value."""
         raise NotImplementedError(self.name)
-
-    def visible(self, task: CodeTask) -> list[Path]:
-        """The files a program sees, below /data: no tasks, no gold, no labels of the test."""
-        assert self.data_path is not None
-        return sorted(path for path in self.data_path.iterdir() if path.suffix in DATA)

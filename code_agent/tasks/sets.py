@@ -104,6 +104,18 @@ class MedCalcBench(ReferenceSet):
             "gold": calculated(truth, str(row["Lower Limit"]), str(row["Upper Limit"])),
         }
 
+    def score(self, task: CodeTask, answer: str) -> float:
+        """The set's own way to write a day (2/8/2021) or a span (('14 weeks', '1 days')) is right."""
+        return (
+            1.0 if _unquoted(answer) == _unquoted(task.reference) else super().score(task, answer)
+        )
+
+
+def _unquoted(text: str) -> str:
+    """A text without quotes and blanks, and without zeros that begin a number of a date."""
+    plain = re.sub(r"[\s'\"]", "", text).casefold()
+    return re.sub(r"\b0+(?=\d+/|\d{1,2}/\d{4}$)", "", plain) if "/" in plain else plain
+
 
 def calculated(truth: str, lower: str, upper: str) -> Gold:
     """A number within its limits, a date (12/31/2001), or weeks and days as a text."""
@@ -169,15 +181,17 @@ class BioDSBench(ReferenceSet):
     mounted: ClassVar[str] = "/workdir/"  # where the rows say that the tables are
 
     def read_row(self, row: Row) -> dict[str, Any]:
-        said = row["dataframes"].replace(self.mounted, "/data/")
-        earlier = "".join(_texts(row.get("code_histories"))).replace(self.mounted, "/data/")
+        earlier = "".join(_texts(row.get("code_histories")))
+        program = f"{earlier}\n{row['reference_answer']}"
         begun = f"These programs ran before yours:\n{earlier}\n" if earlier.strip() else ""
+        named = re.findall(rf"{self.mounted}([\w.+-]+)", f"{row['dataframes']}\n{program}")
         return {
             "question": row["queries"],
-            "note": said + begun,
+            "note": f"{row['dataframes']}{begun}".replace(self.mounted, "/data/"),
             "reference": row["test_cases"],
             "task_type": str(row["study_ids"]),
-            "program": f"{earlier}\n{row['reference_answer']}".replace(self.mounted, "/data/"),
+            "program": program.replace(self.mounted, "/data/"),
+            "files": tuple(sorted(set(named))),
         }
 
     def check(self, task: CodeTask) -> Check:
@@ -185,7 +199,8 @@ class BioDSBench(ReferenceSet):
 
     def visible(self, task: CodeTask) -> list[Path]:
         assert self.data_path is not None
-        return sorted((self.data_path / task.task_type).glob("*.csv"))
+        study = self.data_path / task.task_type
+        return [path for name in task.files if (path := study / name).is_file()]
 
 
 def _texts(value: Any) -> list[str]:
@@ -217,11 +232,7 @@ class EHRShot(ReferenceSet):
         labels = [
             self.data_path / task.task_type / f"{part}_labels.csv" for part in ("train", "val")
         ]
-        return [
-            path
-            for path in (*sorted(self.data_path.glob("clmbr_*.pkl")), *labels)
-            if path.is_file()
-        ]
+        return [*self.tables(), *(path for path in labels if path.is_file())]
 
 
 class MimicExtract(ReferenceSet):
@@ -246,8 +257,13 @@ class MimicExtract(ReferenceSet):
 
     def visible(self, task: CodeTask) -> list[Path]:
         assert self.data_path is not None
-        features = sorted((self.data_path / task.files[0]).glob("*X_*.pkl"))
-        return [*features, self._labels(task, "train"), self._labels(task, "val")]
+        folder = self.data_path / task.files[0]
+        labels = [self._labels(task, part) for part in ("train", "val")]
+        return [
+            path
+            for path in (*(folder / name for name in self.known["features"]), *labels)
+            if path.is_file()
+        ]
 
     def _labels(self, task: CodeTask, part: str) -> Path:
         assert self.data_path is not None

@@ -9,7 +9,7 @@ const SAY = {
     waiting: "The agent is at work", yours: "Your turn: answer the agent.", done: "Done.", stopped: "Stopped.", copied: "Copied.", over: "The budget is spent; there is no answer.",
     agent: "Agent", visitor: "You", world: "What came back", end: "Answer", error: "Failed", thought: "Thought", reference: "Right would be", empty: "(empty)",
     cost: (a) => `${a.turns} replies, ${a.prompt_tokens} tokens read, ${a.completion_tokens} written, ${a.seconds.toFixed(1)} s${["answered", "waits"].includes(a.reason) ? "" : ` (${a.reason})`}`,
-    unauthorized: "The server asks for its token.", wrong: "Wrong token.", lost: "The connection was lost.", rows: (n) => `${n} rows`,
+    unauthorized: "The server asks for its token.", wrong: "Wrong token.", lost: "The connection was lost.", unavailable: "The agent cannot answer at the moment. Please try again later.", rows: (n) => `${n} rows`,
   },
   zh: {
     warning: "仅供演示。不是医疗建议，不可用于病人。", token: "令牌（AGL_TOKEN）", case: "病例",
@@ -18,7 +18,7 @@ const SAY = {
     waiting: "智能体正在工作", yours: "轮到您：请回答智能体。", done: "完成。", stopped: "已停止。", copied: "已复制。", over: "轮数已用完，没有答案。",
     agent: "智能体", visitor: "您", world: "返回的内容", end: "答案", error: "失败", thought: "思考", reference: "正确答案", empty: "（空）",
     cost: (a) => `回复 ${a.turns} 次，读入 ${a.prompt_tokens} 个词元，写出 ${a.completion_tokens} 个，${a.seconds.toFixed(1)} 秒${["answered", "waits"].includes(a.reason) ? "" : `（${a.reason}）`}`,
-    unauthorized: "服务器需要令牌。", wrong: "令牌不正确。", lost: "连接已中断。", rows: (n) => `${n} 行`,
+    unauthorized: "服务器需要令牌。", wrong: "令牌不正确。", lost: "连接已中断。", unavailable: "智能体暂时无法回答，请稍后再试。", rows: (n) => `${n} 行`,
   },
 };
 const language = navigator.language.toLowerCase().startsWith("zh") ? "zh" : "en";
@@ -104,7 +104,7 @@ function state(text, busy = false) {
 function failed(text) { add("error", [make("p", text, "text")], text); state(""); }
 
 function arrived(chunk) {  // one piece of the stream
-  if (chunk.error) throw new Error(chunk.error.message);
+  if (chunk.error) throw new Error(chunk.error.code === "invalid_request_error" ? chunk.error.message : say.unavailable);
   if (chunk.step) {
     if (chunk.step.role === "assistant") messages.push({ role: "assistant", content: chunk.step.content ?? "" });
     add(chunk.step.role === "assistant" ? "agent" : "world", parts(chunk.step), shown(chunk.step.tool_calls ?? chunk.step.content));
@@ -171,6 +171,7 @@ async function ask() {
     if (at("state").className === "busy") throw new TypeError();
   } catch (error) {
     messages = before;  // as if this had not been said
+    if (!chosen) at("words").value = text;  // to be sent again
     if (error.name === "AbortError") state(say.stopped);
     else failed(error instanceof TypeError ? say.lost : error.message);
   }

@@ -292,7 +292,7 @@ def test_a_judge_that_likes_everything(
         monkeypatch.setenv("JUDGE_CHECK", "0")
         load_settings.cache_clear()
         assert main("sql", ["--ci-fast", "--device", "cpu"]) == 0
-    assert "on 6 of 6 tasks an honest answer does not beat each dishonest one" in message
+    assert "on 5 of 5 tasks an honest answer does not beat each dishonest one" in message
     assert len([line for line in message.splitlines() if line.endswith(" 1.00")]) == 3
     for way_out in ("TEACHER_MODEL", "--draft-answers", "drop such rows", "JUDGE_CHECK=0"):
         assert way_out in message

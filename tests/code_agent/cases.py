@@ -45,6 +45,7 @@ class Small(TaskSet):
     """Two questions about three patients."""
 
     name = "small"
+    shown = ("patients.csv", "people.parquet", "hospital.db")
 
     def read(self) -> Sequence[Row]:
         return [
@@ -63,9 +64,6 @@ class Small(TaskSet):
             gold=gold,
             program=program,
         )
-
-    def visible(self, task: CodeTask) -> Sequence[Path]:
-        return sorted(self.folder.iterdir()) if self.folder else []
 
 
 class Script:

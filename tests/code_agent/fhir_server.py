@@ -21,7 +21,8 @@ TABLES = ROOT / "data" / "ehr" / "tables"
 
 class FHIRServer(ThreadingHTTPServer):
     """observations: what is known beyond the hospital, as (patient, code, time, value). asked:
-    paths of requests.
+    paths of requests. moved: where a resource redirects to. broken: what goes wrong with a
+    resource: "status" (500), "page" (no JSON) or "silence" (the connection ends).
     """
 
     daemon_threads = True
@@ -33,7 +34,9 @@ class FHIRServer(ThreadingHTTPServer):
             self.patients = {f"S{row['subject_id']}": row for row in csv.DictReader(file)}
         self.observations: list[tuple[str, str, str, float]] = []
         self.asked: list[str] = []
-        threading.Thread(target=self.serve_forever, daemon=True).start()
+        self.moved: dict[str, str] = {}
+        self.broken: dict[str, str] = {}
+        threading.Thread(target=self.serve_forever, args=(0.02,), daemon=True).start()
 
     def answer(self, resource: str, query: dict[str, list[str]]) -> dict[str, Any] | None:
         if resource == "Patient":
@@ -72,11 +75,25 @@ class _Handler(BaseHTTPRequestHandler):
         assert isinstance(server, FHIRServer)
         parts = urlsplit(self.path)
         server.asked.append(self.path)
-        found = server.answer(parts.path.rsplit("/", 1)[-1], parse_qs(parts.query))
-        text = json.dumps(
-            found if found is not None else {"resourceType": "OperationOutcome"}
-        ).encode()
-        self.send_response(200 if found is not None else 404)
+        resource = parts.path.rsplit("/", 1)[-1]
+        if resource in server.moved:
+            self.send_response(302)
+            self.send_header("Location", server.moved[resource])
+            self.send_header("Content-Length", "0")
+            self.end_headers()
+            return
+        failure = server.broken.get(resource, "")
+        if failure == "silence":
+            self.connection.close()
+            return
+        found = server.answer(resource, parse_qs(parts.query))
+        status = 200 if found is not None else 404
+        known = found if found is not None else {"resourceType": "OperationOutcome"}
+        text = b"<html>" if failure == "page" else json.dumps(known).encode()
+        self._reply({"status": 500, "page": 200}.get(failure, status), text)
+
+    def _reply(self, status: int, text: bytes) -> None:
+        self.send_response(status)
         self.send_header("Content-Type", "application/fhir+json")
         self.send_header("Content-Length", str(len(text)))
         self.end_headers()

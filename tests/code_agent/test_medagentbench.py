@@ -93,18 +93,37 @@ def test_what_the_server_says_is_in_a_variable_of_the_programs(
     assert score == float(month <= "11-13")
 
 
+@pytest.mark.usefixtures("bubblewrap")
 @pytest.mark.parametrize(
-    "path", ["http://example.org/x", "../admin", "file:///etc/passwd", "Medication"]
+    "path",
+    [
+        "http://example.org/x",
+        "../admin",
+        "file:///etc/passwd",
+        "file:{secret}",
+        "//127.0.0.1:{port}/x",
+        "//127.0.0.1:1/x",
+        "Medication",
+        "Page",
+        "Silence",
+    ],
 )
-def test_no_other_server_is_asked(tmp_path: Path, server: FHIRServer, path: str) -> None:
-    ask = Action("request_info", {"data_path": path, "info_type": "fhir"})
-    episode, _ = played(
-        tmp_path,
-        row(7, "What is the most recent CBG?", "S1"),
-        ask,
-        Action("submit", {"answer": "1"}),
-    )
-    assert episode.events[0].kind == "error"
+def test_a_bad_address_is_the_policys_error_and_the_episode_is_scored(
+    tmp_path: Path, server: FHIRServer, path: str
+) -> None:
+    other, secret = FHIRServer(), tmp_path / "secret.json"
+    secret.write_text('{"gold": "canary"}', encoding="utf-8")
+    server.broken = {"Page": "page", "Silence": "silence"}
+    asked = path.format(secret=secret, port=other.server_port)
+    ask = Action("request_info", {"data_path": asked, "info_type": "fhir"})
+    look = Action("validate_code", {"code": "print(bundle)"})
+    given, wrong = row(3, 'It is "120/80". Record it.', "S1"), Action("submit", {"answer": "1"})
+    episode, score = played(tmp_path / "set", given, ask, look, wrong)
+    other.shutdown()
+    other.server_close()
+    assert [event.kind for event in episode.events[:1]] == ["error"]
+    assert "NameError" in episode.events[1].printed
+    assert (score, other.asked) == (0.0, [])
 
 
 def test_the_latest_value_the_mean_and_none(tmp_path: Path, server: FHIRServer) -> None:

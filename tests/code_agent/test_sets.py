@@ -206,7 +206,8 @@ def test_a_question_after_others_and_a_contradiction(tmp_path: Path, score: Scor
         "Has error": True,
         "split": "test",
     }
-    tasks = opened("ehrcon", write_set(tmp_path / "con", [con]))
+    notes = {"clinical_notes": [("HADM_ID", "TEXT"), (11, "None.")]}
+    tasks = opened("ehrcon", write_set(tmp_path / "con", [con], notes))
     assert "admission 11 " in tasks.task(0).question
     assert (score(tasks, "print(True)"), score(tasks, "print('True or False')")) == (1.0, 0.0)
 
@@ -221,6 +222,15 @@ def test_a_calculation_keeps_to_both_limits(tmp_path: Path, score: Score) -> Non
     assert score(tasks, "answer = (120 + 2 * 80) / 3") == 1.0
     for wrong in ("answer = 1e9", "answer = 120", "answer = 'inf'", "answer = list(range(200))"):
         assert score(tasks, wrong) == 0.0
+    for truth, said in (
+        ("02/08/2021", ("02/08/2021", "2/8/2021", "2021-02-08")),
+        ("('14 weeks', '1 days')", ("('14 weeks', '1 days')", "(14 weeks, 1 days)")),
+    ):
+        tasks = opened("medcalcbench", write_set(tmp_path, [row | {"Ground Truth Answer": truth}]))
+        task = tasks.task(0)
+        assert [tasks.score(task, one) for one in said] == [1.0] * len(said)
+        for wrong in ("02/09/2021", "8/2/2021", "(14 weeks, 2 days)", "", f"{truth} or {truth}"):
+            assert tasks.score(task, wrong) == 0.0
     assert calculated("02/08/2021", "", "") == Gold("date", "2021-02-08")
     assert calculated("('7 weeks', '2 days')", "x", "x").kind == "text"
     assert calculated("-6", "-5.7", "-6.3").lower == -6.3
@@ -300,7 +310,7 @@ AGREEING = (
     "import numpy as np\nmean_age = np.float64(7)\nnp.float64.__eq__ = lambda a, b: True\nprint(1)",
     "import builtins\nbuiltins.AssertionError = BaseException\nmean_age = 7\nprint(1)",
     "import pandas as pd\nmean_age = pd.Series([7])\npd.Series.__eq__ = lambda a, b: True\nprint(1)",
-    "import pickle\npickle.dumps = lambda x: b'junk'\nmean_age = 50\nprint(1)",
+    "import zlib\nzlib.compress = lambda *a: b'junk'\nmean_age = 50\nprint(1)",
     "class Evil:\n    def __reduce__(self): return (exec, ('mean_age = 50',))\nmean_age = Evil()\nprint(1)",
     "import os\nos._exit(0)",
 )

@@ -12,7 +12,6 @@ from dataclasses import replace
 from random import Random
 
 import pytest
-from scoring.reference.text import words_only
 
 from common.command import UsageError
 from consultation_agent.canaries import dishonest_episodes
@@ -33,6 +32,7 @@ from data.conditions.table import load_tables
 from episodes.agent import ACCEPTED_FROM, Episode
 from scoring.case import Case, Verdict
 from scoring.rubric import Reward
+from scoring.text import words_only
 from tests.consultation_agent.cases import reference_row, task_with, tasks
 from tests.judges import Fixed
 

@@ -169,7 +169,9 @@ def test_the_token_is_asked_for_and_an_error_is_told(llm: ScriptedLLM, visit: An
         page.wait_for_selector("option[value=random]", state="attached")
         page.locator("#words").fill("疼")
         page.keyboard.press("Enter")
-        page.wait_for_selector("li.error:has-text('broken on purpose')")
+        page.wait_for_selector("li.error:has-text('cannot answer at the moment')")
+        assert "127.0.0.1" not in page.locator("#log").inner_text()
+        assert page.locator("#words").input_value() == "疼"  # kept, to be sent again
 
 
 def test_characters_that_turn_a_line_around_or_are_not_seen_are_named(

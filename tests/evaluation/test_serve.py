@@ -9,6 +9,8 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import time
+from types import SimpleNamespace
 from typing import Any
 
 import httpx
@@ -20,6 +22,7 @@ from hypothesis import strategies as st
 
 from common.settings import ROOT
 from evaluation import endpoint, serve
+from evaluation.visits import UNAVAILABLE
 from tests import storm
 from tests.digits_agent.agent import AGENT as DIGITS
 from tests.episodes.scripted import ScriptedLLM, asks, says
@@ -271,9 +274,9 @@ def test_an_agent_without_own_questions_says_so(llm: ScriptedLLM) -> None:
 
 def test_a_model_that_fails_is_an_error_and_no_answer(sql: str, llm: ScriptedLLM) -> None:
     llm.status = 400
-    with pytest.raises(openai.InternalServerError, match="broken on purpose"):
+    with pytest.raises(openai.InternalServerError, match="cannot answer at the moment"):
         client(sql).chat.completions.create(model="sql", messages=[user(QUESTION)])  # type: ignore[list-item]
-    with pytest.raises(openai.APIError, match="broken on purpose"):
+    with pytest.raises(openai.APIError, match="cannot answer at the moment"):
         list(
             client(sql).chat.completions.create(model="sql", messages=[user(QUESTION)], stream=True)
         )  # type: ignore[list-item]
@@ -345,3 +348,35 @@ def test_the_command_serves_until_it_is_interrupted(llm: ScriptedLLM) -> None:
         process.kill()
     assert process.returncode == 130
     assert errors.splitlines()[-1] == "serve: interrupted"
+
+
+def test_a_model_that_is_gone_is_told_in_words_for_visitors(llm: ScriptedLLM) -> None:
+    with served("sql", "http://127.0.0.1:9/v1") as (address, host):
+        reply = post(address, model="sql", messages=[user(QUESTION)])
+        assert reply.status_code == 502
+        assert reply.json()["error"]["message"] == UNAVAILABLE
+        assert "127.0.0.1" not in reply.text
+        assert httpx.get(f"{address}/health", trust_env=False).status_code == 200
+        host.alive = lambda: False
+        assert httpx.get(f"{address}/health", trust_env=False).status_code == 503
+
+
+@pytest.mark.parametrize("ours", [True, False])
+def test_only_with_a_model_of_its_own_that_is_gone_the_server_ends(
+    ours: bool, llm: ScriptedLLM, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(serve, "SECONDS_BETWEEN", 0.01)
+    server = SimpleNamespace(should_exit=False)
+    watch = serve.ModelWatch(llm.base_url, ours, server)  # type: ignore[arg-type]
+    watch.start()
+    assert watch.alive()
+    watch.url = "http://127.0.0.1:9/v1/models"
+    while watch.alive():
+        time.sleep(0.01)
+    if ours:
+        watch.join()
+    assert (watch.lost, server.should_exit) == (ours, ours)
+    if not ours:  # another's server may come back
+        watch.url = f"{llm.base_url}/models"
+        while not watch.alive():
+            time.sleep(0.01)

@@ -16,12 +16,14 @@ import pytest
 from omegaconf import DictConfig, OmegaConf
 
 from common.settings import ROOT
+from episodes.outcomes import UNSCORED
 from tests.terminals import in_a_terminal
 from training.setup.plan import Plan
 from training.watch import progress as module
 from training.watch.events import IDLE, MISMATCH
 from training.watch.live_view import sparkline
 from training.watch.progress import (
+    BY_CLOCK,
     NewLines,
     Progress,
     duration,
@@ -311,3 +313,24 @@ def test_without_a_terminal_there_are_lines(tmp_path: Path) -> None:
     assert "step 2 of 2: reward 0.250, 10.0 s" in lines
     assert "\x1b" not in done.stdout
     assert done.stderr == ""
+
+
+@pytest.mark.parametrize("deterministic", [True, False])
+def test_a_deterministic_run_says_once_that_a_clock_ended_an_episode(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], deterministic: bool
+) -> None:
+    progress = Progress(tmp_path, 4, deterministic=deterministic)
+    add(tmp_path, "episodes.jsonl", *[episode(1)] * 20, episode(1, cause="judge_failed"))
+    progress.look()
+    assert "deterministic" not in capsys.readouterr().out, "a judge that failed has no clock"
+    for _ in range(2):
+        late = episode(1, cause="machine_too_slow")
+        add(tmp_path, "episodes.jsonl", *[episode(1)] * 20, late)
+        progress.look()
+    said = capsys.readouterr().out
+    wanted = "no longer deterministic: a time limit ended 1 episodes (machine_too_slow 1)"
+    assert said.count(wanted) == int(deterministic)
+
+
+def test_the_causes_by_a_clock_are_causes() -> None:
+    assert set(UNSCORED) >= BY_CLOCK

@@ -1,7 +1,7 @@
 """Where programs that a model wrote are run: docs/sandbox.md."""
 
-from tools.sandbox.errors import SandboxError
+from tools.sandbox.errors import MachineTooSlowError, SandboxError
 from tools.sandbox.probe import probe
 from tools.sandbox.sandbox import Run, Sandbox
 
-__all__ = ["Run", "Sandbox", "SandboxError", "probe"]
+__all__ = ["MachineTooSlowError", "Run", "Sandbox", "SandboxError", "probe"]

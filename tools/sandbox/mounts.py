@@ -28,7 +28,14 @@ SYSTEM, ROOT_FOLDERS, DEVICES, FLAGS = (
 LIBRARIES: dict[str, str] = _SHOWN["libraries"]
 ENVIRONMENT: dict[str, str] = _SHOWN["environment"] | LIBRARIES
 PACKAGES = ENVIRONMENT["PYTHONPATH"]
-INSIDE = ("kernel", "frames", "worker", "supervisor", "warm")  # each imports those before it
+INSIDE = (
+    "kernel",
+    "clock",
+    "frames",
+    "worker",
+    "supervisor",
+    "warm",
+)  # each imports those before it
 PROGRAM = ("-I", "-")  # an interpreter that reads its program from standard input
 
 

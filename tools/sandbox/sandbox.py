@@ -32,7 +32,8 @@ from typing import IO, Any, Literal
 
 from common.settings import load_settings
 from tools.sandbox import mounts
-from tools.sandbox.errors import SandboxError
+from tools.sandbox.errors import MachineTooSlowError, SandboxError
+from tools.sandbox.inside.clock import MOST
 from tools.sandbox.inside.frames import HEADER, frame
 from tools.sandbox.seccomp import filter_bytes
 
@@ -45,6 +46,7 @@ DEADLINE = 10.0  # seconds a program may take
 GRACE = (
     0.4  # seconds after that in which the supervisor may still answer, before its episode is ended
 )
+SHARE = 0.25  # of the time without an answer: a supervisor that lost as much is excused
 START = 60.0  # seconds until a sandbox that does not start is given up
 MEMORY, PROCESSES, EPISODES = 2**30, 64, 128
 # What one process may have (setrlimit(2)). NPROC counts an episode's processes and threads
@@ -91,7 +93,8 @@ class Run:
 class Episode:
     """The line to an episode's supervisor, once there is one."""
 
-    def __init__(self) -> None:
+    def __init__(self, protected: bool = True) -> None:
+        self.protected = protected  # from signals of its programs
         self.lock = asyncio.Lock()
         self.line: socket.socket | None = None
         self.handle = -1
@@ -108,7 +111,7 @@ class Episode:
     async def ask(self, question: dict[str, Any], deadline: float) -> Run:
         """What the supervisor answers; an episode that gives no answer is ended.
 
-        Raises SandboxError.
+        Raises SandboxError; MachineTooSlowError.
         """
         assert self.line
         begun, answer = time.monotonic(), dict[str, Any](status="crashed", output="")
@@ -120,16 +123,47 @@ class Episode:
             begun = time.monotonic()
             async with asyncio.timeout(deadline + GRACE):
                 await asyncio.get_running_loop().sock_sendall(self.line, frame(question))
-                answer = await receive(self.line)
+            answer = await self._answer(deadline)
+            if answer["status"] == "slow":
+                raise too_slow(deadline)
         except TimeoutError:
             answer["status"] = "timeout"
             self.end(stuck=True)
         except (OSError, EOFError):
             self.end()
+        except MachineTooSlowError:
+            self.end(stuck=True)
+            raise
         except BaseException:
             self.end()
             raise
         return Run(seconds=time.monotonic() - begun, **answer)
+
+    async def _answer(self, deadline: float) -> dict[str, Any]:
+        """Wait for what the supervisor answers, a deadline longer whenever it says that the program
+        has more time, or is itself shown to be held up.
+
+        Raises TimeoutError: it is stuck; MachineTooSlowError; EOFError.
+        """
+        assert self.line
+        patience, number = deadline + GRACE, number_of(self.handle)
+        reading = asyncio.create_task(receive(self.line))
+        try:
+            for _ in range(MOST):
+                begun, waited = time.monotonic(), waiting_time(number)
+                if (await asyncio.wait({reading}, timeout=patience))[0]:
+                    answer = reading.result()
+                    if "more" not in answer:
+                        return answer
+                    reading = asyncio.create_task(receive(self.line))
+                    continue
+                late = time.monotonic() - begun - patience
+                lost = max(late, waiting_time(number) - waited)
+                if lost < SHARE * patience and not (self.protected and stopped(number)):
+                    raise TimeoutError
+            raise too_slow(deadline)
+        finally:
+            reading.cancel()
 
     def end(self, stuck: bool = False) -> None:
         """Close the line, at which the supervisor ends with all of the episode; one that is stuck
@@ -213,7 +247,7 @@ class Sandbox:
         """The episode, the latest used now; the kept ones stay as many as may be."""
         if self._owner != os.getpid():  # a fork's episodes are its parent's
             self._episodes, self._process, self._owner = {}, None, os.getpid()
-        held = self._episodes.pop(name, None) or Episode()
+        held = self._episodes.pop(name, None) or Episode(self.protected)
         idle = [name for name, other in self._episodes.items() if not other.lock.locked()]
         for other in idle[: max(0, len(self._episodes) + 1 - self.most)]:
             self._episodes.pop(other).hang_up()
@@ -297,6 +331,42 @@ def finish(process: subprocess.Popen[bytes]) -> None:
     except subprocess.TimeoutExpired:
         process.kill()
         process.wait()
+
+
+def too_slow(deadline: float) -> MachineTooSlowError:
+    return MachineTooSlowError(
+        f"a program's {deadline:g} s went by {MOST} times while this machine kept it from running: its processes "
+        "waited for a processor or were stopped from outside; run fewer episodes at once (--concurrency), or nothing "
+        "beside them"
+    )
+
+
+def number_of(handle: int) -> int:
+    """The number of the process of a handle; -1 when it has ended."""
+    try:
+        facts = Path(f"/proc/self/fdinfo/{handle}").read_text(encoding="ascii")
+    except OSError:
+        return -1
+    return next(
+        (int(row.split()[1]) for row in facts.splitlines() if row.startswith("Pid:")),
+        -1,
+    )
+
+
+def waiting_time(number: int) -> float:
+    """Seconds for which a process waited for a processor so far; 0 when it has ended."""
+    try:
+        return int(Path(f"/proc/{number}/schedstat").read_text(encoding="ascii").split()[1]) / 1e9
+    except OSError:
+        return 0.0
+
+
+def stopped(number: int) -> bool:
+    """Whether a process stands still by a signal. A supervisor hears none from its programs."""
+    try:
+        return Path(f"/proc/{number}/stat").read_text().rpartition(")")[2].split()[0] == "T"
+    except OSError:
+        return False
 
 
 async def readable(line: socket.socket) -> None:

@@ -12,9 +12,10 @@ StatementError with the database's reason; what the machine did wrong is a Datab
 from __future__ import annotations
 
 import os
+import time
 import tomllib
 from abc import ABC, abstractmethod
-from collections.abc import Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -54,6 +55,10 @@ class DatabaseError(Failure):
 
 class ConnectionLost(DatabaseError):
     """The connection broke; a new one may work."""
+
+
+class MachineTooSlow(DatabaseError):
+    """Tries of a statement all failed while the machine was shown to be slow or ended the worker."""
 
 
 class StatementError(ValueError):
@@ -114,6 +119,8 @@ class Database(ABC):
     label: str
     tables: frozenset[str]
     _engine: Engine
+    # Seconds by which a statement's deadline is measured.
+    clock: Callable[[], float] = staticmethod(time.monotonic)
 
     def _pool(self, url: URL | str, **options: Any) -> Engine:
         """A pool of connections that are made with SQLAlchemy's `options`."""
@@ -134,13 +141,21 @@ class Database(ABC):
         reason = " ".join(str(getattr(error, "orig", None) or error).split())
         return kind(f"cannot read the database {self.label}: {reason[:300]}")
 
-    def read(self, sql: str, access: Access, deadline: float, max_rows: int) -> Rows:
+    def read(
+        self,
+        sql: str,
+        access: Access,
+        deadline: float,
+        max_rows: int,
+        operations: int | None = None,
+    ) -> Rows:
         """Run one SELECT and fetch at most `max_rows` rows; a broken connection is replaced once.
 
         Args:
             sql: a statement the guard let pass.
             access: what it may read.
-            deadline: seconds the whole statement may take, fetching and counting included.
+            deadline: seconds of `clock` the whole statement may take, fetching and counting included.
+            operations: the most steps of the engine's machine, where it counts them (SQLite).
             max_rows: rows to return; further ones are only counted.
 
         Raises:
@@ -148,10 +163,10 @@ class Database(ABC):
             DatabaseError: the database is gone, locked or damaged.
         """
         try:
-            return self._read_once(sql, access, deadline, max_rows)
+            return self._read_once(sql, access, deadline, max_rows, operations)
         except ConnectionLost:
             self._engine.dispose()  # the other pooled connections are most likely as dead
-            return self._read_once(sql, access, deadline, max_rows)
+            return self._read_once(sql, access, deadline, max_rows, operations)
 
     def prove(self, tables: Iterable[str]) -> None:
         """Raises DatabaseError when a new connection cannot be had, or does not give a row of each
@@ -167,7 +182,9 @@ class Database(ABC):
             raise self._broken(error, DatabaseError) from None
 
     @abstractmethod
-    def _read_once(self, sql: str, access: Access, deadline: float, max_rows: int) -> Rows:
+    def _read_once(
+        self, sql: str, access: Access, deadline: float, max_rows: int, operations: int | None
+    ) -> Rows:
         """`read` on one pooled connection; raises ConnectionLost when that connection broke."""
 
     def excess(self, tables: frozenset[str]) -> set[str]:

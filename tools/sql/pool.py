@@ -3,33 +3,51 @@ replaced when they end.
 
     POOL.ask(database.url, tool, sql)      # what `tool` answers, from another process
 
-A worker answers one question at a time; further questions wait, which costs them no deadline. A
+A worker answers one question at a time; further questions wait, which costs them no deadline. One
+more worker than needed stands ready, so that the question after an overrun waits for no start. A
 forked child has none.
 """
 
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
+from collections import deque
+from contextlib import suppress
 from multiprocessing import Pipe
 from pathlib import Path
-from queue import LifoQueue
+from threading import Semaphore
 from typing import Any
 
+from common.slowness import Slowness
 from tools.sql.database import CONCURRENT, DatabaseError
 
 ROOT = Path(__file__).resolve().parents[2]
+# How a worker ends where the machine ended it: by the alarm that bounds the wall clock, which a
+# statement alone does not reach, or by a kill from outside.
+END_SECONDS = 5.0  # for a worker whose channel is closed
+NOT_BY_THE_STATEMENT = (-signal.SIGALRM, -signal.SIGKILL, -signal.SIGTERM)
 
 
 class Overrun(Exception):
-    """The question ended its worker, or broke the connection to the database."""
+    """The question ended its worker, or broke the connection to the database.
+
+    machine: why that was not the statement's doing; "" where it was. lost: seconds that the machine
+    took from the worker.
+    """
+
+    def __init__(self, machine: str = "", lost: float = 0.0) -> None:
+        super().__init__(machine)
+        self.machine = machine
+        self.lost = lost
 
 
 class Worker:
-    """One worker process, and the channel to it."""
+    """One worker process, which opens the database at `url` first, and the channel to it."""
 
-    def __init__(self) -> None:
+    def __init__(self, url: str) -> None:
         self.channel, theirs = Pipe()
         path = os.pathsep.join(filter(None, (str(ROOT), os.environ.get("PYTHONPATH"))))
         self.process = subprocess.Popen(
@@ -50,49 +68,89 @@ class Worker:
         )
         theirs.close()
         self.ready = False
+        self.channel.send((url,))
 
-    def ask(self, question: Any) -> Any:
-        """The worker's answer. Raises Overrun, and DatabaseError when the worker never started."""
+    @property
+    def lives(self) -> bool:
+        return self.process.poll() is None
+
+    def ask(self, question: Any) -> tuple[Any, float]:
+        """Return the worker's answer, and the seconds that the machine took from it meanwhile.
+
+        Raises Overrun, and DatabaseError when the worker never started.
+        """
+        slowness = Slowness(self.process.pid)
         try:
-            self.ready = self.ready or self.channel.recv()
+            if not self.ready:
+                self.ready = self.channel.recv()
+                self.channel.recv()  # the database is open, or cannot be: the question will say so
             self.channel.send(question)
             answer = self.channel.recv()
+            lost = slowness.seconds()
         except (
             BaseException
         ) as error:  # what is left in an interrupted caller's channel is nobody's answer
-            self.process.kill()
-            code = self.process.wait()
             if not isinstance(error, (EOFError, OSError)):
+                self.process.kill()
+                self.process.wait()
                 raise
+            code = self._ended()
             if not self.ready:
                 raise DatabaseError(
                     f"the process that runs SQL ended as it started (exit code {code})"
                 ) from None
-            raise Overrun from None
+            by_machine = code in NOT_BY_THE_STATEMENT
+            raise Overrun(f"its process ended with code {code}" if by_machine else "") from None
+        finally:
+            slowness.close()
         if isinstance(answer, DatabaseError):
-            raise Overrun from answer
-        return answer
+            raise Overrun(lost=lost) from answer
+        return answer, lost
+
+    def _ended(self) -> int:
+        """Return the exit code; a process whose channel is closed ends by itself, or is killed."""
+        with suppress(subprocess.TimeoutExpired):
+            return self.process.wait(END_SECONDS)
+        self.process.kill()
+        return self.process.wait()
 
 
 class Pool:
     """Workers for the questions of many threads; the one that answered last is asked first."""
 
     def __init__(self) -> None:
-        self.workers: LifoQueue[Worker | None] = LifoQueue()
-        for _ in range(CONCURRENT):
-            self.workers.put(None)
+        self.free = Semaphore(CONCURRENT)
+        self.workers: deque[Worker | None] = deque([None] * CONCURRENT)
 
-    def ask(self, *question: Any) -> Any:
-        """What a worker answers. Raises Overrun, and DatabaseError when no worker can start."""
-        worker = self.workers.get()
-        try:
-            if worker is None or worker.process.poll() is not None:
-                worker = Worker()
-            return worker.ask(question)
-        except OSError as error:
-            raise DatabaseError(f"cannot start the process that runs SQL: {error}") from None
-        finally:
-            self.workers.put(worker)
+    def ask(self, url: str, *question: Any) -> tuple[Any, float]:
+        """Return what a worker answers, and the seconds that the machine took from it meanwhile.
+
+        Raises Overrun, and DatabaseError when no worker can start.
+        """
+        with self.free:
+            worker = self.workers.pop()
+            try:
+                if worker is None or not worker.lives:
+                    worker = Worker(url)
+                answer = worker.ask((url, *question))
+                self.workers.append(worker)
+            except OSError as error:
+                self.workers.appendleft(None)
+                raise DatabaseError(f"cannot start the process that runs SQL: {error}") from None
+            except BaseException:
+                self.workers.appendleft(None)
+                self._stand_by(url)
+                raise
+            self._stand_by(url)
+            return answer
+
+    def _stand_by(self, url: str) -> None:
+        """Start a worker where none but the one in use lives; who asks next finds it ready."""
+        if CONCURRENT < 2 or sum(worker is not None for worker in self.workers) > 1:
+            return
+        with suppress(IndexError, ValueError, OSError):
+            self.workers.remove(None)
+            self.workers.appendleft(Worker(url))
 
 
 POOL = Pool()

@@ -26,7 +26,7 @@ from contextlib import suppress
 from dataclasses import replace
 from functools import lru_cache
 from operator import itemgetter
-from typing import Any
+from typing import Any, NamedTuple
 
 from cachetools import LRUCache
 
@@ -35,6 +35,7 @@ from tools.sql.database import (
     Database,
     DatabaseError,
     DeadlineExceeded,
+    MachineTooSlow,
     StatementError,
     open_database,
 )
@@ -60,10 +61,26 @@ DEFAULT_TABLES = ("drugs_info", "disease")
 DEFAULT_LIMITS = Limits()
 LONGEST = MAX_SQL_BYTES + 1  # characters that need be looked at
 
+TRIES = 3  # of a statement, where the machine was slow
+LOST_SHARE = 0.2  # of the deadline: what the machine may take before it is at fault
+CONTROL_SECONDS = 0.2  # for a trivial query of ours, on a new connection
+TOO_EXPENSIVE = "查询太费时间或内存，已停止。请增加条件，减少连接、嵌套或文本。"
+
 BYTES_PER_CHARACTER = (
     6  # of SQL and JSON text: two for the text, the rest for the rows it was made from
 )
 ENTRY_BYTES = 1_500  # of one entry, whatever its size
+
+
+class Answer(NamedTuple):
+    """What a worker made of a statement.
+
+    repeatable: the same SQL would give it again. overran: the statement's deadline was over.
+    """
+
+    result: QueryResult
+    repeatable: bool = True
+    overran: bool = False
 
 
 class ResultCache:
@@ -172,50 +189,77 @@ class QueryTool:
         return database
 
     def _ask(self, database: Database, sql: str) -> tuple[QueryResult, bool]:
-        """What a worker answers; a statement that ended it, on a database that is well, was too
-        expensive.
-        """
-        try:
-            answer: tuple[QueryResult, bool] = POOL.ask(database.url, self, sql[:LONGEST])
-            return answer
-        except Overrun:
-            database.prove(self.allowed_tables)
-            return failure("查询太费时间或内存，已停止。请增加条件，减少连接、嵌套或文本。"), False
+        """Return a worker's answer, and whether the same SQL would give it again.
 
-    def answer(self, database: Database, sql: str) -> tuple[QueryResult, bool]:
-        """The result, and whether the same SQL would give it again: a slow machine is not the
-        statement's property.
+        A statement that ended its worker, or overran on a server, was too expensive, unless the
+        machine is shown to have been slow: then it is asked again.
+
+        Raises MachineTooSlow: it was each time.
+        """
+        for _ in range(TRIES):
+            try:
+                answer, lost = POOL.ask(database.url, self, sql[:LONGEST])
+            except Overrun as overrun:
+                why = overrun.machine or self._machines_fault(database, overrun.lost)
+                database.prove(self.allowed_tables)
+                if not why:
+                    return failure(TOO_EXPENSIVE), False
+            else:
+                if not answer.overran:
+                    return answer.result, answer.repeatable
+                why = self._machines_fault(database, lost)
+                if not why:
+                    return answer.result, False
+            LOG.warning("a statement is asked again, the machine was slow: %s", why)
+        raise MachineTooSlow(f"{TRIES} tries of a statement on {database.label}: {why}")
+
+    def _machines_fault(self, database: Database, lost: float) -> str:
+        """Return what shows that the machine was slow while a statement overran; "" for nothing.
+
+        lost: seconds that the machine took from the worker.
+        """
+        if database.clock is not time.monotonic:
+            return ""  # it was the statement's own processor time
+        if lost > LOST_SHARE * self.limits.deadline:
+            return f"it took {lost:.2f} s from the worker"
+        start = time.monotonic()
+        database.prove(self.allowed_tables)
+        control = time.monotonic() - start
+        slow = control > CONTROL_SECONDS * max(1, len(self.allowed_tables))
+        return f"a control query beside it took {control:.2f} s, too" if slow else ""
+
+    def answer(self, database: Database, sql: str) -> Answer:
+        """Return the result of a statement, in a worker.
 
         Raises:
             DatabaseError: the database failed, whoever's fault that was.
         """
-        end = time.monotonic() + self.limits.deadline
+        end = database.clock() + self.limits.deadline
         try:
             statement = check(sql, database.dialect, self.allowed_tables, database.schema)
         except Refused as refusal:
             hint = hint_for_refusal(refusal, database, self.allowed_tables) if self.hints else ""
-            return replace(failure(str(refusal)), hint=hint), True
+            return Answer(replace(failure(str(refusal)), hint=hint))
         try:
             access = Access(self.allowed_tables, statement.own_names, statement.tables)
             found = database.read(
-                statement.sql, access, end - time.monotonic(), self.limits.max_rows
+                statement.sql, access, end - database.clock(), self.limits.max_rows
             )
         except DeadlineExceeded:
-            return failure(
-                f"查询超过 {self.limits.deadline:g} 秒，已停止。请增加条件或减少连接。"
-            ), False
+            text = f"查询超过 {self.limits.deadline:g} 秒，已停止。请增加条件或减少连接。"
+            return Answer(failure(text), repeatable=False, overran=True)
         except StatementError as error:
             hint = (
                 hint_for_error(str(error), statement, database, self.allowed_tables)
                 if self.hints
                 else ""
             )
-            return replace(failure(f"数据库报错：{error}"), hint=hint), True
+            return Answer(replace(failure(f"数据库报错：{error}"), hint=hint))
         result = fit(found, self.limits)
         if result.count or not self.hints:
-            return result, True
-        near = hint_for_empty(statement, database, end)
-        return replace(result, hint=near or ""), near is not None
+            return Answer(result)
+        near = hint_for_empty(statement, database)
+        return Answer(replace(result, hint=near or ""), repeatable=near is not None)
 
 
 @lru_cache(maxsize=8)

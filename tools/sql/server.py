@@ -159,7 +159,9 @@ class ServerDatabase(Database):
         except SQLAlchemyError as error:
             raise self._broken(error) from None
 
-    def _read_once(self, sql: str, access: Access, deadline: float, max_rows: int) -> Rows:
+    def _read_once(
+        self, sql: str, access: Access, deadline: float, max_rows: int, operations: int | None
+    ) -> Rows:
         pooled = self._connection()
         problem, connection, stopped = None, pooled.driver_connection, list[Any]()
         timer = threading.Timer(deadline + GRACE, self._stop, (connection, stopped))

@@ -86,7 +86,10 @@ class VerlAlgorithm(Algorithm):
 
     async def _train(self) -> None:
         with Progress(
-            self.plan.run_dir, planned_steps(self.config), wants_view(self.plan)
+            self.plan.run_dir,
+            planned_steps(self.config),
+            wants_view(self.plan),
+            self.plan.deterministic,
         ) as progress:
             await self._watch(progress)
 

@@ -25,6 +25,7 @@ from agentlightning.types import EnqueueRolloutRequest, Rollout, RolloutConfig
 from omegaconf import DictConfig
 from tensordict import NonTensorData, NonTensorStack, TensorDict
 
+from episodes.pace import LONGEST
 from training.engine import sequences
 from training.engine.collect import Collector
 from training.engine.kept_tokens import Decode, keep_tokens
@@ -42,7 +43,7 @@ from training.watch.summary import read_lines
 logger = logging.getLogger(__name__)
 
 STORE_MARGIN_SECONDS = (
-    60.0  # above the episode's limit: runners end it earlier, at their own deadline
+    60.0  # above the longest limit of an episode: runners end it earlier, at their own deadline
 )
 UNRESPONSIVE_SECONDS = 60.0
 MAX_ATTEMPTS = 3
@@ -227,7 +228,8 @@ class RolloutManager:
     async def _finish_all(self, records: dict[str, RolloutRecord]) -> list[Finished]:
         """Collect every rollout as soon as it has ended, all at the same time.
 
-        Raises RunStopped: nothing ended for longer than an episode may take.
+        Raises RunStopped: neither a rollout nor a call of the policy ended for twice the time limit
+        of an episode.
         """
         endings, self._heard = self._endings.expect(records), time.monotonic()
         tasks = [
@@ -237,12 +239,13 @@ class RolloutManager:
         limit, pending = silence_limit(self.plan.episode_timeout), set(tasks)
         try:
             while pending:
-                quiet = time.monotonic() - self._heard
+                # A slow policy whose calls come to an end is not silence.
+                quiet = time.monotonic() - max(self._heard, self.policy.gate.left)
                 if quiet >= limit:
                     await self.policy.check_engine()
                     raise RunStopped(
-                        f"no rollout finished for {limit:.0f} s, {len(pending)} are waiting. Are runners alive and "
-                        f"connected to {self.plan.store_address}?"
+                        f"no rollout and no call of the policy finished for {limit:.0f} s, {len(pending)} are waiting. "
+                        f"Are runners alive and connected to {self.plan.store_address}?"
                     )
                 done, pending = await asyncio.wait(
                     pending, timeout=limit - quiet, return_when=asyncio.FIRST_EXCEPTION
@@ -288,7 +291,7 @@ def _rules(plan: Plan) -> RolloutConfig:
     Only our runner sends heartbeats for an episode that is quiet.
     """
     return RolloutConfig(
-        timeout_seconds=plan.episode_timeout + STORE_MARGIN_SECONDS,
+        timeout_seconds=LONGEST * plan.episode_timeout + STORE_MARGIN_SECONDS,
         unresponsive_seconds=UNRESPONSIVE_SECONDS if plan.concurrency and plan.llm_proxy else None,
         max_attempts=MAX_ATTEMPTS,
         retry_condition=["timeout", "unresponsive"],

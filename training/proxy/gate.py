@@ -33,6 +33,7 @@ class CallGate:
         self._busy = self._since = (
             0.0  # seconds with a call in flight, and when the calls of now began
         )
+        self.left = 0.0  # when the latest call ended, by the monotonic clock
         self._waiting: list[asyncio.Future[None]] = []
 
     async def __aenter__(self) -> None:
@@ -49,6 +50,7 @@ class CallGate:
     async def __aexit__(self, *_: object) -> None:
         with self._state:
             self._in_flight -= 1
+            self.left = time.monotonic()
             self._busy += 0.0 if self._in_flight else time.monotonic() - self._since
             self._state.notify_all()
 

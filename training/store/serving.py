@@ -22,7 +22,6 @@ from typing import TYPE_CHECKING
 from common.access import bearer, require_token
 from common.command import new_parser, run_command
 from common.startup import collect_rarely
-from common.stopping import stop_in_order
 from training.setup.plan import ConfigError, Plan
 from training.setup.ports import require_free
 
@@ -143,7 +142,6 @@ async def serve(host: str, port: int, token: str | None, folder: Path | None) ->
 
 def main(arguments: list[str] | None = None) -> int:
     """Command line of this module; returns the exit code."""
-    stop_in_order()
     parser = new_parser(__doc__, prog="python -m training.store")
     commands = parser.add_subparsers(dest="command", required=True)
     add = commands.add_parser("serve", help="serve a store").add_argument

@@ -77,6 +77,17 @@ async def in_flight(store: LightningStore) -> dict[str, int]:
     return dict(zip(STATES, counts, strict=True))
 
 
+BY_CLOCK = {  # causes of episodes/outcomes.toml that another machine, or another day, would not give
+    "timeout",
+    "machine_too_slow",
+    "judge_timeout",
+    "patient_timeout",
+    "simulator_timeout",
+    "rollout_timeout",
+    "rollout_unresponsive",
+}
+
+
 @dataclass
 class Seen:
     """What is known of a run. phase: its last event. rewards: mean of each step. dropped: rollouts
@@ -122,8 +133,11 @@ class Seen:
 class Progress(ExitStack):
     """Prints what is new since the last look; with `live`, keeps a view of all of it below."""
 
-    def __init__(self, run_dir: Path, steps: int, live: bool = False) -> None:
+    def __init__(
+        self, run_dir: Path, steps: int, live: bool = False, deterministic: bool = False
+    ) -> None:
         super().__init__()
+        self.deterministic = deterministic  # as it was asked for, and still
         self.run_dir, self.live, self.started = run_dir, live, time.time()
         self.seen, self.events = Seen(steps), set[str]()
         self._episodes, self._metrics = (
@@ -153,6 +167,7 @@ class Progress(ExitStack):
         episodes = self._episodes.look()
         for record in episodes:
             self.seen.add_episode(record)
+        self._note_clocks(episodes)
         self._note_left_out([record for record in episodes if record["mode"] == "train"])
         for row in self._metrics.look():
             self.seen.add_step(row["step"], row["data"])
@@ -162,6 +177,17 @@ class Progress(ExitStack):
         self.seen.in_flight = in_flight or {}
         if self._view:
             self._view.draw(self.seen)
+
+    def _note_clocks(self, episodes: Sequence[Mapping[str, Any]]) -> None:
+        """Say once of a deterministic run that it no longer is one: a clock ended an episode."""
+        late = Counter(record["cause"] for record in episodes if record["cause"] in BY_CLOCK)
+        if self.deterministic and late:
+            self.deterministic = False
+            named = ", ".join(f"{name} {count}" for name, count in late.most_common())
+            self._say(
+                f"this run is no longer deterministic: a time limit ended {late.total()} episodes ({named}), and a "
+                "machine that is less busy would have scored them; run it with nothing beside it, or longer limits"
+            )
 
     def _note_left_out(self, episodes: Sequence[Mapping[str, Any]]) -> None:
         """Say at once of episodes that came together, when so many have no score that their step

@@ -206,7 +206,8 @@ async def test_programs_of_an_episode_keep_its_names_until_it_ends(bare) -> None
         assert kept(sandbox) == ["b"]
         assert (await sandbox.run("x", "a")).fresh
         assert sandbox._process is process, "the warm interpreter goes on"
-        late = await sandbox.run("print('begun', flush=True)\nwhile True: pass", "a", deadline=0.3)
+        hanging = "print('begun', flush=True)\nimport time; time.sleep(600)"
+        late = await sandbox.run(hanging, "a", deadline=0.3)
         assert (late.status, late.output) == ("timeout", "begun\n")
     finally:
         await sandbox.close()

@@ -245,7 +245,7 @@ def test_a_table_that_comes_first_on_the_search_path_later_is_not_read(postgres_
         )  # "$user"
         connection.exec_driver_sql(f"INSERT INTO admin.disease VALUES (1, '{sites.SECRET}')")
     try:
-        answer, _ = tool.answer(database, "SELECT * FROM disease ORDER BY id")
+        answer = tool.answer(database, "SELECT * FROM disease ORDER BY id").result
         assert answer.ok
         assert sites.SECRET not in answer.to_json()
     finally:

@@ -21,8 +21,8 @@ import pytest
 
 from common.settings import ROOT
 from tools.sql import result
-from tools.sql.database import DatabaseError, Rows
-from tools.sql.pool import POOL, Pool
+from tools.sql.database import DatabaseError, MachineTooSlow, Rows
+from tools.sql.pool import POOL, Overrun, Pool
 from tools.sql.query import Limits
 
 # One look for a text in a text is one step of SQLite's machine and takes tenths of a second: its
@@ -41,7 +41,7 @@ WIDE = (
 
 
 def pids():
-    return {worker.process.pid for worker in POOL.workers.queue if worker}
+    return {worker.process.pid for worker in POOL.workers if worker}
 
 
 def gone(processes, seconds=20.0):
@@ -104,7 +104,7 @@ def test_shaping_looks_at_no_more_than_it_shows(monkeypatch):
 
 def test_a_worker_that_died_between_questions_is_replaced(tool):
     assert tool.run("SELECT 1").ok
-    for worker in filter(None, POOL.workers.queue):
+    for worker in filter(None, POOL.workers):
         worker.process.kill()
         worker.process.wait(
             20
@@ -208,3 +208,77 @@ def test_workers_end_with_who_asked_even_when_that_is_killed(doing, database):
         assert gone(workers) is True
         if doing == "holding":
             os.killpg(caller.pid, signal.SIGKILL)
+
+
+def stopped_while_asked(tool, sql, seconds=1.5):
+    """Ask, and stop the worker from outside as soon as it was asked; the answer."""
+    assert tool.run("SELECT 1").ok
+    worker = next(worker for worker in reversed(POOL.workers) if worker)
+    os.kill(worker.process.pid, signal.SIGSTOP)
+    with ThreadPoolExecutor(1) as thread:
+        asked = thread.submit(tool.run, sql)
+        time.sleep(seconds)
+        os.kill(worker.process.pid, signal.SIGCONT)
+        return asked.result()
+
+
+def test_a_worker_that_was_stopped_from_outside_still_answers_right(tool):
+    tool.limits = Limits(deadline=0.5)
+    answer = stopped_while_asked(tool, "SELECT 2 AS two")
+    assert (answer.status, answer.rows) == ("success", [[2]])
+
+
+def test_a_statement_pays_its_processor_time_and_not_the_time_it_was_kept_waiting(
+    tool, monkeypatch
+):
+    """Half of its deadline it works, stopped in the middle for longer than that."""
+    tool.limits = Limits(deadline=1.0)
+    counts = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 300000) "
+    with ThreadPoolExecutor(1) as thread:
+        assert tool.run("SELECT 1").ok
+        worker = next(worker for worker in reversed(POOL.workers) if worker)
+        asked = thread.submit(tool.run, f"{counts} SELECT count(*) FROM n")
+        for _ in range(5):
+            time.sleep(0.01)
+            os.kill(worker.process.pid, signal.SIGSTOP)
+            time.sleep(0.3)
+            os.kill(worker.process.pid, signal.SIGCONT)
+        assert asked.result().rows == [[300000]]
+
+
+def test_a_worker_killed_while_it_works_is_asked_again(tool):
+    assert tool.run("SELECT 1").ok
+    worker = next(worker for worker in reversed(POOL.workers) if worker)
+    os.kill(worker.process.pid, signal.SIGSTOP)  # it has not begun when it is killed
+    with ThreadPoolExecutor(1) as thread:
+        asked = thread.submit(tool.run, "SELECT 3 AS three")
+        time.sleep(0.2)
+        worker.process.kill()
+        assert asked.result().rows == [[3]]
+
+
+def test_a_machine_that_ends_every_try_is_named_and_nothing_is_scored(tool, monkeypatch):
+    def killed(*question):
+        raise Overrun("its process ended with code -9")
+
+    monkeypatch.setattr(POOL, "ask", killed)
+    with pytest.raises(MachineTooSlow, match=r"3 tries of a statement .* code -9"):
+        tool.run("SELECT 4")
+
+
+def test_what_a_statement_costs_itself_is_never_asked_again(tool, monkeypatch):
+    tool.limits = Limits(deadline=0.3)
+    asked, ask = [], POOL.ask
+    monkeypatch.setattr(POOL, "ask", lambda *question: asked.append(question) or ask(*question))
+    assert "太费时间或内存" in tool.run(STALLING).error
+    assert len(asked) == 1
+
+
+def test_a_spare_worker_stands_ready_after_an_overrun(tool):
+    tool.limits = Limits(deadline=0.3)
+    assert tool.run("SELECT 1").ok
+    spare = pids()
+    assert len(spare) == 2
+    tool.run(STALLING)
+    assert tool.run("SELECT 2").ok
+    assert spare & pids()

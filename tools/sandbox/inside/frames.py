@@ -22,6 +22,7 @@ def frame(message: dict[str, Any]) -> bytes:
 
 
 READY = frame({})  # what a supervisor says before each question that it can take
+MORE = frame({"more": True})  # a deadline went by, and the program, held up, has more time
 
 
 def receive(line: socket.socket) -> dict[str, Any] | None:

@@ -153,6 +153,7 @@ class Process(NamedTuple):
     parent: int
     threads: int
     memory: int
+    stopped: bool  # stands still by a signal
 
 
 def processes() -> list[Process]:
@@ -166,6 +167,15 @@ def processes() -> list[Process]:
     for number in family:
         family += [process.number for process in found if process.parent == number]
     return [process for process in found if process.number in family[1:]]
+
+
+def numbers() -> list[int]:
+    """The numbers of this episode's processes without the supervisor, also of those that have ended
+    and wait for their burial, as their processor time does.
+    """
+    if os.getpid() == 1:
+        return [int(name) for name in os.listdir("/proc") if name.isdigit() and name != "1"]
+    return [process.number for process in processes()]
 
 
 def look(number: int) -> Process | None:
@@ -194,6 +204,7 @@ def look(number: int) -> Process | None:
         int(first["PPid"][0]),
         int(first["Threads"][0]),
         max(anonymous + shared, size // SPARSE),
+        first["State"][0] == "T",
     )
 
 

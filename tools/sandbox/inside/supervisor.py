@@ -7,6 +7,7 @@ reads no pickle of it, and waits for it nowhere without a time limit.
 
 from __future__ import annotations
 
+import math
 import os
 import shutil
 import signal
@@ -16,14 +17,17 @@ import time
 from contextlib import suppress
 from typing import Any
 
-from tools.sandbox.inside.frames import READY, frame, receive
+from tools.sandbox.inside.clock import LATE, Clock, times_of
+from tools.sandbox.inside.frames import MORE, READY, frame, receive
 from tools.sandbox.inside.kernel import (
     DUMPABLE,
     SUBREAPER,
+    Process,
     Settings,
     fork,
     keep_only,
     look,
+    numbers,
     processes,
     readable,
     seclude,
@@ -175,15 +179,23 @@ class Supervisor:
 
     def watch(self, worker: int, handle: int, done: int, output: Output, deadline: float) -> str:
         """Read what it prints until it is done, or has had or done too much; returns how it ended."""
-        begun = time.monotonic()
-        end, next_look = begun + deadline, begun + TICK
+        # Without namespaces a program can stop this process.
+        tolerated = LATE if self.settings["namespaces"] else math.inf
+        clock = Clock(deadline, lambda: times_of(numbers), tolerated)
+        next_look, halted = clock.begun + TICK, False
         files = {self.line.fileno(), handle, done, output.file}
-        while (now := time.monotonic()) < end:
+        told = 1  # deadlines that went by, as far as who asks knows
+        while True:
+            now = time.monotonic()
             if now >= next_look:
-                if excess := self.excess():
+                running = processes()
+                if excess := self.excess(running):
                     return excess
+                halted = self.halted(running, worker)
                 next_look = time.monotonic() + max(TICK, PAUSE * (time.monotonic() - now))
-            ready = readable(*files, seconds=min(end, next_look) - time.monotonic())
+            asked = max(0.0, min(clock.end, next_look) - time.monotonic())
+            ready = readable(*files, seconds=asked)
+            clock.beat(asked, halted)
             if self.line.fileno() in ready:
                 raise ConnectionError
             if output.file in ready and not output.read():
@@ -192,15 +204,31 @@ class Supervisor:
                 return ended(worker) if done == handle else STATUS.get(os.read(done, 1), "crashed")
             if handle in ready:
                 return "crashed"
-        return "timeout"
+            if (now := time.monotonic()) >= clock.end:
+                if verdict := clock.verdict():
+                    return verdict
+                if now >= clock.begun + told * deadline:
+                    self.line.sendall(MORE)
+                    told += 1
 
-    def excess(self) -> str:
+    def excess(self, running: list[Process]) -> str:
         """What the episode has too much of: "processes" (with threads), "memory", or nothing."""
-        running = processes()
         if sum(process.threads for process in running) > self.settings["processes"]:
             return "processes"
         own = sum(max(0, process.memory - self.spare) for process in running)
         return "memory" if own > self.settings["memory"] else ""
+
+    def halted(self, running: list[Process], worker: int) -> bool:
+        """Whether all that could run of a step stands still by a signal.
+
+        Beside a command the interpreter stands still by ours.
+        """
+        own = [
+            process.stopped
+            for process in running
+            if process.number in {worker} or process.number != self.interpreter
+        ]
+        return bool(own) and all(own)
 
     def end_all(self, keep: bool = False) -> None:
         """Tell every process to end; the interpreter may be kept, standing still until its next

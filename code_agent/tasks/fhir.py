@@ -1,0 +1,106 @@
+"""Reads a FHIR server for a policy that may be hostile: GET alone, below one base, and nowhere else.
+
+    fetch("http://localhost:8080/fhir/", "GET Observation?patient=S123&code=GLU")["entry"]
+
+What a policy asks for is a FHIR interaction that reads (`Patient/S1`, `Observation?code=GLU`, `metadata`,
+`?_getpages=...`), never an address. No redirect is followed and no proxy of the environment is used, so a request
+reaches the base's host or none.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+from typing import Any
+from urllib.parse import quote, urlsplit
+
+import httpx
+
+from code_agent.lookup import LookupRefused
+from episodes.outcomes import EpisodeError
+
+Bundle = dict[str, Any]
+
+SECONDS = 20.0
+MOST_BYTES = 2**25  # of an answer; 5,000 observations have about 8 MiB
+RESOURCE = re.compile(  # a type, an id, and its history; `metadata` has the form of a type
+    r"[A-Za-z]{1,64}(/[A-Za-z0-9.-]{1,64}(/_history(/[A-Za-z0-9.-]{1,64})?)?)?|"
+)
+IN_QUERY = "/?&=%:,|+-._~$!'()*;@"  # what stands in a query as it is; the rest is percent-encoded
+EXPECTED = "expected a resource such as Observation?patient=S123&code=GLU"
+
+
+def address(base: str, asked: str) -> str:
+    """The address below `base` of what is asked. Raises LookupRefused: it is none."""
+    place = base.rstrip("/")
+    path = asked.strip().removeprefix("GET ").strip()
+    if path.startswith((f"{place}/", f"{place}?")):
+        path = path.removeprefix(place).removeprefix("/")
+    resource, mark, query = path.partition("?")
+    if not path or not RESOURCE.fullmatch(resource) or set(resource.split("/")) & {".", ".."}:
+        raise LookupRefused(f"{path[:80]!r}: {EXPECTED}")
+    if "#" in query or not query.isprintable():
+        raise LookupRefused(f"{path[:80]!r}: {EXPECTED}")
+    joined = f"{place}/{resource}{mark}{quote(query, safe=IN_QUERY)}"
+    below, found = urlsplit(f"{place}/"), urlsplit(joined)
+    same_host = (found.scheme, found.netloc) == (below.scheme, below.netloc)
+    if not same_host or not found.path.startswith(below.path):
+        raise LookupRefused(f"{path[:80]!r}: {EXPECTED}")
+    return joined
+
+
+def fetch(base: str, asked: str) -> Bundle:
+    """What the server answers to a GET.
+
+    Raises LookupRefused: what is asked for is at fault; EpisodeError: the server itself does not answer.
+    """
+    target = address(base, asked)
+    try:
+        status, text = _get(target)
+    except (httpx.HTTPError, httpx.InvalidURL) as error:
+        _demand_alive(base)
+        seen = str(error) or type(error).__name__
+        raise LookupRefused(f"the FHIR server fails at {asked[:80]!r}: {seen}") from None
+    if status >= httpx.codes.INTERNAL_SERVER_ERROR:
+        _demand_alive(base)
+    if status != httpx.codes.OK:
+        raise LookupRefused(f"the FHIR server answers {asked[:80]!r} with status {status}")
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError):
+        found = None
+    if not isinstance(found, dict):
+        raise LookupRefused(f"the FHIR server answers {asked[:80]!r} with something else than JSON")
+    return found
+
+
+def alive(base: str) -> str:
+    """Why the server at `base` does not answer; "": it does, be it with an error of the request's."""
+    try:
+        status, _ = _get(address(base, "metadata"))
+    except httpx.HTTPError as error:
+        return str(error) or type(error).__name__
+    return f"status {status}" if status >= httpx.codes.INTERNAL_SERVER_ERROR else ""
+
+
+def _demand_alive(base: str) -> None:
+    """Raise EpisodeError where the server is at fault, and not what was asked of it."""
+    if why := alive(base):
+        raise EpisodeError("database_error", f"the FHIR server at {base} does not answer: {why}")
+
+
+def _get(url: str) -> tuple[int, bytes]:
+    """Status and body. Raises httpx.HTTPError: no answer, or one that is too long or too slow."""
+    begun, body = time.monotonic(), bytearray()
+    with (
+        httpx.Client(trust_env=False, follow_redirects=False, timeout=SECONDS) as client,
+        client.stream("GET", url, headers={"Accept": "application/fhir+json"}) as reply,
+    ):
+        for part in reply.iter_bytes():
+            body += part
+            if len(body) > MOST_BYTES:
+                raise httpx.ReadError(f"the answer has more than {MOST_BYTES:,} bytes")
+            if time.monotonic() - begun > SECONDS:
+                raise httpx.ReadTimeout(f"the answer takes more than {SECONDS:g} seconds")
+        return reply.status_code, bytes(body)

@@ -1,0 +1,66 @@
+"""How long an episode may take: the limit that was set, or longer where the policy's server is seen
+to be slow.
+
+pace_of(endpoint.base_url, endpoint.model).note(seconds=12.0, tokens=80)
+limit_of(policy, timeout=300)          # Limit(seconds=720.0, why="at the 1.7 tokens a second ...")
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass, field
+from typing import NamedTuple
+from urllib.parse import urlsplit
+
+CALLS = 64  # the latest replies of a server, by which its speed is told
+MARGIN = 2.0  # times what the replies of an episode take at that speed
+LONGEST = 4.0  # times the limit that was set: runners and store wait for no episode longer
+
+
+class Limit(NamedTuple):
+    """seconds: of an episode, scoring included. why: how it came about, for people."""
+
+    seconds: float
+    why: str
+
+
+@dataclass
+class Pace:
+    """The latest replies of one model of a server, as this process saw them: seconds and tokens."""
+
+    calls: deque[tuple[float, int]] = field(default_factory=lambda: deque(maxlen=CALLS))
+
+    def note(self, seconds: float, tokens: int) -> None:
+        self.calls.append((seconds, tokens))
+
+    def tokens_per_second(self) -> float | None:
+        """Of one reply while others are made, waiting included; None where there was no token."""
+        seconds, tokens = (
+            (sum(numbers) for numbers in zip(*self.calls, strict=True)) if self.calls else (0.0, 0)
+        )
+        return tokens / seconds if tokens and seconds > 0 else None
+
+    def limit(self, timeout: float, replies: int, reply_tokens: int | None) -> Limit:
+        """What an episode of so many replies of at most so many tokens may take; without a bound
+        the longest reply seen is one.
+        """
+        speed = self.tokens_per_second()
+        if speed is None:
+            return Limit(
+                timeout, "no reply of the policy's server was seen, so its speed is unknown"
+            )
+        most = reply_tokens or max(tokens for _, tokens in self.calls)
+        needed = MARGIN * replies * most / speed
+        seconds = min(max(timeout, needed), LONGEST * timeout)
+        why = f"at the {speed:.3g} tokens a second seen, {replies} replies of {most} tokens take {needed / MARGIN:.3g} s"
+        if needed > LONGEST * timeout:
+            why += f", and an episode has at most {LONGEST:g} times EPISODE_TIMEOUT; raise it, or lower the concurrency"
+        return Limit(seconds, why)
+
+
+_paces: dict[tuple[str, str], Pace] = {}
+
+
+def pace_of(base_url: str, model: str) -> Pace:
+    """The pace of a model at a server, whichever rollout's path leads there."""
+    return _paces.setdefault((urlsplit(base_url).netloc, model), Pace())

@@ -1,0 +1,194 @@
+"""What a policy makes `request_info` of medagentbench ask: the FHIR server's own resources, and no
+other address, file or host. Real servers count what reaches them.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from code_agent.lookup import LookupRefused
+from code_agent.tasks import medagentbench
+from code_agent.tasks.fhir import fetch
+from common.settings import load_settings
+from episodes.agent import AgentError
+from episodes.outcomes import EpisodeError
+from tests.code_agent.fhir_server import FHIRServer
+
+
+@pytest.fixture
+def servers() -> Iterator[tuple[FHIRServer, FHIRServer]]:
+    """The FHIR server, and another one on the same machine that nobody may ask."""
+    pair = FHIRServer(), FHIRServer()
+    yield pair
+    for server in pair:
+        server.shutdown()
+        server.server_close()
+
+
+# What may stand where a resource is expected. {base}: the server's address; {host}, {port}: another
+# server's; {file}: a JSON file of this account.
+HOSTILE = [
+    "file://{file}",
+    "file:{file}",
+    "FILE:{file}",
+    "GET file:{file}",
+    "//{host}/x",
+    "///{host}/x",
+    "/\\{host}/x",
+    "\\\\{host}\\x",
+    "http://{host}/fhir/Patient",
+    "HTTP://{host}/fhir/Patient",
+    "http:/{host}/x",
+    "http:{host}/x",
+    "https://{host}/x",
+    "ftp://{host}/x",
+    "gopher://{host}/x",
+    "data:application/json,{{}}",
+    "jar:http://{host}/x!/",
+    "GET //{host}/x",
+    "GET GET http://{host}/x",
+    "{base}@{host}/x",
+    "{root}@{host}/x",
+    "{root}.{host}/x",
+    "{base}/{host}/x",
+    "{base}//{host}/x",
+    "{base}file:{file}",
+    "@{host}/x",
+    ":80@{host}/x",
+    ";@{host}/x",
+    "../admin",
+    "..",
+    ".",
+    "Patient/../../admin",
+    "Patient/..",
+    "%2e%2e/admin",
+    "Patient/%2e%2e/%2e%2e/admin",
+    "..%2fadmin",
+    "..;/admin",
+    "..\\admin",
+    "/admin",
+    "//",
+    "/",
+    "",
+    "   ",
+    "Patient/S1/../../../admin",
+    "Patient#//{host}",
+    "Patient?x=1#y",
+    "Patient HTTP/1.1\r\nHost: {host}\r\n\r\nGET /x",
+    "Patient?x=1\r\nHost: {host}",
+    "Patient\x00",
+    "Patient\t/x",
+    "Patient/\n//{host}/x",
+    "file:\n{file}",
+    " file:{file}",
+    "Patient/$everything",
+    "$export",
+    "Pätient",
+    "Patient/\ud800",
+    "Patient?x=\ud800",
+    "Patient/" + "a" * 100_000,
+]
+
+
+@pytest.mark.parametrize("form", HOSTILE, ids=ascii)
+def test_an_address_of_the_policys_own_reaches_nothing(
+    servers: tuple[FHIRServer, FHIRServer], tmp_path: Path, form: str
+) -> None:
+    server, other = servers
+    secret = tmp_path / "secret.json"
+    secret.write_text(json.dumps({"gold": "canary"}), encoding="utf-8")
+    fields = {"host": f"127.0.0.1:{other.server_port}", "file": secret}
+    asked = form.format(base=server.url, root=server.url.rstrip("/"), **fields)
+    with pytest.raises(LookupRefused, match="expected a resource") as refused:
+        fetch(server.url, asked)
+    assert "canary" not in str(refused.value)
+    assert (server.asked, other.asked) == ([], [])
+
+
+@pytest.mark.parametrize(
+    "form",
+    [
+        "Patient?identifier={patient}",
+        "GET Patient?identifier={patient}",
+        "{base}Patient?identifier={patient}",
+        "GET {base}Patient?identifier={patient}&_format=json",
+        "Patient?identifier={patient}&given=Anna Maria|x,y:z+w",
+        "Patient?identifier={patient}&name=..%2f//file:",
+    ],
+)
+def test_a_resource_is_asked_below_the_base(
+    servers: tuple[FHIRServer, FHIRServer], form: str
+) -> None:
+    server, other = servers
+    patient = next(iter(server.patients))
+    found = fetch(server.url, form.format(base=server.url, patient=patient))
+    assert found["entry"][0]["resource"]["resourceType"] == "Patient"
+    assert [path.partition("?")[0] for path in server.asked] == ["/fhir/Patient"]
+    assert other.asked == []
+
+
+def test_a_redirect_is_followed_nowhere(servers: tuple[FHIRServer, FHIRServer]) -> None:
+    server, other = servers
+    for target in (other.url + "Patient", "file:///etc/hostname", server.url + "Patient"):
+        server.moved["Moved"] = target
+        with pytest.raises(LookupRefused, match="status 302"):
+            fetch(server.url, "Moved")
+    assert set(server.asked) == {"/fhir/Moved"}
+    assert other.asked == []
+
+
+def test_a_proxy_of_the_environment_is_not_asked(
+    servers: tuple[FHIRServer, FHIRServer], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server, other = servers
+    for name in ("HTTP_PROXY", "http_proxy", "ALL_PROXY"):
+        monkeypatch.setenv(name, f"http://127.0.0.1:{other.server_port}")
+    assert fetch(server.url, "Patient")["total"] == 0
+    assert other.asked == []
+
+
+@pytest.mark.parametrize("failure", ["status", "page", "silence"])
+def test_what_fails_at_one_resource_alone_is_the_policys_error(
+    servers: tuple[FHIRServer, FHIRServer], failure: str
+) -> None:
+    """Otherwise a policy could ask for it, and so drop an episode that it would lose."""
+    server, _ = servers
+    server.broken["Binary"] = failure
+    with pytest.raises(LookupRefused, match="Binary"):
+        fetch(server.url, "Binary")
+
+
+@pytest.mark.parametrize("failure", ["status", "silence"])
+def test_a_base_that_fails_is_the_machines(
+    servers: tuple[FHIRServer, FHIRServer], failure: str
+) -> None:
+    server, _ = servers
+    server.broken |= {"Patient": failure, "metadata": failure}
+    with pytest.raises(EpisodeError, match="database_error"):
+        fetch(server.url, "Patient")
+
+
+def test_a_dead_base_is_the_machines_and_a_bad_address_still_the_policys(
+    servers: tuple[FHIRServer, FHIRServer],
+) -> None:
+    server, _ = servers
+    server.shutdown()
+    server.server_close()
+    with pytest.raises(EpisodeError, match="does not answer"):
+        fetch(server.url, "Patient?identifier=S1")
+    with pytest.raises(LookupRefused):
+        fetch(server.url, "file:///etc/passwd")
+
+
+@pytest.mark.parametrize(
+    "base", ["file:///etc/", "ftp://localhost/", "localhost:8080", "http://a@b/", "http://h/?x=1"]
+)
+def test_a_base_that_is_none_is_named(monkeypatch: pytest.MonkeyPatch, base: str) -> None:
+    settings = load_settings().model_copy(update={"fhir_base_url": base})
+    monkeypatch.setattr(medagentbench, "load_settings", lambda: settings)
+    with pytest.raises(AgentError, match="FHIR_BASE_URL"):
+        medagentbench.base_url()

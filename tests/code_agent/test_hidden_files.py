@@ -1,0 +1,194 @@
+"""Nothing of a set's folder but the files it lists is below /data: a gold answer that stands in any
+other file is found by no program and by no `request_info`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import csv
+import json
+import shutil
+import sqlite3
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from code_agent.environment import CodeEnvironment
+from code_agent.protocol import Action
+from code_agent.tasks import SETS, get_task_class
+from code_agent.tasks.base import TaskSet
+from common.settings import ROOT
+from tests.code_agent.cases import Script
+from tests.code_agent.conftest import SETTINGS
+
+CANARY = "canary-5b1f0c"
+QUERY = {"question": "?", "query": "select drug from prescriptions", "answer": [CANARY]}
+CALCULATION = {
+    "Question": "?",
+    "Patient Note": "A note.",
+    "Calculator Name": "MAP",
+    "Ground Truth Answer": CANARY,
+    "Lower Limit": "",
+    "Upper Limit": "",
+}
+FUNCTION = {
+    "problem": "?",
+    "signature": "def f()",
+    "context": "<<insert solution here>>",
+    "solution": f"def f():\n    return '{CANARY}'",
+}
+STUDY = {
+    "queries": "Save `n`.",
+    "dataframes": "A table in `/workdir/ages.csv`.",
+    "study_ids": "7",
+    "test_cases": f"assert n == '{CANARY}'",
+    "reference_answer": "n = open('/workdir/more.csv').read()",
+    "code_histories": "[]",
+}
+ORDER = {
+    "id": "task1_1",
+    "instruction": "?",
+    "context": "",
+    "sol": [CANARY],
+    "eval_MRN": "S1",
+}
+EXTRACT = {
+    "task_name": "los_3",
+    "task_description": "?",
+    "feature_label_directory": "./los",
+    "model": "forest",
+    "performance": {"ACC": 0.8},
+}
+# set, a row of it, files that its programs may see, and others that seem to be of the same kind
+SHOWN: list[tuple[str, dict[str, Any], list[str], list[str]]] = [
+    ("mimic_iii", QUERY, ["PATIENTS.csv", "LABEVENTS.csv"], ["PATIENTS_gold.csv", "mimic.db"]),
+    ("eicu", QUERY, ["patient.csv", "lab.csv"], ["patient.sqlite", "eicu.parquet"]),
+    ("treqs", QUERY, ["DEMOGRAPHIC.csv"], ["DEMOGRAPHIC.csv.bak.csv", "mimicsql.db"]),
+    ("ehr_seqsql", {"question": "?", "ans": [CANARY]}, ["PATIENTS.csv"], ["seq.parquet"]),
+    (
+        "ehrcon",
+        {"Hospital admission": "1.0", "Medical entity": CANARY, "Has error": True},
+        ["EHRCon_combined.db", "clinical_notes.csv"],
+        ["EHRCon_gold.db", "errors.csv"],
+    ),
+    ("medcalcbench", CALCULATION, [], ["calculation_method.csv"]),
+    (
+        "npowerai",
+        {"question": "?", "task_type": CANARY, "estimate_target": "size", "answer": 46},
+        [],
+        ["powers.csv"],
+    ),
+    ("biocoder", FUNCTION, [], ["context.csv"]),
+    ("biodsbench", STUDY, ["7/ages.csv", "7/more.csv"], ["7/gold.csv", "7/test_tasks.csv"]),
+    ("medagentbench", ORDER, [], ["test-temp.csv"]),
+    (
+        "ehrshot",
+        {"task_name": "guo_los", "task_description": "?"},
+        ["clmbr_train.pkl", "guo_los/train_labels.csv", "guo_los/val_labels.csv"],
+        ["clmbr_labels.pkl", "guo_los/test_labels.csv", "guo_los/all_labels.csv"],
+    ),
+    (
+        "mimic_extract",
+        EXTRACT,
+        ["los/X_lab_train.pkl", "los/train_los_3_labels.csv", "los/val_los_3_labels.csv"],
+        ["los/gold_X_lab.pkl", "los/test_los_3_labels.csv", "los/train_los_7_labels.csv"],
+    ),
+    ("ehr_demo", {}, ["patients.csv", "hospital.db"], ["admissions_gold.csv", "hospital2.db"]),
+]
+PLANTED = (  # in the folder of every set, beside its tasks
+    *("test_tasks.csv", "train_tasks.csv", "test-temp.csv", "train_tasks_all.jsonl", "tasks.db"),
+    *("test_tasks.parquet", "gold.sqlite", "answers.pkl", "patients.csv.csv", "labels/gold.csv"),
+)
+SEARCH = f"""
+import pathlib
+found = [path for path in sorted(pathlib.Path('/data').rglob('*')) if path.is_file()]
+print([path.name for path in found])
+assert not [path for path in found if b'{CANARY}' in path.read_bytes()]
+"""
+
+
+def planted(path: Path) -> None:
+    """A file that holds the gold answer, as a table where it is one."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if path.suffix in (".db", ".sqlite"):
+        with sqlite3.connect(path) as database:
+            database.execute("CREATE TABLE tasks (sol)")
+            database.execute("INSERT INTO tasks VALUES (?)", (CANARY,))
+    else:
+        path.write_text(f"id,sol\ntask1_1,{CANARY}\n", encoding="utf-8")
+
+
+def folder_of(folder: Path, row: dict[str, Any], shown: list[str], hidden: list[str]) -> Path:
+    for name in ("test_tasks.jsonl", "task.jsonl"):
+        folder.mkdir(exist_ok=True)
+        (folder / name).write_text(f"{json.dumps(row)}\n", encoding="utf-8")
+    for name in (*PLANTED, *hidden):
+        planted(folder / name)
+    for name in shown:
+        (folder / name).parent.mkdir(exist_ok=True)
+        with (folder / name).open("w", newline="", encoding="utf-8") as file:
+            csv.writer(file).writerows([("subject_id", "value"), (1, 2)])
+    return folder
+
+
+def seen(tasks: TaskSet, *actions: Action) -> list[Any]:
+    """The events of an episode of these actions."""
+    environment = CodeEnvironment(SETTINGS, {}, task_sets={tasks.name: tasks})
+    policy = Script(*map(str, actions), max_turns=len(actions))
+
+    async def play() -> list[Any]:
+        return (await environment.play(tasks.task(0), policy)).events
+
+    try:
+        return asyncio.run(play())
+    finally:
+        environment.close()
+
+
+@pytest.fixture(params=SHOWN, ids=[name for name, *_ in SHOWN])
+def planted_set(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[Any, ...]]:
+    name, row, shown, hidden = request.param
+    folder = folder_of(tmp_path / "set", row, shown, hidden)
+    yield get_task_class(name)(folder, "test"), folder, shown, hidden
+    shutil.rmtree(folder)
+
+
+@pytest.mark.usefixtures("bubblewrap")
+def test_a_gold_answer_in_another_file_of_the_folder_is_not_below_data(
+    planted_set: tuple[TaskSet, Path, list[str], list[str]],
+) -> None:
+    tasks, _, shown, _ = planted_set
+    search = Action("validate_code", {"code": SEARCH})
+    grep = Action("terminal", {"cmd": f"grep -r {CANARY} /data; ls -R /data"})
+    found, grepped = seen(tasks, search, grep)
+    names = sorted(Path(name).name for name in shown)
+    assert (found.status, found.printed) == ("SUCCESS", str(names))
+    if "terminal" in tasks.actions:
+        assert CANARY not in grepped.printed
+
+
+def test_request_info_reads_no_other_file_of_the_folder(
+    planted_set: tuple[TaskSet, Path, list[str], list[str]],
+) -> None:
+    tasks, folder, _, hidden = planted_set
+    if tasks.name == "medagentbench":  # it asks a server: test_fhir.py
+        return
+    others = [str(path) for path in folder.rglob("*.*") if path.is_file()]
+    for name in (*PLANTED, *hidden, *others, "tasks.db/tasks", "gold.sqlite/tasks"):
+        if name in others and Path(name).name in {Path(one).name for one in tasks.shown}:
+            continue
+        for kind, keyterm in (("column_values", "sol"), ("term", CANARY), ("column_names", "")):
+            try:
+                said = tasks.look_up(name, kind, keyterm)
+            except ValueError as refused:
+                said = str(refused).replace(repr(keyterm), "")
+            assert CANARY not in said, name
+            assert "sol" not in said.replace(name, ""), name
+
+
+def test_each_set_is_tried_here_and_the_hospitals_files_are_all_listed() -> None:
+    assert {name for name, *_ in SHOWN} == SETS.keys() - {"calculators"}
+    tables = ROOT / "data" / "ehr" / "tables"
+    assert {path.name for path in tables.iterdir()} == set(SETS["ehr_demo"].shown)

@@ -1,0 +1,286 @@
+"""Values that a program left: made again from data where its tests run, which it can neither read,
+nor end, nor deceive.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import collections
+import datetime
+import decimal
+import itertools
+import json
+import types
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from code_agent.actions import Place, run_in
+from code_agent.debugger import Debugger
+from code_agent.judging import ByPredictions, ByTests, Handed
+from code_agent.values import described, restored
+from episodes.outcomes import EpisodeError
+from tools.sandbox import Sandbox
+
+TIMES = pd.date_range("2101-01-01", periods=3, tz="UTC")
+VALUES = [
+    *(None, True, 5, -(10**30), 0.1, float("inf"), "text\ud800", 2 + 3j, b"".hex(), range(2, 9, 3)),
+    *([1, [2.5, None]], (1, "a"), {1, 2}, frozenset({"x"}), {(1, 2): {"a": [None]}, 0.0: 508}),
+    *(np.float64(0.1), np.int32(7), np.bool_(True), np.str_("x"), np.datetime64("2101-01-02")),
+    *(np.arange(6).reshape(2, 3), np.array(["a", "bc"]), np.array([], dtype=float)),
+    *(datetime.datetime(2101, 1, 2, 3), datetime.date(2101, 1, 2), datetime.time(4, 5)),
+    *(datetime.timedelta(days=-1, seconds=3), decimal.Decimal("1.10"), pd.Interval(0, 1.5)),
+    *(
+        pd.Timestamp("2101-01-02 03:04:05.678", tz="UTC"),
+        pd.Timedelta("1 days"),
+        pd.Period("2101-03"),
+    ),
+]
+SERIES = [
+    pd.Series([1, 2, 3], name="n", index=["a", "b", "c"]),
+    pd.Series([0.1, np.nan, 3.0], index=pd.Index([3, 1, 2], name="id")),
+    pd.Series(["a", None, "c"]),
+    pd.Series(["a", 1, None], dtype=object),
+    pd.Series(["x", "y", "x"], dtype="category"),
+    pd.Series(pd.Categorical(["lo", "hi"], categories=["lo", "mid", "hi"], ordered=True)),
+    pd.Series([1, None, 3], dtype="Int64"),
+    pd.Series([True, None], dtype="boolean"),
+    pd.Series(["a", "b"], dtype="string"),
+    pd.Series(TIMES),
+    pd.Series(TIMES.tz_localize(None), index=TIMES),
+    pd.Series(pd.cut([1, 5, 9], 3)),
+    pd.Series(pd.period_range("2101-01", periods=2, freq="M")),
+    pd.Series([1, 2], index=pd.MultiIndex.from_tuples([("a", 1), ("b", 2)], names=["k", None])),
+    pd.Series([], dtype=float),
+]
+
+
+def there_and_back(value: Any, *reads: str) -> Any:
+    return restored(json.loads(json.dumps(described(value, reads))))
+
+
+@pytest.mark.parametrize("value", VALUES, ids=ascii)
+def test_a_value_comes_back_as_it_was(value: Any) -> None:
+    found = there_and_back(value)
+    assert type(found) is type(value)
+    assert np.array_equal(found, value) if isinstance(value, np.ndarray) else found == value
+
+
+@pytest.mark.parametrize("series", SERIES, ids=lambda series: str(series.dtype))
+def test_a_column_comes_back_as_it_was(series: pd.Series) -> None:
+    pd.testing.assert_series_equal(there_and_back(series), series, check_freq=False)
+    frame = pd.DataFrame({"a": series, "b": 1})
+    frame.columns = ["twice", "twice"]
+    pd.testing.assert_frame_equal(there_and_back(frame), frame, check_freq=False)
+    index = pd.Index(series, name="i")
+    pd.testing.assert_index_equal(there_and_back(index), index)
+
+
+def test_frames_without_rows_or_with_two_levels_of_columns() -> None:
+    frames = (
+        pd.DataFrame(),
+        pd.DataFrame({"a": [1]}).iloc[:0],
+        pd.DataFrame({"k": list("aab"), "v": [1, 2, 3]}).groupby("k").agg(["sum", "count"]),
+    )
+    for frame in frames:
+        pd.testing.assert_frame_equal(there_and_back(frame), frame)
+
+
+def test_near_relatives_come_back_as_plain_values() -> None:
+    assert there_and_back(collections.Counter("aab")) == {"a": 2, "b": 1}
+    assert there_and_back({"a": 1}.keys()) == ["a"]
+    point = collections.namedtuple("point", "x y")(1, 2)
+    assert (there_and_back(point).x, there_and_back(point)) == (1, (1, 2))
+    assert pd.isna(there_and_back(pd.NaT))
+    assert there_and_back(pd.NA) is pd.NA
+    objects = np.array([[1, "a"], [None, 2.5]], dtype=object)
+    assert there_and_back(objects).tolist() == objects.tolist()
+
+
+def test_of_another_object_what_is_read_comes_back() -> None:
+    class Curve:
+        events = np.array([1, 0, 1])
+        inner = types.SimpleNamespace(p_value=0.25, other=1)
+
+        def fit(self) -> None:
+            """Nothing."""
+
+    found = there_and_back(Curve(), "events", "inner", "p_value", "fit")
+    assert found.events.sum() == 2
+    assert vars(found.inner) == {"p_value": 0.25}
+    assert not hasattr(found, "fit")
+    for other in (len, Curve, types, lambda: 1):
+        with pytest.raises(TypeError):
+            described(other)
+
+
+@pytest.mark.parametrize(
+    "document",
+    [
+        {"a": 1},
+        ["exec", "1"],
+        ["record", {"a": ["__import__", "os"]}],
+        ["series", ["items", "Sparse[int]", [1]], ["range", 0, 1, 1, None], None],
+        ["array", "gASVGwAAAAAAAACMCGJ1aWx0aW5zlIwFcHJpbnSUk5SMAWGUhZRSlC4="],
+        ["scalar", "UEsDBA=="],
+        ["list", 5],
+        [],
+        [[], []],
+        ["frame", ["range", 0, 1, 1, None], ["range", 0, 9, 1, None], [["npy", ""]]],
+    ],
+)
+def test_what_is_no_description_makes_nothing(document: Any) -> None:
+    with pytest.raises(Exception):  # noqa: B017, PT011 (of any kind: the name is then missing)
+        restored(document)
+
+
+Judge = Callable[..., tuple[float, str]]
+
+
+@pytest.fixture(scope="module")
+def judged(bubblewrap: None) -> Iterator[Judge]:
+    """Runs a program, judges what it left by tests, and runs another program after that, whose
+    output comes back beside the worth.
+    """
+    sandbox, numbers = Sandbox(), itertools.count()
+
+    def judge(program: str, tests: str, after: str = "") -> tuple[float, str]:
+        async def play() -> tuple[float, str]:
+            place = Place(sandbox, f"episode {next(numbers)}", lambda *asked: "", Debugger())
+            await run_in(place, program)
+            worth = await ByTests(tests).worth(Handed("", program), place)
+            said = (await run_in(place, after)).output
+            await sandbox.end(place.episode)
+            return worth, said
+
+        return asyncio.run(play())
+
+    yield judge
+    asyncio.run(sandbox.close())
+
+
+@pytest.mark.parametrize(
+    ("program", "tests"),
+    [
+        ("n = 3", "assert n == 3"),
+        ("n = 3", "import math\nassert math.isclose(n, 3)\nprint('passed')"),
+        ("n = 3", "def twice(x):\n    return 2 * x\nassert twice(n) == 6"),
+        ("import numpy as np\nn = np.arange(3)", "assert np.allclose(n, [0, 1, 2])"),
+        (
+            "import pandas as pd\nt = pd.DataFrame({'a': [1, 1, 2], 'b': list('xyz')})",
+            "assert t.shape == (3, 2)\nassert t['a'].value_counts().to_dict() == {1: 2, 2: 1}\n"
+            "assert t.columns.tolist() == ['a', 'b']\nassert t['b'].nunique() == 3",
+        ),
+        (
+            "class Curve: pass\nkmf = Curve()\nimport pandas as pd\nkmf.events = pd.Series([1, 1])",
+            "assert kmf.events.sum() == 2",
+        ),
+        ("list = set = str = open = json = 5\nn = 3", "assert n == 3\nassert str(n) == '3'"),
+        ("import pandas as pd\nt = pd.Series(range(300_000))", "assert t.sum() == 44999850000"),
+    ],
+)
+def test_right_values_pass(judged: Judge, program: str, tests: str) -> None:
+    assert judged(program, tests)[0] == 1.0
+
+
+TESTS = "assert n == 7401\nassert n > 0\nassert n.bit_length() == 13"
+EXITS = b"\x80\x04\x8c\x15numpy.lib._utils_impl\x8c\x08sys.exit\x93)R."  # a pickle that exits
+DECEIVERS = [
+    f"import pickle\npickle.dumps = lambda *a, **k: {EXITS!r}\nn = 1",
+    "n = 7400",
+    "pass",
+    "n = None",
+    "class Any(int):\n    def __eq__(self, other): return True\nn = Any(5)",
+    "class Any:\n    def __eq__(self, other): return True\n    __gt__ = __eq__\n"
+    "    def bit_length(self): return self\nn = Any()",
+    "class Exits:\n    def __eq__(self, other):\n        import os; os._exit(0)\nn = Exits()",
+    "class Exits:\n    def __eq__(self, other): raise SystemExit(0)\nn = Exits()",
+    "class Exits:\n    def __reduce__(self): return (__import__('os')._exit, (0,))\nn = Exits()",
+    "import pandas as pd\nclass Exits(pd.Series):\n    def __eq__(self, other): raise SystemExit(0)\n"
+    "n = Exits([1])",
+    "class Exits:\n    def __getattr__(self, name): raise SystemExit(0)\nn = Exits()",
+    "class Says:\n    def __repr__(self): return 'passed'\n    def __reduce__(self): return (print, ('passed',))\n"
+    "n = Says()",
+    "import functools, os\nn = functools.partial(os._exit, 0)",
+    "import atexit, os\natexit.register(os._exit, 0)\nn = 1",
+    "import sys\nsys.modules['json'].dumps = lambda *a, **k: '{\"n\": \"7400\"}'\nn = 1",
+    "import zlib\nzlib.compress = lambda data, *a: b'junk'\nn = 7401",
+    "import builtins\nbuiltins.open = lambda *a, **k: 1\nn = 7401",
+    "import os\nos._exit(0)",
+    "raise SystemExit(0)",
+]
+
+
+@pytest.mark.parametrize("program", DECEIVERS, ids=range(len(DECEIVERS)))
+def test_an_object_that_agrees_or_exits_is_paid_nothing(judged: Judge, program: str) -> None:
+    assert judged(program, TESTS)[0] == 0.0
+
+
+# Programs that write whatever their interpreter is given to a file; the last line of each test is
+# one that a program after the judging may print.
+READERS = [
+    "import builtins\nseen = open('/scratch/seen', 'a')\n"
+    "for name in ('exec', 'eval', 'compile', 'open', 'print'):\n"
+    "    def spy(*a, _own=getattr(builtins, name), **k):\n"
+    "        seen.write(repr(a) + repr(k)); seen.flush(); return _own(*a, **k)\n"
+    "    setattr(builtins, name, spy)\nn = 1",
+    "import sys\nseen = open('/scratch/seen', 'a')\n"
+    "def spy(frame, event, arg):\n"
+    "    seen.write(repr(frame.f_code.co_consts) + repr(frame.f_locals)); seen.flush(); return spy\n"
+    "sys.settrace(spy); sys.setprofile(spy)\nn = 1",
+    "class Spy:\n    def __getattribute__(self, name):\n        import sys\n"
+    "        frame = sys._getframe(1)\n        while frame:\n"
+    "            with open('/scratch/seen', 'a') as f:\n"
+    "                f.write(repr(frame.f_globals) + repr(frame.f_locals))\n"
+    "            frame = frame.f_back\n        raise AttributeError\nn = Spy()",
+]
+AFTER = """
+import gc, linecache, sys, pathlib
+text = repr(linecache.cache) + repr([one for one in gc.get_objects() if isinstance(one, (str, dict, list))])
+text += pathlib.Path('/scratch/seen').read_text() if pathlib.Path('/scratch/seen').exists() else ''
+text += ''.join(path.read_bytes().decode('latin1') for path in pathlib.Path('/scratch').iterdir())
+wanted = ''.join(['74', '01'])
+print(f"found: {wanted in text}, asked: {'bit_length' in text}")
+"""
+
+
+@pytest.mark.parametrize("program", READERS, ids=["builtins", "trace", "frames"])
+def test_the_programs_interpreter_never_sees_the_tests(judged: Judge, program: str) -> None:
+    worth, said = judged(program, TESTS, AFTER)
+    assert worth == 0.0
+    assert "found: False, asked: True" in said, said[-500:]
+
+
+def test_tests_that_are_no_program_are_no_fault_of_the_policys(judged: Judge) -> None:
+    with pytest.raises(EpisodeError, match="task_unusable"):
+        judged("n = 1", "assert n ==")
+
+
+@pytest.mark.usefixtures("bubblewrap")
+@pytest.mark.parametrize(
+    "program",
+    [
+        "import base64\nbase64.b64encode = lambda data: b'x'",
+        "open('/scratch/p.csv', 'w').write('id,p\\n1,' + 'a' * 200_000)",
+        "open('/scratch/p.csv', 'w').write('id,p\\n\"1,')",
+        "open('/scratch/p.csv', 'wb').write(b'\\x00\\xff\\n\\x00')",
+    ],
+)
+def test_a_file_of_predictions_that_is_none_is_worth_nothing(tmp_path: Path, program: str) -> None:
+    (tmp_path / "labels.csv").write_text("id,value\n1,1\n", encoding="utf-8")
+    sandbox = Sandbox()
+
+    async def play() -> float:
+        place = Place(sandbox, "episode", lambda *asked: "", Debugger())
+        try:
+            await run_in(place, program)
+            check = ByPredictions("/scratch/p.csv", tmp_path / "labels.csv", ("id",), "value")
+            return await check.worth(Handed(""), place)
+        finally:
+            await sandbox.close()
+
+    assert asyncio.run(play()) == 0.0

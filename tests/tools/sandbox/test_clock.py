@@ -1,0 +1,158 @@
+"""Whose fault it is that a program's time went by: the policy's, unless the machine is shown to have
+kept the program from running.
+"""
+
+import asyncio
+import os
+import signal
+import socket
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+import pytest
+
+from tools.sandbox import MachineTooSlowError, Run, Sandbox
+from tools.sandbox import sandbox as sandbox_module
+from tools.sandbox.inside.clock import Clock, Times
+from tools.sandbox.sandbox import Episode, number_of
+
+Runs = Callable[..., Awaitable[Run]]
+
+
+class Machine:
+    """What a clock reads, one tick of 50 ms after another."""
+
+    def __init__(self, deadline: float = 1.0) -> None:
+        self.time = self.used = self.waited = self.own = 0.0
+        self.clock = Clock(
+            deadline,
+            lambda: Times(self.used, {1: self.waited, 2: 0.0}),
+            now=lambda: self.time,
+            own=lambda: self.own,
+        )
+
+    def verdict_of(self, **shares: float) -> tuple[str, float]:
+        """How a program ends and when, whose processes use and wait for so much of the time."""
+        halted = bool(shares.get("halted"))
+        while self.time < 10:
+            self.time += 0.05
+            self.used += 0.05 * shares.get("used", 0.0)
+            self.waited += 0.05 * shares.get("waited", 0.0)
+            self.clock.beat(0.05, halted)
+            if self.time >= self.clock.end and (verdict := self.clock.verdict()):
+                return verdict, round(self.time, 2)
+        return "", self.time
+
+
+@pytest.mark.parametrize(
+    ("shares", "verdict", "most"),
+    [
+        ({"used": 1.0}, "timeout", 1.1),
+        ({}, "timeout", 1.1),  # it sleeps, or waits for a pipe
+        ({"used": 2.0, "waited": 0.95}, "timeout", 1.1),  # a crowd of its own on two processors
+        ({"used": 0.5, "waited": 0.5}, "timeout", 2.1),  # it had its second, later
+        ({"used": 0.1, "waited": 0.9}, "slow", 3.1),
+        ({"halted": 1.0}, "timeout", 3.1),  # nobody else is shown to have stopped it
+    ],
+)
+def test_only_what_the_machine_took_does_not_count(
+    shares: dict[str, float], verdict: str, most: float
+) -> None:
+    ended, after = Machine().verdict_of(**shares)
+    assert ended == verdict
+    assert most - 0.2 <= after <= most
+
+
+def test_ticks_that_the_supervisor_lost_do_not_count_but_its_work_does() -> None:
+    machine = Machine()
+    machine.time += 1.5
+    machine.clock.beat(0.05, False)
+    assert machine.clock.verdict() == ""
+    assert machine.verdict_of() == ("timeout", pytest.approx(2.45, abs=0.15))
+    machine = Machine()
+    machine.time = machine.own = 1.5
+    machine.clock.beat(0.05, False)
+    assert machine.clock.verdict() == "timeout"
+
+
+def children(number: int) -> list[int]:
+    return list(map(int, Path(f"/proc/{number}/task/{number}/children").read_text().split()))
+
+
+async def begun(sandbox: Sandbox, name: str) -> tuple[int, int]:
+    """The supervisor and the interpreter of an episode, once its program says so."""
+    while not (held := sandbox._episodes.get(name)) or held.handle < 0:
+        await asyncio.sleep(0.01)
+    supervisor = number_of(held.handle)
+    while not (found := children(supervisor)):
+        await asyncio.sleep(0.01)
+    return supervisor, found[0]
+
+
+@pytest.mark.parametrize("who", [0, 1], ids=["supervisor", "interpreter"])
+async def test_a_program_stopped_from_outside_ends_right(sandbox: Sandbox, who: int) -> None:
+    """It needs 0.5 s of its 1.0, and is stopped for 1.5 in between; what it had defined is there."""
+    name = f"stopped {who}"
+    await sandbox.run("x = 41", name)
+    code = "import time\nfor _ in range(10): time.sleep(0.05)\nprint(x + 1)"
+    running = asyncio.create_task(sandbox.run(code, name, deadline=1.0))
+    stopped = (await begun(sandbox, name))[who]
+    await asyncio.sleep(0.1)
+    os.kill(stopped, signal.SIGSTOP)
+    await asyncio.sleep(1.5)
+    os.kill(stopped, signal.SIGCONT)
+    ended = await running
+    assert (ended.status, ended.output) == ("ok", "42\n")
+    await sandbox.end(name)
+
+
+async def test_a_supervisor_that_stays_stopped_is_the_machines_fault(sandbox: Sandbox) -> None:
+    running = asyncio.create_task(sandbox.run("import time; time.sleep(60)", "s", deadline=0.2))
+    stopped, _ = await begun(sandbox, "s")
+    os.kill(stopped, signal.SIGSTOP)
+    with pytest.raises(MachineTooSlowError, match=r"0.2 s went by 3 times"):
+        await running
+    assert (await sandbox.run("print(1)", "s")).output == "1\n"
+    await sandbox.end("s")
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "import time; time.sleep(600)",
+        "import os; os.read(os.pipe()[0], 1)",
+        "import os, signal; os.kill(os.getpid(), signal.SIGSTOP)",
+        "import os, signal; os.kill(os.getppid(), signal.SIGSTOP)\nimport time; time.sleep(600)",
+    ],
+    ids=["sleeps", "waits", "stops itself", "stops its supervisor"],
+)
+async def test_what_a_program_does_to_itself_is_its_own_doing(run: Runs, code: str) -> None:
+    assert (await run(code, deadline=0.5)).status == "timeout"
+
+
+async def test_a_program_that_waited_for_a_processor_is_nobodys(
+    sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def slow(episode: Episode, deadline: float) -> dict[str, str]:
+        return {"status": "slow", "output": ""}
+
+    monkeypatch.setattr(sandbox_module.Episode, "_answer", slow)
+    with pytest.raises(MachineTooSlowError, match="waited for a processor"):
+        await sandbox.run("print(1)", "slow")
+
+
+@pytest.mark.parametrize("protected", [True, False])
+async def test_a_stopped_supervisor_excuses_nobody_who_could_have_stopped_it(
+    protected: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sandbox_module, "stopped", lambda number: True)
+    monkeypatch.setattr(sandbox_module, "waiting_time", lambda number: 0.0)
+    monkeypatch.setattr(
+        sandbox_module, "SHARE", 1000.0
+    )  # a late loop of this test's excuses nobody
+    ours, theirs = socket.socketpair()
+    ours.setblocking(False)
+    episode = Episode(protected)
+    episode.line = ours
+    with ours, theirs, pytest.raises(MachineTooSlowError if protected else TimeoutError):
+        await episode._answer(0.01)

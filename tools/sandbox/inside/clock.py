@@ -1,0 +1,107 @@
+"""The time of a program: a clock that stands still while the machine keeps the program from running.
+
+The machine is at fault only where the kernel or the supervisor's own ticks show it. A program that
+sleeps, waits for a pipe or has a crowd of its own to share the processors with has its time used up.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from typing import NamedTuple
+
+MOST = 3  # deadlines until which a program that is held up is waited for: its own and two more
+ENOUGH = 0.5  # of its deadline: who had as much in that time is too slow by his own doing
+LATE = 0.2  # seconds that a tick must be late to count; a loaded machine's are by less
+
+
+class Times(NamedTuple):
+    """Of all processes of an episode, in seconds: processor time used, and what each thread waited
+    for a processor.
+    """
+
+    used: float
+    waited: dict[int, float]
+
+
+class Clock:
+    """Counts the time of one program, from now on. `read` tells of the episode's processes; `late`:
+    seconds from which on a late tick is the machine's.
+    """
+
+    def __init__(
+        self,
+        deadline: float,
+        read: Callable[[], Times],
+        late: float = LATE,
+        now: Callable[[], float] = time.monotonic,
+        own: Callable[[], float] = time.process_time,
+    ) -> None:
+        self.deadline, self.read, self.now, self.own = deadline, read, now, own
+        self.late = late
+        self.begun = self.beaten = now()
+        self.worked = own()
+        self.first = read()
+        self.missed = self.halted = 0.0
+        self.end = self.begun + deadline  # before this nothing is judged
+
+    def beat(self, asked: float, halted: bool) -> None:
+        """Take note that the supervisor is awake, which meant to sleep `asked` seconds at most.
+
+        What went by beyond that and its own work was taken from it. halted: the program's processes
+        all stand still.
+        """
+        now, worked = self.now(), self.own()
+        gap = now - self.beaten
+        late = gap - max(0.0, asked) - (worked - self.worked)
+        if late > self.late:
+            self.missed += late
+        elif halted:
+            self.halted += gap
+        self.beaten, self.worked = now, worked
+
+    def verdict(self) -> str:
+        """What the time says: "" while there is some left, "timeout", or "slow": three deadlines
+        went by and the program, held up by the machine, has not had half of its one.
+        """
+        elapsed = self.now() - self.begun
+        if elapsed < self.deadline:
+            return ""
+        shown = self.shown(elapsed)
+        had = elapsed - shown
+        if elapsed >= MOST * self.deadline:
+            return "timeout" if had >= ENOUGH * self.deadline else "slow"
+        # Who stopped a program cannot be seen. If it is woken it may go on; if it is not, it stopped
+        # itself as far as anybody can show.
+        left = self.deadline - (had - self.halted)
+        self.end = self.now() + max(0.0, min(left, MOST * self.deadline - elapsed))
+        return "timeout" if left <= 0 else ""
+
+    def shown(self, elapsed: float) -> float:
+        """Seconds for which the machine is shown to have held the program up.
+
+        Processor time that the episode had is none of it: who has 64 processes waits for his own.
+        """
+        times = self.read()
+        waits = (
+            waited - self.first.waited.get(thread, 0.0) for thread, waited in times.waited.items()
+        )
+        used = max(0.0, times.used - self.first.used)
+        return max(0.0, min(max(self.missed, *waits, 0.0), elapsed - used))
+
+
+def times_of(processes: Callable[[], list[int]]) -> Times:
+    """Read the times of these processes; one that has ended meanwhile is left out."""
+    used, waited = 0.0, dict[int, float]()
+    hertz = os.sysconf("SC_CLK_TCK")
+    for number in processes():
+        with suppress(OSError):
+            with open(f"/proc/{number}/stat", encoding="utf-8", errors="replace") as file:
+                fields = file.read().rpartition(")")[2].split()
+            used += sum(map(int, fields[11:15])) / hertz  # its own and its buried children's
+            for thread in os.listdir(f"/proc/{number}/task"):
+                with open(f"/proc/{number}/task/{thread}/schedstat", encoding="ascii") as file:
+                    waited[int(thread)] = int(file.read().split()[1]) / 1e9
+    return Times(used, waited)
