@@ -12,11 +12,16 @@ import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 
+from common.command import Failure, UsageError
 from episodes.agent import Environment
 from episodes.episode import Episode, Policy, Scored, Task
 from episodes.outcomes import STOP_REASONS, EpisodeError
 from episodes.pace import Limit
 from scoring.rubric import Reward
+
+
+class AgentFault(Failure):
+    """The agent's own code raised; one line that names the task, the error is its cause."""
 
 
 async def play(
@@ -31,6 +36,8 @@ async def play(
 
     `policy` is who plays it: its replies and tokens are counted into the episode, also where it
     broke off. None: the episode was made without one (gold, a baseline), with its own counts.
+
+    Raises AgentFault: the agent's own code raised; what was not caused by it raises as it is.
     """
     start, played = time.perf_counter(), Episode(stop_reason="failed")
     follows = getattr(policy, "limit", None)
@@ -50,6 +57,11 @@ async def play(
         reward, detail = Reward(None, {}, "timeout"), no_end(limit())
     except EpisodeError as error:
         reward, detail = Reward(None, {}, error.cause), str(error)
+    except (UsageError, Failure):
+        raise
+    except Exception as error:
+        what = f"{type(error).__name__}: {error}"
+        raise AgentFault(f"the agent failed at task {task.id}: {what}") from error
     _count(played, policy)
     return Scored(task, played, reward, detail, time.perf_counter() - start)
 

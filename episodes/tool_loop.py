@@ -25,6 +25,7 @@ from episodes.outcomes import EpisodeError, PolicyStop
 # Tools run one after the other, so that a transcript has one order.
 ONE_BY_ONE = agents.ToolExecutionConfig(max_function_tool_concurrency=1)
 RUN_CONFIG = agents.RunConfig(tracing_disabled=True, tool_execution=ONE_BY_ONE)
+CALL_TAG = "<tool_call>"
 JSON_TYPES = {
     "string": str,
     "integer": int,
@@ -64,6 +65,9 @@ async def play_with_tools(
         )
         episode.answer = str(result.final_output or "").strip() or None
         episode.stop_reason = "answered" if episode.answer else "no_answer"
+        if CALL_TAG in (episode.answer or ""):  # no parser took the call, such as the last reply's
+            episode.answer = None
+            episode.stop_reason = "bad_tool_call"
     except agents.MaxTurnsExceeded:
         episode.stop_reason = "max_turns"
     except (

@@ -20,6 +20,7 @@ import contextlib
 import hashlib
 import json
 import sys
+import traceback
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -27,18 +28,20 @@ from typing import Any
 from common.command import positive, run_command
 from common.files import file_digest
 from common.journal import Journal, open_journal, run_all
+from common.jsonl import write_text
 from common.settings import ROOT, Settings, load_settings
 from common.startup import collect_rarely
 from common.stopping import stop_in_order
 from episodes import registry
 from episodes.agent import Agent, Environment, Record
 from episodes.episode import AgentError, Episode, Scored, Task
-from episodes.play import play
+from episodes.play import AgentFault, play
 from episodes.turns import with_turns
 from evaluation import results
 from evaluation.players import MODELS, Player, add_flags, model_player, opened, reply_tokens
 from evaluation.tables import report_of
 
+ERROR = "error.txt"
 DEFAULT_FOLDER = ROOT / "outputs" / "evaluations"
 
 
@@ -240,13 +243,26 @@ def evaluate(agent: Agent, arguments: argparse.Namespace, settings: Settings) ->
     ) as journal:
         unscored: dict[str, Any] = {}
         if any(sample.key not in journal for sample in samples):
-            with player_opened(agent, player, folder, arguments, settings) as play_one:
+            with (
+                player_opened(agent, player, folder, arguments, settings) as play_one,
+                traceback_kept(folder / ERROR),
+            ):
                 unscored = asyncio.run(play_all(samples, play_one, journal, arguments.concurrency))
         records = [unscored[s.key] if s.key in unscored else journal.get(s.key) for s in samples]
         scores = results.write_results(agent, folder, config, records)
         if not unscored:
             journal.remove()
     return report(agent, scores, folder, arguments.format)
+
+
+@contextlib.contextmanager
+def traceback_kept(path: Path) -> Iterator[None]:
+    """Write where an agent's own code raised to `path`, and name the file in the message."""
+    try:
+        yield
+    except AgentFault as fault:
+        write_text(path, "".join(traceback.format_exception(fault)), force=True)
+        raise AgentFault(f"{fault}; its traceback is in {path}") from fault
 
 
 @contextlib.contextmanager

@@ -18,6 +18,7 @@ from statistics import fmean
 from typing import Any
 
 from episodes.agent import Agent, Record
+from episodes.episode import AgentError
 
 Clusters = list[list[float]]
 
@@ -95,11 +96,14 @@ def _facts(agent: Agent, records: Sequence[Record], seed: int) -> dict[str, Any]
 
 def headline_of(agent: Agent, record: Record) -> float | None:
     """The number of one episode that a demo and a comparison report; None where it has none."""
-    value = (
-        record["score"]
-        if agent.headline == "score" or record["score"] is None
-        else record["facts"][agent.headline]
-    )
+    value = record["score"]
+    if agent.headline != "score" and value is not None:
+        facts = record["facts"]
+        if agent.headline not in facts:
+            raise AgentError(
+                f"{agent.name}: headline is {agent.headline!r}; expected score or one of {[*facts]}"
+            )
+        value = facts[agent.headline]
     return None if value is None else float(value)
 
 

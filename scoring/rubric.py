@@ -61,10 +61,12 @@ class Reward:
     """What an episode earned.
 
     total: the number trained on, or None when a term could not be computed. terms: each term's
-    share of the total, as far as computed. unscored: None, or the cause why there is no total.
-    score: the judge's score of the answer before its weight, in [0, 1]. factor: the part of the
-    score that the rubric's factors leave. measures: numbers about this episode that earn nothing;
-    their mean says something. counters: numbers whose sum says something.
+    share of the total, as far as computed; they add up to it. A penalty is a term below 0, and may
+    take the total below 0. {}: the total is not taken apart. unscored: None, or the cause why there
+    is no total. score: the judge's score of the answer before its weight, in [0, 1], whatever was
+    subtracted. factor: the part of the score that the rubric's factors leave. measures: numbers
+    about this episode that earn nothing; their mean says something. counters: numbers whose sum
+    says something.
     """
 
     total: float | None
@@ -88,6 +90,15 @@ class Reward:
         numbers = [*self.terms.values(), *([] if self.total is None else [self.total])]
         if not all(math.isfinite(number) for number in numbers):
             raise ValueError(f"a reward must be finite, got {self.total} with terms {self.terms}")
+        if self.score is not None and not 0 <= self.score <= 1:
+            raise ValueError(f"a score lies in [0, 1], got {self.score}")
+        paid = math.fsum(self.terms.values())
+        if (
+            self.total is not None
+            and self.terms
+            and not math.isclose(paid, self.total, abs_tol=1e-9)
+        ):
+            raise ValueError(f"terms add up to the total, got {self.terms} and {self.total}")
 
 
 def parse_rubric(text: str, known: Collection[str]) -> Rubric:

@@ -1,7 +1,7 @@
 """The supervised phase before reinforcement learning: make an agent's bundled model from nothing,
 or warm up another.
 
-    python -m training.cold_start sql --out sql_agent/tiny_model --force      # the bundled model, one core
+    python -m training.cold_start sql --force                # the bundled model sql_agent/tiny_model, one core
     python -m training.cold_start sql --out /tmp/tiny --steps-a 20 --steps-b 5 --no-measure
     python -m training.cold_start diagnosis --role simulator --out models/world --steps-a 1500
     python -m training.cold_start sql --base Qwen/Qwen3-0.6B --out models/warm   # any model; on a GPU if there is one
@@ -59,7 +59,7 @@ def parse_arguments(argv: Sequence[str] | None) -> argparse.Namespace:
         prog="python -m training.cold_start", description=__doc__.splitlines()[0]
     )
     parser.add_argument("agent", choices=registry.names(), help="whose lessons or demonstrations")
-    parser.add_argument("--out", type=Path, required=True, help="model folder to write")
+    parser.add_argument("--out", type=Path, help="model folder; default: the agent's tiny_model")
     parser.add_argument("--force", action="store_true", help="replace --out if it exists")
     parser.add_argument(
         "--base", metavar="MODEL", help="warm up this model folder or hub id; default: a tiny model"
@@ -103,12 +103,22 @@ def parse_arguments(argv: Sequence[str] | None) -> argparse.Namespace:
         parser.error(
             "--dialogues has no use for --role or --train-file: it is what is learned, by the policy"
         )
-    out = arguments.out
+    agent = registry.get(arguments.agent)
+    if arguments.out is None and (
+        arguments.base or getattr(arguments, "role", "policy") != "policy"
+    ):
+        parser.error("--out is needed with --base or --role: the folder of a model of its own")
+    out = arguments.out = arguments.out or Path(agent.model)
     if out.exists() and not (out / "config.json").is_file():
         parser.error(f"--out {out} exists and is no model folder; give another folder")
     if out.exists() and not arguments.force:
         parser.error(f"--out {out} exists; give --force to replace it, or another folder")
-    return argparse.Namespace(**{"role": "policy", **own, **vars(arguments)})
+    given = argparse.Namespace(**{"role": "policy", **own, **vars(arguments)})
+    card = agent.folder / "tiny_model_card.md"
+    if not given.base and given.measure and given.role == "policy" and not card.is_file():
+        what = "what the model was taught, for its card"
+        parser.error(f"there is no {card} ({what}); write it, or give --no-measure")
+    return given
 
 
 def cold_start(given: argparse.Namespace) -> None:
@@ -131,8 +141,7 @@ def cold_start(given: argparse.Namespace) -> None:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Command line; returns the exit code."""
-    arguments = parse_arguments(argv)
-    return run_command("cold_start", lambda: cold_start(arguments))
+    return run_command("cold_start", lambda: cold_start(parse_arguments(argv)))
 
 
 if __name__ == "__main__":

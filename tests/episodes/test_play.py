@@ -14,7 +14,7 @@ import pytest
 
 from common.settings import Settings
 from episodes.episode import Episode, Scored
-from episodes.play import play
+from episodes.play import AgentFault, play
 from tests.episodes.guessing_agent import GuessingAgent
 from tests.episodes.scripted import ScriptedPolicy, says
 
@@ -73,5 +73,6 @@ def test_an_episode_without_a_policy_keeps_its_own_counts_and_an_unknown_end_is_
         return await play(environment, task, episode(), None, 60)
 
     assert asyncio.run(made("answered")).episode.turns == 5
-    with pytest.raises(ValueError, match="an episode ended with 'finished'"):
+    told = "the agent failed at task t: ValueError: an episode ended with 'finished'"
+    with pytest.raises(AgentFault, match=told):
         asyncio.run(made("finished"))

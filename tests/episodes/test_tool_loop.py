@@ -203,3 +203,9 @@ def test_no_arguments_make_the_episode_raise(arguments: str) -> None:
         "answered",
         "bad_tool_call",
     }
+
+
+def test_a_call_left_as_text_in_the_last_reply_is_no_answer() -> None:
+    policy = ScriptedPolicy(says('<tool_call>{"name": "look_up", "arguments": {}}</tool_call>'))
+    episode = asyncio.run(play_with_tools(policy, "Be brief.", "How much?", []))
+    assert (episode.answer, episode.stop_reason) == (None, "bad_tool_call")

@@ -89,6 +89,16 @@ def test_a_reward_is_finite(total: float, terms: dict[str, float]) -> None:
         Reward(None, {"rule": math.nan}, "judge_failed")
 
 
+def test_a_score_lies_in_its_bounds_and_terms_add_up_to_the_total() -> None:
+    for score in (-0.1, 1.1, math.nan):
+        with pytest.raises(ValueError, match=r"a score lies in \[0, 1\]"):
+            Reward(0.0, {}, score=score)
+    with pytest.raises(ValueError, match="terms add up to the total"):
+        Reward(1.0, {"rule": 0.1, "judge": 0.8})
+    assert Reward(-0.4, {"right": 0.1, "turns": -0.5}, score=0.1).total == -0.4
+    assert Reward(None, {"rule": 0.1}, "judge_failed").terms == {"rule": 0.1}
+
+
 def test_what_an_answer_is_worth_is_what_is_paid_of_its_score() -> None:
     assert Reward(1.0, {}, score=0.5, factor=0.5).worth == 0.25
     assert Reward(1.0, {}, score=0.5).worth == 0.5

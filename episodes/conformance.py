@@ -1,0 +1,41 @@
+"""A pytest plugin that runs the conformance checks for one agent, wherever that lies.
+
+    PYTHONPATH=/my/agents python -m pytest -p episodes.conformance --agent triage
+
+It runs `episodes/conformance_checks.py`, and other tests beside it where a path is given.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from common.command import UsageError
+from episodes import registry
+from episodes.agent import Agent
+
+CHECKS = Path(__file__).with_name("conformance_checks.py")
+pytest.register_assert_rewrite("episodes.conformance_checks")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--agent", metavar="NAME", help="whose conformance is checked")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Add the checks to what is collected, in place of all tests where no path is given."""
+    name = config.getoption("--agent")
+    if not name:
+        raise pytest.UsageError("--agent NAME is missing: whose conformance is checked")
+    try:
+        registry.get(name)
+    except UsageError as error:
+        raise pytest.UsageError(str(error)) from None
+    named = config.args if config.args_source is pytest.Config.ArgsSource.ARGS else []
+    config.args = [*named, str(CHECKS)]
+
+
+@pytest.fixture(scope="session")
+def agent(request: pytest.FixtureRequest) -> Agent:
+    return registry.get(request.config.getoption("--agent"))

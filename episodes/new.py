@@ -1,0 +1,84 @@
+"""Write the skeleton of a new agent: a folder that plays, passes conformance and trains.
+
+    python -m episodes.new triage                    # triage_agent/, with a tool
+    python -m episodes.new triage --kind partner     # with a partner who answers in words
+    python -m episodes.new triage --out ~/agents     # ~/agents/triage_agent/
+
+The folder holds agent.py, small data files for train, val and test, and what the model card needs.
+docs/agents.md says how to go on. Exit codes: 0 done, 1 failed, 2 wrong usage.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import runpy
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from string import Template
+
+from common.command import UsageError, new_parser, run_command
+from episodes import registry
+
+SKELETONS = Path(__file__).with_name("skeletons")
+KINDS = ("tool", "partner")
+NAME = re.compile(r"[a-z][a-z0-9_]*")
+
+NEXT = """{folder} is written. {path}Then:
+  python -m evaluation.evaluate {name} --gold     # 100
+  python -m pytest -p episodes.conformance --agent {name}
+  python -m training.cold_start {name}            # makes {name}_agent/tiny_model
+  python -m training.launch {name} --ci-fast      # trains it for one step"""
+
+
+def write_agent(name: str, kind: str, out: Path) -> Path:
+    """Write the folder `<name>_agent` into `out` and return it.
+
+    Raises UsageError: the name is none for a module, is taken, or the folder is there.
+    """
+    if not NAME.fullmatch(name):
+        raise UsageError(
+            f"the name is {name!r}; expected lower-case letters, digits and _, as in triage"
+        )
+    folder = out / f"{name}_agent"
+    if folder.exists():
+        raise UsageError(f"{folder} exists; choose another name or --out, or move it away")
+    if name in registry.names():
+        raise UsageError(f"there is an agent {name!r} already; choose another name")
+    values = {"name": name, "Name": "".join(part.capitalize() for part in name.split("_"))}
+    folder.mkdir(parents=True)
+    (folder / "__init__.py").touch()
+    for source, target in ((f"{kind}.py.txt", "agent.py"), ("card.md.txt", "tiny_model_card.md")):
+        text = (SKELETONS / source).read_text(encoding="utf-8")
+        (folder / target).write_text(Template(text).substitute(values), encoding="utf-8")
+    runpy.run_path(str(folder / "agent.py"), run_name="__main__")  # it draws its own data
+    return folder
+
+
+def parse_arguments(argv: Sequence[str] | None) -> argparse.Namespace:
+    parser = new_parser(__doc__, prog="python -m episodes.new")
+    parser.add_argument("name", help="as commands will know it")
+    parser.add_argument("--kind", choices=KINDS, default="tool", help="default: tool")
+    parser.add_argument("--out", type=Path, default=Path(), help="default: this folder")
+    return parser.parse_args(argv)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    arguments = parse_arguments(argv)
+
+    def body() -> None:
+        folder = write_agent(arguments.name, arguments.kind, arguments.out)
+        parent = folder.resolve().parent
+        path = (
+            ""
+            if str(parent) in sys.path
+            else f"Put its parent on the path: export PYTHONPATH={parent}\n"
+        )
+        print(NEXT.format(folder=folder, name=arguments.name, path=path))
+
+    return run_command("new", body)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,45 @@
+"""A policy that says what a list holds: for tests, and to play an episode without a model.
+
+policy = Script([tool_call("measure", {"sign": "pulse"}), "72"], max_turns=3)
+episode = await environment.play(task, policy)
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+from episodes.episode import Message, ToolSpec
+from episodes.outcomes import PolicyStop
+
+
+class Script:
+    """A policy (`episodes.agent.Policy`) that gives its replies in order and repeats the last one.
+
+    replies: texts, or whole messages of the assistant, such as those of `tool_call`.
+    """
+
+    def __init__(self, replies: Sequence[str | Message], max_turns: int) -> None:
+        self.replies = list(replies)
+        self.max_turns = max_turns
+        self.turns = 0
+        self.prompt_tokens = 0
+        self.completion_tokens = 0
+        self.finish_reason: str | None = "stop"
+
+    async def reply(self, messages: Sequence[Message], tools: Sequence[ToolSpec] = ()) -> Message:
+        """Return the next message. Raises PolicyStop: the budget is spent."""
+        if self.turns >= self.max_turns:
+            raise PolicyStop("max_turns")
+        said = self.replies[min(self.turns, len(self.replies) - 1)]
+        self.turns += 1
+        return {"role": "assistant", "content": said} if isinstance(said, str) else dict(said)
+
+
+def tool_call(name: str, arguments: dict[str, Any] | str, number: int = 0) -> Message:
+    """Return the assistant's message that calls a tool; a text is sent as arguments as it is."""
+    text = arguments if isinstance(arguments, str) else json.dumps(arguments, ensure_ascii=False)
+    function = {"name": name, "arguments": text}
+    call = {"id": f"call_{number}", "type": "function", "function": function}
+    return {"role": "assistant", "content": None, "tool_calls": [call]}
