@@ -220,5 +220,6 @@ async def run_all(
                 for _ in range(concurrency):
                     group.create_task(worker())
         except BaseExceptionGroup as errors:
-            raise errors.exceptions[0] from None
+            first = errors.exceptions[0]
+        raise first from first.__cause__
     return map(result, items)

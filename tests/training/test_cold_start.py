@@ -158,7 +158,7 @@ def test_each_mode_has_its_defaults() -> None:
     ("flags", "code", "said"),
     [
         (["sql", "--train-file", "none.parquet"], 2, "none.parquet"),
-        (["echo", "--train-file", "other.jsonl"], 2, "is no file of echoes"),
+        (["echo", "--no-measure", "--train-file", "other.jsonl"], 2, "is no file of echoes"),
         (
             ["sql", "--base", str(TINY), "--role", "doctor"],
             2,

@@ -1,0 +1,71 @@
+"""A skeleton that `episodes.new` writes is a whole agent: gold earns all, and conformance passes."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from common.settings import ROOT
+from episodes import new
+
+LONGEST = 200  # lines of a skeleton
+
+
+def run(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """Run a module in a folder that is outside the repository, with its agents on the path."""
+    env = os.environ | {"PYTHONPATH": os.pathsep.join([str(ROOT), str(folder)])}
+    command = [sys.executable, "-m", *arguments]
+    return subprocess.run(command, cwd=folder, env=env, capture_output=True, text=True, check=False)
+
+
+@pytest.mark.parametrize("kind", new.KINDS)
+def test_a_skeleton_is_a_whole_agent(kind: str, tmp_path: Path) -> None:
+    written = run(tmp_path, "episodes.new", "ward_round", "--kind", kind)
+    assert written.returncode == 0, written.stderr
+    assert "training.launch ward_round --ci-fast" in written.stdout
+    agent = tmp_path / "ward_round_agent" / "agent.py"
+    assert len(agent.read_text(encoding="utf-8").splitlines()) <= LONGEST
+    gold = run(tmp_path, "evaluation.evaluate", "ward_round", "--gold", "--out", "gold")
+    assert gold.returncode == 0, gold.stderr
+    assert "| overall | 32 | 100.0 [100.0, 100.0] |" in gold.stdout
+    plugin = ("-p", "episodes.conformance", "-p", "no:cacheprovider")
+    checks = run(tmp_path, "pytest", *plugin, "--agent", "ward_round", "-q")
+    assert checks.returncode == 0, checks.stdout
+    judge = run(tmp_path, "evaluation.check_judge", "ward_round")
+    assert judge.returncode == 0, judge.stderr
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("Triage", "expected lower-case letters"),
+        ("../x", "expected lower-case letters"),
+        ("sql", "there is an agent 'sql' already"),
+        ("taken", "exists; choose another name"),
+    ],
+)
+def test_a_name_that_cannot_be_one_is_one_line(
+    name: str, said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "taken_agent").mkdir()
+    assert new.main([name, "--out", str(tmp_path)]) == 2
+    [line] = capsys.readouterr().err.splitlines()
+    assert said in line
+    assert [path.name for path in tmp_path.iterdir()] == ["taken_agent"]
+
+
+def test_an_agent_that_raises_is_one_line_with_its_traceback_in_a_file(tmp_path: Path) -> None:
+    assert run(tmp_path, "episodes.new", "broken").returncode == 0
+    agent = tmp_path / "broken_agent" / "agent.py"
+    text = agent.read_text(encoding="utf-8")
+    agent.write_text(text.replace("right = float(answer", "right = 1 / 0 + float(answer"))
+    done = run(tmp_path, "evaluation.evaluate", "broken", "--gold", "--out", "out")
+    assert done.returncode == 1
+    assert "the agent failed at task broken-" in done.stderr
+    assert "ZeroDivisionError: division by zero; its traceback is in out/error.txt" in done.stderr
+    assert "Traceback" not in done.stderr
+    assert "right = 1 / 0" in (tmp_path / "out" / "error.txt").read_text(encoding="utf-8")
