@@ -20,13 +20,13 @@ from training.watch.summary import read_lines
 
 
 def kept_sequences(run_dir: Path) -> list[list[dict[str, Any]]]:
-    """Sequences of the run's sample: each a list of parts, {"trained": bool, "ids": [...]}."""
+    """Return sequences of the run's sample: each a list of parts, {"trained": bool, "ids": [...]}."""
     rows = read_lines(run_dir / "episodes.jsonl")
     return [sequence for row in rows for sequence in row.get("tokens") or []]
 
 
 def seconds(run_dir: Path, model: str, tokens: float) -> float:
-    """Wall-clock seconds of one update, the second of two; the first only warms up."""
+    """Return wall-clock seconds of one update, the second of two; the first only warms up."""
     import torch
     from transformers import AutoModelForCausalLM
 
@@ -35,7 +35,9 @@ def seconds(run_dir: Path, model: str, tokens: float) -> float:
         model, dtype=torch.float32, attn_implementation="sdpa"
     )
     optimizer = torch.optim.AdamW(policy.parameters(), lr=0.0)
-    batch, left, kept = [], tokens, cycle(kept_sequences(run_dir))
+    batch = []
+    left = tokens
+    kept = cycle(kept_sequences(run_dir))
     while left > 0:
         parts = next(kept)
         ids = torch.tensor([[token for part in parts for token in part["ids"]]])

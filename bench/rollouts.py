@@ -28,8 +28,8 @@ from common.startup import collect_rarely
 
 
 def report(parts: dict[str, Any]) -> dict[str, Any]:
-    """The figures docs/performance.md publishes, for the default proxy and for `--proxy direct`;
-    then the tables.
+    """Return the figures docs/performance.md publishes, for the default proxy and for `--proxy
+    direct`; then the tables.
     """
     common = {
         "sequences_per_episode": parts["engine"]["sequences_per_episode"],
@@ -39,7 +39,8 @@ def report(parts: dict[str, Any]) -> dict[str, Any]:
 
 
 def _ratios(parts: dict[str, Any], proxy: str) -> dict[str, float]:
-    seconds, calls = parts["engine"]["seconds"], parts["proxy"]
+    seconds = parts["engine"]["seconds"]
+    calls = parts["proxy"]
     ratios = {
         "vs_agl_runner": seconds["agl_runner"] / seconds[proxy],
         "vs_verl_tool_loop": seconds["verl"] / seconds[proxy],
@@ -51,7 +52,7 @@ def _ratios(parts: dict[str, Any], proxy: str) -> dict[str, float]:
 
 
 def compare(run_dir: Path, rounds: int) -> dict[str, Any]:
-    """Every part, one after another; each is shown on standard error when it is done."""
+    """Return every part, one after another; each is shown on standard error when it is done."""
     from bench.rollout_sides import fixed_latency, proxies
 
     measures: dict[str, Callable[[], Any]] = {
@@ -75,7 +76,7 @@ def _on_engine(run_dir: Path, rounds: int) -> dict[str, Any]:
 
 
 def measure(options: argparse.Namespace) -> dict[str, Any]:
-    """Everything but continuous rollouts, or only those."""
+    """Return everything but continuous rollouts, or only those."""
     from bench.rollout_sides.fixed_latency import long_run
 
     collect_rarely()

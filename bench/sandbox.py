@@ -42,7 +42,9 @@ for _ in range(4):
 while True:
     pass
 """
-ROUNDS, RUNS = 10, 50  # each round has a turn of every side
+# Each round has a turn of every side
+ROUNDS = 10
+RUNS = 50
 AT_ONCE = (1, 8, 64)
 DEADLINE = 1.0  # seconds, of the runaway
 
@@ -53,7 +55,7 @@ def in_process() -> None:
 
 
 async def timed(sandbox: Sandbox, episode: str) -> float:
-    """Seconds of the line in an episode, as who asks sees them."""
+    """Return seconds of the line in an episode, as who asks sees them."""
     start = time.perf_counter()
     done(await sandbox.run(LINE, episode))
     return time.perf_counter() - start
@@ -65,8 +67,11 @@ def done(run: Run) -> None:
 
 
 async def sides(sandbox: Sandbox) -> dict[str, float]:
-    """The sides in turn; the first turn of each only warms up."""
-    ours, first, theirs, within = [], [], [], []
+    """Return the sides in turn; the first turn of each only warms up."""
+    ours = []
+    first = []
+    theirs = []
+    within = []
     for number in range(ROUNDS + 1):
         first.append(await timed(sandbox, f"first {number}"))
         ours.append([await timed(sandbox, f"first {number}") for _ in range(RUNS)])
@@ -76,7 +81,9 @@ async def sides(sandbox: Sandbox) -> dict[str, float]:
         )
         within.append(seconds(in_process, RUNS) / RUNS)
     runs = [value for values in ours[1:] for value in values]
-    line, begun, fresh = median(runs), median(first[1:]), median(theirs[1:])
+    line = median(runs)
+    begun = median(first[1:])
+    fresh = median(theirs[1:])
     return {
         "ms_median": line * 1000,
         "ms_p99": quantiles(runs, n=100)[-1] * 1000,
@@ -89,7 +96,7 @@ async def sides(sandbox: Sandbox) -> dict[str, float]:
 
 
 async def crowd(sandbox: Sandbox, in_flight: int) -> float:
-    """Runs a second with so many episodes at once, which have begun."""
+    """Return runs a second with so many episodes at once, which have begun."""
 
     async def call(number: int) -> None:
         done(await sandbox.run(LINE, f"crowd {number % in_flight}"))
@@ -100,7 +107,7 @@ async def crowd(sandbox: Sandbox, in_flight: int) -> float:
 
 
 async def memory(sandbox: Sandbox, episodes: int = 64) -> float:
-    """Bytes of the machine's memory that each of so many idle episodes takes."""
+    """Return bytes of the machine's memory that each of so many idle episodes takes."""
     before = psutil.virtual_memory().available
     for number in range(episodes):
         done(await sandbox.run(LINE, f"memory {number}"))
@@ -111,8 +118,9 @@ async def memory(sandbox: Sandbox, episodes: int = 64) -> float:
 
 
 async def runaway(sandbox: Sandbox) -> float:
-    """Seconds after the deadline until a runaway's processes are gone, at worst of three."""
-    me, worst = psutil.Process(), 0.0
+    """Return seconds after the deadline until a runaway's processes are gone, at worst of three."""
+    me = psutil.Process()
+    worst = 0.0
     for _ in range(3):
         done(await sandbox.run(LINE, "runaway"))
         quiet = len(me.children(recursive=True))
@@ -139,7 +147,7 @@ async def figures() -> dict[str, float]:
 
 
 def measure(_: argparse.Namespace) -> dict[str, float]:
-    """Every figure."""
+    """Return every figure."""
     return {name: round(value, 3) for name, value in asyncio.run(figures()).items()}
 
 

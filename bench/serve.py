@@ -36,9 +36,11 @@ Times = tuple[float, float]  # to the first reply and to the end, in seconds
 
 
 async def ask(client: httpx.AsyncClient, question: str) -> Times | None:
-    """One question; None where its stream does not end as it should."""
+    """Return one question; None where its stream does not end as it should."""
     body = {"model": "sql", "stream": True, "messages": [{"role": "user", "content": question}]}
-    start, first, ended = time.perf_counter(), 0.0, False
+    start = time.perf_counter()
+    first = 0.0
+    ended = False
     async with client.stream("POST", "v1/chat/completions", json=body) as response:
         async for line in response.aiter_lines():
             if line.startswith("data: {"):
@@ -51,7 +53,7 @@ async def ask(client: httpx.AsyncClient, question: str) -> Times | None:
 async def visit(
     client: httpx.AsyncClient, questions: Sequence[str], number: int, until: float
 ) -> list[Times | None]:
-    """One visitor, who asks until the time is over; each begins with another question."""
+    """Return one visitor, who asks until the time is over; each begins with another question."""
     found = []
     for question in islice(cycle(questions), number, None):
         if time.perf_counter() >= until:
@@ -89,7 +91,7 @@ async def figures(address: str, visitors: int) -> dict[str, Any]:
 
 
 def spread(found: Sequence[Times | None]) -> dict[str, float]:
-    """Median, 99th percentile and longest, in milliseconds."""
+    """Return median, 99th percentile and longest, in milliseconds."""
     times = [one for one in found if one]
     figures: dict[str, float] = {}
     for place, name in enumerate(("first_ms", "whole_ms")):

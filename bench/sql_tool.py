@@ -42,7 +42,8 @@ from tools.sql.database import open_database
 from tools.sql.guard import check
 from tools.sql.query import DEFAULT_TABLES, QueryTool
 
-DRUGS, DISEASES = 200_000, 20_000
+DRUGS = 200_000
+DISEASES = 20_000
 # The invented rows have short texts; the leaflets they stand for fill some 2 KB a row, and that is
 # what a scan reads.
 LEAFLET = "UPDATE drugs_info SET precautions = precautions || hex(zeroblob(200)), description = hex(randomblob(500))"
@@ -70,7 +71,7 @@ def build(path: Path) -> None:
 
 
 def raw(engine: Engine, sql: str) -> str:
-    """The raw side: the statement as it is, every row, as JSON."""
+    """Return the raw side: the statement as it is, every row, as JSON."""
     with engine.connect() as connection:
         rows = connection.exec_driver_sql(sql, execution_options={"no_parameters": True}).fetchall()
     return json.dumps([list(row) for row in rows], ensure_ascii=False)
@@ -82,7 +83,7 @@ def guarded(tool: QueryTool, sql: str) -> str:
 
 
 def ratio(ours: Callable[[], Any], theirs: Callable[[], Any], rounds: int, calls: int = 1) -> float:
-    """Median seconds of ours over median seconds of theirs."""
+    """Return median seconds of ours over median seconds of theirs."""
     taken = medians(
         {"ours": partial(seconds, ours, calls), "theirs": partial(seconds, theirs, calls)}, rounds
     )
@@ -90,24 +91,28 @@ def ratio(ours: Callable[[], Any], theirs: Callable[[], Any], rounds: int, calls
 
 
 def open_engine(url: str) -> Engine:
-    """The tool's own engine: its pool, with its connections."""
+    """Return the tool's own engine: its pool, with its connections."""
     return open_database(url)._engine
 
 
 def guard_figures(url: str) -> dict[str, float]:
-    """A point lookup on the embedded database: syntax tree cached and not, by a worker, with the
-    result kept.
+    """Return a point lookup on the embedded database: syntax tree cached and not, by a worker, with
+    the result kept.
     """
-    tool, database = QueryTool(url, cache=False), open_database(url)
+    tool = QueryTool(url, cache=False)
+    database = open_database(url)
     (name,) = tool.run("SELECT med_name FROM drugs_info WHERE id = 7").rows[0]
-    sql, numbers = f"SELECT indication FROM drugs_info WHERE med_name = '{name}'", count()
+    sql = f"SELECT indication FROM drugs_info WHERE med_name = '{name}'"
+    numbers = count()
 
     def here(sql: str) -> str:
-        """What a worker does, in this process."""
+        """Return what a worker does, in this process."""
         return tool.answer(database, sql).result.to_json()
 
-    inside, theirs = partial(here, sql), partial(raw, open_engine(url), sql)
-    ours, cached = partial(guarded, tool, sql), partial(guarded, QueryTool(url), sql)
+    inside = partial(here, sql)
+    theirs = partial(raw, open_engine(url), sql)
+    ours = partial(guarded, tool, sql)
+    cached = partial(guarded, QueryTool(url), sql)
     taken = medians(
         {"ours": partial(seconds, ours, 50), "inside": partial(seconds, inside, 50)}, rounds=60
     )
@@ -122,13 +127,15 @@ def guard_figures(url: str) -> dict[str, float]:
 
 
 def search_figures(url: str) -> dict[str, float]:
-    """LIKE '%...%' on the name over 200,000 drugs, alone and by 64 callers at a time."""
-    engine, tool = open_engine(url), QueryTool(url, cache=False)
+    """Return LIKE '%...%' on the name over 200,000 drugs, alone and by 64 callers at a time."""
+    engine = open_engine(url)
+    tool = QueryTool(url, cache=False)
     (name,) = tool.run(f"SELECT med_name FROM drugs_info WHERE id = {DRUGS // 2}").rows[0]
     like = f"LIKE '%{name[1:]}%'"
     sql = f"SELECT id, med_name FROM drugs_info WHERE med_name {like}"
     rows = f"SELECT id, med_name FROM drugs_info NOT INDEXED WHERE med_name {like}"
-    ours, theirs = partial(guarded, tool, sql), partial(raw, engine, sql)
+    ours = partial(guarded, tool, sql)
+    theirs = partial(raw, engine, sql)
     return {
         "like_200k_ratio": ratio(ours, theirs, rounds=25),
         "like_200k_speedup": 1 / ratio(ours, partial(raw, engine, rows), rounds=7),
@@ -143,8 +150,8 @@ def crowd(call: Callable[[], Any]) -> None:
 
 
 def bomb_figures(url: str) -> dict[str, float]:
-    """Milliseconds beyond the deadline, and MiB more than before, at worst over statements made to
-    be expensive.
+    """Return milliseconds beyond the deadline, and MiB more than before, at worst over statements
+    made to be expensive.
     """
     tool = QueryTool(url, cache=False)
     for sql in BOMBS:
@@ -157,8 +164,9 @@ def bomb_figures(url: str) -> dict[str, float]:
 
 
 def resident() -> int:
-    """Bytes this process and its workers hold."""
-    me, total = psutil.Process(), 0
+    """Return bytes this process and its workers hold."""
+    me = psutil.Process()
+    total = 0
     for process in [me, *me.children()]:
         with suppress(psutil.NoSuchProcess):  # a worker that was just ended
             total += process.memory_info().rss
@@ -166,7 +174,7 @@ def resident() -> int:
 
 
 def measure(_: argparse.Namespace) -> dict[str, float]:
-    """Every figure."""
+    """Return every figure."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "large.db"
         build(path)

@@ -36,18 +36,18 @@ OVERRIDES = ("trainer.val_before_train=false", "trainer.test_freq=-1", "trainer.
 
 
 def train(run_dir: Path, steps: int) -> float:
-    """Run the training command, its output and its processes to standard error; returns its peak of
-    memory, in GiB.
+    """Run the training command, its output and its processes to standard error and return its peak
+    of memory, in GiB.
     """
     command = [sys.executable, "train_sql_agent.py", "--ci", "--run-dir", str(run_dir), *OVERRIDES]
     command.append(f"trainer.total_training_steps={steps}")
     environment = {**os.environ, "AGL_SERVER_PORT": str(free_port("127.0.0.1"))}
-    began, free = time.time(), psutil.virtual_memory().available
+    began = time.time()
+    free = psutil.virtual_memory().available
     process = subprocess.Popen(command, cwd=ROOT, env=environment, stdout=sys.stderr)
 
-    def sample() -> tuple[
-        int, Any
-    ]:  # the processes until the first step only: looking at them takes part of a core
+    # The processes until the first step only: looking at them takes part of a core
+    def sample() -> tuple[int, Any]:
         begun = "first_step" in read_timeline(run_dir)
         return psutil.virtual_memory().available, {} if begun else processes_below(process.pid)
 
@@ -61,7 +61,7 @@ def train(run_dir: Path, steps: int) -> float:
 
 
 def report(run_dir: Path, peak_memory: float) -> dict[str, Any]:
-    """What the run wrote, medians over steps."""
+    """Return what the run wrote, medians over steps."""
     summary = json.loads((run_dir / "summary.json").read_text(encoding="utf-8"))
     steps = [
         row["data"]

@@ -36,7 +36,7 @@ class Seen:
 
 
 def processes_below(pid: int) -> dict[int, Seen]:
-    """The process and all it has started that still hang below it."""
+    """Return the process and all it has started that still hang below it."""
     found = {}
     try:
         above = psutil.Process(pid)
@@ -55,13 +55,13 @@ def processes_below(pid: int) -> dict[int, Seen]:
 
 
 def title_of(process: psutil.Process) -> str:
-    """What a process calls itself. Raises NoSuchProcess: it is gone, or a zombie."""
+    """Return what a process calls itself. Raises NoSuchProcess: it is gone, or a zombie."""
     words = process.cmdline()
     return " ".join([Path(words[0]).name, *words[1:]])[:60] if words else process.name()
 
 
 def draw(samples: Sequence[Mapping[int, Seen]], began: float, until: float) -> str:
-    """The rows, in the order of birth, from `began` to `until` (Unix seconds)."""
+    """Return the rows, in the order of birth, from `began` to `until` (Unix seconds)."""
     histories: dict[int, list[Seen]] = {}
     for sample in samples:
         for pid, seen in sample.items():
@@ -70,7 +70,8 @@ def draw(samples: Sequence[Mapping[int, Seen]], began: float, until: float) -> s
     working = [history for history in histories.values() if history[-1].worked >= LEAST_WORK]
     rows = []
     for history in sorted(working, key=lambda history: history[0].born):
-        first, last = history[0], history[-1]
+        first = history[0]
+        last = history[-1]
         cells = int((until - began) / CELL) + 1
         marks = "".join(_mark(history, began + cell * CELL) for cell in range(cells))
         rows.append(
@@ -87,10 +88,12 @@ def _mark(history: Sequence[Seen], begin: float) -> str:
 
 
 def _worked(history: Sequence[Seen], at: float) -> float:
-    """Seconds worked until then, between the samples as if it had worked evenly."""
-    before, work = history[0].born, 0.0
+    """Return seconds worked until then, between the samples as if it had worked evenly."""
+    before = history[0].born
+    work = 0.0
     for seen in history:
         if seen.at >= at:
             return work + (seen.worked - work) * max(0.0, at - before) / max(seen.at - before, 1e-9)
-        before, work = seen.at, seen.worked
+        before = seen.at
+        work = seen.worked
     return work

@@ -26,14 +26,17 @@ from sql_agent.prompts import first_messages
 from training.proxy.direct import HEALTH
 from training.setup.ports import free_port
 
-CALLS, IN_FLIGHT, ROLLOUTS = 400, 16, 50
+CALLS = 400
+IN_FLIGHT = 16
+ROLLOUTS = 50
 MODEL = "policy-0"
 
 
 def calls_per_second(rounds: int) -> dict[str, float]:
     """By proxy."""
     with ExitStack() as stack:
-        server, address = stack.enter_context(llm(0.0, 2)), stack.enter_context(store())
+        server = stack.enter_context(llm(0.0, 2))
+        address = stack.enter_context(store())
         ports = {kind: free_port("127.0.0.1") for kind in ("agl", "litellm", "direct")}
         stack.enter_context(
             background(serve_agl, ports["agl"], address, MODEL, "standin", f"http://{server}")
@@ -58,7 +61,7 @@ async def _routes(address: str) -> list[str]:
 
 
 def _call_all(address: str, routes: list[str]) -> float:
-    """Seconds of all calls."""
+    """Return seconds of all calls."""
     body = {
         "model": MODEL,
         "messages": first_messages(QUESTION),

@@ -32,7 +32,7 @@ def _tool() -> QueryTool:
 
 @function_tool(TOOL_NAME, schema=TOOL)
 def query(sql: str = "", **_: Any) -> str:
-    """What the agent's tool returns for the same query."""
+    """Return what the agent's tool returns for the same query."""
     return _tool().run(sql).to_json()
 
 
@@ -90,7 +90,7 @@ def _all_finished(uids: list[str]) -> bool:
 
 
 def _take_calls(expected: int) -> float:
-    """Mean number of calls of the episodes in the queue, which is emptied."""
+    """Return mean number of calls of the episodes in the queue, which is emptied."""
     tags = tq.kv_list(partition_id="train")["train"]
     keys = [key for key, tag in tags.items() if not tag.get("is_prompt")]
     if len(keys) != expected:
