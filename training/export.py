@@ -39,14 +39,8 @@ from training.setup.device import environment
 from training.setup.model_folder import HUB_ID, check_model
 from training.ship.export_card import CARD, evaluation_of, read_config, write_card
 
-PARTS = (
-    "*.json",
-    "*.jinja",
-    "*.safetensors",
-    "*.model",
-    "*.txt",
-    "*.tiktoken",
-)  # of a model folder; nothing pickled
+# Files of a model folder; nothing pickled
+PARTS = ("*.json", "*.jinja", "*.safetensors", "*.model", "*.txt", "*.tiktoken")
 WEIGHTS = ("model.safetensors", "model.safetensors.index.json")
 LOG = Path("logs") / "export.log"  # in the run's folder: what verl's merger and vLLM say
 

@@ -14,10 +14,8 @@ from training.setup.presets import ACTOR, ROLLOUT
 MAX_TURNS_KEY = f"{ROLLOUT}.multi_turn.max_assistant_turns"
 TEMPERATURE_KEY = f"{ROLLOUT}.temperature"
 VERL_ROTATES = ("max_actor_ckpt_to_keep", "max_critic_ckpt_to_keep", "remove_previous_ckpt_in_save")
-WITHOUT_GROUPS = (
-    "gae",
-    "reinforce_plus_plus",
-)  # verl's estimators that do not compare answers to one question
+# verl's estimators that do not compare answers to one question
+WITHOUT_GROUPS = ("gae", "reinforce_plus_plus")
 
 
 def compares_groups(config: DictConfig) -> bool:

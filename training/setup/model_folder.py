@@ -24,11 +24,8 @@ SPARE_BYTES = 100_000_000
 CACHE_BYTES = 2**30
 CACHE_BLOCK = 128
 HUB_ID = re.compile(r"[\w.-]+/[\w.-]+")
-OWN_FOLDERS = (
-    "runs",
-    "models",
-    "outputs",
-)  # where this project writes: no owner on the hub is meant
+# Folders where this project writes: such a name is not an owner on the hub
+OWN_FOLDERS = ("runs", "models", "outputs")
 FETCHED = ["*.safetensors", "*.json", "*.jinja", "*.txt", "*.model"]
 
 
