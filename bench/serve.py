@@ -5,7 +5,7 @@ bundled tiny model.
 
 The server is `python -m evaluation.serve sql` with its own vLLM, all on this machine. `first_ms` is
 from the request to the first thing of the model that a visitor sees, its first reply, which arrives
-whole; `whole_ms` to the end of the stream. `alone` is one visitor with nobody else.
+whole; `whole_ms` to the end of the stream. `alone` is a single visitor.
 `questions_slowest` and `questions_fastest`: what the visitor who got least, and most, was answered
 in the time that all had. `unfinished`: streams that ended without an answer's end.
 """

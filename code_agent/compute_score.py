@@ -6,7 +6,8 @@ task.
 
 Finished episodes count with their own results; the others are named and do not count as failures.
 With several episodes of a task (`rollout.py`), success is the mean, pass@k the chance that one of k
-is right, and best of k whether the answer that most of them gave is right. Exit codes: 0 done, 2 wrong usage.
+is right, and best of k whether the answer that most of them gave is right. Exit codes: 0 done, 2
+wrong usage.
 """
 
 from __future__ import annotations

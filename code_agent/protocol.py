@@ -4,8 +4,8 @@
     read_reply("I would count the rows first.")                                     # Malformed("no_action")
 
 Reading is tolerant: thoughts and words around the object, a Markdown fence, line breaks inside
-texts, a Python dict and parameters beside the name are accepted. Any text is read in time that grows
-with its length, and never raises.
+texts, a Python dict and parameters beside the name are accepted. Any text is read in time that
+grows with its length, and never raises.
 """
 
 from __future__ import annotations

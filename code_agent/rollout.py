@@ -1,5 +1,5 @@
-"""Play every task several times and turn right episodes into data to learn from. The command line is
-that of `main.py` with further flags.
+"""Play every task several times and turn right episodes into data to learn from. The command line
+is that of `main.py` with further flags.
 
     python code_agent/rollout.py --config_path my.yaml --mode train --num_rollouts 16 --async_run --n_jobs 16
     python code_agent/rollout.py --config_path my.yaml --mode train --to-sft sft.jsonl --to-dpo pairs.jsonl

@@ -1,4 +1,5 @@
-"""A program's values as JSON, and the same values made again where no line of that program ever ran.
+"""A program's values as JSON, and the same values made again where no line of that program ever
+ran.
 
     keep(globals(), {"rate", "table"}, {"shape"}, "/scratch/values")    # in the program's interpreter
     load(base64_of_the_file, {"rate", "table"})      # in another one: {"rate": 0.5, "table": ...}

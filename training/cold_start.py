@@ -8,9 +8,9 @@ or warm up another.
 
 Without --base, `training/warmup/tiny_model.py` makes a model of a few hundred thousand parameters
 from the agent's lessons and writes its card; with --role it uses the demonstrations of that role
-and writes no card. With --base, a model is trained on these, or on a file of dialogues, in its own chat
-template. The loss covers the assistant's tokens only. The result is a Hugging Face folder. Exit codes: 0 done, 1
-failed, 2 wrong usage, 130 interrupted.
+and writes no card. With --base, a model is trained on these, or on a file of dialogues, in its own
+chat template. The loss covers the assistant's tokens only. The result is a Hugging Face folder.
+Exit codes: 0 done, 1 failed, 2 wrong usage, 130 interrupted.
 """
 
 from __future__ import annotations

@@ -3,8 +3,8 @@
     fetch("http://localhost:8080/fhir/", "GET Observation?patient=S123&code=GLU")["entry"]
 
 A policy asks for a FHIR interaction that reads (`Patient/S1`, `Observation?code=GLU`, `metadata`,
-`?_getpages=...`), never an address. No redirect is followed and no proxy of the environment is used, so a request
-reaches the base's host or none.
+`?_getpages=...`), never an address. No redirect is followed and no proxy of the environment is
+used, so a request reaches the base's host or none.
 """
 
 from __future__ import annotations

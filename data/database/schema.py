@@ -1,5 +1,5 @@
-"""The two tables of the medical database and what may be asked about them, as listed in `tables.toml`
-beside this file.
+"""The two tables of the medical database and what may be asked about them, as listed in
+`tables.toml` beside this file.
 
 Every column is text except `id`. The first 23 columns of `drugs_info` and 15 of `disease` are the
 contract with data that users bring; `source`, the last, says where a row comes from.

@@ -1,9 +1,9 @@
 """SQLite: a file that cannot be written, an authorizer that sees every table and function, a
 deadline, limits.
 
-The connection refuses writing, whatever a statement says: the file is opened with mode=ro and query_only,
-an authorizer allows reading the named tables only (through views and WITH too), and a progress
-handler stops long work.
+The connection refuses writing, whatever a statement says: the file is opened with mode=ro and
+query_only, an authorizer allows reading the named tables only (through views and WITH too), and a
+progress handler stops long work.
 """
 
 from __future__ import annotations

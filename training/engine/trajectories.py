@@ -3,8 +3,8 @@
 An episode of several policy calls arrives as triplets (prompt token ids, response token ids), one a
 call. Where a prompt extends the previous prompt + response token for token, the calls are one
 sequence: what lies between (tool output, chat template) gets mask 0, what the policy generated gets
-mask 1. Any mismatch starts a new sequence. Only token ids are compared, never text: re-encoding text
-trains on tokens the policy did not generate.
+mask 1. Any mismatch starts a new sequence. Only token ids are compared, never text: re-encoding
+text trains on tokens the policy did not generate.
 
     merge_calls([Call([1, 2], [3]), Call([1, 2, 3, 9], [4])], limits)   # one sequence: response 3 9 4, mask 1 0 1
 """

@@ -1,4 +1,5 @@
-"""The card of an agent's tiny model: its scores in the project's own evaluation, and how it was made.
+"""The card of an agent's tiny model: its scores in the project's own evaluation, and how it was
+made.
 
 Used by `training/cold_start.py`. Writes `README.md` from `tiny_model_card.md` here and the agent's
 own, and `cold_start.json` with the same numbers for programs (the demo reads `ceiling`): scores in
