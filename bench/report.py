@@ -71,7 +71,7 @@ def folder_of(path: Path, records: list[dict[str, Any]], count: int) -> Path:
 
 
 def reported(folder: Path) -> dict[str, float]:
-    """Return the command by itself: seconds and the peak of its memory, which the kernel counts
+    """Return the seconds of the command alone and the peak of its memory, which the kernel counts
     over all children so far.
     """
     start = time.perf_counter()
@@ -81,7 +81,7 @@ def reported(folder: Path) -> dict[str, float]:
 
 
 def browsed(page: Path) -> dict[str, float]:
-    """Return medians of opening, searching and scrolling in a Chromium without a screen."""
+    """Return the medians of opening, searching and scrolling in a headless Chromium."""
     from playwright.sync_api import sync_playwright
 
     chromium = shutil.which("chromium") or shutil.which("google-chrome")
@@ -123,8 +123,8 @@ def browsed(page: Path) -> dict[str, float]:
 
 
 def worked(devtools: Any) -> Iterator[float]:
-    """Yield seconds of processor time the page's main thread has taken so far, asked again each
-    time.
+    """Yield the seconds of processor time that the page's main thread has taken so far, asked again
+    each time.
     """
     devtools.send("Performance.enable", {"timeDomain": "threadTicks"})
     while True:

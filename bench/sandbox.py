@@ -3,12 +3,13 @@ the same run.
 
     python -m bench.sandbox                  # about a minute; one line of JSON last
 
-`ms_median` and `ms_p99` are of a program of one line in an episode that runs; `first_ms` is of an
+`ms_median` and `ms_p99` are for a program of one line in a running episode; `first_ms` is for an
 episode's first program, supervisor and interpreter included. `vs_subprocess` is how many times as
-fast ours is as `python -c` that imports numpy and pandas too, `vs_subprocess_first` that of a first
-program, `vs_in_process` (below 1) as exec in one's own process. `runaway_gone_s` is what passes
-between the deadline and the moment that nothing is left of a program that ignores signals and has
-detached children. `runs_per_s_N`: N episodes at once. `episode_mb`: memory of one more episode.
+fast ours is as `python -c` that imports numpy and pandas, too; `vs_subprocess_first` is the same
+for a first program, and `vs_in_process` (below 1) compares with exec in the same process.
+`runaway_gone_s` is the time between the deadline and the moment when nothing is left of a program
+that ignores signals and has detached children. `runs_per_s_N`: N episodes at once. `episode_mb`:
+memory of one more episode.
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ while True:
 ROUNDS = 10
 RUNS = 50
 AT_ONCE = (1, 8, 64)
-DEADLINE = 1.0  # seconds, of the runaway
+DEADLINE = 1.0  # seconds that the runaway program gets
 
 
 def in_process() -> None:
@@ -55,7 +56,7 @@ def in_process() -> None:
 
 
 async def timed(sandbox: Sandbox, episode: str) -> float:
-    """Return seconds of the line in an episode, as who asks sees them."""
+    """Return the seconds of the line in an episode, as its caller sees them."""
     start = time.perf_counter()
     done(await sandbox.run(LINE, episode))
     return time.perf_counter() - start
@@ -67,7 +68,7 @@ def done(run: Run) -> None:
 
 
 async def sides(sandbox: Sandbox) -> dict[str, float]:
-    """Return the sides in turn; the first turn of each only warms up."""
+    """Return the figures of the sides, measured in turn; the first turn of each only warms up."""
     ours = []
     first = []
     theirs = []
@@ -96,7 +97,7 @@ async def sides(sandbox: Sandbox) -> dict[str, float]:
 
 
 async def crowd(sandbox: Sandbox, in_flight: int) -> float:
-    """Return runs a second with so many episodes at once, which have begun."""
+    """Return runs a second with so many episodes at once, all of which have begun."""
 
     async def call(number: int) -> None:
         done(await sandbox.run(LINE, f"crowd {number % in_flight}"))
@@ -107,7 +108,7 @@ async def crowd(sandbox: Sandbox, in_flight: int) -> float:
 
 
 async def memory(sandbox: Sandbox, episodes: int = 64) -> float:
-    """Return bytes of the machine's memory that each of so many idle episodes takes."""
+    """Return the bytes of the machine's memory that each of so many idle episodes takes."""
     before = psutil.virtual_memory().available
     for number in range(episodes):
         done(await sandbox.run(LINE, f"memory {number}"))
@@ -118,7 +119,9 @@ async def memory(sandbox: Sandbox, episodes: int = 64) -> float:
 
 
 async def runaway(sandbox: Sandbox) -> float:
-    """Return seconds after the deadline until a runaway's processes are gone, at worst of three."""
+    """Return the most seconds, of three tries, after the deadline until a runaway's processes are
+    gone.
+    """
     me = psutil.Process()
     worst = 0.0
     for _ in range(3):
@@ -127,7 +130,7 @@ async def runaway(sandbox: Sandbox) -> float:
         end = time.perf_counter() + DEADLINE
         if (run := await sandbox.run(RUNAWAY, "runaway", deadline=DEADLINE)).status != "timeout":
             raise RuntimeError(f"the runaway did not run away: {run}")
-        while len(me.children(recursive=True)) >= quiet:  # its interpreter goes too
+        while len(me.children(recursive=True)) >= quiet:  # its interpreter ends, too
             await asyncio.sleep(0.002)
         worst = max(worst, time.perf_counter() - end)
     return worst

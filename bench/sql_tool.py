@@ -60,7 +60,9 @@ BOMBS = (
 
 
 def build(path: Path) -> None:
-    """A database of the size of the search, with the index; rows are those of data.build_database."""
+    """Make a database of the size of the search, with the index; its rows are those of
+    data.build_database.
+    """
     command = [sys.executable, "-m", "data.build_database", "--output", str(path)]
     sizes = ["--fictional-drugs", str(DRUGS), "--fictional-diseases", str(DISEASES)]
     subprocess.run(command + sizes, cwd=ROOT, check=True, stdout=sys.stderr)
@@ -71,19 +73,19 @@ def build(path: Path) -> None:
 
 
 def raw(engine: Engine, sql: str) -> str:
-    """Return the raw side: the statement as it is, every row, as JSON."""
+    """Return the raw side's result: the statement unchanged, every row, as JSON."""
     with engine.connect() as connection:
         rows = connection.exec_driver_sql(sql, execution_options={"no_parameters": True}).fetchall()
     return json.dumps([list(row) for row in rows], ensure_ascii=False)
 
 
 def guarded(tool: QueryTool, sql: str) -> str:
-    """Our side: what the policy is given."""
+    """Return our side's result: what the policy is given."""
     return tool.run(sql).to_json()
 
 
 def ratio(ours: Callable[[], Any], theirs: Callable[[], Any], rounds: int, calls: int = 1) -> float:
-    """Return median seconds of ours over median seconds of theirs."""
+    """Return the median seconds of ours over the median seconds of theirs."""
     taken = medians(
         {"ours": partial(seconds, ours, calls), "theirs": partial(seconds, theirs, calls)}, rounds
     )
@@ -96,8 +98,8 @@ def open_engine(url: str) -> Engine:
 
 
 def guard_figures(url: str) -> dict[str, float]:
-    """Return a point lookup on the embedded database: syntax tree cached and not, by a worker, with
-    the result kept.
+    """Return figures of a point lookup on the embedded database: syntax tree cached and not, by a
+    worker, with the result kept.
     """
     tool = QueryTool(url, cache=False)
     database = open_database(url)
@@ -127,7 +129,9 @@ def guard_figures(url: str) -> dict[str, float]:
 
 
 def search_figures(url: str) -> dict[str, float]:
-    """Return LIKE '%...%' on the name over 200,000 drugs, alone and by 64 callers at a time."""
+    """Return figures of LIKE '%...%' on the name over 200,000 drugs, alone and by 64 callers at a
+    time.
+    """
     engine = open_engine(url)
     tool = QueryTool(url, cache=False)
     (name,) = tool.run(f"SELECT med_name FROM drugs_info WHERE id = {DRUGS // 2}").rows[0]
@@ -144,19 +148,19 @@ def search_figures(url: str) -> dict[str, float]:
 
 
 def crowd(call: Callable[[], Any]) -> None:
-    """64 callers, two calls each."""
+    """Call from 64 threads, twice each."""
     with ThreadPoolExecutor(CALLERS) as threads:
         list(threads.map(lambda _: call(), range(2 * CALLERS)))
 
 
 def bomb_figures(url: str) -> dict[str, float]:
-    """Return milliseconds beyond the deadline, and MiB more than before, at worst over statements
-    made to be expensive.
+    """Return the most milliseconds beyond the deadline, and the most additional MiB, over
+    statements made to be expensive.
     """
     tool = QueryTool(url, cache=False)
     for sql in BOMBS:
-        check(sql, "sqlite", DEFAULT_TABLES)  # refused ones would cost nothing
-    tool.run("SELECT 1")  # the workers are there
+        check(sql, "sqlite", DEFAULT_TABLES)  # a refused statement would cost nothing
+    tool.run("SELECT 1")  # starts the workers
     with sampled(resident, 0.005) as memory:
         worst = max(min(seconds(partial(tool.run, sql)) for _ in range(2)) for sql in BOMBS)
     overshoot = max(0.0, worst - tool.limits.deadline) * 1000
@@ -164,7 +168,7 @@ def bomb_figures(url: str) -> dict[str, float]:
 
 
 def resident() -> int:
-    """Return bytes this process and its workers hold."""
+    """Return the bytes that this process and its workers hold."""
     me = psutil.Process()
     total = 0
     for process in [me, *me.children()]:

@@ -3,9 +3,9 @@
     with sampled(lambda: processes_below(pid), EVERY) as samples: ...
     print(draw(samples, began, until))
 
-A row a process that worked for half a second or more: when it began and how long it worked, in
-seconds, and for every CELL seconds a mark: `#` it worked for more than half of them, `+` for more
-than a tenth, `.` it was there.
+Each process that worked for half a second or more has a row: when it began and how long it worked,
+in seconds, and for every CELL seconds a mark: `#` if it worked for more than half of them, `+` for
+more than a tenth, `.` if it existed.
 """
 
 from __future__ import annotations
@@ -25,9 +25,7 @@ MARKS = ((0.5, "#"), (0.1, "+"), (-1.0, "."))
 
 @dataclass(frozen=True)
 class Seen:
-    """A process at a moment (Unix seconds): what it calls itself, its birth, and the seconds it had
-    worked.
-    """
+    """A process at a moment (Unix seconds): its title, its birth, and the seconds it had worked."""
 
     title: str
     born: float
@@ -36,7 +34,7 @@ class Seen:
 
 
 def processes_below(pid: int) -> dict[int, Seen]:
-    """Return the process and all it has started that still hang below it."""
+    """Return the process and everything below it that it has started."""
     found = {}
     try:
         above = psutil.Process(pid)
@@ -55,7 +53,7 @@ def processes_below(pid: int) -> dict[int, Seen]:
 
 
 def title_of(process: psutil.Process) -> str:
-    """Return what a process calls itself. Raises NoSuchProcess: it is gone, or a zombie."""
+    """Return a process's title. Raises NoSuchProcess if it is gone, or a zombie."""
     words = process.cmdline()
     return " ".join([Path(words[0]).name, *words[1:]])[:60] if words else process.name()
 
@@ -88,7 +86,7 @@ def _mark(history: Sequence[Seen], begin: float) -> str:
 
 
 def _worked(history: Sequence[Seen], at: float) -> float:
-    """Return seconds worked until then, between the samples as if it had worked evenly."""
+    """Return the seconds worked until then, interpolated evenly between the samples."""
     before = history[0].born
     work = 0.0
     for seen in history:

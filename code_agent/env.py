@@ -58,8 +58,8 @@ class MedAgentEnv(gymnasium.Env[Observation, str]):
         action_mapping: Mapping[str, Callable[..., Any]] | None = None,
         ending: str = "submit",
     ) -> None:
-        """task_kwargs: data_path, mode, and debugger_config (`model_name`; without one errors are
-        explained offline).
+        """Read the set's rows. task_kwargs: data_path, mode, and debugger_config (`model_name`;
+        without one errors are explained offline).
 
         Raises AgentError if the set's rows cannot be read.
         """

@@ -100,12 +100,12 @@ class LLMClient:
         concurrency: int = 8,
         requests_per_minute: float | None = None,
     ) -> None:
-        """`model` is litellm's name; `timeout` is the budget in seconds of one `ask`, retries and
-        their waits included.
+        """Prepare a client. `model` is litellm's name; `timeout` is the budget in seconds of one
+        `ask`, retries and their waits included.
 
         The budget starts when the call may start: waiting for a free slot or for the rate limit is
-        not counted. Without `cache` every ask is a call. Raises LLMError, cause "setup": the cache
-        file can not be used.
+        not counted. Without `cache` every ask is a call. Raises LLMError, cause "setup", if the
+        cache file cannot be used.
         """
         self.model = model
         self.timeout = timeout

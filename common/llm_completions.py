@@ -69,7 +69,7 @@ class Completions:
 
     async def complete(self, body: Body, read: Callable[[str], str] = str.strip) -> str:
         """Return what `read` makes of the text of one completion of OpenAI's `body` (without
-        `model`); "" is none.
+        `model`); if it returns "", the completion counts as unusable.
 
         Raises LLMError: after the attempts or the budget.
         """

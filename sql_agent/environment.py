@@ -132,7 +132,7 @@ class SqlEnvironment(Environment):
     def _answered(
         self, task: SqlTask, answers: Callable[[Case], Mapping[str, str]]
     ) -> Mapping[str, Episode]:
-        """Return, by kind of answer, an episode that has read the gold rows; {} if no judge is
+        """Return an episode that has read the gold rows for each kind of answer; {} if no judge is
         asked.
         """
         read = Episode(stop_reason="answered", events=Query.of_gold(task), turns=2)

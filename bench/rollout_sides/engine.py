@@ -3,11 +3,11 @@ episodes on it.
 
 - ours, through the litellm proxy and through `--proxy direct`;
 - agent-lightning's own runners on the same litellm proxy (`agl_runner`), and with its own proxy as
-  well (`agl_path`: what a project has that uses agent-lightning as it comes);
+  well (`agl_path`: a project that uses agent-lightning unchanged);
 - verl's tool agent loop (`verl_loop.py`).
 
-Everything is in one Ray worker, as in training. Run by `bench.rollouts`, in a process of its own:
-verl settles when it is imported what device it is on.
+Everything is in one Ray worker, as in training. `bench.rollouts` runs this in a process of its own,
+because verl decides at its import which device it is on.
 """
 
 from __future__ import annotations
@@ -34,15 +34,15 @@ from training.setup.ports import free_port
 if TYPE_CHECKING:
     from training.engine.rollouts import RolloutManager
 
-# As many runner processes on every side
+# The same number of runner processes on every side
 PROMPTS = 16
 RUNNERS = 2
 CONCURRENCY = 64
 
 
 def sides(run_dir: Path, rounds: int) -> dict[str, Any]:
-    """Return seconds of 128 episodes of the bundled model by side, with the mean number of calls of
-    an episode.
+    """Return the seconds of 128 episodes of the bundled model by side, with the mean number of
+    calls of an episode.
     """
     run_dir.mkdir(parents=True)
     device = choose_device("auto")
@@ -161,7 +161,7 @@ def _redirect(side: RolloutManager, address: str) -> None:
 
 
 def _record_into(store: str) -> None:
-    """The litellm proxy's recorder writes into this store from now on: two sides with stores of
+    """Let the litellm proxy's recorder write into this store from now on: two sides with stores of
     their own share it.
     """
     from training.proxy.middleware import RecordingMiddleware

@@ -2,7 +2,7 @@
 `processes.llm`.
 
 The reply to a conversation with fewer than `calls` - 1 tool messages is a query, else an answer.
-Token ids are made up the way a real tokenizer's come out: every prompt extends the previous prompt
+Token ids are invented, but like a real tokenizer's in that every prompt extends the previous prompt
 and reply.
 """
 

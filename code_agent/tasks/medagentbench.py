@@ -112,7 +112,7 @@ class ByServer:
         except (KeyError, IndexError, TypeError, ValueError) as error:
             raise EpisodeError(
                 "task_unusable",
-                f"the FHIR server's records of {self.about['patient']} are none that answer this task ({error!r})",
+                f"the FHIR server's records of {self.about['patient']} do not answer this task ({error!r})",
             ) from None
         posts = [
             post.get("payload", post) if isinstance(post, dict) else post for post in said["POST"]

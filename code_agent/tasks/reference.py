@@ -87,7 +87,7 @@ class ReferenceSet(TaskSet):
         except (KeyError, TypeError, ValueError) as error:
             seen = f"{type(error).__name__}: {error}"
             raise AgentError(
-                f"{self.name}: row {index} of {self._file()} is none of the set's ({seen})"
+                f"{self.name}: row {index} of {self._file()} does not have the set's form ({seen})"
             ) from None
 
     @abstractmethod

@@ -192,7 +192,7 @@ class LightningTrainer(RolloutsFromStore, PPOTrainerSync):
     """Rollouts and updates take turns; every episode is played by the weights it is trained on."""
 
     def on_sample_end(self) -> None:
-        """verl has its batch and begins to work on it."""
+        """Take note that verl has its batch and begins to work on it."""
         self.timing_raw["end_to_update"] = time.time() - self.agent_loop_manager.last_end
         super().on_sample_end()
 

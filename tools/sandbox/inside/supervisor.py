@@ -98,7 +98,7 @@ class Output:
         return bool(data)
 
     def text(self) -> str:
-        """Return at most 64 KiB of UTF-8; bytes that are none are question marks."""
+        """Return at most 64 KiB of UTF-8; other bytes become question marks."""
         dropped = self.size - len(self.head) - len(self.tail)
         note = b"\n[... %d bytes ...]\n" % dropped if dropped else b""
         return (
