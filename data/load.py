@@ -200,7 +200,9 @@ def _sql(value: Any) -> str:
         )
     several = [statement for statement in map(_text, found) if statement]
     one = len(several) == 1 and not several[0].lstrip().startswith("[")
-    return several[0] if one else compact(several) if several else ""
+    if one or not several:
+        return "".join(several)
+    return compact(several)
 
 
 def _gold(value: Any) -> str:
@@ -286,7 +288,10 @@ _READERS: dict[str, Callable[[Any], str]] = dict.fromkeys(TEXTS, _text) | {
 def statements(row: Row) -> list[str]:
     """Return the gold statements of a row, or []."""
     sql = row.get("sql") or ""
-    return json.loads(sql) if sql.lstrip().startswith("[") else [sql] if sql else []
+    if sql.lstrip().startswith("["):
+        found: list[str] = json.loads(sql)
+        return found
+    return [sql] if sql else []
 
 
 def nested(row: Row, column: str) -> Any:

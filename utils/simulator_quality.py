@@ -134,7 +134,9 @@ def table(scores: dict[str, Any]) -> str:
 
 
 def _shown(value: float | None) -> str:
-    return "" if value is None else f"{value:,}" if isinstance(value, int) else f"{value:.3f}"
+    if value is None:
+        return ""
+    return f"{value:,}" if isinstance(value, int) else f"{value:.3f}"
 
 
 def evaluate(arguments: argparse.Namespace) -> None:

@@ -64,7 +64,9 @@ def _chances(condition: Condition, result: Result) -> Iterator[float]:
     for part, value in result.numbers.items():
         usual = result.range_of(part)
         abnormal = spread_of(finding, part, fever=True)
-        share = 0.0 if not abnormal else fever if part == "temperature" else 1.0
+        share = 1.0 if abnormal else 0.0
+        if abnormal and part == "temperature":
+            share = fever
         healthy = _density(value, Spread(usual.mean, usual.sd), usual)
         yield share * _density(value, abnormal or FEVER, usual) + (1 - share) * healthy
 

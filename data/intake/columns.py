@@ -186,9 +186,11 @@ def _claims(sources: Iterable[str], table: str, cells: Cells) -> Iterator[tuple[
                 if own and column == NAME_COLUMN[table]
                 else looks_like(column, own)
             )
-            needed = (
-                DECIDING if rank == BY_CELLS else FITTING if rank < EXACT and column in ONLY else 0
-            )
+            needed = 0.0
+            if rank == BY_CELLS:
+                needed = DECIDING
+            elif rank < EXACT and column in ONLY:
+                needed = FITTING
             if (fit := FITTING if fit is None else fit) >= needed:
                 yield rank + round(fit, 1) / 2, source, column
 

@@ -91,13 +91,9 @@ def from_table(gold: dict[str, Any], names: list[str]) -> str:
     subject = next((place for place, column in enumerate(columns) if column in NAMES), None)
     said = []
     for number, line in enumerate(lines):
-        name = (
-            line[subject]
-            if subject is not None
-            else names[number]
-            if len(names) == len(lines)
-            else ""
-        )
+        name = names[number] if len(names) == len(lines) else ""
+        if subject is not None:
+            name = line[subject]
         said += [
             _sentence(name, columns[at], cell)
             for at, cell in enumerate(line)
@@ -108,14 +104,13 @@ def from_table(gold: dict[str, Any], names: list[str]) -> str:
 
 def from_quotes(evidence: list[dict[str, Any]], names: list[str]) -> str:
     """Return the answer that states the quotes, each once."""
-    own = len(names) == len(evidence)
+    if len(names) == 1:
+        names = names * len(evidence)
+    elif len(names) != len(evidence):
+        names = [""] * len(evidence)
     sentences = [
-        _sentence(
-            names[at] if own else names[0] if len(names) == 1 else "",
-            item.get("field") or "",
-            quote,
-        )
-        for at, item in enumerate(evidence)
+        _sentence(name, item.get("field") or "", quote)
+        for name, item in zip(names, evidence, strict=True)
         if (quote := plain(item["quote"]))
     ]
     return "\n".join(dict.fromkeys(sentences))
@@ -123,10 +118,6 @@ def from_quotes(evidence: list[dict[str, Any]], names: list[str]) -> str:
 
 def _sentence(name: str, column: str, text: str) -> str:
     label = LABELS.get(column.lower(), column)
-    return (
-        f"{name}的{label}：{text}"
-        if name and label
-        else f"{name or label}：{text}"
-        if name or label
-        else text
-    )
+    if name and label:
+        return f"{name}的{label}：{text}"
+    return f"{name or label}：{text}" if name or label else text

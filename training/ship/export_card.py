@@ -164,13 +164,9 @@ def _quoted(opening: Sequence[Message]) -> str:
 def _short(base: str) -> str:
     """Return a model's name without the folders of the machine it was trained on."""
     path = Path(base)
-    return (
-        str(path.relative_to(ROOT))
-        if path.is_relative_to(ROOT)
-        else path.name
-        if path.is_absolute()
-        else base
-    )
+    if path.is_relative_to(ROOT):
+        return str(path.relative_to(ROOT))
+    return path.name if path.is_absolute() else base
 
 
 def _data(path: Path) -> tuple[str, int, str]:
