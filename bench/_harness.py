@@ -36,7 +36,7 @@ def main(
     measure: Callable[[argparse.Namespace], Mapping[str, Any]],
     flags: Mapping[str, dict[str, Any]] | None = None,
 ) -> None:
-    """Parse `flags` (argparse's arguments by name), measure, print the figures."""
+    """Parse `flags` (argparse's arguments by name), measure, and print the figures."""
     form = argparse.RawDescriptionHelpFormatter
     parser = argparse.ArgumentParser(
         prog=f"python -m bench.{name}", description=doc, formatter_class=form
@@ -51,7 +51,7 @@ def main(
 
 
 def seconds(call: Callable[[], Any], calls: int = 1) -> float:
-    """Wall-clock seconds of so many calls, one after another."""
+    """Return the wall-clock seconds of so many calls, one after another."""
     start = time.perf_counter()
     for _ in range(calls):
         call()
@@ -59,7 +59,9 @@ def seconds(call: Callable[[], Any], calls: int = 1) -> float:
 
 
 def medians(sides: Mapping[str, Callable[[], float]], rounds: int) -> dict[str, float]:
-    """Median of every side's own seconds; the sides take turns, and their first turn only warms up."""
+    """Return the median of every side's seconds; the sides take turns, and their first turn only
+    warms up.
+    """
     taken: dict[str, list[float]] = {name: [] for name in sides}
     for _ in watched(range(rounds + 1), "measuring", "rounds"):
         for name, side in sides.items():
@@ -68,7 +70,7 @@ def medians(sides: Mapping[str, Callable[[], float]], rounds: int) -> dict[str, 
 
 
 async def at_once(call: Callable[[int], Awaitable[None]], calls: int, in_flight: int) -> float:
-    """Seconds of `calls` calls, each given its number, with so many in flight."""
+    """Return the seconds of `calls` calls, each given its number, with so many in flight."""
     waiting = iter(range(calls))
 
     async def worker() -> None:
@@ -82,8 +84,11 @@ async def at_once(call: Callable[[int], Awaitable[None]], calls: int, in_flight:
 
 @contextlib.contextmanager
 def sampled(look: Callable[[], Sample], every: float) -> Iterator[list[Sample]]:
-    """What `look` gives now and every so many seconds while the block runs."""
-    seen, done = [look()], threading.Event()
+    """Yield a list of samples: what `look` returns now and every so many seconds while the block
+    runs.
+    """
+    seen = [look()]
+    done = threading.Event()
 
     def watch() -> None:
         while not done.wait(every):

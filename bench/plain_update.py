@@ -1,12 +1,11 @@
-"""The update of a training step without verl: what is left when everything but the model's own work
-is taken away.
+"""The update of a training step without verl: only the model's own work.
 
     seconds(run_dir, model, tokens=80_000)
 
-One process of one thread, as the trainer's worker is, PyTorch and transformers alone: every
-sequence by itself (so nothing is padded), forward, the log-probability of its trained tokens,
-backward, and one step of AdamW at the end. The sequences are those whose tokens the run kept, the
-worst and the best of each step, repeated until they have as many tokens as a step.
+It runs in one process of one thread, as the trainer's worker does, with PyTorch and transformers
+alone: every sequence by itself (so nothing is padded), forward, the log-probability of its trained
+tokens, backward, and one step of AdamW at the end. The sequences are those whose tokens the run
+kept, the worst and the best of each step, repeated until they have as many tokens as a step.
 """
 
 from __future__ import annotations
@@ -20,13 +19,15 @@ from training.watch.summary import read_lines
 
 
 def kept_sequences(run_dir: Path) -> list[list[dict[str, Any]]]:
-    """Sequences of the run's sample: each a list of parts, {"trained": bool, "ids": [...]}."""
+    """Return the sequences of the run's sample: each a list of parts, {"trained": bool, "ids":
+    [...]}.
+    """
     rows = read_lines(run_dir / "episodes.jsonl")
     return [sequence for row in rows for sequence in row.get("tokens") or []]
 
 
 def seconds(run_dir: Path, model: str, tokens: float) -> float:
-    """Wall-clock seconds of one update, the second of two; the first only warms up."""
+    """Return the wall-clock seconds of one update, the second of two; the first only warms up."""
     import torch
     from transformers import AutoModelForCausalLM
 
@@ -35,7 +36,9 @@ def seconds(run_dir: Path, model: str, tokens: float) -> float:
         model, dtype=torch.float32, attn_implementation="sdpa"
     )
     optimizer = torch.optim.AdamW(policy.parameters(), lr=0.0)
-    batch, left, kept = [], tokens, cycle(kept_sequences(run_dir))
+    batch = []
+    left = tokens
+    kept = cycle(kept_sequences(run_dir))
     while left > 0:
         parts = next(kept)
         ids = torch.tensor([[token for part in parts for token in part["ids"]]])

@@ -39,7 +39,9 @@ from common.command import UsageError
 from common.jsonl import read_jsonl
 from common.terminal import watched
 
-SHOWN, MANY, ROUNDS = 5_000, 100_000, 5
+SHOWN = 5_000
+MANY = 100_000
+ROUNDS = 5
 SCROLL = """(speed) => new Promise((done) => {
     const list = document.getElementById("list"), frames = [], begin = performance.now();
     let last = begin;
@@ -58,7 +60,7 @@ SEARCH = """() => new Promise((done) => {
 
 
 def folder_of(path: Path, records: list[dict[str, Any]], count: int) -> Path:
-    """An evaluation of so many episodes, whose file is written a line at a time."""
+    """Return an evaluation of so many episodes, whose file is written a line at a time."""
     path.mkdir()
     with open(path / "episodes.jsonl", "w", encoding="utf-8") as file:
         for number in range(count):
@@ -69,8 +71,8 @@ def folder_of(path: Path, records: list[dict[str, Any]], count: int) -> Path:
 
 
 def reported(folder: Path) -> dict[str, float]:
-    """The command by itself: seconds and the peak of its memory, which the kernel counts over all
-    children so far.
+    """Return the seconds of the command alone and the peak of its memory, which the kernel counts
+    over all children so far.
     """
     start = time.perf_counter()
     subprocess.run([sys.executable, "-m", "evaluation.report", str(folder)], check=True)
@@ -79,7 +81,7 @@ def reported(folder: Path) -> dict[str, float]:
 
 
 def browsed(page: Path) -> dict[str, float]:
-    """Medians of opening, searching and scrolling in a Chromium without a screen."""
+    """Return the medians of opening, searching and scrolling in a headless Chromium."""
     from playwright.sync_api import sync_playwright
 
     chromium = shutil.which("chromium") or shutil.which("google-chrome")
@@ -101,8 +103,11 @@ def browsed(page: Path) -> dict[str, float]:
             )
             opened.evaluate("document.getElementById('episodes').scrollIntoView()")
             work = worked(context.new_cdp_session(opened))
-            before, frames, after = next(work), opened.evaluate(SCROLL, 1), next(work)
-            rest, search = opened.evaluate(SCROLL, 0), opened.evaluate(SEARCH)
+            before = next(work)
+            frames = opened.evaluate(SCROLL, 1)
+            after = next(work)
+            rest = opened.evaluate(SCROLL, 0)
+            search = opened.evaluate(SEARCH)
             rounds.append(
                 (taken / 1000, search / 1000, frames, rest, 1000 * (after - before) / len(frames))
             )
@@ -118,7 +123,9 @@ def browsed(page: Path) -> dict[str, float]:
 
 
 def worked(devtools: Any) -> Iterator[float]:
-    """Seconds of processor time the page's main thread has taken so far, asked again each time."""
+    """Yield the seconds of processor time that the page's main thread has taken so far, asked again
+    each time.
+    """
     devtools.send("Performance.enable", {"timeDomain": "threadTicks"})
     while True:
         found = {

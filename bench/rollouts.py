@@ -4,7 +4,7 @@ loop.
     python -m bench.rollouts [--rounds 3]          everything but --long: about 15 minutes on 2 cores
     python -m bench.rollouts --long 60             only continuous rollouts, for so many minutes, and their memory
 
-Prints one line of JSON; `docs/performance.md` explains every figure. The sides of a ratio are
+It prints one line of JSON; `docs/performance.md` explains every figure. The sides of a ratio are
 measured in the same run, in interleaved rounds, and compared by their medians. Two commits are
 compared by running this on both, in turn, on a machine that does nothing else.
 """
@@ -28,8 +28,8 @@ from common.startup import collect_rarely
 
 
 def report(parts: dict[str, Any]) -> dict[str, Any]:
-    """The figures docs/performance.md publishes, for the default proxy and for `--proxy direct`;
-    then the tables.
+    """Return the figures docs/performance.md publishes, for the default proxy and for `--proxy
+    direct`; then the tables.
     """
     common = {
         "sequences_per_episode": parts["engine"]["sequences_per_episode"],
@@ -39,7 +39,8 @@ def report(parts: dict[str, Any]) -> dict[str, Any]:
 
 
 def _ratios(parts: dict[str, Any], proxy: str) -> dict[str, float]:
-    seconds, calls = parts["engine"]["seconds"], parts["proxy"]
+    seconds = parts["engine"]["seconds"]
+    calls = parts["proxy"]
     ratios = {
         "vs_agl_runner": seconds["agl_runner"] / seconds[proxy],
         "vs_verl_tool_loop": seconds["verl"] / seconds[proxy],
@@ -51,7 +52,9 @@ def _ratios(parts: dict[str, Any], proxy: str) -> dict[str, float]:
 
 
 def compare(run_dir: Path, rounds: int) -> dict[str, Any]:
-    """Every part, one after another; each is shown on standard error when it is done."""
+    """Return every part, measured one after another; each is shown on standard error when it is
+    done.
+    """
     from bench.rollout_sides import fixed_latency, proxies
 
     measures: dict[str, Callable[[], Any]] = {
@@ -75,7 +78,7 @@ def _on_engine(run_dir: Path, rounds: int) -> dict[str, Any]:
 
 
 def measure(options: argparse.Namespace) -> dict[str, Any]:
-    """Everything but continuous rollouts, or only those."""
+    """Return either continuous rollouts or everything else."""
     from bench.rollout_sides.fixed_latency import long_run
 
     collect_rarely()

@@ -3,12 +3,13 @@ the same run.
 
     python -m bench.sandbox                  # about a minute; one line of JSON last
 
-`ms_median` and `ms_p99` are of a program of one line in an episode that runs; `first_ms` is of an
+`ms_median` and `ms_p99` are for a program of one line in a running episode; `first_ms` is for an
 episode's first program, supervisor and interpreter included. `vs_subprocess` is how many times as
-fast ours is as `python -c` that imports numpy and pandas too, `vs_subprocess_first` that of a first
-program, `vs_in_process` (below 1) as exec in one's own process. `runaway_gone_s` is what passes
-between the deadline and the moment that nothing is left of a program that ignores signals and has
-detached children. `runs_per_s_N`: N episodes at once. `episode_mb`: memory of one more episode.
+fast ours is as `python -c` that imports numpy and pandas, too; `vs_subprocess_first` is the same
+for a first program, and `vs_in_process` (below 1) compares with exec in the same process.
+`runaway_gone_s` is the time between the deadline and the moment when nothing is left of a program
+that ignores signals and has detached children. `runs_per_s_N`: N episodes at once. `episode_mb`:
+memory of one more episode.
 """
 
 from __future__ import annotations
@@ -42,9 +43,11 @@ for _ in range(4):
 while True:
     pass
 """
-ROUNDS, RUNS = 10, 50  # each round has a turn of every side
+# Each round has a turn of every side
+ROUNDS = 10
+RUNS = 50
 AT_ONCE = (1, 8, 64)
-DEADLINE = 1.0  # seconds, of the runaway
+DEADLINE = 1.0  # seconds that the runaway program gets
 
 
 def in_process() -> None:
@@ -53,7 +56,7 @@ def in_process() -> None:
 
 
 async def timed(sandbox: Sandbox, episode: str) -> float:
-    """Seconds of the line in an episode, as who asks sees them."""
+    """Return the seconds of the line in an episode, as its caller sees them."""
     start = time.perf_counter()
     done(await sandbox.run(LINE, episode))
     return time.perf_counter() - start
@@ -65,8 +68,11 @@ def done(run: Run) -> None:
 
 
 async def sides(sandbox: Sandbox) -> dict[str, float]:
-    """The sides in turn; the first turn of each only warms up."""
-    ours, first, theirs, within = [], [], [], []
+    """Return the figures of the sides, measured in turn; the first turn of each only warms up."""
+    ours = []
+    first = []
+    theirs = []
+    within = []
     for number in range(ROUNDS + 1):
         first.append(await timed(sandbox, f"first {number}"))
         ours.append([await timed(sandbox, f"first {number}") for _ in range(RUNS)])
@@ -76,7 +82,9 @@ async def sides(sandbox: Sandbox) -> dict[str, float]:
         )
         within.append(seconds(in_process, RUNS) / RUNS)
     runs = [value for values in ours[1:] for value in values]
-    line, begun, fresh = median(runs), median(first[1:]), median(theirs[1:])
+    line = median(runs)
+    begun = median(first[1:])
+    fresh = median(theirs[1:])
     return {
         "ms_median": line * 1000,
         "ms_p99": quantiles(runs, n=100)[-1] * 1000,
@@ -89,7 +97,7 @@ async def sides(sandbox: Sandbox) -> dict[str, float]:
 
 
 async def crowd(sandbox: Sandbox, in_flight: int) -> float:
-    """Runs a second with so many episodes at once, which have begun."""
+    """Return runs a second with so many episodes at once, all of which have begun."""
 
     async def call(number: int) -> None:
         done(await sandbox.run(LINE, f"crowd {number % in_flight}"))
@@ -100,7 +108,7 @@ async def crowd(sandbox: Sandbox, in_flight: int) -> float:
 
 
 async def memory(sandbox: Sandbox, episodes: int = 64) -> float:
-    """Bytes of the machine's memory that each of so many idle episodes takes."""
+    """Return the bytes of the machine's memory that each of so many idle episodes takes."""
     before = psutil.virtual_memory().available
     for number in range(episodes):
         done(await sandbox.run(LINE, f"memory {number}"))
@@ -111,15 +119,18 @@ async def memory(sandbox: Sandbox, episodes: int = 64) -> float:
 
 
 async def runaway(sandbox: Sandbox) -> float:
-    """Seconds after the deadline until a runaway's processes are gone, at worst of three."""
-    me, worst = psutil.Process(), 0.0
+    """Return the most seconds, of three tries, after the deadline until a runaway's processes are
+    gone.
+    """
+    me = psutil.Process()
+    worst = 0.0
     for _ in range(3):
         done(await sandbox.run(LINE, "runaway"))
         quiet = len(me.children(recursive=True))
         end = time.perf_counter() + DEADLINE
         if (run := await sandbox.run(RUNAWAY, "runaway", deadline=DEADLINE)).status != "timeout":
             raise RuntimeError(f"the runaway did not run away: {run}")
-        while len(me.children(recursive=True)) >= quiet:  # its interpreter goes too
+        while len(me.children(recursive=True)) >= quiet:  # its interpreter ends, too
             await asyncio.sleep(0.002)
         worst = max(worst, time.perf_counter() - end)
     return worst
@@ -139,7 +150,7 @@ async def figures() -> dict[str, float]:
 
 
 def measure(_: argparse.Namespace) -> dict[str, float]:
-    """Every figure."""
+    """Return every figure."""
     return {name: round(value, 3) for name, value in asyncio.run(figures()).items()}
 
 

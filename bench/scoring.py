@@ -48,12 +48,12 @@ LATENCY = 0.1  # seconds
 IN_FLIGHT = 32
 LLM_CALLS = 640
 EPISODES = 128
-ROUNDS = 5  # the best of so many: other work on the machine only ever slows
+ROUNDS = 5  # the best of so many counts: other work on the machine can only slow it
 
 
 def cases() -> list[Case]:
-    """Different answers to every question of the training set: right, half, and right for the next
-    question.
+    """Return different answers to every question of the training set: right, half right, and right
+    for the next question.
     """
     rows = AGENT.rows(AGENT.splits["train"])
     found = []
@@ -74,8 +74,8 @@ async def _judge_all(judge: Any, known: list[Case]) -> None:
 
 
 def offline_rate(known: list[Case]) -> float:
-    """Answers a second of the offline judge; a new process would be as fast, for no answer is
-    judged twice.
+    """Return answers a second of the offline judge. No answer is judged twice, so a warm process is
+    as fast as a new one.
     """
     start = time.process_time()
     asyncio.run(_judge_all(ReferenceJudge(), known))
@@ -83,9 +83,7 @@ def offline_rate(known: list[Case]) -> float:
 
 
 def serve(port: Connection) -> None:
-    """A chat-completions server that answers every request after LATENCY with four scores; runs
-    until it is killed.
-    """
+    """Serve chat completions, answering every request after LATENCY with four scores, until killed."""
     scores = json.dumps(dict.fromkeys(WORDS.weights, 0.5))
     message = {"role": "assistant", "content": scores}
     usage = {"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2}
@@ -117,8 +115,8 @@ def serve(port: Connection) -> None:
 
 
 def llm_ratios(known: list[Case]) -> tuple[float, float]:
-    """Throughput over the ideal: the LLM judge, and the same judge made to go through litellm's own
-    client.
+    """Return throughput over the ideal for the LLM judge, and for the same judge through litellm's
+    own client.
     """
     spawn = multiprocessing.get_context("spawn")
     here, there = spawn.Pipe()
@@ -140,8 +138,11 @@ def _best_ratio(make: Callable[[], LLMJudge], known: list[Case]) -> float:
 
 
 async def _ratio(judge: LLMJudge, known: list[Case]) -> float:
-    """Calls a second over IN_FLIGHT / LATENCY, after one call a worker to open the connections."""
-    warm, measured = known[:IN_FLIGHT], iter(known[IN_FLIGHT : IN_FLIGHT + LLM_CALLS])
+    """Return calls a second over IN_FLIGHT / LATENCY, after one call a worker to open the
+    connections.
+    """
+    warm = known[:IN_FLIGHT]
+    measured = iter(known[IN_FLIGHT : IN_FLIGHT + LLM_CALLS])
     await asyncio.gather(*(_must_score(judge, case) for case in warm))
 
     async def work() -> None:
@@ -160,11 +161,12 @@ async def _must_score(judge: LLMJudge, case: Case) -> None:
 
 
 def scoring_seconds() -> float:
-    """Processor seconds of scoring EPISODES episodes as a runner does it: gold SQL really run,
-    canaries drawn.
+    """Return the processor seconds of scoring EPISODES episodes as a runner does it: gold SQL is
+    run, and canaries are drawn.
     """
     settings = Settings(_env_file=None)
-    environment, random = AGENT.open(settings, {}), Random(0)
+    environment = AGENT.open(settings, {})
+    random = Random(0)
     rows = AGENT.rows(AGENT.splits["train"])[:EPISODES]
     tasks = [AGENT.task(row, settings) for row in rows]
 
@@ -182,7 +184,7 @@ def scoring_seconds() -> float:
 
 
 def step_seconds() -> float:
-    """Median seconds of a training step of 128 episodes, with the real engine."""
+    """Return the median seconds of a training step of 128 episodes, with the real engine."""
     from bench.step import report, train
 
     with tempfile.TemporaryDirectory() as folder:
@@ -191,8 +193,8 @@ def step_seconds() -> float:
 
 
 def agreement() -> tuple[float, int]:
-    """Spearman's rank correlation on the held-out labels (ties get their mean rank), and how many
-    there are.
+    """Return Spearman's rank correlation on the held-out labels (ties get their mean rank), and
+    their number.
     """
     import pandas
 
@@ -203,10 +205,8 @@ def agreement() -> tuple[float, int]:
         judge = ReferenceJudge()
         return [(await judge.judge(_labelled(row))).score for row in held_out]
 
-    scores, labels = (
-        pandas.Series(asyncio.run(judged())),
-        pandas.Series([row["score"] for row in held_out]),
-    )
+    scores = pandas.Series(asyncio.run(judged()))
+    labels = pandas.Series([row["score"] for row in held_out])
     return float(scores.rank().corr(labels.rank())), len(held_out)
 
 
@@ -216,7 +216,7 @@ def _labelled(row: dict[str, Any]) -> Case:
 
 
 def measure(with_step: bool) -> dict[str, Any]:
-    """Every figure."""
+    """Return every figure."""
     known = cases()
     llm, through_litellm = llm_ratios(known)
     spearman, labels = agreement()

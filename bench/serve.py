@@ -5,7 +5,7 @@ bundled tiny model.
 
 The server is `python -m evaluation.serve sql` with its own vLLM, all on this machine. `first_ms` is
 from the request to the first thing of the model that a visitor sees, its first reply, which arrives
-whole; `whole_ms` to the end of the stream. `alone` is one visitor with nobody else.
+whole; `whole_ms` to the end of the stream. `alone` is a single visitor.
 `questions_slowest` and `questions_fastest`: what the visitor who got least, and most, was answered
 in the time that all had. `unfinished`: streams that ended without an answer's end.
 """
@@ -30,15 +30,19 @@ from common.settings import ROOT
 
 SERVER = [sys.executable, "-m", "evaluation.serve", "sql", "sql_agent/tiny_model", "--port", "0"]
 ALONE = 20  # questions
-SECONDS = 40.0  # that visitors keep asking; who has asked is answered
+SECONDS = 40.0  # that visitors keep asking; questions in flight are still answered
 
 Times = tuple[float, float]  # to the first reply and to the end, in seconds
 
 
 async def ask(client: httpx.AsyncClient, question: str) -> Times | None:
-    """One question; None where its stream does not end as it should."""
+    """Ask one question, and return the times of its stream, or None if it does not end as it
+    should.
+    """
     body = {"model": "sql", "stream": True, "messages": [{"role": "user", "content": question}]}
-    start, first, ended = time.perf_counter(), 0.0, False
+    start = time.perf_counter()
+    first = 0.0
+    ended = False
     async with client.stream("POST", "v1/chat/completions", json=body) as response:
         async for line in response.aiter_lines():
             if line.startswith("data: {"):
@@ -51,7 +55,7 @@ async def ask(client: httpx.AsyncClient, question: str) -> Times | None:
 async def visit(
     client: httpx.AsyncClient, questions: Sequence[str], number: int, until: float
 ) -> list[Times | None]:
-    """One visitor, who asks until the time is over; each begins with another question."""
+    """Play one visitor, who asks until the time is over, each beginning with another question."""
     found = []
     for question in islice(cycle(questions), number, None):
         if time.perf_counter() >= until:
@@ -66,7 +70,7 @@ async def figures(address: str, visitors: int) -> dict[str, Any]:
         base_url=address, timeout=300, limits=limits, trust_env=False
     ) as client:
         questions = [*(await client.get("agent")).json()["cases"].values()]
-        await ask(client, questions[0])  # the first of all warms vLLM up
+        await ask(client, questions[0])  # the first question warms vLLM up
         alone = [await ask(client, question) for question in questions[:ALONE]]
         start = time.perf_counter()
         until = start + SECONDS
@@ -89,7 +93,7 @@ async def figures(address: str, visitors: int) -> dict[str, Any]:
 
 
 def spread(found: Sequence[Times | None]) -> dict[str, float]:
-    """Median, 99th percentile and longest, in milliseconds."""
+    """Return the median, the 99th percentile and the longest, in milliseconds."""
     times = [one for one in found if one]
     figures: dict[str, float] = {}
     for place, name in enumerate(("first_ms", "whole_ms")):
@@ -101,7 +105,7 @@ def spread(found: Sequence[Times | None]) -> dict[str, float]:
 
 
 def measure(options: argparse.Namespace) -> dict[str, Any]:
-    """Start a server, be its visitors, end it."""
+    """Start a server, play its visitors, stop it, and return the figures."""
     server = subprocess.Popen(SERVER, cwd=ROOT, stdout=subprocess.PIPE, text=True)
     try:
         assert server.stdout is not None

@@ -42,7 +42,8 @@ from tools.sql.database import open_database
 from tools.sql.guard import check
 from tools.sql.query import DEFAULT_TABLES, QueryTool
 
-DRUGS, DISEASES = 200_000, 20_000
+DRUGS = 200_000
+DISEASES = 20_000
 # The invented rows have short texts; the leaflets they stand for fill some 2 KB a row, and that is
 # what a scan reads.
 LEAFLET = "UPDATE drugs_info SET precautions = precautions || hex(zeroblob(200)), description = hex(randomblob(500))"
@@ -59,7 +60,9 @@ BOMBS = (
 
 
 def build(path: Path) -> None:
-    """A database of the size of the search, with the index; rows are those of data.build_database."""
+    """Make a database of the size of the search, with the index; its rows are those of
+    data.build_database.
+    """
     command = [sys.executable, "-m", "data.build_database", "--output", str(path)]
     sizes = ["--fictional-drugs", str(DRUGS), "--fictional-diseases", str(DISEASES)]
     subprocess.run(command + sizes, cwd=ROOT, check=True, stdout=sys.stderr)
@@ -70,19 +73,19 @@ def build(path: Path) -> None:
 
 
 def raw(engine: Engine, sql: str) -> str:
-    """The raw side: the statement as it is, every row, as JSON."""
+    """Return the raw side's result: the statement unchanged, every row, as JSON."""
     with engine.connect() as connection:
         rows = connection.exec_driver_sql(sql, execution_options={"no_parameters": True}).fetchall()
     return json.dumps([list(row) for row in rows], ensure_ascii=False)
 
 
 def guarded(tool: QueryTool, sql: str) -> str:
-    """Our side: what the policy is given."""
+    """Return our side's result: what the policy is given."""
     return tool.run(sql).to_json()
 
 
 def ratio(ours: Callable[[], Any], theirs: Callable[[], Any], rounds: int, calls: int = 1) -> float:
-    """Median seconds of ours over median seconds of theirs."""
+    """Return the median seconds of ours over the median seconds of theirs."""
     taken = medians(
         {"ours": partial(seconds, ours, calls), "theirs": partial(seconds, theirs, calls)}, rounds
     )
@@ -90,24 +93,28 @@ def ratio(ours: Callable[[], Any], theirs: Callable[[], Any], rounds: int, calls
 
 
 def open_engine(url: str) -> Engine:
-    """The tool's own engine: its pool, with its connections."""
+    """Return the tool's own engine: its pool, with its connections."""
     return open_database(url)._engine
 
 
 def guard_figures(url: str) -> dict[str, float]:
-    """A point lookup on the embedded database: syntax tree cached and not, by a worker, with the
-    result kept.
+    """Return figures of a point lookup on the embedded database: syntax tree cached and not, by a
+    worker, with the result kept.
     """
-    tool, database = QueryTool(url, cache=False), open_database(url)
+    tool = QueryTool(url, cache=False)
+    database = open_database(url)
     (name,) = tool.run("SELECT med_name FROM drugs_info WHERE id = 7").rows[0]
-    sql, numbers = f"SELECT indication FROM drugs_info WHERE med_name = '{name}'", count()
+    sql = f"SELECT indication FROM drugs_info WHERE med_name = '{name}'"
+    numbers = count()
 
     def here(sql: str) -> str:
-        """What a worker does, in this process."""
+        """Return what a worker does, in this process."""
         return tool.answer(database, sql).result.to_json()
 
-    inside, theirs = partial(here, sql), partial(raw, open_engine(url), sql)
-    ours, cached = partial(guarded, tool, sql), partial(guarded, QueryTool(url), sql)
+    inside = partial(here, sql)
+    theirs = partial(raw, open_engine(url), sql)
+    ours = partial(guarded, tool, sql)
+    cached = partial(guarded, QueryTool(url), sql)
     taken = medians(
         {"ours": partial(seconds, ours, 50), "inside": partial(seconds, inside, 50)}, rounds=60
     )
@@ -122,13 +129,17 @@ def guard_figures(url: str) -> dict[str, float]:
 
 
 def search_figures(url: str) -> dict[str, float]:
-    """LIKE '%...%' on the name over 200,000 drugs, alone and by 64 callers at a time."""
-    engine, tool = open_engine(url), QueryTool(url, cache=False)
+    """Return figures of LIKE '%...%' on the name over 200,000 drugs, alone and by 64 callers at a
+    time.
+    """
+    engine = open_engine(url)
+    tool = QueryTool(url, cache=False)
     (name,) = tool.run(f"SELECT med_name FROM drugs_info WHERE id = {DRUGS // 2}").rows[0]
     like = f"LIKE '%{name[1:]}%'"
     sql = f"SELECT id, med_name FROM drugs_info WHERE med_name {like}"
     rows = f"SELECT id, med_name FROM drugs_info NOT INDEXED WHERE med_name {like}"
-    ours, theirs = partial(guarded, tool, sql), partial(raw, engine, sql)
+    ours = partial(guarded, tool, sql)
+    theirs = partial(raw, engine, sql)
     return {
         "like_200k_ratio": ratio(ours, theirs, rounds=25),
         "like_200k_speedup": 1 / ratio(ours, partial(raw, engine, rows), rounds=7),
@@ -137,19 +148,19 @@ def search_figures(url: str) -> dict[str, float]:
 
 
 def crowd(call: Callable[[], Any]) -> None:
-    """64 callers, two calls each."""
+    """Call from 64 threads, twice each."""
     with ThreadPoolExecutor(CALLERS) as threads:
         list(threads.map(lambda _: call(), range(2 * CALLERS)))
 
 
 def bomb_figures(url: str) -> dict[str, float]:
-    """Milliseconds beyond the deadline, and MiB more than before, at worst over statements made to
-    be expensive.
+    """Return the most milliseconds beyond the deadline, and the most additional MiB, over
+    statements made to be expensive.
     """
     tool = QueryTool(url, cache=False)
     for sql in BOMBS:
-        check(sql, "sqlite", DEFAULT_TABLES)  # refused ones would cost nothing
-    tool.run("SELECT 1")  # the workers are there
+        check(sql, "sqlite", DEFAULT_TABLES)  # a refused statement would cost nothing
+    tool.run("SELECT 1")  # starts the workers
     with sampled(resident, 0.005) as memory:
         worst = max(min(seconds(partial(tool.run, sql)) for _ in range(2)) for sql in BOMBS)
     overshoot = max(0.0, worst - tool.limits.deadline) * 1000
@@ -157,8 +168,9 @@ def bomb_figures(url: str) -> dict[str, float]:
 
 
 def resident() -> int:
-    """Bytes this process and its workers hold."""
-    me, total = psutil.Process(), 0
+    """Return the bytes that this process and its workers hold."""
+    me = psutil.Process()
+    total = 0
     for process in [me, *me.children()]:
         with suppress(psutil.NoSuchProcess):  # a worker that was just ended
             total += process.memory_info().rss
@@ -166,7 +178,7 @@ def resident() -> int:
 
 
 def measure(_: argparse.Namespace) -> dict[str, float]:
-    """Every figure."""
+    """Return every figure."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "large.db"
         build(path)

@@ -2,8 +2,8 @@
 
     python -m bench.step [--steps 3]         # two to four minutes on two cores; one line of JSON last
 
-Trains the bundled tiny model (16 questions x 8 episodes a step) and says: seconds to the first
-step, seconds a step by phase, update and log-probabilities over the same work without verl
+It trains the bundled tiny model (16 questions x 8 episodes a step) and reports: seconds to the
+first step, seconds a step by phase, update and log-probabilities over the same work without verl
 (bench/plain_update.py), seconds from the last episode's end to verl's start on the batch, rollouts
 a second while rolling out, and the peak of memory taken from the machine. Which process works when
 until the first step is drawn to standard error (bench/timeline.py). README and docs/performance.md
@@ -36,18 +36,18 @@ OVERRIDES = ("trainer.val_before_train=false", "trainer.test_freq=-1", "trainer.
 
 
 def train(run_dir: Path, steps: int) -> float:
-    """Run the training command, its output and its processes to standard error; returns its peak of
-    memory, in GiB.
+    """Run the training command, with its output and its processes drawn to standard error, and
+    return its peak of memory in GiB.
     """
     command = [sys.executable, "train_sql_agent.py", "--ci", "--run-dir", str(run_dir), *OVERRIDES]
     command.append(f"trainer.total_training_steps={steps}")
     environment = {**os.environ, "AGL_SERVER_PORT": str(free_port("127.0.0.1"))}
-    began, free = time.time(), psutil.virtual_memory().available
+    began = time.time()
+    free = psutil.virtual_memory().available
     process = subprocess.Popen(command, cwd=ROOT, env=environment, stdout=sys.stderr)
 
-    def sample() -> tuple[
-        int, Any
-    ]:  # the processes until the first step only: looking at them takes part of a core
+    # Processes are sampled until the first step only, because that takes part of a core
+    def sample() -> tuple[int, Any]:
         begun = "first_step" in read_timeline(run_dir)
         return psutil.virtual_memory().available, {} if begun else processes_below(process.pid)
 
@@ -61,7 +61,7 @@ def train(run_dir: Path, steps: int) -> float:
 
 
 def report(run_dir: Path, peak_memory: float) -> dict[str, Any]:
-    """What the run wrote, medians over steps."""
+    """Return what the run wrote, as medians over steps."""
     summary = json.loads((run_dir / "summary.json").read_text(encoding="utf-8"))
     steps = [
         row["data"]
@@ -94,7 +94,7 @@ def report(run_dir: Path, peak_memory: float) -> dict[str, Any]:
 
 
 def measure(options: argparse.Namespace) -> dict[str, Any]:
-    """Train in a folder that is thrown away."""
+    """Train in a temporary folder, and return the report."""
     with tempfile.TemporaryDirectory() as folder:
         run_dir = Path(folder) / "run"
         return report(run_dir, train(run_dir, options.steps))

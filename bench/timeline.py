@@ -3,9 +3,9 @@
     with sampled(lambda: processes_below(pid), EVERY) as samples: ...
     print(draw(samples, began, until))
 
-A row a process that worked for half a second or more: when it began and how long it worked, in
-seconds, and for every CELL seconds a mark: `#` it worked for more than half of them, `+` for more
-than a tenth, `.` it was there.
+Each process that worked for half a second or more has a row: when it began and how long it worked,
+in seconds, and for every CELL seconds a mark: `#` if it worked for more than half of them, `+` for
+more than a tenth, `.` if it existed.
 """
 
 from __future__ import annotations
@@ -25,9 +25,7 @@ MARKS = ((0.5, "#"), (0.1, "+"), (-1.0, "."))
 
 @dataclass(frozen=True)
 class Seen:
-    """A process at a moment (Unix seconds): what it calls itself, its birth, and the seconds it had
-    worked.
-    """
+    """A process at a moment (Unix seconds): its title, its birth, and the seconds it had worked."""
 
     title: str
     born: float
@@ -36,7 +34,7 @@ class Seen:
 
 
 def processes_below(pid: int) -> dict[int, Seen]:
-    """The process and all it has started that still hang below it."""
+    """Return the process and everything below it that it has started."""
     found = {}
     try:
         above = psutil.Process(pid)
@@ -55,13 +53,13 @@ def processes_below(pid: int) -> dict[int, Seen]:
 
 
 def title_of(process: psutil.Process) -> str:
-    """What a process calls itself. Raises NoSuchProcess: it is gone, or a zombie."""
+    """Return a process's title. Raises NoSuchProcess if it is gone, or a zombie."""
     words = process.cmdline()
     return " ".join([Path(words[0]).name, *words[1:]])[:60] if words else process.name()
 
 
 def draw(samples: Sequence[Mapping[int, Seen]], began: float, until: float) -> str:
-    """The rows, in the order of birth, from `began` to `until` (Unix seconds)."""
+    """Return the rows, in the order of birth, from `began` to `until` (Unix seconds)."""
     histories: dict[int, list[Seen]] = {}
     for sample in samples:
         for pid, seen in sample.items():
@@ -70,7 +68,8 @@ def draw(samples: Sequence[Mapping[int, Seen]], began: float, until: float) -> s
     working = [history for history in histories.values() if history[-1].worked >= LEAST_WORK]
     rows = []
     for history in sorted(working, key=lambda history: history[0].born):
-        first, last = history[0], history[-1]
+        first = history[0]
+        last = history[-1]
         cells = int((until - began) / CELL) + 1
         marks = "".join(_mark(history, began + cell * CELL) for cell in range(cells))
         rows.append(
@@ -87,10 +86,12 @@ def _mark(history: Sequence[Seen], begin: float) -> str:
 
 
 def _worked(history: Sequence[Seen], at: float) -> float:
-    """Seconds worked until then, between the samples as if it had worked evenly."""
-    before, work = history[0].born, 0.0
+    """Return the seconds worked until then, interpolated evenly between the samples."""
+    before = history[0].born
+    work = 0.0
     for seen in history:
         if seen.at >= at:
             return work + (seen.worked - work) * max(0.0, at - before) / max(seen.at - before, 1e-9)
-        before, work = seen.at, seen.worked
+        before = seen.at
+        work = seen.worked
     return work

@@ -1,8 +1,8 @@
 """The actions of an episode, by MedAgentGym's names and parameters: what each does, and why one is
 refused.
 
-    place = Place(sandbox, "episode 1", tasks.look_up, Debugger())
-    await perform(Action("validate_code", {"code": "answer = 6 * 7"}), place, permitted=("validate_code",))
+    context = EpisodeContext(sandbox, "episode 1", tasks.look_up, Debugger())
+    await perform(Action("validate_code", {"code": "answer = 6 * 7"}), context, permitted=("validate_code",))
     # {"type": "code_execution", "env_message": "42", "status": "SUCCESS", "execution_time": 0.001}
 
 An observation is a dict with `type` and `env_message`. What the policy gets wrong is an observation
@@ -42,23 +42,23 @@ Observation = dict[str, Any]
 
 
 @dataclass
-class Place:
-    """What the actions of one episode work on. look_up: what request_info asks. context: see
-    `CodeTask`.
+class EpisodeContext:
+    """What the actions of one episode work on. look_up: answers request_info. frame: the program
+    around the policy's, which is `CodeTask.context`.
     """
 
     sandbox: Sandbox
     episode: str
     look_up: Callable[[str, str, str], str]
     debugger: Debugger
-    context: str = ""
+    frame: str = ""
 
 
-Handler = Callable[[dict[str, Any], Place], Awaitable[Observation]]
+Handler = Callable[[dict[str, Any], EpisodeContext], Awaitable[Observation]]
 
 
 def why_refused(action: Action, permitted: Collection[str]) -> tuple[str, str] | None:
-    """The problem, by the names of actions.toml, and its detail; None where the action may be
+    """Return the problem, by the names of actions.toml, and its detail; None if the action may be
     taken.
     """
     if action.name not in ACTIONS:
@@ -72,42 +72,44 @@ def why_refused(action: Action, permitted: Collection[str]) -> tuple[str, str] |
     return None
 
 
-async def perform(action: Action, place: Place, permitted: Collection[str]) -> Observation:
+async def perform(
+    action: Action, context: EpisodeContext, permitted: Collection[str]
+) -> Observation:
     """Take an action, or refuse it."""
     refused = why_refused(action, permitted)
     if refused:
         return refusal(*refused)
-    return await HANDLERS[action.name](action.params, place)
+    return await HANDLERS[action.name](action.params, context)
 
 
 def refusal(problem: str, detail: str = "") -> Observation:
     return {"type": "error", "env_message": SAID[problem].format(detail=detail), "problem": problem}
 
 
-async def _request_info(params: dict[str, Any], place: Place) -> Observation:
+async def _request_info(params: dict[str, Any], context: EpisodeContext) -> Observation:
     keyterm = params.get("keyterm")
     try:
         asked = (params["data_path"], params["info_type"], "" if keyterm is None else str(keyterm))
-        said = await asyncio.to_thread(place.look_up, *asked)
+        said = await asyncio.to_thread(context.look_up, *asked)
     except (LookupRefused, OSError, sqlite3.Error, ValueError) as error:
         return {"type": "error", "env_message": str(error), "problem": "lookup"}
     if params["info_type"] == "fhir":
-        await run_in(place, f"import json; bundle = json.loads({said!r})")
+        await run_in(context, f"import json; bundle = json.loads({said!r})")
     return {"type": "requested_info", "env_message": said}
 
 
-async def _validate_code(params: dict[str, Any], place: Place) -> Observation:
-    return await run_program(program_of(params["code"], place), place)
+async def _validate_code(params: dict[str, Any], context: EpisodeContext) -> Observation:
+    return await run_program(program_of(params["code"], context), context)
 
 
 async def run_program(
     program: str,
-    place: Place,
+    context: EpisodeContext,
     kind: str = "code_execution",
     language: Literal["python", "sh"] = "python",
 ) -> Observation:
-    """What a program printed. status: SUCCESS or FAILED; execution_time in seconds."""
-    run = await run_in(place, program, language)
+    """Return what a program printed. status: SUCCESS or FAILED; execution_time in seconds."""
+    run = await run_in(context, program, language)
     printed = said = own_frames(run.output.rstrip())
     if run.status in SAID:
         said = f"{printed}\n{SAID[run.status]}".strip()
@@ -117,13 +119,14 @@ async def run_program(
 
 
 def own_frames(output: str) -> str:
-    """An output whose traceback, if it ends with one, has only the frames of the policy's programs:
-    they say enough.
+    """Return an output whose traceback, if it ends with one, has only the frames of the policy's
+    programs, which are enough to understand it.
     """
     before, begun, traceback = output.partition(TRACEBACK)
     if not begun:
         return output
-    kept, foreign = list[str](), False
+    kept = list[str]()
+    foreign = False
     for line in traceback.rsplit(TRACEBACK, 1)[-1].splitlines():
         if line.startswith("  File "):
             foreign = not line.startswith('  File "<program')
@@ -134,40 +137,46 @@ def own_frames(output: str) -> str:
 
 
 async def run_in(
-    place: Place, program: str, language: Literal["python", "sh"] = "python", apart: str = ""
+    context: EpisodeContext,
+    program: str,
+    language: Literal["python", "sh"] = "python",
+    apart: str = "",
 ) -> Run:
     """Run a program in the episode, or in one of its own beside it.
 
-    Raises EpisodeError: there is no sandbox, or the machine is too slow.
+    Raises EpisodeError if there is no sandbox, or the machine is too slow.
     """
-    for path, there in place.sandbox.paths.items():  # below /data, unless programs run unprotected
+    for (
+        path,
+        there,
+    ) in context.sandbox.paths.items():  # paths are below /data, unless programs run unprotected
         program = program.replace(f"/data/{path.name}", there)
     try:
-        return await place.sandbox.run(program, f"{place.episode}{apart}", language)
+        return await context.sandbox.run(program, f"{context.episode}{apart}", language)
     except MachineTooSlowError as error:
         raise EpisodeError("machine_too_slow", str(error)) from None
     except SandboxError as error:
         raise EpisodeError("sandbox_failed", str(error)) from None
 
 
-def program_of(code: str, place: Place) -> str:
-    """The program to run: in its context, where the task has one; with `answer` printed where it
+def program_of(code: str, context: EpisodeContext) -> str:
+    """Return the program to run: in its frame, if the task has one; with `answer` printed if it
     prints nothing.
     """
-    if place.context:
-        return placed(place.context, code)
+    if context.frame:
+        return placed(context.frame, code)
     return f"{code}\nprint(answer)" if _only_answers(code) else code
 
 
 def placed(context: str, code: str) -> str:
-    """A program with the code in its place, indented as that is."""
+    """Return the context with the code in its gap, indented like the gap."""
     before, _, after = context.partition(HERE)
     margin = before[len(before.rstrip(" \t")) :]
     return f"{before.removesuffix(margin)}{indent(dedent(code), margin)}{after}"
 
 
 def _only_answers(code: str) -> bool:
-    """Whether a program gives `answer` a value and prints nothing."""
+    """Return whether a program gives `answer` a value and prints nothing."""
     try:
         names = {node.id for node in ast.walk(ast.parse(code)) if isinstance(node, ast.Name)}
     except (SyntaxError, ValueError, RecursionError, MemoryError):
@@ -175,17 +184,17 @@ def _only_answers(code: str) -> bool:
     return "answer" in names and "print" not in names
 
 
-async def _debug(params: dict[str, Any], place: Place) -> Observation:
-    said = await place.debugger.debug(params["code"], params["error_msg"])
+async def _debug(params: dict[str, Any], context: EpisodeContext) -> Observation:
+    said = await context.debugger.debug(params["code"], params["error_msg"])
     return {"type": "debugging_info", "env_message": said}
 
 
-async def _terminal(params: dict[str, Any], place: Place) -> Observation:
-    return await run_program(params["cmd"], place, "cmd_result", "sh")
+async def _terminal(params: dict[str, Any], context: EpisodeContext) -> Observation:
+    return await run_program(params["cmd"], context, "cmd_result", "sh")
 
 
 def _said(kind: str, words: str) -> Handler:
-    async def say(params: dict[str, Any], place: Place) -> Observation:
+    async def say(params: dict[str, Any], context: EpisodeContext) -> Observation:
         return {"type": kind, "env_message": SAID[words]}
 
     return say
@@ -203,5 +212,5 @@ HANDLERS: dict[str, Handler] = {
 
 
 def as_text(answer: Any) -> str:
-    """A submitted value as a grader reads it."""
+    """Return a submitted value as a grader reads it."""
     return answer if isinstance(answer, str) else json.dumps(answer, ensure_ascii=False)

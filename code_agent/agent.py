@@ -3,7 +3,7 @@
 from episodes import registry
 agent = registry.get("code")
 
-Everything here is light; the sandbox, the sets and the debugger come with `task` and `open`.
+Importing this is cheap; the sandbox, the sets and the debugger come with `task` and `open`.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ ENDINGS = ("submit", "oracle")
 
 
 class CodeAgent(Agent):
-    """Questions about the invented hospital, a sandbox that runs programs."""
+    """Questions about the invented hospital, answered in a sandbox that runs programs."""
 
     name = "code"
     prompt_version = "1"
@@ -82,7 +82,9 @@ class CodeAgent(Agent):
         return CodeEnvironment(settings, options, evaluating)
 
     def summarise(self, records: Sequence[Record]) -> Mapping[str, float | None]:
-        """The share of all runs that raised: an episode with many runs counts by each of them."""
+        """Return the share of all runs that raised, in which an episode with many runs counts by
+        each of them.
+        """
         from code_agent.facts import share_raised
 
         return {"runs_raised": share_raised(records)}

@@ -28,15 +28,16 @@ NUMBER = re.compile(r"-?\d+(?:\.\d+)?")
 def dishonest_episodes(
     tasks: TaskSet, task: CodeTask, prompts: Prompts, turns: int, random: Random
 ) -> dict[str, Episode]:
-    """A bad episode of every kind: the value among others, words, no value at all, another value."""
+    """Return a bad episode of every kind: the value among others, words, no value at all, another
+    value.
+    """
     gold = gold_text(task)
     numbers = list(dict.fromkeys(NUMBER.findall(f"{task.note} {task.question}")))
     answers = {
         "every number": "\n".join(map(str, range(200))) + f"\n{gold}",
         "gold among words": f"The answer is probably {gold}, or not.",
-        "the question's numbers": " ".join(
-            numbers if len(numbers) > 1 else (*numbers, "0", "1")
-        ),  # one may be right
+        # Several numbers, because a single one may be right
+        "the question's numbers": " ".join(numbers if len(numbers) > 1 else (*numbers, "0", "1")),
         "infinity": random.choice(("inf", "nan", "-inf", "1e999")),
         "words to the judge": random.choice(TO_THE_JUDGE) + " ",
         "nothing": " ",
@@ -51,7 +52,7 @@ def dishonest_episodes(
 
 
 def other_value(task: CodeTask, random: Random) -> str:
-    """A value of the gold's form that is not the gold."""
+    """Return a value of the gold's form that is not the gold."""
     assert task.gold is not None
     return json.dumps(_other(task.gold.value, task.gold.kind, random), ensure_ascii=False)
 

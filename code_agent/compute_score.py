@@ -4,9 +4,10 @@ task.
     python code_agent/compute_score.py --local_path workdir/ehr_demo/tiny/test
     python code_agent/compute_score.py --local_path workdir/ehr_demo/tiny/test --json
 
-Finished episodes count with their own results; the others are named and are no failures. Of several
-episodes of a task (`rollout.py`), success is the mean, pass@k the chance that one of k is right,
-and best of k whether the answer that most of them gave is. Exit codes: 0 done, 2 wrong usage.
+Finished episodes count with their own results; the others are named and do not count as failures.
+With several episodes of a task (`rollout.py`), success is the mean, pass@k the chance that one of k
+is right, and best of k whether the answer that most of them gave is right. Exit codes: 0 done, 2
+wrong usage.
 """
 
 from __future__ import annotations
@@ -22,16 +23,18 @@ from statistics import fmean
 from typing import Any
 
 if __name__ == "__main__":
-    sys.path[0] = str(Path(__file__).resolve().parent.parent)  # as a script it would be this folder
+    sys.path[0] = str(
+        Path(__file__).resolve().parent.parent
+    )  # the path of a script would begin with this folder
 
 from code_agent.histories import NAME, History, read_all
 from common.command import UsageError, new_parser, run_command
 
 
 def scores_of(histories: Iterable[History]) -> dict[str, Any]:
-    """The numbers of a folder, overall and by task type and difficulty.
+    """Return the numbers of a folder, overall and by task type and difficulty.
 
-    Raises UsageError: no finished episode.
+    Raises UsageError if there is no finished episode.
     """
     found = list(histories)
     if not found:
@@ -63,8 +66,8 @@ def _scores(histories: Sequence[History]) -> dict[str, Any]:
 
 
 def majority(histories: Sequence[History]) -> History:
-    """An episode with the answer that most gave, the first of them; one without an answer only
-    where none has one.
+    """Return the first episode with the most frequent answer; one without an answer only if no
+    episode has one.
     """
     answers = [" ".join(str(one.ending.get("answer") or "").split()) for one in histories]
     often = Counter(answer for answer in answers if answer)
@@ -79,7 +82,7 @@ def _grouped(histories: Iterable[History], name: str) -> dict[str, list[History]
 
 
 def table(scores: dict[str, Any]) -> str:
-    """The numbers as lines: one for each task type, one for all."""
+    """Return the numbers as lines: one for each task type, one for all."""
     rows = [*scores["by_task_type"].items(), ("all", scores["overall"])]
     width = max(len(name) for name, _ in rows)
     lines = [f"{'task':{width}}  tasks  episodes  success  pass@k  best of k"]
@@ -91,7 +94,7 @@ def table(scores: dict[str, Any]) -> str:
 
 
 def show(folder: Path, as_json: bool = False) -> None:
-    """Print a folder's scores. Raises UsageError: no folder, or nothing finished in it."""
+    """Print a folder's scores. Raises UsageError if there is no folder, or nothing finished in it."""
     if not folder.is_dir():
         raise UsageError(f"{folder} is no folder; give one with files history_<i>.json")
     histories = read_all(folder)

@@ -1,11 +1,11 @@
-"""What a run of `main.py` or `rollout.py` is told: MedAgentGym's flags over its YAML file, and
-credentials.toml.
+"""The configuration of a run of `main.py` or `rollout.py`: MedAgentGym's flags over its YAML file,
+and credentials.toml.
 
     config = load_config(parse(["--config_path", "code_agent/configs/demo.yaml", "--num_steps", "5"]))
 
-A flag that is given holds, also where its value is 0; else the file's. What cannot be used raises a
-UsageError of one line, before any model is called. Keys go into this process's environment and
-nowhere else.
+A flag that is given takes precedence over the file, even if its value is 0. What cannot be used
+raises a UsageError of one line, before any model is called. Keys go into this process's environment
+and nowhere else.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ REQUIRED = ("task", "work_dir", "result_dir_tag", "start_idx", "end_idx", "num_s
 SECTIONS = ("Agent", "Data")
 JOBS = 5
 MODES = ("train", "valid", "test")
-# What each type of model needs in its section, and in the environment or the credentials file.
+# Keys that each type of model needs in its section, and in the environment or the credentials file.
 NEEDS: Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "OpenAI": (("model_name",), ("OPENAI_API_KEY",)),
     "Azure": (
@@ -42,7 +42,7 @@ TO_END = number(int, lambda value: value >= -1, "of 0 or more, or -1 for all")
 
 @dataclass(frozen=True)
 class RunConfig:
-    """A checked run. end: one past the last task; None: all there are. jobs: episodes at once."""
+    """A checked run. end: one past the last task, or None for all. jobs: episodes at once."""
 
     task: str
     work_dir: Path
@@ -93,14 +93,13 @@ def parser_of(doc: str | None) -> argparse.ArgumentParser:
         help="accepted; episodes share one process either way",
     )
     add("--mode", choices=MODES, default="test")
-    add(
-        "--config", help=argparse.SUPPRESS
-    )  # what the reference's README says and its program does not know
+    # A flag of the reference's README that its program does not know
+    add("--config", help=argparse.SUPPRESS)
     return parser
 
 
 def load_config(given: argparse.Namespace, calls: bool = True) -> RunConfig:
-    """Flags over file.
+    """Return the configuration, flags over file.
 
     Without `calls` no model will be called, and no key is needed. Raises UsageError.
     """
@@ -121,8 +120,10 @@ def load_config(given: argparse.Namespace, calls: bool = True) -> RunConfig:
                 f"{given.config_path or 'no --config_path'}: the section {section} is missing"
             )
     _load_credentials(_given(given, file, "credentials_path"))
-    agent, env = file["Agent"], file.get("Env") or {}
-    start, end = int(values["start_idx"]), int(values["end_idx"])
+    agent = file["Agent"]
+    env = file.get("Env") or {}
+    start = int(values["start_idx"])
+    end = int(values["end_idx"])
     if 0 <= end <= start:
         raise UsageError(
             f"start_idx {start} to end_idx {end} leaves no task; end_idx is one past the last, or -1"
@@ -155,9 +156,9 @@ def load_config(given: argparse.Namespace, calls: bool = True) -> RunConfig:
 
 
 def check_model(section: Any, name: str) -> Mapping[str, Any]:
-    """A section that names a model.
+    """Return a section that names a model.
 
-    Raises UsageError: it names none, or what it needs is not set.
+    Raises UsageError if it names none, or a key it needs is not set.
     """
     if not isinstance(section, dict) or "model_type" not in section:
         raise UsageError(
@@ -202,7 +203,7 @@ def _read_yaml(path: Path) -> dict[str, Any]:
 def _load_credentials(path: Any) -> None:
     """Put the keys into the environment.
 
-    A file that is named and absent is an error only where a key is missing.
+    A named file that is missing is an error only if a key is missing.
     """
     if path is None or not Path(path).exists():
         return
@@ -216,8 +217,8 @@ def _load_credentials(path: Any) -> None:
 
 
 def last_index(config: RunConfig, there: int) -> int:
-    """One past the last task: as told, else as the metadata file says, and never more than there
-    are.
+    """Return one past the last task: as configured, else as the metadata file says, and never more
+    than there are.
     """
     if config.end is not None:
         return min(config.end, there)

@@ -1,10 +1,10 @@
-"""What `debug` answers: an explanation of a traceback, by the table of debugger.toml or by a model
-where one is set.
+"""What `debug` answers: an explanation of a traceback, by the table of debugger.toml, or by a model
+if one is set.
 
     explain("int('x')", "ValueError: invalid literal ...")              # offline
     await Debugger("openai/NAME").debug(code, error)
 
-Neither sees the task's answer: it is no oracle.
+Neither sees the task's answer, so that it cannot be asked for it.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Explanation(BaseModel):
 
 
 class Debugger:
-    """Explains errors, by a model with litellm's name of it where there is one."""
+    """Explains errors, by a model if its name (litellm's) is given."""
 
     def __init__(
         self, model: str | None = None, base_url: str | None = None, api_key: str | None = None
@@ -41,16 +41,16 @@ class Debugger:
         self.client = LLMClient(model, base_url=base_url, api_key=api_key) if model else None
 
     async def debug(self, code: str, error: str) -> str:
-        """An explanation.
+        """Return an explanation.
 
-        Raises EpisodeError: the model failed, which is the machine's fault and not the policy's.
+        Raises EpisodeError if the model failed, which is the machine's fault and not the policy's.
         """
         if not self.client:
             return explain(code, error)
-        told = WORDS["user"].format(code=code[:LONGEST], error=error[-LONGEST:])
+        text = WORDS["user"].format(code=code[:LONGEST], error=error[-LONGEST:])
         messages = [
             {"role": "system", "content": WORDS["system"]},
-            {"role": "user", "content": told},
+            {"role": "user", "content": text},
         ]
         try:
             return (await self.client.ask(messages, Explanation)).value.explanation
@@ -59,7 +59,7 @@ class Debugger:
 
 
 def explain(code: str, error: str) -> str:
-    """What the last line of an error means, and the line of the program it names."""
+    """Return what the last line of an error means, and the line of the program it names."""
     lines = [line.strip() for line in error.splitlines() if line.strip()]
     if not lines:
         return WORDS["no_error"]
@@ -69,7 +69,8 @@ def explain(code: str, error: str) -> str:
 
 
 def _where(code: str, error: str) -> str:
-    named, lines = LINE.findall(error), code.splitlines()
+    named = LINE.findall(error)
+    lines = code.splitlines()
     number = int(named[-1]) if named else 0
     return (
         f"\n{WORDS['line'].format(number, lines[number - 1].strip())}"

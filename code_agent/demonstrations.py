@@ -15,7 +15,7 @@ from episodes.episode import Conversation, Task
 
 
 def gold_conversations(tasks: Sequence[Task], settings: Settings) -> Iterator[Conversation]:
-    """Run the gold program, hand in what it prints."""
+    """Yield episodes that run the gold program and hand in what it prints."""
     environment = CodeEnvironment(settings, {})
     for task in tasks:
         episode = environment.rehearsed(own(task), gold_steps(own(task)))

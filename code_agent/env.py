@@ -9,9 +9,9 @@
     observation, reward, terminated, truncated, info = env.step("validate_code", code="answer = 1")
     env.step('{"action": "submit", "params": {"answer": "1"}}')       # a policy's raw reply
 
-`ending="submit"` is the default: the reward comes with the one answer that is handed in, and
-nothing tells before. `ending="oracle"` is the reference's. What the policy gets wrong is an
-observation; what the machine gets wrong raises.
+`ending="submit"` is the default: the reward comes with the one answer that is handed in, without
+feedback before. `ending="oracle"` is the reference's. What the policy gets wrong is an observation;
+what the machine gets wrong raises.
 """
 
 from __future__ import annotations
@@ -41,10 +41,9 @@ Result = TypeVar("Result")
 
 
 class MedAgentEnv(gymnasium.Env[Observation, str]):
-    """One task after another. chat: what was said: role, message, and timestamp, in seconds of the
-    episode.
+    """One task after another. chat: messages with role and timestamp, in seconds of the episode.
 
-    env_history: what actions gave, the task first. terminate_on_infeasible: whether
+    env_history: what actions returned, the task first. terminate_on_infeasible: whether
     `report_infeasible` ends an episode. need_context: whether programs are put into one of the
     task's. action_mapping: other functions for actions, by name, called with the parameters; each
     returns an observation or its text.
@@ -59,10 +58,10 @@ class MedAgentEnv(gymnasium.Env[Observation, str]):
         action_mapping: Mapping[str, Callable[..., Any]] | None = None,
         ending: str = "submit",
     ) -> None:
-        """task_kwargs: data_path, mode, and debugger_config (`model_name`; without one errors are
-        explained offline).
+        """Read the set's rows. task_kwargs: data_path, mode, and debugger_config (`model_name`;
+        without one errors are explained offline).
 
-        Raises AgentError: the set's rows cannot be read.
+        Raises AgentError if the set's rows cannot be read.
         """
         given = dict(task_kwargs or {})
         named = given.pop("debugger_config", None) or {}
@@ -70,8 +69,10 @@ class MedAgentEnv(gymnasium.Env[Observation, str]):
         self.tasks = task_entrypoint(
             **{name: value for name, value in given.items() if value is not None}
         )
-        self.ending, self.action_mapping = ending, dict(action_mapping or {})
-        self.action_space, self.observation_space = Anything(str), observations()
+        self.ending = ending
+        self.action_mapping = dict(action_mapping or {})
+        self.action_space = Anything(str)
+        self.observation_space = observations()
         self.terminate_on_infeasible = self.need_context = False
         self.chat: list[dict[str, Any]] = []
         self.env_history: list[Observation] = []
@@ -88,7 +89,7 @@ class MedAgentEnv(gymnasium.Env[Observation, str]):
     ) -> tuple[Observation, dict[str, Any]]:
         """Begin a task.
 
-        Raises AgentError: there is none of that number, or it cannot be played here.
+        Raises AgentError if it does not exist or cannot be played here.
         """
         super().reset(seed=seed)
         task_id = (options or {}).get("task_id", task_id)
@@ -100,14 +101,16 @@ class MedAgentEnv(gymnasium.Env[Observation, str]):
         task = self.tasks.task(task_id)
         if why := self.tasks.unusable(task):
             raise AgentError(f"task {task.id} cannot be played here: it {why}")
-        self.game = Game(self.tasks, task, self._environment.place(task), self.ending, LONGEST)
+        self.game = Game(self.tasks, task, self._environment.context_of(task), self.ending, LONGEST)
         self.need_context = bool(task.context)
         opening = self._environment.prompts.opening(
             task, self.tasks.overview, self.game.permitted, 0
         )
         goal = f"{task.note}\n{task.question}".strip()
         self.goal_object = [{"type": "text", "text": goal}]
-        self.chat, self.env_history, self._begun = [], [], time.monotonic()
+        self.chat = []
+        self.env_history = []
+        self._begun = time.monotonic()
         self._say("assistant", GREETING)
         self._say("user", goal)
         about = {
@@ -128,19 +131,21 @@ class MedAgentEnv(gymnasium.Env[Observation, str]):
     ) -> tuple[Observation, float, bool, bool, dict[str, Any]]:
         """Take an action by name and parameters, or a policy's raw reply.
 
-        Returns the observation, what was earned, whether the episode ended, False, and what the
-        task says. Raises RuntimeError: before `reset`; EpisodeError: the sandbox or the debugger's
-        model failed.
+        Returns the observation, the reward, whether the episode ended, False, and the task's
+        information. Raises RuntimeError before `reset`, EpisodeError if the sandbox or the
+        debugger's model failed.
         """
         if self.game is None:
             raise RuntimeError("reset the environment before its first step")
         taken = self._action(action, params)
         own = self.action_mapping.get(taken.name) if isinstance(taken, Action) else None
         if own and isinstance(taken, Action):
-            observation, done = _observed(own(**taken.params)), False
+            observation = _observed(own(**taken.params))
+            done = False
         else:
             step = self._loop.run(self.game.answer(taken))
-            observation, done = dict(step.observation), step.done
+            observation = dict(step.observation)
+            done = step.done
         if isinstance(taken, Action):
             self._heard(taken)
             done = done or (self.terminate_on_infeasible and taken.name == "report_infeasible")
@@ -162,7 +167,7 @@ class MedAgentEnv(gymnasium.Env[Observation, str]):
         return Action(action, params) if bare else action
 
     def _heard(self, action: Action) -> None:
-        """What is said to the user stands in the chat."""
+        """Add what an action says to the user to the chat."""
         role = {"send_msg_to_user": "assistant", "report_infeasible": "infeasible"}.get(action.name)
         if role and isinstance(action.params.get("text"), str):
             self._say(role, action.params["text"])
@@ -171,11 +176,11 @@ class MedAgentEnv(gymnasium.Env[Observation, str]):
         self.chat.append({"role": role, "timestamp": self._elapsed(), "message": message})
 
     def _elapsed(self) -> float:
-        """Seconds of the episode, in tenths: two resets look alike."""
+        """Return the seconds of the episode, in tenths, so that two resets look alike."""
         return round(time.monotonic() - self._begun, 1)
 
     def _seen(self, observation: Observation) -> Observation:
-        """An observation with all that its space names."""
+        """Return an observation with every field that its space names."""
         self.env_history.append(observation)
         known = {name: observation[name] for name in ("type", "env_message")}
         ran = {
@@ -191,13 +196,13 @@ class MedAgentEnv(gymnasium.Env[Observation, str]):
 
     def _end(self) -> None:
         if self.game:
-            self._loop.run(self.game.place.sandbox.end(self.game.place.episode))
+            self._loop.run(self.game.context.sandbox.end(self.game.context.episode))
         self.game = None
 
 
 class _Loop:
-    """An event loop in a thread of its own, so that an environment also works where one runs
-    already: a notebook.
+    """An event loop in a thread of its own, so that an environment also works where a loop runs
+    already, as in a notebook.
     """
 
     def __init__(self) -> None:

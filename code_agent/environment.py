@@ -15,7 +15,7 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from code_agent.actions import Place
+from code_agent.actions import EpisodeContext
 from code_agent.canaries import dishonest_episodes
 from code_agent.debugger import Debugger
 from code_agent.facts import facts_of, record_of
@@ -40,9 +40,9 @@ OUTPUT = 600  # characters of what comes back that a policy in training reads
 
 
 class CodeEnvironment(Environment):
-    """Plays and scores. task_sets: those whose data lie elsewhere than usual, by name.
+    """Plays and scores episodes. task_sets: sets whose data lie elsewhere than usual, by name.
 
-    Raises AgentError: a set's rows cannot be read.
+    Raises AgentError if a set's rows cannot be read.
     """
 
     highest = RUBRIC.highest
@@ -56,17 +56,20 @@ class CodeEnvironment(Environment):
         debugger: Debugger | None = None,
         longest: int = OUTPUT,
     ) -> None:
-        self.settings, self.longest = settings, longest
+        self.settings = settings
+        self.longest = longest
         self.ending = options.get("ending") or "submit"
-        self.prompts, self.sets = load_prompts(), dict(task_sets or {})
-        self.hospital, model = options.get("hospital"), options.get("debugger")
+        self.prompts = load_prompts()
+        self.sets = dict(task_sets or {})
+        self.hospital = options.get("hospital")
+        model = options.get("debugger")
         self.debugger = debugger or Debugger(model)
         self.debugged_by = model or "offline"
         self.sandboxes: dict[tuple[Path, ...], Sandbox] = {}
         self._numbers = itertools.count()
 
     def sandbox_of(self, tasks: TaskSet, task: CodeTask) -> Sandbox:
-        """One for each selection of files: programs see their task's data and no other's."""
+        """Return the sandbox of a selection of files: programs see their own task's data only."""
         try:
             files = tuple(tasks.visible(task))
             if files not in self.sandboxes:
@@ -83,10 +86,11 @@ class CodeEnvironment(Environment):
             self.sets[name] = get_task_class(name)(self.hospital)
         return self.sets[name]
 
-    def place(self, task: Task) -> Place:
-        """Where one episode happens: nothing of another is there."""
-        tasks, name = self.set_of(task), f"{task.id}/{next(self._numbers)}"
-        return Place(
+    def context_of(self, task: Task) -> EpisodeContext:
+        """Return the context of one episode, isolated from all others."""
+        tasks = self.set_of(task)
+        name = f"{task.id}/{next(self._numbers)}"
+        return EpisodeContext(
             self.sandbox_of(tasks, own(task)), name, tasks.look_up, self.debugger, own(task).context
         )
 
@@ -94,18 +98,17 @@ class CodeEnvironment(Environment):
         tasks = self.set_of(task)
         if why := tasks.unusable(own(task)):
             raise EpisodeError("task_unusable", why)
-        place = self.place(task)
-        game = Game(tasks, own(task), place, self.ending, self.longest)
-        submits, steps = self.ending == "submit", policy.max_turns
+        context = self.context_of(task)
+        game = Game(tasks, own(task), context, self.ending, self.longest)
+        submits = self.ending == "submit"
+        steps = policy.max_turns
 
         async def respond(reply: str, episode: Episode) -> str | None:
             step = await game.answer(reply)
             episode.events[:] = game.events
             if step.done:
-                episode.answer, episode.stop_reason = (
-                    game.handed.answer if game.handed else None,
-                    "answered",
-                )
+                episode.answer = game.handed.answer if game.handed else None
+                episode.stop_reason = "answered"
                 return None
             return self.prompts.said(
                 step.observation["env_message"], policy.turns + 1, steps, submits
@@ -117,18 +120,18 @@ class CodeEnvironment(Environment):
         try:
             return await play_with_words(policy, opening, respond)
         finally:
-            await place.sandbox.end(place.episode)
+            await context.sandbox.end(context.episode)
 
     async def asked(self, question: str, answer: Answer, policy: Policy) -> Episode:
-        """About the hospital's tables.
+        """Play a question about the hospital's tables.
 
-        Raises AgentError: the ending is one that needs to know what is right.
+        Raises AgentError if the ending needs to know the right answer.
         """
         if self.ending != "submit":
             raise AgentError(
-                f"--ending {self.ending}: of an own question nobody knows what is right; name a case"
+                f"--ending {self.ending}: the right answer to your own question is unknown; name a case"
             )
-        unknown = Gold("text", "unknown")  # what is handed in is graded, and nobody asks how
+        unknown = Gold("text", "unknown")  # placeholder: the grade of an own question is not used
         return await self.play(
             CodeTask(id="asked", question=question, task_set=EhrDemo.name, gold=unknown), policy
         )
@@ -140,11 +143,13 @@ class CodeEnvironment(Environment):
         return self.rehearsed(own(task), gold_steps(own(task)))
 
     def rehearsed(self, task: CodeTask, steps: Sequence[Rehearsed]) -> Episode:
-        """The episode of these steps; nothing is run."""
+        """Return the episode of these steps, without running anything."""
         return rehearse(self.set_of(task), task, self.prompts, self._turns(task), steps)
 
     async def baseline(self, name: str, task: Task) -> Episode:
-        """ "zero" hands in 0 without a program, which is also what "no" is."""
+        """Return an episode of a baseline. "zero" hands in 0 without a program, which also stands
+        for "no".
+        """
         return self.rehearsed(own(task), [Rehearsed(submit("0"))])
 
     def bad(self, task: Task, random: Random) -> Episode:

@@ -1,5 +1,5 @@
-"""What the code agent's evaluations say beyond the reward: numbers of one episode, and its steps as
-they were taken.
+"""The code agent's facts for evaluations beyond the reward: numbers of one episode, and its steps
+as they were taken.
 """
 
 from __future__ import annotations
@@ -18,7 +18,9 @@ SHOWN = 2000  # characters of what a program printed, in a record
 
 
 def facts_of(tasks: TaskSet, task: CodeTask, episode: Episode) -> dict[str, float | None]:
-    """Numbers whose mean says something; the share of runs that raised is None where nothing ran."""
+    """Return numbers whose mean is meaningful; the share of runs that raised is None if nothing
+    ran.
+    """
     runs = [event for event in episode.events if event.ran]
     return {
         "success": success(tasks, task, episode),
@@ -32,7 +34,7 @@ def facts_of(tasks: TaskSet, task: CodeTask, episode: Episode) -> dict[str, floa
 
 
 def record_of(task: CodeTask, episode: Episode) -> Record:
-    """The set, gold, what was handed in, and each step."""
+    """Return the set, the gold, what was handed in, and each step."""
     return {
         "task_set": task.task_set,
         "gold": task.reference,
@@ -53,7 +55,7 @@ def _step(event: Event) -> dict[str, Any]:
 
 
 def group_of(record: Record) -> int:
-    """Form: 1 where a program ran and printed a value, else 0."""
+    """Return the form of an episode: 1 if a program ran and printed a value, else 0."""
     steps = record["steps"]
     return int(
         any(step["status"] == "SUCCESS" and step.get("printed", "").strip() for step in steps)
@@ -61,7 +63,7 @@ def group_of(record: Record) -> int:
 
 
 def failure(record: Record) -> str:
-    """The kind of a scored episode, one of `CodeAgent.failures`: the first that holds."""
+    """Return the kind of a scored episode, the first of `CodeAgent.failures` that applies."""
     if (record["score"] or 0) >= 1:
         return "right"
     if record["answer"] is None:
@@ -72,7 +74,7 @@ def failure(record: Record) -> str:
 
 
 def share_raised(records: Sequence[Record]) -> float | None:
-    """The share of the runs of all episodes that raised; None where nothing ran."""
+    """Return the share of the runs of all episodes that raised; None if nothing ran."""
     runs = [
         step for record in records for step in record["steps"] if step["kind"] == "code_execution"
     ]

@@ -2,13 +2,13 @@
 agent plays this: training and evaluation (environment.py), the gymnasium class (env.py), `main.py`
 and `rollout.py`.
 
-    game = Game(tasks, tasks.task(0), place, ending="submit")
+    game = Game(tasks, tasks.task(0), context, ending="submit")
     step = await game.answer('{"action": "validate_code", "params": {"code": "print(6 * 7)"}}')
     step.observation["env_message"], step.done
 
-Endings: under "submit" the policy hands in an answer once and nothing tells it before whether it is
-right; under "oracle", MedAgentGym's, the episode ends when a run's output is right, and the agent
-is told when it is not.
+Endings: under "submit" the policy hands in an answer once and does not learn before whether it is
+right; under "oracle", MedAgentGym's, the episode ends when a run's output is right, and otherwise
+the agent reads that it is not.
 """
 
 from __future__ import annotations
@@ -18,7 +18,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from code_agent.actions import ENDING, SAID, TALK, Observation, Place, as_text, perform, refusal
+from code_agent.actions import (
+    ENDING,
+    SAID,
+    TALK,
+    EpisodeContext,
+    Observation,
+    as_text,
+    perform,
+    refusal,
+)
 from code_agent.judging import Handed
 from code_agent.protocol import Action, Malformed, read_reply
 from code_agent.task import CodeTask
@@ -27,15 +36,15 @@ from code_agent.tasks.reference import ReferenceSet
 
 ENDINGS = ("submit", "oracle")
 LONGEST = 8000  # characters of an observation that the policy reads; the middle of a longer one is left out
-LOOP = 3  # the same program so often is a loop
+LOOP = 3  # so many runs of the same program are a loop
 
 
 @dataclass(frozen=True)
 class Event:
-    """A reply and what came of it. action: "" for one that was none. problem: why it was refused.
+    """A reply and its outcome. action: "" if the reply was none. problem: why it was refused.
     printed: by a run.
 
-    worth: what was handed in is worth, where it was.
+    worth: the value of what was handed in, if anything was.
     """
 
     action: str
@@ -63,25 +72,25 @@ class Step:
 
 
 class Game:
-    """handed: what was handed in, once it is. worth: what that is worth, which nobody is told."""
+    """One episode. handed: what was handed in, or None. worth: its value, which the policy does not
+    see.
+    """
 
     def __init__(
         self,
         tasks: TaskSet,
         task: CodeTask,
-        place: Place,
+        context: EpisodeContext,
         ending: str = "submit",
         longest: int = LONGEST,
     ) -> None:
         if ending not in ENDINGS:
             raise ValueError(f"ending {ending!r}: expected {' or '.join(ENDINGS)}")
-        self.tasks, self.task, self.place, self.ending, self.longest = (
-            tasks,
-            task,
-            place,
-            ending,
-            longest,
-        )
+        self.tasks = tasks
+        self.task = task
+        self.context = context
+        self.ending = ending
+        self.longest = longest
         self.events: list[Event] = []
         self.handed: Handed | None = None
         self.worth = 0.0
@@ -91,7 +100,7 @@ class Game:
         return permitted(self.tasks, self.ending)
 
     async def answer(self, reply: str | Action) -> Step:
-        """Take one reply. Raises EpisodeError: the machine failed."""
+        """Take one reply. Raises EpisodeError if the machine failed."""
         action = read_reply(reply) if isinstance(reply, str) else reply
         if self.handed:
             return Step(refusal("over"), True)
@@ -101,14 +110,14 @@ class Game:
             return Step(observation)
         if action.name == "submit" and "submit" in self.permitted:
             return await self._submit(action)
-        observation = await perform(action, self.place, self.permitted)
+        observation = await perform(action, self.context, self.permitted)
         self._note(action, observation)
-        done = self.ending == "oracle" and await self._told(observation)
+        done = self.ending == "oracle" and await self._oracle_ends(observation)
         return Step({**observation, "env_message": self._cut(observation["env_message"])}, done)
 
     async def _submit(self, action: Action) -> Step:
-        """The answer that is given, else what the last program printed; a program is handed in with
-        it.
+        """Hand in the given answer, or else what the last program printed; a program is handed in
+        with it.
         """
         given = action.params.get("answer")
         answer = as_text(given) if given is not None else self.printed
@@ -118,9 +127,9 @@ class Game:
             )
             return Step(refusal("nothing_to_hand_in"))
         self.handed = Handed(
-            answer, self.program if given is None or not self.place.context else answer
+            answer, self.program if given is None or not self.context.frame else answer
         )
-        self.worth = await worth(self.tasks, self.task, self.handed, self.place)
+        self.worth = await worth(self.tasks, self.task, self.handed, self.context)
         self.events.append(Event("submit", action.params, kind="submitted", worth=self.worth))
         return Step({"type": "submitted", "env_message": SAID["handed_in"]}, True)
 
@@ -130,13 +139,15 @@ class Game:
 
     @property
     def printed(self) -> str | None:
-        """What the last program that ran well printed; None: none has, or it printed nothing."""
+        """What the last program that ran without error printed; None if there is none, or it
+        printed nothing.
+        """
         last = self._runs[-1].printed if self._runs else ""
         return last if last.strip() else None
 
     @property
     def program(self) -> str:
-        """The last program that ran well; "" where none has."""
+        """The last program that ran without error, or ""."""
         return str(self._runs[-1].params["code"]) if self._runs else ""
 
     def _note(self, action: Action, observation: Observation) -> None:
@@ -149,12 +160,12 @@ class Game:
         self.events.append(Event(action.name, action.params, seconds=seconds, **known))
         observation.pop("printed", None)
 
-    async def _told(self, observation: Observation) -> bool:
-        """Under "oracle": grade what a program printed, and say so."""
+    async def _oracle_ends(self, observation: Observation) -> bool:
+        """Grade what a program printed under "oracle", and return whether that ends the episode."""
         if observation["type"] != "code_execution" or observation["status"] != "SUCCESS":
             return False
         handed = Handed(self.printed or "", self.program)
-        self.worth = await worth(self.tasks, self.task, handed, self.place)
+        self.worth = await worth(self.tasks, self.task, handed, self.context)
         right = self.worth > 0
         observation["env_message"] += "\n" + SAID["right" if right else "not_right"]
         if right:
@@ -169,20 +180,22 @@ class Game:
 
 
 def permitted(tasks: TaskSet, ending: str) -> tuple[str, ...]:
-    """The actions of a set's tasks, and those that every task has."""
+    """Return the actions of a set's tasks, and those that every task has."""
     return (*tasks.actions, *(ENDING if ending == "submit" else ()), *TALK)
 
 
-async def worth(tasks: TaskSet, task: CodeTask, handed: Handed, place: Place) -> float:
-    """What is handed in is worth, from 0 to 1. Raises EpisodeError: it cannot be said here."""
+async def worth(tasks: TaskSet, task: CodeTask, handed: Handed, context: EpisodeContext) -> float:
+    """Return the value of what is handed in, from 0 to 1. Raises EpisodeError if it cannot be
+    determined here.
+    """
     if task.gold is not None:
         return tasks.score(task, handed.answer)
     assert isinstance(tasks, ReferenceSet), tasks.name
-    return await tasks.check(task).worth(handed, place)
+    return await tasks.check(task).worth(handed, context)
 
 
 def loops(events: Sequence[Event]) -> bool:
-    """Whether the same program was run LOOP times."""
+    """Return whether the same program was run LOOP times."""
     often = Counter(
         str(event.params.get("code")) for event in events if event.action == "validate_code"
     )

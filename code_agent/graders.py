@@ -4,8 +4,8 @@
     grade("17 18 19", Gold("integer", 17))                                     # False: not one integer
 
 An answer is the whole text that was handed in: a value as Python or JSON writes it, or as `print`
-shows it; a list may also be given an item a line, or between commas. What stands beside the value
-makes it another value. No answer raises.
+shows it; a list may also be given an item a line, or between commas. Further text beside the value
+makes it another value. No answer makes the grader raise.
 """
 
 from __future__ import annotations
@@ -20,13 +20,12 @@ from decimal import Decimal
 from typing import Any
 
 LONGEST = 65536  # characters of an answer: what the sandbox lets a program print
-CLOSE = Decimal("1e-6")  # of a number without limits of its own: what the order of a sum may change
+CLOSE = Decimal("1e-6")  # tolerance of a number without limits: what the order of a sum may change
 NUMBER = re.compile(
     r"[+-]?(\d{1,3}(,\d{3})+(\.\d*)?|\d+(\.\d*)?|\.\d+)([eE][+-]?\d{1,3})?", re.ASCII
 )
-WRAPPED = re.compile(
-    r"\b(?:np\.\w+|(?:pd\.)?Timestamp)\(([^()]*)\)"
-)  # np.float64(1.5), as lists show them
+# np.float64(1.5), as lists show them
+WRAPPED = re.compile(r"\b(?:np\.\w+|(?:pd\.)?Timestamp)\(([^()]*)\)")
 # array([1, 2]), frozenset({1, 2}), Index([1, 2], dtype='int64', name='id'): what is inside
 HELD = re.compile(
     r"(?:array|frozenset|Index|dict_keys|dict_values)\((.*?)(?:, (?:dtype|name)=[^()]*)?\)",
@@ -37,12 +36,13 @@ ITEM = re.compile(r"'[^']*'|\"[^\"]*\"|[^\s\[\]]+")
 MOMENT = re.compile(
     r"datetime\.date(?:time)?\((\d+), (\d+), (\d+)(?:, (\d+), (\d+)(?:, (\d+))?)?\)"
 )
-TRUE, FALSE = {"true", "yes", "1"}, {"false", "no", "0"}
-Seen = Any  # what a text is read as: a text for each scalar, lists, tuples, sets and dicts of them
+TRUE = {"true", "yes", "1"}
+FALSE = {"false", "no", "0"}
+Seen = Any  # a parsed text: a text for each scalar, and lists, tuples, sets and dicts of these
 
 
 class GoldError(ValueError):
-    """A gold value that no answer could be compared with; the message says what was seen."""
+    """A gold value with which no answer can be compared. The message says what was seen."""
 
 
 @dataclass(frozen=True)
@@ -51,11 +51,11 @@ class Gold:
 
     kind: number, integer, text, date, boolean, or set, list, table. value: the scalar (a date as
     ISO text), the items in a tuple, or the rows as tuples. items: the kind of a set's or list's
-    items, or of each of a table's columns. lower, upper: what a number may be, both included;
-    without them it may be `tolerance` away, or else a millionth. tolerance: also of the numbers
-    inside a set, list or table. ordered: whether a table's rows are.
+    items, or of each of a table's columns. lower, upper: the limits of a number, both included;
+    without them it may be `tolerance` away, or else a millionth. tolerance: also for the numbers
+    inside a set, list or table. ordered: whether the order of a table's rows counts.
 
-    Raises GoldError: value and kind do not fit, a limit is not finite or leaves the value out, a
+    Raises GoldError if value and kind do not fit, a limit is not finite or excludes the value, or a
     set repeats an item.
     """
 
@@ -86,7 +86,7 @@ class Gold:
             raise GoldError(f"{self} is not answered by its own value")
 
     def limits(self, value: Decimal) -> tuple[Decimal, Decimal]:
-        """The least and the largest number that counts as `value`."""
+        """Return the least and the largest number that counts as `value`."""
         if self.lower is not None and self.upper is not None:
             return Decimal(str(self.lower)), Decimal(str(self.upper))
         away = abs(value) * CLOSE if self.tolerance is None else Decimal(str(self.tolerance))
@@ -94,7 +94,7 @@ class Gold:
 
 
 def grade(answer_text: str, gold: Gold) -> bool:
-    """Whether the answer is the gold value and nothing else."""
+    """Return whether the answer is the gold value, without anything else."""
     text = answer_text.strip()
     if not text or len(text) > LONGEST:
         return False
@@ -134,7 +134,9 @@ def _date(seen: str, value: Any, gold: Gold) -> bool:
 
 
 def _iso(seen: str) -> str:
-    """A date as Python's own repr has it, or with slashes, in ISO's form; another text as it is."""
+    """Return a date in ISO form if it is written like Python's repr, or with slashes; another text
+    unchanged.
+    """
     moment = MOMENT.fullmatch(seen)
     if not moment:
         return seen.replace("/", "-")
@@ -194,7 +196,7 @@ def _pairwise(
 def _one_to_one(
     same: Callable[[Seen, Any], bool], seen: Iterable[Seen], wanted: Sequence[Any]
 ) -> bool:
-    """Whether each is one of the wanted, none twice and none left."""
+    """Return whether each item matches one of the wanted, with none used twice and none left."""
     left = list(wanted)
     for item in seen:
         found = next((at for at, value in enumerate(left) if same(item, value)), None)
@@ -205,8 +207,8 @@ def _one_to_one(
 
 
 def _items(text: str) -> Any:
-    """The items of a list or set; a text that is none of Python's is read by lines, or else by
-    commas.
+    """Return the items of a list or set; a text that Python cannot read is split at lines, or else
+    at commas.
     """
     seen = _parsed(text)
     if isinstance(seen, list | tuple | set):
@@ -219,7 +221,7 @@ def _items(text: str) -> Any:
 
 
 def _rows(text: str) -> list[Seen]:
-    """The rows of a table; a dict has a row for each key, a flat list is one row."""
+    """Return the rows of a table; a dict has a row for each key, a flat list is one row."""
     seen = _parsed(text)
     if isinstance(seen, dict):
         return (
@@ -235,8 +237,8 @@ def _is_row(seen: Seen) -> bool:
 
 
 def _parsed(text: str) -> Seen:
-    """What a text means in JSON or else in Python, numbers and truth values as they are written; or
-    the text itself.
+    """Return the meaning of a text in JSON or else in Python, with numbers and truth values as they
+    are written; or the text itself.
     """
     try:
         return _plain(json.loads(text, parse_int=str, parse_float=str))

@@ -37,7 +37,7 @@ class History:
 
     @property
     def score(self) -> float:
-        """1 and 0 where the file has none, as files of the reference's."""
+        """The score, or 1 and 0 for a file without one, such as the reference's."""
         return float(self.ending.get("score", self.ending["result"] == "success"))
 
     @property
@@ -52,7 +52,7 @@ def path_of(folder: Path, index: int, number: int | None) -> Path:
 
 
 def write(path: Path, messages: Sequence[Message], ending: Mapping[str, Any]) -> None:
-    """Whole or not at all."""
+    """Write a file, completely or not at all."""
     with replacing(path) as draft:
         draft.write_text(
             json.dumps([*messages, ending], ensure_ascii=False, indent=1) + "\n", encoding="utf-8"
@@ -60,9 +60,7 @@ def write(path: Path, messages: Sequence[Message], ending: Mapping[str, Any]) ->
 
 
 def read(path: Path) -> History | None:
-    """A finished episode; None where the file is not there, broken or of an episode without a
-    result.
-    """
+    """Return a finished episode, or None if the file is missing, broken or without a result."""
     named = NAME.fullmatch(path.name)
     try:
         elements = json.loads(path.read_text(encoding="utf-8"))
@@ -81,6 +79,6 @@ def read(path: Path) -> History | None:
 
 
 def read_all(folder: Path) -> list[History]:
-    """The finished episodes of a folder, by their numbers."""
+    """Return the finished episodes of a folder, by their numbers."""
     found = filter(None, map(read, watched([*folder.iterdir()], "reading", "histories")))
     return sorted(found, key=lambda history: (history.index, history.number))

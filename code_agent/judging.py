@@ -1,8 +1,8 @@
-"""What was handed in is worth, from 0 to 1, where it is no value that `graders.py` compares.
+"""The value, from 0 to 1, of what was handed in, if it is not a value that `graders.py` compares.
 
-    await ByTests("assert rate > 0").worth(Handed("0.5", "rate = 0.5"), place)      # 1.0
+    await ByTests("assert rate > 0").worth(Handed("0.5", "rate = 0.5"), context)      # 1.0
 
-What has to be run is run in the sandbox: another episode for a program (`ByOutput`), the episode
+Programs are run in the sandbox: in another episode for a program (`ByOutput`), in the episode
 itself for what it left behind (`ByTests`, `ByPredictions`).
 """
 
@@ -21,10 +21,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from code_agent.actions import OK, Place, program_of, run_in
+from code_agent.actions import OK, EpisodeContext, program_of, run_in
 from episodes.outcomes import EpisodeError
 
-CHUNK = 45_000  # bytes of a file that one run prints; of a multiple of three, base64 can be put together
+CHUNK = 45_000  # bytes of a file that one run prints; base64 of a multiple of three can be joined
 MOST_CHUNKS = 100
 PROGRAMS = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
 VALUES = Path(__file__).with_name("values.py").read_text(encoding="utf-8")
@@ -33,65 +33,66 @@ _fresh = itertools.count()
 
 @dataclass(frozen=True)
 class Handed:
-    """The answer as a text, and the last program that ran well."""
+    """The answer as a text, and the last program that ran without error."""
 
     answer: str
     program: str = ""
 
 
 class Check(Protocol):
-    async def worth(self, handed: Handed, place: Place) -> float:
-        """From 0 to 1. Raises EpisodeError: it cannot be said here."""
+    async def worth(self, handed: Handed, context: EpisodeContext) -> float:
+        """Return a value from 0 to 1. Raises EpisodeError if it cannot be determined here."""
         ...
 
 
 @dataclass(frozen=True)
 class ByOutput:
-    """The program, put into its context, prints what the gold program prints."""
+    """Right if the program, put into its context, prints what the gold program prints."""
 
     program: str
 
-    async def worth(self, handed: Handed, place: Place) -> float:
-        wanted = await _alone(self.program, place)
+    async def worth(self, handed: Handed, context: EpisodeContext) -> float:
+        wanted = await _alone(self.program, context)
         if wanted is None or not wanted.strip():
             raise EpisodeError(
                 "task_unusable", "the task's own program does not run here, or prints nothing"
             )
         if not handed.program:
             return 0.0
-        found = await _alone(program_of(handed.program, place), place)
+        found = await _alone(program_of(handed.program, context), context)
         return float(found is not None and found.split() == wanted.split())
 
 
 @dataclass(frozen=True)
 class ByTests:
-    """The tests run to their end on the values that the program left.
+    """Right if the tests run to their end on the values that the program left.
 
     The program's interpreter is asked for values by name, and never sees the tests. They run in an
-    interpreter that ran nothing of the program's and gets its values as data (`values.py`); that
-    they passed is said by a word of this call's own, which it prints after the last of them.
+    interpreter that ran no line of the program and gets its values as data (`values.py`). It
+    reports success by printing, after the last test, a word that only this call knows.
     """
 
     tests: str
 
-    async def worth(self, handed: Handed, place: Place) -> float:
-        file, passed = f"/scratch/.values-{secrets.token_hex(8)}", secrets.token_hex(16)
+    async def worth(self, handed: Handed, context: EpisodeContext) -> float:
+        file = f"/scratch/.values-{secrets.token_hex(8)}"
+        passed = secrets.token_hex(16)
         names, reads = names_in(self.tests)
         asked = (names, reads, file)
-        saved = await run_in(place, PROGRAMS["save"].format(values=VALUES, asked=asked))
-        kept = await _read(file, place) if saved.status == OK else ""
+        saved = await run_in(context, PROGRAMS["save"].format(values=VALUES, asked=asked))
+        kept = await _read(file, context) if saved.status == OK else ""
         if not kept:
             return 0.0
         known = {"values": VALUES, "names": names, "kept": kept}
         program = PROGRAMS["tests"].format(**known, tests=self.tests, passed=passed)
-        printed = (await _alone(program, place) or "").splitlines()
+        printed = (await _alone(program, context) or "").splitlines()
         return float(printed.count(passed) == 1 and printed[-1] == passed)
 
 
 def names_in(tests: str) -> tuple[list[str], list[str]]:
-    """The names that tests look up, and the attributes that they read of something.
+    """Return the names that tests look up, and the attributes that they read.
 
-    Raises EpisodeError: the tests are no program.
+    Raises EpisodeError if the tests are not a program.
     """
     try:
         nodes = list(ast.walk(ast.parse(tests)))
@@ -107,7 +108,7 @@ def names_in(tests: str) -> tuple[list[str], list[str]]:
 
 @dataclass(frozen=True)
 class ByPredictions:
-    """The share of right labels in the file of predictions; one that is missing is wrong.
+    """The share of right labels in the file of predictions; a missing label is wrong.
 
     labels: a CSV file beside the sandbox. ids: the columns that name a case, in the file of labels
     and in the predictions in the same order. label: the column of the label.
@@ -118,11 +119,11 @@ class ByPredictions:
     ids: tuple[str, ...]
     label: str
 
-    async def worth(self, handed: Handed, place: Place) -> float:
+    async def worth(self, handed: Handed, context: EpisodeContext) -> float:
         try:
-            text = b64decode(await _read(self.predictions, place)).decode("utf-8", "replace")
+            text = b64decode(await _read(self.predictions, context)).decode("utf-8", "replace")
             lines = list(csv.reader(io.StringIO(text)))[1:]
-        except (ValueError, csv.Error):  # what its interpreter prints is in the program's hands
+        except (ValueError, csv.Error):  # the program controls what its interpreter prints
             return 0.0
         with open(self.labels, newline="", encoding="utf-8") as file:
             wanted = {_key(row, self.ids): _label(row[self.label]) for row in csv.DictReader(file)}
@@ -136,19 +137,21 @@ class ByPredictions:
         return right / len(wanted) if wanted else 0.0
 
 
-async def _alone(program: str, place: Place) -> str | None:
-    """What a program prints in an episode of its own; None where it fails."""
+async def _alone(program: str, context: EpisodeContext) -> str | None:
+    """Return what a program prints in an episode of its own, or None if it fails."""
     apart = f"/check {next(_fresh)}"
-    run = await run_in(place, program, apart=apart)
-    await place.sandbox.end(f"{place.episode}{apart}")
+    run = await run_in(context, program, apart=apart)
+    await context.sandbox.end(f"{context.episode}{apart}")
     return run.output if run.status == OK else None
 
 
-async def _read(name: str, place: Place) -> str:
-    """A file of the episode's in base64, piece by piece; "" where there is none."""
+async def _read(name: str, context: EpisodeContext) -> str:
+    """Return a file of the episode in base64, read piece by piece; "" if there is none."""
     parts = []
     for at in range(MOST_CHUNKS):
-        run = await run_in(place, PROGRAMS["read"].format(name=name, place=at * CHUNK, size=CHUNK))
+        run = await run_in(
+            context, PROGRAMS["read"].format(name=name, place=at * CHUNK, size=CHUNK)
+        )
         if run.status != OK or not run.output:
             break
         parts.append(run.output)
@@ -160,12 +163,12 @@ def _key(row: Mapping[str, str], ids: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def _number(text: str) -> str:
-    """An identifier; some files have it as `tensor(7)`."""
+    """Return an identifier, which some files write as `tensor(7)`."""
     text = text.strip()
     return text.removeprefix("tensor(").removesuffix(")")
 
 
 def _label(text: str) -> str:
-    """Truth values and whole numbers are written in several ways."""
+    """Return a label in one form: truth values and whole numbers are written in several ways."""
     plain = {"True": "1", "False": "0"}.get(text.strip(), text.strip())
     return plain.removesuffix(".0")

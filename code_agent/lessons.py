@@ -4,10 +4,10 @@ played by rule.
     lessons(rows, right=12_000, flawed=3_200, random=Random(2))
 
 Questions are worded as those of training, by the templates of data/ehr; names of drugs, diagnoses
-and tests are those of training or made up, so that the model learns to copy what it has not read.
-Nothing is run: what a program prints is drawn by the kind of the answer, and the policy hands in
-what was printed without writing it again. A share is flawed the way hurried programmers are; those
-are decisions that reinforcement learning can turn around. `tiny_model_card.md` has the numbers.
+and tests are those of training or made up, so that the model learns to copy unknown names. Nothing
+is run: what a program prints is drawn by the kind of the answer, and the policy hands in what was
+printed without writing it again. A share has flaws of hurried programmers, which are decisions that
+reinforcement learning can correct. `tiny_model_card.md` has the numbers.
 """
 
 from __future__ import annotations
@@ -32,7 +32,10 @@ from episodes.agent import Lessons, Row
 from episodes.episode import Conversation
 
 TABLE = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
-SHARES, FLAWS, SLIPS, WORDS = TABLE["shares"], TABLE["flaws"], TABLE["slips"], TABLE["words"]
+SHARES = TABLE["shares"]
+FLAWS = TABLE["flaws"]
+SLIPS = TABLE["slips"]
+WORDS = TABLE["words"]
 BUDGETS = (4, 4, 4, 4, 2, 3, 5, 6)
 CHARACTERS = string.ascii_lowercase + string.digits + " /.,-&()'\"\\"
 NUMBERS = {
@@ -44,7 +47,7 @@ NUMBERS = {
 
 
 def lessons(rows: Sequence[Row], right: int, flawed: int, random: Random) -> Lessons:
-    """So many episodes of each kind."""
+    """Return so many episodes of each kind."""
     teacher = Teacher(rows, random)
     kinds = random.choices([*FLAWS], [*FLAWS.values()], k=flawed)
     return Lessons(
@@ -60,13 +63,15 @@ class Teacher:
     """Makes questions, and plays them."""
 
     def __init__(self, rows: Sequence[Row], random: Random) -> None:
-        self.random, self.prompts, self.tasks = random, load_prompts(), get_task_class("ehr_demo")()
+        self.random = random
+        self.prompts = load_prompts()
+        self.tasks = get_task_class("ehr_demo")()
         self.known = names_of(rows)
         self.templates = {name: one for name, one in TEMPLATES.items() if one["seen"]}
 
     def right(self) -> Conversation:
-        """The gold program, and what it prints handed in; now and then after a mistake that is not
-        learned.
+        """Return an episode that runs the gold program and hands in what it prints; now and then
+        after a mistake that is not learned.
         """
         detour = self._happens("detour")
         return self._play(
@@ -78,15 +83,16 @@ class Teacher:
 
     def _play(self, flaw: str, learned: bool) -> Conversation:
         template = self.templates[self.random.choice([*self.templates])]
-        task, printed = self._task(template), self._printed(template)
+        task = self._task(template)
+        printed = self._printed(template)
         steps = self._steps(task, flaw, printed)
         turns = max(len(steps), self.random.choice(BUDGETS))
         episode = rehearse(self.tasks, task, self.prompts, turns, steps)
         mistaken = flaw in ("misspelt", "malformed") and not learned
         if flaw == "malformed":
             _break(episode.messages, self.random)
-        told = episode.turns
-        learn = [not (mistaken and at < told - 2) for at in range(told)]
+        turns = episode.turns
+        learn = [not (mistaken and at < turns - 2) for at in range(turns)]
         return Conversation(episode.messages, learn)
 
     def _steps(self, task: CodeTask, flaw: str, printed: str) -> list[Rehearsed]:
@@ -111,14 +117,14 @@ class Teacher:
         return Rehearsed(Action("validate_code", {"code": program}), printed)
 
     def _slipped(self, program: str) -> str:
-        """A program with one slip."""
+        """Return a program with one slip."""
         for slip in self.random.sample(SLIPS, len(SLIPS)):
             if slip["right"] in program:
                 return program.replace(slip["right"], slip["wrong"], 1)
         return program
 
     def _misspelt(self, program: str) -> Rehearsed:
-        """A program with a misspelt column, and its error."""
+        """Return a program with a misspelt column, and its error."""
         attributes = [
             (name, "no_attribute") for name in re.findall(r"\b[a-z]\.([a-z]+_[a-z]+) ==", program)
         ]
@@ -147,7 +153,9 @@ class Teacher:
         )
 
     def _hurried(self, wording: str) -> str:
-        """Now and then without some words, so that other wordings do not throw the model."""
+        """Return a wording, now and then without some words, so that other wordings do not confuse
+        the model.
+        """
         if not self._happens("hurried"):
             return wording
         return " ".join(
@@ -174,7 +182,7 @@ class Teacher:
         return self._name() if made_up else self.random.choice(self.known[slot])
 
     def _name(self) -> str:
-        """Words of syllables, such as titles and drugs have, or an abbreviation."""
+        """Return words of syllables, like titles and drugs, or an abbreviation."""
         if self._happens("abbreviated"):
             return "".join(self.random.choices(string.ascii_lowercase, k=self.random.randint(2, 6)))
         words = [
@@ -189,7 +197,7 @@ class Teacher:
         return "".join(self.random.choice(WORDS[part]) for part in ("onsets", "vowels", "codas"))
 
     def _printed(self, template: Mapping[str, Any]) -> str:
-        """A value of the answer's kind, as it is printed."""
+        """Return a value of the answer's kind, as it is printed."""
         kind = template["kind"]
         if kind in ("set", "list"):
             return str(
@@ -213,7 +221,7 @@ class Teacher:
 
 
 def names_of(rows: Sequence[Row]) -> dict[str, list[str]]:
-    """The names that questions of training ask about, by slot."""
+    """Return the names that questions of training ask about, by slot."""
     known: dict[str, set[str]] = {}
     for row in rows:
         template = TEMPLATES.get(row["template"])
@@ -224,8 +232,9 @@ def names_of(rows: Sequence[Row]) -> dict[str, list[str]]:
 
 
 def slots_in(template: Mapping[str, Any], program: str) -> dict[str, str]:
-    """What stands in a program where its template has slots."""
-    pattern, seen = "", set[str]()
+    """Return the texts of a program at the slots of its template."""
+    pattern = ""
+    seen = set[str]()
     for part in re.split(r"(\$\w+)", f"{PREAMBLE}\n{template['program'].strip()}"):
         name = part[1:]
         if not part.startswith("$"):

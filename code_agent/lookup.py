@@ -1,5 +1,5 @@
-"""What `request_info` answers: columns of a table, values of a column, where a term stands and what
-is spelled alike.
+"""What `request_info` answers: columns of a table, values of a column, the columns that hold a
+term, and similar spellings.
 
     look_up(files, "LABEVENTS.csv", "column_names")              # "ROW_ID, SUBJECT_ID, ..."
     look_up(files, "D_LABITEMS.csv", "column_values", "LABEL")   # at most 10 are shown
@@ -24,21 +24,24 @@ from rapidfuzz import process
 from rapidfuzz.distance import Levenshtein
 
 KINDS = ("column_names", "column_values", "term")
-SHOWN, NEAREST, FARTHEST = 10, 5, 0.5  # values, suggestions, and how unlike these may be
-MOST_VALUES = 20_000  # different ones of a column that are compared with a term
+# Values shown, suggestions, and how unlike a suggestion may be
+SHOWN = 10
+NEAREST = 5
+FARTHEST = 0.5
+MOST_VALUES = 20_000  # different values of a column that are compared with a term
 SQLITE = (".db", ".sqlite", ".sqlite3")
 
 Table = tuple[list[str], Iterator[tuple[str, ...]]]
 
 
 class LookupRefused(ValueError):
-    """What is asked for is not there; the message says what is."""
+    """The requested item does not exist; the message says what does."""
 
 
 def look_up(files: Sequence[Path], name: str, kind: str, keyterm: str = "") -> str:
-    """The answer as a text, about one of the files.
+    """Return the answer about one of the files, as a text.
 
-    Raises LookupRefused; OSError, sqlite3.Error or ValueError: the file cannot be read.
+    Raises LookupRefused; OSError, sqlite3.Error or ValueError if the file cannot be read.
     """
     if kind not in KINDS:
         raise LookupRefused(f"info_type {kind!r}: expected {', '.join(KINDS)}")
@@ -55,9 +58,9 @@ def look_up(files: Sequence[Path], name: str, kind: str, keyterm: str = "") -> s
 
 
 def find(files: Sequence[Path], name: str) -> tuple[Path, str]:
-    """One of the files, whatever the name says, and the table of a SQLite file. Case is no matter.
+    """Return the file that a name means, and the table of a SQLite file. Case does not matter.
 
-    Raises LookupRefused: the name is none of theirs.
+    Raises LookupRefused if the name belongs to none of the files.
     """
     parts = [part for part in name.replace("\\", "/").split("/") if part not in ("", ".", "..")]
     known = {path.name.lower(): path for path in files}
@@ -83,8 +86,8 @@ def columns_of(path: Path, table: str) -> list[str]:
 
 
 def values(path: Path, table: str, column: str) -> str:
-    """Different values of a column in the order of the file; near names where there is no such
-    column.
+    """Return different values of a column in the order of the file, or near names if there is no
+    such column.
     """
     with opened(path, table) as (columns, rows):
         found = {name.lower(): at for at, name in enumerate(columns)}.get(column.lower())
@@ -98,8 +101,11 @@ def values(path: Path, table: str, column: str) -> str:
 
 
 def term(path: Path, table: str, keyterm: str) -> str:
-    """Which columns hold a term as a whole value, else the values that are spelled most like it."""
-    wanted, seen = keyterm.strip().lower(), dict[str, dict[str, None]]()
+    """Return which columns hold a term as a whole value, else the values that are spelled most like
+    it.
+    """
+    wanted = keyterm.strip().lower()
+    seen = dict[str, dict[str, None]]()
     with opened(path, table) as (columns, rows):
         for row in rows:
             for column, value in zip(columns, row, strict=False):
@@ -131,7 +137,7 @@ def _nearest(wanted: str, seen: dict[str, dict[str, None]]) -> list[tuple[str, s
 
 @contextmanager
 def opened(path: Path, table: str) -> Iterator[Table]:
-    """Columns and rows of a table, as texts."""
+    """Yield columns and rows of a table, as texts."""
     if path.suffix == ".csv":
         csv.field_size_limit(sys.maxsize)
         with open(path, newline="", encoding="utf-8", errors="replace") as file:

@@ -3,10 +3,10 @@
     python code_agent/main.py --config_path code_agent/configs/demo.yaml
     python code_agent/main.py --config_path my.yaml --task medcalcbench --end_idx 100 --async_run --n_jobs 8
 
-Writes <work_dir>/<task>/<result_dir_tag>/<mode>/history_<i>.json: the messages, then the result. A
-finished file is not played again and counts with its own result, so the same command goes on after
-Ctrl-C. docs/code.md has the file's keys. Exit codes: 0 done, 1 failed or some episodes are not
-scored, 2 wrong usage, 130 interrupted.
+It writes <work_dir>/<task>/<result_dir_tag>/<mode>/history_<i>.json: the messages, then the result.
+A finished file is not played again and counts with its own result, so the same command goes on
+after Ctrl-C. docs/code.md has the file's keys. Exit codes: 0 done, 1 failed or some episodes are
+not scored, 2 wrong usage, 130 interrupted.
 """
 
 from __future__ import annotations
@@ -17,7 +17,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 if __name__ == "__main__":
-    sys.path[0] = str(Path(__file__).resolve().parent.parent)  # as a script it would be this folder
+    sys.path[0] = str(
+        Path(__file__).resolve().parent.parent
+    )  # the path of a script would begin with this folder
 
 from code_agent.config import load_config, parser_of
 from common.command import run_command

@@ -23,21 +23,23 @@ from episodes.episode import Message, ToolSpec
 from episodes.outcomes import EpisodeError, PolicyStop
 from episodes.policy import CONTEXT_OVERFLOW
 
-TIMEOUT, BUDGET = (
-    300.0,
-    900.0,
-)  # seconds of one request, and of one reply with all that is tried again
+# Seconds of one request, and of one reply with all its retries
+TIMEOUT = 300.0
+BUDGET = 900.0
 THINKERS = re.compile(r"(^|/)(o\d|gpt-5)")  # models of OpenAI that take no temperature
 
 
 class Model:
-    """One endpoint for all episodes of a run: its connections, its pauses, how it is sampled."""
+    """One endpoint for all episodes of a run, with its connections, its pauses and its sampling."""
 
     def __init__(
         self, section: Mapping[str, Any], n_retry: int = 3, retry_delay: float = 10.0
     ) -> None:
-        self.section, self.attempts, self.longest_wait = section, n_retry + 1, retry_delay
-        self.endpoint, self.rate = endpoint_of(section), RateLimit()
+        self.section = section
+        self.attempts = n_retry + 1
+        self.longest_wait = retry_delay
+        self.endpoint = endpoint_of(section)
+        self.rate = RateLimit()
         limits = {
             "max_tokens": section.get("max_new_tokens"),
             "temperature": section.get("temperature"),
@@ -47,7 +49,7 @@ class Model:
         self.body = {name: value for name, value in limits.items() if value is not None}
 
     async def complete(self, messages: Sequence[Message]) -> tuple[str, int, int]:
-        """A reply, and the tokens of prompt and reply. Raises PolicyStop, EpisodeError."""
+        """Return a reply, and the tokens of prompt and reply. Raises PolicyStop, EpisodeError."""
 
         async def attempt() -> tuple[str, tuple[int, int, float | None]]:
             return await self.endpoint.complete({**self.body, "messages": list(messages)})
@@ -70,16 +72,13 @@ class Model:
 
 
 def endpoint_of(section: Mapping[str, Any]) -> LLMEndpoint:
-    """Where a section's model is called, by litellm's name of it."""
-    kind, name, base = (
-        section["model_type"],
-        str(section.get("model_name")),
-        section.get("base_url"),
-    )
+    """Return the endpoint of a section's model, by litellm's name of it."""
+    kind = section["model_type"]
+    name = str(section.get("model_name"))
+    base = section.get("base_url")
     if kind == "Azure":
-        os.environ.setdefault(
-            "AZURE_API_VERSION", os.environ["API_VERSION"]
-        )  # litellm's name of it
+        # litellm's name of the variable
+        os.environ.setdefault("AZURE_API_VERSION", os.environ["API_VERSION"])
         where = os.environ["AZURE_OPENAI_ENDPOINT"], os.environ["AZURE_OPENAI_API_KEY"]
         return LLMEndpoint(f"azure/{section['deployment_name']}", *where, TIMEOUT)
     if kind == "vLLM":
@@ -101,7 +100,8 @@ class ModelPolicy:
     """The policy of one episode (`episodes.agent.Policy`); `max_turns` replies are its budget."""
 
     def __init__(self, model: Model, max_turns: int) -> None:
-        self.model, self.max_turns = model, max_turns
+        self.model = model
+        self.max_turns = max_turns
         self.turns = self.prompt_tokens = self.completion_tokens = 0
         self.finish_reason: str | None = None
 

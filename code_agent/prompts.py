@@ -31,15 +31,15 @@ class Prompts:
 
     @property
     def fingerprint(self) -> str:
-        """The version, and a hash that no other words have."""
+        """The version, and a hash of the texts."""
         return f"{self.version} {hashlib.sha256(f'{self!r}{ACTIONS}'.encode()).hexdigest()[:8]}"
 
     def opening(
         self, task: CodeTask, overview: str, permitted: Sequence[str], steps: int
     ) -> list[Message]:
-        """The messages an episode begins with.
+        """Return the messages with which an episode begins.
 
-        What merely talks is permitted and not advertised.
+        Actions that only talk are permitted, but not listed.
         """
         shown = [name for name in permitted if name not in TALK]
         system = self.system.format(actions="\n".join(map(described, shown)), overview=overview)
@@ -49,7 +49,7 @@ class Prompts:
         return [{"role": "system", "content": system.strip()}, {"role": "user", "content": user}]
 
     def said(self, text: str, step: int, steps: int, submits: bool) -> str:
-        """What came back, before reply number `step` of `steps`."""
+        """Return an observation, before reply number `step` of `steps`."""
         return self._with_last(
             self.turn.format(text=text, step=step, steps=steps), step, steps, submits
         )
@@ -59,7 +59,7 @@ class Prompts:
 
 
 def described(name: str) -> str:
-    """An action with its parameters, on one line."""
+    """Return an action with its parameters, on one line."""
     spec = ACTIONS[name]
     params = "; ".join(f"{param}: {meaning}" for param, meaning in spec["params"].items())
     return f"{name}: {spec['says']}. {params}."

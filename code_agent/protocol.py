@@ -3,9 +3,9 @@
     read_reply('{"action": "validate_code", "params": {"code": "answer = 1"}}')     # Action("validate_code", {...})
     read_reply("I would count the rows first.")                                     # Malformed("no_action")
 
-Read with tolerance: thoughts and words around the object, a Markdown fence, line breaks inside
-texts, a Python dict, parameters beside the name. Any text is read in time that grows with its
-length and never raises.
+Reading is tolerant: thoughts and words around the object, a Markdown fence, line breaks inside
+texts, a Python dict and parameters beside the name are accepted. Any text is read in time that
+grows with its length, and never raises.
 """
 
 from __future__ import annotations
@@ -17,9 +17,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-THOUGHT = re.compile(
-    r"\A(?!\s*[{`]).*?</think>", re.DOTALL
-)  # some chat templates begin it in the prompt
+# Some chat templates put the opening <think> into the prompt
+THOUGHT = re.compile(r"\A(?!\s*[{`]).*?</think>", re.DOTALL)
 DECODER = json.JSONDecoder(strict=False)  # a program in a text has line breaks
 PARAMS = ("params", "parameters", "arguments", "args")
 MOST_OBJECTS = 64  # places where an object may begin
@@ -39,20 +38,22 @@ class Action:
     params: dict[str, Any] = field(default_factory=dict)
 
     def __str__(self) -> str:
-        """The action as a reply."""
+        """Return the action as a reply."""
         return json.dumps({"action": self.name, "params": self.params}, ensure_ascii=False)
 
 
 @dataclass(frozen=True)
 class Malformed:
-    """problem: one of PROBLEMS, or of the refusals of `code_agent.actions`."""
+    """A reply without an action. problem: one of PROBLEMS, or of the refusals of
+    `code_agent.actions`.
+    """
 
     problem: str
     detail: str = ""
 
 
 def read_reply(text: str) -> Action | Malformed:
-    """The action of a reply, or the name of what is wrong with it."""
+    """Return the action of a reply, or the name of its problem."""
     text = THOUGHT.sub("", text.encode("utf-8", "replace").decode("utf-8"), count=1).strip()
     if not text:
         return Malformed("empty")
@@ -63,7 +64,7 @@ def read_reply(text: str) -> Action | Malformed:
 
 
 def _action(found: dict[str, Any]) -> Action | Malformed:
-    """Parameters stand under one of PARAMS, or beside the name."""
+    """Return the action of an object; parameters stand under one of PARAMS, or beside the name."""
     name = found.pop("action").strip().lower()
     given = next((found[key] for key in PARAMS if key in found), found)
     if isinstance(given, str):  # an object written as a text
@@ -78,8 +79,9 @@ def _action(found: dict[str, Any]) -> Action | Malformed:
 
 
 def _objects(text: str) -> Iterator[dict[str, Any]]:
-    """The JSON objects of a text, outermost ones; where there is none, the Python dict it may hold."""
-    at, found = text.find("{"), False
+    """Yield the outermost JSON objects of a text; if there are none, the Python dict it may hold."""
+    at = text.find("{")
+    found = False
     for _ in range(MOST_OBJECTS):
         if at < 0:
             break
@@ -95,7 +97,8 @@ def _objects(text: str) -> Iterator[dict[str, Any]]:
 
 
 def _python_dict(text: str) -> dict[str, Any] | None:
-    start, end = text.find("{"), text.rfind("}") + 1
+    start = text.find("{")
+    end = text.rfind("}") + 1
     if start < 0 or not start < end <= start + LONGEST_DICT:
         return None
     try:

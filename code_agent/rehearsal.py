@@ -1,9 +1,9 @@
-"""Episodes without a model: gold, the baselines, and what known-bad ones are made of. Nothing is
-run for them.
+"""Episodes without a model: gold, the baselines, and the parts of known-bad ones. They run no
+program.
 
     rehearse(tasks, task, prompts, 6, [Step(action, printed="42"), Step(Action("submit"))])
 
-What a gold program prints is known beforehand: the validator of the data has run it.
+The output of a gold program is known beforehand: the validator of the data has run it.
 """
 
 from __future__ import annotations
@@ -22,7 +22,9 @@ from episodes.episode import Episode
 
 @dataclass(frozen=True)
 class Rehearsed:
-    """An action, and what its program prints; "" where it runs none, or raises `error`."""
+    """An action, and what its program prints; "" if it has no program, or the program raises
+    `error`.
+    """
 
     action: Action
     printed: str = ""
@@ -36,7 +38,7 @@ class Rehearsed:
 def rehearse(
     tasks: TaskSet, task: CodeTask, prompts: Prompts, turns: int, steps: Sequence[Rehearsed]
 ) -> Episode:
-    """The episode of these steps, as many as the budget allows."""
+    """Return the episode of these steps, as many as the budget allows."""
     opening = prompts.opening(task, tasks.overview, permitted(tasks, "submit"), turns)
     episode = Episode(opening, stop_reason="max_turns")
     for turn, step in enumerate(steps[:turns], 1):
@@ -67,7 +69,7 @@ def _printed(episode: Episode) -> str:
 
 
 def gold_text(task: CodeTask) -> str:
-    """The gold value as a program prints it."""
+    """Return the gold value as a program prints it."""
     assert task.gold is not None
     value = task.gold.value
     return str(
@@ -78,7 +80,7 @@ def gold_text(task: CodeTask) -> str:
 
 
 def gold_steps(task: CodeTask) -> list[Rehearsed]:
-    """Run the gold program, hand in what it prints."""
+    """Return the steps that run the gold program and hand in what it prints."""
     run = Rehearsed(Action("validate_code", {"code": task.program}), gold_text(task))
     return (
         [run, Rehearsed(Action("submit"))] if task.program else [Rehearsed(submit(gold_text(task)))]

@@ -3,8 +3,8 @@
     reward = score(tasks, task, episode)
     reward.total, reward.terms, reward.score
 
-The score, in [0, 1], is what the answer is worth. Nothing is paid, form neither, until an answer is
-handed in: a policy that only keeps to the form would else learn to stop there.
+The score, in [0, 1], is what the answer is worth. Nothing is paid, not even for form, until an
+answer is handed in: otherwise a policy would learn to keep to the form and stop there.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ RUBRIC = Rubric(
 
 
 def score(tasks: TaskSet, task: CodeTask, episode: Episode) -> Reward:
-    """What an episode earns."""
+    """Return what an episode earns."""
     found = success(tasks, task, episode)
     values = {
         "success": found,
@@ -37,8 +37,8 @@ def score(tasks: TaskSet, task: CodeTask, episode: Episode) -> Reward:
 
 
 def success(tasks: TaskSet, task: CodeTask, episode: Episode) -> float:
-    """What the answer is worth; what only the episode itself could show was found out when it was
-    handed in.
+    """Return what the answer is worth; what only the episode itself could show was determined when
+    it was handed in.
     """
     if episode.answer is None:
         return 0.0
@@ -48,7 +48,9 @@ def success(tasks: TaskSet, task: CodeTask, episode: Episode) -> float:
 
 
 def well_formed(events: Sequence[Event]) -> float:
-    """The share of replies that were actions, and whose programs ran; 0 without any."""
+    """Return the share of replies that were actions and whose programs ran; 0 if there are no
+    replies.
+    """
     return (
         sum(not event.problem and not event.raised for event in events) / len(events)
         if events
@@ -57,12 +59,12 @@ def well_formed(events: Sequence[Event]) -> float:
 
 
 def printed_value(events: Sequence[Event]) -> bool:
-    """Whether a program ran and printed a value."""
+    """Return whether a program ran and printed a value."""
     return any(event.ran and not event.raised and event.printed.strip() for event in events)
 
 
 def counters_of(events: Sequence[Event]) -> dict[str, float]:
-    """Numbers whose sum says something."""
+    """Return numbers whose sum is meaningful."""
     runs = [event for event in events if event.ran]
     kinds = Counter(event.action for event in events if event.action)
     problems = {

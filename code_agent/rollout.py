@@ -1,5 +1,5 @@
-"""Play every task several times; what was right becomes data to learn from. The command line is
-`main.py`'s, with more.
+"""Play every task several times and turn right episodes into data to learn from. The command line
+is that of `main.py` with further flags.
 
     python code_agent/rollout.py --config_path my.yaml --mode train --num_rollouts 16 --async_run --n_jobs 16
     python code_agent/rollout.py --config_path my.yaml --mode train --to-sft sft.jsonl --to-dpo pairs.jsonl
@@ -21,7 +21,9 @@ from pathlib import Path
 from typing import Any
 
 if __name__ == "__main__":
-    sys.path[0] = str(Path(__file__).resolve().parent.parent)  # as a script it would be this folder
+    sys.path[0] = str(
+        Path(__file__).resolve().parent.parent
+    )  # the path of a script would begin with this folder
 
 from code_agent.config import load_config, parser_of
 from code_agent.histories import History, read_all
@@ -33,7 +35,7 @@ ROLLOUTS = 16
 
 
 def sft_rows(histories: Iterable[History]) -> Iterator[dict[str, Any]]:
-    """The messages of right episodes, each wording of them once."""
+    """Yield the messages of right episodes, each wording of them once."""
     seen = set[str]()
     for history in histories:
         if history.succeeded and repr(history.messages) not in seen:
@@ -42,32 +44,30 @@ def sft_rows(histories: Iterable[History]) -> Iterator[dict[str, Any]]:
 
 
 def dpo_rows(histories: Iterable[History]) -> Iterator[dict[str, Any]]:
-    """Each right episode of a task beside a wrong one of the same task, as many pairs as there are
-    of the fewer.
+    """Yield each right episode of a task beside a wrong one of the same task, as many pairs as the
+    rarer of the two allows.
     """
     tasks: dict[int, list[History]] = defaultdict(list)
     for history in histories:
         tasks[history.index].append(history)
     for index, each in sorted(tasks.items()):
-        right, wrong = (
-            [one for one in each if one.succeeded],
-            [one for one in each if not one.succeeded],
-        )
+        right = [one for one in each if one.succeeded]
+        wrong = [one for one in each if not one.succeeded]
         for chosen, rejected in zip(right, wrong, strict=False):
             prompt = list(
                 takewhile(lambda message: message["role"] != "assistant", chosen.messages)
             )
-            told = {
+            pair = {
                 "chosen": chosen.messages[len(prompt) :],
                 "rejected": rejected.messages[len(prompt) :],
             }
-            yield {"prompt": prompt, **told, "task": index}
+            yield {"prompt": prompt, **pair, "task": index}
 
 
 def write_data(folder: Path, sft: Path | None, dpo: Path | None) -> None:
-    """The files that are asked for.
+    """Write the requested files.
 
-    Raises UsageError: nothing was played yet, or a file would be empty.
+    Raises UsageError if nothing was played yet, or a file would be empty.
     """
     histories = read_all(folder) if folder.is_dir() else []
     for path, rows, what in (

@@ -1,10 +1,10 @@
-"""Plays the episodes of a configuration, as many at once as it says, and keeps each in a file:
-`main.py`, `rollout.py`.
+"""Plays the episodes of a configuration, several at once, and keeps each in a file; used by
+`main.py` and `rollout.py`.
 
     exit_code = played(load_config(arguments))
 
-A finished file is not played again. What the machine failed at is written as "unscored", named, and
-tried again by the same command; the policy's failures are results.
+A finished file is not played again. An episode that the machine failed is written as "unscored",
+named, and tried again by the same command; the policy's failures are results.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from common.terminal import gathered
 from episodes.episode import Scored
 from episodes.play import play
 
-LONGEST = 8000  # characters of what comes back that the policy reads
+LONGEST = 8000  # characters of an observation that the policy reads
 EPISODE_SECONDS = 3600.0
 FAILURES = 5  # machine failures one after the other: the endpoint is at fault, not the tasks
 MODES = {"valid": "val"}
@@ -41,9 +41,7 @@ MODES = {"valid": "val"}
 
 @dataclass
 class Run:
-    """A configuration with what it needs. failed: machine failures since the last episode that was
-    scored.
-    """
+    """A configuration with what it needs. failed: machine failures since the last scored episode."""
 
     config: RunConfig
     tasks: TaskSet
@@ -53,16 +51,16 @@ class Run:
 
     @property
     def episodes(self) -> list[tuple[int, int | None]]:
-        """The task's index and, of a rollout, its number."""
+        """The tasks' indices, each with the number of the rollout if there are several."""
         config = self.config
         end = last_index(config, len(self.tasks))
         numbers: list[int | None] = list(range(config.rollouts)) if config.rollouts else [None]
         return [(index, number) for index in range(config.start, end) for number in numbers]
 
     async def play_all(self) -> list[History]:
-        """The finished episodes, those of earlier runs too.
+        """Return the finished episodes, including those of earlier runs.
 
-        Raises Failure: the endpoint fails again and again.
+        Raises Failure if the endpoint fails again and again.
         """
         slots = asyncio.Semaphore(self.config.jobs)
 
@@ -74,7 +72,7 @@ class Run:
         return [history for history in found if history]
 
     async def episode(self, index: int, number: int | None) -> History | None:
-        """One episode: from its file, or played; None where it is not scored."""
+        """Return one episode, from its file or played; None if it is not scored."""
         path = histories.path_of(self.config.folder, index, number)
         kept = histories.read(path)
         if kept:
@@ -105,8 +103,9 @@ class Run:
 
 
 def _result(scored: Scored) -> dict[str, Any]:
-    """The last element of a history."""
-    episode, score = scored.episode, scored.reward.score
+    """Return the last element of a history."""
+    episode = scored.episode
+    score = scored.reward.score
     spent = {
         "steps": episode.turns,
         "prompt_tokens": episode.prompt_tokens,
@@ -120,10 +119,10 @@ def _result(scored: Scored) -> dict[str, Any]:
 
 @contextlib.contextmanager
 def prepared(config: RunConfig) -> Iterator[Run]:
-    """What a run needs, a model's server included.
+    """Yield what a run needs, a model's server included.
 
-    Raises UsageError: rows or folder cannot be used; Failure: no sandbox, or the server does not
-    start.
+    Raises UsageError if rows or folder cannot be used, Failure if there is no sandbox or the server
+    does not start.
     """
     tasks = get_task_class(config.task)(config.data_path, MODES.get(config.mode, config.mode))
     if config.start >= len(tasks):
@@ -149,7 +148,7 @@ def prepared(config: RunConfig) -> Iterator[Run]:
 
 
 def debugger_of(config: RunConfig) -> Debugger:
-    """The section Debugger as a model; without one, errors are explained offline."""
+    """Return the section Debugger as a model; without one, errors are explained offline."""
     if not config.debugger:
         return Debugger()
     endpoint = endpoint_of(config.debugger)
@@ -157,12 +156,13 @@ def debugger_of(config: RunConfig) -> Debugger:
 
 
 def played(config: RunConfig) -> int:
-    """Play, keep a line of it in `running_records.jsonl`, say what came of it; the exit code.
+    """Play, add a line to `running_records.jsonl`, print the outcome, and return the exit code.
 
     Raises UsageError, Failure.
     """
     with prepared(config) as run:
-        found, wanted = asyncio.run(run.play_all()), len(run.episodes)
+        found = asyncio.run(run.play_all())
+        wanted = len(run.episodes)
     rate = sum(history.succeeded for history in found) / len(found) if found else None
     line = {
         "task": config.task,

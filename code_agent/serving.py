@@ -18,7 +18,8 @@ from training.serve import serve
 def served(section: Mapping[str, Any], log: Path) -> Iterator[Mapping[str, Any]]:
     """Yield the section with the address of its model.
 
-    A section that names a port or an address is left as it is: something answers there already.
+    A section that names a port or an address stays unchanged, because a server answers there
+    already.
 
     Raises:
         ConfigError: the folder cannot be served.

@@ -1,4 +1,4 @@
-"""How the code agent's episodes look on a page: programs as Python, with what they printed."""
+"""How the code agent's episodes look on a page: programs as Python, with their output."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ CODE = ("code", "cmd")  # parameters that are shown instead of the action's JSON
 
 
 def shown(record: Record) -> list[Shown]:
-    """The transcript; an action that holds a program or a command shows that."""
+    """Return the transcript; an action with a program or a command is shown as that."""
     steps = record["steps"]
     pieces = annotated(record, [(_action(step), _outcome(step)) for step in steps])
     programs = iter([_program(step) for step in steps])
@@ -35,8 +35,8 @@ def _program(step: dict[str, Any]) -> str:
 
 
 def _coloured(piece: Shown, program: str) -> Shown:
-    """A reply that is the action alone is its program; one with other words around it stays as it
-    was written.
+    """Return a reply that is only the action as its program; a reply with other words stays as
+    written.
     """
     if piece.text.lstrip().startswith("{") and program:
         return replace(piece, text=program, form="python")

@@ -1,4 +1,4 @@
-"""Spaces of texts for gymnasium: its own ones hold arrays, and texts of a few letters.
+"""Spaces of texts for gymnasium, whose own spaces hold arrays, and texts of a few letters.
 
 observations()          # the space of what `code_agent.env` shows
 """
@@ -25,10 +25,11 @@ class Anything(spaces.Space[Any]):
 
 
 def observations() -> spaces.Dict:
-    """What every observation holds. status: of a run, SUCCESS or FAILED, else ""; times are in
-    seconds.
+    """Return the fields of every observation. status: of a run, SUCCESS or FAILED, else ""; times
+    are in seconds.
     """
-    text, time = Anything(str), Anything(float)
+    text = Anything(str)
+    time = Anything(float)
     message = spaces.Dict({"role": text, "timestamp": time, "message": text})
     texts = dict.fromkeys(("type", "env_message", "status", "goal"), text)
     times = dict.fromkeys(("execution_time", "elapsed_time"), time)

@@ -24,10 +24,10 @@ class CodeTask(Task):
     """A question that a program answers. `reference` is the gold value as text; `task_type` the
     template, or the set.
 
-    task_set: the set it belongs to. note: the text that the question is about; "" where it is about
+    task_set: the set it belongs to. note: the text that the question is about; "" if it is about
     files. files: names of the files in the set's folder that a program may read. gold: the typed
-    answer; None where another grader judges. program, sql: what prints it and what selects it; ""
-    where the set brings none. context: a program that the policy's is put into
+    answer; None if another grader judges. program, sql: the program that prints it and the query
+    that selects it; "" if the set has none. context: a program into which the policy's is put
     (`code_agent.actions.HERE`).
     """
 
@@ -41,9 +41,9 @@ class CodeTask(Task):
 
 
 def read_rows(path: Path | str) -> list[Row]:
-    """The rows of a parquet or JSONL file, each with `id` and `task_type`.
+    """Return the rows of a parquet or JSONL file, each with `id` and `task_type`.
 
-    Raises AgentError: not readable, or empty.
+    Raises AgentError if it is not readable, or empty.
     """
     try:
         rows = (
@@ -70,9 +70,9 @@ def _parquet(path: Path | str) -> list[Row]:
 
 
 def task_of(row: Row) -> CodeTask:
-    """Check a row.
+    """Return the checked task of a row.
 
-    Raises AgentError: a column is missing or of another form, or the gold is no value of its kind.
+    Raises AgentError if a column is missing or of another form, or the gold does not have its kind.
     """
     try:
         gold = gold_of(json.loads(row["gold"]))
@@ -98,7 +98,7 @@ def task_of(row: Row) -> CodeTask:
 
 
 def gold_of(stored: dict[str, Any]) -> Gold:
-    """The gold that a row stores as JSON.
+    """Return the gold that a row stores as JSON.
 
     Raises GoldError, or TypeError for a name that Gold does not have.
     """

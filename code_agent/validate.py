@@ -5,7 +5,7 @@ the gold answer.
     python -m code_agent.validate calculators --mode test
     python -m code_agent.validate ehr_demo --questions my_questions --data my_hospital
 
-The programs run in this process, without the sandbox: name no files here that a stranger wrote.
+The programs run in this process, without the sandbox, so use only files you trust.
 Exit codes: 0 all are right, 1 some are not, 2 wrong usage.
 """
 
@@ -31,7 +31,7 @@ DATABASE = "hospital.db"
 
 
 def printed(program: str, folder: Path | None) -> str:
-    """What a program prints, its /data being the folder. Raises whatever it raises."""
+    """Return what a program prints, its /data being the folder. Raises whatever it raises."""
     output = io.StringIO()
     with redirect_stdout(output):
         exec(compile(program.replace("/data/", f"{folder}/"), "program", "exec"), {})
@@ -39,7 +39,9 @@ def printed(program: str, folder: Path | None) -> str:
 
 
 def selected(sql: str, kind: str, folder: Path) -> str:
-    """What the SQL selects from the folder's database, as an answer to a question of that kind."""
+    """Return what the SQL selects from the folder's database, as an answer to a question of that
+    kind.
+    """
     with closing(sqlite3.connect(f"file:{folder / DATABASE}?mode=ro", uri=True)) as database:
         rows = database.execute(sql).fetchall()
     if kind == "table":
@@ -48,7 +50,7 @@ def selected(sql: str, kind: str, folder: Path) -> str:
 
 
 def problems(task: CodeTask, folder: Path | None) -> Iterator[str]:
-    """What is wrong with a task, in words."""
+    """Yield the problems of a task, in words."""
     assert task.gold is not None
     sources: dict[str, Callable[[], str]] = {"program": lambda: printed(task.program, folder)}
     if task.sql and folder:
@@ -56,7 +58,7 @@ def problems(task: CodeTask, folder: Path | None) -> Iterator[str]:
     for name, answer_of in sources.items():
         try:
             answer = answer_of()
-        except Exception as error:  # whatever a program raises is what is wrong with it
+        except Exception as error:  # whatever a program raises is its problem
             yield f"{task.id}: the gold {name} raises {type(error).__name__}: {error}"
         else:
             if not grade(answer, task.gold):
@@ -64,7 +66,7 @@ def problems(task: CodeTask, folder: Path | None) -> Iterator[str]:
 
 
 def validate(options: argparse.Namespace) -> int:
-    """Check each mode, print what is wrong; returns the exit code."""
+    """Check each mode, print the problems and return the exit code."""
     wrong = 0
     for mode in options.mode or MODES:
         tasks = BUNDLED[options.set](options.data, mode, options.questions)

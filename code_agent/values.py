@@ -1,13 +1,13 @@
-"""A program's values as JSON, and the same values made again where no line of that program ever ran.
+"""A program's values as JSON, and the same values made again where no line of that program ever
+ran.
 
     keep(globals(), {"rate", "table"}, {"shape"}, "/scratch/values")    # in the program's interpreter
     load(base64_of_the_file, {"rate", "table"})      # in another one: {"rate": 0.5, "table": ...}
 
-Both ends run in the sandbox, from this file's text. What the first one writes is in the program's
-hands: it is data, and nothing in it names a class to import or code to run. Values are what JSON
-has, containers, dates, what numpy keeps in an npy file without objects, and series, frames and
-indexes of pandas. Of any other object the attributes that the tests read are kept, and it comes
-back as a namespace of these.
+Both ends run in the sandbox, from this file's text. The program controls what the first one writes,
+so it is data only: it names neither a class to import nor code to run. Values are those of JSON,
+containers, dates, what numpy keeps in an npy file without objects, and series, frames and indexes
+of pandas. Any other object comes back as a namespace of the attributes that the tests read.
 """
 
 from __future__ import annotations
@@ -29,7 +29,8 @@ import numpy as np
 import pandas as pd
 
 MOST = 2**26  # characters of all values together
-COLUMNS = re.compile(  # dtypes of pandas that are made again from their values, by name
+# Names of pandas' dtypes that are made again from their values
+COLUMNS = re.compile(
     r"object|str|string|boolean|U?Int(8|16|32|64)|Float(32|64)|(datetime64|period|interval)\[.*\]"
 )
 PLAIN = (list, tuple, set, frozenset, dict)
@@ -45,25 +46,26 @@ NO_VALUES = (
 def keep(
     held: Mapping[str, Any], names: Collection[str], reads: Collection[str], file: str
 ) -> None:
-    """Write the values of the names to a file, with the attributes in `reads` of what is no value."""
+    """Write the values of the names to a file; for other objects, their attributes in `reads`."""
     kept = {}
     for name in names:
-        with suppress(Exception):  # one that cannot be written is missing where it is looked for
+        with suppress(Exception):  # a value that cannot be written is missing when it is looked for
             kept[name] = json.dumps(described(held[name], reads))
     with open(file, "wb") as out:
         out.write(zlib.compress(json.dumps(kept).encode()))
 
 
 def load(text: str, names: Collection[str]) -> dict[str, Any]:
-    """The values of the names; one that cannot be made is left out.
+    """Return the values of the names; one that cannot be made is left out.
 
-    Raises ValueError: the text is of no such file.
+    Raises ValueError if the text is not such a file.
     """
     unpacked = zlib.decompressobj()
     whole = unpacked.decompress(base64.b64decode(text, validate=True), MOST)
     if unpacked.unconsumed_tail:
         raise ValueError(f"the values have more than {MOST:,} characters")
-    kept, made = json.loads(whole), {}
+    kept = json.loads(whole)
+    made = {}
     for name in names:
         with suppress(Exception):
             made[name] = restored(json.loads(kept[name]))
@@ -71,7 +73,9 @@ def load(text: str, names: Collection[str]) -> dict[str, Any]:
 
 
 def described(value: Any, reads: Collection[str] = ()) -> Any:
-    """A value as JSON: itself, or a list of its kind and its parts. Raises TypeError: it is none."""
+    """Return a value as JSON: itself, or a list of its kind and its parts. Raises TypeError if it
+    is neither.
+    """
     if value is None or isinstance(value, bool):
         return value
     if isinstance(value, np.generic):
@@ -119,7 +123,7 @@ def _of_numpy_or_pandas(value: Any) -> Any:
 
 
 def _column(values: pd.Series | pd.Index) -> Any:
-    """The values of a column, by how they are stored."""
+    """Return the values of a column, by how they are stored."""
     dtype = values.dtype
     if isinstance(dtype, pd.CategoricalDtype):
         whole = pd.Categorical(values)
@@ -139,7 +143,7 @@ def _index(index: pd.Index) -> Any:
 
 
 def _moment(value: Any) -> Any:
-    """A time, a missing one, and other scalars that JSON does not have; None: it is none of them."""
+    """Return a time, a missing one, or another scalar that JSON lacks; None if it is none of these."""
     if value is pd.NaT or value is pd.NA:
         return ["missing", str(value)]
     if isinstance(value, pd.Timestamp | pd.Timedelta):
@@ -158,7 +162,7 @@ def _moment(value: Any) -> Any:
 
 
 def _record(value: Any, reads: Collection[str]) -> Any:
-    """What tests read of an object of any other class."""
+    """Return the attributes that tests read of an object of any other class."""
     found = {}
     for name in reads:
         with suppress(Exception):
@@ -173,7 +177,9 @@ def _npy(array: Any) -> str:
 
 
 def restored(document: Any) -> Any:
-    """The value of what `described` made. Raises an exception: this is nothing that it makes."""
+    """Return the value that `described` encoded. Raises an exception if the document is not one of
+    its encodings.
+    """
     if not isinstance(document, list):
         if isinstance(document, dict):
             raise TypeError("an object of JSON where a value is expected")

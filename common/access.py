@@ -23,22 +23,19 @@ from common.command import UsageError
 
 TOKEN = "AGL_TOKEN"  # the variable that holds it
 HEADER = b"authorization"
-MOST_PER_SECOND = (
-    5000  # requests of one address: above what a run's machines send, bench.rollouts included
-)
+# Requests of one address: above what a run's machines send, bench.rollouts included
+MOST_PER_SECOND = 5000
 MORE_HEADERS = {401: [(b"www-authenticate", b"Bearer")], 429: [(b"retry-after", b"1")]}
 ADVICE = "send the server's AGL_TOKEN as Authorization: Bearer TOKEN"
 
 
 def bearer(token: str | None) -> dict[str, str]:
-    """The header a client sends; none without a token."""
+    """Return the header a client sends; {} without a token."""
     return {"Authorization": f"Bearer {token}"} if token else {}
 
 
 def require_token(host: str, token: str | None, setting: str) -> None:
-    """Raises UsageError: others reach the address that `setting` names, and there is no token they
-    must send.
-    """
+    """Raise UsageError if others can reach the address that `setting` names and no token is set."""
     if not is_loopback(host, setting) and not token:
         raise UsageError(
             f"{setting} {host}: others can reach it, so set AGL_TOKEN, which they then must send"
@@ -46,7 +43,9 @@ def require_token(host: str, token: str | None, setting: str) -> None:
 
 
 def is_loopback(host: str, setting: str) -> bool:
-    """Whether only this machine reaches an address. Raises UsageError: it is none."""
+    """Return whether only this machine reaches an address. Raises UsageError for text that is no
+    address.
+    """
     if host == "localhost":
         return True
     try:
@@ -58,8 +57,9 @@ def is_loopback(host: str, setting: str) -> bool:
 
 
 class Guard:
-    """Refuses before `app` is asked: 429 for too many requests of one address within a second, 401
-    without the token, 404 for what is not served, 413 for a longer body, 415 for a compressed one.
+    """ASGI middleware that refuses a request before `app` sees it: 429 for too many requests of one
+    address within a second, 401 without the token, 404 for what is not served, 413 for a body that
+    is too long, 415 for a compressed one.
 
     free: paths that need no token. serves: whether a method and path are for the app at all.
     problem: what else is wrong with a path and its body, to be answered 400. Without a token
@@ -77,8 +77,13 @@ class Guard:
         serves: Callable[[str, str], bool] = lambda method, path: True,
     ) -> None:
         self.serves = serves
-        self.app, self.most_bytes, self.free, self.problem = app, most_bytes, free, problem
-        self.most_per_second, self.second, self.asked = most_per_second, 0, Counter[str]()
+        self.app = app
+        self.most_bytes = most_bytes
+        self.free = free
+        self.problem = problem
+        self.most_per_second = most_per_second
+        self.second = 0
+        self.asked = Counter[str]()
         self.expected = f"Bearer {token}".encode() if token else None
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
@@ -97,27 +102,28 @@ class Guard:
             return await _refuse(scope, send, 404, f"{scope['path']} is not served here")
         if scope["type"] != "http":
             return await self.app(scope, receive, send)
-        if (
-            headers.get(b"content-encoding", b"identity") != b"identity"
-        ):  # a small body may be a huge one
+        # A small compressed body may unpack to a huge one
+        if headers.get(b"content-encoding", b"identity") != b"identity":
             return await _refuse(scope, send, 415, "send the body uncompressed")
         return await self._checked(scope, receive, send)
 
     def _too_many(self, address: str) -> bool:
-        """Counts a request.
+        """Count a request and return whether its address has sent too many within this second.
 
-        Only the second that runs is remembered, so that many addresses fill no memory.
+        Only the current second is remembered, so that many addresses fill no memory.
         """
         if (second := int(time.monotonic())) != self.second:
-            self.second, self.asked = second, Counter()
+            self.second = second
+            self.asked = Counter()
         self.asked[address] += 1
         return self.asked[address] > self.most_per_second
 
     async def _checked(self, scope: Any, receive: Any, send: Any) -> None:
-        body, more = bytearray(), True
+        body = bytearray()
+        more = True
         while more:
             message = await receive()
-            if message["type"] == "http.disconnect":  # half a request is none
+            if message["type"] == "http.disconnect":  # an incomplete request is dropped
                 return None
             body += message.get("body", b"")
             more = message.get("more_body", False)
@@ -136,7 +142,7 @@ class Guard:
 
 
 async def _refuse(scope: Any, send: Any, status: int, message: str) -> None:
-    """An error as OpenAI words it; a web socket is closed."""
+    """Send an error in OpenAI's form, or close a web socket."""
     if scope["type"] == "websocket":
         await send({"type": "websocket.close", "code": 1008})
         return

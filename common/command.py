@@ -23,58 +23,53 @@ INTERRUPTED = 130
 
 
 class UsageError(ValueError):
-    """What was given cannot be used; the message says what was seen, what was expected and what to
-    do.
-    """
+    """The input cannot be used. The message says what was seen, what was expected and what to do."""
 
     exit_code = 2
 
 
 class Failure(RuntimeError):
-    """The work cannot be done, and not for what was given; the message says what was seen. Errors
-    may set another code of their own.
+    """The work failed for a reason other than bad input. The message says what was seen; subclasses
+    may set another exit code.
     """
 
     exit_code = 1
 
 
 def run_command(program: str, body: Callable[[], int | None], afterwards: str = "") -> int:
-    """Run a program's body and return the exit code; None of the body is 0.
+    """Run a program's body and return the exit code; a body that returns None counts as 0.
 
-    `afterwards` is what holds after a failure or Ctrl-C and is said then, such as "nothing was
-    written".
+    `afterwards` is added to the message of a failure or Ctrl-C, such as "nothing was written".
     """
     note = f"; {afterwards}" if afterwards else ""
     ask_directly()
     try:
         return body() or 0
     except (UsageError, Failure) as error:
-        code, text = (
-            error.exit_code,
-            f"{error}{note if error.exit_code == Failure.exit_code else ''}",
-        )
+        code = error.exit_code
+        text = f"{error}{note if error.exit_code == Failure.exit_code else ''}"
     except ModuleNotFoundError as error:
         if not error.name or find_spec(error.name.split(".")[0]) is not None:
-            raise  # a part of a package that is there: not what an installation mends
-        code, text = (
-            UsageError.exit_code,
-            f"the package {error.name} is missing; install the lock: ./install.sh --repair",
-        )
+            raise  # a part of an installed package is missing: installing again mends nothing
+        code = UsageError.exit_code
+        text = f"the package {error.name} is missing; install the lock: ./install.sh --repair"
     except OSError as error:
         what = (
             f"{error.strerror}: {error.filename}"
             if error.strerror and error.filename
             else str(error)
         )
-        code, text = Failure.exit_code, f"{what}{note}"
+        code = Failure.exit_code
+        text = f"{what}{note}"
     except KeyboardInterrupt:
-        code, text = INTERRUPTED, f"interrupted{note}"
+        code = INTERRUPTED
+        text = f"interrupted{note}"
     print(f"{program}: {text}", file=sys.stderr)
     return code
 
 
 def new_parser(doc: str | None, **options: Any) -> argparse.ArgumentParser:
-    """A parser whose --help begins with the program's docstring as it is written."""
+    """Return a parser whose --help begins with the program's docstring as it is written."""
     form = argparse.RawDescriptionHelpFormatter
     return argparse.ArgumentParser(description=doc, formatter_class=form, **options)
 
@@ -82,10 +77,10 @@ def new_parser(doc: str | None, **options: Any) -> argparse.ArgumentParser:
 def number(
     kind: type[int] | type[float], accepts: Callable[[float], bool], expected: str
 ) -> Callable[[str], int | float]:
-    """A type for argparse: a number that is accepted, such as `number(float, lambda share: 0 <=
-    share <= 1, "0 to 1")`.
+    """Return a type for argparse: a number that is accepted, such as `number(float, lambda share: 0
+    <= share <= 1, "0 to 1")`.
 
-    It is compared as it is: NaN fits no comparison.
+    NaN is refused, for it fits no comparison.
     """
 
     def parse(text: str) -> int | float:
@@ -101,5 +96,5 @@ def number(
 
 
 def positive(kind: type[int] | type[float]) -> Callable[[str], int | float]:
-    """A type for argparse: a finite number above 0."""
+    """Return a type for argparse: a finite number above 0."""
     return number(kind, lambda value: 0 < value < float("inf"), "above 0")

@@ -1,4 +1,4 @@
-"""Outputs that are there whole or not at all, and never replace what is there unasked.
+"""Outputs that appear complete or not at all, and replace nothing without --force.
 
 refuse_existing(Path("table.parquet"), force=False)     # before the work
 with replacing(Path("table.parquet")) as draft:         # a file or a folder, whichever the block makes of `draft`
@@ -19,13 +19,13 @@ from common.command import UsageError
 
 
 class FileError(UsageError):
-    """An input that cannot be read, or an output that must not be overwritten; one line that says
-    what to do.
+    """An input cannot be read, or an output must not be overwritten. The message is one line that
+    says what to do.
     """
 
 
 def refuse_existing(path: Path, force: bool) -> None:
-    """Raises FileError when `path` exists and not `force`, when it is a folder, or when its own
+    """Raise FileError if `path` exists and `force` is not set, if it is a folder, or if its own
     folder is missing.
     """
     if path.is_dir():
@@ -36,15 +36,14 @@ def refuse_existing(path: Path, force: bool) -> None:
         raise FileError(f"{path} exists; give another output, or --force to replace it")
 
 
-TEMPORARY_BYTES = (
-    200_000_000  # sockets, logs and what Ray spills; it stops where a disk is 95 % full
-)
+# Room for sockets, logs and what Ray spills; Ray stops where a disk is 95 % full.
+TEMPORARY_BYTES = 200_000_000
 
 
 def check_temporary() -> Path:
-    """The folder for temporary files, as Ray chooses it.
+    """Return the folder for temporary files, as Ray chooses it.
 
-    Raises FileError: it is full, or not there.
+    Raises FileError if it is full or missing.
     """
     named = next((name for name in ("RAY_TMPDIR", "TMPDIR") if os.environ.get(name)), "")
     folder = Path(os.environ.get(named, "/tmp"))
@@ -56,16 +55,16 @@ def check_temporary() -> Path:
     if free < TEMPORARY_BYTES:
         raise FileError(
             f"{folder}, for temporary files, is full: {free / 1e6:.0f} MB free, needed {TEMPORARY_BYTES / 1e6:.0f}; "
-            f"remove what nobody uses there, or name another folder with {setting}"
+            f"remove what is no longer used there, or name another folder with {setting}"
         )
     return folder
 
 
 def check_writable(folder: Path, setting: str) -> None:
-    """Raises FileError when nothing can be written in `folder`, or in the folder it would be made
-    in. Leaves nothing.
+    """Raise FileError if nothing can be written in `folder`, or in the folder it would be made in.
+    The check leaves no file behind.
 
-    `setting` is what names another one.
+    `setting` names the setting that chooses another folder.
     """
     place = next(place for place in (folder, *folder.parents) if place.exists())
     try:
@@ -80,12 +79,11 @@ def check_writable(folder: Path, setting: str) -> None:
 
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:
-    """A path to write a file or make a folder at; it takes the place of `path` at the end of the
-    block.
+    """Yield a path to write a file or make a folder at; it replaces `path` at the end of the block.
 
-    An exception leaves what was there. The draft lies in a hidden folder beside `path`, with
-    whatever a library puts beside its file, and that folder goes in any case. Whether `path` may be
-    replaced is for `refuse_existing` to say, before the work.
+    An exception leaves what was there. The draft lies in a hidden folder beside `path`, together
+    with whatever a library puts beside its file, and that folder is removed in any case. Call
+    `refuse_existing` before the work to decide whether `path` may be replaced.
     """
     with tempfile.TemporaryDirectory(
         dir=path.parent, prefix=f".{path.name}.", suffix=".tmp"
@@ -101,9 +99,9 @@ def replacing(path: Path) -> Iterator[Path]:
 
 
 def file_digest(path: Path) -> str:
-    """SHA-256 of the file's bytes, for a journal's fingerprint.
+    """Return the SHA-256 of the file's bytes, for a journal's fingerprint.
 
-    Raises FileError when it can not be read.
+    Raises FileError if it cannot be read.
     """
     try:
         with open(path, "rb") as file:

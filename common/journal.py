@@ -35,16 +35,16 @@ MISSING: Any = object()  # what Journal.get gives for a key that was not put
 
 
 class JournalError(UsageError):
-    """A journal that cannot be used: of other work, in use, or damaged."""
+    """A journal that cannot be used: it belongs to other work, is in use, or is damaged."""
 
 
 class RunError(Failure):
-    """A run that makes no sense to continue."""
+    """A run that it makes no sense to continue."""
 
 
 @dataclass(frozen=True)
 class Failed:
-    """In place of a result: why there is none.
+    """Stands in place of a result and holds the reason.
 
     The row is tried again when the same command is given again.
     """
@@ -53,14 +53,16 @@ class Failed:
 
 
 class Journal(AbstractContextManager["Journal"]):
-    """Results by key, and of which work they are.
+    """Results by key, with the fingerprint of the work they belong to.
 
-    Locked against a second process; memory does not grow with them.
+    The file is locked against a second process, and memory does not grow with the results.
     """
 
     def __init__(self, path: Path, fingerprint: Mapping[str, Any], *, fresh: bool = False) -> None:
-        """`fingerprint` is what the results depend on, as JSON values; `fresh` throws earlier
-        results away.
+        """Open or make the journal.
+
+        `fingerprint` is what the results depend on, as JSON values; `fresh` throws earlier results
+        away.
 
         Raises:
             JournalError: another fingerprint, another process has it open, not a journal, or
@@ -86,7 +88,7 @@ class Journal(AbstractContextManager["Journal"]):
         return self._store.get(key) is not None
 
     def get(self, key: str) -> Any:
-        """The value put under this key, MISSING if there is none."""
+        """Return the value put under this key, MISSING if there is none."""
         text = self._store.get(key)
         return MISSING if text is None else json.loads(text)
 
@@ -104,7 +106,7 @@ class Journal(AbstractContextManager["Journal"]):
         self.path.unlink(missing_ok=True)
 
     def close(self) -> None:
-        """Let another process have it."""
+        """Close the file, so that another process may open it."""
         self._store.close()
 
     def _compare(self, expected: dict[str, Any]) -> None:
@@ -140,8 +142,8 @@ class Journal(AbstractContextManager["Journal"]):
 def open_journal(
     output: Path, fingerprint: Mapping[str, Any], *, force: bool, others: Iterable[Path] = ()
 ) -> Journal:
-    """The journal of a program that writes `output` and `others`: an unfinished run goes on, else
-    nothing may be there.
+    """Return the journal of a program that writes `output` and `others`. An unfinished run is
+    continued; otherwise none of these files may exist.
 
     Raises:
         FileError: an output exists, there is no unfinished run that explains it, and not `force`.
@@ -164,11 +166,11 @@ async def run_all(
     describe: Callable[[], str] | None = None,
     failures: type[Exception] | tuple[type[Exception], ...] = (),
 ) -> Iterator[Any]:
-    """Do the work of every item that the journal does not hold yet; gives the results in order,
-    `Failed` for none.
+    """Do the work of every item that the journal does not hold yet, and return an iterator over the
+    results in order, with `Failed` for a row that failed.
 
     `items` is iterated here and again while the results are read from the journal, so it is a list
-    or a class with `__iter__`, not a generator; nothing is kept of it. `key` says what an item is:
+    or a class with `__iter__`, not a generator; its items are not kept. `key` identifies an item:
     equal keys are done once. `work` returns a JSON value. An exception of `failures` costs the row,
     is counted and tried again by the next run; any other ends the run. `describe` adds its words to
     the progress, such as tokens and cost.
@@ -177,7 +179,9 @@ async def run_all(
         RunError: TOO_MANY_FAILURES rows failed with no success between.
     """
     failed: dict[str, str] = {}
-    waiting, running, in_a_row = iter(items), set[str](), 0
+    waiting = iter(items)
+    running = set[str]()
+    in_a_row = 0
 
     async def one(name: str, item: Item) -> None:
         nonlocal in_a_row
@@ -221,5 +225,5 @@ async def run_all(
                     group.create_task(worker())
         except BaseExceptionGroup as errors:
             first = errors.exceptions[0]
-        raise first from first.__cause__
+            raise first from first.__cause__
     return map(result, items)

@@ -1,5 +1,5 @@
-"""JSONL files, one object a line: read lazily with errors that name the line, written whole or not
-at all.
+"""JSONL files, one object a line: they are read lazily with errors that name the line, and written
+completely or not at all.
 
 for number, row in read_jsonl(Path("questions.jsonl")): ...
 write_jsonl(Path("kept.jsonl"), rows, force=False)
@@ -19,7 +19,8 @@ SHOWN = 80  # characters of a bad line in a message
 
 
 def read_jsonl(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Line number (from 1) and object of each line; blank lines are passed over. Memory: one line.
+    """Yield the line number (from 1) and the object of each line that is not blank, one line in
+    memory at a time.
 
     Raises:
         FileError: no such file, not UTF-8, or a line that is not a JSON object, with its number.
@@ -34,20 +35,22 @@ def read_jsonl(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
 
 
 class JsonlRows:
-    """The rows of files, one after the other, read anew at each iteration so that none is kept;
-    `len` counts them.
+    """The rows of files, one after the other, read anew at each iteration so that memory holds one
+    at a time; `len` counts them.
 
     `texts` are the columns every row must have as text that is not blank; `limit` takes the first
     so many rows.
     """
 
     def __init__(self, *paths: Path, texts: tuple[str, ...], limit: int | None = None) -> None:
-        """Reads the files once.
+        """Read the files once, to check and count the rows.
 
         Raises:
             FileError: see read_jsonl; or a row lacks one of `texts`; or there are no rows.
         """
-        self.paths, self._texts, self._limit = paths, texts, limit
+        self.paths = paths
+        self._texts = texts
+        self._limit = limit
         self._count = sum(1 for _ in self)
         if not self._count:
             raise FileError(f"{', '.join(map(str, paths))}: no rows")
@@ -71,12 +74,13 @@ class JsonlRows:
 
 
 class NewLines:
-    """The whole lines added to a JSONL file since the last look, as objects; `old`: also those that
-    were there.
+    """The complete lines added to a JSONL file since the last look, as objects; with `old` also
+    those that were there at first.
     """
 
     def __init__(self, path: Path, old: bool = False) -> None:
-        self.path, self._read = path, path.stat().st_size if path.exists() and not old else 0
+        self.path = path
+        self._read = path.stat().st_size if path.exists() and not old else 0
 
     def look(self) -> list[dict[str, Any]]:
         if not self.path.exists():
@@ -93,9 +97,8 @@ def _object(line: bytes, where: str) -> dict[str, Any]:
         text = line.decode("utf-8-sig")
         row = json.loads(text)
         if b"\\u" in line:
-            json.dumps(
-                row, ensure_ascii=False
-            ).encode()  # an escaped half of a character can not be written again
+            # An escaped half of a surrogate pair cannot be written again
+            json.dumps(row, ensure_ascii=False).encode()
     except UnicodeDecodeError:
         raise FileError(f"{where}: not UTF-8; convert the file to UTF-8") from None
     except UnicodeEncodeError:
@@ -113,7 +116,7 @@ def write_jsonl(path: Path, rows: Iterable[Any], force: bool) -> int:
     """Write JSON values, one a line, and return how many. Raises FileError if the file exists and
     not `force`.
 
-    It appears when it is complete, and not before.
+    The file appears when it is complete, not before.
     """
     refuse_existing(path, force)
     count = 0

@@ -1,5 +1,5 @@
-"""The one way to ask an LLM for structured answers: any provider litellm knows; an answer that
-fits, or an error.
+"""The one way to ask an LLM for structured answers, with any provider litellm knows. The result is
+an answer that fits the schema, or an error.
 
 What it adds to a request (common/llm_endpoint.py): a strict JSON schema made from a pydantic model,
 with JSON mode where an endpoint refuses that; retries with jitter that honour Retry-After; limits
@@ -35,9 +35,8 @@ Message = dict[str, str]
 Schema = TypeVar("Schema", bound=BaseModel)
 
 SHOWN = 120  # characters of a malformed reply in a message
-THOUGHT = re.compile(
-    r"\A(?![{`]).*?</think>", re.DOTALL
-)  # some chat templates begin it in the prompt
+# Some chat templates put the opening <think> into the prompt
+THOUGHT = re.compile(r"\A(?![{`]).*?</think>", re.DOTALL)
 ABOUT_SCHEMA = re.compile(r"response_?format|schema|structured[ _]output", re.IGNORECASE)
 
 
@@ -45,7 +44,7 @@ ABOUT_SCHEMA = re.compile(r"response_?format|schema|structured[ _]output", re.IG
 class Usage:
     """What was spent.
 
-    `calls` are requests sent, whatever became of them; `cost_usd` is None once a reply's price was
+    `calls` counts the requests sent, successful or not; `cost_usd` is None once a reply's price was
     unknown.
     """
 
@@ -56,7 +55,7 @@ class Usage:
     cost_usd: float | None = 0.0
 
     def add(self, other: Usage) -> None:
-        """Count another's too."""
+        """Add another usage to this one."""
         self.calls += other.calls
         self.cached += other.cached
         self.prompt_tokens += other.prompt_tokens
@@ -83,7 +82,7 @@ class Answer(Generic[Schema]):
 
 
 class LLMClient:
-    """Asks one model.
+    """A client of one model.
 
     Many tasks of one event loop may share it, and one loop after another may use it.
     """
@@ -101,19 +100,22 @@ class LLMClient:
         concurrency: int = 8,
         requests_per_minute: float | None = None,
     ) -> None:
-        """`model` is litellm's name; `timeout` is the budget in seconds of one `ask`, retries and
-        their waits included.
+        """Prepare a client. `model` is litellm's name; `timeout` is the budget in seconds of one
+        `ask`, retries and their waits included.
 
         The budget starts when the call may start: waiting for a free slot or for the rate limit is
-        not counted. Without `cache` every ask is a call. Raises LLMError, cause "setup": the cache
-        file can not be used.
+        not counted. Without `cache` every ask is a call. Raises LLMError, cause "setup", if the
+        cache file cannot be used.
         """
-        self.model, self.timeout = model, timeout
+        self.model = model
+        self.timeout = timeout
         self.usage = Usage()
         self._endpoint = LLMEndpoint(model, base_url, api_key, timeout)
         self._cache = open_cache(cache) if cache else None
-        self._rate, self._concurrency = RateLimit(requests_per_minute), concurrency
-        self._attempts, self._longest_wait = attempts, longest_wait
+        self._rate = RateLimit(requests_per_minute)
+        self._concurrency = concurrency
+        self._attempts = attempts
+        self._longest_wait = longest_wait
         self._loop: asyncio.AbstractEventLoop | None = None
         self._form: int | None = None  # the strictest form of reply that this endpoint took
 
@@ -136,11 +138,11 @@ class LLMClient:
         max_tokens: int = 1024,
         spent: Usage | None = None,
     ) -> Answer[Schema]:
-        """The model's answer as a `schema`; from the cache if the same was asked before, in any
-        process.
+        """Return the model's answer as a `schema`, from the cache if the same was asked before, in
+        any process.
 
-        `spent`, a new Usage, is told what it took, whether it succeeds or not; `usage` is told in
-        any case.
+        The call's usage is added to `spent`, a new Usage, and to `self.usage`, whether it succeeds
+        or not.
 
         Raises:
             LLMError: after the attempts or the budget; what may pass was tried again (connection,
@@ -163,7 +165,7 @@ class LLMClient:
             if kept is not None:
                 spent.cached += 1
                 return Answer(kept, cached=True)
-            load_litellm()  # importing it takes seconds once, which are not the model's
+            load_litellm()  # the import takes seconds once, which must not count against the model's budget
             text, value = await persist(
                 lambda: self._attempt(question, schema, spent),
                 self.model,
@@ -179,7 +181,8 @@ class LLMClient:
     def _enter_loop(self) -> None:
         loop = asyncio.get_running_loop()
         if self._loop is not loop:
-            self._loop, self._slots = loop, asyncio.Semaphore(self._concurrency)
+            self._loop = loop
+            self._slots = asyncio.Semaphore(self._concurrency)
             self._same: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
     def _content_key(self, question: Body, schema: type[BaseModel]) -> str:
@@ -200,9 +203,9 @@ class LLMClient:
     async def _attempt(
         self, question: Body, schema: type[Schema], spent: Usage
     ) -> tuple[str, Schema]:
-        """One usable reply.
+        """Return one usable reply.
 
-        An endpoint that refuses a form of it is asked for a looser one, at once and ever after.
+        An endpoint that refuses a form of `response_format` is asked for a looser one from then on.
         """
         if self._form is None:
             self._form = 0 if self._endpoint.takes_schemas else 1
@@ -245,13 +248,14 @@ def _json_schema(schema: type[BaseModel]) -> dict[str, Any]:
 
 @lru_cache(maxsize=16)
 def _forms(schema: type[BaseModel]) -> tuple[Body | None, ...]:
-    """What `response_format` can be, from the strictest to none."""
+    """Return the possible values of `response_format`, from the strictest to no format at all."""
     strict = load_litellm().utils.type_to_response_format_param(schema)
     return strict, {"type": "json_object"}, None
 
 
 def parse_reply(text: str, schema: type[Schema]) -> Schema:
-    """The reply as a `schema`; a thought may stand before it, and it in a Markdown code block.
+    """Return the reply as a `schema`; a thought before it and a Markdown code block around it are
+    removed.
 
     Raises ValueError if it does not fit, or names a key twice.
     """
@@ -277,7 +281,7 @@ def _distinct(pairs: list[tuple[str, Any]]) -> None:
 
 
 def with_schema(messages: list[Message], schema: type[BaseModel]) -> list[Message]:
-    """The messages with the schema written out, for endpoints that take none."""
+    """Return the messages with the schema written out, for endpoints that take no schema."""
     text = json.dumps(_json_schema(schema), ensure_ascii=False)
     return [
         *messages,
@@ -286,9 +290,9 @@ def with_schema(messages: list[Message], schema: type[BaseModel]) -> list[Messag
 
 
 def open_cache(path: Path) -> TextStore:
-    """The file where replies are kept.
+    """Return the file where replies are kept.
 
-    It raises LLMError, cause "setup", where it can not be used.
+    Raises LLMError, cause "setup", if it cannot be used.
     """
     return TextStore(
         path,
@@ -299,9 +303,9 @@ def open_cache(path: Path) -> TextStore:
 def client_from_settings(
     settings: Settings, *, model: str | None = None, **options: Any
 ) -> LLMClient:
-    """A client of the teacher LLM; `model` overrides TEACHER_MODEL.
+    """Return a client of the teacher LLM; `model` overrides TEACHER_MODEL.
 
-    Raises LLMError, cause "setup": no model is set.
+    Raises LLMError, cause "setup", if no model is set.
     """
     name = model or settings.teacher_model
     if not name:
@@ -318,5 +322,5 @@ def client_from_settings(
 
 
 def reveal(secret: SecretStr | None) -> str | None:
-    """The text of a secret setting, None where it is not set."""
+    """Return the text of a secret setting, or None if it is not set."""
     return secret.get_secret_value() if secret else None

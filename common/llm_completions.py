@@ -4,8 +4,8 @@
     text = await client.complete({"prompt": "...", "max_tokens": 512, "temperature": 0.0, "stop": ["<SEP>"]})
 
 The least busy address is asked first. One that fails is left alone for a while, or as long as it
-asks, and the next is asked at once; when all have failed, all is tried again after a growing wait
-(common/llm_retry.py).
+asks, and the next is asked at once. When all have failed, the whole round is tried again after a
+growing wait (common/llm_retry.py).
 """
 
 from __future__ import annotations
@@ -18,17 +18,18 @@ from common.llm_endpoint import Body, Connections, without_secrets
 from common.llm_error import LLMError, clean
 from common.llm_retry import RateLimit, persist
 
-ATTEMPTS, LONGEST_WAIT = 4, 5.0  # rounds of all addresses, and at most so many seconds apart
-REST, DOUBLED = (
-    10.0,
-    5,
-)  # seconds that an address is left alone after a failure; twice as long each time, so often
+# Rounds over all addresses, and the most seconds between two rounds
+ATTEMPTS = 4
+LONGEST_WAIT = 5.0
+# Seconds that an address is left alone after a failure, and how often that time may double
+REST = 10.0
+DOUBLED = 5
 ABOUT_THE_REQUEST = (400, 413, 422)  # statuses that every address would answer with
 
 
 class Address:
-    """One base URL: how many requests it has now, and until when (monotonic clock) it is left
-    alone.
+    """One base URL, with the number of its requests in flight, and until when (monotonic clock) it
+    is left alone.
     """
 
     def __init__(self, url: str) -> None:
@@ -37,7 +38,7 @@ class Address:
         self.rests_until = 0.0
 
     def rest(self, error: LLMError) -> None:
-        """Leave it alone; requests that fail together are one failure."""
+        """Leave this address alone for a while; requests that fail together count as one failure."""
         now = time.monotonic()
         if self.rests_until <= now:
             self.failures += 1
@@ -45,26 +46,30 @@ class Address:
         self.rests_until = max(self.rests_until, now + (error.retry_after or 0))
 
     def answered(self) -> None:
-        """It is as good as any."""
-        self.failures, self.rests_until = 0, 0.0
+        """Forget earlier failures of this address."""
+        self.failures = 0
+        self.rests_until = 0.0
 
 
 class Completions:
-    """Asks one model. `timeout`: seconds for one completion, whatever it takes; of several
-    addresses none may take more than half of it.
+    """A client of one model. `timeout` is the budget in seconds of one completion; with several
+    addresses, none of them may take more than half of it.
     """
 
     def __init__(
         self, model: str, urls: Sequence[str], api_key: str | None = None, timeout: float = 60.0
     ) -> None:
-        self.model, self.api_key, self.timeout = model, api_key, timeout
+        self.model = model
+        self.api_key = api_key
+        self.timeout = timeout
         self.addresses = [Address(url) for url in urls]
         self._patience = timeout / min(2, len(self.addresses))
-        self._connections, self._rate = Connections(), RateLimit()
+        self._connections = Connections()
+        self._rate = RateLimit()
 
     async def complete(self, body: Body, read: Callable[[str], str] = str.strip) -> str:
-        """What `read` makes of the text of one completion of OpenAI's `body` (without `model`); ""
-        is none.
+        """Return what `read` makes of the text of one completion of OpenAI's `body` (without
+        `model`); if it returns "", the completion counts as unusable.
 
         Raises LLMError: after the attempts or the budget.
         """
@@ -76,7 +81,7 @@ class Completions:
         return await persist(lambda: self._round(body, read), self.model, rate=self._rate, **limits)
 
     async def _round(self, body: Body, read: Callable[[str], str]) -> str:
-        """The completion of the first address that gives one."""
+        """Return the completion of the first address that succeeds."""
         failed: list[LLMError] = []
         for address in self._in_turn():
             address.busy += 1
@@ -94,7 +99,7 @@ class Completions:
         raise next((error for error in failed if error.may_pass), failed[-1])
 
     def _in_turn(self) -> list[Address]:
-        """Those that do not rest, else the one that has rested longest."""
+        """Return the addresses that do not rest, or else the one that has rested longest."""
         now = time.monotonic()
         awake = [address for address in self.addresses if address.rests_until <= now]
         return sorted(awake, key=lambda one: one.busy) or [
@@ -111,5 +116,6 @@ class Completions:
                 return text
         except (LookupError, TypeError, AttributeError):
             pass  # said below
-        who, words = without_secrets(address.url), clean(str(reply), self.api_key)
+        who = without_secrets(address.url)
+        words = clean(str(reply), self.api_key)
         raise LLMError(f"{who}: expected a completion, got {words}", "malformed")

@@ -6,8 +6,8 @@ litellm.
 
 litellm names the provider, its endpoint, its key and its prices. `litellm.acompletion` itself costs
 3.5 ms of processor time a call, more than there is at 32 calls in flight and 100 ms of latency
-(`python -m bench.scoring`), and httpx seven times that of aiohttp. What fails is an LLMError
-without secrets. Nothing is tried again here (common/llm_retry.py).
+(`python -m bench.scoring`), and httpx seven times that of aiohttp. A failure is an LLMError without
+secrets. Retries are made elsewhere (common/llm_retry.py).
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ Body = dict[str, Any]
 
 
 class Connections:
-    """A pool of connections for the event loop that runs; that of an earlier loop is closed.
+    """A pool of connections for the running event loop; the pool of an earlier loop is closed.
 
-    Nobody has to close it.
+    Callers need not close it.
     """
 
     def __init__(self) -> None:
@@ -47,10 +47,11 @@ class Connections:
     async def post(
         self, url: str, body: Body, *, timeout: float, key: str | None = None, who: str = ""
     ) -> Any:
-        """The JSON value of a successful reply; `who` is asked, for messages (default: the URL).
+        """Return the JSON value of a successful reply. `who` names the endpoint in messages
+        (default: the URL).
 
         Raises:
-            LLMError: no reply, another status, or a reply that is no JSON.
+            LLMError: no reply, another status, or a reply that is not JSON.
         """
         import aiohttp
 
@@ -65,7 +66,7 @@ class Connections:
                 text = await reply.text(errors="replace")
         except TimeoutError:
             raise LLMError(f"{who}: no reply in time", "timeout") from None
-        except ValueError as error:  # a URL or key that no request can be made of
+        except ValueError as error:  # the URL or key makes no valid request
             raise LLMError(f"{who}: {clean(str(error), key)}", "refused") from None
         except (aiohttp.ClientError, OSError) as error:
             raise LLMError(
@@ -89,23 +90,24 @@ class Connections:
             if self._session is not None and self._session.connector is not None:
                 _close(self._session.connector)
             connector = aiohttp.TCPConnector(limit=MOST_CONNECTIONS)
-            self._loop, self._session = loop, aiohttp.ClientSession(connector=connector)
+            self._loop = loop
+            self._session = aiohttp.ClientSession(connector=connector)
             weakref.finalize(self, _close, connector)
         return self._session
 
 
 @lru_cache(maxsize=16)
 def proxy_of(url: str) -> str | None:
-    """The proxy the environment names for an address. aiohttp's own `trust_env` costs two threads a
-    request.
+    """Return the proxy the environment names for an address. aiohttp's own `trust_env` costs two
+    threads a request.
     """
     parts = urlsplit(url)
     return None if proxy_bypass(parts.hostname or "") else getproxies().get(parts.scheme)
 
 
 def _close(connector: aiohttp.BaseConnector) -> None:
-    """Close it without waiting: at a process's end, and for a loop that ended, nothing can be
-    waited for.
+    """Close the connector without waiting: at a process's end, or after its loop ended, waiting is
+    impossible.
     """
     closing = connector.close().__await__()
     with suppress(StopIteration, RuntimeError):
@@ -114,8 +116,8 @@ def _close(connector: aiohttp.BaseConnector) -> None:
 
 @dataclass(frozen=True)
 class Provider:
-    """Where a model is called, as litellm resolves its name, and its price in USD a token; None
-    where unknown.
+    """Where a model is called, as litellm resolves its name, and its price in USD a token, or None
+    if unknown.
     """
 
     name: str
@@ -137,12 +139,15 @@ class LLMEndpoint:
     def __init__(
         self, model: str, base_url: str | None, api_key: str | None, timeout: float
     ) -> None:
-        self.model, self.base_url, self.api_key, self.timeout = model, base_url, api_key, timeout
+        self.model = model
+        self.base_url = base_url
+        self.api_key = api_key
+        self.timeout = timeout
         self._connections = Connections()
 
     @cached_property
     def provider(self) -> Provider:
-        """Raises LLMError for a name that litellm does not know."""
+        """The provider. Raises LLMError for a name that litellm does not know."""
         litellm = load_litellm()
         try:
             model, name, key, base = litellm.get_llm_provider(
@@ -154,7 +159,7 @@ class LLMEndpoint:
             os.environ.get(f"{name.upper()}_{end}") for end in ("BASE_URL", "API_BASE")
         )
         try:
-            # Whoever answers at another address has prices of their own.
+            # An endpoint at another address has its own prices.
             prices = (
                 None
                 if moved
@@ -166,29 +171,31 @@ class LLMEndpoint:
 
     @property
     def takes_schemas(self) -> bool:
-        """Whether a JSON schema reaches the provider; else litellm would drop it without a word."""
+        """Whether a JSON schema reaches the provider; otherwise litellm would drop it silently."""
         if self.provider.speaks_openai:
             return True
         return "response_format" in (load_litellm().get_supported_openai_params(self.model) or ())
 
     async def complete(self, body: Body) -> tuple[str, tuple[int, int, float | None]]:
-        """The text of one completion of the request `body` (OpenAI's, without `model`), and what it
-        took.
+        """Return the text of one completion of the request `body` (OpenAI's, without `model`), and
+        its usage.
 
-        That is tokens of the prompt, tokens of the completion, and USD, None where no price is
+        The usage is tokens of the prompt, tokens of the completion, and USD, None where no price is
         known. Raises LLMError.
         """
         reply = await (
             self._direct(body) if self.provider.speaks_openai else self._through_litellm(body)
         )
         try:
-            text, used = reply["choices"][0]["message"]["content"] or "", reply.get("usage") or {}
+            text = reply["choices"][0]["message"]["content"] or ""
+            used = reply.get("usage") or {}
         except (LookupError, TypeError):
             words = clean(str(reply), self.api_key)
             raise LLMError(
                 f"{self.model}: expected a completion, got {words}", "malformed"
             ) from None
-        read, written = used.get("prompt_tokens") or 0, used.get("completion_tokens") or 0
+        read = used.get("prompt_tokens") or 0
+        written = used.get("completion_tokens") or 0
         prices = self.provider.prices
         return text, (
             read,
@@ -208,7 +215,9 @@ class LLMEndpoint:
         return (await self.call_litellm("acompletion", drop_params=True, **body)).model_dump()
 
     async def call_litellm(self, function: str, **options: Any) -> Any:
-        """The reply of one of litellm's asynchronous functions for this model. Raises LLMError."""
+        """Return the reply of one of litellm's asynchronous functions for this model. Raises
+        LLMError.
+        """
         litellm = load_litellm()
         where = {
             "model": self.model,
@@ -225,20 +234,19 @@ class LLMEndpoint:
 
 
 def without_secrets(url: str) -> str:
-    """The address without user, password and query."""
+    """Return the address without user, password and query."""
     return clean(url.split("?")[0])
 
 
 def load_litellm() -> Any:
-    """litellm, imported late: it takes seconds, and would ask the internet for prices and print
-    advertisements.
+    """Return the module litellm. It is imported late because it takes seconds, and would ask the
+    internet for prices and print advertisements.
     """
     os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
     import litellm
 
     litellm.suppress_debug_info = True
-    # A call that is cancelled leaves coroutines of litellm unawaited; nobody at a terminal can use
-    # the warning.
+    # A cancelled call leaves coroutines of litellm unawaited; the warning helps no user.
     warnings.filterwarnings(
         "ignore", r"coroutine '\w+\.(acompletion|async_\w+)' was never awaited", RuntimeWarning
     )

@@ -1,5 +1,5 @@
-"""What can go wrong when a model is asked, told in one line without keys, and whether asking again
-can help.
+"""What can go wrong when a model is asked: one line without secrets, and whether asking again can
+help.
 
 from common.llm import LLMError
 """
@@ -20,17 +20,15 @@ Cause = Literal["timeout", "connection", "refused", "status", "malformed", "setu
 NOT_IMPLEMENTED = 501
 SHOWN = 300  # characters of an endpoint's words in a message
 SECRET_NAMES = ("KEY", "TOKEN", "SECRET", "PASSWORD")
-SHORTEST_SECRET = (
-    6  # shorter values of such variables are words like "true", which must not be blotted out
-)
-# litellm gives these to errors of very different providers; their texts are all that tells them
-# apart.
+# Shorter values of such variables are words like "true", which must stay readable
+SHORTEST_SECRET = 6
+# litellm gives these to errors of very different providers; only their texts differ.
 NO_CONNECTION = re.compile(r"Connection error|Cannot connect to host")
 LITELLMS_NAMES = re.compile(r"^(?:litellm\.)?(?:\w+Error: )+")
 
 
 class LLMError(Failure):
-    """No usable answer; the message holds no secret.
+    """There is no usable answer. The message holds no secret.
 
     `cause`: timeout (the budget is over), connection, refused (a status that asking again does not
     mend), status (another HTTP failure that stayed), malformed (replies that do not fit), setup
@@ -47,7 +45,8 @@ class LLMError(Failure):
     ) -> None:
         super().__init__(message)
         self.cause: Cause = cause
-        self.status, self.retry_after = status, retry_after
+        self.status = status
+        self.retry_after = retry_after
         if cause == "setup":
             self.exit_code = UsageError.exit_code
 
@@ -58,7 +57,7 @@ class LLMError(Failure):
 
 
 def of_status(who: str, status: int, text: str, header: str | None) -> LLMError:
-    """The error of a reply that is no success; `header` is its Retry-After."""
+    """Return the error for an unsuccessful reply; `header` is its Retry-After."""
     passing = status in (408, 409, 429) or (status >= 500 and status != NOT_IMPLEMENTED)
     wait = retry_after(header) if passing else None
     asked = f" (it asks to wait {wait:.0f} s)" if wait else ""
@@ -68,7 +67,7 @@ def of_status(who: str, status: int, text: str, header: str | None) -> LLMError:
 
 
 def explain(error: Exception, litellm: Any, model: str, api_key: str | None) -> LLMError:
-    """litellm's exception, of whatever provider, as ours."""
+    """Return litellm's exception, of any provider, as an LLMError."""
     status = getattr(error, "status_code", None)
     text = LITELLMS_NAMES.sub("", clean(str(error), api_key))
     if isinstance(error, litellm.Timeout):
@@ -77,17 +76,16 @@ def explain(error: Exception, litellm: Any, model: str, api_key: str | None) -> 
         return LLMError(f"{model}: no connection ({text})", "connection")
     if "Missing credentials" in text:
         return LLMError(f"{model}: no API key; set TEACHER_API_KEY", "setup")
-    headers = (
-        getattr(error, "litellm_response_headers", None) or {}
-    )  # litellm empties those of error.response
+    # litellm empties the headers of error.response
+    headers = getattr(error, "litellm_response_headers", None) or {}
     if status:
         return of_status(model, status, text, headers.get("retry-after"))
     return LLMError(f"{model}: {text}", "status")
 
 
 def clean(text: str, api_key: str | None = None) -> str:
-    """An endpoint's words in one short line, without keys: some endpoints repeat the one they were
-    sent.
+    """Return an endpoint's words in one short line, without keys: some endpoints repeat the one
+    they were sent.
     """
     named = (value for name, value in os.environ.items() if name.upper().endswith(SECRET_NAMES))
     for secret in sorted({api_key or "", *named}, key=len, reverse=True):
@@ -98,8 +96,8 @@ def clean(text: str, api_key: str | None = None) -> str:
 
 
 def retry_after(header: str | None) -> float | None:
-    """Seconds of a Retry-After header (RFC 9110, section 10.2.3: a number of seconds or a date),
-    else None.
+    """Return the seconds of a Retry-After header (RFC 9110, section 10.2.3: a number of seconds or
+    a date), else None.
     """
     if header is None:
         return None

@@ -1,5 +1,5 @@
-"""When an endpoint is asked (again): requests a minute, pauses it asks for, growing random waits,
-one budget of time.
+"""When an endpoint is asked, and asked again: requests a minute, the pauses it asks for, growing
+random waits, and one budget of time.
 
 rate = RateLimit(requests_per_minute=60)
 reply = await persist(ask_once, "openai/NAME", attempts=5, timeout=60.0, rate=rate)
@@ -22,7 +22,7 @@ LONGEST_WAIT = 30.0  # seconds, unless the endpoint asks for more
 
 
 class RateLimit:
-    """Gives turns, at most so many a minute and evenly spread, and knows the pause that an endpoint
+    """Spreads requests evenly, at most so many a minute, and remembers the pause that an endpoint
     asked for.
     """
 
@@ -39,19 +39,19 @@ class RateLimit:
             await asyncio.sleep(start - now)
 
     def pause(self, seconds: float) -> None:
-        """Nobody is to ask before so many seconds have passed."""
+        """Let no request start for so many seconds."""
         self._resume = max(self._resume, time.monotonic() + seconds)
 
     @property
     def paused(self) -> float:
-        """Seconds of the pause that are left."""
+        """The seconds of the pause that are left."""
         return max(0.0, self._resume - time.monotonic())
 
     async def resumed(self, spread: float, ends: float) -> None:
-        """Wait out the pause and up to `spread` seconds more: the first to come back may be told to
-        wait again.
+        """Wait out the pause and up to `spread` seconds more, because the endpoint may ask the
+        first callers to wait again.
 
-        Raises TimeoutError at once if it lasts beyond `ends`, on the monotonic clock.
+        Raises TimeoutError at once if the pause lasts beyond `ends`, on the monotonic clock.
         """
         while self.paused:
             if self._resume >= ends:
@@ -68,12 +68,12 @@ async def persist(
     rate: RateLimit | None = None,
     longest_wait: float = LONGEST_WAIT,
 ) -> Result:
-    """The result of the first attempt that succeeds; `who` is asked, for messages.
+    """Return the result of the first attempt that succeeds. `who` names the endpoint in messages.
 
     `timeout` is the budget in seconds of all attempts and the waits between them; it starts after
-    the first turn of `rate`. A pause that the endpoint asks for holds for everybody who shares the
-    `rate` and is none of the `attempts`; one that lasts longer than the budget ends this call at
-    once, and only this one.
+    the first turn of `rate`. A pause that the endpoint asks for holds for all who share the `rate`
+    and does not count as an attempt. A pause longer than the budget ends this call at once, and
+    only this one.
 
     Raises:
         LLMError: that of the last attempt, or of one that will not pass; or the budget is over
@@ -81,13 +81,15 @@ async def persist(
     """
     rate = rate or RateLimit()
     await rate.turn()
-    ends, spread, failures = time.monotonic() + timeout, FIRST_WAIT, 0
-    told: float | None = None
+    ends = time.monotonic() + timeout
+    spread = FIRST_WAIT
+    failures = 0
+    obeyed: float | None = None
     last: LLMError | None = None
     try:
         async with asyncio.timeout(timeout):
             while True:
-                told = rate.paused or told
+                obeyed = rate.paused or obeyed
                 await rate.resumed(spread, ends)
                 try:
                     return await attempt()
@@ -100,9 +102,8 @@ async def persist(
                         raise last
                     await asyncio.sleep(wait)
                 elif last.retry_after <= timeout:
-                    rate.pause(
-                        max(last.retry_after, FIRST_WAIT)
-                    )  # a wish for next to no time is no leave to flood
+                    # A Retry-After near zero still waits FIRST_WAIT.
+                    rate.pause(max(last.retry_after, FIRST_WAIT))
                 else:
                     raise TimeoutError
                 spread = min(longest_wait, 2 * spread)
@@ -111,5 +112,5 @@ async def persist(
         before = f"; before that: {last}" if last else ""
         status = last.status if last else None
         raise LLMError(
-            f"{who}: no usable answer within {timeout:g} s{before}", "timeout", status, told
+            f"{who}: no usable answer within {timeout:g} s{before}", "timeout", status, obeyed
         ) from None

@@ -1,4 +1,4 @@
-"""Processes that end with the one that started them, however it ends: a SIGKILL runs no handler and
+"""Processes that end with the one that started them, however it ends: SIGKILL runs no handler and
 leaves orphans.
 
     end_with(os.getppid())                                   # in a child, from now on
@@ -21,7 +21,9 @@ LOOK_SECONDS = 0.5
 
 
 def end_with(parent: int, group: bool = False) -> None:
-    """Have a thread end this process, or its whole group, once its parent is another than `parent`."""
+    """Start a thread that ends this process, or its whole group, once its parent is no longer
+    `parent`.
+    """
     threading.Thread(target=_watch, args=(parent, group), daemon=True).start()
 
 

@@ -24,7 +24,8 @@ def named_proxies(environment: Mapping[str, str] = os.environ) -> list[str]:
 
 
 def ask_directly(*addresses: str) -> None:
-    """Add loopback and the hosts of `addresses` (URLs or host names) to what needs no proxy.
+    """Add loopback and the hosts of `addresses` (URLs or host names) to the exceptions of the
+    proxy.
 
     Nothing changes where no proxy is named.
     """

@@ -28,7 +28,7 @@ DEFAULT_DATABASE = f"sqlite:///{ROOT / 'data' / 'medical.db'}"
 
 
 class SettingsError(UsageError):
-    """A setting has a value that cannot be used; the message names it, the value's problem and the
+    """A setting has a value that cannot be used. The message names the setting, the problem and the
     fix.
     """
 
@@ -169,7 +169,7 @@ class Settings(BaseSettings):
     )
     agl_server_port: int = Field(4747, ge=1, le=65535, description="Port of a managed store.")
 
-    # The LLM proxy: where it listens, and the host name it tells the runners.
+    # The LLM proxy: where it listens, and the host name that runners get.
     llm_proxy_host: str = Field("127.0.0.1", description="Address the LLM proxy binds.")
     llm_proxy_port: int = Field(
         0, ge=0, le=65535, description="Port of the LLM proxy; 0 picks a free one."
@@ -203,7 +203,7 @@ class Settings(BaseSettings):
         return [name for name in map(str.strip, self.database_tables.lower().split(",")) if name]
 
     def under(self, flags: Mapping[str, Any]) -> Settings:
-        """These settings with those flags on top that bear a setting's name and were given."""
+        """Return these settings, overridden by the given flags that bear a setting's name."""
         given = {
             name: value
             for name, value in flags.items()

@@ -1,12 +1,12 @@
-"""Whether the machine was slow while something was asked: evidence from the kernel, and a watch.
+"""Whether the machine was slow while a process was asked: evidence from the kernel, and a watch.
 
     evidence = Slowness(worker.pid)
     ...                                  # ask it
-    evidence.seconds()                   # of which the machine took so many from it
+    evidence.seconds()                   # so many of these seconds were lost to the machine
 
-Counted are the seconds in which the process waited for a processor, in which it was stopped, and in
+It counts the seconds in which the process waited for a processor, in which it was stopped, and in
 which a thread of this process that only sleeps was not woken. What a process does by itself, such
-as to sleep, to wait or to use a processor, is not counted.
+as sleeping, waiting or using a processor, is not counted.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from pathlib import Path
 from threading import Lock, Thread
 
 TICK = 0.05  # seconds between two looks of the watch
-LATE = 0.05  # seconds by which it may be woken late
+LATE = 0.05  # seconds by which the watch may be woken late
 STOPPED = ("T", "t")  # states in /proc/PID/stat: by a signal, by a tracer
 
 
@@ -52,7 +52,7 @@ class Watch:
         self._thread: Thread | None = None
 
     def add(self, pid: int) -> None:
-        """Look at a process until `remove` was called as often."""
+        """Look at a process until `remove` was called as often as this."""
         with self._lock:
             self._asked[pid] = self._asked.get(pid, 0) + 1
             self.stopped.setdefault(pid, 0.0)
@@ -71,7 +71,8 @@ class Watch:
         while True:
             time.sleep(TICK)
             now = time.monotonic()
-            gap, last = now - last, now
+            gap = now - last
+            last = now
             with self._lock:
                 self.lost += max(0.0, gap - TICK - LATE)
                 if not self._asked:
@@ -87,7 +88,7 @@ os.register_at_fork(after_in_child=WATCH.__init__)  # type: ignore[misc]
 
 
 class Slowness:
-    """What the machine takes from one process from now on; `close` ends the looking."""
+    """What the machine takes from one process from now on; `close` ends the watch."""
 
     def __init__(self, pid: int) -> None:
         self.pid = pid
@@ -97,8 +98,8 @@ class Slowness:
         self._waited = self._known = waited(pid)
 
     def seconds(self) -> float:
-        """Return the longest of the three: they may be the same seconds."""
-        self._known = max(self._known, waited(self.pid))  # an ended process has no more to read
+        """Return the longest of the three measures, because they may count the same seconds."""
+        self._known = max(self._known, waited(self.pid))  # nothing can be read of an ended process
         return max(
             self._known - self._waited,
             WATCH.stopped[self.pid] - self._stopped,

@@ -19,7 +19,7 @@ YOUNGEST = 50_000
 
 
 def collect_rarely() -> None:
-    """Let the collector look at new objects every YOUNGEST, at all of them a hundred times more
+    """Let the collector look at new objects every YOUNGEST, and at all of them a hundred times more
     rarely.
     """
     gc.set_threshold(YOUNGEST, 10, 10)

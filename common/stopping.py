@@ -20,7 +20,7 @@ def stop_in_order() -> None:
     """Let SIGTERM and SIGHUP do what Ctrl-C does, and Ctrl-C what Python's own handler does.
 
     asyncio ends a loop in order only where SIGINT has Python's handler, so a program that was
-    started in the background hears SIGINT again, too.
+    started in the background receives SIGINT again, too.
     """
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -30,11 +30,11 @@ def stop_in_order() -> None:
 
 
 def _hear_hangup() -> None:
-    """Wait for SIGHUP in a thread, and keep it from the processes that this one starts.
+    """Wait for SIGHUP in a thread, and block it for the processes that this one starts.
 
     A closed terminal sends SIGHUP to all of them at once; those without a handler, such as Ray's,
-    would be gone before this one could end them in order. A blocked signal stays blocked in
-    children, which a handler does not.
+    would be gone before this one could end them in order. Children inherit a blocked signal, but
+    not a handler.
     """
     if signal.SIGHUP in signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGHUP]):
         return

@@ -1,11 +1,11 @@
-"""What programs show while they work, on stderr: how far they are and how long it takes; others'
-words made harmless.
+"""What programs show on stderr while they work: their progress and how long it takes. Text of
+others is made harmless.
 
     for row in watched(rows, "checking", "rows"): ...           # quick work shows nothing
     with progress("episodes", total=320) as bar: bar.update()
     print(printable(reply))                                     # no escape sequence reaches the terminal
 
-On a terminal a bar that moves, else a line now and then. The only file that imports tqdm.
+A terminal shows a moving bar, anything else a line now and then. Only this file imports tqdm.
 """
 
 from __future__ import annotations
@@ -26,16 +26,15 @@ UNKNOWN = "\N{REPLACEMENT CHARACTER}"
 def progress(
     title: str, total: int | None, unit: str = "rows", items: Any = None, quick: float = 0.0
 ) -> Any:
-    """A tqdm bar for `total` units; None: not known, and no end is promised; without a unit: the
-    time alone.
+    """Return a tqdm bar for `total` units. With None the total is unknown and no end is estimated;
+    without a unit only the time is shown.
 
-    `quick` seconds long it shows nothing.
+    For the first `quick` seconds it shows nothing.
     """
     from tqdm import tqdm
 
-    tqdm.monitor_interval = (
-        0  # its thread is for bars that skip updates, and would be there when processes are forked
-    )
+    # The monitor's thread serves bars that skip updates, and would exist when processes are forked
+    tqdm.monitor_interval = 0
     moves = sys.stderr.isatty()
     line = "{desc} [{elapsed}]" if not unit else None
     if not moves:
@@ -56,8 +55,8 @@ def progress(
 def watched(
     items: Iterable[Item], title: str, unit: str = "rows", total: int | None = None
 ) -> Iterable[Item]:
-    """The items, one after the other; while they last longer than QUICK_SECONDS, how many are done
-    and what is left.
+    """Return the items as an iterable; if they take longer than QUICK_SECONDS, it shows how many
+    are done and left.
     """
     known = len(items) if total is None and isinstance(items, Sized) else total
     found: Iterable[Item] = progress(title, known, unit, items, QUICK_SECONDS)
@@ -65,7 +64,7 @@ def watched(
 
 
 async def gathered(work: Sequence[Awaitable[Item]], title: str, unit: str = "rows") -> list[Item]:
-    """asyncio.gather, watched."""
+    """Return the results of asyncio.gather, with a progress bar."""
     with progress(title, len(work), unit, quick=QUICK_SECONDS) as bar:
 
         async def one(awaited: Awaitable[Item]) -> Item:
@@ -77,7 +76,7 @@ async def gathered(work: Sequence[Awaitable[Item]], title: str, unit: str = "row
 
 
 def printable(text: str) -> str:
-    """The text with everything that is not seen, but for line breaks and tabs, made visible as one
-    sign.
+    """Return the text with every invisible character except line breaks and tabs replaced by a
+    visible sign.
     """
     return "".join(char if char.isprintable() or char in "\n\t" else UNKNOWN for char in text)

@@ -20,19 +20,21 @@ PATIENCE = 30.0  # seconds to wait for another process's write
 
 
 class TextStore:
-    """A file that only its owner can read.
+    """A file of texts that only its owner can read.
 
-    `error` makes what is raised of an sqlite3.Error or OSError.
+    `error` makes the exception that is raised for an sqlite3.Error or OSError.
     """
 
     def __init__(
         self, path: Path, error: Callable[[Exception], Exception], *, exclusive: bool = False
     ) -> None:
-        """`exclusive`: no other process can open it at the same time; one that tries fails at once."""
+        """Open or make the file. With `exclusive` no other process can open it at the same time;
+        one that tries fails at once.
+        """
         self._error = error
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
-            path.touch(mode=0o600)  # questions of patients are in there
+            path.touch(mode=0o600)  # the file holds questions of patients
             self._database = sqlite3.connect(
                 path, timeout=0 if exclusive else PATIENCE, isolation_level=None
             )
@@ -48,32 +50,32 @@ class TextStore:
             self._run(statement)
 
     def get(self, key: str) -> str | None:
-        """The text kept under this key, None if there is none."""
+        """Return the text kept under this key, None if there is none."""
         rows = self._run("SELECT reply FROM replies WHERE key = ?", key)
         return rows[0][0] if rows else None
 
     def put(self, key: str, text: str) -> None:
-        """Keep a text in the place of an earlier one.
+        """Keep a text, in place of an earlier one of this key.
 
         It survives the death of this process once this returns.
         """
         self._run("INSERT OR REPLACE INTO replies VALUES (?, ?)", key, text)
 
     def keep(self, key: str, text: str) -> str:
-        """Keep a text unless there is one, of whatever process; returns what is kept."""
+        """Keep a text unless the key has one, from any process, and return the one that is kept."""
         self._run("INSERT OR IGNORE INTO replies VALUES (?, ?)", key, text)
         return str(self.get(key))
 
     def clear(self) -> None:
-        """Forget everything."""
+        """Delete all texts."""
         self._run("DELETE FROM replies")
 
     def count(self) -> int:
-        """How many texts there are."""
+        """Return how many texts there are."""
         return self._run("SELECT count(*) FROM replies")[0][0]
 
     def close(self) -> None:
-        """Let another process have it; may be called again."""
+        """Close the file, so that another process may open it. A second call does nothing."""
         self._database.close()
 
     def _run(self, statement: str, *values: str) -> list[Any]:

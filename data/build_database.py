@@ -1,8 +1,8 @@
 """Build the embedded database data/medical.db: common real drugs and diseases, and invented ones.
 
 The real ones are general textbook facts in short words (data/textbook_*.tsv), written for this
-project and shown to demonstrate training: they are not advice. A blank cell means that the file
-says nothing, not that there is nothing to say. Products differ by maker, so makers, approval
+project to demonstrate training: they are not advice. A blank cell means that the file does not say,
+not that there is nothing to say. Products differ by maker, so makers, approval
 numbers and packs stay empty. The invented ones are made by rule from one seed
 (data/database/fictional.py), in any number. The column `source` says which is which; keys of the
 invented come first, so that adding a textbook row moves none of them. The same arguments give the
@@ -37,8 +37,8 @@ TIMES = ("created_at", "create_at", "update_at")
 
 
 def textbook_rows(table: str, first_key: int) -> Iterator[Cells]:
-    """The rows of one table in file order, keys counted from `first_key`; cells the file leaves
-    blank are None.
+    """Yield the rows of one table in file order, keys counted from `first_key`; cells the file
+    leaves blank are None.
 
     Raises:
         ValueError: a column of the file is not one of the table's.
@@ -56,7 +56,7 @@ def textbook_rows(table: str, first_key: int) -> Iterator[Cells]:
 
 
 def build(options: argparse.Namespace) -> None:
-    """Write the database, `fictional_rows` and then the real ones, and say what it holds."""
+    """Write the database, `fictional_rows` first and then the real ones, and print what it holds."""
     refuse_existing(options.output, options.force)
     invented = {"drugs_info": options.fictional_drugs, "disease": options.fictional_diseases}
     fictional = fictional_rows(options.seed, *invented.values())
@@ -73,7 +73,8 @@ def build(options: argparse.Namespace) -> None:
 
 def main(arguments: list[str] | None = None) -> int:
     parser = new_parser(__doc__, prog="python -m data.build_database")
-    add, count = parser.add_argument, number(int, lambda count: count >= 0, "of rows, 0 or more")
+    add = parser.add_argument
+    count = number(int, lambda count: count >= 0, "of rows, 0 or more")
     add(
         "--output", type=Path, default=DEFAULT_PATH, help="file to write (default: data/medical.db)"
     )

@@ -40,16 +40,17 @@ Shares = Mapping[str, float]
 HERE = Path(__file__).resolve().parent
 JSONL = "qa_dataset.jsonl"
 
-# Rows of each split, and its share of the entities: a small split needs more of them a row to have
+# Rows of each split, and its share of the entities: a small split needs more entities a row to have
 # every type.
 ROWS = {"train": 960, "val": 96, "test": 320}
 SHARES = {"train": 0.62, "val": 0.10, "test": 0.28}
 # Entities of a table that are asked about, for each row; small databases are asked about whole.
-ENTITIES_A_ROW, ENTITIES = 0.5, 2_000
+ENTITIES_A_ROW = 0.5
+ENTITIES = 2_000
 
 
 def make_dataset(url: str, request: Request, seed: int = SEED) -> Dataset:
-    """All rows by split; the same database and arguments give the same rows.
+    """Return all rows by split; the same database and arguments give the same rows.
 
     Args:
         url: SQLAlchemy URL of a database with both tables.
@@ -69,8 +70,8 @@ def make_dataset(url: str, request: Request, seed: int = SEED) -> Dataset:
 def request_for(
     rows: int | Mapping[str, int] = ROWS, mix: Shares = MIX, rates: Rates | None = None
 ) -> Request:
-    """What is to be made: rows by split, or all together and shared out like ROWS; types by their
-    shares.
+    """Return what is to be made: rows by split, or in total and divided like ROWS, and types by
+    their shares.
 
     Raises:
         DataError: a split or type that does not exist, or nothing above 0.
@@ -86,7 +87,9 @@ def request_for(
 
 
 def share_out(total: int, shares: Shares) -> dict[str, int]:
-    """`total` in whole numbers by the shares; what rounding leaves goes to the largest remainders."""
+    """Return `total` divided into whole numbers by the shares; the remainder of rounding goes to
+    the largest fractions.
+    """
     scale = total / sum(shares.values())
     counts = {name: int(share * scale) for name, share in shares.items()}
     order = sorted(shares, key=lambda name: counts[name] - shares[name] * scale)
@@ -96,8 +99,8 @@ def share_out(total: int, shares: Shares) -> dict[str, int]:
 
 
 def report(dataset: Dataset, request: Request) -> list[str]:
-    """Lines for the operator: rows by type, what was refused and why, the overlap, and what could
-    not be made.
+    """Return lines for the operator: rows by type, what was refused and why, the overlap, and what
+    could not be made.
     """
     lines = []
     for split, rows in dataset.splits.items():
@@ -149,7 +152,8 @@ def _build(options: argparse.Namespace) -> None:
 
 def _parser() -> argparse.ArgumentParser:
     parser = new_parser(__doc__, prog="python -m data.build_dataset")
-    add, share = parser.add_argument, number(float, lambda share: 0 <= share <= 1, "from 0 to 1")
+    add = parser.add_argument
+    share = number(float, lambda share: 0 <= share <= 1, "from 0 to 1")
     add(
         "--db",
         metavar="URL",

@@ -28,7 +28,7 @@ from data.load import (
     write_rows,
 )
 
-SHOWN = 5  # rows left out that are named
+SHOWN = 5  # rows left out that are listed by name
 
 
 def convert(
@@ -40,7 +40,7 @@ def convert(
     """Write the rows of `source` to `target`, complete or not at all, with answers drafted if a
     database is given.
 
-    Returns how many rows were written, answers drafted and still missing, and which columns were
+    Return how many rows were written, answers drafted and still missing, and which columns were
     left out.
 
     Raises:
@@ -96,7 +96,7 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
 
 
 def run(options: argparse.Namespace) -> None:
-    """Convert the file and say what became of it."""
+    """Convert the file, print the outcome and return the exit code."""
     from common.settings import load_settings
 
     refuse_existing(options.out, options.force)

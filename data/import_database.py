@@ -3,7 +3,7 @@ two tables.
 
 Reads CSV, TSV, Excel, JSON, JSONL, Parquet or a database; finds the columns by name, synonym and
 content, in Chinese or English, and says what to write into a mapping file for those it does not
-find. Nothing reaches the target before every row was read, and then all rows in one transaction.
+find. The target changes only after every row was read, and then in one transaction.
 docs/data.md has the details.
 
     python -m data.import_database drugs.csv --to sqlite:///my.db --dry-run
@@ -36,7 +36,7 @@ SHOWN = 20
 
 
 def parse(arguments: list[str] | None = None) -> argparse.Namespace:
-    """The command line's options."""
+    """Return the command line's options."""
     parser = new_parser(__doc__, prog="python -m data.import_database")
     add = parser.add_argument
     add("source", help="a file (.csv .tsv .xlsx .json .jsonl .parquet) or a database URL")
@@ -88,8 +88,8 @@ def parse(arguments: list[str] | None = None) -> argparse.Namespace:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Command line; returns the exit code: 0 done, 1 failed or rows rejected, 2 wrong usage, 130
-    interrupted.
+    """Run the command line and return the exit code: 0 done, 1 failed or rows rejected, 2 wrong
+    usage, 130 interrupted.
     """
     options = parse(arguments)
     return run_command(
@@ -98,13 +98,11 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Import, and say what was read, left out and written; returns the exit code."""
+    """Import, print what was read, left out and written, and return the exit code."""
     target = Target(options.to, options.mode)
     given: Given = read_mapping(options.mapping) if options.mapping else {}
-    parts, table = (
-        open_parts(options.source, options.encoding, options.part, options.header_row),
-        options.table,
-    )
+    parts = open_parts(options.source, options.encoding, options.part, options.header_row)
+    table = options.table
     if options.propose:
         from data.intake.proposal import confirmed_mapping
 
@@ -166,10 +164,11 @@ def _import(options: argparse.Namespace, planned: list[Planned], target: Target)
 def _stage(
     item: Planned, staging: Staging, strip_html: bool, note: Callable[[Sequence[object]], object]
 ) -> int:
-    """Read a part, print what was read and left out, and note the latter; returns the number of
+    """Read a part, print what was read and left out, note the latter, and return the number of
     rejected rows.
     """
-    name, rows = item.part.name, Counter[str]()
+    name = item.part.name
+    rows = Counter[str]()
     shown: dict[str, list[str]] = {DUPLICATE: [], EMPTY: [], REJECTED: []}
     for record in watched(item.part.records(), name):
         findings = staging.add(item, record, strip_html)
@@ -195,7 +194,9 @@ def _print(item: Planned, rows: Counter[str], shown: dict[str, list[str]]) -> No
 
 
 def _columns(item: Planned) -> str:
-    """What is used as what, what is not, and the lines that decide about it."""
+    """Return a text of how columns are used, which are unused, and the mapping lines that decide
+    about those.
+    """
     lines = [f"  the column names are in row {item.part.header}"] if item.part.header > 1 else []
     lines.append(
         "  columns: "

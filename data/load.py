@@ -4,11 +4,11 @@
     rows = load_rows("my.jsonl")
     write_rows(rows, Path("my.parquet"))
 
-Files are Parquet, JSONL or a JSON list; the first character says which. A row is a dict of text,
-the same in memory as on disk: it has all of COLUMNS, "" where there is nothing. `sql` is one
+Files are Parquet, JSONL or a JSON list; the first character decides which. A row is a dict of text,
+the same in memory as on disk: it has all of COLUMNS, "" for an empty one. `sql` is one
 statement, or several as a JSON list (read it with `statements`); `structured_gt`, `evidence` and
-`entities` are JSON text (read them with `nested`). Columns beyond these come along as the file has
-them, and are not written.
+`entities` are JSON text (read them with `nested`). Further columns are kept as the file has them,
+and are not written.
 
 A row needs `id` and `question`. Accepted besides: `qid` for `id`, `ground_truth` for `answer`,
 `source_table` for `table` in evidence, nested values instead of JSON text, and the names in
@@ -38,21 +38,21 @@ COLUMNS = (
 )  # fmt: skip
 ALIASES = {"qid": "id", "ground_truth": "answer"}
 
-_SHORT = Repr()  # of a wrong value in a message, however large or deep it is
+_SHORT = Repr()  # shortens a wrong value in a message, however large or deep it is
 _SHORT.maxstring = _SHORT.maxother = 60
 _SHORT.maxlevel = 3
 
 Record = dict[str, Any]  # a row as its file has it
-Row = dict[str, Any]  # a row of the one form
-Note = tuple[str, str]  # column, what is wrong
+Row = dict[str, Any]  # a row in the form described above
+Note = tuple[str, str]  # the column, and its problem
 
 
 class DataError(UsageError):
-    """A question file that cannot be used; the message names the file, the column and the row."""
+    """A question file cannot be used. The message names the file, the column and the row."""
 
 
 def load_rows(path: str | PathLike[str]) -> list[Row]:
-    """The rows of a file, in file order; they are counted from 0 in messages.
+    """Return the rows of a file, in file order; they are counted from 0 in messages.
 
     Raises:
         DataError: no such file, not readable, no rows, a required column missing, a value of the
@@ -77,7 +77,7 @@ def load_rows(path: str | PathLike[str]) -> list[Row]:
 
 
 def write_rows(rows: Iterable[Row], path: Path) -> None:
-    """Write the COLUMNS of the rows, as JSONL to a name that ends so, else as Parquet; complete or
+    """Write the COLUMNS of the rows, as JSONL if the name ends so, else as Parquet; completely or
     not at all.
     """
     known = [{column: row[column] for column in COLUMNS} for row in rows]
@@ -93,14 +93,15 @@ def write_rows(rows: Iterable[Row], path: Path) -> None:
 
 
 def count_without_reference(rows: Iterable[Row]) -> int:
-    """How many rows have no answer to compare with."""
+    """Return how many rows have no answer to compare with."""
     return sum(1 for row in rows if not row["answer"])
 
 
 def iterate_rows(path: Path) -> Iterator[tuple[int, Row, list[Note]]]:
-    """Number, row and problems of every row, wrong ones included; a row without problems is usable.
+    """Yield number, row and problems of every row, wrong ones included; a row without problems is
+    usable.
 
-    A line that is no row at all is an empty dict with one problem, of no column ("").
+    A line that is not a row at all is an empty dict with one problem, whose column is "".
 
     Raises:
         DataError: no such file, not readable, no rows, or a required column missing from the first
@@ -122,10 +123,10 @@ def iterate_rows(path: Path) -> Iterator[tuple[int, Row, list[Note]]]:
 
 
 def read_records(path: Path) -> Iterator[tuple[int, Record | DataError]]:
-    """Each row's number, from 0, and the row as the file has it; a line that is no JSON object is
-    the error it is.
+    """Yield each row's number, from 0, and the row as the file has it; for a line that is not a
+    JSON object, its error.
 
-    Blank lines of JSONL are no rows. Memory stays that of some rows, except for a JSON list.
+    Blank lines of JSONL are skipped. Memory holds some rows, except for a JSON list.
 
     Raises:
         DataError: no such file, or nothing more can be read from it.
@@ -156,11 +157,11 @@ def read_records(path: Path) -> Iterator[tuple[int, Record | DataError]]:
 
 
 class _Wrong(ValueError):
-    """A value is not what its column holds."""
+    """A value does not have the form of its column."""
 
 
 def normalise(record: Record) -> tuple[Row, list[Note]]:
-    """The record as a row, and what is wrong with it; the row is whole only without problems."""
+    """Return the record as a row, and its problems; the row is complete only without problems."""
     row = {ALIASES.get(name, name): value for name, value in record.items() if name in ALIASES}
     row |= {name: value for name, value in record.items() if name not in ALIASES}
     if row.get("entities") is None:
@@ -189,7 +190,7 @@ def _text(value: Any) -> str:
 
 
 def _sql(value: Any) -> str:
-    """One statement, or a list of them; no SQL begins with a bracket."""
+    """Return one statement, or a list of them; no SQL begins with a bracket."""
     if isinstance(value, str | None) and not (value or "").lstrip().startswith("["):
         return _text(value)
     _, found = _json(value)
@@ -199,7 +200,9 @@ def _sql(value: Any) -> str:
         )
     several = [statement for statement in map(_text, found) if statement]
     one = len(several) == 1 and not several[0].lstrip().startswith("[")
-    return several[0] if one else compact(several) if several else ""
+    if one or not several:
+        return "".join(several)
+    return compact(several)
 
 
 def _gold(value: Any) -> str:
@@ -247,7 +250,7 @@ def _entities(value: Any) -> str:
 
 
 def _meta_names(meta: Any) -> list[str] | None:
-    """The names in {"entity": {"drug_name": ...}}, the form other generators write."""
+    """Return the names in {"entity": {"drug_name": ...}}, the form other generators write."""
     entity = meta.get("entity") if isinstance(meta, dict) else None
     if not isinstance(entity, dict):
         return None
@@ -257,7 +260,9 @@ def _meta_names(meta: Any) -> list[str] | None:
 
 
 def _json(value: Any) -> tuple[str, Any]:
-    """JSON text, and what it says; text stays as it is, a nested value is written out."""
+    """Return a value's JSON text, and the value; text stays unchanged, a nested value is written
+    out.
+    """
     if not isinstance(value, str | dict | list | None):
         raise _Wrong(
             f"{_SHORT.repr(value)} is {type(value).__name__}, expected text or nested values"
@@ -281,18 +286,21 @@ _READERS: dict[str, Callable[[Any], str]] = dict.fromkeys(TEXTS, _text) | {
 
 
 def statements(row: Row) -> list[str]:
-    """The gold statements of a row; [] without any."""
+    """Return the gold statements of a row, or []."""
     sql = row.get("sql") or ""
-    return json.loads(sql) if sql.lstrip().startswith("[") else [sql] if sql else []
+    if sql.lstrip().startswith("["):
+        found: list[str] = json.loads(sql)
+        return found
+    return [sql] if sql else []
 
 
 def nested(row: Row, column: str) -> Any:
-    """What a column of JSON text says: a list for `evidence` and `entities`, a dict or None for
-    `structured_gt`.
+    """Return the value of a column of JSON text: a list for `evidence` and `entities`, a dict or
+    None for `structured_gt`.
     """
     return json.loads(row[column] or ("null" if column == "structured_gt" else "[]"))
 
 
 def compact(value: Any) -> str:
-    """JSON text without spaces."""
+    """Return JSON text without spaces."""
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"))

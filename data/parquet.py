@@ -1,5 +1,5 @@
-"""Rows as Parquet files whose columns have types that are written down, and the programs that draw
-such rows.
+"""Rows as Parquet files whose columns have declared types, and the command line of the programs
+that draw such rows.
 
     write_parquet(rows, draft, {"id": str, "age": int, "files": [str], "truth": {"diagnosis": str}})
 
@@ -23,7 +23,7 @@ BATCH = 1_000  # rows held before they are written
 SPLITS = ("train", "val", "test")
 
 MESSAGES = [{"role": str, "content": str}]
-# DoctorAgent-RL's and DiagAgent's columns, but for extra_info.
+# DoctorAgent-RL's and DiagAgent's columns, except extra_info.
 CONSULTATION: Form = {
     "data_source": str,
     "prompt": MESSAGES,
@@ -47,11 +47,12 @@ CODE: Form = dict.fromkeys(("id", "task_set", "template", "difficulty", "wording
 
 
 def write_parquet(rows: Iterable[Row], path: Path, form: Form) -> int:
-    """Write a file, with no more than BATCH rows in memory; returns how many it has."""
+    """Write a file, with no more than BATCH rows in memory, and return how many it has."""
     import pyarrow as arrow
     from pyarrow.parquet import ParquetWriter
 
-    source, count = iter(rows), 0
+    source = iter(rows)
+    count = 0
     with ParquetWriter(path, arrow.schema(list(_type(form))), compression="zstd") as file:
         while batch := list(islice(source, BATCH)):
             file.write_table(arrow.Table.from_pylist(batch, schema=file.schema))
@@ -60,7 +61,7 @@ def write_parquet(rows: Iterable[Row], path: Path, form: Form) -> int:
 
 
 def _type(form: Any) -> Any:
-    """The arrow type of a form."""
+    """Return the arrow type of a form."""
     import pyarrow as arrow
 
     if isinstance(form, Mapping):
@@ -73,7 +74,7 @@ def _type(form: Any) -> Any:
 
 
 def drawing_parser(program: str, doc: str | None) -> argparse.ArgumentParser:
-    """The options that all programs have that draw rows."""
+    """Return the parser with the options that all programs share that draw rows."""
     parser = new_parser(doc, prog=f"python -m {program}")
     add = parser.add_argument
     add("--out", type=Path, required=True, metavar="DIR", help="folder to write into")
@@ -90,8 +91,8 @@ def write_drawn(
     what: str = "questions",
     splits: Iterable[str] = SPLITS,
 ) -> int:
-    """Draw, write a file of each split, complete or not at all, and say how many; returns the exit
-    code.
+    """Draw, write a file of each split, completely or not at all, print how many rows there are,
+    and return the exit code.
     """
 
     def body() -> None:

@@ -27,11 +27,12 @@ from common.command import new_parser, positive, run_command
 if TYPE_CHECKING:
     from rich.console import Console
 
-SHOWN_PROBLEMS, SHOWN_REASONS = 20, 5
+SHOWN_PROBLEMS = 20
+SHOWN_REASONS = 5
 
 
 def show(report: dict[str, Any], reasons: Counter[str], console: Console) -> None:
-    """The report as a table by task type, the first problems, and what could not be checked."""
+    """Print the report: a table by task type, the first problems, and what could not be checked."""
     from rich.markup import escape
     from rich.table import Table
 
@@ -84,8 +85,8 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Validate and report; returns the exit code."""
-    # Imported late: they bring SQLAlchemy and sqlglot, which --help need not wait for.
+    """Validate, print the report, and return the exit code."""
+    # Imported late, so that --help need not wait for SQLAlchemy and sqlglot.
     from rich.console import Console
     from sqlalchemy import make_url
 

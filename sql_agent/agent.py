@@ -3,7 +3,7 @@
 from episodes import registry
 agent = registry.get("sql")
 
-Everything here is light; the database, the judge and openai-agents come with `open`.
+Importing this is cheap; the database, the judge and openai-agents come with `open`.
 """
 
 from __future__ import annotations
@@ -32,9 +32,8 @@ class SqlAgent(Agent):
     splits: Mapping[str, Path] = {
         split: ROOT / "data" / f"{split}.parquet" for split in ("train", "val", "test")
     }
-    demo = (
-        "trainer.total_training_steps=40",
-    )  # in its minutes the shorter episodes play twice the steps
+    # Episodes are shorter here, so that the demo plays twice the steps in its minutes
+    demo = ("trainer.total_training_steps=40",)
     columns = (
         Column("execution", "execution_accuracy", interval=True),
         Column("SQL ok", "sql_ok"),
@@ -57,10 +56,9 @@ class SqlAgent(Agent):
         parser.add_argument("--tables", dest="database_tables", metavar="A,B", help=what)
 
     def sizes(self, device: str) -> Sizes:
-        """Three calls: in the tiny model's 1,024 positions; on a GPU 3 x 768 generated and 2 x
-        about 3,000 read.
-
-        The latter is what a tool's answer, capped at 8,000 characters, has in practice.
+        """Return the sizes of three calls: on the CPU the tiny model's 1,024 positions; on a GPU 3
+        x 768 tokens generated and 2 x about 3,000 read, which is what a tool's answer, capped at
+        8,000 characters, has in practice.
         """
         return (
             Sizes(prompt=640, response=384, reply=96) if device == "cpu" else Sizes(2048, 8192, 768)

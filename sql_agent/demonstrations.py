@@ -7,8 +7,8 @@ from.
 The tiny model's conversations are synthetic. A training row that looks up fields of named entities
 is a pattern; its names and values are swapped for random ones, stored in a scratch database and
 queried with the agent's own tool, so the model has to copy what it reads instead of remembering it.
-A share of them is spoiled the way logs of real users are: those failures are decisions that
-reinforcement learning can turn around. `tiny_model_card.md` explains the numbers.
+A share of them has the flaws of real users' logs: those failures are decisions that reinforcement
+learning can correct. `tiny_model_card.md` explains the numbers.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ from tools.sql.query import QueryTool
 PIECES = re.compile(r"[^,\uff0c\u3002;\uff1b\u3001]+[,\uff0c\u3002;\uff1b\u3001]?")
 VALUE_SLOT = re.compile(r"⟦(v\d+|listing|count)⟧")
 HAN = re.compile("[\u4e00-\u9fff]")
-# What an answer without a query says. Always the same: invented values would be noise that drowns
-# the decision.
+# The answer without a query, always the same: invented values would be noise that drowns the
+# decision.
 EVASION = "请遵医嘱"
 # Random names and values use this many different characters: each is one token, and seen often
 # enough to be copied.
@@ -45,17 +45,17 @@ RANDOM_CHARACTERS = 1000
 RANDOM_NAME_SHARE = 0.4
 ENDING_SHARE = 0.8
 RECOVERY_SHARE = 0.05
-# Shown more often in right demonstrations than the rows have it: answers of several values, where
-# copying fails last, and names nobody has, which are told from wrong ones by the hint.
+# Right demonstrations show these more often than the rows do: answers of several values, where
+# copying fails last, and names that do not exist, which only the hint distinguishes from wrong ones.
 SHOWN_MORE = 2
-# Of the questions about one field of one entity, those that call it by another name than its own.
+# Share of the questions about one field of one entity that call it by another name than its own.
 MISNAMED_SHARE = 0.4
 NOT_FOUND = "数据库中没有找到{}。"
-# So many cases share a scratch database: about as many names as the bundled one has, so hints are
+# Cases that share a scratch database: about as many names as in the bundled one, so that hints are
 # as near.
 SCRATCH_CASES = 600
 # Percent of each kind. Half of the patterns are badly demonstrated, the other half mostly well;
-# misnamed ones apart.
+# misnamed ones have their own row.
 BAD = {"no_call": 24, "wrong_column": 46, "empty": 6, "right": 24}
 GOOD = {"no_call": 10, "wrong_column": 26, "empty": 4, "right": 60}
 MISNAMED = {"no_call": 12, "gives_up": 58, "right": 30}
@@ -64,8 +64,8 @@ MISNAMED = {"no_call": 12, "gives_up": 58, "right": 30}
 def gold_conversations(
     tasks: Sequence[SqlTask], database_url: str, tables: Iterable[str] = COLUMNS
 ) -> Iterable[Conversation]:
-    """The episodes of a policy that runs the gold SQL and gives the gold answer, one a task that
-    has both.
+    """Yield the episodes of a policy that runs the gold SQL and gives the gold answer, one for each
+    task that has both.
 
     Raises AgentError: a gold statement fails; DatabaseError: the database cannot be read.
     """
@@ -86,9 +86,10 @@ def gold_conversations(
 def lessons(
     rows: Sequence[Row], database_url: str, right: int, flawed: int, random: Random
 ) -> Lessons:
-    """So many synthetic conversations of each kind, none of which names an entity of the database.
+    """Return so many synthetic conversations of each kind, none of which names an entity of the
+    database.
 
-    Raises AgentError: no row is one to make them from; DatabaseError: the database cannot be read.
+    Raises AgentError: no row can be used for them; DatabaseError: the database cannot be read.
     """
     cases = Cases(rows, names_in(database_url), alphabet(rows, random), random)
     if not cases.patterns:
@@ -111,35 +112,36 @@ def lessons(
 
 
 def names_in(database_url: str) -> set[str]:
-    """The name of every drug and disease in the database."""
+    """Return the name of every drug and disease in the database."""
     return set().union(*TemplateAgent(QueryTool(database_url)).names.values())
 
 
 def alphabet(rows: Sequence[Row], random: Random) -> str:
-    """The characters of random names and values: every Chinese one of the rows, and common ones up
-    to the size.
+    """Return the characters of random names and values: every Chinese one of the rows, and common
+    ones up to the size.
     """
     known = sorted(set(HAN.findall("".join(row["question"] + row["answer"] for row in rows))))
     pairs = (bytes([row, column]) for row in range(0xB0, 0xD8) for column in range(0xA1, 0xFF))
-    common = "".join(
-        pair.decode("gb2312", errors="ignore") for pair in pairs
-    )  # GB 2312, level 1: 3,755 characters
+    # GB 2312, level 1: 3,755 characters
+    common = "".join(pair.decode("gb2312", errors="ignore") for pair in pairs)
     others = [character for character in common if character not in set(known)]
     return "".join(known + random.sample(others, max(0, RANDOM_CHARACTERS - len(known))))
 
 
 class Cases:
-    """Draws cases whose names and values look like the training split's and are none of the
-    database's.
+    """Draws cases whose names and values look like the training split's, but are not in the
+    database.
 
     taken: every name of the real database; none of them is ever drawn, nor one twice. characters:
-    what random names and values are made of.
+    the characters of random names and values.
     """
 
     def __init__(
         self, rows: Sequence[Row], taken: set[str], characters: str, random: Random
     ) -> None:
-        self.random, self.taken, self.characters = random, taken, characters
+        self.random = random
+        self.taken = taken
+        self.characters = characters
         matched = [
             (pattern, nested(row, "entities")) for row in rows if (pattern := pattern_of(row))
         ]
@@ -161,12 +163,10 @@ class Cases:
         left_out = {
             name.removeprefix(called) for name, called in misnamed if name.startswith(called)
         }
-        self.left_out = sorted(
-            left_out, key=lambda ending: (-len(ending), ending)
-        )  # of two that fit the longer one
-        self.endings: dict[str, list[str]] = {
-            table: [] for table in NAME_COLUMN
-        }  # as often as names end so
+        # The longer one comes first, so that it wins if two fit
+        self.left_out = sorted(left_out, key=lambda ending: (-len(ending), ending))
+        # Each ending as often as names have it
+        self.endings: dict[str, list[str]] = {table: [] for table in NAME_COLUMN}
         for pattern, entities in matched:
             if pattern.kind not in SEARCHES:
                 self.endings[pattern.table] += [self.ending(name) or name[-2:] for name in entities]
@@ -176,7 +176,7 @@ class Cases:
                 pair for cells in gold["rows"] for pair in zip(gold["columns"], cells, strict=True)
             ):
                 if column not in NAME_COLUMN.values() and isinstance(value, str):
-                    # Without those that name something: an indication may name a disease.
+                    # Without parts that name an entity: an indication may name a disease.
                     parts = [
                         part
                         for part in PIECES.findall(value)
@@ -186,38 +186,38 @@ class Cases:
         self.pieces = {column: sorted(parts) for column, parts in pieces.items()}
 
     def spoiled(self, case: Case, position: int) -> Case:
-        """The case with what goes wrong in it, if anything does."""
+        """Return the case with its flaw, if it has one."""
         shares = MISNAMED if case.called else BAD if position % 2 else GOOD
         return replace(case, flaw=self.random.choices([*shares], [*shares.values()])[0])
 
     def ending(self, name: str) -> str:
-        """What people leave out of the name, "" for nothing."""
+        """Return the ending of the name that people leave out, or ""."""
         return next((ending for ending in self.left_out if name.endswith(ending)), "")
 
     def called(self, name: str) -> str:
-        """Another name as training rows have them: without its ending, or with a wrong character."""
-        ending, at = self.ending(name), self.random.randrange(len(name))
+        """Return another name as in training rows: without its ending, or with a wrong character."""
+        ending = self.ending(name)
+        at = self.random.randrange(len(name))
         if ending and self.random.random() < 0.5:
             return name.removesuffix(ending)
         return name[:at] + self.random.choice(self.characters) + name[at + 1 :]
 
     def name(self, endings: Sequence[str]) -> str:
-        """A new name: random characters or shuffled syllables, mostly with one of `endings`."""
+        """Return a new name: random characters or shuffled syllables, mostly with one of `endings`."""
         while True:
             if self.random.random() < RANDOM_NAME_SHARE:
                 name = "".join(self.random.choices(self.characters, k=self.random.randint(2, 5)))
             else:
                 name = "".join(self.random.choices(self.syllables, k=self.random.randint(1, 2)))
             name += self.random.choice(endings) if self.random.random() < ENDING_SHARE else ""
-            if (
-                name not in self.taken and len(name) > 2
-            ):  # two characters stand in other texts that are searched
+            # Names of two characters also occur in other texts that are searched
+            if name not in self.taken and len(name) > 2:
                 self.taken.add(name)
                 return name
 
     def value(self, column: str) -> str:
-        """A text for the column: pieces of real ones in a new order, some characters and digits
-        replaced.
+        """Return a text for the column: pieces of real ones in a new order, some characters and
+        digits replaced.
         """
         pieces = self.pieces[column]
         text = "".join(self.random.sample(pieces, k=min(len(pieces), self.random.randint(1, 3))))
@@ -230,12 +230,11 @@ class Cases:
     def case(self, position: int) -> Case:
         """Draw names, and the rows the question's query will return."""
         pattern = self.patterns[position]
-        name_column, endings = NAME_COLUMN[pattern.table], self.endings[pattern.table]
+        name_column = NAME_COLUMN[pattern.table]
+        endings = self.endings[pattern.table]
         if pattern.kind in SEARCHES:
-            key, hits = (
-                self.name([pattern.ending]),
-                self.random.choices((1, 2, 3, 4), (4, 3, 2, 1))[0],
-            )
+            key = self.name([pattern.ending])
+            hits = self.random.choices((1, 2, 3, 4), (4, 3, 2, 1))[0]
             rows: list[Row] = [
                 {name_column: self.name(endings), pattern.columns[0]: key} for _ in range(hits)
             ]
@@ -255,7 +254,7 @@ class Cases:
         return Case(pattern, names, rows, self.called(names[0]) if misnamed else "")
 
     def play(self, cases: Sequence[Case]) -> list[Conversation]:
-        """The cases as conversations, each with its flaw; every query is executed."""
+        """Return the cases as conversations, each with its flaw; every query is executed."""
         played = []
         with tempfile.TemporaryDirectory() as folder:
             for number, case in enumerate(watched(cases, "playing", "conversations")):
@@ -267,43 +266,43 @@ class Cases:
         return played
 
     def _conversation(self, case: Case, tool: QueryTool) -> Conversation:
-        """A few right ones begin with a mistake that is mended; it is shown and not learned."""
+        """Return the conversation of a case. A few right ones begin with a mistake that is mended,
+        which is shown and not learned.
+        """
         asked = replace(case, names=[case.called]) if case.called else case
-        statements, answer, failing = [asked.fill(case.pattern.sql)], case.answer(), 0
-        if (
-            case.pattern.kind == "absent" and tool.run(statements[0]).hint
-        ):  # a slip of a stored name, not unknown
+        statements = [asked.fill(case.pattern.sql)]
+        answer = case.answer()
+        failing = 0
+        # This name is a typing error of a stored one, not unknown
+        if case.pattern.kind == "absent" and tool.run(statements[0]).hint:
             names = [self.name(self.endings[case.pattern.table]) for _ in case.names]
             return self._conversation(replace(case, names=names), tool)
         if case.called:
-            if (
-                f"：“{case.names[0]}”" not in tool.run(statements[0]).hint
-            ):  # too far from its own name to be told
+            # Too different from its own name for the hint to find it
+            if f"：“{case.names[0]}”" not in tool.run(statements[0]).hint:
                 return self._conversation(replace(case, called=""), tool)
-            what = f"SELECT {NAME_COLUMN[case.pattern.table]}, "  # as gold reads it, for the question has another name
+            what = f"SELECT {NAME_COLUMN[case.pattern.table]}, "  # as in gold: the question has another name
             statements.append(case.fill(case.pattern.sql).replace("SELECT ", what, 1))
         if case.flaw == "no_call":
-            statements, answer = (
-                [],
-                VALUE_SLOT.sub(EVASION, replace(asked, rows=[]).fill(case.pattern.answer)),
-            )
+            statements = []
+            answer = VALUE_SLOT.sub(EVASION, replace(asked, rows=[]).fill(case.pattern.answer))
         elif case.flaw == "gives_up" and case.called:
-            statements, answer = statements[:1], NOT_FOUND.format(asked.answer().partition("：")[0])
+            statements = statements[:1]
+            answer = NOT_FOUND.format(asked.answer().partition("：")[0])
         elif case.flaw == "wrong_column" and case.pattern.kind == "fields":
             statements, answer = self._of_wrong_columns(case)
         elif case.flaw == "right" and not case.called and self.random.random() < RECOVERY_SHARE:
-            statements, failing = [misspelt(statements[0]), *statements], 1
-        question, reference = (
-            asked.fill(case.pattern.question),
-            "" if case.flaw == "empty" else answer,
-        )
+            statements = [misspelt(statements[0]), *statements]
+            failing = 1
+        question = asked.fill(case.pattern.question)
+        reference = "" if case.flaw == "empty" else answer
         task = SqlTask(id="", question=question, reference=reference, sql=tuple(statements))
         learn = [False] * failing + [True] * (len(statements) + 1 - failing)
         return Conversation(gold_episode(task, tool).messages, learn, (TOOL,))
 
     def _of_wrong_columns(self, case: Case) -> tuple[list[str], str]:
-        """A query and answer of the table's first columns instead of those asked for: the habit of
-        a lazy policy.
+        """Return a query and answer of the table's first columns instead of those requested, as a
+        lazy policy does.
         """
         columns = case.pattern.columns
         others = [
@@ -338,8 +337,8 @@ def write_database(path: Path, cases: Iterable[Case]) -> None:
 
 
 def misspelt(sql: str) -> str:
-    """The query with a column that does not exist; one that names no entity gets a table that does
-    not.
+    """Return the query with a column that does not exist, or, if it names no entity, with a table
+    that does not.
     """
     wrong = sql.replace("med_name", "name").replace("disease_name", "name")
     return (

@@ -34,9 +34,9 @@ from tools.sql.query import QueryTool, SchemaTools
 
 
 class SqlEnvironment(Environment):
-    """Plays and scores. `evaluating`: the answer is judged whatever the reward is made of.
+    """Plays and scores. `evaluating`: the answer is judged even if the reward does not need it.
 
-    Raises SettingsError: REWARD_TERMS or REWARD_SCALE cannot be used.
+    Raises SettingsError if REWARD_TERMS or REWARD_SCALE cannot be used.
     """
 
     accepted_from = ACCEPTED_FROM
@@ -110,9 +110,11 @@ class SqlEnvironment(Environment):
         return self._answered(own, lambda case: self.canaries.answers(case, own.names, random))
 
     def _column(self, name: str) -> Sequence[str]:
-        """Some values of a column of the tables, as far as it is one and can be read; read once.
+        """Return some values of a column of the tables, read once; [] if there is no such column,
+        or it cannot be read.
 
-        A database that is gone has none: the episode that is played beside it says so.
+        If the database is gone there are no values: the episode that is played beside this reports
+        it.
         """
         if name not in self._columns:
             texts: list[str] = []
@@ -130,7 +132,9 @@ class SqlEnvironment(Environment):
     def _answered(
         self, task: SqlTask, answers: Callable[[Case], Mapping[str, str]]
     ) -> Mapping[str, Episode]:
-        """By kind of answer, an episode that has read the gold rows; none where no judge is asked."""
+        """Return an episode that has read the gold rows for each kind of answer; {} if no judge is
+        asked.
+        """
         read = Episode(stop_reason="answered", events=Query.of_gold(task), turns=2)
         known = answers(case_of(task, read)) if "judge" in self.rubric.names else {}
         return {kind: replace(read, answer=answer) for kind, answer in known.items()}

@@ -1,5 +1,5 @@
-"""What the SQL agent's evaluations and demos say beyond the reward: of one episode, and over all of
-them.
+"""The SQL agent's facts for evaluations and demos beyond the reward: of one episode, and over all
+of them.
 
 A record is a line of `episodes.jsonl`; docs/evaluation.md explains the keys, docs/learning.md the
 kinds of failure.
@@ -21,7 +21,7 @@ RIGHT_FROM = 0.9  # of the score
 
 
 def facts_of(task: SqlTask, episode: Episode) -> Mapping[str, float | None]:
-    """Numbers of one episode whose mean says something."""
+    """Return numbers of one episode whose mean is meaningful."""
     values = term_values(task, episode, ("execution", "evidence_recall"))
     return {
         "execution_accuracy": values.get("execution"),
@@ -31,8 +31,8 @@ def facts_of(task: SqlTask, episode: Episode) -> Mapping[str, float | None]:
 
 
 def record_of(task: SqlTask, episode: Episode) -> Record:
-    """What is kept of an episode: its queries, and every term's value whatever the reward is made
-    of.
+    """Return the record of an episode: its queries, and every term's value, whether or not the
+    reward uses it.
     """
     queries = [
         {
@@ -53,7 +53,7 @@ def record_of(task: SqlTask, episode: Episode) -> Record:
 
 
 def summarise(records: Sequence[Record]) -> Mapping[str, Any]:
-    """Ratios over scored episodes that are no mean of one episode's numbers; docs/evaluation.md
+    """Return ratios over scored episodes that are not means of single episodes; docs/evaluation.md
     defines them.
     """
     queries = [[query["ok"] for query in record["queries"]] for record in records]
@@ -76,8 +76,8 @@ def summarise(records: Sequence[Record]) -> Mapping[str, Any]:
 
 
 def failure(record: Record) -> str:
-    """The kind of a scored episode, one of `SqlAgent.failures`: the first that holds, from its end
-    to its start.
+    """Return the kind of a scored episode, the first of `SqlAgent.failures` that applies, from its
+    end to its start.
 
     How it ended comes first, because an episode without an answer scores 0 whatever it had read.
     """

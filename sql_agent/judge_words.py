@@ -1,8 +1,8 @@
-"""What an LLM judge is told about this agent's answers: a question, what the database holds, what
-the tool returned.
+"""What an LLM judge reads about this agent's answers: a question, what the database holds, what the
+tool returned.
 
-The words are in `judge_words.toml`; `scoring/llm_judge.py` puts the material between the lines they
-speak of.
+The texts are in `judge_words.toml`; `scoring/llm_judge.py` puts the material between the marker
+lines that they mention.
 """
 
 from __future__ import annotations
@@ -14,11 +14,13 @@ from pathlib import Path
 from scoring.case import Case
 from scoring.llm_judge import JudgeWords
 
-LONGEST_ANSWER, LONGEST_TEXT = 4_000, 6_000  # characters of each text shown to the judge
+# Characters of each text shown to the judge
+LONGEST_ANSWER = 4_000
+LONGEST_TEXT = 6_000
 
 
 def material(case: Case) -> dict[str, str | None]:
-    """What the judge is shown, each text cut to a length."""
+    """Return what the judge is shown, each text cut to a length."""
     return {
         "问题": case.question[:LONGEST_TEXT],
         "参考答案": case.reference[:LONGEST_TEXT] or None,

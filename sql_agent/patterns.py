@@ -1,5 +1,5 @@
-"""What a training row asks, with its names and values taken out, and a case of it with new ones put
-in.
+"""The pattern of a training row, which is its question with names and values taken out, and a case
+of it with new ones put in.
 
 `⟦n0⟧` is the first name in the question (of an entity, or what is searched for), `⟦v0⟧` the first
 value of the answer, `⟦listing⟧` the names a search returns, `⟦count⟧` how many there are. Used by
@@ -50,7 +50,7 @@ class Case:
     """A synthetic case before it is played: what its question names, and the rows of the scratch
     database.
 
-    called: the other name by which the question calls its one entity; "" where it is called by its
+    called: the other name by which the question calls its one entity; "" if it uses the entity's
     own.
     """
 
@@ -61,7 +61,7 @@ class Case:
     flaw: str = "right"
 
     def fill(self, text: str) -> str:
-        """Put names and values into one of the pattern's texts; without rows the values' slots
+        """Put names and values into one of the pattern's texts; without rows the slots of values
         stay.
         """
         swaps = [(f"⟦n{i}⟧", name) for i, name in enumerate(self.names)]
@@ -74,10 +74,10 @@ class Case:
         return swap(text, swaps)
 
     def answer(self) -> str:
-        """What is said of two entities comes in the order a query returns them: by name, from the
+        """Return the answer. Two entities come in the order a query returns them: by name, from the
         index.
 
-        In the question's order it would have to jump back and forth in the result; the judge
+        In the question's order the model would have to jump back and forth in the result; the judge
         accepts both orders.
         """
         if not len(self.rows) == len(self.names) > 1:
@@ -88,15 +88,15 @@ class Case:
 
 
 def gold_of(row: Row) -> dict[str, Any]:
-    """The row's structured gold answer, {"columns": [...], "rows": [[...]]}; empty lists where it
-    has none.
+    """Return the row's structured gold answer, {"columns": [...], "rows": [[...]]}, with empty
+    lists if it has none.
     """
     return nested(row, "structured_gt") or {"columns": [], "rows": []}
 
 
 def pattern_of(row: Row) -> Pattern | None:
-    """Take names and values out of a training row; None for what no pattern can hold (another name,
-    no SQL).
+    """Return a training row without its names and values; None for a row that no pattern can hold
+    (another name, no SQL).
     """
     found = statements(row)
     if len(found) != 1 or not nested(row, "entities"):
@@ -105,14 +105,16 @@ def pattern_of(row: Row) -> Pattern | None:
 
 
 def misnamed_in(row: Row) -> list[str]:
-    """The name of a row's entity and what its question calls it; none where that is its name."""
+    """Return the name of a row's entity and what its question calls it; [] if that is its name."""
     entities = nested(row, "entities")
     return entities if len(entities) == 2 and entities[0] not in row["question"] else []
 
 
 def _look_up(row: Row, sql: str) -> Pattern | None:
-    """The pattern of a row that asks for fields of named entities."""
-    names, gold, match = nested(row, "entities"), gold_of(row), FROM_TABLE.search(sql)
+    """Return the pattern of a row that asks for fields of named entities."""
+    names = nested(row, "entities")
+    gold = gold_of(row)
+    match = FROM_TABLE.search(sql)
     table = match[1] if match else ""
     if table not in NAME_COLUMN or not all(
         name in row["question"] and name in sql for name in names
@@ -136,11 +138,13 @@ def _look_up(row: Row, sql: str) -> Pattern | None:
 
 
 def _search(row: Row, sql: str) -> Pattern | None:
-    """The pattern of a row that lists or counts what a search returns."""
-    match, results = SEARCH.match(sql), gold_of(row)["rows"]
+    """Return the pattern of a row that lists or counts what a search returns."""
+    match = SEARCH.match(sql)
+    results = gold_of(row)["rows"]
     if not match or not results or match["table"] not in NAME_COLUMN:
         return None
-    name_column, key = NAME_COLUMN[match["table"]], match["part"] or match["whole"]
+    name_column = NAME_COLUMN[match["table"]]
+    key = match["part"] or match["whole"]
     listed = "、".join(str(result[0]) for result in results)
     kind = {COUNT: "count", name_column: "listing"}.get(match["what"])
     if (
@@ -167,7 +171,7 @@ def _values_by_name(names: list[str], gold: dict[str, Any], name_column: str) ->
 
 
 def swap(text: str, swaps: Iterable[tuple[str, str]]) -> str:
-    """Replace every first by its second, longest first."""
+    """Return the text with every first replaced by its second, longest first."""
     for old, new in sorted(swaps, key=lambda pair: -len(pair[0])):
         text = text.replace(old, new)
     return text

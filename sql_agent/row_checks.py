@@ -1,4 +1,4 @@
-"""What a training run asks of its questions before anything heavy is started.
+"""What a training run checks of its questions before anything heavy is started.
 
 Used by `SqlAgent.check`.
 """
@@ -20,10 +20,8 @@ CHECKED = 64  # questions of each file that are checked against the database
 
 
 def check(rows: Mapping[str, Sequence[Row]], settings: Settings, plays: bool) -> list[str]:
-    """Draft missing answers into the rows; where episodes are played, check a sample against the
-    database.
-
-    Returns a line for each thing to know.
+    """Draft missing answers into the rows, check a sample against the database if episodes are
+    played, and return a line for each thing to know.
 
     Raises AgentError: the judge can score too few of the training rows; DatabaseError: the database
     cannot be read.
@@ -31,10 +29,10 @@ def check(rows: Mapping[str, Sequence[Row]], settings: Settings, plays: bool) ->
     notes = [
         note for name, part in rows.items() for note in _notes_on(name, list(part), settings, plays)
     ]
-    train, offline = rows["train"], choose_judge(settings, WORDS).name == ReferenceJudge.name
-    bare = count_without_reference(
-        list(train)
-    )  # what has gold has an answer drafted from it by now
+    train = rows["train"]
+    offline = choose_judge(settings, WORDS).name == ReferenceJudge.name
+    # Rows with gold have a drafted answer by now
+    bare = count_without_reference(list(train))
     if offline and bare > settings.max_unscored_share * len(train):
         raise AgentError(
             f"{bare} of {len(train)} training rows have no answer to compare with, and the offline reference judge "
@@ -45,7 +43,8 @@ def check(rows: Mapping[str, Sequence[Row]], settings: Settings, plays: bool) ->
 
 def _notes_on(name: str, rows: list[Row], settings: Settings, plays: bool) -> list[str]:
     database = (settings.database_url, settings.tables)
-    drafted, bare = fill_answers(rows, *database), count_without_reference(rows)
+    drafted = fill_answers(rows, *database)
+    bare = count_without_reference(rows)
     counts = [f", {drafted} answers drafted from gold SQL or evidence"] if drafted else []
     counts += [f", {bare} without an answer (judged without a reference)"] if bare else []
     notes = [f"{name}: {len(rows)} questions{''.join(counts)}"]

@@ -1,4 +1,4 @@
-"""How the SQL agent's episodes look on a page: queries as SQL, what came back as a table."""
+"""How the SQL agent's episodes look on a page: queries as SQL, results as tables."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from episodes.shown import Shown, transcript
 
 
 def shown(record: Record) -> list[Shown]:
-    """The transcript, its calls as SQL and the tool's results as tables."""
+    """Return the transcript, its calls as SQL and the tool's results as tables."""
     return [
         _call(piece) if "calls" in piece.notes else _result(piece) for piece in transcript(record)
     ]

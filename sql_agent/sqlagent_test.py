@@ -44,7 +44,7 @@ def find_task(question: str | None) -> SqlTask:
 async def run_and_score(
     task: SqlTask, endpoint: Endpoint, settings: Settings
 ) -> tuple[Scored, str]:
-    """Play one episode as training does; return it, and the judge's name."""
+    """Play one episode as training does, and return it with the judge's name."""
     environment = AGENT.open(settings, {})
     policy = ChatPolicy(endpoint, settings.max_turns)
     scored = await play(
@@ -55,7 +55,9 @@ async def run_and_score(
 
 def show(scored: Scored, judge: str) -> None:
     """Print the transcript, then the reward's terms."""
-    task, episode, reward = scored.task, scored.episode, scored.reward
+    task = scored.task
+    episode = scored.episode
+    reward = scored.reward
     for message in episode.messages:
         print(f"--- {message['role']}")
         for tool_call in message.get("tool_calls", []):
@@ -97,14 +99,16 @@ def parse_arguments(argv: Sequence[str] | None, settings: Settings) -> argparse.
 
 
 def run(argv: Sequence[str] | None) -> int:
-    """Play and show one question; returns the exit code.
+    """Play and show one question, and return the exit code.
 
-    Raises Failure: the episode could not be played.
+    Raises Failure if the episode could not be played.
     """
     settings = load_settings()
     arguments = parse_arguments(argv, settings)
-    key, task = reveal(settings.openai_api_key), find_task(arguments.question)
-    address, model = arguments.base_url, arguments.model
+    key = reveal(settings.openai_api_key)
+    task = find_task(arguments.question)
+    address = arguments.base_url
+    model = arguments.model
     endpoint = Endpoint(address, model, key, arguments.temperature, max_tokens=arguments.max_tokens)
     settings = settings.model_copy(update={"max_turns": arguments.max_turns})
     scored, judge = asyncio.run(run_and_score(task, endpoint, settings))

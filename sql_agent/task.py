@@ -17,7 +17,7 @@ from episodes.episode import Task
 class SqlTask(Task):
     """A question with what is known about its answer.
 
-    `reference` is "" when the row has no answer. `gold` holds `structured_gt` ({"columns": [...],
+    `reference` is "" if the row has no answer. `gold` holds `structured_gt` ({"columns": [...],
     "rows": [[...]]}) and `evidence` ([{table, row_id, field, quote}]) as far as the row has them,
     else None. `sql`: the gold statements. `names`: the entities it is about, the one asked for
     first.
@@ -34,7 +34,7 @@ class SqlTask(Task):
 
 
 def task_of(row: Row) -> SqlTask:
-    """The task of a row as `data.load.load_rows` gives it: checked, with every column."""
+    """Return the task of a row as `data.load.load_rows` gives it: checked, with every column."""
     return SqlTask(
         id=row["id"],
         question=row["question"],

@@ -5,8 +5,7 @@ one template.
     TemplateAgent(tool).episode("朵莎洛片怎么保存？")          # the floor a model has to beat
 
 The template agent looks for a name of the database in the question and for a word that means a
-column, asks for that cell and repeats it. It takes nothing from the question's row but the
-question.
+column, asks for that cell and repeats it. It uses only the question of a row.
 """
 
 from __future__ import annotations
@@ -27,14 +26,14 @@ from tools.sql.query import Limits, QueryResult, QueryTool
 ABSTENTION = "数据库中没有找到相关信息。"
 NOT_FOUND = "数据库中没有找到“{name}”的相关信息。"
 
-# All names are read once and not shown to anyone: wider than what a policy may see.
+# All names are read once and never shown, so the limits are wider than a policy's.
 NAME_LIMITS = Limits(deadline=30.0, max_rows=1_000_000, max_chars=1_000_000_000)
 
 
 @lru_cache(maxsize=8)
 def prompt_for(tool: QueryTool) -> str:
-    """The system prompt that names the tables the tool may read; the database is asked for those
-    that are not ours.
+    """Return the system prompt that names the tables the tool may read; tables other than ours are
+    described by the database.
 
     Raises DatabaseError: it cannot be read, or lacks one.
     """
@@ -45,7 +44,7 @@ def prompt_for(tool: QueryTool) -> str:
 
 
 def gold_episode(task: SqlTask, tool: QueryTool) -> Episode:
-    """The episode of a policy that runs the gold SQL and gives the gold answer."""
+    """Return the episode of a policy that runs the gold SQL and gives the gold answer."""
     episode = Episode(messages=list(first_messages(task.question, prompt_for(tool))))
     for statement in task.sql:
         _query(episode, statement, tool)
@@ -72,13 +71,14 @@ class TemplateAgent:
         # (two at most).
         found = {table: _found(names, question) for table, names in self.names.items()}
         table = max(found, key=lambda table: max(map(len, found[table]), default=0))
-        # The column of the first word that fits; what no word fits is the first column of the
-        # table.
+        # The column of the first word that fits; if none fits, the first column of the table.
         meant = KEYWORDS[table]
         fitting = [
             column for column, words in meant.items() if any(word in question for word in words)
         ]
-        names, key, column = found[table][:2], NAME_COLUMN[table], next(iter(fitting or meant))
+        names = found[table][:2]
+        key = NAME_COLUMN[table]
+        column = next(iter(fitting or meant))
         asked = names or [question]
         listed = ", ".join("'{}'".format(name.replace("'", "''")) for name in asked)
         if len(asked) == 1:
@@ -106,7 +106,9 @@ def _names(tool: QueryTool, table: str) -> list[str]:
 
 
 def _found(names: Sequence[str], question: str) -> list[str]:
-    """The names in the question, longest first; a name inside one already found is no second one."""
+    """Return the names in the question, longest first; a name inside another found name does not
+    count.
+    """
     found: list[str] = []
     for name in sorted((name for name in names if name in question), key=len, reverse=True):
         if not any(name in longer for longer in found):

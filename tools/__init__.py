@@ -1,1 +1,1 @@
-"""What a model may call. A tool knows no agent and no reward."""
+"""What a model may call. Tools know neither agents nor rewards."""

@@ -7,10 +7,10 @@ or warm up another.
     python -m training.cold_start sql --base Qwen/Qwen3-0.6B --out models/warm   # any model; on a GPU if there is one
 
 Without --base, `training/warmup/tiny_model.py` makes a model of a few hundred thousand parameters
-from the agent's lessons and writes its card; with --role from the demonstrations of that role,
-without a card. With --base, a model is trained on these, or on a file of dialogues, in its own chat
-template. Loss on the assistant's tokens only. Writes a Hugging Face folder. Exit codes: 0 done, 1
-failed, 2 wrong usage, 130 interrupted.
+from the agent's lessons and writes its card; with --role it uses the demonstrations of that role
+and writes no card. With --base, a model is trained on these, or on a file of dialogues, in its own
+chat template. The loss covers the assistant's tokens only. The result is a Hugging Face folder.
+Exit codes: 0 done, 1 failed, 2 wrong usage, 130 interrupted.
 """
 
 from __future__ import annotations
@@ -36,13 +36,15 @@ BASE_FLAGS = {"dialogues": None, "epochs": 2.0, "lr": 1e-5, "batch_size": 8}
 def make_tiny(
     agent: Agent, rows: Sequence[Row], arguments: argparse.Namespace, settings: Settings
 ) -> dict[str, Any]:
-    """Make the tiny model and, unless told otherwise, measure it and write its card; return all
-    facts about it.
+    """Make the tiny model and return all facts about it. Unless --no-measure is given, also measure
+    it and write its card.
     """
     from training.warmup.cold_start_card import measure, write_card
     from training.warmup.tiny_model import make
 
-    out, seed, steps = arguments.out, arguments.seed, (arguments.steps_a, arguments.steps_b)
+    out = arguments.out
+    seed = arguments.seed
+    steps = (arguments.steps_a, arguments.steps_b)
     with tempfile.TemporaryDirectory() as folder:
         mastered = Path(folder) / "mastered"
         facts = make(agent, rows, settings, steps, seed, out, mastered, arguments.role)
@@ -122,7 +124,7 @@ def parse_arguments(argv: Sequence[str] | None) -> argparse.Namespace:
 
 
 def cold_start(given: argparse.Namespace) -> None:
-    """Make or warm up, and print the facts as JSON."""
+    """Make a tiny model or warm one up, and print the facts as JSON."""
     agent = registry.get(given.agent)
     settings = with_turns(agent, load_settings())
     rows = agent.rows(given.train_file or agent.splits["train"])
@@ -130,9 +132,15 @@ def cold_start(given: argparse.Namespace) -> None:
         from training.warmup.supervised import warm_up
 
         learned = agent.dialogues(given.dialogues, settings) if given.dialogues else None
-        told = learned or agent.demonstrations(given.role, rows, settings)
+        conversations = learned or agent.demonstrations(given.role, rows, settings)
         facts = warm_up(
-            given.base, told, given.out, given.epochs, given.lr, given.batch_size, given.seed
+            given.base,
+            conversations,
+            given.out,
+            given.epochs,
+            given.lr,
+            given.batch_size,
+            given.seed,
         )
     else:
         facts = make_tiny(agent, rows, given, settings)
@@ -140,7 +148,7 @@ def cold_start(given: argparse.Namespace) -> None:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Command line; returns the exit code."""
+    """Run the command line of this module and return the exit code."""
     return run_command("cold_start", lambda: cold_start(parse_arguments(argv)))
 
 

@@ -6,8 +6,8 @@ template, model card.
     .venv/bin/python -m training.export runs/NAME --to out/adapter --adapter kept      # of LoRA, for its base model
     HF_TOKEN=... .venv/bin/python -m training.export runs/NAME --to out/model --push OWNER/NAME
 
-Before the folder is there, transformers and vLLM load it and must answer a task of the run alike.
-docs/ship.md tells what is in it. Exit codes: 0 done, 1 failed, 2 wrong usage, 130 interrupted.
+Before the folder appears, transformers and vLLM load it and must answer a task of the run alike.
+docs/ship.md describes its content. Exit codes: 0 done, 1 failed, 2 wrong usage, 130 interrupted.
 """
 
 from __future__ import annotations
@@ -39,22 +39,16 @@ from training.setup.device import environment
 from training.setup.model_folder import HUB_ID, check_model
 from training.ship.export_card import CARD, evaluation_of, read_config, write_card
 
-PARTS = (
-    "*.json",
-    "*.jinja",
-    "*.safetensors",
-    "*.model",
-    "*.txt",
-    "*.tiktoken",
-)  # of a model folder; nothing pickled
+# Files of a model folder; nothing pickled
+PARTS = ("*.json", "*.jinja", "*.safetensors", "*.model", "*.txt", "*.tiktoken")
 WEIGHTS = ("model.safetensors", "model.safetensors.index.json")
 LOG = Path("logs") / "export.log"  # in the run's folder: what verl's merger and vLLM say
 
 
 def choose_checkpoint(run: Path, step: str) -> Path:
-    """The complete checkpoint meant by a step's number, "latest" or "best" (by validation).
+    """Return the complete checkpoint meant by a step's number, "latest" or "best" (by validation).
 
-    Raises UsageError: it is no run's folder, or has no such checkpoint.
+    Raises UsageError if it is not a run's folder, or has no such checkpoint.
     """
     latest = latest_checkpoint(run)
     if latest is None:
@@ -80,17 +74,19 @@ def choose_checkpoint(run: Path, step: str) -> Path:
 
 
 def agent_of(config: dict[str, Any]) -> Agent:
-    """The agent that a run trained. Raises AgentError: it is none of the registry's."""
+    """Return the agent that a run trained. Raises AgentError if the registry does not have it."""
     return registry.get(str(config["trainer"]["project_name"]).removesuffix("_agent"))
 
 
 def gather(checkpoint: Path, folder: Path, adapter: str) -> None:
     """Copy the model of a checkpoint, or its adapter, into a new folder.
 
-    Raises UsageError: there is no adapter; Failure: the shards of several ranks cannot be merged.
+    Raises UsageError if there is no adapter, Failure if the shards of several ranks cannot be
+    merged.
     """
     actor = checkpoint / "actor"
-    model, lora = actor / "huggingface", actor / ADAPTER_FOLDER
+    model = actor / "huggingface"
+    lora = actor / ADAPTER_FOLDER
     folder.mkdir()
     if adapter == "kept":
         if not lora.is_dir():
@@ -104,7 +100,7 @@ def gather(checkpoint: Path, folder: Path, adapter: str) -> None:
     else:
         merge_shards(actor, folder)
     for path in folder.iterdir():
-        path.chmod(0o644)  # weights are written for their owner alone
+        path.chmod(0o644)  # weights were written readable for their owner alone
 
 
 def _copy(source: Path, target: Path, but: Sequence[str] = ()) -> None:
@@ -118,7 +114,7 @@ def merge_shards(actor: Path, folder: Path) -> None:
     """Make a model folder of the shards that each rank saved, by verl's own merger, which writes
     bfloat16.
 
-    Raises Failure: there are none, or it cannot merge them.
+    Raises Failure if there are none, or the merger fails.
     """
     if (actor / "lora_train_meta.json").is_file():
         raise Failure(
@@ -144,13 +140,14 @@ def merge_shards(actor: Path, folder: Path) -> None:
 
 
 def export(arguments: argparse.Namespace) -> None:
-    """Write the folder, whole or not at all, and push it where that is asked for.
+    """Write the folder, completely or not at all, and push it if requested.
 
     Raises UsageError: what was given cannot be used; Failure: the model does not load, or answers
     differently.
     """
     token = hub_token(arguments.push) if arguments.push else ""
-    run, target = arguments.run, arguments.to.resolve()
+    run = arguments.run
+    target = arguments.to.resolve()
     if target.exists() or not target.parent.is_dir():
         why = (
             "exists; give another"
@@ -158,7 +155,8 @@ def export(arguments: argparse.Namespace) -> None:
             else f"cannot be written: there is no folder {target.parent}"
         )
         raise UsageError(f"--to {arguments.to} {why}")
-    checkpoint, config = choose_checkpoint(run, arguments.step), read_config(run)
+    checkpoint = choose_checkpoint(run, arguments.step)
+    config = read_config(run)
     agent = agent_of(config)
     scores = evaluation_of(arguments.evaluation, checkpoint) if arguments.evaluation else None
     with replacing(target) as draft:
@@ -182,9 +180,9 @@ def export(arguments: argparse.Namespace) -> None:
 
 
 def hub_token(repo: str) -> str:
-    """The token of the environment.
+    """Return the token of the environment.
 
-    Raises UsageError: there is none, or `repo` is no repository's name.
+    Raises UsageError if there is none, or `repo` is not a repository's name.
     """
     if not HUB_ID.fullmatch(repo):
         raise UsageError(f"--push {repo}: expected OWNER/NAME")
@@ -195,9 +193,9 @@ def hub_token(repo: str) -> str:
 
 
 def push(folder: Path, repo: str, token: str) -> None:
-    """Upload a folder to a private repository, made where it is missing.
+    """Upload a folder to a private repository, which is made if it is missing.
 
-    Raises Failure: the hub does not take it.
+    Raises Failure if the hub does not take it.
     """
     import httpx
     from huggingface_hub import HfApi

@@ -1,4 +1,4 @@
-"""The training command of every agent: flags -> preset -> training.run. Decides nothing itself.
+"""The training command of every agent: flags -> preset -> training.run. It decides nothing itself.
 
     sys.exit(main("sql"))                          # all of train_sql_agent.py
     python -m training.launch NAME --ci-fast       # the same for any agent, those of others included
@@ -35,7 +35,7 @@ TRACKER_VARIABLES = (
     *("TENSORBOARD_DIR", "SWANLAB_API_KEY", "SWANLAB_MODE", "SWANLAB_LOG_DIR"),
     *("WANDB_API_KEY", "WANDB_MODE", "WANDB_BASE_URL"),
 )
-# What the plan takes as it is, under the same name.
+# Flags that the plan takes unchanged, under the same name.
 FLAGS = (
     *(
         "n_runners",
@@ -61,8 +61,8 @@ SETTINGS = ("temperature", "episode_timeout", "max_unscored_share")
 
 
 def train(agent: Agent, options: argparse.Namespace) -> int:
-    """Make the plan, and let the engine be imported while the rest is checked; returns the exit
-    code.
+    """Make the plan, let the engine be imported while the rest is checked, train, and return the
+    exit code.
     """
     from common.files import check_temporary
     from training.cpu.fork_server import forking
@@ -76,7 +76,7 @@ def train(agent: Agent, options: argparse.Namespace) -> int:
 def check_and_train(
     agent: Agent, options: argparse.Namespace, plan: Plan, preset: dict[str, Any]
 ) -> int:
-    """Check everything cheap, then train; returns the exit code."""
+    """Check everything that is cheap to check, then train and return the exit code."""
     from common.files import check_writable
     from common.settings import load_settings
     from episodes.registry import own_options
@@ -116,7 +116,8 @@ def check_and_train(
         plan, files, {**preset, **checkpoint_keys}, parse_overrides(options.overrides)
     )
     check_rows(config, len(rows["train"]))
-    last, done = last_step(config, len(rows["train"])), step_of(checkpoint) if checkpoint else 0
+    last = last_step(config, len(rows["train"]))
+    done = step_of(checkpoint) if checkpoint else 0
     if checkpoint:
         check_resumable(checkpoint, config)
         if options.resume == "auto" and done >= last:
@@ -149,7 +150,7 @@ def start(
     plan: Plan,
     rows: Mapping[str, Any],
 ) -> int:
-    """Start what episodes need, see that its judge can be trained on, write the rows down and
+    """Start what episodes need, check that its judge can be trained on, write the rows down and
     train.
     """
     from common.jsonl import write_jsonl, write_text
@@ -182,7 +183,8 @@ def start(
 def prove_judge(
     agent: Agent, rows: Sequence[Row], settings: Settings, options: Options
 ) -> dict[str, Any]:
-    """What the environment says of itself, once its judge has been seen to tell answers apart.
+    """Return the environment's facts about itself, once its judge has been seen to tell answers
+    apart.
 
     Raises Failure: what episodes need does not answer, or the judge pays dishonest answers like
     honest ones.
@@ -191,10 +193,8 @@ def prove_judge(
 
     with closing(agent.open(settings, options)) as environment:
         tasks = [agent.task(row, settings) for row in rows]
-        problem, described = (
-            problem_of(asyncio.run(check_judge(environment, tasks))),
-            environment.description(),
-        )
+        problem = problem_of(asyncio.run(check_judge(environment, tasks)))
+        described = environment.description()
     if problem and settings.judge_check:
         raise Failure(
             f"the judge cannot be trained on: {problem}\n{environment.ways_out}; JUDGE_CHECK=0 goes on"
@@ -209,8 +209,8 @@ def prove_judge(
 
 
 def check_budgets(agent: Agent, rows: Mapping[str, list[Row]], settings: Settings) -> None:
-    """Raises AgentError or ConfigError when a row makes no task, or one with a budget above the
-    run's, as told verl.
+    """Raise AgentError or ConfigError if a row makes no task, or makes one with a budget above the
+    run's, which is also verl's.
     """
     for task in (agent.task(row, settings) for part in rows.values() for row in part):
         if task.max_turns and task.max_turns > settings.max_turns:
@@ -219,7 +219,7 @@ def check_budgets(agent: Agent, rows: Mapping[str, list[Row]], settings: Setting
 
 
 def make_plan(agent: Agent, options: argparse.Namespace) -> tuple[Plan, dict[str, Any]]:
-    """Settings and flags -> the run's plan and the preset's verl keys."""
+    """Return the run's plan and the preset's verl keys, made of settings and flags."""
     from common.llm import reveal
     from common.settings import load_settings
     from episodes.turns import with_turns
@@ -265,8 +265,8 @@ def make_plan(agent: Agent, options: argparse.Namespace) -> tuple[Plan, dict[str
 
 
 def resumed(plan: Plan, options: argparse.Namespace) -> tuple[Plan, Path | None, dict[str, Any]]:
-    """The plan, checkpoint and verl keys of a run that continues one, in the folder of its run or
-    in --run-dir.
+    """Return the plan, checkpoint and verl keys of a run that continues one, in the folder of its
+    run or in --run-dir.
     """
     from training.engine.checkpoints import find_checkpoint, run_of, step_of
     from training.watch.summary import curve
@@ -284,7 +284,7 @@ def resumed(plan: Plan, options: argparse.Namespace) -> tuple[Plan, Path | None,
         row["step"] == step_of(checkpoint) and row["validation"] is not None
         for row in curve(run_of(checkpoint))
     ):
-        keys["trainer.val_before_train"] = False  # its books have it
+        keys["trainer.val_before_train"] = False  # its records hold that validation
     keys["trainer.default_local_dir"] = str(run_dir / "checkpoints")
     keys["trainer.experiment_name"] = run_dir.name
     if options.ci_fast and options.resume != "auto":
@@ -294,7 +294,7 @@ def resumed(plan: Plan, options: argparse.Namespace) -> tuple[Plan, Path | None,
 
 
 def loggers(settings: Settings) -> list[str]:
-    """Console and file always; trackers when their variables are set, which they find in the
+    """Return console and file, and the trackers whose variables are set, which they find in the
     environment.
     """
     for name in TRACKER_VARIABLES:
@@ -310,7 +310,7 @@ def loggers(settings: Settings) -> list[str]:
 
 
 def main(name: str, arguments: list[str] | None = None) -> int:
-    """Run the command line of an agent; returns the exit code."""
+    """Run the command line of an agent and return the exit code."""
     stop_in_order()
 
     def body() -> int:

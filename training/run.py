@@ -48,7 +48,7 @@ EXIT_CODES = {"done": 0, "failed": 1, "interrupted": 130}
 RUNNER_POLL_SECONDS = 0.2
 HEARTBEAT_SECONDS = 10.0
 DEADLINE_MARGIN_SECONDS = 30.0
-BOOKS = ("metrics.jsonl", "episodes.jsonl")
+RECORD_FILES = ("metrics.jsonl", "episodes.jsonl")
 PACKAGES = (
     "agentlightning",
     "verl",
@@ -62,12 +62,12 @@ PACKAGES = (
 
 
 def run(agent: LitAgent[Any], config: DictConfig, plan: Plan, started: float) -> int:
-    """Play this process's role to its end; returns the exit code. `started` is the program's start
-    in Unix seconds.
+    """Play this process's role to its end and return the exit code. `started` is the program's
+    start in Unix seconds.
 
     The plan has passed `check_store`, the config `training.setup.verl_config`'s checks.
 
-    Raises ConfigError: the model's chat template cannot be used as the plan wants it.
+    Raises ConfigError if the model's chat template cannot be used as the plan wants it.
     """
     if plan.role == "runner":
         print(
@@ -96,20 +96,22 @@ def run(agent: LitAgent[Any], config: DictConfig, plan: Plan, started: float) ->
 
 
 def followers(config: DictConfig) -> list[str]:
-    """The loggers that are processes of their own (`training.watch.trackers`); verl is left with
-    the others.
+    """Return the loggers that are processes of their own (`training.watch.trackers`), and leave the
+    others to verl.
     """
-    told = (
+    names = (
         [config.trainer.logger]
         if isinstance(config.trainer.logger, str)
         else list(config.trainer.logger)
     )
-    config.trainer.logger = [name for name in told if name not in TRACKERS]
-    return [name for name in told if name in TRACKERS]
+    config.trainer.logger = [name for name in names if name not in TRACKERS]
+    return [name for name in names if name in TRACKERS]
 
 
 def _finish(plan: Plan, outcome: Outcome, started: float) -> int:
-    """Write and show how the run ended; where the disk is full it is at least said."""
+    """Write and show how the run ended, and return the exit code; if the disk is full, only show
+    it.
+    """
     try:
         if outcome.details:
             (plan.run_dir / "error.txt").write_text(outcome.details, encoding="utf-8")
@@ -122,9 +124,7 @@ def _finish(plan: Plan, outcome: Outcome, started: float) -> int:
 
 
 def check_store(plan: Plan) -> None:
-    """Raises ConfigError when settings of the store contradict each other or the store cannot be
-    used.
-    """
+    """Raise ConfigError if settings of the store contradict each other or the store cannot be used."""
     if plan.external_store_address and plan.managed_store:
         raise ConfigError(
             "--external-store-address was given but AGL_MANAGED_STORE says to start a store here; set "
@@ -152,8 +152,8 @@ def check_store(plan: Plan) -> None:
 
 
 def with_token(plan: Plan) -> Plan:
-    """The plan with a token of this run alone where AGL_TOKEN names none; what this process starts
-    inherits it.
+    """Return the plan with a token of this run alone if AGL_TOKEN is not set; processes started
+    from here inherit it.
 
     The plan has passed `check_store`, which refuses to go on where others have to know the token.
     """
@@ -164,13 +164,13 @@ def with_token(plan: Plan) -> Plan:
 
 
 def prepare_run_dir(plan: Plan, config: DictConfig) -> None:
-    """Make the run folder and write what the run is; files of an earlier part of a resumed run are
-    kept aside.
+    """Make the run folder and write the run's configuration into it; files of an earlier part of a
+    resumed run are kept aside.
 
-    Its books go on, with the lines up to the checkpoint.
+    The records go on, with the lines up to the checkpoint.
     """
     plan.run_dir.mkdir(parents=True, exist_ok=True)
-    if left := sweep(plan.run_dir):  # only now: no other run has this one's ports
+    if left := sweep(plan.run_dir):  # safe now: no other run uses this one's ports
         print(f"removed what was not completely saved or removed: {', '.join(left)}", flush=True)
     checkpoint = (
         Path(config.trainer.resume_from_path)
@@ -178,12 +178,17 @@ def prepare_run_dir(plan: Plan, config: DictConfig) -> None:
         else None
     )
     goes_on = checkpoint is not None and run_of(checkpoint) == plan.run_dir
-    for name in (*(() if goes_on else BOOKS), "timeline.json", "summary.json", "config.yaml"):
+    for name in (
+        *(() if goes_on else RECORD_FILES),
+        "timeline.json",
+        "summary.json",
+        "config.yaml",
+    ):
         if (plan.run_dir / name).exists():
             (plan.run_dir / name).rename(_aside(plan.run_dir / name))
     if checkpoint is not None:
-        for name in BOOKS:
-            continue_book(run_of(checkpoint) / name, plan.run_dir / name, step_of(checkpoint))
+        for name in RECORD_FILES:
+            continue_records(run_of(checkpoint) / name, plan.run_dir / name, step_of(checkpoint))
     OmegaConf.save(config, plan.run_dir / "config.yaml", resolve=True)
     versions = {
         name: next((found.version for found in distributions(name=name)), None) for name in PACKAGES
@@ -192,9 +197,9 @@ def prepare_run_dir(plan: Plan, config: DictConfig) -> None:
     (plan.run_dir / "preset.json").write_text(json.dumps(plan.preset, indent=2))
 
 
-def continue_book(source: Path, path: Path, step: int) -> None:
-    """Write the lines of `source` up to a step to `path`; of a book that goes on, what was undone
-    is kept aside.
+def continue_records(source: Path, path: Path, step: int) -> None:
+    """Write the lines of `source` up to a step to `path`. If the file itself goes on, the undone
+    lines are kept aside.
     """
     lines = read_lines(source)
     undone = [line for line in lines if line["step"] > step]
@@ -212,11 +217,10 @@ def _unused(paths: Iterable[Path]) -> Path:
 
 
 def _trainer(plan: Plan, algorithm: Any) -> Trainer:
-    """agent-lightning's Trainer for this role; its runners are processes, its store is reached over
-    HTTP.
+    """Return agent-lightning's Trainer for this role; its runners are processes, its store is
+    reached over HTTP.
 
-    The algorithm serves the store itself where it is managed, and judges itself what a runner's end
-    means.
+    The algorithm serves a managed store itself, and itself judges what a runner's end means.
     """
     import agentlightning as agl
 
@@ -237,8 +241,8 @@ def _trainer(plan: Plan, algorithm: Any) -> Trainer:
 
 
 def _runner(plan: Plan) -> tuple[Runner[Any], Tracer]:
-    """What plays episodes in a runner process: ours, or agent-lightning's where its tracer must see
-    the calls.
+    """Return what plays episodes in a runner process: our runner, or agent-lightning's if its
+    tracer must see the calls.
     """
     import agentlightning as agl
 
@@ -263,8 +267,8 @@ def _runner(plan: Plan) -> tuple[Runner[Any], Tracer]:
 
 
 def _log_to_file(plan: Plan) -> None:
-    """Logs go to `run.log`, runners' included; the screen shows progress only, or everything with
-    --debug.
+    """Write logs to `run.log`, runners' included; the screen shows progress only, or everything
+    with --debug.
     """
     handlers: list[logging.Handler] = [
         logging.FileHandler(plan.run_dir / "run.log", encoding="utf-8")
@@ -278,9 +282,8 @@ def _log_to_file(plan: Plan) -> None:
         format=form,
         force=True,
     )
-    logging.raiseExceptions = (
-        False  # a log that cannot be written (full disk) must not fill the screen
-    )
+    # A log that cannot be written (full disk) must not fill the screen
+    logging.raiseExceptions = False
     import uvicorn.config
 
     # It brings handlers of its own that write to the screen; without them its records reach the
@@ -289,6 +292,6 @@ def _log_to_file(plan: Plan) -> None:
 
 
 def new_run_dir(runs_dir: Path, name: str) -> Path:
-    """A run folder nobody has used: name, date, time, and a number where two start in one second."""
+    """Return an unused run folder: name, date, time, and a number if two start in one second."""
     stem = f"{name}-{time.strftime('%Y%m%d-%H%M%S')}"
     return _unused(runs_dir / (f"{stem}-{number}" if number > 1 else stem) for number in count(1))

@@ -5,10 +5,10 @@ data masked.
 
 In: JSON, JSONL, CSV, TSV, Excel or Parquet (`utils/curation/chat_export.py` says which forms). Out:
 JSONL rows {id, question, session, time, masked}; `masked` lists the kinds of personal data replaced
-in the question. Only what users said is taken. Dropped, and counted by reason: greetings, thanks,
-no questions, too short or long, follow-ups that only their conversation explains, repetitions. An
-id comes from the question's text, so the same question keeps its id. Exit codes: 0 done, 1 nothing
-could be read, 2 wrong usage, 130 interrupted.
+in the question. Only users' messages are taken. Dropped, and counted by reason, are greetings,
+thanks, texts without a question, too short or long ones, follow-ups that only their conversation
+explains, and repetitions. An id comes from the question's text, so the same question keeps its id.
+Exit codes: 0 done, 1 nothing could be read, 2 wrong usage, 130 interrupted.
 """
 
 from __future__ import annotations
@@ -36,15 +36,14 @@ SHOWN = 10  # unreadable records named in the report
 
 
 class Candidates:
-    """The questions of an export, and the books kept while they are read."""
+    """The questions of an export, and the counts made while they are read."""
 
     def __init__(self, options: argparse.Namespace) -> None:
         self._options = options
         self._user_roles = frozenset(role.strip().lower() for role in options.user_role)
         self._digests: set[str] = set()
-        self._masked: dict[
-            str, int
-        ] = {}  # names of sessions that hold personal data, by their order
+        # Names of sessions that hold personal data, by their order
+        self._masked: dict[str, int] = {}
         self.kept = 0
         self.dropped: Counter[str] = Counter()
         self.masked: Counter[str] = Counter()
@@ -52,7 +51,7 @@ class Candidates:
         self.unreadable: list[str] = []
 
     def rows(self) -> Iterator[dict[str, Any]]:
-        """The rows of the output; memory grows by some hundred bytes a question."""
+        """Yield the rows of the output; memory grows by some hundred bytes a question."""
         for message in watched(
             read_messages(self._options.input, self._options.encoding), "reading", "messages"
         ):
@@ -64,7 +63,7 @@ class Candidates:
                 yield made
 
     def report(self) -> dict[str, Any]:
-        """All counts; messages = kept + sum of dropped."""
+        """Return all counts; messages = kept + sum of dropped."""
         return {
             "messages": self.kept + self.dropped.total(),
             "kept": self.kept,
@@ -102,8 +101,8 @@ class Candidates:
         }
 
     def _session(self, name: str) -> str:
-        """The session's own name; a number in its place when the name holds personal data, such as
-        a phone number.
+        """Return the session's own name; a number in its place when the name holds personal data,
+        such as a phone number.
         """
         clean, kinds = mask(name)
         return f"masked-{self._masked.setdefault(name, len(self._masked) + 1)}" if kinds else clean

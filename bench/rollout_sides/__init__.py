@@ -1,1 +1,1 @@
-"""The sides `bench.rollouts` compares, and what it starts as processes."""
+"""The sides that `bench.rollouts` compares, and the processes it starts."""

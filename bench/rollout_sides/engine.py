@@ -3,11 +3,11 @@ episodes on it.
 
 - ours, through the litellm proxy and through `--proxy direct`;
 - agent-lightning's own runners on the same litellm proxy (`agl_runner`), and with its own proxy as
-  well (`agl_path`: what a project has that uses agent-lightning as it comes);
+  well (`agl_path`: a project that uses agent-lightning unchanged);
 - verl's tool agent loop (`verl_loop.py`).
 
-Everything is in one Ray worker, as in training. Run by `bench.rollouts`, in a process of its own:
-verl settles when it is imported what device it is on.
+Everything is in one Ray worker, as in training. `bench.rollouts` runs this in a process of its own,
+because verl decides at its import which device it is on.
 """
 
 from __future__ import annotations
@@ -34,15 +34,19 @@ from training.setup.ports import free_port
 if TYPE_CHECKING:
     from training.engine.rollouts import RolloutManager
 
-PROMPTS, RUNNERS, CONCURRENCY = 16, 2, 64  # as many runner processes on every side
+# The same number of runner processes on every side
+PROMPTS = 16
+RUNNERS = 2
+CONCURRENCY = 64
 
 
 def sides(run_dir: Path, rounds: int) -> dict[str, Any]:
-    """Seconds of 128 episodes of the bundled model by side, with the mean number of calls of an
-    episode.
+    """Return the seconds of 128 episodes of the bundled model by side, with the mean number of
+    calls of an episode.
     """
     run_dir.mkdir(parents=True)
-    device, max_turns = choose_device("auto"), load_settings().max_turns
+    device = choose_device("auto")
+    max_turns = load_settings().max_turns
     os.environ.update(environment(device))
     from training.engine.algorithm import _start_ray, _stop_ray
     from training.run import with_token
@@ -123,7 +127,7 @@ def _measure(
 def _managers(
     stack: ExitStack, config: DictConfig, plan: Plan, stores: list[str], servers: list[str]
 ) -> dict[str, RolloutManager]:
-    """The product's rollout manager before each of the four kinds of runners and proxies."""
+    """Return the product's rollout manager before each of the four kinds of runners and proxies."""
     from bench.rollout_sides.proxies import serve_agl
     from training.engine.rollouts import RolloutManager
     from training.proxy.direct import HEALTH
@@ -140,7 +144,8 @@ def _managers(
     managers = {
         name: RolloutManager(changed, config, servers, str) for name, changed in plans.items()
     }
-    port, policy = free_port("127.0.0.1"), managers["agl_path"].policy
+    port = free_port("127.0.0.1")
+    policy = managers["agl_path"].policy
     model, server = next(iter(policy.servers.items()))
     stack.enter_context(background(serve_agl, port, agl.store_address, model, policy.model, server))
     _redirect(managers["agl_path"], wait_for(port, HEALTH))
@@ -156,7 +161,7 @@ def _redirect(side: RolloutManager, address: str) -> None:
 
 
 def _record_into(store: str) -> None:
-    """The litellm proxy's recorder writes into this store from now on: two sides with stores of
+    """Let the litellm proxy's recorder write into this store from now on: two sides with stores of
     their own share it.
     """
     from training.proxy.middleware import RecordingMiddleware

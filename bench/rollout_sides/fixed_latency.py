@@ -34,7 +34,9 @@ QUESTION = "第一种药治什么病？"
 ROW = {"id": "q", "question": QUESTION, "answer": ANSWER, "task_type": "drug_field"}
 TASK = json.dumps(dict.fromkeys(COLUMNS, "") | ROW)
 SAMPLING = {"temperature": 1.0, "top_p": 1.0, "top_k": -1}
-CALLS, IN_FLIGHT = 4, 16  # of the comparison with the bare loop
+# Calls an episode, and episodes in flight, of the comparison with the bare loop
+CALLS = 4
+IN_FLIGHT = 16
 SIZES = (
     (1, 10),
     (1, 100),
@@ -48,7 +50,7 @@ SIZES = (
 def manager(
     address: str, run_dir: Path, server: str, max_turns: int, n: int, **changes: object
 ) -> RolloutManager:
-    """The product's rollout manager before a stand-in server; `n` episodes a prompt."""
+    """Return the product's rollout manager before a stand-in server, with `n` episodes a prompt."""
     rollout = {**SAMPLING, "n": n, "val_kwargs": {**SAMPLING, "n": 1}, "calculate_log_probs": False}
     config = OmegaConf.create(
         {
@@ -61,10 +63,10 @@ def manager(
 
 
 def play(side: RolloutManager, tasks: list[str]) -> tuple[float, list[Finished]]:
-    """Play n episodes of every task (a row as JSON), from the queue to collected sequences.
+    """Play n episodes of every task (a row as JSON), from the queue to collected sequences, and
+    return (seconds, what was collected).
 
-    Returns (seconds, what was collected). Raises RuntimeError when an episode was not collected
-    whole.
+    Raises RuntimeError if an episode was not collected completely.
     """
     same = {"global_steps": 1, "data_source": "all"}
     rows = [
@@ -87,8 +89,8 @@ def play(side: RolloutManager, tasks: list[str]) -> tuple[float, list[Finished]]
 
 
 async def bare_loop(server: str, episodes: int, calls: int, in_flight: int) -> float:
-    """Seconds for the same episodes in a plain asyncio loop: HTTP, the tool in a thread, nothing
-    else.
+    """Return seconds for the same episodes in a plain asyncio loop: HTTP, the tool in a thread,
+    nothing else.
     """
     tool = QueryTool(DEFAULT_DATABASE)
     async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=0)) as session:
@@ -111,8 +113,8 @@ async def bare_loop(server: str, episodes: int, calls: int, in_flight: int) -> f
 
 
 def against_bare_loop(run_dir: Path, latency: float, rounds: int) -> dict[str, Any]:
-    """Rollouts a second of both proxies' paths, and over the bare loop's."""
-    waves = 12  # enough that the first and the last do not decide
+    """Return rollouts a second of both proxies' paths, and over the bare loop's."""
+    waves = 12  # enough that the first and the last do not dominate
     episodes = IN_FLIGHT * waves
     with (
         llm(latency, CALLS) as server,
@@ -140,7 +142,7 @@ def _play_seconds(side: RolloutManager, tasks: list[str]) -> float:
 
 
 def growth(run_dir: Path, latency: float = 0.05, calls: int = 2) -> list[dict[str, Any]]:
-    """Rollouts a second and memory of the path, by runner processes and episodes in flight."""
+    """Return the path's rollouts a second and memory, by runner processes and episodes in flight."""
     rows = []
     with llm(latency, calls) as server:
         for count, concurrency in SIZES:
@@ -159,13 +161,15 @@ def growth(run_dir: Path, latency: float = 0.05, calls: int = 2) -> list[dict[st
 
 
 def long_run(run_dir: Path, minutes: float, latency: float = 0.05) -> dict[str, Any]:
-    """Continuous rollouts for `minutes`: memory of all processes in MB, the median of each tenth of
-    the time.
+    """Roll out continuously for `minutes`, and return the memory of all processes in MB, the median
+    of each tenth of the time.
     """
     with llm(latency, 2) as server, stores_with_runners((1, 32, 2)) as (address,):
         side = manager(address, run_dir, server, 2, 32)
         play(side, [TASK] * 20)
-        samples, played, end = [], 0, time.monotonic() + minutes * 60
+        samples = []
+        played = 0
+        end = time.monotonic() + minutes * 60
         while time.monotonic() < end:
             played += len(play(side, [TASK] * 10)[1])
             samples.append(_children_rss() + psutil.Process().memory_info().rss // 2**20)

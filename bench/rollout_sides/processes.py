@@ -27,7 +27,7 @@ from training.setup.plan import Plan
 from training.setup.ports import free_port
 
 AGENT = registry.get("sql")
-START_SECONDS = 300.0  # of a busy machine
+START_SECONDS = 300.0  # enough for a busy machine
 STOP_SECONDS = 15.0
 QUIET = {"LITELLM_LOCAL_MODEL_COST_MAP": "True", "OMP_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": ""}
 
@@ -56,12 +56,13 @@ def background(
 
 
 def wait_for(port: int, path: str) -> str:
-    """Wait until a server of this machine answers; returns its address.
+    """Wait until a server of this machine answers, and return its address.
 
     Raises:
         TimeoutError: it did not within 300 s.
     """
-    address, deadline = f"http://127.0.0.1:{port}", time.monotonic() + START_SECONDS
+    address = f"http://127.0.0.1:{port}"
+    deadline = time.monotonic() + START_SECONDS
     while time.monotonic() < deadline:
         try:
             with urllib.request.urlopen(address + path, timeout=5):
@@ -73,7 +74,7 @@ def wait_for(port: int, path: str) -> str:
 
 @contextmanager
 def llm(latency: float, calls: int) -> Iterator[str]:
-    """A stand-in LLM; gives its host:port."""
+    """Yield the host:port of a stand-in LLM."""
     port = free_port("127.0.0.1")
     with background(standin_llm.serve, port, latency, calls):
         yield wait_for(port, "/health").removeprefix("http://")
@@ -81,14 +82,16 @@ def llm(latency: float, calls: int) -> Iterator[str]:
 
 @contextmanager
 def store() -> Iterator[str]:
-    """A store of its own; gives its address."""
+    """Yield the address of a new store."""
     port = free_port("127.0.0.1")
     with background(serve_store, port):
         yield wait_for(port, "/v1/agl/health")
 
 
 def serve_store(port: int) -> None:
-    """The product's store without a token, which agent-lightning's own clients would not send."""
+    """Serve the product's store without a token, which agent-lightning's own clients would not
+    send.
+    """
     from training.store.serving import serve
 
     asyncio.run(serve("127.0.0.1", port, None, None))
@@ -96,7 +99,7 @@ def serve_store(port: int) -> None:
 
 @contextmanager
 def stores_with_runners(*sizes: tuple[int, int, int]) -> Iterator[list[str]]:
-    """A store and its runners for each (processes, concurrency, max_turns); gives the addresses."""
+    """Yield the addresses of stores, one with runners for each (processes, concurrency, max_turns)."""
     with ExitStack() as stack:
         addresses = [stack.enter_context(store()) for _ in sizes]
         for address, size in zip(addresses, sizes, strict=True):
@@ -105,7 +108,7 @@ def stores_with_runners(*sizes: tuple[int, int, int]) -> Iterator[list[str]]:
 
 
 def run_runners(address: str, count: int, concurrency: int, max_turns: int) -> None:
-    """Work for a store until stopped."""
+    """Run runners for a store until stopped."""
     collect_rarely()
     from episodes.lit_agent import EpisodeAgent
     from training.run import run
@@ -122,7 +125,7 @@ def run_runners(address: str, count: int, concurrency: int, max_turns: int) -> N
 
 
 def plan_for(address: str, run_dir: Path, max_turns: int, **changes: object) -> Plan:
-    """The plan of a side: an external store, the rest as the training command has it."""
+    """Return the plan of a side: an external store, and otherwise the training command's plan."""
     settings = {"managed_store": False, "external_store_address": address, "episode_timeout": 120.0}
     fixed = {
         "device": "cpu",

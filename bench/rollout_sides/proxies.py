@@ -1,7 +1,7 @@
 """Calls a second through one proxy worker before an LLM that answers at once: agent-lightning's,
 ours, and direct.
 
-Each proxy is a process of its own, all write into one store; 16 calls are in flight. Run by
+Each proxy is a process of its own, and all write into one store; 16 calls are in flight. Run by
 `bench.rollouts`.
 """
 
@@ -26,14 +26,17 @@ from sql_agent.prompts import first_messages
 from training.proxy.direct import HEALTH
 from training.setup.ports import free_port
 
-CALLS, IN_FLIGHT, ROLLOUTS = 400, 16, 50
+CALLS = 400
+IN_FLIGHT = 16
+ROLLOUTS = 50
 MODEL = "policy-0"
 
 
 def calls_per_second(rounds: int) -> dict[str, float]:
-    """By proxy."""
+    """Return the calls a second by proxy."""
     with ExitStack() as stack:
-        server, address = stack.enter_context(llm(0.0, 2)), stack.enter_context(store())
+        server = stack.enter_context(llm(0.0, 2))
+        address = stack.enter_context(store())
         ports = {kind: free_port("127.0.0.1") for kind in ("agl", "litellm", "direct")}
         stack.enter_context(
             background(serve_agl, ports["agl"], address, MODEL, "standin", f"http://{server}")
@@ -58,7 +61,7 @@ async def _routes(address: str) -> list[str]:
 
 
 def _call_all(address: str, routes: list[str]) -> float:
-    """Seconds of all calls."""
+    """Return the seconds of all calls."""
     body = {
         "model": MODEL,
         "messages": first_messages(QUESTION),
@@ -81,14 +84,14 @@ def _call_all(address: str, routes: list[str]) -> float:
 
 
 def serve_ours(port: int, kind: str, address: str, server: str) -> None:
-    """The product's proxy until the process is stopped: the rollout manager starts it."""
+    """Serve the product's proxy, which the rollout manager starts, until the process is stopped."""
     manager(address, Path("."), server, 2, 1, proxy=kind, proxy_port=port)
     asyncio.run(asyncio.Event().wait())
 
 
 def serve_agl(port: int, address: str, name: str, model: str, server: str) -> None:
-    """agent-lightning's LLM proxy as it comes, with its middlewares and spans, until the process is
-    stopped.
+    """Serve agent-lightning's LLM proxy unchanged, with its middlewares and spans, until the
+    process is stopped.
     """
     launcher = PythonServerLauncherArgs(
         host="127.0.0.1",

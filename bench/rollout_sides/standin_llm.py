@@ -2,7 +2,7 @@
 `processes.llm`.
 
 The reply to a conversation with fewer than `calls` - 1 tool messages is a query, else an answer.
-Token ids are made up the way a real tokenizer's come out: every prompt extends the previous prompt
+Token ids are invented, but like a real tokenizer's in that every prompt extends the previous prompt
 and reply.
 """
 
@@ -13,7 +13,9 @@ import json
 from itertools import count
 from typing import Any
 
-PROMPT_TOKENS, REPLY_TOKENS, TOOL_TOKENS = 300, 40, 60
+PROMPT_TOKENS = 300
+REPLY_TOKENS = 40
+TOOL_TOKENS = 60
 QUERY = json.dumps({"sql": "SELECT med_name, indication FROM drugs_info WHERE id = 1"})
 ANSWER = "数据库中没有找到。"
 
@@ -38,14 +40,17 @@ class FixedLatencyLlm:
     """ASGI app; one instance serves any number of conversations."""
 
     def __init__(self, latency: float, calls: int) -> None:
-        self.latency, self.calls = latency, calls
+        self.latency = latency
+        self.calls = calls
         self._numbers = count()
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
-        body, more = b"", True
+        body = b""
+        more = True
         while more:
             message = await receive()
-            body, more = body + message.get("body", b""), message.get("more_body", False)
+            body += message.get("body", b"")
+            more = message.get("more_body", False)
         reply: dict[str, Any] = {}
         if scope["path"].endswith("/chat/completions"):
             await asyncio.sleep(self.latency)
@@ -60,8 +65,9 @@ class FixedLatencyLlm:
         await send({"type": "http.response.body", "body": json.dumps(reply).encode()})
 
     def complete(self, messages: list[dict[str, Any]]) -> dict[str, Any]:
-        """The completion of a conversation, with token ids."""
-        turn, number = sum(message["role"] == "tool" for message in messages), next(self._numbers)
+        """Return the completion of a conversation, with token ids."""
+        turn = sum(message["role"] == "tool" for message in messages)
+        number = next(self._numbers)
         prompt = list(range(PROMPT_TOKENS))
         for earlier in range(turn):
             prompt += _reply_ids(earlier) + [2000 + earlier] * TOOL_TOKENS
@@ -92,5 +98,5 @@ class FixedLatencyLlm:
 
 
 def _reply_ids(turn: int) -> list[int]:
-    """What the policy generates in its call number `turn`."""
+    """Return what the policy generates in its call number `turn`."""
     return [1000 + turn] * REPLY_TOKENS

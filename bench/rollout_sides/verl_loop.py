@@ -32,12 +32,12 @@ def _tool() -> QueryTool:
 
 @function_tool(TOOL_NAME, schema=TOOL)
 def query(sql: str = "", **_: Any) -> str:
-    """What the agent's tool returns for the same query."""
+    """Return what the agent's tool returns for the same query."""
     return _tool().run(sql).to_json()
 
 
 class VerlLoop:
-    """Plays the agent's episodes with verl's own means; rewards are not computed."""
+    """Plays the agent's episodes with verl's own tools; rewards are not computed."""
 
     def __init__(self, config: DictConfig, client: LLMServerClient, max_turns: int) -> None:
         self.n = config.actor_rollout_ref.rollout.n
@@ -54,7 +54,7 @@ class VerlLoop:
         )
 
     def play(self, tasks: list[str]) -> tuple[float, float]:
-        """Play n episodes of every task (a row as JSON); returns (seconds, mean number of the
+        """Play n episodes of every task (a row as JSON), and return (seconds, mean number of the
         policy's calls).
         """
         batch = [_row(number, task) for number, task in enumerate(tasks)]
@@ -90,7 +90,7 @@ def _all_finished(uids: list[str]) -> bool:
 
 
 def _take_calls(expected: int) -> float:
-    """Mean number of calls of the episodes in the queue, which is emptied."""
+    """Return the mean number of calls of the episodes in the queue, and empty it."""
     tags = tq.kv_list(partition_id="train")["train"]
     keys = [key for key, tag in tags.items() if not tag.get("is_prompt")]
     if len(keys) != expected:

@@ -14,7 +14,7 @@ SETS: dict[str, type[TaskSet]] = {**BUNDLED, **REFERENCE}
 
 
 def get_task_class(name: str) -> type[TaskSet]:
-    """The class of a set. Raises AgentError: there is none of that name."""
+    """Return the class of a set. Raises AgentError if no set has that name."""
     if name not in SETS:
         raise AgentError(f"there is no set {name!r}; the sets are {', '.join(SETS)}")
     return SETS[name]

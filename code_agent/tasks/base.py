@@ -1,5 +1,4 @@
-"""What a set of tasks is: where its rows lie, what a row is as a task, what its programs may read
-and do.
+"""A set of tasks: where its rows lie, how a row becomes a task, what its programs may read and do.
 
 tasks = get_task_class("ehr_demo")(data_path=None, mode="test")     # None: the bundled or the usual folder
 tasks.task(0).question; len(tasks)
@@ -22,55 +21,57 @@ READING = ("request_info", *CODING)
 
 
 class TaskSet(ABC):
-    """One set in one mode (train, val or test). `actions` are the reference's that it permits."""
+    """One set in one mode (train, val or test). `actions` are those of the reference that it
+    permits.
+    """
 
     name: ClassVar[str]
     actions: ClassVar[tuple[str, ...]] = READING
-    overview: ClassVar[str] = ""  # what a policy is told of the set's files, tables and columns
+    overview: ClassVar[str] = ""  # describes the set's files, tables and columns for a policy
     shown: ClassVar[tuple[str, ...]] = ()  # the files of its folder that programs see, by name
 
     def __init__(self, data_path: Path | str | None = None, mode: str = "test") -> None:
-        """Raises AgentError: the set has no such mode, or its rows cannot be read."""
+        """Read the rows. Raises AgentError if the set has no such mode, or its rows cannot be read."""
         self.data_path = None if data_path is None else Path(data_path)
         self.mode = mode
         self.rows = self.read()
 
     @property
     def folder(self) -> Path | None:
-        """What a program sees, read-only, as its data; None where the set has no files."""
+        """The folder that a program sees, read-only, as its data; None if the set has no files."""
         return self.data_path
 
     @abstractmethod
     def read(self) -> Sequence[Row]:
-        """The rows of the mode."""
+        """Return the rows of the mode."""
 
     @abstractmethod
     def task(self, index: int) -> CodeTask:
-        """The row at `index`, checked. Raises AgentError where it is none of the set's."""
+        """Return the checked row at `index`. Raises AgentError if there is no such row."""
 
     def __len__(self) -> int:
         return len(self.rows)
 
     def tables(self) -> Sequence[Path]:
-        """The files of the folder that `shown` names; case is no matter. All others stay hidden:
-        they may hold answers.
+        """Return the files of the folder that `shown` names, in any case. All others stay hidden,
+        because they may hold answers.
         """
         names = {name.lower() for name in self.shown}
         there = self.folder.iterdir() if names and self.folder and self.folder.is_dir() else ()
         return sorted(path for path in there if path.name.lower() in names and path.is_file())
 
     def visible(self, task: CodeTask) -> Sequence[Path]:
-        """The files that a program sees, each below /data by its name."""
+        """Return the files that a program sees, each below /data by its name."""
         return self.tables()
 
     def unusable(self, task: CodeTask) -> str:
-        """Return why the task cannot be played here; "": it can."""
+        """Return why the task cannot be played here, or ""."""
         if self.shown and self.folder and not self.tables():
             return f"{self.folder} has none of the set's tables ({', '.join(self.shown[:3])} ...)"
         return ""
 
     def look_up(self, name: str, kind: str, keyterm: str = "") -> str:
-        """What `request_info` says of the set's files.
+        """Return the answer of `request_info` about the set's files.
 
         Raises LookupRefused, OSError, sqlite3.Error, ValueError.
         """
@@ -79,6 +80,8 @@ class TaskSet(ABC):
         return look_up(self.tables(), name, kind, keyterm)
 
     def score(self, task: CodeTask, answer: str) -> float:
-        """What an answer is worth, 0 to 1; a set whose answers are no single value has its own."""
+        """Return what an answer is worth, 0 to 1; a set whose answers are not single values
+        overrides this.
+        """
         assert task.gold is not None
         return float(grade(answer, task.gold))

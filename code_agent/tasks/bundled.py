@@ -58,7 +58,7 @@ class EhrDemo(Bundled):
 
 
 class Calculators(Bundled):
-    """Published formulas, to be applied to invented notes; there are no files."""
+    """Published formulas, to be applied to invented notes; the set has no files."""
 
     name = "calculators"
     actions = CODING

@@ -1,10 +1,10 @@
-"""Reads a FHIR server for a policy that may be hostile: GET alone, below one base, and nowhere else.
+"""Reads a FHIR server for a policy that may be hostile: only by GET, and only below one base.
 
     fetch("http://localhost:8080/fhir/", "GET Observation?patient=S123&code=GLU")["entry"]
 
-What a policy asks for is a FHIR interaction that reads (`Patient/S1`, `Observation?code=GLU`, `metadata`,
-`?_getpages=...`), never an address. No redirect is followed and no proxy of the environment is used, so a request
-reaches the base's host or none.
+A policy asks for a FHIR interaction that reads (`Patient/S1`, `Observation?code=GLU`, `metadata`,
+`?_getpages=...`), never an address. No redirect is followed and no proxy of the environment is
+used, so a request reaches the base's host or none.
 """
 
 from __future__ import annotations
@@ -24,15 +24,14 @@ Bundle = dict[str, Any]
 
 SECONDS = 20.0
 MOST_BYTES = 2**25  # of an answer; 5,000 observations have about 8 MiB
-RESOURCE = re.compile(  # a type, an id, and its history; `metadata` has the form of a type
-    r"[A-Za-z]{1,64}(/[A-Za-z0-9.-]{1,64}(/_history(/[A-Za-z0-9.-]{1,64})?)?)?|"
-)
-IN_QUERY = "/?&=%:,|+-._~$!'()*;@"  # what stands in a query as it is; the rest is percent-encoded
+# A type, an id, and its history; `metadata` has the form of a type
+RESOURCE = re.compile(r"[A-Za-z]{1,64}(/[A-Za-z0-9.-]{1,64}(/_history(/[A-Za-z0-9.-]{1,64})?)?)?|")
+IN_QUERY = "/?&=%:,|+-._~$!'()*;@"  # characters that stay unchanged in a query; the rest is percent-encoded
 EXPECTED = "expected a resource such as Observation?patient=S123&code=GLU"
 
 
 def address(base: str, asked: str) -> str:
-    """The address below `base` of what is asked. Raises LookupRefused: it is none."""
+    """Return the address below `base` of a request. Raises LookupRefused if it is not one."""
     place = base.rstrip("/")
     path = asked.strip().removeprefix("GET ").strip()
     if path.startswith((f"{place}/", f"{place}?")):
@@ -43,7 +42,8 @@ def address(base: str, asked: str) -> str:
     if "#" in query or not query.isprintable():
         raise LookupRefused(f"{path[:80]!r}: {EXPECTED}")
     joined = f"{place}/{resource}{mark}{quote(query, safe=IN_QUERY)}"
-    below, found = urlsplit(f"{place}/"), urlsplit(joined)
+    below = urlsplit(f"{place}/")
+    found = urlsplit(joined)
     same_host = (found.scheme, found.netloc) == (below.scheme, below.netloc)
     if not same_host or not found.path.startswith(below.path):
         raise LookupRefused(f"{path[:80]!r}: {EXPECTED}")
@@ -51,9 +51,10 @@ def address(base: str, asked: str) -> str:
 
 
 def fetch(base: str, asked: str) -> Bundle:
-    """What the server answers to a GET.
+    """Return what the server answers to a GET.
 
-    Raises LookupRefused: what is asked for is at fault; EpisodeError: the server itself does not answer.
+    Raises LookupRefused if the request is at fault, EpisodeError if the server itself does not
+    answer.
     """
     target = address(base, asked)
     try:
@@ -76,7 +77,9 @@ def fetch(base: str, asked: str) -> Bundle:
 
 
 def alive(base: str) -> str:
-    """Why the server at `base` does not answer; "": it does, be it with an error of the request's."""
+    """Return why the server at `base` does not answer; "" if it does, even with an error about the
+    request.
+    """
     try:
         status, _ = _get(address(base, "metadata"))
     except httpx.HTTPError as error:
@@ -85,14 +88,17 @@ def alive(base: str) -> str:
 
 
 def _demand_alive(base: str) -> None:
-    """Raise EpisodeError where the server is at fault, and not what was asked of it."""
+    """Raise EpisodeError if the server is at fault, not the request."""
     if why := alive(base):
         raise EpisodeError("database_error", f"the FHIR server at {base} does not answer: {why}")
 
 
 def _get(url: str) -> tuple[int, bytes]:
-    """Status and body. Raises httpx.HTTPError: no answer, or one that is too long or too slow."""
-    begun, body = time.monotonic(), bytearray()
+    """Return status and body. Raises httpx.HTTPError if there is no answer, or one that is too long
+    or too slow.
+    """
+    begun = time.monotonic()
+    body = bytearray()
     with (
         httpx.Client(trust_env=False, follow_redirects=False, timeout=SECONDS) as client,
         client.stream("GET", url, headers={"Accept": "application/fhir+json"}) as reply,

@@ -2,8 +2,8 @@
 
     tasks = MedAgentBench("data/medagentbench")          # asks the server at FHIR_BASE_URL
 
-Programs have no network, so `request_info` asks the server, read-only; what is to be recorded or
-ordered the policy hands in under "POST" and nothing is sent. Gold is computed from the server when
+Programs have no network, so `request_info` asks the server, read-only. Records and orders are
+handed in under "POST", and nothing is sent. Gold is computed from the server when
 an answer is graded, and compared by value: the values under "GET", and of each payload what
 medagentbench.toml demands.
 """
@@ -22,7 +22,7 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-from code_agent.actions import Place
+from code_agent.actions import EpisodeContext
 from code_agent.judging import Check, Handed
 from code_agent.lookup import LookupRefused
 from code_agent.task import CodeTask
@@ -36,11 +36,14 @@ from episodes.outcomes import EpisodeError
 TABLE: dict[str, Any] = tomllib.loads(
     Path(__file__).with_suffix(".toml").read_text(encoding="utf-8")
 )
-NOW, PAYLOADS = datetime.fromisoformat(TABLE["now"]), TABLE["payload"]
+NOW = datetime.fromisoformat(TABLE["now"])
+PAYLOADS = TABLE["payload"]
 CLOSE = 1e-3
 # mg/dL of magnesium below which so many grams are given, at a gram an hour; mEq of potassium for
 # 0.1 below the goal.
-GRAMS, POTASSIUM_GOAL, POTASSIUM_STEP = ((1.0, 4), (1.5, 2), (1.9, 1)), 3.5, 10
+GRAMS = ((1.0, 4), (1.5, 2), (1.9, 1))
+POTASSIUM_GOAL = 3.5
+POTASSIUM_STEP = 10
 YEAR = timedelta(days=365)
 
 
@@ -68,12 +71,16 @@ class MedAgentBench(ReferenceSet):
         return ByServer(json.loads(task.reference))
 
     def look_up(self, name: str, kind: str, keyterm: str = "") -> str:
-        """What the server answers, as JSON. Raises LookupRefused; EpisodeError: it does not answer."""
+        """Return what the server answers, as JSON. Raises LookupRefused, and EpisodeError if it
+        does not answer.
+        """
         return json.dumps(fetch(base_url(), name))
 
 
 def base_url() -> str:
-    """Where the server is, with a slash at its end. Raises AgentError: that is no address of HTTP."""
+    """Return the server's address, with a slash at its end. Raises AgentError if that is not an
+    HTTP address.
+    """
     base = load_settings().fhir_base_url
     if not re.fullmatch(r"https?://[^\s/?#@]+(/[^\s?#]*)?", base):
         raise AgentError(
@@ -83,7 +90,7 @@ def base_url() -> str:
 
 
 def known(path: str) -> Bundle:
-    """What the server says for a gold answer. Raises EpisodeError: it does not say it."""
+    """Return what the server says for a gold answer. Raises EpisodeError if it does not answer."""
     try:
         return fetch(base_url(), path)
     except LookupRefused as error:
@@ -92,11 +99,11 @@ def known(path: str) -> Bundle:
 
 @dataclass(frozen=True)
 class ByServer:
-    """The values that the server's records say, and the payloads that follow from them."""
+    """Right if the values are those of the server's records, and the payloads follow from them."""
 
     about: Mapping[str, Any]
 
-    async def worth(self, handed: Handed, place: Place) -> float:
+    async def worth(self, handed: Handed, context: EpisodeContext) -> float:
         said = read_answer(handed.answer)
         if said is None:
             return 0.0
@@ -105,7 +112,7 @@ class ByServer:
         except (KeyError, IndexError, TypeError, ValueError) as error:
             raise EpisodeError(
                 "task_unusable",
-                f"the FHIR server's records of {self.about['patient']} are none that answer this task ({error!r})",
+                f"the FHIR server's records of {self.about['patient']} do not answer this task ({error!r})",
             ) from None
         posts = [
             post.get("payload", post) if isinstance(post, dict) else post for post in said["POST"]
@@ -115,10 +122,11 @@ class ByServer:
 
 
 def expected(about: Mapping[str, Any]) -> tuple[list[Any], list[Any]]:
-    """Values under GET and payloads under POST; the policy may leave the values out where something
-    is posted.
+    """Return values under GET and payloads under POST; if something is posted, the policy may leave
+    the values out.
     """
-    kind, question = TABLE[about["kind"]], about["question"]
+    kind = TABLE[about["kind"]]
+    question = about["question"]
     fields = {"patient": about["patient"], "now": TABLE["now"]}
     asks = kind["asks"]
     if asks == "mrn":
@@ -144,8 +152,8 @@ def expected(about: Mapping[str, Any]) -> tuple[list[Any], list[Any]]:
 def _renewed(
     found: list[tuple[datetime, float]], question: str, fields: Mapping[str, str]
 ) -> tuple[list[Any], list[Any]]:
-    """The latest value with its time; a test is ordered where that is older than a year, or there
-    is none.
+    """Return the latest value with its time; a test is ordered if that is older than a year, or
+    missing.
     """
     values = [found[-1][1], found[-1][0].isoformat()] if found else [-1]
     if found and found[-1][0] >= NOW - YEAR:
@@ -154,7 +162,7 @@ def _renewed(
 
 
 def _orders(code: str, level: float, question: str, fields: Mapping[str, str]) -> list[Any]:
-    """What is given for a low level, by the dosing instructions of the tasks."""
+    """Return the order for a low level, by the dosing instructions of the tasks."""
     ndc = re.search(r"\b(\d{4,5}-\d{3,4}-\d{2})\b", question)
     drug = _filled(PAYLOADS["drug"], {**fields, "code": ndc[1] if ndc else ""})
     if code == "MG":
@@ -180,7 +188,7 @@ def _loinc(question: str) -> str:
 
 
 def readings(patient: str, code: str, hours: int | None) -> list[tuple[datetime, float]]:
-    """The observations of a code with their times, oldest first."""
+    """Return the observations of a code with their times, oldest first."""
     bundle = known(f"Observation?patient={patient}&code={code}&_count=5000&_format=json")
     resources = [entry["resource"] for entry in bundle.get("entry", ())]
     found = sorted(
@@ -201,7 +209,7 @@ def _age(patient: str) -> int:
 
 
 def read_answer(text: str) -> dict[str, list[Any]] | None:
-    """GET and POST as lists; a list alone is GET. None: neither."""
+    """Return GET and POST as lists, where a list alone is GET; None if the text is neither."""
     try:
         value = json.loads(text)
     except (ValueError, RecursionError):
@@ -232,7 +240,7 @@ def _same(said: Any, wanted: Any) -> bool:
 
 
 def holds(said: Any, wanted: Any) -> bool:
-    """Whether a payload has all that is wanted; a list as many elements, in order."""
+    """Return whether a payload has everything wanted; a list must have as many elements, in order."""
     if isinstance(wanted, dict):
         if isinstance(said, list) and len(said) == 1:  # `note` and `code` are given both ways
             [said] = said

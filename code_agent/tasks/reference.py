@@ -2,9 +2,9 @@
 
     get_task_class("medcalcbench")("data/medcalcbench", mode="test").task(0).gold
 
-reference.toml says of each set which actions it permits, what the policy is told of its data, and
-what a user has to put where; sets.py reads their rows. Answers of queries are typed by
-sql_answers.py; what is no value is checked by code_agent/judging.py.
+reference.toml says for each set which actions it permits, how its data are described to the policy,
+and what a user has to put where; sets.py reads their rows. sql_answers.py types answers of queries;
+code_agent/judging.py checks answers that are not values.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ FILES = {"train": "train_tasks", "val": "valid_tasks", "valid": "valid_tasks", "
 
 
 class ReferenceSet(TaskSet):
-    """One of the twelve. `known`: its part of reference.toml."""
+    """One of the twelve sets. `known`: its part of reference.toml."""
 
     known: ClassVar[dict[str, Any]]
 
@@ -54,7 +54,7 @@ class ReferenceSet(TaskSet):
             ) from None
 
     def _file(self) -> Path:
-        """The file of the mode; a set with one file for all modes has it as `only`."""
+        """Return the file of the mode; a set with one file for all modes calls it `only`."""
         assert self.data_path is not None
         if self.mode not in FILES:
             raise AgentError(f"{self.name} has no mode {self.mode!r}; it has {', '.join(FILES)}")
@@ -87,13 +87,13 @@ class ReferenceSet(TaskSet):
         except (KeyError, TypeError, ValueError) as error:
             seen = f"{type(error).__name__}: {error}"
             raise AgentError(
-                f"{self.name}: row {index} of {self._file()} is none of the set's ({seen})"
+                f"{self.name}: row {index} of {self._file()} does not have the set's form ({seen})"
             ) from None
 
     @abstractmethod
     def read_row(self, row: Row) -> dict[str, Any]:
-        """The fields of the task. Raises KeyError, TypeError, ValueError."""
+        """Return the fields of the task. Raises KeyError, TypeError, ValueError."""
 
     def check(self, task: CodeTask) -> Check:
-        """What judges an answer without a gold value."""
+        """Return what judges an answer without a gold value."""
         raise NotImplementedError(self.name)

@@ -1,4 +1,4 @@
-"""What a row of each of MedAgentGym's sets says: its question, its answer, and how that is judged."""
+"""How each of MedAgentGym's sets reads a row: its question, its answer, and how that is judged."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from code_agent.tasks.sql_answers import gold_of_query
 from episodes.agent import Row
 
 MISSING = ("none", "nan", "nat", "null", "<na>")
-POWER_ROOM = 0.01  # of a statistical power, of its value either way
+POWER_ROOM = 0.01  # tolerance of a statistical power, relative to its value
 STEPS = "Answer the question by a program; leave the answer in the variable `answer`."
 
 
@@ -37,7 +37,9 @@ class QuerySet(ReferenceSet):
         }
 
     def score(self, task: CodeTask, answer: str) -> float:
-        """A query without a result is None; pandas has other names for it."""
+        """Return the score, where None is the answer of a query without a result, for which pandas
+        has other names.
+        """
         missing = task.reference == "None" and answer.strip().lower() in MISSING
         return 1.0 if missing else super().score(task, answer)
 
@@ -55,7 +57,7 @@ class TREQS(QuerySet):
 
 
 class EHRSeqSQL(ReferenceSet):
-    """A question after others; its answer stands under `ans`, a list or a value."""
+    """A question in a sequence; its answer stands under `ans`, a list or a value."""
 
     name = "ehr_seqsql"
 
@@ -81,7 +83,8 @@ class EHRCon(ReferenceSet):
         wrong = row["Has error"]
         if not isinstance(wrong, bool):
             raise TypeError(f"Has error is {wrong!r}, expected true or false")
-        stay, entity = str(row["Hospital admission"]).removesuffix(".0"), row["Medical entity"]
+        stay = str(row["Hospital admission"]).removesuffix(".0")
+        entity = row["Medical entity"]
         question = (
             f"Do the notes and the tables of hospital admission {stay} contradict each other about the medical entity "
             f"{entity!r}? Answer True or False."
@@ -90,7 +93,7 @@ class EHRCon(ReferenceSet):
 
 
 class MedCalcBench(ReferenceSet):
-    """A calculation about a note, with limits that are both held."""
+    """A calculation about a note, with a lower and an upper limit."""
 
     name = "medcalcbench"
 
@@ -105,20 +108,22 @@ class MedCalcBench(ReferenceSet):
         }
 
     def score(self, task: CodeTask, answer: str) -> float:
-        """The set's own way to write a day (2/8/2021) or a span (('14 weeks', '1 days')) is right."""
+        """Return the score; the set's own way to write a day (2/8/2021) or a span (('14 weeks', '1
+        days')) is right.
+        """
         return (
             1.0 if _unquoted(answer) == _unquoted(task.reference) else super().score(task, answer)
         )
 
 
 def _unquoted(text: str) -> str:
-    """A text without quotes and blanks, and without zeros that begin a number of a date."""
+    """Return a text without quotes and blanks, and without leading zeros of the numbers in a date."""
     plain = re.sub(r"[\s'\"]", "", text).casefold()
     return re.sub(r"\b0+(?=\d+/|\d{1,2}/\d{4}$)", "", plain) if "/" in plain else plain
 
 
 def calculated(truth: str, lower: str, upper: str) -> Gold:
-    """A number within its limits, a date (12/31/2001), or weeks and days as a text."""
+    """Return a number within its limits, a date (12/31/2001), or weeks and days as a text."""
     if date := re.fullmatch(r"(\d{1,2})/(\d{1,2})/(\d{4})", truth):
         month, day, year = map(int, date.groups())
         return Gold("date", f"{year:04}-{month:02}-{day:02}")
@@ -135,7 +140,8 @@ class NPowerAI(ReferenceSet):
     name = "npowerai"
 
     def read_row(self, row: Row) -> dict[str, Any]:
-        answer, target = row["answer"], row["estimate_target"]
+        answer = row["answer"]
+        target = row["estimate_target"]
         if target not in ("size", "power"):
             raise ValueError(f"estimate_target is {target!r}, expected size or power")
         room = abs(float(answer)) * POWER_ROOM
@@ -149,7 +155,9 @@ class NPowerAI(ReferenceSet):
 
 
 class BioCoder(ReferenceSet):
-    """A function to be written into a program, which then prints what it prints with the known one."""
+    """A function to be written into a program, which must then print what it prints with the known
+    one.
+    """
 
     name = "biocoder"
 
@@ -169,13 +177,13 @@ class BioCoder(ReferenceSet):
 
 
 def missing_packages(program: str) -> list[str]:
-    """The packages a program imports on its first level that are not installed here."""
+    """Return the packages a program imports at its top level that are not installed here."""
     found = re.findall(r"^(?:import|from)\s+([A-Za-z_]\w*)", program, re.MULTILINE)
     return sorted({name for name in found if find_spec(name) is None})
 
 
 class BioDSBench(ReferenceSet):
-    """Values in variables, which the row's tests look at."""
+    """Values in variables, which the row's tests check."""
 
     name = "biodsbench"
     mounted: ClassVar[str] = "/workdir/"  # where the rows say that the tables are
@@ -204,7 +212,7 @@ class BioDSBench(ReferenceSet):
 
 
 def _texts(value: Any) -> list[str]:
-    """A list of texts, or such a list written as a text."""
+    """Return a list of texts, or such a list written as a text."""
     if isinstance(value, str):
         value = ast.literal_eval(value or "[]")
     return [str(part) for part in value or ()]
@@ -252,7 +260,8 @@ class MimicExtract(ReferenceSet):
         ids: tuple[str, ...] = ("subject_id",)
         label = task.task_type
         if task.task_type in ("vasopressor", "ventilation"):
-            ids, label = ("subject_id", "6_hour_window_id"), "intervention_category"
+            ids = ("subject_id", "6_hour_window_id")
+            label = "intervention_category"
         return ByPredictions("/scratch/predictions.csv", self._labels(task, "test"), ids, label)
 
     def visible(self, task: CodeTask) -> list[Path]:

@@ -26,7 +26,7 @@ ORDERED = re.compile(r"\border\s+by\b", re.IGNORECASE)
 
 
 def gold_of_query(query: str, answer: Sequence[Any]) -> Gold:
-    """The typed answer. Raises GoldError: the list is empty."""
+    """Return the typed answer. Raises GoldError if the list is empty."""
     texts = [str(value) for value in answer]
     if not texts:
         raise ValueError("the answer is an empty list")
@@ -46,7 +46,7 @@ def gold_of_query(query: str, answer: Sequence[Any]) -> Gold:
 
 
 def kind_of(texts: Sequence[str]) -> str:
-    """What all the texts are. Numbers with zeros before them are codes."""
+    """Return the common kind of the texts. Numbers with leading zeros are codes."""
     if all(NUMBER.fullmatch(text) and not re.match(r"[+-]?0\d", text) for text in texts):
         return "number"
     return "date" if all(DATE.fullmatch(text) for text in texts) else "text"
@@ -57,8 +57,9 @@ def value_of(text: str, kind: str) -> Any:
 
 
 def columns_of(query: str) -> int:
-    """How many columns a query selects: the commas of its first level before `from`."""
-    depth, columns = 0, 1
+    """Return how many columns a query selects: the commas of its first level before `from`."""
+    depth = 0
+    columns = 1
     for word in re.findall(
         r"'(?:[^']|'')*'|\w+|\S", re.sub(r"^\s*select\s+", "", query, flags=re.IGNORECASE)
     ):
@@ -70,8 +71,9 @@ def columns_of(query: str) -> int:
 
 
 def _ordered(query: str) -> bool:
-    """Whether the whole result is ordered: the clause stands outside every parenthesis."""
-    outside, depth = [], 0
+    """Return whether the whole result is ordered: the clause stands outside every parenthesis."""
+    outside = []
+    depth = 0
     for letter in query:
         depth += (letter == "(") - (letter == ")")
         outside.append(letter if depth == 0 else " ")

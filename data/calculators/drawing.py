@@ -1,7 +1,7 @@
 """Draw questions about published formulas: an invented note, what is asked, the gold program and
 the typed answer.
 
-A note says a formula's inputs and two things that it does not need, a sentence each, in any order.
+A note gives a formula's inputs and two facts that it does not need, a sentence each, in any order.
 The gold program is the formula of calculators.toml itself and a call of it. Some calculators are in
 the test file alone.
 """
@@ -23,9 +23,9 @@ from typing import Any
 _TABLE = tomllib.loads(Path(__file__).with_name("calculators.toml").read_text(encoding="utf-8"))
 SAID: dict[str, dict[str, Any]] = _TABLE["said"]
 CALCULATORS: dict[str, dict[str, Any]] = _TABLE["calculators"]
-ROWS = {"train": 12, "val": 2, "test": 6}  # of each calculator
+ROWS = {"train": 12, "val": 2, "test": 6}  # rows of each calculator
 BESIDE = 2  # sentences of a note that the formula does not need
-TOLERANCE = 0.6  # of the last decimal that is asked for, so that a rounded answer is right
+TOLERANCE = 0.6  # of the last requested decimal, so that a rounded answer is right
 FIRST_CHOICE = {
     "ascites": 1,
     "encephalopathy": 1,
@@ -37,7 +37,7 @@ Row = dict[str, Any]
 
 
 def draw_questions(rows: Mapping[str, int] = ROWS, seed: int = 0) -> dict[str, list[Row]]:
-    """The rows of each split; the same arguments give the same rows."""
+    """Return the rows of each split; the same arguments give the same rows."""
     return {
         split: [
             question(name, split, number, Random(f"{seed}/{name}/{split}/{number}"))
@@ -50,11 +50,13 @@ def draw_questions(rows: Mapping[str, int] = ROWS, seed: int = 0) -> dict[str, l
 
 
 def question(name: str, split: str, number: int, random: Random) -> Row:
-    """One row, whose answer is none of the numbers that can be read in it."""
-    calculator, function = CALCULATORS[name], formula_of(name)
+    """Return one row; its answer is none of the numbers that can be read in it."""
+    calculator = CALCULATORS[name]
+    function = formula_of(name)
     while True:
         given = {each: drawn(name, each, random) for each in inspect.signature(function).parameters}
-        gold, note = gold_of(function(**given), calculator), note_of(name, given, random)
+        gold = gold_of(function(**given), calculator)
+        note = note_of(name, given, random)
         if not answered_by(gold, f"{note} {calculator['question']}"):
             break
     return {
@@ -73,7 +75,7 @@ def question(name: str, split: str, number: int, random: Random) -> Row:
 
 
 def drawn(name: str, each: str, random: Random) -> Any:
-    """A value of an input."""
+    """Return a value of an input."""
     said = SAID[CALCULATORS[name].get("says", {}).get(each, each)]
     if "dates" in said:
         first, last = (date(year, 1, 1) for year in said["dates"])
@@ -88,7 +90,9 @@ def drawn(name: str, each: str, random: Random) -> Any:
 
 
 def note_of(name: str, given: Mapping[str, Any], random: Random) -> str:
-    """Sentences about all inputs and about some that no formula of the name takes, in any order."""
+    """Return sentences about all inputs, and about some that the formula does not take, in any
+    order.
+    """
     called = {
         CALCULATORS[name].get("says", {}).get(each, each): value for each, value in given.items()
     }
@@ -107,7 +111,7 @@ def note_of(name: str, given: Mapping[str, Any], random: Random) -> str:
 
 
 def sentence(each: str, value: Any) -> str:
-    """How a note says a value."""
+    """Return how a note says a value."""
     said = SAID[each]
     if "choices" in said:
         return said["choices"][value - FIRST_CHOICE[each]]
@@ -117,12 +121,13 @@ def sentence(each: str, value: Any) -> str:
 
 
 def gold_of(value: Any, calculator: Mapping[str, Any]) -> Row:
-    """The typed answer; a number has both its limits."""
+    """Return the typed answer; a number gets both its limits."""
     if isinstance(value, date):
         return {"kind": "date", "value": value.isoformat()}
     if "decimals" not in calculator:
         return {"kind": "integer", "value": value}
-    away, value = TOLERANCE * 10 ** -calculator["decimals"], round(value, 6)
+    away = TOLERANCE * 10 ** -calculator["decimals"]
+    value = round(value, 6)
     return {
         "kind": "number",
         "value": value,
@@ -132,7 +137,7 @@ def gold_of(value: Any, calculator: Mapping[str, Any]) -> Row:
 
 
 def answered_by(gold: Row, text: str) -> bool:
-    """Whether a number of the text is a right answer."""
+    """Return whether a number of the text is a right answer."""
     if gold["kind"] == "date":
         return False
     lower, upper = (
@@ -142,14 +147,14 @@ def answered_by(gold: Row, text: str) -> bool:
 
 
 def asked_for(calculator: Mapping[str, Any]) -> str:
-    """How exact an answer has to be, in words."""
+    """Return in words how exact an answer has to be."""
     decimals = calculator.get("decimals")
     return "" if decimals is None else f" Give it to {TOLERANCE * 10**-decimals:.{decimals + 1}f}."
 
 
 @cache
 def formula_of(name: str) -> Callable[..., Any]:
-    """The function that a calculator's formula defines."""
+    """Return the function that a calculator's formula defines."""
     names: dict[str, Any] = {}
     exec(CALCULATORS[name]["formula"], names)
     function: Callable[..., Any] = names[name]
@@ -157,7 +162,7 @@ def formula_of(name: str) -> Callable[..., Any]:
 
 
 def program_of(name: str, given: Mapping[str, Any]) -> str:
-    """The formula, and a call that prints."""
+    """Return the formula, and a call that prints."""
     call = ", ".join(f"{each}={value}" for each, value in map(_written, given.items()))
     return f"{CALCULATORS[name]['formula']}print({name}({call}))"
 

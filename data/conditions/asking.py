@@ -1,4 +1,4 @@
-"""What answers say about a patient's condition, and what to ask for next: naive Bayes over the
+"""What answers reveal about a patient's condition, and what to ask next: naive Bayes over the
 tables of conditions.
 
 group = tables.group("cough")
@@ -18,7 +18,9 @@ from data.conditions.records import Condition, Tables
 def posterior(
     tables: Tables, group: Mapping[str, Condition], known: Mapping[str, Value]
 ) -> dict[str, float]:
-    """The chance of each condition of a group, all as likely before anything is known."""
+    """Return the chance of each condition of a group, all being equally likely before anything is
+    known.
+    """
     logs = {
         name: sum(log_likelihood(tables, condition, item, value) for item, value in known.items())
         for name, condition in group.items()
@@ -34,8 +36,8 @@ def most_telling(
     chances: Mapping[str, float],
     known: Iterable[str],
 ) -> str:
-    """The symptom or facet, none of the known ones, that leaves the least doubt between the
-    conditions on average.
+    """Return the unknown symptom or facet that, on average, leaves the least doubt between the
+    conditions.
     """
     items = [item for item in tables.items_of(group.values()) if item not in known]
     return min(items, key=lambda item: _doubt_after(tables, group, chances, item))
@@ -44,7 +46,7 @@ def most_telling(
 def _doubt_after(
     tables: Tables, group: Mapping[str, Condition], chances: Mapping[str, float], item: str
 ) -> float:
-    """The entropy (nats) that is expected to be left when the item is known."""
+    """Return the expected entropy (nats) when the item is known."""
     values: Iterable[Value] = (
         (True, False) if item in tables.symptoms else tables.facets[item].values
     )

@@ -1,8 +1,8 @@
-"""Patients drawn from the tables of conditions, and how likely a condition makes what is seen of
-one: naive Bayes.
+"""Patients drawn from the tables of conditions, and how likely a condition makes what is observed
+of one: naive Bayes.
 
-It bounds what any doctor can learn by asking: where it cannot tell the conditions of a complaint
-apart, nobody can.
+It bounds what any doctor can learn by asking: where it cannot separate the conditions of a
+complaint, no doctor can.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from data.conditions.records import BACKGROUND, Condition, Patient, Range, Sprea
 from data.conditions.results import FEVER, Result, spread_of, texts_of
 
 UNSEEN = 1e-3  # the weight of what a condition does not have
-FARTHEST = 1e-5  # of a result: the density of a number is small wherever findings spread widely
+FARTHEST = 1e-5  # the least weight of a result: the density of a number is small where findings spread widely
 
 Value = str | bool | int | Result
 
 
 def draw_patient(tables: Tables, condition: Condition, rng: random.Random) -> Patient:
-    """One invented patient with the condition."""
+    """Return one invented patient with the condition."""
     patient: Patient = {
         "age": rng.randint(*condition.ages), "sex": "female" if rng.random() < condition.female else "male",
     }  # fmt: skip
@@ -35,7 +35,9 @@ def draw_patient(tables: Tables, condition: Condition, rng: random.Random) -> Pa
 
 
 def log_likelihood(tables: Tables, condition: Condition, item: str, value: Value) -> float:
-    """Of an item of a patient with the condition; the result of an examination is one too."""
+    """Return the log-likelihood of an item of a patient with the condition; the result of an
+    examination is an item, too.
+    """
     if isinstance(value, Result):
         return sum(log(max(chance, FARTHEST)) for chance in _chances(condition, value))
     if item in tables.symptoms:
@@ -52,17 +54,19 @@ def log_likelihood(tables: Tables, condition: Condition, item: str, value: Value
 
 
 def _chances(condition: Condition, result: Result) -> Iterator[float]:
-    """Of what is seen, or of each number, against that of the middle of what is normal."""
-    finding, fever = (
-        condition.examinations.get(result.name, {}),
-        condition.symptoms.get("fever", BACKGROUND),
-    )
+    """Yield the weight of what is seen, or of each number, relative to that of the middle of the
+    normal range.
+    """
+    finding = condition.examinations.get(result.name, {})
+    fever = condition.symptoms.get("fever", BACKGROUND)
     if result.seen:
         yield texts_of(result.examination, finding).get(result.seen, 0)
     for part, value in result.numbers.items():
         usual = result.range_of(part)
         abnormal = spread_of(finding, part, fever=True)
-        share = 0.0 if not abnormal else fever if part == "temperature" else 1.0
+        share = 1.0 if abnormal else 0.0
+        if abnormal and part == "temperature":
+            share = fever
         healthy = _density(value, Spread(usual.mean, usual.sd), usual)
         yield share * _density(value, abnormal or FEVER, usual) + (1 - share) * healthy
 

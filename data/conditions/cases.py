@@ -3,15 +3,15 @@
 consultation: the doctor reads one sentence, which leaves at least three conditions open. Hidden are
 a value of every facet and whether each symptom of the complaint's conditions is there, in the
 patient's own words. `distinguishing` is what a doctor who knows the tables would ask for, one after
-the other, until one condition is left (data/conditions/ asking.py); a patient whom that doctor
-would get wrong is not drawn. The columns are those of DoctorAgent-RL's files.
+the other, until one condition is left (data/conditions/asking.py); a patient whom that doctor would
+get wrong is not drawn. The columns are those of DoctorAgent-RL's files.
 
 diagnosis: the doctor reads a summary, in English, which leaves at least three conditions open, and
 sees the results of the examinations that are ordered; a patient whose key results do not settle the
 case is not drawn. The columns are those of DiagAgent's files.
 
-Some wordings of everything are kept for rows of the test file marked "unseen". The same seed gives
-the same bytes.
+Some wordings of everything are reserved for rows of the test file marked "unseen". The same seed
+gives the same bytes.
 
     python -m data.conditions.cases consultation --out data/consultation --force
     python -m data.conditions.cases diagnosis --out my_cases --rows train=5000,val=500,test=1000 --seed 1

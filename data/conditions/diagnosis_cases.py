@@ -1,5 +1,5 @@
-"""Draws the diagnosis agent's cases from the tables of conditions; cases.py says what a case is,
-and writes them.
+"""Draws the diagnosis agent's cases from the tables of conditions. cases.py explains what a case
+is, and writes them.
 
 rows = draw_diagnosis_cases(load_tables(), {"train": 960, "val": 96}, seed=0)["val"]
 """
@@ -20,13 +20,13 @@ from data.conditions.records import Patient, Tables
 from data.conditions.results import Result, draw_results
 from data.conditions.table import FOLDER
 
-PLAUSIBLE = 0.05  # a summary leaves OPEN conditions at least so likely
-LIKELIEST = 0.5  # what makes one likelier than that is not told
-NOTHING = (False, "none", "unclear", "regular")  # values that are told last
-MOST_TOLD = 8  # of a summary, besides bedside findings
-SURE = 0.9  # of the diagnosis, by the key results
+PLAUSIBLE = 0.05  # a summary leaves OPEN conditions that are at least so likely
+LIKELIEST = 0.5  # a fact that makes a condition likelier than this is not stated
+NOTHING = (False, "none", "unclear", "regular")  # values that are stated last
+MOST_STATED = 8  # facts of a summary, besides bedside findings
+SURE = 0.9  # least chance of the diagnosis, given the key results
 DIFFICULTY = ("easy", "medium", "hard")  # by how many reasons, see _difficulty
-# Recorded of everybody, besides what any condition with the complaint would show.
+# Examinations of every patient, besides those in which a condition with the complaint would show.
 ROUTINE = (
     "vitals",
     "cbc",
@@ -42,14 +42,14 @@ INSTRUCTION = "You are a physician. Order one examination at a time; when you kn
 
 @dataclass(frozen=True)
 class Case:
-    """A drawn patient: `told` is what the summary says of symptoms, facets and bedside findings,
-    `results` are all.
+    """A drawn patient: `stated` is what the summary says of symptoms, facets and bedside findings,
+    `results` are all results.
     """
 
     name: str
     complaint: str
     patient: Patient
-    told: Mapping[str, Value]
+    stated: Mapping[str, Value]
     results: Mapping[str, Result]
     difficulty: str
 
@@ -57,15 +57,15 @@ class Case:
 def draw_diagnosis_cases(
     tables: Tables, rows: Mapping[str, int], seed: int
 ) -> dict[str, list[Row]]:
-    """Rows by split, each condition as often as every other; no two records of all splits are
-    alike.
+    """Return rows by split, each condition as often as every other; no two records of all splits
+    are alike.
 
     Raises UsageError: the tables leave too few conditions open, or key examinations that do not
     settle one.
     """
     drawn = draw_rows(tables, rows, seed, case_of, _row)
-    for split, told in drawn.items():
-        for row in told:
+    for split, split_rows in drawn.items():
+        for row in split_rows:
             row["extra_info"] = {"split": split, **row["extra_info"]}
     return drawn
 
@@ -73,18 +73,18 @@ def draw_diagnosis_cases(
 def case_of(
     tables: Tables, name: str, complaint: str, patient: Patient, random: Random
 ) -> Case | None:
-    """A patient of whom a summary leaves much open and the key results do not."""
+    """Return a case if its summary leaves much open and its key results settle it, else None."""
     results = draw_results(
         tables, recorded(tables, complaint, patient), patient, random, tables.conditions[name]
     )
-    told = _told(tables, complaint, name, patient, results, random)
-    difficulty = told and _difficulty(tables, complaint, name, told, results)
-    return Case(name, complaint, patient, told, results, difficulty) if difficulty else None
+    stated = _stated(tables, complaint, name, patient, results, random)
+    difficulty = stated and _difficulty(tables, complaint, name, stated, results)
+    return Case(name, complaint, patient, stated, results, difficulty) if difficulty else None
 
 
 def recorded(tables: Tables, complaint: str, patient: Patient) -> list[str]:
-    """The examinations that are made of a patient: what any condition with the complaint would
-    show, and routine.
+    """Return the examinations that are made of a patient: those in which any condition with the
+    complaint would show, and routine.
     """
     group = tables.group(complaint).values()
     wanted = {*ROUTINE, *(name for condition in group for name in condition.examinations)}
@@ -94,11 +94,11 @@ def recorded(tables: Tables, complaint: str, patient: Patient) -> list[str]:
 
 
 def plausible(chances: Mapping[str, float]) -> list[str]:
-    """The conditions that remain."""
+    """Return the conditions that remain possible."""
     return [name for name, chance in chances.items() if chance >= PLAUSIBLE]
 
 
-def _told(
+def _stated(
     tables: Tables,
     complaint: str,
     name: str,
@@ -106,17 +106,16 @@ def _told(
     results: Mapping[str, Result],
     random: Random,
 ) -> dict[str, Value]:
-    """What a summary tells, as far as it leaves the diagnosis open; empty where age and sex say too
-    much already.
+    """Return what a summary states, as far as it leaves the diagnosis open; {} if age and sex
+    reveal too much already.
 
-    No key examination of any condition with the complaint is told: neither its result nor its
-    absence tells anything.
+    It states no key examination of any condition with the complaint, so that neither a result nor
+    its absence gives anything away.
     """
     group = tables.group(complaint)
-    told: dict[str, Value] = {item: patient[item] for item in ("age", "sex")}
-    likeliest = max(
-        LIKELIEST, *posterior(tables, group, told).values()
-    )  # some are likely by age and sex alone
+    stated: dict[str, Value] = {item: patient[item] for item in ("age", "sex")}
+    # Some conditions are likely by age and sex alone
+    likeliest = max(LIKELIEST, *posterior(tables, group, stated).values())
 
     def leaves_open(known: Mapping[str, Value]) -> bool:
         chances = posterior(tables, group, known)
@@ -131,38 +130,40 @@ def _told(
         random.sample(list(patient), len(patient)), key=lambda item: patient[item] in NOTHING
     )
     for item in [*bedside, *history]:
-        more = {**told, item: results[item] if item in results else patient[item]}
-        told = more if leaves_open(more) else told
-        if len(told.keys() - results.keys()) == MOST_TOLD:
+        more = {**stated, item: results[item] if item in results else patient[item]}
+        stated = more if leaves_open(more) else stated
+        if len(stated.keys() - results.keys()) == MOST_STATED:
             break
-    return told if leaves_open(told) else {}
+    return stated if leaves_open(stated) else {}
 
 
 def _difficulty(
     tables: Tables,
     complaint: str,
     name: str,
-    told: Mapping[str, Value],
+    stated: Mapping[str, Value],
     results: Mapping[str, Result],
 ) -> str:
-    """By whether the summary points elsewhere, and whether some key result alone does not settle
-    the case; "" where all of them do not.
+    """Return how hard a case is: whether the summary points elsewhere, and whether some key result
+    alone does not settle it; "" if all key results together do not.
     """
-    group, key = tables.group(complaint), {one: results[one] for one in tables.conditions[name].key}
-    before = posterior(tables, group, told)
-    alone = [posterior(tables, group, {**told, one: result})[name] for one, result in key.items()]
-    if posterior(tables, group, {**told, **key})[name] < SURE:
+    group = tables.group(complaint)
+    key = {one: results[one] for one in tables.conditions[name].key}
+    before = posterior(tables, group, stated)
+    alone = [posterior(tables, group, {**stated, one: result})[name] for one, result in key.items()]
+    if posterior(tables, group, {**stated, **key})[name] < SURE:
         return ""
     return DIFFICULTY[(before[name] < max(before.values())) + (min(alone) < SURE)]
 
 
 def _row(tables: Tables, case: Case, index: int, speech: Speech, wording: str) -> Row:
-    condition, patient = tables.conditions[case.name], case.patient
+    condition = tables.conditions[case.name]
+    patient = case.patient
     examinations = [
         {"name": result.examination.en, "results": result.text, "reference_range": result.reference}
         for result in case.results.values()
     ]
-    summary = _summary(tables, case, case.told, speech, wording)
+    summary = _summary(tables, case, case.stated, speech, wording)
     whole = {item: value for item, value in patient.items() if value is not False}
     return {
         "data_source": "diagnose_dataset",
@@ -186,9 +187,9 @@ def _wordings() -> dict[str, list[str]]:
 
 
 def _summary(
-    tables: Tables, case: Case, told: Mapping[str, Value], speech: Speech, wording: str
+    tables: Tables, case: Case, stated: Mapping[str, Value], speech: Speech, wording: str
 ) -> str:
-    """Sections of the wordings' table, those left out that have nothing to say."""
+    """Return the sections of the wordings' table; a section without content is left out."""
     said = tables.complaints[case.complaint]
     person = {
         "age": case.patient["age"],
@@ -198,19 +199,19 @@ def _summary(
     sections: dict[str, dict[str, Any]] = {
         "opening": {**person, "complaint": said.en, "words": words}
     }
-    symptoms = [item for item in told if item in tables.symptoms]
+    symptoms = [item for item in stated if item in tables.symptoms]
     lists = {
-        "has": [tables.symptoms[item].en for item in symptoms if told[item]],
-        "lacks": [tables.symptoms[item].en for item in symptoms if not told[item]],
+        "has": [tables.symptoms[item].en for item in symptoms if stated[item]],
+        "lacks": [tables.symptoms[item].en for item in symptoms if not stated[item]],
         "sides": [
-            f"{tables.facets[item].en}: {tables.facets[item].values[str(told[item])].en}"
-            for item in told if item in tables.facets
+            f"{tables.facets[item].en}: {tables.facets[item].values[str(stated[item])].en}"
+            for item in stated if item in tables.facets
         ],
     }  # fmt: skip
     sections |= {
         name: {"things": _listed(name, things)} for name, things in lists.items() if things
     }
-    found = [value.text.rstrip(".") for value in told.values() if isinstance(value, Result)]
+    found = [value.text.rstrip(".") for value in stated.values() if isinstance(value, Result)]
     sections |= {"findings": {"findings": "; ".join(found)}} if found else {}
     texts = (
         speech.choose(name, _wordings()[name], wording).format(**fields)

@@ -1,5 +1,5 @@
-"""Draws the consultation agent's cases from the tables of conditions; cases.py says what a case is,
-and writes them.
+"""Draws the consultation agent's cases from the tables of conditions. cases.py explains what a case
+is, and writes them.
 
 rows = draw_cases(load_tables(), {"train": 960, "val": 96}, seed=0)["val"]
 """
@@ -24,15 +24,17 @@ from data.load import compact
 ROWS = {"train": 960, "val": 96, "test": 320}
 UNSEEN = 0.25  # of the test rows
 KEPT_BACK = 0.3  # of the wordings of a phrase, at least one
-OPEN = 3  # conditions that a complaint leaves, at least
-SURE, MOST_ASKED = 0.99, 4  # a doctor who is so sure asks no more, nor after so many questions
-FORGOTTEN = 0.05  # of the facets that nobody needs
+OPEN = 3  # conditions that a complaint leaves open, at least
+# A doctor stops asking when so sure, or after so many questions
+SURE = 0.99
+MOST_ASKED = 4
+FORGOTTEN = 0.05  # share of the unneeded facets that a patient forgot
 DIFFICULTY = {1: "easy", 2: "medium"}  # by how much must be asked; "hard" above
-ATTEMPTS = 200  # patients drawn for a row before the tables are blamed
+ATTEMPTS = 200  # patients drawn for a row before the tables count as wrong
 
 Row = dict[str, Any]
-AnyCase = TypeVar("AnyCase")  # of the agent that rows are drawn for
-# Of a condition, a complaint and the patient with both: the case, if it makes one.
+AnyCase = TypeVar("AnyCase")  # the case type of the agent that rows are drawn for
+# Returns the case of a condition, a complaint and a patient with both, or None.
 CaseOf = Callable[[Tables, str, str, Patient, Random], AnyCase | None]
 
 
@@ -49,19 +51,22 @@ class Case:
 
 
 class Speech:
-    """Chooses a patient's words: "seen" wordings, or those that are kept back for "unseen" rows."""
+    """Chooses a patient's words: "seen" wordings, or those that are reserved for "unseen" rows."""
 
     def __init__(self, seed: int, random: Random) -> None:
-        self.seed, self.random = seed, random
+        self.seed = seed
+        self.random = random
 
     def of(self, phrase: Phrase, wording: str, never: Sequence[str]) -> str:
-        """A patient's wording of a phrase in which none of some names stands."""
+        """Return a patient's wording of a phrase that contains none of the names in `never`."""
         return self.choose(phrase.zh, phrase.lay, wording, never)
 
     def choose(
         self, thing: str, texts: Sequence[str], wording: str, never: Sequence[str] = ()
     ) -> str:
-        """A text in which none of some names stands, one of the other kind where all of its own do."""
+        """Return a text that contains none of the names in `never`; if all of the wanted kind
+        contain one, a text of the other kind.
+        """
         fit = [text for text in texts if not any(name in text for name in never)]
         if not fit:
             raise UsageError(
@@ -72,17 +77,17 @@ class Speech:
         )
 
     def allowed(self, thing: str, texts: Sequence[str], wording: str) -> list[str]:
-        """Those of the texts that are kept back for "unseen" rows, or the others."""
+        """Return those of the texts that are reserved for "unseen" rows, or the others."""
         shuffled = Random(f"{self.seed}/{thing}/{texts[0]}").sample(texts, len(texts))
         kept = max(1, int(KEPT_BACK * len(shuffled)))
         return shuffled[:kept] if wording == "unseen" else shuffled[kept:]
 
 
 def draw_cases(tables: Tables, rows: Mapping[str, int], seed: int) -> dict[str, list[Row]]:
-    """Rows by split, each condition as often as every other; no two records of all splits are
-    alike.
+    """Return rows by split, each condition as often as every other; no two records of all splits
+    are alike.
 
-    Raises UsageError: the tables do not tell a condition from its neighbours.
+    Raises UsageError if the tables do not separate a condition from its neighbours.
     """
     return draw_rows(tables, rows, seed, case_of, _row)
 
@@ -94,11 +99,14 @@ def draw_rows(
     case_of: CaseOf[AnyCase],
     to_row: Callable[[Tables, AnyCase, int, Speech, str], Row],
 ) -> dict[str, list[Row]]:
-    """Rows by split, each condition as often as every other: `case_of` makes cases of patients that
-    make any, `to_row` tells them in "seen" or "unseen" wordings.
+    """Return rows by split, each condition as often as every other. `case_of` makes a case of a
+    patient, or None; `to_row` words it as "seen" or "unseen".
     """
-    random, index, seen = Random(seed), count(), set[str]()
-    speech, drawn = Speech(seed, random), dict[str, list[Row]]()
+    random = Random(seed)
+    index = count()
+    seen = set[str]()
+    speech = Speech(seed, random)
+    drawn = dict[str, list[Row]]()
     for split, wanted in rows.items():
         unseen = int(UNSEEN * wanted) if split == "test" else 0
         marks = random.sample(["unseen"] * unseen + ["seen"] * (wanted - unseen), wanted)
@@ -119,41 +127,40 @@ def _in_turn(tables: Tables, random: Random) -> Iterator[str]:
 def new_case(
     tables: Tables, name: str, random: Random, seen: set[str], case_of: CaseOf[AnyCase]
 ) -> AnyCase:
-    """A case of a patient with the condition whose record nobody has yet.
+    """Return a case of a patient with the condition whose record was not drawn before.
 
-    Of symptoms the record has those of the complaint's conditions. Raises UsageError: no patient
-    makes a case.
+    The record has those symptoms that belong to the complaint's conditions. Raises UsageError if no
+    patient makes a case.
     """
     for _ in range(ATTEMPTS):
         complaint = random.choice(tables.conditions[name].complaints)
         items = tables.items_of(tables.group(complaint).values())
         drawn = draw_patient(tables, tables.conditions[name], random)
         patient = {item: drawn[item] for item in ("age", "sex", *items)}
-        case, record = (
-            case_of(tables, name, complaint, patient, random),
-            json.dumps([complaint, patient]),
-        )
+        case = case_of(tables, name, complaint, patient, random)
+        record = json.dumps([complaint, patient])
         if case and record not in seen:
             seen.add(record)
             return case
     raise UsageError(
-        f"conditions.toml, {name}: none of {ATTEMPTS} patients can be told from others by what there is"
+        f"conditions.toml, {name}: none of {ATTEMPTS} patients can be distinguished by the tables"
     )
 
 
 def case_of(
     tables: Tables, name: str, complaint: str, patient: Patient, random: Random
 ) -> Case | None:
-    """A patient whom questions tell from others with the complaint."""
+    """Return a case if questions distinguish the patient from others with the complaint, else None."""
     asked = questions_for(tables, complaint, name, patient)
     return Case(name, complaint, patient, asked) if asked else None
 
 
 def questions_for(tables: Tables, complaint: str, name: str, patient: Patient) -> list[str] | None:
-    """What a doctor asks for who knows the tables; None where that leads to another condition, or
-    to none.
+    """Return what a doctor who knows the tables asks for, or None if that leads to another
+    condition, or to none.
     """
-    group, known = tables.group(complaint), dict[str, Any]()
+    group = tables.group(complaint)
+    known = dict[str, Any]()
     while max((chances := posterior(tables, group, known)).values()) < SURE:
         if len(known) == MOST_ASKED:
             return None
@@ -163,12 +170,12 @@ def questions_for(tables: Tables, complaint: str, name: str, patient: Patient) -
 
 
 def _row(tables: Tables, case: Case, index: int, speech: Speech, wording: str) -> Row:
-    condition, patient = tables.conditions[case.name], case.patient
+    condition = tables.conditions[case.name]
+    patient = case.patient
     say = partial(speech.of, wording=wording, never=(condition.zh, *condition.aliases_zh))
     symptoms = {item: bool(patient[item]) for item in patient if item in tables.symptoms}
-    symptoms = dict(
-        speech.random.sample(list(symptoms.items()), len(symptoms))
-    )  # what is told first says nothing
+    # Shuffled, so that the order carries no information
+    symptoms = dict(speech.random.sample(list(symptoms.items()), len(symptoms)))
     known = [
         name for name in tables.facets if name in case.asked or speech.random.random() >= FORGOTTEN
     ]
@@ -179,11 +186,11 @@ def _row(tables: Tables, case: Case, index: int, speech: Speech, wording: str) -
         "diagnosis": condition.zh,
         "recommendation": "；".join(condition.advice_zh).replace("*", ""),
     }
-    told = _prose(tables, f"{_person(patient)}，说：“{opening}”", words, symptoms)
+    prose = _prose(tables, f"{_person(patient)}，说：“{opening}”", words, symptoms)
     return {
         "data_source": "medical_consultation",
         "prompt": [{"role": "user", "content": opening}],
-        "reward_model": {"ground_truth": truth, "patient_information": [], "enhanced_description": told},
+        "reward_model": {"ground_truth": truth, "patient_information": [], "enhanced_description": prose},
         "extra_info": {
             "index": index, "condition": case.name, "department": condition.department,
             "difficulty": DIFFICULTY.get(len(case.asked), "hard"), "complaint": case.complaint,
@@ -200,7 +207,7 @@ def _person(patient: Patient) -> str:
 def _prose(
     tables: Tables, opening: str, words: Mapping[str, str], symptoms: Mapping[str, bool]
 ) -> str:
-    """The record as a text, without the diagnosis."""
+    """Return the record as a text, without the diagnosis."""
     sides = "；".join(
         f"{tables.facets[name].zh}：{said}" for name, said in words.items() if name in tables.facets
     )

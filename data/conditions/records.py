@@ -1,5 +1,5 @@
-"""What the tables of conditions hold, as frozen types of which pydantic reads each; `table.py` has
-the files.
+"""What the tables of conditions hold, as frozen types that pydantic reads; `table.py` reads the
+files.
 """
 
 from __future__ import annotations
@@ -16,9 +16,8 @@ Text = Annotated[str, Field(pattern=r"\S")]
 Texts = Annotated[tuple[Text, ...], Field(min_length=1)]
 Share = Annotated[float, Field(ge=0, le=1)]
 Weights = Annotated[Mapping[str, Share], Field(min_length=1)]
-Patient = dict[
-    str, str | bool | int
-]  # every symptom (had or not), the value of every facet, age and sex
+# Whether each symptom is present, the value of every facet, age and sex
+Patient = dict[str, str | bool | int]
 OLDEST = 120  # years
 BACKGROUND = 0.02  # the share of patients with a symptom that their condition does not name
 FORM = ConfigDict(extra="forbid")
@@ -53,8 +52,8 @@ class Facet:
 
 @dataclass(frozen=True, config=FORM)
 class Range:
-    """Reference range of a sex ("any": both) and of ages (years, both ends counted), mean and sd of
-    the healthy.
+    """Reference range of a sex ("any": both) and of ages (years, both ends included), with mean and
+    sd of healthy persons.
     """
 
     low: float
@@ -81,7 +80,7 @@ class Part:
     unit: str = ""
 
     def reference(self, sex: str, age: int) -> Range:
-        """The range for "female" or "male" and an age in years."""
+        """Return the range for "female" or "male" and an age in years."""
         return next(
             r for r in self.normal if r.sex in ("any", sex) and r.ages[0] <= age <= r.ages[1]
         )
@@ -97,7 +96,7 @@ class Spread:
 
 @dataclass(frozen=True, config=FORM)
 class Examination:
-    """An examination: numbers in `parts`, or else the texts of a normal result."""
+    """An examination: numbers in `parts`, or the texts of a normal result."""
 
     kind: Literal["lab", "imaging", "physical", "procedure"]
     en: Text
@@ -112,7 +111,7 @@ class Examination:
 
 @dataclass(frozen=True, config=FORM)
 class Condition:
-    """A condition; `findings` are by examination the numbers by part, or texts with weights."""
+    """A condition; `findings` hold, by examination, the numbers by part, or texts with weights."""
 
     en: Text
     zh: Text
@@ -135,7 +134,7 @@ class Condition:
 
 @dataclass(frozen=True, config=FORM)
 class Tables:
-    """All of it, by name."""
+    """All tables, by name."""
 
     general: Mapping[str, Phrase]
     symptoms: Mapping[str, Phrase]
@@ -146,7 +145,7 @@ class Tables:
     conditions: Mapping[str, Condition]
 
     def group(self, complaint: str) -> dict[str, Condition]:
-        """The conditions that begin with a complaint."""
+        """Return the conditions that begin with a complaint."""
         return {
             name: condition
             for name, condition in self.conditions.items()
@@ -154,11 +153,13 @@ class Tables:
         }
 
     def weights_of(self, condition: Condition, facet: str) -> Weights:
-        """The weights of a facet's values, the usual ones where the condition says nothing of it."""
+        """Return the weights of a facet's values, or the usual ones if the condition does not name
+        the facet.
+        """
         return condition.facets.get(facet) or self.facets[facet].usual
 
     def items_of(self, conditions: Iterable[Condition]) -> list[str]:
-        """The symptoms that any of the conditions names, and every facet."""
+        """Return the symptoms that any of the conditions names, and every facet."""
         return [
             *dict.fromkeys(name for condition in conditions for name in condition.symptoms),
             *self.facets,
@@ -166,5 +167,5 @@ class Tables:
 
 
 def terms(item: str) -> Texts:
-    """The *marked* terms of an item of advice."""
+    """Return the *marked* terms of an item of advice."""
     return tuple(_TERM.findall(item))

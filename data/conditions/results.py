@@ -1,5 +1,5 @@
-"""What examinations show: results drawn for a patient from what a condition does to them, else from
-what is normal.
+"""What examinations show: results drawn for a patient from what a condition does to them, otherwise
+from what is normal.
 
 normal = draw_results(tables, ["cbc"], {"age": 40, "sex": "female"}, Random(0))["cbc"]
 normal.text         # "white blood cells 6.2 10^9/L; neutrophils 58 %; ..."
@@ -21,11 +21,13 @@ from data.conditions.records import Condition, Examination, Part, Patient, Range
 
 Finding = Mapping[str, Spread | float]
 
-WIDEST = 2.5  # standard deviations that a drawn number is from the mean at most: none falls below nothing
-ATTEMPTS = 200  # at numbers that fit together before the tables are blamed
-FEVER = Spread(38.1, 0.3)  # of a patient with fever whose condition says nothing of how high
-# Numbers of one examination that must fit together: white cells leave some per cent to the kinds
-# not counted.
+WIDEST = (
+    2.5  # standard deviations that a drawn number is from the mean at most: none becomes negative
+)
+ATTEMPTS = 200  # tries for numbers that fit together before the tables count as wrong
+FEVER = Spread(38.1, 0.3)  # of a patient with fever whose condition does not say how high
+# Numbers of one examination that must fit together: the counted kinds of white cells leave some per
+# cent to the others.
 FITS: Mapping[str, Callable[[Mapping[str, float]], bool]] = {
     "cbc": lambda cells: (
         86 <= cells["neutrophils"] + cells["lymphocytes"] + cells["eosinophils"] <= 99
@@ -36,7 +38,7 @@ FITS: Mapping[str, Callable[[Mapping[str, float]], bool]] = {
 
 @dataclass(frozen=True)
 class Result:
-    """Of one examination of a patient: `numbers` by part, or else what is `seen`."""
+    """The result of one examination of a patient: `numbers` by part, or what is `seen`."""
 
     name: str
     examination: Examination
@@ -46,17 +48,17 @@ class Result:
     seen: str = ""
 
     def range_of(self, part: str) -> Range:
-        """What is normal of a part for this patient."""
+        """Return the normal range of a part for this patient."""
         return self.examination.parts[part].reference(self.sex, self.age)
 
     @property
     def text(self) -> str:
-        """As a report has it, numbers outside their range marked."""
-        return "; ".join(self._told()) or self.seen
+        """The result as a report gives it, with numbers outside their range marked."""
+        return "; ".join(self._parts_as_text()) or self.seen
 
     @property
     def reference(self) -> str | None:
-        """The ranges of its numbers, each named where there are several."""
+        """The ranges of its numbers, each named if there are several."""
         parts = {name: self.examination.parts[name] for name in self.numbers}
         ranges = [
             f"{part.en} {_written(part, usual.low)} to {_written(part, usual.high)}"
@@ -64,9 +66,10 @@ class Result:
         ]
         return "; ".join(ranges) or None
 
-    def _told(self) -> Iterator[str]:
+    def _parts_as_text(self) -> Iterator[str]:
         for name, value in self.numbers.items():
-            part, usual = self.examination.parts[name], self.range_of(name)
+            part = self.examination.parts[name]
+            usual = self.range_of(name)
             mark = " (high)" if value > usual.high else " (low)" if value < usual.low else ""
             yield f"{part.en} {_written(part, value)} {part.unit}".rstrip() + mark
 
@@ -82,13 +85,14 @@ def draw_results(
     random: Random,
     condition: Condition | None = None,
 ) -> dict[str, Result]:
-    """Of a patient with `age`, `sex`, and `fever` where it is known; by the names given, in their
-    order.
+    """Return results of a patient with `age`, `sex`, and `fever` where it is known, by the names
+    given, in their order.
 
-    One chance chooses among the texts of all examinations, so that they speak of the same side and
-    the same severity.
+    One random number chooses among the texts of all examinations, so that they agree on the side
+    and the severity.
     """
-    chance, findings = random.random(), condition.examinations if condition else {}
+    chance = random.random()
+    findings = condition.examinations if condition else {}
     return {
         name: _draw(
             name, tables.examinations[name], findings.get(name, {}), patient, random, chance
@@ -105,7 +109,8 @@ def _draw(
     random: Random,
     chance: float,
 ) -> Result:
-    sex, age = str(patient["sex"]), int(patient["age"])
+    sex = str(patient["sex"])
+    age = int(patient["age"])
     if examination.normal:
         texts = texts_of(examination, finding)
         index = bisect(list(accumulate(texts.values())), chance)
@@ -128,7 +133,7 @@ def _draw(
 
 
 def read_result(tables: Tables, name: str, text: str, sex: str, age: int) -> Result:
-    """The result that a report tells."""
+    """Return the result that a report describes."""
     examination = tables.examinations[name]
     known = {
         part: re.compile(rf"(?:^|; ){re.escape(one.en)} (-?[\d.]+)")
@@ -141,15 +146,15 @@ def read_result(tables: Tables, name: str, text: str, sex: str, age: int) -> Res
 
 
 def texts_of(examination: Examination, finding: Finding) -> dict[str, float]:
-    """What may be seen, each with its share."""
+    """Return what may be seen, each with its share."""
     found = {text: share for text, share in finding.items() if not isinstance(share, Spread)}
     return found or {text: 1 / len(examination.normal) for text in examination.normal}
 
 
 def spread_of(finding: Finding, part: str, fever: Any = False) -> Spread | None:
-    """Of the numbers of a finding; None where they are normal.
+    """Return the spread of the numbers of a finding, or None if they are normal.
 
-    A temperature is raised with fever, and then alone.
+    A temperature is raised only with fever.
     """
     spread = finding.get(part)
     known = spread if isinstance(spread, Spread) else None
@@ -159,7 +164,9 @@ def spread_of(finding: Finding, part: str, fever: Any = False) -> Spread | None:
 
 
 def _number(part: Part, usual: Range, spread: Spread | None, random: Random) -> float:
-    """Rounded as reports round it; a normal one lies within its range, a finding near its mean."""
+    """Return a number, rounded as in reports; a normal one lies within its range, a finding near
+    its mean.
+    """
     mean, sd = (spread.mean, spread.sd) if spread else (usual.mean, usual.sd)
     low, high = (mean - WIDEST * sd, mean + WIDEST * sd) if spread else (usual.low, usual.high)
     while not low <= (value := random.gauss(mean, sd)) <= high:

@@ -1,8 +1,9 @@
 """What is known of common conditions: the four tables beside this file, read once.
 
-`phrases.toml` is what a patient may say, `complaints.toml` what is said first, `examinations.toml`
-what may be ordered and `conditions.toml` the conditions; the head of each explains its columns.
-Invented patients are drawn from them. tests/data/test_conditions.py says whether they fit together.
+`phrases.toml` holds what a patient may say, `complaints.toml` what is said first,
+`examinations.toml` what may be ordered and `conditions.toml` the conditions; the head of each
+explains its columns. Invented patients are drawn from them. tests/data/test_conditions.py checks
+that they fit together.
 
     from data.conditions.table import load_tables
 """
@@ -23,15 +24,15 @@ FOLDER = Path(__file__).parent
 
 @cache
 def load_tables(folder: Path = FOLDER) -> Tables:
-    """The tables of a folder.
+    """Return the tables of a folder.
 
-    Raises pydantic's ValidationError: they are not of the form of records.py.
+    Raises pydantic's ValidationError if they do not have the form of records.py.
     """
     phrases, complaints, examinations, conditions = (
         tomllib.loads((folder / f"{name}.toml").read_text(encoding="utf-8"))
         for name in ("phrases", "complaints", "examinations", "conditions")
     )
-    for name, words in phrases.pop("asked").items():  # a table of their own keeps lines short
+    for name, words in phrases.pop("asked").items():  # a separate table keeps lines short
         phrases["symptoms"][name] |= words
     for condition in conditions["conditions"].values():
         _name_single_parts(condition["examinations"], examinations)
@@ -40,7 +41,7 @@ def load_tables(folder: Path = FOLDER) -> Tables:
 
 
 def _name_single_parts(findings: dict[str, Any], examinations: dict[str, Any]) -> None:
-    """A finding that is one mean and sd is that of the examination's only part."""
+    """Assign a finding that is one mean and sd to the examination's only part."""
     for name, finding in findings.items():
         if "mean" in finding:
             [part] = examinations[name]["parts"]

@@ -1,6 +1,6 @@
 """Invented drugs and diseases, made by rule from one seed, in any number.
 
-No name or text comes from a real product or textbook, so nobody can mistake it for advice, and it
+No name or text comes from a real product or textbook, so that it cannot be mistaken for advice and
 may be shared.
 
     from data.database.fictional import fictional_rows
@@ -26,15 +26,18 @@ words = SimpleNamespace(
 )
 
 SEED = 20250101
-DRUGS, DISEASES = 480, 300
+DRUGS = 480
+DISEASES = 300
 STEM = 3
-# Two drugs of five name an invented disease in their indication; one row of twelve has an empty
+# Two of five drugs name an invented disease in their indication; one of twelve rows has an empty
 # cell to ask for.
-LINKED_OF, LINKED = 5, 2
+LINKED_OF = 5
+LINKED = 2
 BLANK_SHARE = 1 / 12
 KEPT_FULL = {"indication", "overview"}
-DRUGS_PER_COMPANY, DRUGS_PER_DISEASE = 3, 2
-SCATTER = 10_007  # prime to any power of the number of syllables: neighbouring makers get unlike names, none twice
+DRUGS_PER_COMPANY = 3
+DRUGS_PER_DISEASE = 2
+SCATTER = 10_007  # coprime to the number of syllables: neighbouring makers get unlike names, and no name repeats
 SYLLABLES = sorted(words.SYLLABLES)
 FORMS = tuple(words.DRUG_FORMS)
 SYSTEMS = tuple(words.SYSTEMS.values())
@@ -45,8 +48,8 @@ Invent = Callable[[str, int, random.Random], Cells]
 
 
 def invent_stems(length: int, rng: random.Random, shorter: Set[str] = frozenset()) -> Iterator[str]:
-    """Beginnings of names, of so many different syllables: no two alike, and none with one of the
-    shorter in it.
+    """Yield beginnings of names, each of so many different syllables: no two alike, and none that
+    contains one of the shorter.
     """
     seen: set[str] = set()
     while True:
@@ -59,7 +62,7 @@ def invent_stems(length: int, rng: random.Random, shorter: Set[str] = frozenset(
 def invent_names(
     count: int, stems: Iterator[str], endings: Sequence[str], rng: random.Random
 ) -> list[str]:
-    """`count` names, of a stem and an ending each."""
+    """Return `count` names, each of a stem and an ending."""
     return [stem + rng.choice(endings) for stem in islice(stems, max(0, count))]
 
 
@@ -67,14 +70,14 @@ class Filling(dict[str, Any]):
     """What the braces of a field's text stand for: a value given, a number of a range, or a word of
     a list.
 
-    The lists are those of all rows, those of one system of the body, and the `own` ones of what the
-    row is.
+    The lists are those for all rows, those of one system of the body, and the row's `own`.
     """
 
     def __init__(
         self, rng: random.Random, samples: Mapping[str, int], own: Mapping[str, Any], **given: Any
     ) -> None:
-        self.rng, self.lists = rng, vars(words) | rng.choice(SYSTEMS) | own
+        self.rng = rng
+        self.lists = vars(words) | rng.choice(SYSTEMS) | own
         super().__init__(
             given | {name: rng.sample(self.lists[name], count) for name, count in samples.items()}
         )
@@ -89,8 +92,8 @@ class Filling(dict[str, Any]):
 
 
 def maker_of(number: int, rng: random.Random) -> str:
-    """The maker of the drug with this number: one of two neighbours, so that a maker has 1 to 6
-    drugs, 3 on average.
+    """Return the maker of the drug with this number: one of two neighbours, so that a maker has 1
+    to 6 drugs, 3 on average.
     """
     maker = max(0, number // DRUGS_PER_COMPANY - rng.randrange(2))
     syllables = 2 if maker < len(SYLLABLES) ** 2 else 3 if maker < len(SYLLABLES) ** 3 else 4
@@ -102,8 +105,8 @@ def maker_of(number: int, rng: random.Random) -> str:
 
 
 def linked_disease(number: int, diseases: Sequence[str], rng: random.Random) -> str | None:
-    """The disease the drug with this number names, of up to 4 that do; None for most drugs, and
-    where none is left.
+    """Return the disease that the drug with this number names, of up to 4 that fit; None for most
+    drugs, and if none is left.
     """
     block, place = divmod(number, LINKED_OF)
     chosen = max(0, (block * LINKED + place) // DRUGS_PER_DISEASE - rng.randrange(2))
@@ -111,11 +114,12 @@ def linked_disease(number: int, diseases: Sequence[str], rng: random.Random) -> 
 
 
 def invent_drug(name: str, number: int, rng: random.Random, diseases: Sequence[str] = ()) -> Cells:
-    """The fields of one drug, `id` and `source` left out; `diseases` are the names an indication
-    may hold.
+    """Return the fields of one drug without `id` and `source`; `diseases` are the names an
+    indication may hold.
     """
     form = next(ending for ending in FORMS if name.endswith(ending))
-    stem, own = name.removesuffix(form), words.DRUG_FORMS[form]
+    stem = name.removesuffix(form)
+    own = words.DRUG_FORMS[form]
     text = Filling(
         rng, words.drug["samples"], own, name=name, number=number, stem=stem, time=WRITTEN_AT
     )
@@ -127,7 +131,7 @@ def invent_drug(name: str, number: int, rng: random.Random, diseases: Sequence[s
 
 
 def invent_disease(name: str, number: int, rng: random.Random) -> Cells:
-    """The fields of one disease, `id` and `source` left out; its number changes nothing."""
+    """Return the fields of one disease without `id` and `source`; its number changes nothing."""
     text = Filling(rng, words.disease["samples"], {}, name=name, time=WRITTEN_AT)
     return {column: field.format_map(text) for column, field in words.disease["fields"].items()}
 
@@ -140,9 +144,9 @@ def invent_rows(
     start: int = 1,
     unique: bool = True,
 ) -> Iterator[Cells]:
-    """One row a name, keys from `start`.
+    """Yield one row a name, with keys from `start`.
 
-    `unique`: no two share a text that is asked for, so it answers for one row.
+    `unique`: no two rows share a text that is asked for, so that it identifies one row.
     """
     seen: set[tuple[str, str | int | None]] = set()
     for number, name in enumerate(names, start):
@@ -166,7 +170,7 @@ def invent_rows(
 def invent_all(
     seed: int = SEED, drugs: int = DRUGS, diseases: int = DISEASES
 ) -> dict[str, list[Cells]]:
-    """Both tables' rows by table name; the same arguments give the same rows."""
+    """Return both tables' rows by table name; the same arguments give the same rows."""
     rng = random.Random(seed)
     stems = invent_stems(STEM, rng)
     drug_names = invent_names(drugs, stems, FORMS, rng)
@@ -179,7 +183,7 @@ def invent_all(
 
 
 def fictional_rows(seed: int, drugs: int, diseases: int) -> dict[str, Iterator[Cells]]:
-    """Any number of rows by table, made while they are read.
+    """Return any number of rows by table, made while they are read.
 
     The first DRUGS and DISEASES of a seed are those of `invent_all` with its defaults; the rest
     have longer names, no two alike, and texts that may repeat, which so many rows can not avoid.

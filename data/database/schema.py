@@ -1,5 +1,5 @@
-"""The two tables of the medical database and what may be asked about them, as `tables.toml` beside
-this lists them.
+"""The two tables of the medical database and what may be asked about them, as listed in
+`tables.toml` beside this file.
 
 Every column is text except `id`. The first 23 columns of `drugs_info` and 15 of `disease` are the
 contract with data that users bring; `source`, the last, says where a row comes from.
@@ -36,19 +36,21 @@ ASKABLE: dict[str, list[str]] = {name: table["askable"] for name, table in _LIST
 
 # The column `source`. "textbook": a real entity, general facts; "fictional": made by rule; else:
 # data a user brought.
-TEXTBOOK, FICTIONAL = "textbook", "fictional"
-NAME_LENGTH, SOURCE_LENGTH = 255, 32
+TEXTBOOK = "textbook"
+FICTIONAL = "fictional"
+NAME_LENGTH = 255
+SOURCE_LENGTH = 32
 
 BATCH = 5_000
 Cells = dict[str, str | int | None]  # a row of a table
 
 
 def metadata() -> MetaData:
-    """Both tables as SQLAlchemy metadata: an integer key, text columns with comments, an index on
-    the name.
+    """Return both tables as SQLAlchemy metadata: an integer key, text columns with comments, an
+    index on the name.
 
-    The index holds nothing but names, so a search for a part of one (`LIKE '%...%'`) reads it
-    instead of the wide rows. It is not unique: the same drug is sold by several companies.
+    The index holds only names, so a search for a part of one (`LIKE '%...%'`) reads it instead of
+    the wide rows. It is not unique: the same drug is sold by several companies.
     """
     from sqlalchemy import Column, Index, Integer, MetaData, String, Table, Text
     from sqlalchemy.dialects.mysql import LONGTEXT
@@ -83,8 +85,8 @@ def metadata() -> MetaData:
 
 
 def _keep_comments_in_sqlite() -> None:
-    """SQLite has no column comments: write them into the CREATE TABLE text, which it keeps word for
-    word.
+    """Write column comments into the CREATE TABLE text, which SQLite keeps word for word; it has no
+    other comments.
     """
     from sqlalchemy.ext.compiler import compiles
     from sqlalchemy.schema import CreateColumn
@@ -98,8 +100,9 @@ def _keep_comments_in_sqlite() -> None:
 
 
 def insert_rows(connection: Connection, table: Table, rows: Iterable[Cells]) -> int:
-    """Insert the rows, a batch at a time; returns how many."""
-    source, count = iter(rows), 0
+    """Insert the rows, a batch at a time, and return how many."""
+    source = iter(rows)
+    count = 0
     while batch := list(islice(source, BATCH)):
         connection.execute(table.insert(), batch)
         count += len(batch)
@@ -107,15 +110,15 @@ def insert_rows(connection: Connection, table: Table, rows: Iterable[Cells]) -> 
 
 
 def write_database(path: Path, tables: Mapping[str, Iterable[Cells]]) -> dict[str, int]:
-    """Write the tables into a new SQLite file at `path`; an older file is replaced in one step, or
-    kept on failure.
+    """Write the tables into a new SQLite file at `path`, and return the number of rows by table.
 
-    Returns the number of rows written by table.
+    An older file is replaced in one step, or kept on failure.
     """
     from sqlalchemy import create_engine
 
     with replacing(path) as draft:
-        engine, schema = create_engine(f"sqlite:///{draft}"), metadata()
+        engine = create_engine(f"sqlite:///{draft}")
+        schema = metadata()
         schema.create_all(engine)
         with engine.begin() as connection:
             counts = {

@@ -26,7 +26,7 @@ from data.parquet import drawing_parser
 
 
 def write_hospital(tables: Mapping[str, Sequence[Row]], folder: Path) -> None:
-    """The files into a folder that is there whole or not at all."""
+    """Write the files into a folder that appears completely or not at all."""
     with replacing(folder) as draft:
         draft.mkdir()
         for table, rows in tables.items():
@@ -42,7 +42,7 @@ def write_hospital(tables: Mapping[str, Sequence[Row]], folder: Path) -> None:
 
 
 def write_table(database: sqlite3.Connection, table: str, rows: Sequence[Row]) -> None:
-    """One table, by the declared types; times are text."""
+    """Write one table, by the declared types; times are text."""
     database.execute(f"CREATE TABLE {table} ({COLUMNS[table]})")
     marks = ", ".join("?" * len(rows[0]))
     database.executemany(
@@ -55,7 +55,7 @@ def _stored(cell: Any) -> Any:
 
 
 def build(options: argparse.Namespace) -> None:
-    """Draw and write, and say what was written."""
+    """Draw and write the hospital, and print what was written."""
     if options.out.exists() and not options.force:
         raise UsageError(f"{options.out} exists; give another folder, or --force to replace it")
     if options.patients > MOST:

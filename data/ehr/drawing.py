@@ -2,9 +2,9 @@
 of that SQL.
 
 A patient, drug, diagnosis, procedure or laboratory test that one split asks about occurs in no
-other's questions; two templates are in the test file alone, and half of its other questions are
-worded as none in training. An answer that many questions of a template would share is passed over,
-so that a guess earns little.
+question of another. Two templates are in the test file alone, and half of its other questions have
+wordings that training lacks. An answer that many questions of a template would share is skipped, so
+that a guess earns little.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ TEMPLATES: dict[str, dict[str, Any]] = tomllib.loads(
 )
 ROWS = {"train": 960, "val": 96, "test": 320}
 SHARES = {"train": 0.62, "val": 0.14, "test": 0.24}  # of the names that a slot may have
-# The slots whose names one split has to itself, and where they all stand.
+# The slots whose names belong to one split only, and the tables that list them.
 NAMES = {
     "patient": "SELECT subject_id FROM patients",
     "drug": "SELECT DISTINCT drug FROM prescriptions",
@@ -39,7 +39,7 @@ NAMES = {
 ALONE = 32  # rows of each template that only the test file has
 MOST_ALIKE = {"boolean": 0.5}  # share of a template's rows with one answer,
 MOST_ALIKE_ELSE = 0.25  # and of all other kinds
-DIGITS = 4  # that a gold number is rounded to: what SQLite's versions add up alike
+DIGITS = 4  # of a rounded gold number; in these all versions of SQLite add up alike
 PREAMBLE = "import pandas as pd"
 Row = dict[str, Any]
 
@@ -47,9 +47,9 @@ Row = dict[str, Any]
 def draw_questions(
     database: Path, rows: Mapping[str, int] = ROWS, seed: int = 0
 ) -> dict[str, list[Row]]:
-    """The rows of each split, the same for the same arguments.
+    """Return the rows of each split; the same arguments give the same rows.
 
-    Raises ValueError: a template has too few values.
+    Raises ValueError if a template has too few values.
     """
     drawn: dict[str, list[Row]] = {split: [] for split in rows}
     with closing(sqlite3.connect(f"file:{database}?mode=ro", uri=True)) as tables:
@@ -70,29 +70,31 @@ def draw_questions(
 
 
 def selected(tables: sqlite3.Connection, sql: str) -> list[Any]:
-    """The first column of what is selected."""
+    """Return the first column of what is selected."""
     return [row[0] for row in tables.execute(sql)]
 
 
 def slots_of(tables: sqlite3.Connection, sql: str) -> list[Row]:
-    """All values that a template may be asked with, by slot."""
+    """Return all values that a template may be asked with, by slot."""
     cursor = tables.execute(sql)
     names = [column[0] for column in cursor.description]
     return [dict(zip(names, row, strict=True)) for row in cursor]
 
 
 def divided(names: Sequence[Any], slot: str, seed: int) -> dict[Any, str]:
-    """The split of each name, in fixed shares."""
-    mixed, end = Random(f"{seed}/{slot}").sample(names, len(names)), 0.0
+    """Return the split of each name, in fixed shares."""
+    mixed = Random(f"{seed}/{slot}").sample(names, len(names))
+    end = 0.0
     split_of: dict[Any, str] = {}
     for split, share in SHARES.items():
-        start, end = end, end + share * len(names)
+        start = end
+        end += share * len(names)
         split_of |= dict.fromkeys(mixed[round(start) : round(end)], split)
     return split_of
 
 
 def counts(name: str, rows: Mapping[str, int]) -> dict[str, int]:
-    """How many rows of a template each split has; what does not divide goes to the first templates."""
+    """Return how many rows of a template each split has; a remainder goes to the first templates."""
     common = [each for each, template in TEMPLATES.items() if "only" not in template]
     if name not in common:
         return {split: ALONE for split in rows if split == TEMPLATES[name]["only"]}
@@ -107,8 +109,9 @@ def counts(name: str, rows: Mapping[str, int]) -> dict[str, int]:
 def questions(
     tables: sqlite3.Connection, name: str, split: str, candidates: Sequence[Row], wanted: int
 ) -> Iterator[Row]:
-    """The first so many questions whose answers are fit to be asked for."""
-    template, given = TEMPLATES[name], Counter[str]()
+    """Yield the first so many questions whose answers are suitable."""
+    template = TEMPLATES[name]
+    given = Counter[str]()
     most = max(2, int(wanted * MOST_ALIKE.get(template["kind"], MOST_ALIKE_ELSE)))
     for slots in candidates:
         number = given.total()
@@ -124,7 +127,9 @@ def questions(
 
 
 def fit(value: Any, question: str, template: Row) -> bool:
-    """Whether the answer has as many items as it should, none of them a number of the question."""
+    """Return whether the answer has as many items as it should, and none of them is a number of the
+    question.
+    """
     items = value if isinstance(value, list) else [value]
     own = set(re.findall(r"\d+", question))
     return template.get("least", 1) <= len(items) <= template.get("most", 1) and not own & set(
@@ -133,7 +138,7 @@ def fit(value: Any, question: str, template: Row) -> bool:
 
 
 def question(tables: sqlite3.Connection, name: str, split: str, slots: Row, number: int) -> Row:
-    """One row, whether or not it is fit to be asked."""
+    """Return one row, whether or not its answer is suitable."""
     template = TEMPLATES[name]
     unseen = split == "test" and (number % 2 == 1 or not template["seen"])
     wordings = template["unseen" if unseen else "seen"]
@@ -154,7 +159,7 @@ def question(tables: sqlite3.Connection, name: str, split: str, slots: Row, numb
 
 
 def gold_of(template: Mapping[str, Any], rows: Sequence[Sequence[Any]]) -> Row:
-    """The typed answer that a template's SQL selected."""
+    """Return the typed answer that a template's SQL selected."""
     shown = {
         key: template[key] for key in ("kind", "items", "tolerance", "ordered") if key in template
     }

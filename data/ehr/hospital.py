@@ -2,8 +2,8 @@
 
 Tables and columns are named as those of MIMIC-III in lower case, so that questions about one carry
 over to the other. Codes are ICD-9-CM's; titles, drugs and usual values stand in the .tsv files
-beside this, columns and what a stay says of itself in hospital.toml. Nobody in it exists, and what
-follows from what is kept simple: a patient has lasting diagnoses and a new one at each stay, a
+beside this, columns and the fixed values of a stay in hospital.toml. All persons are invented, and
+dependencies are kept simple: a patient has lasting diagnoses and a new one at each stay, a
 diagnosis brings drugs and procedures, and two laboratory values are watched through each stay.
 
     tables = draw_hospital(seed=0)
@@ -23,28 +23,32 @@ from common.terminal import watched
 
 HERE = Path(__file__).resolve().parent
 DATABASE = "hospital.db"  # beside the CSV files
-PATIENTS, MOST = 2000, 15_000
+PATIENTS = 2000
+MOST = 15_000
 _TABLE = tomllib.loads((HERE / "hospital.toml").read_text(encoding="utf-8"))
 COLUMNS: dict[str, str] = _TABLE["columns"]
-FIRST, LAST = datetime(2100, 1, 1), datetime(2105, 11, 30)  # of admissions
-CHARGES, SAID = _TABLE["charges"], _TABLE["said"]
+# Of admissions
+FIRST = datetime(2100, 1, 1)
+LAST = datetime(2105, 11, 30)
+CHARGES = _TABLE["charges"]
+SAID = _TABLE["said"]
 UNITS, DOSES, ROUTES = (_TABLE["drawn"][name] for name in ("units", "doses", "routes"))
 Row = list[Any]
 
 
 def words(name: str) -> list[dict[str, str]]:
-    """The rows of one of the .tsv files: diagnoses, procedures, labs, items."""
+    """Return the rows of one of the .tsv files: diagnoses, procedures, labs, items."""
     with (HERE / f"{name}.tsv").open(encoding="utf-8", newline="") as file:
         return list(csv.DictReader(file, delimiter="\t"))
 
 
 def column_names(table: str) -> list[str]:
-    """The names of a table's columns, in order."""
+    """Return the names of a table's columns, in order."""
     return [column.split()[0] for column in COLUMNS[table].split(", ")]
 
 
 def draw_hospital(seed: int = 0, patients: int = PATIENTS) -> dict[str, list[Row]]:
-    """All rows by table; the same arguments give the same rows."""
+    """Return all rows by table; the same arguments give the same rows."""
     hospital = Hospital(seed)
     for subject in watched(
         sorted(hospital.random.sample(range(10_000, 100_000), patients)), "hospital", "patients"
@@ -59,11 +63,12 @@ class Hospital:
     def __init__(self, seed: int) -> None:
         self.random = Random(seed)
         self.tables: dict[str, list[Row]] = {table: [] for table in COLUMNS}
-        self.diagnoses, self.labs, self.items = words("diagnoses"), words("labs"), words("items")
+        self.diagnoses = words("diagnoses")
+        self.labs = words("labs")
+        self.items = words("items")
         self.weights = [1 / (rank + 6) for rank in range(len(self.diagnoses))]
-        self.numbers = iter(
-            self.random.sample(range(100_000, 200_000), 40_000)
-        )  # of stays, in hospital and in a unit
+        # Of stays, in hospital and in a unit
+        self.numbers = iter(self.random.sample(range(100_000, 200_000), 40_000))
         for table, name in {
             "d_icd_diagnoses": "diagnoses",
             "d_icd_procedures": "procedures",
@@ -76,7 +81,7 @@ class Hospital:
             self.add("d_items", int(item["itemid"]), item["label"], item["linksto"])
 
     def add(self, table: str, *cells: Any) -> int:
-        """Append a row, whose number in the table is returned; what costs money is charged."""
+        """Append a row and return its number in the table; what costs money is charged."""
         rows = self.tables[table]
         rows.append([len(rows) + 1, *cells])
         if table in CHARGES:
@@ -96,7 +101,7 @@ class Hospital:
         return self.random.choices(list(shares), list(shares.values()))[0]
 
     def between(self, start: datetime, end: datetime) -> datetime:
-        """A minute from start to end."""
+        """Return a minute from start to end."""
         return start + timedelta(
             minutes=self.random.randrange(int((end - start).total_seconds()) // 60 + 1)
         )
@@ -121,8 +126,9 @@ class Hospital:
     def add_stay(
         self, subject: int, birth: datetime, start: datetime, lasting: list[Any], about: list[str]
     ) -> datetime:
-        """One stay in hospital; returns its end."""
-        stay, end = next(self.numbers), start + timedelta(minutes=self.random.randint(900, 16_000))
+        """Add one stay in hospital and return its end."""
+        stay = next(self.numbers)
+        end = start + timedelta(minutes=self.random.randint(900, 16_000))
         said = [self.drawn(SAID[name]) for name in list(SAID)[:4]]
         age = start.year - birth.year - ((start.month, start.day) < (birth.month, birth.day))
         self.add("admissions", subject, stay, start, end, *said, *about, age)
@@ -147,7 +153,7 @@ class Hospital:
     def add_diagnosis(
         self, stay: tuple[int, int], diagnosis: dict[str, str], start: datetime, end: datetime
     ) -> None:
-        """A diagnosis of a stay, with drugs against it and perhaps a procedure."""
+        """Add a diagnosis of a stay, with drugs against it and perhaps a procedure."""
         self.add("diagnoses_icd", *stay, diagnosis["icd9_code"], start)
         drugs = diagnosis["drugs"].split(",")
         for drug in sorted(
@@ -169,14 +175,18 @@ class Hospital:
             self.add("procedures_icd", *stay, code, self.between(start, end))
 
     def add_unit_stay(self, stay: tuple[int, int], start: datetime, end: datetime) -> None:
-        """Hours in intensive care, within a stay: what was charted, what went in and what came out."""
-        number, (into, out) = next(self.numbers), sorted(self.between(start, end) for _ in range(2))
+        """Add hours in intensive care within a stay: what was charted, what went in and what came
+        out.
+        """
+        number = next(self.numbers)
+        into, out = sorted(self.between(start, end) for _ in range(2))
         unit = self.random.choice(UNITS)
         self.add(
             "icustays", *stay, number, unit, self.random.choice((unit, unit, *UNITS)), into, out
         )
         for item in sorted(self.random.sample(self.items, 5), key=lambda row: row["itemid"]):
-            table, code = item["linksto"], int(item["itemid"])
+            table = item["linksto"]
+            code = int(item["itemid"])
             for when in sorted(self.between(into, out) for _ in range(self.random.randint(1, 2))):
                 charted = (code, when, self.value(item), item["unit"])
                 self.add(
@@ -187,8 +197,9 @@ class Hospital:
                 )
 
     def value(self, measured: dict[str, str]) -> float:
-        """A measured value: about its mean, at least a tenth of it, with as many decimals as are
-        usual.
+        """Return a measured value: about its mean, at least a tenth of it, with the usual number of
+        decimals.
         """
-        mean, decimals = float(measured["mean"]), int(measured["decimals"])
+        mean = float(measured["mean"])
+        decimals = int(measured["decimals"])
         return round(max(mean / 10, self.random.gauss(mean, float(measured["spread"]))), decimals)

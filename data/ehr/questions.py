@@ -21,7 +21,7 @@ TABLES = Path(__file__).resolve().parent / "tables"
 
 
 def drawn(tables: Path, seed: int) -> dict[str, list[Row]]:
-    """The questions by split. Raises Failure: the hospital has too little to ask about."""
+    """Return the questions by split. Raises Failure if the hospital has too little to ask about."""
     try:
         return draw_questions(tables / DATABASE, seed=seed)
     except ValueError as error:

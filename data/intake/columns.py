@@ -1,7 +1,7 @@
 """Which column of a foreign table becomes which column of ours: by name, by content, or by a
 mapping file.
 
-What names and cells say is in `data/readers/headers.py`; a mapping that is given decides.
+`data/readers/headers.py` interprets names and cells; a given mapping takes precedence.
 
 from data.intake.columns import plan_parts, read_mapping
 """
@@ -21,11 +21,11 @@ from data.database.schema import NAME_COLUMN, TABLE_WORDS, TABLES
 from data.readers.cells import CellError, to_text
 from data.readers.grid import UNNAMED, Part
 from data.readers.headers import (
+    BY_CELLS,
     EXACT,
     NEAR,
     ONLY,
     TELLING,
-    TOLD,
     claims,
     looks_like,
     nearest,
@@ -37,17 +37,16 @@ from data.readers.sources import SourceError
 Given = Mapping[str, str | None]  # a mapping file: source column, our column
 Cells = Mapping[str, list[str]]  # the filled cells of each source column in the first rows
 SAMPLED = 200  # rows that are looked at
-FITTING, TOLD_FROM = (
-    0.5,
-    0.9,
-)  # shares of cells that look like a column's: to believe its name, and to tell without one
-FEWEST = 3  # cells that tell
+# Shares of cells that look like a column's: to believe its name, and to decide without a name
+FITTING = 0.5
+DECIDING = 0.9
+FEWEST = 3  # cells that decide
 LIKELY = 65  # of 100, likeness of a name from which its nearest column is proposed
 
 
 class Planned(NamedTuple):
     """A part of the source, the table it goes to, which of its columns fills which of the table's,
-    and, for those that nothing decided about, a line of a mapping file each.
+    and a line of a mapping file for each undecided column.
     """
 
     part: Part
@@ -59,12 +58,13 @@ class Planned(NamedTuple):
 def plan_parts(
     parts: list[Part], table: str | None, given: Given
 ) -> tuple[list[Planned], list[str]]:
-    """Which parts are imported where, and the names of those that are not.
+    """Return which parts are imported where, and the names of those that are not.
 
     Raises:
-        SourceError: a part's table can not be told, or its columns not mapped.
+        SourceError: a part's table cannot be recognised, or its columns not mapped.
     """
-    planned, skipped = [], []
+    planned = []
+    skipped = []
     for part in parts:
         guessed = (
             table if table and len(parts) == 1 else guess_table(part.columns, part.name, given)
@@ -86,11 +86,11 @@ def plan_parts(
 
 
 def guess_table(columns: Iterable[str], name: str = "", given: Given | None = None) -> str | None:
-    """The table that foreign columns stand for, or, where they do not tell, the foreign table's own
-    name; else None.
+    """Return the table that foreign columns stand for, or, if they do not decide, the foreign
+    table's own name if it is one of ours; else None.
 
-    Columns tell when one of them is the entity's name and they fit no other table as well; `given`
-    decides for its own.
+    Columns decide if one of them is the entity's name and they fit no other table as well; `given`
+    decides for the columns it names.
     """
     said = {column for column in (given or {}).values() if column}
     tables = [table for table in TABLES if said <= TABLES[table].keys()]
@@ -110,11 +110,11 @@ def guess_table(columns: Iterable[str], name: str = "", given: Given | None = No
 
 
 def sample(part: Part) -> dict[str, list[str]]:
-    """The filled cells of each column in the first rows, as they would be stored."""
+    """Return the filled cells of each column in the first rows, as they would be stored."""
     cells: dict[str, list[str]] = {column: [] for column in part.columns}
     for record in islice(part.records(), SAMPLED):
         for column, value in record.values.items():
-            with suppress(CellError):  # said when it is read to be stored
+            with suppress(CellError):  # reported when the row is read to be stored
                 if text := to_text(value):
                     cells[column].append(with_unit(column, text))
     return cells
@@ -123,11 +123,11 @@ def sample(part: Part) -> dict[str, list[str]]:
 def map_columns(
     columns: list[str], table: str, given: Given, cells: Cells | None = None
 ) -> dict[str, str]:
-    """The foreign columns that are used, each with the column of `table` it fills.
+    """Return the foreign columns that are used, each with the column of `table` it fills.
 
     `given` decides for the columns it names (None: leave out; the same column for several: their
     texts are joined). The rest go by name, the surest first; among equals the `cells` decide, and
-    they tell columns without a known name.
+    they identify columns without a known name.
 
     Raises:
         SourceError: `given` names a column that does not exist, two columns fill the same one, or
@@ -142,10 +142,8 @@ def map_columns(
             raise SourceError(
                 f"the mapping names {column!r}; {table} has: {', '.join(TABLES[table])}"
             )
-    name, chosen = (
-        NAME_COLUMN[table],
-        {source: column for source, column in given.items() if column},
-    )
+    name = NAME_COLUMN[table]
+    chosen = {source: column for source, column in given.items() if column}
     rest = [source for source in columns if source not in given]
     filled: dict[str, tuple[float, str]] = {
         column: (0, source) for source, column in chosen.items()
@@ -172,24 +170,27 @@ def map_columns(
 
 
 def _claims(sources: Iterable[str], table: str, cells: Cells) -> Iterator[tuple[float, str, str]]:
-    """How surely, and what, each source column may fill; cells may contradict a name that is not
-    one of the words.
+    """Yield how surely each source column may fill which of ours; cells may contradict a name that
+    is not one of the words.
     """
     fullest = max(map(len, cells.values()), default=0)
     for source in sources:
-        own, ranks = cells.get(source, []), claims(source, table)
-        told = (
+        own = cells.get(source, [])
+        ranks = claims(source, table)
+        likely = (
             [column for column in TELLING if column in TABLES[table]] if len(own) >= FEWEST else []
         )
-        for column, rank in (ranks or dict.fromkeys(told, TOLD)).items():
+        for column, rank in (ranks or dict.fromkeys(likely, BY_CELLS)).items():
             fit = (
                 len(own) / fullest
                 if own and column == NAME_COLUMN[table]
                 else looks_like(column, own)
             )
-            needed = (
-                TOLD_FROM if rank == TOLD else FITTING if rank < EXACT and column in ONLY else 0
-            )
+            needed = 0.0
+            if rank == BY_CELLS:
+                needed = DECIDING
+            elif rank < EXACT and column in ONLY:
+                needed = FITTING
             if (fit := FITTING if fit is None else fit) >= needed:
                 yield rank + round(fit, 1) / 2, source, column
 
@@ -197,8 +198,8 @@ def _claims(sources: Iterable[str], table: str, cells: Cells) -> Iterator[tuple[
 def _lines(
     sources: Iterable[str], table: str, mapping: Mapping[str, str]
 ) -> Iterator[tuple[str, str]]:
-    """Each column with the line that fills its nearest one, if that is near and free, or leaves it
-    out.
+    """Yield each column with the mapping line that fills its nearest column, if that is near and
+    free, or that leaves it out.
     """
     taken = set(mapping.values())
     for source in sources:
@@ -214,12 +215,12 @@ def _lines(
 
 
 def mapping_line(source: str, column: str | None) -> str:
-    """A line of a mapping file; JSON's quotation marks are YAML's too."""
+    """Return a line of a mapping file; JSON's quotation marks are YAML's too."""
     return f"{json.dumps(source, ensure_ascii=False)}: {column or 'null'}"
 
 
 def read_mapping(path: Path) -> dict[str, str | None]:
-    """A JSON or YAML file of `source column: our column` (null: leave out).
+    """Return a JSON or YAML file of `source column: our column` (null: leave out).
 
     Raises:
         SourceError: no such file, neither JSON nor YAML, or not such a mapping.

@@ -1,5 +1,5 @@
 """One consultation read from a row of a file: a case to practise on, a dialogue to learn from, or
-why it is neither.
+the reason why it is neither.
 
     found = read_consultation({"messages": [{"role": "patient", "content": "我头痛"}, ...], "diagnosis": "偏头痛"})
 
@@ -24,21 +24,21 @@ ROLES = {
     "system": "system",
 }
 REPLY = "one <answer> with Question: or Diagnosis: and Recommendation:, and before it nothing or a <think> block"
-QUESTION, DIAGNOSIS = re.compile(r"(Question|问题)[:：]"), re.compile(r"(Diagnosis|诊断)[:：]")
+QUESTION = re.compile(r"(Question|问题)[:：]")
+DIAGNOSIS = re.compile(r"(Diagnosis|诊断)[:：]")
 RECOMMENDATION = re.compile(r"(Recommendation|建议)[:：]")
-TURN = re.compile(
-    r"Turn \d+/\d+\.$"
-)  # what the reference's environment adds to the patient's words
+# The text that the reference's environment adds to the patient's words
+TURN = re.compile(r"Turn \d+/\d+\.$")
 CHINESE = re.compile(r"[一-鿿]")
 
 
 class Refused(ValueError):
-    """A row that is no consultation: what was seen, and what was expected."""
+    """A row that is not a consultation. The message says what was seen and what was expected."""
 
 
 class Consultation(NamedTuple):
-    """dialogue: from the complaint to the doctor's last reply, [] without one. case: a row of
-    cases.parquet, if any.
+    """dialogue: from the complaint to the doctor's last reply, or []. case: a row of cases.parquet,
+    or None.
     """
 
     dialogue: list[Message]
@@ -46,7 +46,7 @@ class Consultation(NamedTuple):
 
 
 def read_consultation(row: dict[str, Any]) -> Consultation:
-    """A row of either form, as JSON values. Raises Refused."""
+    """Return the consultation of a row of either form, as JSON values. Raises Refused."""
     if "prompt" in row:
         return _reference(row)
     name = next((name for name in PLAIN if name in row), None)
@@ -65,20 +65,23 @@ def _reference(row: dict[str, Any]) -> Consultation:
         turn | {"content": _bare(turn["content"])} if turn["role"] == "user" else turn
         for turn in turns
     ]
-    dialogue, record = _checked(turns), object_of(row.get("reward_model"), "reward_model")
+    dialogue = _checked(turns)
+    record = object_of(row.get("reward_model"), "reward_model")
     gold = object_of(record.get("ground_truth"), "reward_model.ground_truth")
-    told, pairs = record.get("enhanced_description"), _pairs(record.get("patient_information"))
-    if not told and not pairs and not dialogue:
+    record_text = record.get("enhanced_description")
+    pairs = _pairs(record.get("patient_information"))
+    if not record_text and not pairs and not dialogue:
         raise Refused(
             "has no patient_information and no enhanced_description, expected one for the patient to tell"
         )
-    told = text_of(told, "enhanced_description") if told else None
+    record_text = text_of(record_text, "enhanced_description") if record_text else None
     gold = {
         name: text_of(gold.get(name), f"ground_truth.{name}")
         for name in ("diagnosis", "recommendation")
     }
     return Consultation(
-        dialogue, _case(turns[0]["content"], gold, pairs, told) if told or pairs else None
+        dialogue,
+        _case(turns[0]["content"], gold, pairs, record_text) if record_text or pairs else None,
     )
 
 
@@ -115,8 +118,8 @@ def _plain(row: dict[str, Any], name: str) -> Consultation:
 
 
 def _turns(value: Any, where: str) -> list[Message]:
-    """Patient and doctor in turn, the patient first, without system prompts; what one says in a row
-    is joined.
+    """Return the turns of patient and doctor, the patient first, without system prompts;
+    consecutive messages of one speaker are joined.
     """
     if not isinstance(value, list):
         raise Refused(f"{where} is {shortly(value)}, expected a list of {{role, content}}")
@@ -165,7 +168,7 @@ def text_of(value: Any, where: str) -> str:
 
 
 def _bare(words: str) -> str:
-    """The patient's words without what the reference's prompts put around them."""
+    """Return the patient's words without the text that the reference's prompts put around them."""
     words = (
         words.rpartition("Patient's description:")[2].partition("Decide next action:")[0].strip()
     )
@@ -173,9 +176,7 @@ def _bare(words: str) -> str:
 
 
 def _pairs(value: Any) -> list[Pair]:
-    """Questions with their answers; one that lacks either is left out, as the reference leaves it
-    out.
-    """
+    """Return questions with their answers; an incomplete pair is left out, as the reference does."""
     where = "patient_information"
     if not isinstance(value, list | None):
         raise Refused(
@@ -220,9 +221,9 @@ def _conclusion(diagnosis: str, recommendation: str) -> str:
 
 
 def _checked(turns: list[Message]) -> list[Message]:
-    """The turns up to the doctor's last reply.
+    """Return the turns up to the doctor's last reply.
 
-    Raises Refused: one is not in the protocol's form.
+    Raises Refused if one does not have the protocol's form.
     """
     dialogue = turns if turns[-1]["role"] == "assistant" else turns[:-1]
     for reply in dialogue[1::2]:
@@ -237,18 +238,20 @@ def _well_formed(reply: str) -> bool:
     framed = not thought.strip() or (
         thought.startswith("<think>") and thought.rstrip().endswith("</think>")
     )
-    asks, concludes = (
-        QUESTION.match(answer),
-        DIAGNOSIS.match(answer) and RECOMMENDATION.search(answer),
-    )
+    asks = QUESTION.match(answer)
+    concludes = DIAGNOSIS.match(answer) and RECOMMENDATION.search(answer)
     return bool(
         framed and closed and not after and "<answer>" not in answer and (asks or concludes)
     )
 
 
 def _case(
-    complaint: str, gold: dict[str, str], pairs: list[Pair], told: str | None
+    complaint: str, gold: dict[str, str], pairs: list[Pair], record_text: str | None
 ) -> dict[str, Any]:
-    record = {"ground_truth": gold, "patient_information": pairs, "enhanced_description": told}
+    record = {
+        "ground_truth": gold,
+        "patient_information": pairs,
+        "enhanced_description": record_text,
+    }
     prompt = [{"role": "user", "content": complaint}]
     return {"data_source": "medical_consultation", "prompt": prompt, "reward_model": record}

@@ -22,8 +22,8 @@ without rows:
 - `cases.parquet`: the columns of DoctorAgent-RL, the prompt being the complaint alone. What else a
   row has is left out.
 - `dialogues.jsonl`: {"messages": [...]}, user and assistant in turn, from the complaint to the
-  doctor's last reply. The patient's words are bare and there is no system prompt: whoever trains on
-  them frames them as an episode does. A reply is an optional <think> block and one <answer>,
+  doctor's last reply. The patient's words are bare and there is no system prompt: training on them
+  frames them as an episode does. A reply is an optional <think> block and one <answer>,
   `Question:` (`问题：`) or `Diagnosis:` (`诊断：`) with `Recommendation:` (`建议：`). Replies of the
   reference are kept as they are, even with several questions in one.
 
@@ -50,12 +50,14 @@ from data.parquet import CONSULTATION, Form, write_parquet
 from data.readers.sources import open_parts
 
 KINDS = (".parquet", ".json", ".jsonl", ".ndjson")
-CASES, DIALOGUES = "cases.parquet", "dialogues.jsonl"
+CASES = "cases.parquet"
+DIALOGUES = "dialogues.jsonl"
 COLUMNS: Form = {**CONSULTATION, "extra_info": {"index": int}}
 
 
 def read_file(path: Path, say: Callable[[str], None]) -> tuple[list[Consultation], int]:
-    """The consultations of a file, and how many rows are refused; says why each of these is.
+    """Return the consultations of a file, and how many rows are refused; print why each of these
+    is.
 
     Raises:
         UsageError: no such file, of another kind, not readable, or without rows.
@@ -64,7 +66,8 @@ def read_file(path: Path, say: Callable[[str], None]) -> tuple[list[Consultation
     if not path.is_file() or path.suffix.lower() not in KINDS:
         seen = "is of an unknown kind" if path.is_file() else "is no file"
         raise UsageError(f"{path} {seen}; expected one of consultations ({', '.join(KINDS)})")
-    found, refused = list[Consultation](), 0
+    found = list[Consultation]()
+    refused = 0
     (part,) = open_parts(str(path))
     for record in watched(part.records(), path.name):
         try:
@@ -86,14 +89,16 @@ def read_file(path: Path, say: Callable[[str], None]) -> tuple[list[Consultation
 
 
 def whole(dialogues: Iterable[list[Message]]) -> list[list[Message]]:
-    """Every dialogue once that none of the others continues."""
-    told = {tuple(message["content"] for message in dialogue): dialogue for dialogue in dialogues}
-    continued = {one for one, after in pairwise(sorted(told)) if after[: len(one)] == one}
-    return [dialogue for words, dialogue in told.items() if words not in continued]
+    """Return each dialogue that no other dialogue continues, once."""
+    by_words = {
+        tuple(message["content"] for message in dialogue): dialogue for dialogue in dialogues
+    }
+    continued = {one for one, after in pairwise(sorted(by_words)) if after[: len(one)] == one}
+    return [dialogue for words, dialogue in by_words.items() if words not in continued]
 
 
 def convert(source: Path, folder: Path, force: bool, say: Callable[[str], None]) -> str:
-    """Write both files into `folder`, which is made if needed; returns what became of the rows.
+    """Write both files into `folder`, which is made if needed, and return what became of the rows.
 
     Raises:
         UsageError, Failure: see `read_file`; or a file exists and not `force`.

@@ -61,11 +61,11 @@ Row = dict[str, Any]
 
 
 def read_records(path: Path) -> Iterator[tuple[str, Any]]:
-    """Name and value of each record of a file: its note id, or its place in a list, from 1. Memory:
-    one record.
+    """Yield name and value of each record of a file, one in memory at a time. The name is its note
+    id, or its place in a list, from 1.
 
     Raises:
-        SourceError: no JSON, or neither an object nor a list.
+        SourceError: not JSON, or neither an object nor a list.
     """
     import ijson
 
@@ -95,7 +95,9 @@ Examinations = list[dict[str, str]]
 
 
 def examinations_of(note: dict[str, Any]) -> Examinations:
-    """What a note records, each examination once, in its order: {name, results}. Raises Refused."""
+    """Return what a note records, each examination once, in its order: {name, results}. Raises
+    Refused.
+    """
     found: dict[str, list[str]] = {}
     for place, item in _items(note, "reformat_physical_exam"):
         name, result = (text_of(item.get(key), f"{place}.{key}") for key in EXAM_KEYS)
@@ -105,13 +107,14 @@ def examinations_of(note: dict[str, Any]) -> Examinations:
         for data in several if isinstance(several, list) else [several]:
             one = object_of(data, f"{place}.data")
             name = text_of(one.get("label"), f"{place}.data.label")
-            result, time = _shown(one.get("lab_data"), f"{place}.data.lab_data"), item.get("time")
+            result = _shown(one.get("lab_data"), f"{place}.data.lab_data")
+            time = item.get("time")
             found.setdefault(name, []).append(f"{time}: {result}" if time else result)
     return [{"name": name, "results": "\n".join(results)} for name, results in found.items()]
 
 
 def _items(note: dict[str, Any], key: str) -> list[tuple[str, dict[str, Any]]]:
-    """The objects of a list of the note with their places; [] where it has none."""
+    """Return the objects of a list of the note with their places; [] if it has no such list."""
     several = note.get(key) or []
     if not isinstance(several, list):
         raise Refused(f"{key} is {shortly(several)}, expected a list")
@@ -120,7 +123,7 @@ def _items(note: dict[str, Any], key: str) -> list[tuple[str, dict[str, Any]]]:
 
 
 def _shown(value: Any, where: str) -> str:
-    """A result as text: a text or number as it is, several named ones a line each."""
+    """Return a result as text: a text or number unchanged, several named ones a line each."""
     if isinstance(value, dict) and value:
         return "\n".join(f"{name}: {_shown(part, where)}" for name, part in value.items())
     if isinstance(value, int | float | Decimal):
@@ -129,10 +132,10 @@ def _shown(value: Any, where: str) -> str:
 
 
 class Notes:
-    """What DiagGym's notes say, by id: in an unnamed SQLite file that goes with the process."""
+    """The content of DiagGym's notes by id, in an unnamed SQLite file that goes with the process."""
 
     def __init__(self, path: Path, say: Say) -> None:
-        """Reads the file, and names each note that has no history. Raises SourceError."""
+        """Read the file, and name each note that has no history. Raises SourceError."""
         self._file = sqlite3.connect("")
         self._file.execute("CREATE TABLE notes (id TEXT PRIMARY KEY, history TEXT, found TEXT)")
         for name, value in watched(read_records(path), path.name, "records"):
@@ -150,7 +153,9 @@ class Notes:
             raise Refused("is there twice, expected once; the first counts")
 
     def note(self, name: str) -> tuple[str, Examinations]:
-        """History and examinations. Raises Refused: there is no such note, or it has no history."""
+        """Return history and examinations. Raises Refused if there is no such note, or it has no
+        history.
+        """
         select = "SELECT history, found FROM notes WHERE id = ?"
         found = self._file.execute(select, (name,)).fetchone()
         if not found:
@@ -160,12 +165,12 @@ class Notes:
         return str(found[0]), json.loads(found[1])
 
     def close(self) -> None:
-        """The file goes."""
+        """Delete the unnamed file."""
         self._file.close()
 
 
 def read_row(name: str, value: Any, notes: Notes, split: str, index: int) -> Row:
-    """A case of DiagAgent with the reference's columns. Raises Refused."""
+    """Return a case of DiagAgent with the reference's columns. Raises Refused."""
     item = object_of(value, "the record")
     question, answer = (text_of(item.get(key), key) for key in ("case_summary", "final_diagnosis"))
     key = texts_of(item.get("recommended_exam_names"), "recommended_exam_names")
@@ -189,11 +194,11 @@ def read_row(name: str, value: Any, notes: Notes, split: str, index: int) -> Row
 
 
 def read_rows(path: Path, notes: Notes, split: str, say: Say) -> Iterator[Row]:
-    """The rows of a file of cases; says why each record left out is.
+    """Yield the rows of a file of cases, and print why each record that is left out is.
 
     Raises:
         SourceError: not readable.
-        Failure: after the last row, where more than half were left out, or none was there.
+        Failure: after the last row, if more than half were left out, or there were none.
     """
     kept = left_out = bare = 0
     for name, value in watched(read_records(path), path.name, "records"):
@@ -269,7 +274,8 @@ def main(arguments: list[str] | None = None) -> int:
                 "--hdfs_dir is not supported; write to --local_dir and copy it: hdfs dfs -put DIR TARGET"
             )
         cases = {split: getattr(options, f"diagagent_{split}_data_path") for split in SPLITS}
-        notes, say = options.diaggym_ref_data_path, partial(print, file=sys.stderr)
+        notes = options.diaggym_ref_data_path
+        say = partial(print, file=sys.stderr)
         convert(options.local_dir, notes, cases, options.force, say)
 
     return run_command("diagnosis", body, afterwards="nothing was written")

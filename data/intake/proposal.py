@@ -1,5 +1,5 @@
-"""Ask the LLM of TEACHER_MODEL which foreign column is which of ours; nothing is used before a
-person said yes.
+"""Ask the LLM of TEACHER_MODEL which foreign column is which of ours; its answer is used only after
+a person's confirmation.
 
 Only on request (`--propose`): names of columns and a few of their cells leave this machine.
 
@@ -22,7 +22,9 @@ from data.database.schema import TABLES
 from data.intake.columns import Given, mapping_line, sample
 from data.readers.sources import Part
 
-CELLS, LONGEST = 3, 40  # of a column that the LLM sees, and their characters
+# Cells of a column that the LLM sees, and characters of each
+CELLS = 3
+LONGEST = 40
 QUESTION = """下面是一张陌生的医药数据表的列名和样例值。请判断它是哪张表，并为每一列选出含义相同的目标列。
 没有合适的目标列就填 null，不要猜；每个目标列最多用一次。
 
@@ -41,18 +43,18 @@ class Pair(BaseModel):
 
 
 class Proposal(BaseModel):
-    """What an LLM takes a foreign table for."""
+    """An LLM's interpretation of a foreign table."""
 
     table: Literal["drugs_info", "disease"]
     columns: list[Pair]
 
 
 def confirmed_mapping(parts: list[Part], table: str | None, given: Given) -> tuple[str, Given]:
-    """The table and the mapping that the LLM proposes and the user confirms; `table` and `given`
-    stay as they are.
+    """Return the table and the mapping that the LLM proposes and the user confirms; `table` and
+    `given` stay unchanged.
 
     Raises UsageError: there are several parts; LLMError: no LLM is set or it does not answer;
-    Failure: nobody said yes.
+    Failure: the user did not confirm.
     """
     if len(parts) != 1:
         raise UsageError(
@@ -68,8 +70,9 @@ def confirmed_mapping(parts: list[Part], table: str | None, given: Given) -> tup
     )
     messages = [{"role": "user", "content": QUESTION.format(ours=ours, theirs=shown)}]
     answer = asyncio.run(client.ask(messages, Proposal, max_tokens=4096)).value
-    table, chosen = table or answer.table, dict(given)
-    for pair in answer.columns:  # those that exist, each once; the others are left out
+    table = table or answer.table
+    chosen = dict(given)
+    for pair in answer.columns:  # only existing columns, each once
         if (
             pair.column in TABLES[table].keys() - set(chosen.values())
             and pair.source in theirs.keys() - chosen.keys()

@@ -1,7 +1,5 @@
-"""Rows of a source wait here, cleaned, until all are read: in an unnamed SQLite file that goes with
-the process.
-
-TMPDIR says in which folder.
+"""Cleaned rows of a source wait here until all are read, in an unnamed SQLite file in TMPDIR that
+goes with the process.
 
     from data.intake.staging import Finding, Staging
 """
@@ -22,7 +20,9 @@ from data.readers.sources import Record
 
 LENGTHS = dict.fromkeys(NAME_COLUMN.values(), NAME_LENGTH) | {"source": SOURCE_LENGTH}
 LARGEST_KEY = 2**31 - 1
-REJECTED, DUPLICATE, EMPTY = "rejected", "duplicate", "empty"
+REJECTED = "rejected"
+DUPLICATE = "duplicate"
+EMPTY = "empty"
 
 
 class Finding(NamedTuple):
@@ -37,14 +37,15 @@ class Staging:
     """The rows that are ready, by table."""
 
     def __init__(self) -> None:
-        self._file = sqlite3.connect(
-            ""
-        )  # no name: a file of SQLite's own that is deleted as it is opened
+        # Without a name SQLite makes a file of its own and deletes it as it opens it
+        self._file = sqlite3.connect("")
         columns = "target, place, key, digest, cells, UNIQUE (target, digest), UNIQUE (target, key)"
         self._file.execute(f"CREATE TABLE staged ({columns})")
 
     def add(self, item: Planned, record: Record, strip_html: bool = False) -> list[Finding]:
-        """Take a record in, or say why not: what is wrong with it, or which earlier row it repeats."""
+        """Take a record in and return [], or return why not: what is wrong with it, or which
+        earlier row it repeats.
+        """
         cells, findings = clean(record, item, strip_html)
         if findings:
             return findings
@@ -60,8 +61,8 @@ class Staging:
         return [Finding(REJECTED, "id", f"{key} is already the id of an earlier row")]
 
     def rows(self, table: str) -> Iterator[Cells]:
-        """The rows for a table, in the order they came; with their keys as `id` if every row has
-        one.
+        """Yield the rows for a table, in the order they came; with their keys as `id` if every row
+        has one.
         """
         counted = "SELECT count(*) = count(key) FROM staged WHERE target = ?"
         (keep,) = self._file.execute(counted, (table,)).fetchone()
@@ -74,7 +75,7 @@ class Staging:
 def clean(
     record: Record, item: Planned, strip_html: bool = False
 ) -> tuple[dict[str, str], list[Finding]]:
-    """A record's texts by column of the table, and what is wrong with them."""
+    """Return a record's texts by column of the table, and what is wrong with them."""
     if record.problem:
         return {}, [Finding(REJECTED, reason=record.problem)]
     cells: dict[str, str] = {}

@@ -21,18 +21,18 @@ ENGINES = {
     "postgresql": "postgresql+psycopg://",
     "mysql": "mysql+pymysql://",
 }
-REPLACE, APPEND = "replace", "append"
+REPLACE = "replace"
+APPEND = "append"
 
 
 class TargetError(Failure):
-    """The target can not be written as asked; it is as it was before."""
+    """The target cannot be written as requested; it is unchanged."""
 
 
 class Target:
-    """The database rows go to.
+    """The database that rows go to.
 
-    `mode` is REPLACE, APPEND or None: rows that are there already are deleted, kept, or a reason to
-    refuse.
+    `mode` is REPLACE, APPEND or None: existing rows are deleted, kept, or a reason to refuse.
 
     Raises:
         UsageError: not a URL of a supported database, or its driver is missing.
@@ -49,7 +49,8 @@ class Target:
                 f"--to {scheme}:// names no driver; type --to {DRIVERS[scheme]}://USER:PASSWORD@HOST/DATABASE"
             )
         try:
-            self.engine, self.mode = create_engine(make_url(url)), mode
+            self.engine = create_engine(make_url(url))
+            self.mode = mode
         except (ArgumentError, NoSuchModuleError, ImportError) as error:
             raise UsageError(f"--to is not a database URL that can be used here: {error}") from None
         self.name = self.engine.url.render_as_string()  # without its password
@@ -62,8 +63,8 @@ class Target:
         self.file = Path(path).resolve() if self.backend == "sqlite" else None
 
     def check(self, tables: Iterable[str]) -> None:
-        """Look before anything is read: reachable, columns present, and empty unless replacing or
-        appending.
+        """Check before anything is read that the target is reachable, has the columns, and is empty
+        unless replacing or appending.
 
         Raises:
             TargetError: one of these does not hold.
@@ -77,7 +78,8 @@ class Target:
                 self._check(connection, table)
 
     def write(self, rows: Mapping[str, Iterable[Cells]], label: str) -> dict[str, int]:
-        """Put all rows into their tables in one transaction; returns the number written by table.
+        """Put all rows into their tables in one transaction, and return the number written by
+        table.
 
         The other table is made too, empty, if it is not there: the tool expects both. MySQL commits
         whenever it makes a table, so all are made first. `label` fills the column `source` of rows
@@ -86,13 +88,13 @@ class Target:
         Raises:
             TargetError: anything went wrong; no row was written.
         """
-        tables, begun = metadata().tables, False
+        tables = metadata().tables
+        begun = False
         try:
             with self._refusing("nothing written: "), self.engine.begin() as connection:
                 if self.file:
-                    connection.exec_driver_sql(
-                        "BEGIN IMMEDIATE"
-                    )  # the driver begins none for CREATE TABLE
+                    # The driver begins no transaction for CREATE TABLE
+                    connection.exec_driver_sql("BEGIN IMMEDIATE")
                 begun = True
                 for name in TABLES:
                     if not inspect(connection).has_table(name):
@@ -110,7 +112,7 @@ class Target:
             raise
 
     def _check(self, connection: Connection, name: str) -> None:
-        """Raises TargetError: the table lacks a column, or has rows that nothing was said about."""
+        """Raise TargetError if the table lacks a column, or has rows although no mode was given."""
         there = {column["name"] for column in inspect(connection).get_columns(name)}
         lacking = ", ".join(sorted(TABLES[name].keys() - there))
         if lacking:
@@ -123,9 +125,9 @@ class Target:
             )
 
     def names(self, table: str) -> set[str]:
-        """The names in a table; none if it is not there.
+        """Return the names in a table; an empty set if there is no such table.
 
-        Raises TargetError: they can not be read.
+        Raises TargetError if they cannot be read.
         """
         if self.file and not self.file.exists():
             return set()

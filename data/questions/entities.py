@@ -37,18 +37,18 @@ SEARCHED = {
 }
 LONGEST_NAME = 40
 SHORTEST_KEYWORD = 3  # characters
-# A name with one of these can be written neither into a LIKE pattern nor, in MySQL, into a quoted
-# text as it is.
+# A name with one of these cannot be written unchanged into a LIKE pattern or, in MySQL, into a
+# quoted text.
 AWKWARD = frozenset("\\%_'\"\n\r\t")
 
 LARGEST = 4  # names one answer can hold
 LARGEST_COUNT = 20  # rows the tool shows, and the evidence of one count
 BY_WORD = (("drugs_info", "indication"), ("drugs_info", "component"), ("disease", "complication"))
 BY_VALUE = (("drugs_info", "company_name"),)
-COUNTED_ONLY = {"complication"}  # nobody is asked to name the diseases found
+COUNTED_ONLY = {"complication"}  # questions ask only how many diseases are found
 LONGEST = 12  # characters
 
-# A clause ends at punctuation, and at a quantity; a number inside a word (2型糖尿病) ends nothing.
+# A clause ends at punctuation and at a quantity, but not at a number inside a word (2型糖尿病).
 CLAUSE_END = re.compile(
     r"[\s\W_]+|[0-9]+(?:\.[0-9]+)?\s*(?:[毫微]?[克升]|万?单位|[a-zA-Z%‰]+|\D?(?![^\s\W_]))"
 )
@@ -65,7 +65,7 @@ class Entity:
     """One row of the database: its table, key, name and the texts of the columns that may be asked
     for.
 
-    A field is "" where the cell is NULL, which `cells` tells.
+    A field is "" if the cell is NULL; `cells` keeps the difference.
     """
 
     table: str
@@ -77,7 +77,7 @@ class Entity:
 
 @dataclass
 class Catalogue:
-    """What is in the database, by table.
+    """The content of the database, by table.
 
     columns: all it has. titles: the name of every row, by key. names: how many rows bear each name.
     askable: keys of all rows that may be asked about. texts: by table and column, the filled cells
@@ -92,9 +92,9 @@ class Catalogue:
     entities: list[Entity] = field(default_factory=list)
 
     def find(self, table: str, column: str, keyword: str, limit: int) -> list[int]:
-        """Keys of up to `limit` + 1 rows whose cell holds the keyword, as LIKE finds it.
+        """Return keys of up to `limit` + 1 rows whose cell holds the keyword, as LIKE finds it.
 
-        [] for a column that is not there, and for a keyword too short to tell one row from others.
+        [] if there is no such column, or the keyword is too short to distinguish rows.
         """
         if len(keyword) < SHORTEST_KEYWORD:
             return []
@@ -103,8 +103,8 @@ class Catalogue:
         return list(islice((key for key, text in cells.items() if found(text)), limit + 1))
 
     def is_unknown(self, name: str) -> bool:
-        """Whether no row of either table seems to be called by the name, by one that holds it or by
-        one misspelt so.
+        """Return whether no row of either table seems to have the name, one that contains it, or
+        one spelt almost the same.
         """
         if not is_plain(name) or any(self.find(*place, name, 0) for place in NAME_COLUMN.items()):
             return False
@@ -116,7 +116,9 @@ class Catalogue:
 
 
 def is_plain(name: str) -> bool:
-    """Whether a name or value can stand in a question, a quoted text and a LIKE pattern alike."""
+    """Return whether a name or value can stand in a question, a quoted text and a LIKE pattern
+    alike.
+    """
     return (
         bool(name.strip())
         and name == name.strip()
@@ -129,7 +131,7 @@ def read_catalogue(url: str, limit: int, rng: random.Random) -> Catalogue:
     """Read the database; `limit` is the most entities of a table that are asked about.
 
     In a database with invented entities (column `source`) only these are; in any other, all. Names
-    borne by several rows are left out, for a question about one would have several answers.
+    borne by several rows are left out, because a question about one would have several answers.
 
     Raises:
         DataError: the database cannot be read, or lacks a table, the key `id` or a name column.
@@ -147,8 +149,11 @@ def read_catalogue(url: str, limit: int, rng: random.Random) -> Catalogue:
 
 
 def _read_table(part: Part, catalogue: Catalogue, limit: int, rng: random.Random) -> None:
-    """Read a table twice: what is kept of all rows, then the texts of those that are asked about."""
-    table, name_column = part.name, NAME_COLUMN[part.name]
+    """Read a table twice: first what is kept of all rows, then the texts of those that are asked
+    about.
+    """
+    table = part.name
+    name_column = NAME_COLUMN[part.name]
     missing = {"id", name_column} - set(part.columns)
     if missing:
         raise DataError(
@@ -194,8 +199,8 @@ def _entity(part: Part, row: Mapping[str, Any], titles: Mapping[int, str]) -> En
 
 @dataclass(frozen=True)
 class SearchWord:
-    """A text that `column` is searched for (`whole`: compared with), and the keys of the rows
-    found.
+    """A text for which `column` is searched (with `whole`: to which it is compared), and the keys
+    of the rows found.
     """
 
     table: str
@@ -206,7 +211,7 @@ class SearchWord:
 
 
 def parts_of(text: str) -> list[str]:
-    """Words of a field text that a person might search for, shorter ones first."""
+    """Return words of a field text that a person might search for, shorter ones first."""
     found: dict[str, None] = {}
     for clause in CLAUSE_END.split(text):
         fragment = TAIL.sub("", LEAD.sub("", clause))
@@ -216,7 +221,7 @@ def parts_of(text: str) -> list[str]:
 
 
 def search_words(catalogue: Catalogue, rng: random.Random) -> Iterator[SearchWord]:
-    """At most one word for each text of a searched column, in random order, no word twice."""
+    """Yield at most one word for each text of a searched column, in random order, no word twice."""
     for table, column in BY_WORD:
         keys = [entity.row_id for entity in catalogue.entities if entity.table == table]
         rng.shuffle(keys)
@@ -233,7 +238,9 @@ def search_words(catalogue: Catalogue, rng: random.Random) -> Iterator[SearchWor
 
 
 def word_for(catalogue: Catalogue, table: str, column: str, text: str) -> SearchWord | None:
-    """The word with its rows; None if it finds none, too many, or one that may not be asked about."""
+    """Return the word with its rows; None if it finds no rows, too many, or one that may not be
+    asked about.
+    """
     if not is_plain(text):
         return None
     largest = LARGEST_COUNT if column in COUNTED_ONLY else LARGEST
@@ -247,7 +254,7 @@ def word_for(catalogue: Catalogue, table: str, column: str, text: str) -> Search
 
 
 def disease_words(catalogue: Catalogue) -> Iterator[SearchWord]:
-    """Each disease asked about that 1 to LARGEST drugs name in their indication."""
+    """Yield each disease asked about that 1 to LARGEST drugs name in their indication."""
     diseases = (entity.name for entity in catalogue.entities if entity.table == "disease")
     return filter(
         None, (word_for(catalogue, "drugs_info", "indication", name) for name in diseases)
@@ -255,7 +262,7 @@ def disease_words(catalogue: Catalogue) -> Iterator[SearchWord]:
 
 
 def filter_values(catalogue: Catalogue) -> Iterator[SearchWord]:
-    """Each plain value that 1 to LARGEST_COUNT rows have, all of which may be asked about."""
+    """Yield each plain value that 1 to LARGEST_COUNT rows have, all of which may be asked about."""
     for table, column in BY_VALUE:
         keys_of: dict[str, list[int]] = {}
         for key, value in catalogue.texts.get((table, column), {}).items():
@@ -270,13 +277,13 @@ def filter_values(catalogue: Catalogue) -> Iterator[SearchWord]:
 
 
 def names_of(word: SearchWord, catalogue: Catalogue) -> list[str]:
-    """The names of the rows found, by key."""
+    """Return the names of the rows found, by key."""
     return [catalogue.titles[word.table][key] for key in word.keys]
 
 
 class Mentions:
-    """Finds names of the database in a text: what a question or an answer names, whether it was
-    asked about or not.
+    """Finds names of the database in a text: what a question or an answer names, whether or not it
+    was asked about.
     """
 
     def __init__(self, names: Iterable[str]) -> None:
@@ -286,8 +293,8 @@ class Mentions:
                 self._by_start.setdefault(name[:2], {}).setdefault(len(name), set()).add(name)
 
     def find(self, text: str) -> list[str]:
-        """Every name the text contains, in order, each once; names of one character are not looked
-        for.
+        """Return every name the text contains, in order, each once; names of one character are not
+        looked for.
         """
         found: dict[str, None] = {}
         for at in range(len(text) - 1):

@@ -1,8 +1,8 @@
 """Fill the splits: deal out what belongs together, draw questions of each type, keep what is
 confirmed.
 
-The order of things: read the database, find search words, tie families, deal them to the splits,
-then for each split draw from the streams until every type has its rows. A draft is refused if
+The order is: read the database, find search words, tie families, deal them to the splits, then for
+each split draw from the streams until every type has its rows. A draft is refused if
 something in it belongs to another split, if its question was asked already, if it is nearly a
 question of another split, or if the database does not confirm it; the next one takes its place.
 
@@ -39,7 +39,7 @@ HELD_OUT = "test"  # the split in which half of the questions have wordings of t
 @dataclass(frozen=True)
 class Request:
     """What is to be made: rows of each type by split, each split's share of the entities, and how
-    names are spoiled.
+    names are altered.
     """
 
     rows: Mapping[str, Mapping[str, int]]
@@ -49,7 +49,7 @@ class Request:
 
 @dataclass
 class Dataset:
-    """Rows by split, in the order of the request; a finder of the database's names; what was
+    """Rows by split, in the order of the request; a finder of the database's names; and what was
     refused, by reason.
     """
 
@@ -58,7 +58,7 @@ class Dataset:
     refused: Counter[str] = field(default_factory=Counter)
 
     def missing(self, request: Request) -> Counter[tuple[str, str]]:
-        """Rows asked for and not made, by split and type, where there are any."""
+        """Return the numbers of rows requested and not made, by split and type."""
         made = Counter(
             (split, row["task_type"]) for split, rows in self.splits.items() for row in rows
         )
@@ -74,7 +74,9 @@ class Generator:
     """Makes one data set from one catalogue."""
 
     def __init__(self, catalogue: Catalogue, request: Request, rng: random.Random) -> None:
-        self.catalogue, self.request, self.rng = catalogue, request, rng
+        self.catalogue = catalogue
+        self.request = request
+        self.rng = rng
         self.mentions = Mentions(name for names in catalogue.names.values() for name in names)
         self.links = list(entities.disease_words(catalogue))
         self.words = [*entities.search_words(catalogue, rng), *entities.filter_values(catalogue)]
@@ -84,21 +86,19 @@ class Generator:
         self.dataset = Dataset({split: [] for split in request.rows}, self.mentions)
 
     def fill(self, url: str) -> Dataset:
-        """All rows; splits that are not the first are filled first, so that the largest gives way
-        to them.
+        """Return all rows. The first split is filled last, so that the largest gives way to the
+        others.
 
         Raises:
             DatabaseError: the database cannot be queried.
         """
-        tool = QueryTool(
-            url, cache=False, hints=False
-        )  # hints take far longer than the query, and nothing reads them
+        # Hints take far longer than the query, and are not read here
+        tool = QueryTool(url, cache=False, hints=False)
         first, *others = self.request.rows
         for split in (*others, first):
             self.dataset.splits[split] = rows = self._fill_split(split, tool)
-            for row in (
-                rows if split != first else ()
-            ):  # nothing is compared with the last one filled
+            # The first split is filled last, so nothing is compared with it
+            for row in rows if split != first else ():
                 self.near.add(row["id"], row["question"])
         seen = {row["wording"] for row in self.dataset.splits[first]}
         for row in (row for rows in self.dataset.splits.values() for row in rows):
@@ -106,7 +106,9 @@ class Generator:
         return self.dataset
 
     def _deal(self) -> dict[str, str]:
-        """Families dealt out kind by kind, so that every split gets its share of each kind."""
+        """Return the split of each thing; families are dealt out kind by kind, so that every split
+        gets its share of each kind.
+        """
         families = Families(max(SMALLEST_BOUND, int(len(self.catalogue.entities) * LARGEST_FAMILY)))
         kinds: dict[str, set[str]] = {}
         for kind, things in self._ties():
@@ -122,8 +124,8 @@ class Generator:
         return split_of
 
     def _ties(self) -> Iterator[tuple[str, list[str]]]:
-        """What one question would hold together, of a kind; the surest ties first, for later ones
-        may be refused.
+        """Yield what one question would hold together, with its kind; the surest ties come first,
+        because later ones may be refused.
         """
         for entity in self.catalogue.entities:
             yield entity.table, [entity.name, *self.mentions.find(entity.name)]
@@ -143,14 +145,15 @@ class Generator:
         return [word.text, *names, *self.mentions.find("\n".join([word.text, *names]))]
 
     def _fill_split(self, split: str, tool: QueryTool) -> list[Row]:
-        pool, judge = self._pool(split), ReferenceJudge()
+        pool = self._pool(split)
+        judge = ReferenceJudge()
         sources = {kind: self._accepted(stream(pool), split) for kind, stream in STREAMS.items()}
         left = dict(self.request.rows[split])
         rows: list[Row] = []
         with progress(split, sum(left.values()), "questions", quick=QUICK_SECONDS) as bar:
             while any(left.values()):
                 for kind, count in left.items():
-                    drafts = list(islice(sources[kind], count))  # less where the stream has ended
+                    drafts = list(islice(sources[kind], count))  # fewer if the stream has ended
                     before = len(rows)
                     for draft in drafts:
                         if (lines := confirmed(draft, tool, judge)) is not None:
@@ -169,7 +172,8 @@ class Generator:
         own = [
             entity for entity in self.catalogue.entities if self.owners.get(entity.name) == split
         ]
-        links, words = mine(self.links), mine(self.words)
+        links = mine(self.links)
+        words = mine(self.words)
         return Pool(
             own, links, words, self.catalogue, self.request.rates, self.rng, split == HELD_OUT
         )
@@ -195,8 +199,8 @@ class Generator:
 
 
 def confirmed(draft: Draft, tool: QueryTool, judge: ReferenceJudge) -> list[list[Any]] | None:
-    """What the SQL of a draft returns; None if that is not just what the draft promises, or its
-    answer is not worth 1.
+    """Return what the SQL of a draft returns; None if that is not exactly what the draft expects,
+    or its answer is not worth 1.
 
     Raises:
         DatabaseError: the database cannot be used.
@@ -217,8 +221,8 @@ def confirmed(draft: Draft, tool: QueryTool, judge: ReferenceJudge) -> list[list
 
 
 def overlap(splits: Mapping[str, Iterable[Row]]) -> list[str]:
-    """What occurs in the entities of more than one split, read from the rows alone; an empty list
-    is what is wanted.
+    """Return what occurs in the entities of more than one split, read from the rows alone; it
+    should be empty.
     """
     return in_several(
         (thing, split)

@@ -5,7 +5,7 @@ Two questions are near when the similarity is at least NEAR. Questions of the sa
 different names stay well below it; "布洛芬缓释片怎么吃？" and "布洛芬缓释片 怎么吃" do not. A text that is near
 another of n pairs lacks at most n - NEAR n of them, so it has one of any n - NEAR n + 1. Only texts
 that hold one of the rarest so many are compared (prefix filtering, Chaudhuri, Ganti and Kaushik
-2006): those are pairs of names, so few texts are.
+2006): the rarest pairs are those of names, so few texts are compared.
 
     found = NearDuplicates()
     found.add("q1", "布洛芬缓释片怎么吃？")
@@ -22,9 +22,7 @@ NEAR = 0.8
 
 
 class NearDuplicates:
-    """A growing set of texts that can be asked for the one most like another; `near` is the least
-    similarity.
-    """
+    """A growing set of texts that finds the one most like another; `near` is the least similarity."""
 
     def __init__(self, near: float = NEAR) -> None:
         self.near = near
@@ -39,8 +37,8 @@ class NearDuplicates:
         self._texts.append((key, pairs))
 
     def nearest(self, text: str) -> tuple[str, float] | None:
-        """Key and similarity of the most similar text remembered, the first of equals; None if none
-        is near.
+        """Return key and similarity of the most similar text remembered, the first of equals; None
+        if none is near.
         """
         pairs = pairs_of(text)
         shared = math.ceil(self.near * len(pairs) - 1e-9)
@@ -53,13 +51,13 @@ class NearDuplicates:
 
 
 def pairs_of(text: str) -> frozenset[str]:
-    """The neighbouring characters of the text's words; of less than two characters, the text
-    itself.
+    """Return the pairs of neighbouring characters of the text's words; for less than two
+    characters, the text itself.
     """
     words = words_only(text)
     return frozenset(words[at : at + 2] for at in range(max(1, len(words) - 1)))
 
 
 def similarity(one: frozenset[str], other: frozenset[str]) -> float:
-    """The Jaccard similarity of two sets that are not empty."""
+    """Return the Jaccard similarity of two sets that are not empty."""
     return len(one & other) / len(one | other)

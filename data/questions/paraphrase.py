@@ -1,10 +1,9 @@
-"""Let an LLM put a share of the questions into other words; what is asked, the gold and the split
-stay.
+"""Let an LLM rephrase a share of the questions; their meaning, gold and split stay.
 
 A rewording is taken if it keeps every name and search word of the question letter by letter, brings
 in no other name of the database, is one line of ordinary length, repeats no question and is not
-nearly one of another split; else the row keeps its own words. Replies are kept in the cache of
-LLM_CACHE: after an interruption the same command goes on and asks for nothing twice.
+nearly one of another split; otherwise the row keeps its own words. Replies are kept in the cache of
+LLM_CACHE, so that after an interruption the same command goes on without asking twice.
 
     print(paraphrase(dataset, 0.3))
 """
@@ -26,7 +25,9 @@ from data.questions.generate import Dataset
 from data.questions.near_duplicates import NearDuplicates
 from tools.sql.result import neutralise
 
-SHORTEST, LONGEST = 6, 80  # characters
+# Length of a rewording, in characters
+SHORTEST = 6
+LONGEST = 80
 TEMPERATURE = 0.8
 INSTRUCTIONS = """把用户的问题换一种自然的中文问法,像普通患者在聊天里那样问。要求:
 1. 意思完全不变,问的内容不多也不少;
@@ -42,12 +43,12 @@ class Rewording(BaseModel, extra="forbid"):
 
 
 def paraphrase(dataset: Dataset, share: float) -> str:
-    """Reword a share of the questions; returns a line for the operator.
+    """Reword a share of the questions, and return a line for the operator.
 
-    Raises LLMError: the client can not be used, or a row got no answer after all attempts.
+    Raises LLMError if the client cannot be used, or a row got no answer after all attempts.
     """
     rows = [row for part in dataset.splits.values() for row in part]
-    # By a hash of the id, so that the choice depends on nothing else.
+    # Chosen by a hash of the id, so that the choice depends on nothing else.
     chosen = [
         row
         for row in rows
@@ -61,14 +62,14 @@ def paraphrase(dataset: Dataset, share: float) -> str:
 
 
 def held_words(row: Row) -> list[str]:
-    """The names and search words that stand in the question, longest first."""
+    """Return the names and search words that stand in the question, longest first."""
     return sorted(
         (word for word in nested(row, "entities") if word in row["question"]), key=len, reverse=True
     )
 
 
 def ask_all(rows: Sequence[Row], client: LLMClient) -> dict[str, str]:
-    """A rewording by row id. Raises LLMError."""
+    """Return the rewordings by row id. Raises LLMError."""
 
     async def ask(row: Row) -> str:
         instructions = INSTRUCTIONS.format(kept="、".join(held_words(row)))
@@ -83,9 +84,10 @@ def ask_all(rows: Sequence[Row], client: LLMClient) -> dict[str, str]:
 
 
 def reword(splits: Mapping[str, list[Row]], replies: Mapping[str, str], mentions: Mentions) -> int:
-    """Put the rewordings that can be taken into the rows; returns how many were."""
+    """Put the rewordings that can be taken into the rows, and return how many there were."""
     questions = {row["question"] for rows in splits.values() for row in rows}
-    nears, taken = {split: NearDuplicates() for split in splits}, 0
+    nears = {split: NearDuplicates() for split in splits}
+    taken = 0
     for split, rows in splits.items():
         for row in rows:
             nears[split].add(row["id"], row["question"])
@@ -103,14 +105,14 @@ def reword(splits: Mapping[str, list[Row]], replies: Mapping[str, str], mentions
             nears[split].add(f"{row['id']} reworded", text)
             row["question"] = text
             row["difficulty"] = "hard" if row["difficulty"] == "hard" else "mid"
-            row["wording"] = ""  # nobody has looked whether a training row says it so
+            row["wording"] = ""  # it is unknown whether a training row has this wording
             taken += 1
     return taken
 
 
 def is_faithful(row: Row, text: str, mentions: Mentions) -> bool:
-    """Whether a rewording asks about the same things, as far as can be seen without understanding
-    it.
+    """Return whether a rewording asks about the same things, as far as that can be seen without
+    understanding it.
     """
     plain = SHORTEST <= len(text) <= LONGEST and "\n" not in text and neutralise(text) == text
     same_words = all(word in text for word in held_words(row))

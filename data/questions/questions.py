@@ -1,8 +1,8 @@
-"""One question of each type with its gold: answer, SQL, the rows that SQL must return, and where
-each is quoted from.
+"""One question of each type with its gold: answer, SQL, the rows that SQL must return, and the
+source of each quote.
 
-Nothing here looks at a database: a `Draft` says what ought to come back, and
-`data/questions/generate.py` runs the SQL and keeps only what does.
+This module reads no database: a `Draft` says what the SQL should return, and
+`data/questions/generate.py` runs the SQL and keeps the drafts for which it does.
 
     draft = about_fields("drug_field", [entity], ["storage"], "{name}怎么保存？", "")
     row = row_of(draft, result, "train")
@@ -45,7 +45,7 @@ class Draft:
 
 @dataclass(frozen=True)
 class Called:
-    """What an entity is called in a question when not by its name, and the part that finds it in
+    """How a question calls an entity other than by its name, and the part of that which finds it in
     `column`.
     """
 
@@ -62,14 +62,16 @@ def about_fields(
     word: str,
     called: Called | None = None,
 ) -> Draft:
-    """Fields of one entity or of several of one table; `word` is what the question calls the
-    fields.
+    """Return a draft about fields of one entity or of several of one table; `word` is what the
+    question calls the fields.
 
-    The names are selected too where the question alone does not say whose a row is: of several, and
-    of one called by another name, which the SQL searches for.
+    The names are selected too if the question alone does not say which row is whose: with several
+    entities, and with one called by another name, for which the SQL searches.
     """
-    table, named = entities[0].table, bool(called) or len(entities) > 1
-    first, second = called.text if called else entities[0].name, entities[-1].name
+    table = entities[0].table
+    named = bool(called) or len(entities) > 1
+    first = called.text if called else entities[0].name
+    second = entities[-1].name
     question = template.format(name=first, first=first, second=second, field=word)
     texts = {entity.name: tuple(entity.fields[field] for field in fields) for entity in entities}
     names = ", ".join(map(_quoted, texts))
@@ -95,11 +97,14 @@ def about_fields(
 
 
 def about_word(kind: str, word: SearchWord, template: str, names: Sequence[str] | None) -> Draft:
-    """The names of the rows whose column holds a word or has a value; None: how many they are."""
+    """Return a draft that asks for the names of the rows whose column holds a word or has a value,
+    or, if `names` is None, for their number.
+    """
     where = (
         f"{word.column} = {_quoted(word.text)}" if word.whole else _holds(word.column, word.text)
     )
-    counted, count = names is None, len(word.keys)
+    counted = names is None
+    count = len(word.keys)
     column = "count" if counted else NAME_COLUMN[word.table]
     return Draft(
         kind,
@@ -120,10 +125,11 @@ def about_word(kind: str, word: SearchWord, template: str, names: Sequence[str] 
 def without_answer(
     table: str, name: str, column: str, template: str, rows: tuple[tuple[str | None], ...]
 ) -> Draft:
-    """A question the database does not answer: `rows` is empty for an unknown name, else its one
-    empty cell.
+    """Return a question that the database does not answer: `rows` is empty for an unknown name,
+    else its one empty cell.
     """
-    question, label = template.format(name=name), LABELS[column]
+    question = template.format(name=name)
+    label = LABELS[column]
     answer = ANSWERS["unanswerable"].format(name=name, label=label)
     sql = _select([column], table, f"{NAME_COLUMN[table]} = {_quoted(name)}")
     difficulty = "easy" if label in question else "mid"
@@ -143,7 +149,7 @@ def _field_answer(entity: Entity, columns: Sequence[str]) -> str:
 
 
 def _quoted(text: str) -> str:
-    """The text as SQL writes it."""
+    """Return the text as SQL writes it."""
     return "'" + text.replace("'", "''") + "'"
 
 
@@ -156,8 +162,8 @@ def _select(columns: Sequence[str], table: str, where: str) -> str:
 
 
 def row_of(draft: Draft, rows: Sequence[Sequence[Any]], split: str) -> Row:
-    """The draft as a row of the question files, but for its wording, the template; `rows` is what
-    its SQL returned.
+    """Return the draft as a row of the question files, except its wording; `rows` is what its SQL
+    returned.
     """
     shared = ("question", "answer", "task_type", "difficulty", "sql", "wording")
     copied = {name: getattr(draft, name) for name in shared}

@@ -24,11 +24,11 @@ class Families:
 
     def __init__(self, largest: int) -> None:
         self.largest = largest
-        self._family: dict[str, list[str]] = {}  # of each thing; the members of one share the list
+        self._family: dict[str, list[str]] = {}  # by thing; the members of a family share one list
 
     def tie(self, things: Sequence[str]) -> bool:
-        """Make one family of the things' families; False, and nothing changes, if it would be too
-        large.
+        """Make one family of the things' families and return True; return False, and change
+        nothing, if it would be too large.
         """
         families = [self._family.setdefault(thing, [thing]) for thing in things]
         different = list({id(family): family for family in families}.values())
@@ -40,16 +40,16 @@ class Families:
         return True
 
     def groups(self) -> list[list[str]]:
-        """The families, in the order in which their first things were seen."""
+        """Return the families, in the order in which their first things were seen."""
         return list({id(family): family for family in self._family.values()}.values())
 
 
 def deal(
     groups: Iterable[Sequence[str]], shares: Mapping[str, float], rng: random.Random
 ) -> dict[str, str]:
-    """Each thing's split.
+    """Return each thing's split.
 
-    Families are shuffled and each goes where most is missing of its share of the things.
+    Families are shuffled, and each goes to the split that lacks most of its share of the things.
     """
     shuffled = list(groups)
     rng.shuffle(shuffled)
@@ -63,15 +63,15 @@ def deal(
 
 
 class Owners(dict[str, str]):
-    """The split each thing belongs to; what nobody owns yet may be taken by any."""
+    """The split each thing belongs to; a thing without an owner may be taken by any."""
 
     def may_use(self, things: Iterable[str], split: str) -> bool:
-        """Whether none of the things belongs to another split."""
+        """Return whether none of the things belongs to another split."""
         return all(self.get(thing, split) == split for thing in things)
 
 
 def in_several(things: Iterable[tuple[str, str]]) -> list[str]:
-    """What occurs in more than one split, of things each with a split it occurs in."""
+    """Return what occurs in more than one split, given things with a split each."""
     seen: dict[str, set[str]] = {}
     for thing, split in things:
         seen.setdefault(thing, set()).add(split)

@@ -36,14 +36,13 @@ from scoring.text import words_only
 from tools.sql.result import neutralise
 
 LONGEST_TEXT = 300  # characters of all texts of an answer; the tool cuts cells at 500
-THREE_FIELDS = (
-    40  # characters of three fields together, so that their answer is no longer than others
-)
+# Most characters of three fields together, so that their answer is no longer than others
+THREE_FIELDS = 40
 HEAD = 2  # characters of a made-up name that come from one name; the rest comes from another
-PASSES = 4  # times that pairs and made-up names are drawn anew
+PASSES = 4  # times that pairs and made-up names are drawn again
 
-# What people call an entity comes with a part that finds it and no other: the gold SQL uses what
-# the question tells.
+# What people call an entity comes with a part that finds it and no other: the gold SQL uses only
+# what the question says.
 ALIKE = {pair[at]: pair[1 - at] for pair in reversed(MISNAMING["alike"].split()) for at in (0, 1)}
 ENDING, IN_BRACKETS, ALSO_CALLED = (
     re.compile(MISNAMING[name]) for name in ("ending", "in_brackets", "also_called")
@@ -78,19 +77,21 @@ class Pool:
     held_out: bool = False
 
     def of(self, table: str) -> list[Entity]:
-        """The split's entities of one table, shuffled."""
+        """Return the split's entities of one table, shuffled."""
         members = [entity for entity in self.entities if entity.table == table]
         self.rng.shuffle(members)
         return members
 
 
 def usable(text: str) -> bool:
-    """Whether a text can be an answer: short, with words in it, and shown by the tool as it is."""
+    """Return whether a text can be an answer: short, with words in it, and shown unchanged by the
+    tool.
+    """
     return len(text) <= LONGEST_TEXT and bool(words_only(text)) and neutralise(text) == text
 
 
 def in_turn(streams: Iterable[Iterable[T]]) -> Iterator[T]:
-    """One item of each stream after the other, until all have ended."""
+    """Yield one item of each stream after the other, until all have ended."""
     waiting = [iter(one) for one in streams]
     while waiting:
         for one in list(waiting):
@@ -101,8 +102,8 @@ def in_turn(streams: Iterable[Iterable[T]]) -> Iterator[T]:
 
 
 def worded(things: Sequence[T], wordings: Phrases, pool: Pool) -> Iterator[tuple[T, str]]:
-    """Each thing with a wording, wordings in equal shares; then each with the next one, until it
-    has had them all.
+    """Yield each thing with a wording, wordings in equal shares; then each with the next wording,
+    until it has had them all.
     """
     order = wordings.order(pool.rng, pool.held_out)
     for turn in range(len(order)):
@@ -135,7 +136,7 @@ def _field(kind: str, table: str, column: str, pool: Pool) -> Iterator[Draft]:
 
 
 def _called(entity: Entity, pool: Pool) -> Called | None:
-    """Another name at the set rates; the entity's own where it has no other that tells."""
+    """Return another name at the set rates, or None, also if no other name identifies the entity."""
     drawn = pool.rng.random()
     if drawn < pool.rates.typo:
         return misspelt(entity, pool.catalogue, pool.rng)
@@ -145,8 +146,8 @@ def _called(entity: Entity, pool: Pool) -> Called | None:
 
 
 def misspelt(entity: Entity, catalogue: Catalogue, rng: random.Random) -> Called | None:
-    """The name with one character wrong, at a place that leaves a telling part; None if there is
-    none.
+    """Return the name with one wrong character, placed so that an identifying part is left; None if
+    there is no such place.
     """
     name = entity.name
     places = [at for at, character in enumerate(name) if character in ALIKE]
@@ -162,8 +163,8 @@ def misspelt(entity: Entity, catalogue: Catalogue, rng: random.Random) -> Called
 
 
 def shortened(entity: Entity, catalogue: Catalogue) -> Called | None:
-    """Another name that belongs to the entity alone: a brand name in brackets of the name, what the
-    overview says it is also called, or the name without its dosage form or ending; None if there is
+    """Return another name that belongs to the entity alone: a brand name in brackets of the name, a
+    name that the overview gives, or the name without its dosage form or ending; None if there is
     none.
     """
     name = entity.name
@@ -181,7 +182,7 @@ def shortened(entity: Entity, catalogue: Catalogue) -> Called | None:
 
 
 def _finds(entity: Entity, column: str, part: str, catalogue: Catalogue) -> bool:
-    """Whether searching `column` for the part finds this entity and no other."""
+    """Return whether searching `column` for the part finds this entity and no other."""
     return is_plain(part) and catalogue.find(entity.table, column, part, 1) == [entity.row_id]
 
 
@@ -219,7 +220,9 @@ def _compare(kind: str, table: str, column: str, pool: Pool) -> Iterator[Draft]:
 def _by_word(
     kind: str, wordings: Mapping[str, Phrases], counted: bool, pool: Pool
 ) -> Iterator[Draft]:
-    """The words of every column there are wordings for; whole values are only counted."""
+    """Yield questions about the words of every column that has wordings; whole values are only
+    counted.
+    """
     words = {
         column: [w for w in pool.words if w.column == column and (counted or not w.whole)]
         for column in wordings
@@ -237,8 +240,9 @@ def _about_words(
 
 
 def _empty(table: str, pool: Pool) -> Iterator[Draft]:
-    """Questions for cells that are empty."""
-    members, wordings = pool.of(table), _orders(pool, table)
+    """Yield questions for cells that are empty."""
+    members = pool.of(table)
+    wordings = _orders(pool, table)
     cells = [
         (entity, column)
         for entity in members
@@ -252,8 +256,10 @@ def _empty(table: str, pool: Pool) -> Iterator[Draft]:
 
 
 def _made_up(table: str, pool: Pool) -> Iterator[Draft]:
-    """Questions about names that sound like the table's and are in neither table."""
-    members, wordings, rng = pool.of(table), _orders(pool, table), pool.rng
+    """Yield questions about names that sound like the table's and are in neither table."""
+    members = pool.of(table)
+    wordings = _orders(pool, table)
+    rng = pool.rng
     for number in range(PASSES * len(members) if len(members) > 1 else 0):
         first, second = rng.sample(members, 2)
         cut = min(HEAD, len(first.name) // 2)
@@ -282,7 +288,7 @@ STREAMS: dict[str, Callable[[Pool], Iterator[Draft]]] = {
         "disease_to_drug", pool.links, TO_DRUG, False, pool
     ),
     "count_filter": partial(_by_word, "count_filter", COUNT, True),
-    # Mostly names nobody has: what is misnamed finds nothing either.
+    # Mostly made-up names: what is misnamed finds nothing either.
     "unanswerable": lambda pool: in_turn(
         make(table, pool) for table in ASKABLE for make in (_empty, _made_up, _made_up)
     ),

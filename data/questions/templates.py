@@ -21,17 +21,20 @@ _COLUMNS = {
 
 @dataclass(frozen=True)
 class Phrases:
-    """Ways to ask one thing: those of every split, and those that only questions held out have."""
+    """Ways to ask one thing: those for every split, and those for held-out questions only."""
 
     seen: list[str]
     unseen: list[str]
 
     def order(self, rng: random.Random, held_out: bool) -> list[str]:
-        """All that may be used, shuffled; of questions held out, every second one is unseen."""
+        """Return all phrasings that may be used, shuffled; for held-out questions every second one
+        is unseen.
+        """
         known, new = (rng.sample(wordings, len(wordings)) for wordings in (self.seen, self.unseen))
         if not held_out:
             return known
-        pairs, start = zip(known, cycle(new), strict=False), rng.randrange(2)
+        pairs = zip(known, cycle(new), strict=False)
+        start = rng.randrange(2)
         both = [wording for pair in pairs for wording in pair]
         return both[start:] + both[:start]
 
@@ -48,17 +51,17 @@ WORDS: dict[str, list[str]] = {
 }
 # The word for the field in gold answers.
 LABELS = {name: words[0] for name, words in WORDS.items()}
-# By table and column, words that mean the column in anybody's question; the more telling columns
-# come first.
+# By table and column, words that mean the column in any question; the more specific columns come
+# first.
 KEYWORDS: dict[str, dict[str, list[str]]] = {
     table: {name: texts["keywords"] for name, texts in columns.items()}
     for table, columns in _TEXTS["columns"].items()
 }
-# Phrasings that ask for a particular, and the words of which a text that has it has one.
+# Phrasings that ask for a detail, and words of which a text with that detail contains one.
 NEEDS: dict[str, list[str]] = _TEXTS["needs"]
 # Fields are joined by 、 and 和 into {field}.
 MULTI, COMPARE, TO_DRUG = (Phrases(**_TEXTS[name]) for name in ("multi", "compare", "to_drug"))
-# By the column that is searched, and by what is counted.
+# Phrasings by the searched column, and by what is counted.
 SEARCH, COUNT = (
     {name: Phrases(**texts) for name, texts in _TEXTS[table].items()}
     for table in ("search", "count")

@@ -17,14 +17,13 @@ CONTROL = r"\x00-\x08\x0b\x0c\x0e-\x1f\x7f"
 # Control characters, of which PostgreSQL refuses the first, and halves of a surrogate pair, which
 # are no characters.
 REFUSED = re.compile(rf"[{CONTROL}\ud800-\udfff]")
-# 2025/1/2, 2025.1.2, 2025-1-2, 2025年1月2日, with or without a time; what is ISO already is none of
-# them.
+# 2025/1/2, 2025.1.2, 2025-1-2, 2025年1月2日, with or without a time; ISO dates do not match.
 DATE = re.compile(
     r"([0-9]{4})(?:[/.年]|-(?![0-9]{2}-[0-9]{2}))([0-9]{1,2})[-/.月]([0-9]{1,2})日?"
     r"(?: ([0-9]{1,2}):([0-9]{2})(?::([0-9]{2}))?)?"
 )
-# Each pattern stops at the next "<" of its kind: else the time would grow with the square of the
-# tags left open.
+# Each pattern stops at the next "<" of its kind; otherwise the time would grow with the square of
+# the unclosed tags.
 REST = r"""(?:"[^"<]*"|'[^'<]*'|[^'"<>])*+>"""
 BLOCK = re.compile(rf"</?(?:p|div|br|li|ul|ol|tr|table|h[1-6]|section)\b{REST}", re.IGNORECASE)
 TAG = re.compile(rf"<(?:/?[a-z]|[!?]){REST}", re.IGNORECASE)
@@ -34,11 +33,11 @@ UNSEEN = re.compile(
 
 
 class CellError(ValueError):
-    """A value that can not be stored; the message says what was seen and what is expected."""
+    """A value cannot be stored. The message says what was seen and what is expected."""
 
 
 def to_text(value: Any, strip_html: bool = False) -> str | None:
-    """The value as text without outer white space; None when there is nothing in it.
+    """Return the value as text without outer white space, or None if it is empty.
 
     Numbers are written without a needless `.0`, lists of plain values joined by `、`. A date is
     written as ISO, without a time at midnight: Excel has no dates without one, and a CSV file made
@@ -60,7 +59,7 @@ def to_text(value: Any, strip_html: bool = False) -> str | None:
 
 
 def _as_iso(text: str) -> str | None:
-    """A text that is a date written otherwise, as ISO; None for any other."""
+    """Return a text that is a date in another form, as ISO; None for any other text."""
     match = DATE.fullmatch(text)
     try:
         return _moment(datetime(*map(int, match.groups("0")))) if match else None  # type: ignore[arg-type]
@@ -92,7 +91,7 @@ def _convert(value: Any) -> str | None:
             part is None or isinstance(part, str | int | float) for part in value
         ):
             return "、".join(filter(None, map(to_text, value)))
-        case CellError():  # what a reader could not read
+        case CellError():  # a cell that its reader could not read
             raise value
     raise CellError(f"{type(value).__name__} value, expected text or a number")
 
@@ -106,9 +105,9 @@ def _number(value: float | Decimal) -> str | None:
 
 
 def _strip_html(text: str) -> str:
-    """What a reader of the page would see; a block begins a new line.
+    """Return what a reader of the page would see; a block begins a new line.
 
-    Text without tags and entities stays as it is.
+    Text without tags and entities stays unchanged.
     """
     if "<" not in text and "&" not in text:
         return text

@@ -14,14 +14,12 @@ from typing import Any, NamedTuple
 
 from data.readers.headers import is_known
 
-SEARCHED = 20  # rows among which the header is
-UNNAMED = "column "  # what a column without a name is called, with its place
+SEARCHED = 20  # first rows in which the header is searched
+UNNAMED = "column "  # begins the name of an unnamed column; its number follows
 
 
 class Record(NamedTuple):
-    """One row: its number, its values by column, or the problem that kept it from being read as a
-    row.
-    """
+    """One row: its number, and its values by column or the problem that kept it from being read."""
 
     number: int
     values: dict[str, Any]
@@ -29,8 +27,8 @@ class Record(NamedTuple):
 
 
 class Part(NamedTuple):
-    """One table of a source; `records()` starts from the first row each time. header: the row of
-    the names, if any.
+    """One table of a source; `records()` starts from the first row each time. header: the number of
+    the row of names, or None.
     """
 
     name: str
@@ -43,8 +41,8 @@ Rows = Callable[[], Iterator[list[Any]]]
 
 
 def below_headers(tables: Mapping[str, Rows], header_row: int | None = None) -> list[Part]:
-    """The tables with a row of column names, from 1, given or found. Raises ValueError: none has
-    one, or one a name twice.
+    """Return the tables with a row of column names, counted from 1, given or found. Raises
+    ValueError if none has one, or one repeats a name.
     """
     parts = []
     for name, rows in tables.items():
@@ -59,8 +57,8 @@ def below_headers(tables: Mapping[str, Rows], header_row: int | None = None) -> 
 
 
 def _header_of(rows: list[list[Any]]) -> int:
-    """The row with most names that are known; without any, the first that fills half as many cells
-    as the fullest.
+    """Return the row with most known names, or, if none has any, the first that fills half as many
+    cells as the fullest.
     """
     known = [sum(isinstance(cell, str) and is_known(cell.strip()) for cell in row) for row in rows]
     filled = [sum(not is_blank([cell]) for cell in row) for row in rows]
@@ -70,9 +68,9 @@ def _header_of(rows: list[list[Any]]) -> int:
 
 
 def column_names(header: list[Any]) -> list[str]:
-    """The column names in a header; a blank one is named by its place.
+    """Return the column names in a header; a blank one is named by its place.
 
-    Raises ValueError: one stands there twice.
+    Raises ValueError if a name stands there twice.
     """
     names = ["" if cell is None else str(cell).strip().strip("\ufeff") for cell in header]
     twice = [name for name, count in Counter(filter(None, names)).items() if count > 1]
@@ -92,5 +90,5 @@ def _records(rows: Rows, columns: list[str], header: int) -> Iterator[Record]:
 
 
 def is_blank(cells: list[Any]) -> bool:
-    """Whether nothing stands in any of the cells."""
+    """Return whether all of the cells are empty."""
     return all(cell is None or (isinstance(cell, str) and not cell.strip()) for cell in cells)

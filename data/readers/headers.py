@@ -1,8 +1,8 @@
 """What the name of a foreign column, and the look of its cells, say about which of our columns it
 is.
 
-The synonyms are in `data/database/tables.toml`, the words around them, units and patterns of cells
-in `headers.toml`.
+The synonyms are in `data/database/tables.toml`; the words around them, units and patterns of cells
+are in `headers.toml`.
 
     claims("有效期(月)", "drugs_info")                 # {"period": PART}
     looks_like("med_approval", ["国药准字H20051234"])  # 1.0
@@ -25,7 +25,8 @@ from data.database.schema import NAME_COLUMN, TABLES, WORDS
 
 _LISTED = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
 UNITS: dict[str, str] = _LISTED["units"]
-ONLY, TELLING = tuple(_LISTED["cells"]["only"]), tuple(_LISTED["cells"]["telling"])
+ONLY = tuple(_LISTED["cells"]["only"])
+TELLING = tuple(_LISTED["cells"]["telling"])
 CELLS = {
     column: re.compile(text, re.I)
     for kind in _LISTED["cells"].values()
@@ -33,7 +34,7 @@ CELLS = {
 }
 JOINTS = re.compile(r"[/、,|&;:()\[\]{}<>【】《》]|及|和|与|或|\band\b|\bor\b")
 NUMBER = re.compile(r"[0-9]+(?:\.[0-9]+)?")
-HUMP = re.compile(r"(?<=[a-z]{2})(?=[A-Z])")  # of dosageForm, but not of mL
+HUMP = re.compile(r"(?<=[a-z]{2})(?=[A-Z])")  # splits dosageForm, but not mL
 BULLET = re.compile(
     r"^\W*(?:\d+(?:\.\d+)*(?![\da-z])|(?:[ivx]+|[a-z]|[一二三四五六七八九十]+)[.、):])[\W_]*"
 )
@@ -48,33 +49,37 @@ PINYIN = str.maketrans(
 LONGEST = 40  # characters of a column's name; longer cells are prose
 # How surely a name stands for a column: it is ours or the comment, it is one of the words, a part
 # of it is, it is a lesser word, nearly a word, or only the cells tell.
-OWN, EXACT, PART, WEAK, NEAR, TOLD = 6, 5, 4, 3, 2, 1
+OWN = 6
+EXACT = 5
+PART = 4
+WEAK = 3
+NEAR = 2
+BY_CELLS = 1
 NEAR_NAME = 90  # of 100, rapidfuzz's ratio
 _simplifier = cache(lambda: import_module("opencc").OpenCC("t2s"))  # loaded for Chinese names only
 
 
 def _plain(name: str) -> str:
-    """A name of half width, in lower case and simplified characters, without the number or bullet
-    before it.
+    """Return a name in half width, lower case and simplified characters, without the number or
+    bullet before it.
     """
     text = HUMP.sub(" ", unicodedata.normalize("NFKC", name)).lower()
     if not text.isascii():
-        text = _simplifier().convert(
-            text.encode("utf-8", "replace").decode()
-        )  # halves of surrogate pairs are no text
+        # Halves of surrogate pairs cannot be encoded
+        text = _simplifier().convert(text.encode("utf-8", "replace").decode())
     return BULLET.sub("", text)
 
 
 def normalise(name: str) -> str:
-    """A column name without what writers vary: width, case, spaces, underscores, brackets and
-    punctuation.
+    """Return a column name without differences of writing: width, case, spaces, underscores,
+    brackets and punctuation.
     """
     return re.sub(r"[\W_的]+", "", unicodedata.normalize("NFKC", name).lower())
 
 
 def _in_pinyin(words: Mapping[str, str]) -> dict[str, str]:
-    """Words in pinyin and, from three characters on, by its initials; a spelling of two columns is
-    left out.
+    """Return words in pinyin and, from three characters on, also by their initials; a spelling of
+    two columns is left out.
     """
     found = defaultdict(set)
     for word, column in words.items():
@@ -102,8 +107,8 @@ for table, words in KNOWN.items():
 
 
 def _readings(pieces: Sequence[str]) -> dict[str, bool]:
-    """The words that pieces of a name may be without what changes nothing; whether more was cut
-    than a start.
+    """Return the words that pieces of a name may be once insignificant parts are removed, each with
+    whether more than a beginning was cut.
     """
     found = {normalise(re.sub(FILLERS, " ", piece)): True for piece in pieces}
     found |= {normalise(piece): False for piece in pieces if piece not in UNITS}
@@ -120,8 +125,8 @@ def _readings(pieces: Sequence[str]) -> dict[str, bool]:
 
 
 def _inside(plain: str, table: str) -> dict[str, int]:
-    """What a name claims without the language at its end, or without a path before it, which says
-    whose an id is.
+    """Return what a name claims without the language at its end, or without a path before it, which
+    says to which entity an id belongs.
     """
     if split := re.fullmatch(rf"(.+?)[\W_]*(?:{LANGUAGE}|({OTHER}))\W*", plain):
         return {
@@ -134,10 +139,12 @@ def _inside(plain: str, table: str) -> dict[str, int]:
 
 @lru_cache(maxsize=4096)
 def claims(header: str, table: str) -> dict[str, int]:
-    """The columns of a table that a foreign name may stand for, and how surely; {} for a name that
-    says nothing.
+    """Return the columns of a table that a foreign name may stand for, and how surely; {} if the
+    name decides nothing.
     """
-    plain, known, lesser = _plain(header), KNOWN[table], LESSER[table]
+    plain = _plain(header)
+    known = KNOWN[table]
+    lesser = LESSER[table]
     entity = (NAME_COLUMN[table], "id")  # what is left of 疾病描述 without 描述 is not a name
     if column := known.get(whole := normalise(plain)):
         ours = map(normalise, (column, WORDS[table][column][0], *_LISTED["peers"]))
@@ -159,15 +166,15 @@ def claims(header: str, table: str) -> dict[str, int]:
 
 
 def is_known(header: str) -> bool:
-    """Whether a cell reads like the name of a column of either table."""
+    """Return whether a cell reads like the name of a column of either table."""
     return len(header) <= LONGEST and any(
         max(claims(header, table).values(), default=0) > NEAR for table in TABLES
     )
 
 
 def nearest(header: str, table: str) -> tuple[str, float]:
-    """The column whose words are most like a foreign name, and how much, of 100; 0 for one its
-    cells spoke against.
+    """Return the column whose words are most like a foreign name, and how much, of 100; 0 if its
+    cells contradicted the column.
     """
     if found := claims(header, table):
         return next(iter(found)), 0
@@ -178,16 +185,16 @@ def nearest(header: str, table: str) -> tuple[str, float]:
 
 
 def with_unit(header: str, text: str) -> str:
-    """A bare number with the unit that stands at the end of its column's name, or in the brackets
-    there.
+    """Return a bare number with the unit that stands at the end of its column's name, or in the
+    brackets there.
     """
     unit = re.search(r"[\W_]([^\W_]+)\W*$", _plain(header)) if NUMBER.fullmatch(text) else None
     return text + (UNITS.get(unit[1], "") if unit else "")
 
 
 def looks_like(column: str, cells: Sequence[str]) -> float | None:
-    """The share of cells that look like the column's; None where nothing is known of them, or there
-    are none.
+    """Return the share of cells that look like the column's; None if there are no cells or no
+    pattern.
     """
     pattern = CELLS.get(column)
     return sum(map(bool, map(pattern.fullmatch, cells))) / len(cells) if pattern and cells else None

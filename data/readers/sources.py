@@ -1,8 +1,8 @@
 """Read a foreign table row by row: CSV, TSV, Excel, JSON, JSONL, Parquet or a table of another
 database.
 
-Nothing larger than a batch is held (Excel: the workbook's list of texts as well). Rows are numbered
-as their readers see them: in CSV, TSV and Excel from the top of the sheet, in JSONL a row is a
+Memory holds one batch (for Excel also the workbook's list of texts). Rows are numbered as people
+see them: in CSV, TSV and Excel from the top of the sheet, in JSONL a row is a
 line, elsewhere the first row is 1.
 
     from data.readers.sources import open_parts
@@ -32,7 +32,9 @@ if TYPE_CHECKING:
 
 WITH_HEADERS = (".csv", ".tsv", ".txt", ".xlsx", ".xlsm")
 MAX_CELL = 16 * 1024 * 1024
-PIECE = 64 * 1024  # a parser holds the events of a whole one, which are many times its size
+PIECE = (
+    64 * 1024
+)  # bytes; a parser holds the events of a whole piece, which are many times its size
 BATCH = 1_000
 DEEPEST = 100  # levels of a JSON list
 SHOWN = 60  # characters of a bad line in a message
@@ -47,14 +49,14 @@ MARKS = {b"\xff\xfe": "utf-16", b"\xfe\xff": "utf-16", b"\xef\xbb\xbf": "utf-8-s
 
 
 class SourceError(UsageError):
-    """A source that can not be read; the message names the file or URL and what was expected."""
+    """A source cannot be read. The message names the file or URL and what was expected."""
 
 
 def open_parts(
     source: str, encoding: str | None = None, name: str | None = None, header_row: int | None = None
 ) -> list[Part]:
-    """The tables of a source: one of a text or Parquet file, each sheet of a workbook, each table
-    of a database.
+    """Return the tables of a source: one of a text or Parquet file, each sheet of a workbook, each
+    table of a database.
 
     `encoding` overrides the detection (text files only), `header_row` that of the row of column
     names, from 1 (CSV, TSV and Excel only); `name` keeps only the sheet or table of that name.
@@ -63,7 +65,8 @@ def open_parts(
         SourceError: no such file, an unknown kind, unreadable content, or no part of that name;
             reading rows may too.
     """
-    path, expected = Path(source), f"expected a file ({', '.join(FILES)}) or a database URL"
+    path = Path(source)
+    expected = f"expected a file ({', '.join(FILES)}) or a database URL"
     if "://" in source:
         kind, read = DATABASE
     elif not path.is_file():
@@ -91,8 +94,8 @@ def open_parts(
 
 @contextmanager
 def refusing(what: str, kind: type[UsageError] = SourceError) -> Iterator[None]:
-    """Make one line of whatever a reader raises: the libraries raise nearly anything when a file is
-    damaged.
+    """Turn whatever a reader raises into an error of one line: the libraries raise nearly anything
+    for a damaged file.
     """
     try:
         yield
@@ -108,13 +111,13 @@ def _guarded(records: Callable[[], Iterator[Record]], what: str) -> Iterator[Rec
 
 
 def first_line(error: Exception) -> str:
-    """What an exception says in its first line; if a database raised it, what the driver said."""
+    """Return the first line of an exception's text; for a database's exception, the driver's text."""
     return (str(getattr(error, "orig", None) or error).splitlines() or [type(error).__name__])[0]
 
 
 def detect_encoding(path: Path) -> str:
-    """UTF-8 (with or without mark), UTF-16 with mark, or GB18030; the whole file is decoded to be
-    sure.
+    """Return UTF-8 (with or without mark), UTF-16 with mark, or GB18030; the whole file is decoded
+    to be sure.
 
     Raises:
         SourceError: none of them fits.
@@ -177,7 +180,7 @@ def _excel_parts(source: str, _: str | None, header_row: int | None = None) -> l
 
 
 def _excel_value(cell: Any) -> Any:
-    """What a cell holds; of a formula, the value stored with it."""
+    """Return the value of a cell; for a formula, the value stored with it."""
     return (
         CellError(f"the formula failed with {cell.value}") if cell.data_type == "e" else cell.value
     )
@@ -193,9 +196,8 @@ def _json_parts(
         with path.open(encoding=encoding, newline="") as file:
             yield from read(file)
 
-    columns = dict.fromkeys(
-        key for record in records() for key in record.values
-    )  # objects may differ
+    # Objects may have different keys
+    columns = dict.fromkeys(key for record in records() for key in record.values)
     if not columns:
         raise ValueError(
             "no JSON objects with keys; expected a list of objects (.jsonl: one a line)"
@@ -210,9 +212,9 @@ def _list_records(file: IO[str]) -> Iterator[Record]:
 
 
 def json_events(file: IO[str]) -> Iterator[tuple[str, str, Any]]:
-    """The events of a JSON text as ijson has them.
+    """Return the events of a JSON text in ijson's form.
 
-    Raises what ijson does, and ValueError: nested too deep.
+    Raises what ijson does, and ValueError if it is nested too deep.
     """
     import ijson
 
@@ -221,8 +223,8 @@ def json_events(file: IO[str]) -> Iterator[tuple[str, str, Any]]:
 
 
 def _shallow(events: Iterator[tuple[str, Any]]) -> Iterator[tuple[str, Any]]:
-    """The events of a JSON parser; ijson's memory grows with the square of the depth, whatever the
-    file's size.
+    """Yield the events of a JSON parser; ijson's memory grows with the square of the depth,
+    whatever the file's size.
     """
     depth = 0
     for event in events:
@@ -235,7 +237,7 @@ def _shallow(events: Iterator[tuple[str, Any]]) -> Iterator[tuple[str, Any]]:
 
 
 def line_records(lines: Iterable[str | bytes]) -> Iterator[Record]:
-    """The objects of JSONL, one a line, bytes as UTF-8; a blank line is a row without values."""
+    """Yield the objects of JSONL, one a line, bytes as UTF-8; a blank line is a row without values."""
     for number, line in enumerate(lines, start=1):
         try:
             record = as_record(number, json.loads(line)) if line.strip() else Record(number, {})
@@ -246,14 +248,14 @@ def line_records(lines: Iterable[str | bytes]) -> Iterator[Record]:
 
 
 def as_record(number: int, value: Any) -> Record:
-    """A JSON value as a row, which an object is."""
+    """Return a JSON value as a row; it must be an object."""
     if isinstance(value, dict):
         return Record(number, value)
     return Record(number, {}, f"a JSON {type(value).__name__}, expected an object")
 
 
 def parquet_records(path: str | PathLike[str]) -> Iterator[Record]:
-    """The rows of one Parquet file; `read_table` would add columns from folder names such as
+    """Yield the rows of one Parquet file; `read_table` would add columns from folder names such as
     `a=b/`.
     """
     from pyarrow.parquet import ParquetFile
@@ -280,11 +282,11 @@ def _parquet_parts(source: str, _: str | None) -> list[Part]:
 
 
 def database_parts(source: str, _: str | None = None, views: bool = False) -> list[Part]:
-    """The tables, and views if wanted, of the database at a URL; one without a driver gets the one
-    installed here.
+    """Return the tables, and views if wanted, of the database at a URL; a URL without a driver gets
+    the installed one.
 
     Raises:
-        SQLAlchemyError, ImportError: it can not be reached or read, or the driver is missing.
+        SQLAlchemyError, ImportError: it cannot be reached or read, or the driver is missing.
         ValueError: it has no tables.
     """
     from sqlalchemy import MetaData, create_engine, make_url
@@ -292,10 +294,8 @@ def database_parts(source: str, _: str | None = None, views: bool = False) -> li
     url = make_url(source)
     if url.get_backend_name() == "sqlite":
         url = make_url(f"sqlite:///file:{Path(str(url.database)).resolve()}?mode=ro&uri=true")
-    engine, found = (
-        create_engine(url.set(drivername=DRIVERS.get(url.drivername, url.drivername))),
-        MetaData(),
-    )
+    engine = create_engine(url.set(drivername=DRIVERS.get(url.drivername, url.drivername)))
+    found = MetaData()
     found.reflect(engine, views=views)
     if not found.tables:
         raise ValueError("it has no tables")
@@ -307,7 +307,7 @@ def database_parts(source: str, _: str | None = None, views: bool = False) -> li
 
 
 def _table_records(engine: Engine, table: Table) -> Iterator[Record]:
-    """A table's rows in the order of its key."""
+    """Yield a table's rows in the order of its key."""
     from sqlalchemy import select
 
     order = list(table.primary_key.columns) or list(table.columns)

@@ -3,10 +3,10 @@
     findings = Checker("sqlite:///data/medical.db").check(rows)
     report = report_on(check_files([Path("train.parquet")], "sqlite:///data/medical.db"))
 
-Four checks a row: its gold SQL runs through the agent's own tool; it returns `structured_gt`; every
-evidence quote is in the cell it names; and the gold answer, given by an agent, would score 1. Text
-is compared without HTML, white space, case and width. A check that needs a row the database lacks
-could not be made, which is not a failure.
+Each row gets four checks: its gold SQL runs through the agent's own tool; it returns
+`structured_gt`; every evidence quote is in the cell it names; and the gold answer, given by an
+agent, would score 1. Text is compared without HTML, white space, case and width. A check that needs
+a row the database lacks cannot be made, which is not a failure.
 """
 
 from __future__ import annotations
@@ -29,15 +29,15 @@ from sql_agent.gold.reasons import EXACT, difference, lacking, short, shortfall
 from sql_agent.gold.searched import unnamed
 from tools.sql.query import DEFAULT_TABLES, Limits, QueryResult, QueryTool
 
-# The tool's own rules, but cells are compared whole; 20 rows, as for the agent.
+# The tool's own rules, except that cells are compared completely; 20 rows, as for the agent.
 LIMITS = Limits(max_cell=40_000, max_chars=2_000_000)
 STATES = ("valid", "not_checkable", "invalid")
 
 
 @dataclass
 class Finding:
-    """What is wrong with a row, and which checks could not be made; its number from 0, and its file
-    among several.
+    """The problems of a row, and the checks that could not be made; with its number from 0, and its
+    file if there are several.
     """
 
     row: Row
@@ -47,16 +47,16 @@ class Finding:
     file: str = ""
 
     def note(self, column: str, reason: str, wrong: bool) -> None:
-        """Add what is wrong, or why a check could not be made."""
+        """Add a problem, or why a check could not be made."""
         (self.problems if wrong else self.unchecked).append((column, reason))
 
     @property
     def lacks_rows(self) -> bool:
-        """Whether the database has not the rows that the evidence cites."""
+        """Return whether the database lacks the rows that the evidence cites."""
         return any(column == "evidence" for column, _ in self.unchecked)
 
     def value(self, column: str) -> str:
-        """The text of a column, "" where it is wrong."""
+        """Return the text of a column, "" if it is wrong."""
         return "" if any(name == column for name, _ in self.problems) else self.row.get(column, "")
 
     @property
@@ -73,7 +73,7 @@ class Finding:
         return f"row {self.number} of {self.file}" if self.file else f"row {self.number}"
 
     def entities(self) -> set[str]:
-        """The entities by name; without names, the rows the evidence cites."""
+        """Return the entities by name; without names, the rows the evidence cites."""
         if {"row", "entities", "evidence"} & {name for name, _ in self.problems}:
             return set()
         names = {words_only(name) for name in nested(self.row, "entities")} - {""}
@@ -83,7 +83,9 @@ class Finding:
 
 
 def gold_tool(database_url: str, tables: Iterable[str] = DEFAULT_TABLES) -> QueryTool:
-    """The agent's tool without its limits on cells; it opens the database when it is first used."""
+    """Return the agent's tool without its limits on cells. It opens the database when it is first
+    used.
+    """
     return QueryTool(database_url, tables, LIMITS, cache=False, hints=False)
 
 
@@ -100,9 +102,9 @@ class Checker:
         self.judge = ReferenceJudge()
 
     def check(self, records: Iterable[Mapping[str, Any] | DataError]) -> list[Finding]:
-        """One finding a record, in order.
+        """Return one finding a record, in order.
 
-        Records may be rows, or as `data.load.read_records` gives them.
+        Records may be rows, or the output of `data.load.read_records`.
         """
         return [self._check(record) for record in watched(records, "checking")]
 
@@ -122,7 +124,7 @@ class Checker:
         if results is not None:
             self._check_gold(finding, names, results)
             self._check_answer(finding, results)
-            # Rows under the keys of others' tables tell nothing.
+            # Keys that belong to another database prove nothing about this one.
             if missing := unnamed(finding.row, [] if finding.lacks_rows else results):
                 finding.note("answer", *missing)
         return finding
@@ -133,11 +135,12 @@ class Checker:
                 finding.note("evidence", *missing)
 
     def _not_quoted(self, item: dict[str, Any], names: list[str]) -> Missing | None:
-        """Why the quote of an evidence item is not in the cell it names; None if it is."""
+        """Return why the quote of an evidence item is not in the cell it names; None if it is."""
         cited = self.cells.find(item)
         if isinstance(cited, Missing):
             return cited
-        (name, text), quote = cited, item["quote"]
+        name, text = cited
+        quote = item["quote"]
         if quote in text or comparable(quote) in comparable(text):
             return None
         place = f"{item['table']}.{item['field']} of row {item['row_id']}"
@@ -155,7 +158,7 @@ class Checker:
         return Missing(f"{short(repr(quote))} is not in {place}", wrong=True)
 
     def _run_sql(self, finding: Finding) -> list[QueryResult] | None:
-        """The results of the gold statements; None when one of them fails."""
+        """Return the results of the gold statements, or None if one of them fails."""
         results = [self.tool.run(statement) for statement in statements(finding.row)]
         for result in results:
             shown = f"{result.count} rows, shown {len(result.rows)}"
@@ -179,7 +182,7 @@ class Checker:
             self._contradiction(finding, names, "gold SQL returns no rows")
 
     def _contradiction(self, finding: Finding, names: list[str], message: str) -> None:
-        """A problem, unless the database has not the rows that the question is about."""
+        """Note a problem, unless the database lacks the rows that the question is about."""
         lacks_names = (
             bool(names) and not nested(finding.row, "evidence") and not self.cells.has_entity(names)
         )
@@ -187,8 +190,8 @@ class Checker:
         finding.note(column, message, wrong=not (finding.lacks_rows or lacks_names))
 
     def _check_answer(self, finding: Finding, results: list[QueryResult]) -> None:
-        """Compare with what training compares with: structured_gt and evidence, else what the gold
-        SQL returns.
+        """Compare the answer with the same gold as training: structured_gt and evidence, else what
+        the gold SQL returns.
         """
         row = without_markup(finding.row)
         gold = {
@@ -206,15 +209,15 @@ class Checker:
             verdict = self.judge.bears_out(
                 Case(row["question"], row["answer"], row["answer"], context, gold)
             )
-            # An answer in sentences of its own that holds all of gold word for word is right too.
+            # An answer in its own sentences is right, too, if it holds all of gold word for word.
             whole = "facts" in verdict.parts and not lacking(gold, row["question"], row["answer"])
             if verdict.score is None or (verdict.score < EXACT and not whole):
                 finding.problems.append(("answer", shortfall(verdict, gold, row)))
 
 
 def _is_recomputed(gold: dict[str, Any], results: Sequence[QueryResult]) -> bool:
-    """Whether one result is the gold, or all of them together are; a result may have further
-    columns.
+    """Return whether one result, or all of them together, equals the gold; a result may have
+    further columns.
     """
     found = [rows for result in results if (rows := project(result, gold["columns"])) is not None]
     arranged = list if gold.get("ordered") else sorted
@@ -226,8 +229,8 @@ def _is_recomputed(gold: dict[str, Any], results: Sequence[QueryResult]) -> bool
 
 
 def project(result: QueryResult, columns: Sequence[str]) -> list[list[Any]] | None:
-    """The result's rows with these columns alone, by their names in any case; None where it lacks
-    one.
+    """Return the result's rows with these columns alone, by their names in any case; None if it
+    lacks one.
     """
     names = [name.lower() for name in result.columns]
     if not {column.lower() for column in columns} <= set(names):
@@ -237,8 +240,8 @@ def project(result: QueryResult, columns: Sequence[str]) -> list[list[Any]] | No
 
 
 def _cell(value: Any) -> str:
-    """The value in comparable form; an empty cell and NULL are the same to a reader, and so are 1,
-    1.0 and "1".
+    """Return the value in comparable form: an empty cell equals NULL, and 1, 1.0 and "1" are equal,
+    as they are for a reader.
     """
     if isinstance(value, float) and value.is_integer():
         value = int(value)
@@ -246,7 +249,7 @@ def _cell(value: Any) -> str:
 
 
 def without_key(result: QueryResult) -> dict[str, Any]:
-    """The result as gold, without the key: nobody asks for it, and answers do not say it."""
+    """Return the result as gold, without the key, which neither questions nor answers mention."""
     kept = [place for place, name in enumerate(result.columns) if name.lower() != "id"] or [
         *range(len(result.columns))
     ]
@@ -266,26 +269,31 @@ def check_files(
         DataError: a file cannot be read.
         DatabaseError: the database cannot be opened or read.
     """
-    checker, findings = Checker(database_url, tables), []
+    checker = Checker(database_url, tables)
+    findings = []
     for path in files:
         found = checker.check(record for _, record in islice(read_records(path), sample))
         if not found:
             raise DataError(f"{path} has no rows")
         for number, finding in enumerate(found):
-            finding.number, finding.file = number, str(path) if len(files) > 1 else ""
+            finding.number = number
+            finding.file = str(path) if len(files) > 1 else ""
         findings += found
     _find_repetitions(findings)
     return findings
 
 
 def _find_repetitions(findings: list[Finding]) -> None:
-    """An id used twice, and a question asked in two splits, become problems of the later row."""
+    """Add problems to the later row of an id used twice, or of a question asked in two splits."""
     ids: dict[str, Finding] = {}
     questions: dict[str, Finding] = {}
     for finding in findings:
-        key, question = finding.value("id"), words_only(finding.value("question"))
-        earlier, asked = ids.get(key), questions.get(question)
-        ids[key], questions[question] = finding, finding
+        key = finding.value("id")
+        question = words_only(finding.value("question"))
+        earlier = ids.get(key)
+        asked = questions.get(question)
+        ids[key] = finding
+        questions[question] = finding
         if key and earlier:
             finding.problems.append(("id", f"is already the id of {earlier}"))
         if question and asked and asked.split != finding.split:
@@ -293,7 +301,7 @@ def _find_repetitions(findings: list[Finding]) -> None:
 
 
 def report_on(findings: list[Finding]) -> dict[str, Any]:
-    """The report: rows, valid, not_checkable, entity_overlap, problems and by_task_type.
+    """Return the report: rows, valid, not_checkable, entity_overlap, problems and by_task_type.
 
     `problems` are {row, id, field, message}, with `file` when there are several files.
     """
@@ -327,7 +335,9 @@ def _counts(findings: list[Finding]) -> dict[str, int]:
 
 
 def reasons_of(findings: list[Finding]) -> Counter[str]:
-    """Why checks could not be made, and how often, without what differs from row to row."""
+    """Return why checks could not be made, and how often; reasons that differ only in the row count
+    as one.
+    """
     notes = (
         f"{name}: {message.split(':')[0]}"
         for finding in findings

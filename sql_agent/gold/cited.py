@@ -14,40 +14,43 @@ from tools.sql.database import Access, Database, StatementError
 
 DEADLINE = 10.0  # seconds for one row
 LARGEST_KEY = 2**63
-KEPT_CHARACTERS = 13_000  # the tool keeps 40,000 bytes of a cell; a text shorter than this is whole
+KEPT_CHARACTERS = (
+    13_000  # the tool keeps 40,000 bytes of a cell; a text shorter than this is complete
+)
 
 
 class Missing(NamedTuple):
-    """No cell to compare with: `wrong` when the evidence itself is, else the database lacks it."""
+    """There is no cell to compare with: `wrong` if the evidence is at fault, else the database
+    lacks it.
+    """
 
     reason: str
     wrong: bool
 
 
 class CitedCells:
-    """Cells of the tables that may be read, by table, key and field; of others than ours nobody
-    knows key and name.
+    """Cells of the tables that may be read, by table, key and field. Only our own tables have a
+    known key and name column.
 
     Raises:
         DatabaseError: the database cannot be read.
     """
 
     def __init__(self, database: Database, tables: Iterable[str] = NAME_COLUMN) -> None:
-        self.database, self.tables = database, frozenset(tables)
+        self.database = database
+        self.tables = frozenset(tables)
         own = [table for table in NAME_COLUMN if table in self.tables]
         self.columns = {
             table: {column.name.lower() for column in database.columns(table)} for table in own
         }
 
     def find(self, item: dict[str, Any]) -> tuple[str, str] | Missing:
-        """The name of the drug or disease that an evidence item cites, and the text of the cell it
-        names.
+        """Return the name of the drug or disease that an evidence item cites, and the text of the
+        cell it names.
         """
-        key, table, field = (
-            item.get("row_id"),
-            (item.get("table") or "").lower(),
-            (item.get("field") or "").lower(),
-        )
+        key = item.get("row_id")
+        table = (item.get("table") or "").lower()
+        field = (item.get("field") or "").lower()
         if not table or key is None or not field:
             return Missing(
                 "a quote without table, row_id or field cannot be looked up", wrong=False
@@ -76,12 +79,11 @@ class CitedCells:
         return name, text
 
     def has_entity(self, names: Iterable[str]) -> bool:
-        """Whether a drug or a disease has one of the names."""
+        """Return whether a drug or a disease has one of the names."""
         from sqlglot import exp
 
-        sayable = [
-            name for name in names if "\0" not in name
-        ]  # a statement cannot hold U+0000, and no name has it
+        # A statement cannot hold U+0000, and no name contains it
+        sayable = [name for name in names if "\0" not in name]
         for table in self.columns if sayable else ():
             column = NAME_COLUMN[table]
             query = (
@@ -92,8 +94,8 @@ class CitedCells:
         return False
 
     def _select(self, sql: str, table: str) -> list[tuple[Any, ...]]:
-        """Our own statement, made of known names, numbers and escaped texts, on the tool's
-        read-only connection.
+        """Return the rows of our own statement, made of known names, numbers and escaped texts, on
+        the tool's read-only connection.
         """
         return self.database.read(
             sql, Access(frozenset({table}), named=frozenset({table})), DEADLINE, 1
@@ -101,7 +103,7 @@ class CitedCells:
 
 
 def row_key(value: Any) -> int | None:
-    """The key as a whole number the databases can hold, or None."""
+    """Return the key as a whole number the databases can hold, or None."""
     if isinstance(value, str) and value.strip().isdecimal() and len(value) < 20:
         value = int(value)
     if isinstance(value, float) and value.is_integer():

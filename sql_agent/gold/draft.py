@@ -1,9 +1,9 @@
-"""A plain Chinese answer from gold SQL or evidence, for rows that have none: the same gold gives
+"""A plain Chinese answer from gold SQL or evidence, for rows without an answer. The same gold gives
 the same words.
 
     draft_answer(row, gold_tool("sqlite:///data/medical.db"))
 
-The wording is the form of a finding, not of a conversation: `阿朵片的适应症：...`. A row without gold stays
+The wording is that of a finding, not of a conversation: `阿朵片的适应症：...`. A row without gold stays
 without an answer and is judged without a reference.
 """
 
@@ -28,7 +28,7 @@ NOTHING_FOUND = "数据库中没有找到相关内容。"
 def fill_answers(
     rows: Iterable[Row], database_url: str, tables: Iterable[str] = tuple(TABLES)
 ) -> int:
-    """Write an answer into every row that has none and whose gold gives one; returns how many were
+    """Write an answer into every row without one whose gold gives one, and return how many were
     written.
 
     Raises:
@@ -42,8 +42,8 @@ def fill_answers(
 
 
 def draft_answer(row: Row, tool: QueryTool) -> str:
-    """The answer from `structured_gt`, else from what the gold SQL returns, else from the quotes;
-    else "".
+    """Return the answer from `structured_gt`, else from what the gold SQL returns, else from the
+    quotes; else "".
 
     Raises:
         DatabaseError: the database is needed and cannot be read.
@@ -55,14 +55,16 @@ def draft_answer(row: Row, tool: QueryTool) -> str:
     if table["rows"] or (row["sql"] and row["task_type"] == "unanswerable"):
         return from_table(table, names)
     evidence = nested(row, "evidence")
-    if row["task_type"] in SEARCHES:  # a quote says why a drug was found, and not its name
+    if row["task_type"] in SEARCHES:  # a quote shows why a drug was found, but not its name
         names = found_names(row)
         evidence = evidence if len(names) == len(evidence) else []
     return from_quotes(evidence, names)
 
 
 def _returned(row: Row, tool: QueryTool) -> dict[str, Any]:
-    """What the gold statements return as one table; no rows when one fails or their columns differ."""
+    """Return what the gold statements return as one table; without rows if one fails or their
+    columns differ.
+    """
     results = [tool.run(statement) for statement in statements(row)]
     if (
         not all(result.ok for result in results)
@@ -77,7 +79,7 @@ def _returned(row: Row, tool: QueryTool) -> dict[str, Any]:
 
 
 def from_table(gold: dict[str, Any], names: list[str]) -> str:
-    """The answer that says a result; `names` are the entities asked about."""
+    """Return the answer that states a result; `names` are the entities asked about."""
     columns = [column.lower() for column in gold["columns"]]
     lines = [["" if cell is None else plain(str(cell)) for cell in line] for line in gold["rows"]]
     if not any(cell for line in lines for cell in line):
@@ -89,13 +91,9 @@ def from_table(gold: dict[str, Any], names: list[str]) -> str:
     subject = next((place for place, column in enumerate(columns) if column in NAMES), None)
     said = []
     for number, line in enumerate(lines):
-        name = (
-            line[subject]
-            if subject is not None
-            else names[number]
-            if len(names) == len(lines)
-            else ""
-        )
+        name = names[number] if len(names) == len(lines) else ""
+        if subject is not None:
+            name = line[subject]
         said += [
             _sentence(name, columns[at], cell)
             for at, cell in enumerate(line)
@@ -105,15 +103,14 @@ def from_table(gold: dict[str, Any], names: list[str]) -> str:
 
 
 def from_quotes(evidence: list[dict[str, Any]], names: list[str]) -> str:
-    """The answer that says the quotes, each once."""
-    own = len(names) == len(evidence)
+    """Return the answer that states the quotes, each once."""
+    if len(names) == 1:
+        names = names * len(evidence)
+    elif len(names) != len(evidence):
+        names = [""] * len(evidence)
     sentences = [
-        _sentence(
-            names[at] if own else names[0] if len(names) == 1 else "",
-            item.get("field") or "",
-            quote,
-        )
-        for at, item in enumerate(evidence)
+        _sentence(name, item.get("field") or "", quote)
+        for name, item in zip(names, evidence, strict=True)
         if (quote := plain(item["quote"]))
     ]
     return "\n".join(dict.fromkeys(sentences))
@@ -121,10 +118,6 @@ def from_quotes(evidence: list[dict[str, Any]], names: list[str]) -> str:
 
 def _sentence(name: str, column: str, text: str) -> str:
     label = LABELS.get(column.lower(), column)
-    return (
-        f"{name}的{label}：{text}"
-        if name and label
-        else f"{name or label}：{text}"
-        if name or label
-        else text
-    )
+    if name and label:
+        return f"{name}的{label}：{text}"
+    return f"{name or label}：{text}" if name or label else text

@@ -28,8 +28,8 @@ SEARCHED = re.compile(r"'%([^%]*<[^%]*)%'")
 
 
 def plain(text: str) -> str:
-    """The text without tags, entities, control characters and remains of tags at its ends; never
-    raises.
+    """Return the text without tags, entities, control characters and remains of tags at its ends;
+    never raises.
 
     `<` followed by a letter is read as the start of a tag. A text that is no HTML comes back as it
     is, and so does one with more than MAX_TAGS tags.
@@ -41,7 +41,9 @@ def plain(text: str) -> str:
 
 
 def without_tags(text: str) -> str:
-    """The text without whole tags, entities and control characters; what people wrote is never cut."""
+    """Return the text without whole tags, entities and control characters; what people wrote is
+    never cut.
+    """
     if not any(mark in text for mark in "<>&") or text.count("<") > MAX_TAGS:
         return text
     try:
@@ -51,20 +53,20 @@ def without_tags(text: str) -> str:
 
 
 def plain_cell(value: Any) -> Any:
-    """A cell of a result, without HTML if it is text."""
+    """Return a cell of a result, without HTML if it is text."""
     return plain(value) if isinstance(value, str) else value
 
 
 def comparable(text: str) -> str:
-    """The text without HTML, white space, case and width: equal for what a reader would call the
-    same text.
+    """Return the text without HTML, white space, case and width: equal for what a reader would call
+    the same text.
     """
     # The tool shows "<" as a full-width bracket where a tag begins; NFKC gives it back.
     return normalise(plain(unicodedata.normalize("NFKC", text)))
 
 
 def without_markup(row: Row) -> Row:
-    """The row without HTML in what people and judges read; SQL and names stay as they are."""
+    """Return the row without HTML in what people and judges read; SQL and names stay as they are."""
     texts = {column: without_tags(row[column]) or row[column] for column in ("question", "answer")}
     if row["evidence"]:
         texts["evidence"] = compact(
@@ -79,8 +81,8 @@ def without_markup(row: Row) -> Row:
 
 
 def markup_asked(row: Row) -> str | None:
-    """The markup that a question holds or looks for, so that nobody can say what it asks; None
-    without any.
+    """Return the markup in a question or in its search words, which makes the question unclear, or
+    None.
     """
     left = REMAINS.search(without_tags(row["question"]))
     searched = [text for statement in statements(row) for text in SEARCHED.findall(statement)]
@@ -92,7 +94,7 @@ def markup_asked(row: Row) -> str | None:
 
 
 def storable(text: str) -> str | None:
-    """The text as a table stores it; None where nothing is left or a database would refuse it."""
+    """Return the text as a table stores it; None if nothing is left or a database would refuse it."""
     try:
         return to_text(text)
     except CellError:

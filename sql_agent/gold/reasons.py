@@ -1,4 +1,4 @@
-"""What a check of gold says when two things differ: what was compared, with as much of it as shows
+"""The text of a check of gold when two things differ: what was compared, cut to the part that shows
 the difference.
 
 difference(gold, columns, lines)       # gold SQL returns [["避光"]], structured_gt says [["密封"]]
@@ -15,13 +15,13 @@ from scoring.closeness import closeness
 from scoring.judge import Verdict
 from scoring.text import fragments, words_only
 
-EXACT = 1 - 1e-9  # of a score
+EXACT = 1 - 1e-9  # of a score, from which it counts as full
 SHOWN = 60  # characters of a value in a message
 
 
 def difference(gold: dict[str, Any], columns: list[str], lines: list[Any]) -> str:
-    """What the gold SQL returns (`columns` and `lines`) and what structured_gt says, from shortly
-    before they part.
+    """Return what the gold SQL returns (`columns` and `lines`) and what structured_gt says, from
+    shortly before the first difference.
     """
     if lines and not {name.lower() for name in gold["columns"]} <= {
         name.lower() for name in columns
@@ -35,8 +35,8 @@ def difference(gold: dict[str, Any], columns: list[str], lines: list[Any]) -> st
 
 
 def shortfall(verdict: Verdict, gold: dict[str, Any], row: Row) -> str:
-    """Why an answer does not earn the full score: the gold value it lacks, and the judge's terms
-    that are below 1.
+    """Return why an answer does not earn the full score: the gold value it lacks, and the judge's
+    terms that are below 1.
     """
     if verdict.score is None:
         return f"is not scored: {verdict.cause}"
@@ -49,12 +49,12 @@ def shortfall(verdict: Verdict, gold: dict[str, Any], row: Row) -> str:
 
 
 def _below_1(value: float) -> str:
-    """A number below 1 with as many digits as show that it is."""
+    """Return a number below 1 with enough digits to show that it is."""
     return next(text for digits in range(2, 17) if float(text := f"{value:.{digits}f}") < 1)
 
 
 def lacking(gold: dict[str, Any], question: str, answer: str) -> str:
-    """The piece of gold that the answer has least of; "" where it has all of it."""
+    """Return the piece of gold of which the answer has least; "" if it has all of gold."""
     cells = [
         str(cell)
         for line in gold.get("structured_gt", {}).get("rows", [])
@@ -62,12 +62,13 @@ def lacking(gold: dict[str, Any], question: str, answer: str) -> str:
         if cell is not None
     ]
     texts = cells or [item["quote"] for item in gold.get("evidence", [])]
-    said, asked = words_only(answer), words_only(question)
+    said = words_only(answer)
+    asked = words_only(question)
     parts = [part for text in texts for part in fragments(text) if part not in asked]
     worst = min(parts, key=lambda part: closeness(part, said), default="")
     return worst if closeness(worst, said) < EXACT else ""
 
 
 def short(text: str) -> str:
-    """A text as a message shows it."""
+    """Return a text as a message shows it."""
     return text[:SHOWN] + "…" if len(text) > SHOWN else text

@@ -1,4 +1,4 @@
-"""A small database made of what evidence quotes, for question files whose own database nobody has.
+"""A small database made of what evidence quotes, for question files whose own database is missing.
 
     print(rebuild([Path("questions.jsonl")], Path("evidence.db")))    # rebuilt 61 rows with 96 fields from ...
 
@@ -26,8 +26,8 @@ Tables = dict[str, dict[int, Cells]]  # by table and key
 
 
 def rebuild(files: list[Path], target: Path, force: bool = False) -> str:
-    """Write the SQLite file `target`, complete or not at all; returns what it holds, and what could
-    not be used.
+    """Write the SQLite file `target`, completely or not at all, and return what it holds and what
+    could not be used.
 
     Raises:
         DataError: a question file cannot be read.
@@ -61,12 +61,15 @@ def _described(tables: Tables, unused: int) -> str:
 
 
 def _add(tables: Tables, row: Row) -> int:
-    """Put what the row quotes into the tables; returns how many quotes have no place there."""
+    """Put what the row quotes into the tables, and return how many quotes fit nowhere."""
     items = nested(row, "evidence")
-    names, unused = _names(row, items), 0
+    names = _names(row, items)
+    unused = 0
     for item in items:
-        table, field = str(item.get("table")).lower(), str(item.get("field")).lower()
-        key, quote = row_key(item.get("row_id")), storable(item["quote"])
+        table = str(item.get("table")).lower()
+        field = str(item.get("field")).lower()
+        key = row_key(item.get("row_id"))
+        quote = storable(item["quote"])
         if (
             field not in TABLES.get(table, {})
             or field in ("id", "source")
@@ -85,22 +88,23 @@ def _add(tables: Tables, row: Row) -> int:
 
 
 def _joined(old: Any, quote: str) -> str:
-    """What is there already stays, and a quote that is part of it adds nothing."""
+    """Return the old text with the quote added, unless the text contains it."""
     if old is None or old in quote:
         return quote
     return old if quote in old else f"{old}\n{quote}"
 
 
 def _names(row: Row, items: list[dict[str, Any]]) -> dict[tuple[str, int], str]:
-    """Names by table and key: from `meta.entity`, where a name and a key stand side by side, else
-    from `entities`, when there are as many as rows cited, in the same order.
+    """Return names by table and key: from `meta.entity`, where a name and a key stand side by side,
+    else from `entities`, when there are as many as rows cited, in the same order.
     """
     cited = list(
         dict.fromkeys(
             (str(item.get("table")).lower(), row_key(item.get("row_id"))) for item in items
         )
     )
-    by_key, names = _side_by_side(row.get("meta")), nested(row, "entities")
+    by_key = _side_by_side(row.get("meta"))
+    names = nested(row, "entities")
     found = {place: by_key[place[1]] for place in cited if place[1] in by_key}
     if not found and len(names) == len(cited):
         found = dict(zip(cited, names, strict=True))
@@ -111,7 +115,7 @@ def _names(row: Row, items: list[dict[str, Any]]) -> dict[tuple[str, int], str]:
 
 
 def _side_by_side(meta: Any) -> dict[int | None, str]:
-    """Names by key: `drug_id_a` belongs to `drug_name_a`."""
+    """Return names by key: `drug_id_a` belongs to `drug_name_a`."""
     entity = meta.get("entity") if isinstance(meta, dict) else None
     fields = entity if isinstance(entity, dict) else {}
     names = {

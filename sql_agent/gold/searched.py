@@ -1,10 +1,10 @@
-"""Whether the answer to a search names what it found: a question for drugs is not answered by what
-they are good for.
+"""Whether the answer to a search names what it found. A question for drugs is not answered by their
+uses.
 
 unnamed(row, results)           # None, or a Missing with the reason
 
-Where nobody knows the names (evidence quotes other columns), the answer must at least put forward a
-name: text that stands where names stand, and in neither the question nor the quotes.
+If the names are unknown (evidence quotes other columns), the answer must at least give a name: a
+text in the position of a name that occurs in neither the question nor the quotes.
 """
 
 from __future__ import annotations
@@ -20,8 +20,9 @@ from sql_agent.gold.cited import Missing
 from tools.sql.query import QueryResult
 
 SEARCHES = ("drug_search_by_kw", "disease_to_drug")
-KNOWN = 0.6  # closeness from which a text counts as said before
-PLACES = re.compile(  # of names: in bold, at the head of a list item, behind a colon
+KNOWN = 0.6  # similarity from which a text counts as a repetition
+# Positions of names: in bold, at the head of a list item, behind a colon
+PLACES = re.compile(
     r"\*\*([^*\n]{2,40})\*\*|^\s*(?:\d+[.、)]|[-*•])\s*([^*(（:：，。\n]{2,40})|(?:有|是|为|包括)[:：]([^。\n]{2,300})",
     re.M,
 )
@@ -32,14 +33,15 @@ FORM = (
 DRUG = re.compile(f"[一-鿿]{{2,14}}?(?:{FORM})(?![状型步服])")
 SALT = re.compile("^(?:注射用|盐酸|苯磺酸|硫酸|马来酸|枸橼酸|酒石酸|富马酸|磷酸|氢溴酸|甲磺酸)")
 NO_NAME = re.compile("药品|药物|资料|参考|适应症|名称|信息")
-STAND_IN = "（名称未知"  # in a database made of quotes
+STAND_IN = "（名称未知"  # stands for a name in a database made of quotes
 
 
 def unnamed(row: Row, results: Sequence[QueryResult]) -> Missing | None:
-    """Why the answer names nothing that was found; None if it does, or where nothing was to be
-    found.
+    """Return why the answer names nothing that was found; None if it does, or there was nothing to
+    find.
     """
-    evidence, said = nested(row, "evidence"), canonical(row["answer"])
+    evidence = nested(row, "evidence")
+    said = canonical(row["answer"])
     names = _returned_names(row, results) or found_names(row)
     if row["task_type"] not in SEARCHES or not said or not (names or evidence):
         return None
@@ -71,8 +73,8 @@ def unnamed(row: Row, results: Sequence[QueryResult]) -> Missing | None:
 
 
 def _mentioned(name: str, others: Sequence[str], text: str) -> bool:
-    """Whether the text has the name, or the name without salt and dosage form where no other name
-    has that.
+    """Return whether the text has the name, or the name without salt and dosage form if no other
+    name shares that.
     """
     short = SALT.sub("", re.sub(f"(?:{FORM})$", "", name))
     alone = len(short) > 2 and not any(short in other for other in others if other != name)
@@ -80,7 +82,7 @@ def _mentioned(name: str, others: Sequence[str], text: str) -> bool:
 
 
 def found_names(row: Row) -> list[str]:
-    """The names the row says it is about, less those that its question gives."""
+    """Return the names the row is about, except those that its question gives."""
     return [name for name in nested(row, "entities") if name not in row["question"]]
 
 

@@ -501,7 +501,7 @@ def test_an_agent_nobody_knows(capsys: pytest.CaptureFixture[str]) -> None:
 def test_a_task_with_a_larger_budget_than_the_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """verl is told the run's budget; an agent's own flags stand among those of the command."""
+    """verl has the run's budget; an agent's own flags stand among those of the command."""
     words = tmp_path / "words"
     words.write_text("salt")
     agent = GuessingAgent()

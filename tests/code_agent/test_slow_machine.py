@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from code_agent.actions import Place, run_in
+from code_agent.actions import EpisodeContext, run_in
 from code_agent.debugger import Debugger
 from episodes.outcomes import EpisodeError
 from tools.sandbox import MachineTooSlowError, Sandbox, SandboxError
@@ -21,7 +21,7 @@ async def test_an_episode_is_unscored_by_its_cause(
         raise error("as it was seen")
 
     monkeypatch.setattr(Sandbox, "run", run)
-    place = Place(Sandbox(), "a", lambda *asked: "", Debugger(None))
+    context = EpisodeContext(Sandbox(), "a", lambda *asked: "", Debugger(None))
     with pytest.raises(EpisodeError, match="as it was seen") as caught:
-        await run_in(place, "print(1)")
+        await run_in(context, "print(1)")
     assert caught.value.cause == cause

@@ -19,7 +19,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from code_agent.actions import Place, run_in
+from code_agent.actions import EpisodeContext, run_in
 from code_agent.debugger import Debugger
 from code_agent.judging import ByOutput, ByPredictions, ByTests, Handed
 from code_agent.values import described, restored
@@ -150,11 +150,13 @@ def judged(bubblewrap: None) -> Iterator[Judge]:
 
     def judge(program: str, tests: str, after: str = "") -> tuple[float, str]:
         async def play() -> tuple[float, str]:
-            place = Place(sandbox, f"episode {next(numbers)}", lambda *asked: "", Debugger())
-            await run_in(place, program)
-            worth = await ByTests(tests).worth(Handed("", program), place)
-            said = (await run_in(place, after)).output
-            await sandbox.end(place.episode)
+            context = EpisodeContext(
+                sandbox, f"episode {next(numbers)}", lambda *asked: "", Debugger()
+            )
+            await run_in(context, program)
+            worth = await ByTests(tests).worth(Handed("", program), context)
+            said = (await run_in(context, after)).output
+            await sandbox.end(context.episode)
             return worth, said
 
         return asyncio.run(play())
@@ -275,11 +277,11 @@ def test_a_file_of_predictions_that_is_none_is_worth_nothing(tmp_path: Path, pro
     sandbox = Sandbox()
 
     async def play() -> float:
-        place = Place(sandbox, "episode", lambda *asked: "", Debugger())
+        context = EpisodeContext(sandbox, "episode", lambda *asked: "", Debugger())
         try:
-            await run_in(place, program)
+            await run_in(context, program)
             check = ByPredictions("/scratch/p.csv", tmp_path / "labels.csv", ("id",), "value")
-            return await check.worth(Handed(""), place)
+            return await check.worth(Handed(""), context)
         finally:
             await sandbox.close()
 

@@ -82,13 +82,13 @@ def test_every_difficulty_and_many_examinations() -> None:
 
 def test_a_summary_leaves_several_conditions_open(drawn: list[Case]) -> None:
     for case in drawn:
-        chances = posterior(TABLES, TABLES.group(case.complaint), case.told)
+        chances = posterior(TABLES, TABLES.group(case.complaint), case.stated)
         assert len(plausible(chances)) >= OPEN
         assert chances[case.name] >= PLAUSIBLE
 
 
 def test_many_summaries_point_to_another_condition(drawn: list[Case]) -> None:
-    found = [posterior(TABLES, TABLES.group(case.complaint), case.told) for case in drawn]
+    found = [posterior(TABLES, TABLES.group(case.complaint), case.stated) for case in drawn]
     right = sum(
         max(chances, key=chances.__getitem__) == case.name
         for case, chances in zip(drawn, found, strict=True)
@@ -100,14 +100,15 @@ def test_key_results_settle_the_case(drawn: list[Case]) -> None:
     for case in drawn:
         key = {name: case.results[name] for name in TABLES.conditions[case.name].key}
         assert (
-            posterior(TABLES, TABLES.group(case.complaint), {**case.told, **key})[case.name] >= SURE
+            posterior(TABLES, TABLES.group(case.complaint), {**case.stated, **key})[case.name]
+            >= SURE
         )
 
 
 def test_a_summary_tells_no_key_result(drawn: list[Case]) -> None:
     for case in drawn:
         keys = {key for one in TABLES.group(case.complaint).values() for key in one.key}
-        assert not keys & case.told.keys()
+        assert not keys & case.stated.keys()
     for task in all_tasks():
         assert not any(
             task.results[name].split(" (reference")[0].rstrip(".") in task.question

@@ -195,8 +195,8 @@ def test_any_record_is_a_row_or_refused(record: Any) -> None:
     class AnyNote(Notes):
         def __init__(self) -> None: ...
 
-        def history(self, name: str) -> str:
-            return name
+        def note(self, name: str) -> tuple[str, list[dict[str, str]]]:
+            return name, []
 
     try:
         row = read_row("n0", record, AnyNote(), "train", 0)

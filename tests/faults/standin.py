@@ -58,7 +58,7 @@ class Counted(RolloutManager):
         for record, trajectory in scored:
             self.keys += [f"{record.key}_{number}" for number in range(len(trajectory.sequences))]
             self.tokens += sum(sum(sequence.mask) for sequence in trajectory.sequences)
-        self.books.update({record.key: record for record, _ in scored})
+        self.delivered.update({record.key: record for record, _ in scored})
 
     def step(self, tasks: list[str], step: int) -> dict[str, float]:
         """Play and judge a step's rollouts, again while it is skipped; what an update would be told
@@ -78,7 +78,7 @@ class Counted(RolloutManager):
                 for n, task in enumerate(tasks)
             ]
             self._run(self._wave(rows, validate=False)).result()
-        known = [self.books.pop(key) for key in list(self.books)]
+        known = [self.delivered.pop(key) for key in list(self.delivered)]
         self.take_step_records()
         return {
             "timing_s/step": time.monotonic() - began,

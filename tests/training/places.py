@@ -66,6 +66,6 @@ def runner_of(store: Store, concurrency: int = 10) -> EpisodeRunner:
     """A runner as `iter` prepares it, that takes and sends nothing by itself."""
     runner = EpisodeRunner(concurrency, deadline=30, heartbeat=0.01)
     runner.store, runner.name = store, "me"  # type: ignore[assignment]
-    runner._places, runner._stray, runner._resources = {}, set(), {}
+    runner._slots, runner._stray, runner._resources = {}, set(), {}
     runner._sender, runner._freed = Sender(store.told), asyncio.Event()  # type: ignore[assignment]
     return runner

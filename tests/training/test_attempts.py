@@ -1,4 +1,4 @@
-"""One attempt in a runner, from its place to its end, and a runner from its beginning to its end;
+"""One attempt in a runner, from its slot to its end, and a runner from its beginning to its end;
 no store is asked.
 
 Keeps of docs/architecture.md, "Runners and the store": deadlines, and that an attempt which is not
@@ -19,37 +19,37 @@ from agentlightning.types import Attempt, AttemptedRollout, Rollout
 
 from tests.training.places import Store, attempted, runner_of
 from training.runners import episode_runner as runner_module
-from training.runners.episode_runner import EpisodeRunner, Place, Threads, _is_current
+from training.runners.episode_runner import EpisodeRunner, Slot, Threads, _is_current
 
 
-def playing(runner: EpisodeRunner, episode: Coroutine[Any, Any, Any]) -> tuple[Place, list[Any]]:
-    """A place whose episode is this one, and what is told of its end."""
-    place, ends = Place(attempted("a"), 0.0), list[Any]()
+def playing(runner: EpisodeRunner, episode: Coroutine[Any, Any, Any]) -> tuple[Slot, list[Any]]:
+    """A slot whose episode is this one, and what is told of its end."""
+    slot, ends = Slot(attempted("a"), 0.0), list[Any]()
 
     async def finish(rollout: AttemptedRollout, episode: asyncio.Task[Any]) -> None:
-        ends.append((rollout.rollout_id, place.over, episode.done(), episode))
+        ends.append((rollout.rollout_id, slot.over, episode.done(), episode))
 
     async def play(rollout: AttemptedRollout) -> Any:
-        assert rollout is place.rollout
+        assert rollout is slot.rollout
         return await episode
 
     runner._episode = play  # type: ignore[method-assign]
     runner._finish = finish  # type: ignore[method-assign, assignment]
-    return place, ends
+    return slot, ends
 
 
 async def test_an_episode_s_end_is_told_when_only_its_report_is_left() -> None:
     """Not over yet, the next heartbeat could find it superseded and cancel its report."""
     runner = runner_of(Store())
-    place, ends = playing(runner, asyncio.sleep(0, "spans"))
-    await runner._play(place)
+    slot, ends = playing(runner, asyncio.sleep(0, "spans"))
+    await runner._play(slot)
     ((name, over, done, episode),) = ends
     assert (name, over, done, episode.result()) == ("a", True, True, "spans")
     assert not runner._stray
 
 
 async def test_an_episode_that_hangs_is_cancelled_at_its_deadline_and_told_as_hanging() -> None:
-    """Told as ended it would be trained; never told, its place would be taken for ever."""
+    """Told as ended it would be trained; never told, its slot would be taken for ever."""
     runner, released = runner_of(Store()), asyncio.Event()
     runner.deadline = 0.01
 
@@ -60,8 +60,8 @@ async def test_an_episode_that_hangs_is_cancelled_at_its_deadline_and_told_as_ha
             except asyncio.CancelledError:
                 continue
 
-    place, ends = playing(runner, stubborn())
-    await asyncio.wait_for(runner._play(place), 30)
+    slot, ends = playing(runner, stubborn())
+    await asyncio.wait_for(runner._play(slot), 30)
     ((_, over, done, episode),) = ends
     assert (over, done) == (True, False)
     assert runner._stray == {episode}, "kept, or it would vanish while it runs"
@@ -81,8 +81,8 @@ async def test_an_attempt_that_is_not_ours_any_more_is_cancelled_and_has_no_end(
         finally:
             cancelled.set()
 
-    place, ends = playing(runner, long())
-    task = asyncio.create_task(runner._play(place))
+    slot, ends = playing(runner, long())
+    task = asyncio.create_task(runner._play(slot))
     await asyncio.sleep(0.01)
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
@@ -93,37 +93,37 @@ async def test_an_attempt_that_is_not_ours_any_more_is_cancelled_and_has_no_end(
 
 async def test_a_result_that_is_lost_ends_no_runner(caplog: pytest.LogCaptureFixture) -> None:
     runner = runner_of(Store())
-    place, _ = playing(runner, asyncio.sleep(0))
+    slot, _ = playing(runner, asyncio.sleep(0))
 
     async def refuse(*told: Any) -> None:
         raise ConnectionError("gone")
 
     runner._finish = refuse  # type: ignore[method-assign]
-    await runner._play(place)
+    await runner._play(slot)
     assert caplog.messages == ["me: the result of rollout a is lost"]
 
 
 async def test_a_place_is_taken_while_its_attempt_plays_and_free_after_it() -> None:
-    runner, release, played = runner_of(Store()), asyncio.Event(), list[Place]()
+    runner, release, played = runner_of(Store()), asyncio.Event(), list[Slot]()
 
-    async def play(place: Place) -> None:
-        played.append(place)
+    async def play(slot: Slot) -> None:
+        played.append(slot)
         await release.wait()
 
     runner._play = play  # type: ignore[method-assign]
     before = time.monotonic()
     runner._start(attempted("a"))
-    place = runner._places["a-1"]
-    assert (place.rollout.rollout_id, place.over) == ("a", False)
-    assert before <= place.begun <= time.monotonic()
+    slot = runner._slots["a-1"]
+    assert (slot.rollout.rollout_id, slot.over) == ("a", False)
+    assert before <= slot.begun <= time.monotonic()
     await asyncio.sleep(0)
-    assert played == [place]
+    assert played == [slot]
     assert not runner._freed.is_set()
     release.set()
-    assert place.task
-    await place.task
+    assert slot.task
+    await slot.task
     await asyncio.sleep(0)
-    assert runner._places == {}
+    assert runner._slots == {}
     assert runner._freed.is_set()
 
 
@@ -154,7 +154,7 @@ async def test_a_runner_takes_and_beats_until_it_is_stopped_and_then_closes(
     task = asyncio.create_task(runner.iter(event=stopped if by == "event" else None))  # type: ignore[arg-type]
     await asyncio.sleep(0.02)
     assert doing == ["takes", "beats"]
-    assert (runner._places, runner._stray, runner._resources, runner._freed.is_set()) == (
+    assert (runner._slots, runner._stray, runner._resources, runner._freed.is_set()) == (
         {},
         set(),
         {},

@@ -112,7 +112,7 @@ def test_what_differs_without_an_override_is_found_and_named_too(tmp_path: Path)
     for key, value in ((TURNS, 5), (temperature, 0.5)):
         config = build(tmp_path)
         OmegaConf.update(config, key, value)
-        with pytest.raises(ConfigError, match=rf"verl is told {value} \(override {key}\)"):
+        with pytest.raises(ConfigError, match=rf"verl has {value} \(override {key}\)"):
             check_agreement(config, plan(tmp_path, max_tokens=AGENT.sizes("cpu").reply), {})
 
 
@@ -126,11 +126,11 @@ def test_max_turns_is_written_once(tmp_path: Path) -> None:
     [
         (
             f"{TURNS}=5",
-            r"agent plays 3 turns \(--max-turns\), verl is told 5 .*max_assistant_turns=5",
+            r"agent plays 3 turns \(--max-turns\), verl has 5 .*max_assistant_turns=5",
         ),
         (
             "actor_rollout_ref.rollout.temperature=0.7",
-            r"samples at 1.0 \(TEMPERATURE\), verl is told 0.7",
+            r"samples at 1.0 \(TEMPERATURE\), verl has 0.7",
         ),
         (
             "actor_rollout_ref.rollout.top_p=0.9",
@@ -326,7 +326,7 @@ def test_a_disagreement_stops_before_heavy_imports() -> None:
         [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, timeout=60
     )
     assert done.stdout.splitlines()[-1] == "2 []"
-    assert "agent plays 3 turns (the sql agent's own), verl is told 7" in done.stderr
+    assert "agent plays 3 turns (the sql agent's own), verl has 7" in done.stderr
 
 
 def test_an_asynchronous_run_bounds_how_old_rollouts_are(tmp_path: Path) -> None:

@@ -22,7 +22,7 @@ from agentlightning.tracer.base import get_active_tracer
 
 from tests.training.places import Store, attempted, runner_of
 from training.runners import episode_runner as runner_module
-from training.runners.episode_runner import Place, Threads
+from training.runners.episode_runner import Slot, Threads
 from training.store.handover import worker_name
 
 
@@ -79,7 +79,7 @@ async def test_heartbeats_are_of_the_episodes_that_are_played_long_enough_and_st
         ("young", 10.0, False),
     ):
         task = asyncio.create_task(asyncio.sleep(30))
-        runner._places[name] = Place(attempted(name), begun, task, over)  # type: ignore[arg-type]
+        runner._slots[name] = Slot(attempted(name), begun, task, over)  # type: ignore[arg-type]
     before = time.time()
     await runner._beat_for(10.0)
     asked, (name, attempt, (what, when)) = store.told
@@ -87,12 +87,10 @@ async def test_heartbeats_are_of_the_episodes_that_are_played_long_enough_and_st
     assert (name, attempt, what) == ("kept", "kept-1", "last_heartbeat_time")
     assert before <= when <= time.time()
     await asyncio.sleep(0)
-    cancelled = {
-        name: place.task.cancelled() for name, place in runner._places.items() if place.task
-    }
+    cancelled = {name: slot.task.cancelled() for name, slot in runner._slots.items() if slot.task}
     assert cancelled == {"reported": False, "lost": True, "kept": False, "young": False}
     store.told.clear()
-    runner._places = {"young": runner._places["young"]}
+    runner._slots = {"young": runner._slots["young"]}
     await runner._beat_for(10.0)
     assert store.told == [], "nothing to ask about"
 
@@ -102,10 +100,10 @@ async def test_an_episode_that_ends_while_the_store_is_asked_is_left_alone() -> 
     store = Store(attempted("over", "succeeded"), attempted("other"))
     runner = runner_of(store)
     over, other = (
-        Place(attempted(name), 1.0, asyncio.create_task(asyncio.sleep(30)))
+        Slot(attempted(name), 1.0, asyncio.create_task(asyncio.sleep(30)))
         for name in ("over", "other")  # type: ignore[arg-type]
     )
-    runner._places = {"over": over, "other": other}
+    runner._slots = {"over": over, "other": other}
     answer = store.query_rollouts
 
     async def query(**asked: Any) -> Any:
@@ -125,7 +123,7 @@ async def test_the_runner_beats_on_after_a_store_that_was_away(
 ) -> None:
     store = Store()
     runner, begun = runner_of(store), list[float]()
-    runner._places = {"a": None, "b": None}  # type: ignore[dict-item]
+    runner._slots = {"a": None, "b": None}  # type: ignore[dict-item]
     done = asyncio.Event()
 
     async def beat_for(before: float) -> None:
@@ -149,7 +147,7 @@ async def test_as_many_are_taken_as_there_are_places_and_not_all_at_once(
 ) -> None:
     store, started, over = Store(), list[str](), asyncio.Event()
     runner = runner_of(store, concurrency)
-    runner._places = dict.fromkeys(map(str, range(playing)))  # type: ignore[assignment]
+    runner._slots = dict.fromkeys(map(str, range(playing)))  # type: ignore[assignment]
     monkeypatch.setattr(runner, "_start", lambda rollout: started.append(rollout.rollout_id))
     asked = list[int]()
 
@@ -177,12 +175,12 @@ async def test_as_many_are_taken_as_there_are_places_and_not_all_at_once(
 async def test_with_every_place_taken_nothing_is_taken_until_one_is_free() -> None:
     store = Store()
     runner = runner_of(store, 1)
-    runner._places = {"a": None}  # type: ignore[dict-item]
+    runner._slots = {"a": None}  # type: ignore[dict-item]
     runner._freed.set()  # of an earlier episode
     taking = asyncio.create_task(runner._take())
     await asyncio.sleep(0.01)
     assert store.told == []
-    runner._places.clear()
+    runner._slots.clear()
     runner._freed.set()
     await asyncio.sleep(0.01)
     taking.cancel()
@@ -257,10 +255,8 @@ async def test_the_end_gives_back_and_closes_though_the_store_refuses_or_hangs(
         runner = runner_of(store)
         runner._handover, runner._sender = Closes("handover"), Closes("sender")  # type: ignore[assignment]
         task = asyncio.create_task(asyncio.sleep(30))
-        runner._places = (
-            {"a": Place(attempted("a"), 0.0, task), "b": Place(attempted("b"), 0.0)}
-            if places
-            else {}
+        runner._slots = (
+            {"a": Slot(attempted("a"), 0.0, task), "b": Slot(attempted("b"), 0.0)} if places else {}
         )  # type: ignore[arg-type]
         await runner._close()
         await asyncio.sleep(0)

@@ -1,15 +1,15 @@
-"""The error of this folder."""
+"""The errors of the sandbox."""
 
 from common.command import UsageError
 
 
 class SandboxError(UsageError):
-    """There is no sandbox here, or not with these arguments; the message says what was seen and
+    """There is no sandbox here, or not with these arguments. The message says what was seen and
     what to do.
     """
 
 
 class MachineTooSlowError(SandboxError):
-    """A program was held up by the machine, which is shown, until its time and two more of the same
-    had gone by: nothing is known of the program.
+    """The machine demonstrably held a program up for three times its deadline, so nothing is known
+    of the program.
     """

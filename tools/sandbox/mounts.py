@@ -1,9 +1,9 @@
 """What the sandbox sees of this machine: the command line of bubblewrap, the environment and the
 program inside.
 
-The system's programs and libraries, the interpreter at /python, its packages at /packages, the
-task's data below /data: all read-only, and nothing else. No /etc but the loader's cache, no /sys,
-no terminals, no devices but the harmless ones; the repository's path is not there.
+The system's programs and libraries, the interpreter at /python, its packages at /packages and the
+task's data below /data are all there is, and all read-only. There is no /etc except the loader's
+cache, no /sys, no terminal, no device except the harmless ones; the repository's path is missing.
 """
 
 from __future__ import annotations
@@ -28,21 +28,15 @@ SYSTEM, ROOT_FOLDERS, DEVICES, FLAGS = (
 LIBRARIES: dict[str, str] = _SHOWN["libraries"]
 ENVIRONMENT: dict[str, str] = _SHOWN["environment"] | LIBRARIES
 PACKAGES = ENVIRONMENT["PYTHONPATH"]
-INSIDE = (
-    "kernel",
-    "clock",
-    "frames",
-    "worker",
-    "supervisor",
-    "warm",
-)  # each imports those before it
+# Each imports those before it
+INSIDE = ("kernel", "clock", "frames", "worker", "supervisor", "warm")
 PROGRAM = ("-I", "-")  # an interpreter that reads its program from standard input
 
 
 def data_paths(data: Iterable[str | Path]) -> dict[Path, str]:
-    """Where each file or folder is inside.
+    """Return where each file or folder is inside.
 
-    Raises SandboxError: it is not there, or two have one name.
+    Raises SandboxError if one is missing or two have the same name.
     """
     paths = {Path(path).resolve(): f"/data/{Path(path).resolve().name}" for path in data}
     for path in paths:
@@ -54,9 +48,9 @@ def data_paths(data: Iterable[str | Path]) -> dict[Path, str]:
 
 
 def protected(data: dict[Path, str]) -> tuple[list[str], dict[str, str]]:
-    """What starts an interpreter in a sandbox, and its own environment.
+    """Return the command that starts an interpreter in a sandbox, and its environment.
 
-    Raises SandboxError: no bubblewrap.
+    Raises SandboxError if bubblewrap is missing.
     """
     bubblewrap = shutil.which("bwrap")
     if not bubblewrap:
@@ -64,10 +58,8 @@ def protected(data: dict[Path, str]) -> tuple[list[str], dict[str, str]]:
             f"programs run in bubblewrap, which is not installed: {INSTALL}; SANDBOX=process runs them without, "
             "with this account's rights"
         )
-    base, python = (
-        Path(sys.base_prefix),
-        f"/python/bin/python{sys.version_info.major}.{sys.version_info.minor}",
-    )
+    base = Path(sys.base_prefix)
+    python = f"/python/bin/python{sys.version_info.major}.{sys.version_info.minor}"
     binds = {path: Path(path) for path in SYSTEM}
     binds |= {"/python/bin": base / "bin", "/python/lib": base / "lib"}
     binds |= {PACKAGES: Path(sysconfig.get_path("platlib"))} | {
@@ -117,14 +109,14 @@ def bind(path: Path, place: str) -> list[str]:
 
 
 def unprotected() -> tuple[list[str], dict[str, str]]:
-    """The command that starts it as a process of this account, whose files and network it has, and
-    its environment.
+    """Return the command that starts an interpreter as a process of this account, with the
+    account's files and network, and its environment.
     """
     return [sys.executable, *PROGRAM], {"PATH": os.defpath, **LIBRARIES}
 
 
 def program(settings: dict[str, Any]) -> bytes:
-    """The text of tools/sandbox/inside as one program."""
+    """Return the files of tools/sandbox/inside as one program."""
     folder = Path(__file__).with_name("inside")
     texts = {
         f"tools.sandbox.inside.{name}": (folder / f"{name}.py").read_text(encoding="utf-8")

@@ -1,10 +1,10 @@
-"""Whether this machine has a sandbox: asked before a run, and by utils/check_install.py."""
+"""Whether this machine has a sandbox. Runs and utils/check_install.py ask first."""
 
 from tools.sandbox.sandbox import Sandbox
 
 
 async def probe() -> None:
-    """Run one program. Raises SandboxError: this machine has no sandbox."""
+    """Run one program. Raises SandboxError if this machine has no sandbox."""
     sandbox = Sandbox()
     try:
         await sandbox.run("print(1)", "probe")

@@ -1,5 +1,4 @@
-"""Runs programs that a model wrote, each episode's apart from everything: docs/sandbox.md says what
-holds.
+"""Runs programs that a model wrote, each episode isolated from everything else (docs/sandbox.md).
 
     sandbox = Sandbox(data=["data/ehr/tables"])            # read-only inside, at sandbox.paths[...]
     run = await sandbox.run("print(1 + 1)", "task-7")      # Run(status="ok", output="2\n", ...)
@@ -9,7 +8,7 @@ holds.
 
 It starts with the first program, inside bubblewrap (tools/sandbox/mounts.py), and ends with this
 process at the latest. Programs of an episode run one after another, and what they define stays;
-episodes know nothing of each other.
+episodes do not see each other.
 """
 
 from __future__ import annotations
@@ -43,12 +42,15 @@ UNPROTECTED = (
     "and delete them, and signal its processes. Limits, deadline and the ban on sockets hold, nothing else does."
 )
 DEADLINE = 10.0  # seconds a program may take
-GRACE = (
-    0.4  # seconds after that in which the supervisor may still answer, before its episode is ended
+# Seconds after the deadline in which the supervisor may still answer, before its episode is ended
+GRACE = 0.4
+SHARE = (
+    0.25  # of the time without an answer: a supervisor that the machine held up as long is excused
 )
-SHARE = 0.25  # of the time without an answer: a supervisor that lost as much is excused
 START = 60.0  # seconds until a sandbox that does not start is given up
-MEMORY, PROCESSES, EPISODES = 2**30, 64, 128
+MEMORY = 2**30
+PROCESSES = 64
+EPISODES = 128
 # What one process may have (setrlimit(2)). NPROC counts an episode's processes and threads
 # together, except root's, which the supervisor counts; it adds memory up too, where AS is one
 # process's.
@@ -78,9 +80,9 @@ class Run:
 
     status: ok; error, with a traceback or an exit code other than 0; timeout; memory, processes:
     more than an episode may have, by all of its processes; crashed: the interpreter ended, or
-    closed what it reports by. After all but the first two the names that programs defined are gone.
-    output: its beginning and end, at most 64 KiB of UTF-8. seconds: until the answer. fresh: no
-    name of an earlier program was there, because it is the first of its episode, or because they
+    closed the line it reports by. After all but the first two the names that programs defined are
+    gone. output: its beginning and end, at most 64 KiB of UTF-8. seconds: until the answer. fresh:
+    no name of an earlier program was there, because it is the first of its episode, or because they
     were gone.
     """
 
@@ -91,7 +93,7 @@ class Run:
 
 
 class Episode:
-    """The line to an episode's supervisor, once there is one."""
+    """The line to an episode's supervisor, once it has one."""
 
     def __init__(self, protected: bool = True) -> None:
         self.protected = protected  # from signals of its programs
@@ -100,7 +102,7 @@ class Episode:
         self.handle = -1
 
     async def open(self, line: socket.socket) -> None:
-        """Wait for the supervisor at the other end. Raises EOFError: there is none."""
+        """Wait for the supervisor at the other end. Raises EOFError if there is none."""
         self.line = line
         await readable(line)
         _, files, *_ = socket.recv_fds(line, 1, 1)
@@ -109,12 +111,13 @@ class Episode:
         self.handle = files[0]
 
     async def ask(self, question: dict[str, Any], deadline: float) -> Run:
-        """What the supervisor answers; an episode that gives no answer is ended.
+        """Return what the supervisor answers; an episode that does not answer is ended.
 
-        Raises SandboxError; MachineTooSlowError.
+        Raises SandboxError and MachineTooSlowError.
         """
         assert self.line
-        begun, answer = time.monotonic(), dict[str, Any](status="crashed", output="")
+        begun = time.monotonic()
+        answer = dict[str, Any](status="crashed", output="")
         try:
             async with asyncio.timeout(START):
                 ready = await receive(self.line)
@@ -140,17 +143,19 @@ class Episode:
         return Run(seconds=time.monotonic() - begun, **answer)
 
     async def _answer(self, deadline: float) -> dict[str, Any]:
-        """Wait for what the supervisor answers, a deadline longer whenever it says that the program
-        has more time, or is itself shown to be held up.
+        """Return what the supervisor answers. The wait grows by a deadline whenever it says that
+        the program has more time, or is itself shown to be held up.
 
-        Raises TimeoutError: it is stuck; MachineTooSlowError; EOFError.
+        Raises TimeoutError if it is stuck, MachineTooSlowError, and EOFError.
         """
         assert self.line
-        patience, number = deadline + GRACE, number_of(self.handle)
+        patience = deadline + GRACE
+        number = number_of(self.handle)
         reading = asyncio.create_task(receive(self.line))
         try:
             for _ in range(MOST):
-                begun, waited = time.monotonic(), waiting_time(number)
+                begun = time.monotonic()
+                waited = waiting_time(number)
                 if (await asyncio.wait({reading}, timeout=patience))[0]:
                     answer = reading.result()
                     if "more" not in answer:
@@ -168,8 +173,8 @@ class Episode:
             await asyncio.wait({reading})
 
     def end(self, stuck: bool = False) -> None:
-        """Close the line, at which the supervisor ends with all of the episode; one that is stuck
-        is killed.
+        """Close the line, which makes the supervisor end with all of the episode; a stuck one is
+        killed.
         """
         if self.line:
             self.line.close()
@@ -182,7 +187,7 @@ class Episode:
             self.handle = -1
 
     def hang_up(self) -> None:
-        """End it, also while a program runs there, whose `ask` then sees the line end."""
+        """End the episode, even while a program runs; its `ask` then sees the line end."""
         if self.line and self.lock.locked():
             self.line.shutdown(socket.SHUT_RDWR)
         else:
@@ -200,13 +205,16 @@ class Sandbox:
     def __init__(
         self, data: Iterable[str | Path] = (), memory: int = MEMORY, episodes: int = EPISODES
     ) -> None:
-        """Nothing starts yet. Raises SandboxError: data that is not there, or of the same name."""
+        """Check the data; the sandbox starts with the first program. Raises SandboxError if data is
+        missing or two have the same name.
+        """
         self.protected = load_settings().sandbox == "bubblewrap"
         self.paths = mounts.data_paths(data)
         if not self.protected:
             LOG.warning(UNPROTECTED)
             self.paths = {path: str(path) for path in self.paths}
-        self.memory, self.most = memory, episodes
+        self.memory = memory
+        self.most = episodes
         self._episodes: dict[str, Episode] = {}
         self._process: subprocess.Popen[bytes] | None = None
         self._owner = 0
@@ -219,9 +227,10 @@ class Sandbox:
         language: Literal["python", "sh"] = "python",
         deadline: float = DEADLINE,
     ) -> Run:
-        """Run a program, or a shell command, in an episode of any name; the first makes it.
+        """Run a program, or a shell command, in the episode of this name, which the first call
+        makes.
 
-        Raises SandboxError: no sandbox can be had here.
+        Raises SandboxError if no sandbox can be had here.
         """
         held = self._hold(episode)
         async with held.lock:
@@ -240,15 +249,18 @@ class Sandbox:
         """End all episodes and the sandbox; a further program would start it again."""
         for episode in list(self._episodes):
             await self.end(episode)
-        process, self._process = self._process, None
+        process = self._process
+        self._process = None
         if process:
             self._control.close()  # which ends it
             await asyncio.to_thread(finish, process)
 
     def _hold(self, name: str) -> Episode:
-        """The episode, the latest used now; the kept ones stay as many as may be."""
-        if self._owner != os.getpid():  # a fork's episodes are its parent's
-            self._episodes, self._process, self._owner = {}, None, os.getpid()
+        """Return the episode and mark it as used; the idle ones beyond the limit are ended."""
+        if self._owner != os.getpid():  # a forked child must not use its parent's episodes
+            self._episodes = {}
+            self._process = None
+            self._owner = os.getpid()
         held = self._episodes.pop(name, None) or Episode(self.protected)
         idle = [name for name, other in self._episodes.items() if not other.lock.locked()]
         for other in idle[: max(0, len(self._episodes) + 1 - self.most)]:
@@ -257,7 +269,7 @@ class Sandbox:
         return held
 
     async def _open(self, held: Episode) -> None:
-        """Have a supervisor forked for it. Raises SandboxError."""
+        """Have a supervisor forked for this episode. Raises SandboxError."""
         ours, theirs = socket.socketpair()
         ours.setblocking(False)
         try:
@@ -276,7 +288,7 @@ class Sandbox:
             raise
 
     def _start(self) -> None:
-        """Start the warm interpreter, unless there is one that runs."""
+        """Start the warm interpreter, unless it runs already."""
         if self._process and self._process.poll() is None:
             return
         line, environment = mounts.protected(self.paths) if self.protected else mounts.unprotected()
@@ -290,7 +302,7 @@ class Sandbox:
             stderr=self._errors,
             pass_fds=(theirs.fileno(), asker),
             env=environment,
-            process_group=0,  # Ctrl-C at the terminal is not for it
+            process_group=0,  # Ctrl-C at the terminal must not reach it
         )
         settings = self._settings() | {"control": theirs.fileno(), "asker": asker}
         with theirs, self._process.stdin as program:  # type: ignore[union-attr]
@@ -298,7 +310,7 @@ class Sandbox:
         os.close(asker)
 
     def _settings(self) -> dict[str, Any]:
-        """What the processes inside are told."""
+        """Return the settings of the processes inside."""
         return {
             "namespaces": self.protected,
             "warm": WARM,
@@ -315,8 +327,8 @@ class Sandbox:
         }
 
     def _last_words(self) -> str:
-        """What a process that does not start said last; "" when it said nothing, or is not even
-        there.
+        """Return the last output of a process that does not start, or "" if it printed nothing or
+        is gone.
         """
         if not self._process:
             return ""
@@ -327,7 +339,7 @@ class Sandbox:
 
 
 def finish(process: subprocess.Popen[bytes]) -> None:
-    """Wait until a process that was told to end has ended."""
+    """Wait until a process that was signalled to end has ended."""
     try:
         process.wait(5)
     except subprocess.TimeoutExpired:
@@ -344,7 +356,7 @@ def too_slow(deadline: float) -> MachineTooSlowError:
 
 
 def number_of(handle: int) -> int:
-    """The number of the process of a handle; -1 when it has ended."""
+    """Return the number of the process of a handle, or -1 if it has ended."""
     try:
         facts = Path(f"/proc/self/fdinfo/{handle}").read_text(encoding="ascii")
     except OSError:
@@ -356,7 +368,7 @@ def number_of(handle: int) -> int:
 
 
 def waiting_time(number: int) -> float:
-    """Seconds for which a process waited for a processor so far; 0 when it has ended."""
+    """Return the seconds for which a process has waited for a processor; 0 if it has ended."""
     try:
         return int(Path(f"/proc/{number}/schedstat").read_text(encoding="ascii").split()[1]) / 1e9
     except OSError:
@@ -364,7 +376,9 @@ def waiting_time(number: int) -> float:
 
 
 def stopped(number: int) -> bool:
-    """Whether a process stands still by a signal. A supervisor hears none from its programs."""
+    """Return whether a process stands still by a signal. A supervisor gets no signals from its
+    programs.
+    """
     try:
         return Path(f"/proc/{number}/stat").read_text().rpartition(")")[2].split()[0] == "T"
     except OSError:
@@ -373,7 +387,8 @@ def stopped(number: int) -> bool:
 
 async def readable(line: socket.socket) -> None:
     """Wait until there is something to read."""
-    loop, ready = asyncio.get_running_loop(), asyncio.Event()
+    loop = asyncio.get_running_loop()
+    ready = asyncio.Event()
     loop.add_reader(line, ready.set)
     try:
         await ready.wait()
@@ -382,7 +397,7 @@ async def readable(line: socket.socket) -> None:
 
 
 async def receive(line: socket.socket) -> dict[str, Any]:
-    """The next message of a supervisor. Raises EOFError: it has ended."""
+    """Return the next message of a supervisor. Raises EOFError if it has ended."""
     (size,) = HEADER.unpack(await exactly(line, HEADER.size))
     return json.loads(await exactly(line, size))
 

@@ -1,10 +1,10 @@
 """The system calls a program may not make, as the filter the kernel runs.
 
 `filter_bytes()` is classic BPF (seccomp(2)): a refused call fails with EPERM, clone3 with ENOSYS,
-so that the C library takes clone, whose flags can be read. A program has no capabilities, so calls
-that need one are not listed; these are what is left: names that neighbours share (sockets, keys),
-memory no limit counts, other processes' memory, namespaces of one's own, where it would have
-capabilities again, and large interfaces that nothing here needs.
+so that the C library falls back to clone, whose flags the filter can read. A program has no
+capabilities, so calls that need one are not listed. The rest is: names that neighbours share
+(sockets, keys), memory no limit counts, other processes' memory, namespaces of one's own, where it
+would have capabilities again, and large interfaces that nothing here needs.
 """
 
 from __future__ import annotations
@@ -18,23 +18,33 @@ from tools.sandbox.errors import SandboxError
 
 MACHINES = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}  # AUDIT_ARCH_*
 _CALLS = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
-REFUSED: dict[str, list[int]] = _CALLS[
-    "refused"
-]  # by name, numbers on x86_64 and on aarch64, or the one of both
-OWN: dict[str, list[int]] = _CALLS["own"]  # whose first argument, a process, must be 0
-CLONE, CLONE3 = (56, 220), 435
+# By name, numbers on x86_64 and on aarch64, or the one of both
+REFUSED: dict[str, list[int]] = _CALLS["refused"]
+OWN: dict[str, list[int]] = _CALLS["own"]  # calls whose first argument, a process, must be 0
+CLONE = (56, 220)
+CLONE3 = 435
 NEW_NAMESPACES = 0x7E020000  # CLONE_NEWUSER and the other namespaces
 X32 = 0x40000000  # from here on, x86_64 numbers its calls a second time
 
-LOAD, EQUAL, AT_LEAST, ANY_BIT, RETURN = 0x20, 0x15, 0x35, 0x45, 0x06
-NUMBER, MACHINE, FIRST_ARGUMENT = 0, 4, 16  # where they are in struct seccomp_data
-ALLOW, REFUSE, UNKNOWN = 0x7FFF0000, 0x00050001, 0x00050026  # or fail with EPERM, or with ENOSYS
+LOAD = 0x20
+EQUAL = 0x15
+AT_LEAST = 0x35
+ANY_BIT = 0x45
+RETURN = 0x06
+# Offsets in struct seccomp_data
+NUMBER = 0
+MACHINE = 4
+FIRST_ARGUMENT = 16
+# Allow the call, fail with EPERM, or fail with ENOSYS
+ALLOW = 0x7FFF0000
+REFUSE = 0x00050001
+UNKNOWN = 0x00050026
 
 
 def filter_bytes(machine: str = platform.machine()) -> bytes:
-    """The filter for programs of this machine.
+    """Return the filter for programs of this machine.
 
-    Raises SandboxError: its system calls' numbers are not known here.
+    Raises SandboxError if the numbers of its system calls are not known here.
     """
     if machine not in MACHINES:
         raise SandboxError(
@@ -64,7 +74,8 @@ def filter_bytes(machine: str = platform.machine()) -> bytes:
         "refuse": [(RETURN, REFUSE, "", "")],
         "unknown": [(RETURN, UNKNOWN, "", "")],
     }
-    places, steps = {}, looks
+    places = {}
+    steps = looks
     for name, part in parts.items():
         places[name] = len(steps)
         steps = steps + part
@@ -72,8 +83,8 @@ def filter_bytes(machine: str = platform.machine()) -> bytes:
 
 
 def assemble(steps: list[tuple[int, int, str, str]], places: dict[str, int]) -> bytes:
-    """The instructions: code, value, and where to go when it holds and when not, "" being the next
-    step.
+    """Return the instructions: code, value, and where to go if the condition holds and if not; ""
+    is the next step.
     """
 
     def jump(here: int, name: str) -> int:

@@ -1,10 +1,10 @@
 """How large a statement may be: its tokens before it is parsed, and what its WITH and subqueries
 unfold to afterwards.
 
-sqlglot tries a type name before a bracket as a type and then as a function, so that each of
+sqlglot tries a type name before a bracket as a type and then as a function, so that each level of
 `DATE(DATE(...` doubles its work; a database's planner may write every WITH out where it is named,
-so that each of a chain doubles its plan. Neither looks at a clock, and both are seen here in one
-linear look.
+so that each link of a chain doubles its plan. Neither looks at a clock, and this module sees both
+in one linear pass.
 """
 
 from __future__ import annotations
@@ -18,12 +18,15 @@ from sqlglot import exp
 from sqlglot.parser import Parser
 from sqlglot.tokens import Token, TokenType
 
-MAX_TOKENS, MAX_SYNTAX = 3_000, 700  # of all; keywords, operators and brackets
-MAX_DEPTH, MAX_TYPE_DEPTH = (
-    24,
-    4,
-)  # brackets and CASEs open at a time; those behind a type's name or a value
-MAX_RELATIONS, MAX_COPIES, MAX_GROWTH = 100, 20_000, 300
+# Tokens of all kinds; keywords, operators and brackets
+MAX_TOKENS = 3_000
+MAX_SYNTAX = 700
+# Brackets and CASEs open at a time; those behind a type's name or a value
+MAX_DEPTH = 24
+MAX_TYPE_DEPTH = 4
+MAX_RELATIONS = 100
+MAX_COPIES = 20_000
+MAX_GROWTH = 300
 
 OPENING = {TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.CASE}
 CLOSING = {TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.END}
@@ -34,34 +37,33 @@ PLAIN = {
     TokenType.IDENTIFIER,
     TokenType.VAR,
 } | CLOSING
-GROWING = (
-    exp.DPipe,
-    exp.Concat,
-    exp.ConcatWs,
-    exp.Array,
-    exp.Anonymous,
-)  # a text made of its arguments
-UNKNOWN_LENGTH = 64  # of a replacement that is no literal
+# Functions whose result is a text made of their arguments
+GROWING = (exp.DPipe, exp.Concat, exp.ConcatWs, exp.Array, exp.Anonymous)
+UNKNOWN_LENGTH = 64  # assumed for a replacement that is not a literal
 
 
 class Refused(ValueError):
-    """The statement may not run; the message is for the model, in Chinese, and says what to write
+    """The statement may not run. The message is for the model, in Chinese, and says what to write
     instead.
 
-    `name` is the table or function that is not allowed, `kind` what it is; both "" for other
+    `name` is the table or function that is not allowed, `kind` what it is; both are "" for other
     reasons.
     """
 
     def __init__(self, reason: str, kind: str = "", name: str = "") -> None:
         super().__init__(reason)
-        self.kind, self.name = kind, name
+        self.kind = kind
+        self.name = name
 
 
 def check_tokens(tokens: Sequence[Token]) -> None:
-    """Refuse what is too nested, too long, or read differently by sqlglot and by the databases."""
-    opened: list[bool] = []  # of each open bracket: whether sqlglot reads it in two ways
+    """Raise Refused for a statement that is too nested, too long, or read differently by sqlglot
+    and by the databases.
+    """
+    opened: list[bool] = []  # for each open bracket: whether sqlglot reads it in two ways
     for before, token in zip([None, *tokens], tokens, strict=False):
-        kind, last = token.token_type, before and before.token_type
+        kind = token.token_type
+        last = before and before.token_type
         if kind == TokenType.L_BRACE:
             raise Refused("不支持花括号 { }。")
         if (
@@ -89,8 +91,8 @@ def check_tokens(tokens: Sequence[Token]) -> None:
 class Size(NamedTuple):
     """What a query unfolds to when every WITH and subquery is written out where it is named.
 
-    relations: tables. copies: of one column, when expressions take the place of the columns they
-    define. growth: how many times as long as a stored text one may become.
+    relations: number of tables. copies: copies of one column when expressions replace the columns
+    they define. growth: how many times as long as a stored text a text may become.
     """
 
     relations: int = 1
@@ -99,9 +101,9 @@ class Size(NamedTuple):
 
 
 def size_of(nodes: Sequence[exp.Expr], inner: Sequence[Size]) -> Size:
-    """The size of a query with these nodes of its own, over its tables and queries.
+    """Return the size of a query with these nodes of its own, over its tables and queries.
 
-    Raises Refused: too large.
+    Raises Refused if it is too large.
     """
     joined = [
         node for node in nodes if isinstance(node, GROWING) and not isinstance(node.parent, GROWING)
@@ -129,7 +131,7 @@ def size_of(nodes: Sequence[exp.Expr], inner: Sequence[Size]) -> Size:
 
 
 def _most_named(nodes: Iterable[Any]) -> int:
-    """How often the most frequent column stands there."""
+    """Return how often the most frequent column is named."""
     return max(
         Counter(node.name.lower() for node in nodes if isinstance(node, exp.Column)).values(),
         default=1,

@@ -37,17 +37,17 @@ CLASSES = {
 }
 CLASSES |= dict.fromkeys(("mysql", "mariadb"), "tools.sql.mysql:MysqlDatabase")
 
-# Statements of one process that run at the same time; further ones wait where waiting costs them no
-# deadline. Without a bound, sixty-four scans on two cores would each be sixty-four times as slow
-# and run out of time.
+# Statements of one process that run at the same time; further ones wait before their deadline
+# starts. Without a bound, sixty-four scans on two cores would each be sixty-four times as slow and
+# run out of time.
 CONCURRENT = min(8, max(2, os.cpu_count() or 1))
 POOL_WAIT = 60.0  # seconds until a caller that got no connection gets an error
 PROOF_SECONDS = 2.0  # for a trivial query of ours
 
 
 class DatabaseError(Failure):
-    """The database cannot be reached or read: an operator's problem, mostly the URL, never text for
-    the model.
+    """The database cannot be reached or read. This is an operator's problem, mostly the URL, and
+    never text for the model.
     """
 
     exit_code = UsageError.exit_code
@@ -58,7 +58,7 @@ class ConnectionLost(DatabaseError):
 
 
 class MachineTooSlow(DatabaseError):
-    """Tries of a statement all failed while the machine was shown to be slow or ended the worker."""
+    """All tries of a statement failed while the machine was shown to be slow or ended the worker."""
 
 
 class StatementError(ValueError):
@@ -71,7 +71,7 @@ class DeadlineExceeded(StatementError):
 
 @dataclass(frozen=True)
 class Access:
-    """What one statement may read: lower-case tables, the names it defines itself, the allowed
+    """What one statement may read: lower-case tables, the names it defines itself, and the allowed
     tables it names.
     """
 
@@ -83,7 +83,7 @@ class Access:
 @dataclass(frozen=True)
 class Rows:
     """What a statement returned: at most `max_rows` rows, and how many there are; a count that is
-    not exact is a least.
+    not exact is a lower bound.
 
     tables_read: the allowed tables that were opened (SQLite), or that the statement names (the
     servers).
@@ -123,12 +123,12 @@ class Database(ABC):
     clock: Callable[[], float] = staticmethod(time.monotonic)
 
     def _pool(self, url: URL | str, **options: Any) -> Engine:
-        """A pool of connections that are made with SQLAlchemy's `options`."""
+        """Return a pool of connections that are made with SQLAlchemy's `options`."""
         size = {"pool_size": CONCURRENT, "max_overflow": 0, "pool_timeout": POOL_WAIT}
         return create_engine(url, poolclass=QueuePool, **size, **options)
 
     def _connection(self) -> PoolProxiedConnection:
-        """A pooled connection of the driver."""
+        """Return a pooled connection of the driver."""
         try:
             return self._engine.raw_connection()
         except (SQLAlchemyError, self._engine.dialect.loaded_dbapi.Error) as error:
@@ -137,7 +137,7 @@ class Database(ABC):
     def _broken(
         self, error: Exception, kind: type[DatabaseError] = ConnectionLost
     ) -> DatabaseError:
-        """The error to raise when the driver's speaks of the machine."""
+        """Return the error to raise if the driver's error is about the machine."""
         reason = " ".join(str(getattr(error, "orig", None) or error).split())
         return kind(f"cannot read the database {self.label}: {reason[:300]}")
 
@@ -169,9 +169,7 @@ class Database(ABC):
             return self._read_once(sql, access, deadline, max_rows, operations)
 
     def prove(self, tables: Iterable[str]) -> None:
-        """Raises DatabaseError when a new connection cannot be had, or does not give a row of each
-        table.
-        """
+        """Raise DatabaseError if a new connection fails or does not return a row of each table."""
         self._engine.dispose()
         try:
             for table in tables:
@@ -185,19 +183,21 @@ class Database(ABC):
     def _read_once(
         self, sql: str, access: Access, deadline: float, max_rows: int, operations: int | None
     ) -> Rows:
-        """`read` on one pooled connection; raises ConnectionLost when that connection broke."""
+        """Run `read` on one pooled connection. Raises ConnectionLost if that connection broke."""
 
     def excess(self, tables: frozenset[str]) -> set[str]:
-        """What the account may do beyond reading the tables; nothing where there are no accounts."""
+        """Return what the account may do beyond reading the tables; an empty set for engines
+        without accounts.
+        """
         return set()
 
     @abstractmethod
     def version(self) -> Hashable:
-        """A value that changes when results read earlier may be out of date."""
+        """Return a value that changes when results read earlier may be out of date."""
 
     @abstractmethod
     def columns(self, table: str) -> list[Column]:
-        """The columns of a table, in order; [] for a table that is not there.
+        """Return the columns of a table, in order; [] if there is no such table.
 
         Raises:
             DatabaseError: the database cannot be read.
@@ -206,7 +206,7 @@ class Database(ABC):
 
 @lru_cache(maxsize=8)
 def open_database(url: str) -> Database:
-    """The database behind a SQLAlchemy URL, opened once per URL and process.
+    """Return the database behind a SQLAlchemy URL, opened once per URL and process.
 
     Raises:
         DatabaseError: not a URL, not a supported engine, no such file or server, or its driver is

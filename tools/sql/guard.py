@@ -1,11 +1,11 @@
-"""Which statements may run: one SELECT made of known syntax and functions over the allowed tables,
-and nothing else.
+"""Which statements may run: a single SELECT made of known syntax and functions over the allowed
+tables.
 
 The statement is parsed with sqlglot in the database's dialect, every node and name of the tree is
-compared with the allow-lists of `allowed.toml`, which refuse what nobody thought of, and only the
-regenerated form is ever executed, so comments, stacked statements and parser tricks do not reach
-the database. This is the first of several layers (docs/sql-safety.md): sqlglot is not a validator,
-so the connection itself refuses too (tools/sql/database.py).
+compared with the allow-lists of `allowed.toml`, which also refuse what was not foreseen, and only
+the regenerated form is ever executed, so comments, stacked statements and parser tricks do not
+reach the database. This is the first of several layers (docs/sql-safety.md): sqlglot is not a
+validator, so the connection itself refuses too (tools/sql/database.py).
 
     from tools.sql.guard import check
     check("select 1; drop table t", "sqlite", {"t"})      # raises Refused
@@ -73,7 +73,7 @@ class MariaDB(MySQL):
 
 @lru_cache(maxsize=8)
 def nodes(dialect: str) -> frozenset[type[exp.Expr]]:
-    """The classes a syntax tree may consist of: structure, operators, and what the dialect's
+    """Return the classes a syntax tree may consist of: structure, operators, and what the dialect's
     functions parse to.
     """
     names = frozenset().union(*_ALLOWED["syntax"].values())
@@ -87,8 +87,8 @@ def nodes(dialect: str) -> frozenset[type[exp.Expr]]:
 
 
 class Comparison(NamedTuple):
-    """A column compared with a text, as in `med_name = '...'` or `med_name LIKE '%...%'`; without
-    wildcards.
+    """A column compared with a text, as in `med_name = '...'` or `med_name LIKE '%...%'`; the text
+    is kept without wildcards.
     """
 
     column: str
@@ -109,7 +109,7 @@ class Statement(NamedTuple):
 
 
 def check(sql: str, dialect: str, allowed_tables: Iterable[str], schema: str = "") -> Statement:
-    """The statement to execute in place of `sql`.
+    """Return the statement to execute in place of `sql`.
 
     Args:
         sql: what the model wrote.
@@ -204,8 +204,8 @@ def _unknown(node: exp.Expr) -> Refused:
 
 
 def _check_collecting(function: exp.Func) -> None:
-    """PostgreSQL collects up to a gigabyte into one value, and a join gets there before the
-    deadline is looked at.
+    """Refuse functions that collect rows into one value: PostgreSQL builds up to a gigabyte, and a
+    join gets there before the deadline is looked at.
     """
     name = fold(function.name) if isinstance(function, exp.Anonymous) else fold(function.sql_name())
     if name.endswith(COLLECTING):
@@ -217,10 +217,11 @@ def _check_collecting(function: exp.Func) -> None:
 
 
 def _check_rewritten(node: exp.Expr, dialect: str) -> None:
-    """What sqlglot would write differently for an engine that has no such syntax: the answer would
-    be another's.
+    """Refuse syntax that sqlglot would rewrite for an engine without it: the answer would be that
+    of another statement.
     """
-    side, kind = str(node.args.get("side") or ""), str(node.args.get("kind") or "")
+    side = str(node.args.get("side") or "")
+    kind = str(node.args.get("kind") or "")
     if isinstance(node, exp.Join) and (
         kind in ("SEMI", "ANTI") or (dialect == "mariadb" and side == "FULL")
     ):
@@ -237,8 +238,8 @@ def _check_rewritten(node: exp.Expr, dialect: str) -> None:
 
 
 def _check_building(node: exp.Expr) -> None:
-    """A text that a recursive WITH doubles is a gigabyte after thirty rounds; other engines bound
-    texts.
+    """Refuse a recursive WITH that doubles a text: after thirty rounds it is a gigabyte, while
+    other engines bound texts.
     """
     cte = node.find_ancestor(exp.With)
     while cte is not None:
@@ -248,14 +249,15 @@ def _check_building(node: exp.Expr) -> None:
 
 
 def _check_words(text: str, dialect: str, own_names: frozenset[str]) -> None:
-    """Look at the text that will run: every word before a parenthesis is a known function or plain
+    """Check the text that will run: every word before a parenthesis is a known function or plain
     syntax.
     """
     tokens = sqlglot.tokenize(text, read=dialect)
     own_words = frozenset(fold(name) for name in own_names)
     kinds = [None, *(token.token_type for token in tokens)]
     for before, token, after in zip(kinds, tokens, kinds[2:], strict=False):
-        word, kind = fold(token.text), token.token_type
+        word = fold(token.text)
+        kind = token.token_type
         is_word = kind != TokenType.STRING and (word[:1].isalpha() or word[:1] == "_")
         is_plain = word in own_words or (word in PLAIN_WORDS and kind != TokenType.IDENTIFIER)
         if after == TokenType.L_PAREN and is_word and before != TokenType.ALIAS and not is_plain:
@@ -274,7 +276,8 @@ def _check_function(name: str, dialect: str) -> None:
 def _comparisons(tree: exp.Query) -> tuple[Comparison, ...]:
     found = []
     for node in tree.find_all(exp.EQ, exp.Like, exp.ILike):
-        column, value = node.this, node.expression
+        column = node.this
+        value = node.expression
         text = value.name.strip("%_ ") if isinstance(value, exp.Literal) and value.is_string else ""
         if isinstance(column, exp.Column) and text:
             found.append(Comparison(fold(column.name), text))
@@ -282,8 +285,8 @@ def _comparisons(tree: exp.Query) -> tuple[Comparison, ...]:
 
 
 def _place(error: Exception) -> str:
-    """Where sqlglot stopped reading; its descriptions speak of its own classes and would not help
-    the model.
+    """Return where sqlglot stopped reading, because its descriptions name its own classes and would
+    not help the model.
     """
     details = getattr(error, "errors", None)
     if not details:

@@ -1,8 +1,8 @@
 """Help for the model's mistakes, in one short Chinese sentence: near names, and near values for an
 empty result.
 
-The reason itself stays the database's own; a hint says what to try instead. Nothing here reads more
-than the statement was allowed to.
+The reason itself stays the database's own; a hint says what to try instead. Hints read no more than
+the statement was allowed to.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from tools.sql.result import neutralise, shorten
 
 MAX_HINT = 200  # characters
 SHOWN = 3  # names or values
-NEAR_NAME = 60  # of 100, rapidfuzz's ratio
+NEAR_NAME = 60  # of 100, by rapidfuzz's ratio
 CHARACTERS_A_SLIP = 6  # of a text that may differ by a character from the value that is meant
 VALUE_CHARACTERS = 30
 CANDIDATES = 30
@@ -34,7 +34,7 @@ UNKNOWN_COLUMN = re.compile(
 
 
 def hint_for_refusal(refusal: Refused, database: Database, allowed_tables: Iterable[str]) -> str:
-    """Near tables or functions for a name that is not allowed."""
+    """Return tables or functions near a name that is not allowed."""
     if refusal.kind == "table":
         return _near("表", refusal.name, allowed_tables)
     if refusal.kind == "function":
@@ -45,7 +45,7 @@ def hint_for_refusal(refusal: Refused, database: Database, allowed_tables: Itera
 def hint_for_error(
     error: str, statement: Statement, database: Database, allowed_tables: Iterable[str]
 ) -> str:
-    """Near columns for a column that does not exist, or the table that has it."""
+    """Return columns near one that does not exist, or the table that has it."""
     found = UNKNOWN_COLUMN.search(error)
     if not found:
         return ""
@@ -59,8 +59,8 @@ def hint_for_error(
 
 
 def hint_for_empty(statement: Statement, database: Database) -> str | None:
-    """Stored values near the first text that no row has; "" without any, None when looking took
-    too much work. Where the engine counts its steps (SQLite), no clock decides that.
+    """Return stored values near the first text that no row has; "" if there are none, None if the
+    search took too much work. Where the engine counts its steps (SQLite), no clock decides that.
     """
     columns = _columns(database, statement.tables)
     for comparison in statement.comparisons:
@@ -113,11 +113,11 @@ def _near_values(
 
 
 def is_near(text: str, value: str) -> bool:
-    """Whether one may be meant by the other: a part of it of two characters or more, or a slip of
-    the pen away.
+    """Return whether a text may mean a value: a part of it of two characters or more, or a typing
+    error away.
 
-    Of short names a looser measure finds other things with the same ending: another drug is no
-    help, and a danger.
+    For short names a looser measure finds other things with the same ending, and another drug is
+    not help but a danger.
     """
     shorter, longer = sorted((text, value), key=len)
     return (len(shorter) > 1 and shorter in longer) or Levenshtein.distance(text, value) <= slips(
@@ -126,14 +126,14 @@ def is_near(text: str, value: str) -> bool:
 
 
 def slips(text: str) -> int:
-    """How many characters may be added, left out or exchanged in a text that still means the same
-    value.
+    """Return how many characters may be added, left out or exchanged in a text that still means the
+    same value.
     """
     return max(1, len(text) // CHARACTERS_A_SLIP)
 
 
 def _search(text: str, column: str, table: str, database: Database) -> str:
-    """The values that share most of the text's first eight pairs of characters."""
+    """Return the values that share most of the text's first eight pairs of characters."""
     pieces = sorted({text[at : at + 2] for at in range(max(1, len(text) - 1))}, key=text.find)[:8]
     likes = [exp.column(column, quoted=True).like(f"%{piece}%") for piece in pieces]
     shared = [

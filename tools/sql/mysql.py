@@ -1,8 +1,8 @@
 """MySQL and MariaDB through PyMySQL: read-only transaction, the server's time-out, KILL when that
 is not enough.
 
-PyMySQL asks for neither MULTI_STATEMENTS nor LOCAL INFILE unless told to; both are said here all
-the same.
+By default PyMySQL asks for neither MULTI_STATEMENTS nor LOCAL INFILE; engines.toml switches both
+off explicitly all the same.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from tools.sql.database import ENGINES, DatabaseError, DeadlineExceeded, Stateme
 from tools.sql.server import ServerDatabase
 
 SETTINGS = ENGINES["mysql"]
-# GRANT right ON place TO account, or GRANT role TO account; the account stays out, for its password
-# is there.
+# GRANT right ON place TO account, or GRANT role TO account. The account is not captured, because its
+# password may follow.
 GRANT = re.compile(r"GRANT (.+?)(?: ON (\S+))? TO ")
 SHORT_TYPES = {getattr(FIELD_TYPE, name) for name in SETTINGS["short_types"]}
 
@@ -62,14 +62,13 @@ class MysqlDatabase(ServerDatabase):
     @staticmethod
     @lru_cache(maxsize=256)
     def _limited(sql: str, rows: int) -> str:
-        """The guard's own text with a limit: MariaDB forgets the order of a subquery that has none."""
+        """Return the guard's own text with a limit, because MariaDB forgets the order of a subquery
+        without one.
+        """
         try:
             tree = sqlglot.parse_one(sql, read="mariadb")
-        except (
-            SqlglotError,
-            ValueError,
-            AttributeError,
-        ) as error:  # the guard read it, and wrote what it cannot read
+        # The guard read the statement, but may have written what sqlglot cannot read
+        except (SqlglotError, ValueError, AttributeError) as error:
             raise StatementError(f"syntax error near: {sql[:60]}") from error
         limit = tree.args.get("limit")
         if limit is not None:

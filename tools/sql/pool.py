@@ -3,9 +3,9 @@ replaced when they end.
 
     POOL.ask(database.url, tool, sql)      # what `tool` answers, from another process
 
-A worker answers one question at a time; further questions wait, which costs them no deadline. One
-more worker than needed stands ready, so that the question after an overrun waits for no start. A
-forked child has none.
+A worker answers one question at a time; further questions wait before their deadline starts. One
+more worker than needed stands ready, so that the question after an overrun need not wait for a
+start. A forked child starts workers of its own.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ NOT_BY_THE_STATEMENT = (-signal.SIGALRM, -signal.SIGKILL, -signal.SIGTERM)
 class Overrun(Exception):
     """The question ended its worker, or broke the connection to the database.
 
-    machine: why that was not the statement's doing; "" where it was. lost: seconds that the machine
-    took from the worker.
+    machine: why the machine was at fault, or "" where the statement was. lost: seconds that the
+    machine took from the worker.
     """
 
     def __init__(self, machine: str = "", lost: float = 0.0) -> None:
@@ -51,7 +51,7 @@ class Worker:
         self.channel, theirs = Pipe()
         path = os.pathsep.join(filter(None, (str(ROOT), os.environ.get("PYTHONPATH"))))
         self.process = subprocess.Popen(
-            # -P: the folder somebody works in is no place to import from.
+            # -P: the working directory is no place to import from.
             [
                 sys.executable,
                 "-P",
@@ -64,7 +64,7 @@ class Worker:
             stdout=subprocess.DEVNULL,
             pass_fds=[theirs.fileno()],
             env={**os.environ, "PYTHONPATH": path, "MALLOC_ARENA_MAX": "2"},
-            process_group=0,  # Ctrl-C at the terminal is not for it
+            process_group=0,  # Ctrl-C at the terminal must not reach it
         )
         theirs.close()
         self.ready = False
@@ -77,7 +77,7 @@ class Worker:
     def ask(self, question: Any) -> tuple[Any, float]:
         """Return the worker's answer, and the seconds that the machine took from it meanwhile.
 
-        Raises Overrun, and DatabaseError when the worker never started.
+        Raises Overrun, and DatabaseError if the worker never started.
         """
         slowness = Slowness(self.process.pid)
         try:
@@ -87,9 +87,8 @@ class Worker:
             self.channel.send(question)
             answer = self.channel.recv()
             lost = slowness.seconds()
-        except (
-            BaseException
-        ) as error:  # what is left in an interrupted caller's channel is nobody's answer
+        except BaseException as error:
+            # An answer left in an interrupted caller's channel must not reach the next caller
             if not isinstance(error, (EOFError, OSError)):
                 self.process.kill()
                 self.process.wait()
@@ -108,7 +107,9 @@ class Worker:
         return answer, lost
 
     def _ended(self) -> int:
-        """Return the exit code; a process whose channel is closed ends by itself, or is killed."""
+        """Return the exit code of a process whose channel is closed; one that does not end by
+        itself is killed.
+        """
         with suppress(subprocess.TimeoutExpired):
             return self.process.wait(END_SECONDS)
         self.process.kill()
@@ -125,7 +126,7 @@ class Pool:
     def ask(self, url: str, *question: Any) -> tuple[Any, float]:
         """Return what a worker answers, and the seconds that the machine took from it meanwhile.
 
-        Raises Overrun, and DatabaseError when no worker can start.
+        Raises Overrun, and DatabaseError if no worker can start.
         """
         with self.free:
             worker = self.workers.pop()
@@ -145,7 +146,7 @@ class Pool:
             return answer
 
     def _stand_by(self, url: str) -> None:
-        """Start a worker where none but the one in use lives; who asks next finds it ready."""
+        """Start a worker if only the one in use lives, so that the next caller finds it ready."""
         if CONCURRENT < 2 or sum(worker is not None for worker in self.workers) > 1:
             return
         with suppress(IndexError, ValueError, OSError):

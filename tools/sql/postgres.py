@@ -34,7 +34,7 @@ class PostgresDatabase(ServerDatabase):
         ((self.schema,),) = self._ask("SELECT current_schema()")
 
     def _prepare(self, connection: Any) -> None:
-        connection.autocommit = True  # transactions are begun in _begin, with their time-out
+        connection.autocommit = True  # _begin begins transactions, with their time-out
 
     def _begin(self, cursor: Any, seconds: float) -> None:
         cursor.execute(f"BEGIN READ ONLY; {_timeout(seconds)}", prepare=False)

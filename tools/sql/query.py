@@ -59,23 +59,22 @@ LOG = logging.getLogger(__name__)
 
 DEFAULT_TABLES = ("drugs_info", "disease")
 DEFAULT_LIMITS = Limits()
-LONGEST = MAX_SQL_BYTES + 1  # characters that need be looked at
+LONGEST = MAX_SQL_BYTES + 1  # characters that are looked at at most
 
 TRIES = 3  # of a statement, where the machine was slow
 LOST_SHARE = 0.2  # of the deadline: what the machine may take before it is at fault
 CONTROL_SECONDS = 0.2  # for a trivial query of ours, on a new connection
 TOO_EXPENSIVE = "查询太费时间或内存，已停止。请增加条件，减少连接、嵌套或文本。"
 
-BYTES_PER_CHARACTER = (
-    6  # of SQL and JSON text: two for the text, the rest for the rows it was made from
-)
+# Of SQL and JSON text: two bytes for the text, the rest for the rows it was made from
+BYTES_PER_CHARACTER = 6
 ENTRY_BYTES = 1_500  # of one entry, whatever its size
 
 
 class Answer(NamedTuple):
     """What a worker made of a statement.
 
-    repeatable: the same SQL would give it again. overran: the statement's deadline was over.
+    repeatable: the same SQL would give the same result. overran: the statement's deadline was over.
     """
 
     result: QueryResult
@@ -84,7 +83,7 @@ class Answer(NamedTuple):
 
 
 class ResultCache:
-    """Results of identical SQL, the least recently used dropped when they hold more than an
+    """Results of identical SQL; the least recently used are dropped when they hold more than an
     estimated `max_bytes`.
 
     The rollouts of a GRPO group ask the same things again and again.
@@ -105,8 +104,8 @@ class ResultCache:
             return self._kept.get(key, (None, 0))[0]
 
     def put(self, key: Hashable, result: QueryResult, characters: int) -> None:
-        """Keep a result whose key and text have so many characters, unless it is larger than all
-        that is kept.
+        """Keep a result whose key and text have so many characters, unless it is larger than the
+        whole cache.
         """
         with self._lock, suppress(ValueError):
             self._kept[key] = (result, ENTRY_BYTES + BYTES_PER_CHARACTER * characters)
@@ -121,8 +120,8 @@ os.register_at_fork(after_in_child=RESULTS.clear)
 class QueryTool:
     """Runs the model's SQL on one database; safe to share between threads, to fork and to pickle.
 
-    excess: what the database's account may do beyond reading the tables, once it was opened; "" for
-    nothing.
+    excess: what the database's account may do beyond reading the tables, known once it was opened;
+    "" if nothing.
 
     Args:
         database_url: SQLAlchemy URL of an SQLite file, PostgreSQL, MySQL or MariaDB.
@@ -173,7 +172,7 @@ class QueryTool:
         return kept
 
     def database(self) -> Database:
-        """The open database.
+        """Return the open database.
 
         Raises:
             DatabaseError: the database cannot be used, lacks an allowed table, or its account may
@@ -192,9 +191,9 @@ class QueryTool:
         """Return a worker's answer, and whether the same SQL would give it again.
 
         A statement that ended its worker, or overran on a server, was too expensive, unless the
-        machine is shown to have been slow: then it is asked again.
+        machine is shown to have been slow; then it is asked again.
 
-        Raises MachineTooSlow: it was each time.
+        Raises MachineTooSlow if the machine was slow each time.
         """
         for _ in range(TRIES):
             try:
@@ -214,7 +213,8 @@ class QueryTool:
         raise MachineTooSlow(f"{TRIES} tries of a statement on {database.label}: {why}")
 
     def _machines_fault(self, database: Database, lost: float) -> str:
-        """Return what shows that the machine was slow while a statement overran; "" for nothing.
+        """Return the evidence that the machine was slow while a statement overran, or "" if there
+        is none.
 
         lost: seconds that the machine took from the worker.
         """
@@ -232,7 +232,7 @@ class QueryTool:
         """Return the result of a statement, in a worker.
 
         Raises:
-            DatabaseError: the database failed, whoever's fault that was.
+            DatabaseError: the database failed, because of the machine or of the operator.
         """
         end = database.clock() + self.limits.deadline
         try:
@@ -264,8 +264,8 @@ class QueryTool:
 
 @lru_cache(maxsize=8)
 def excess_of(database: Database, tables: frozenset[str]) -> str:
-    """What the account may do beyond reading the tables: said once, and refused where
-    DATABASE_STRICT is set.
+    """Return what the account may do beyond reading the tables. It is warned of once, and refused
+    where DATABASE_STRICT is set.
     """
     excess = ", ".join(sorted(database.excess(tables)))
     if excess:
@@ -286,11 +286,11 @@ def build_tool(
     limits: Limits = DEFAULT_LIMITS,
     cache: bool = True,
 ) -> Callable[[str], str]:
-    """A function from SQL to JSON text, for any agent framework; it raises DatabaseError for what
-    the machine did only.
+    """Return a function from SQL to JSON text, for any agent framework. It raises DatabaseError
+    only for what the machine did.
 
-    Without a `url` the setting DATABASE_URL decides, else the embedded database is read; the rest
-    as for QueryTool.
+    Without a `url` the setting DATABASE_URL decides, else the embedded database is read; the other
+    arguments are as for QueryTool.
     """
     if url is None:
         from common.settings import load_settings
@@ -299,7 +299,7 @@ def build_tool(
     tool = QueryTool(url, allowed_tables, limits, cache)
 
     def query_database_by_sql(sql: str) -> str:
-        """Run one read-only SELECT; the result is JSON text."""
+        """Run one read-only SELECT and return the result as JSON text."""
         return tool.run(sql).to_json()
 
     return query_database_by_sql
@@ -317,13 +317,13 @@ class SchemaTools:
         self._tool = tool
 
     def list_tables(self) -> str:
-        """{"status": "success", "tables": [name, ...]}."""
+        """Return {"status": "success", "tables": [name, ...]}."""
         self._tool.database()
         return compact({"status": "success", "tables": sorted(self._tool.allowed_tables)})
 
     def describe_table(self, table: str) -> str:
-        """{"status": "success", "table": name, "columns": [{"name", "type", "comment", "samples"},
-        ...]}.
+        """Return {"status": "success", "table": name, "columns": [{"name", "type", "comment",
+        "samples"}, ...]}.
 
         A table that may not be read gives status "error" with the allowed ones.
         """

@@ -73,8 +73,8 @@ class QueryResult:
         return "success" if self.ok else "error"
 
     def to_json(self) -> str:
-        """The tool message: one JSON object of status, columns, rows, count, truncated, error, and
-        a hint if any.
+        """Return the tool message: one JSON object of status, columns, rows, count, truncated,
+        error, and a hint if any.
         """
         return self._text
 
@@ -94,34 +94,32 @@ class QueryResult:
 
 
 def compact(value: Any) -> str:
-    """JSON text without spaces."""
+    """Return JSON text without spaces."""
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
 def neutralise(text: str) -> str:
-    """The text with tags and chat tokens opened by a full-width bracket, and without invisible
-    characters.
+    """Return the text with tags and chat tokens opened by a full-width bracket, and without
+    invisible characters.
     """
     return TAG_START.sub("＜", INVISIBLE.sub("", text))
 
 
 def failure(reason: str) -> QueryResult:
-    """The result of a statement that did not run, with the reason for the model."""
+    """Return the result of a statement that did not run, with the reason for the model."""
     return QueryResult([], [], 0, error=shorten(neutralise(reason), 300))
 
 
 def fit(found: Rows, limits: Limits) -> QueryResult:
-    """Cut cells, then rows, until the JSON text fits; at least one row stays, with its cells cut
-    further.
+    """Return the result cut to the limits: cells first, then rows, until the JSON text fits. At
+    least one row stays, with its cells cut further.
     """
     columns = [shorten(neutralise(name), 64) for name in found.columns]
     size = limits.max_cell
     rows = [[_cell(value, size) for value in row] for row in found.rows]
     while True:
-        used = [
-            0,
-            *accumulate(len(compact(row)) for row in rows),
-        ]  # of the text, without names and notes
+        # Characters of the text, without names and notes
+        used = [0, *accumulate(len(compact(row)) for row in rows)]
         for shown in range(len(rows), 0, -1) or [0]:
             if used[shown] > limits.max_chars:
                 continue
@@ -163,15 +161,14 @@ def _cell(value: Any, size: int) -> Any:
         return str(value)  # infinity has no JSON form
     if value is None or isinstance(value, (int, float)):
         return value
-    if (
-        isinstance(value, Decimal) and value.is_finite() and abs(value) < 10**18
-    ):  # beyond it, as text
+    # A number beyond these bounds is shown as text
+    if isinstance(value, Decimal) and value.is_finite() and abs(value) < 10**18:
         return int(value) if value == value.to_integral_value() else float(value)
     return _text(str(value), size)
 
 
 def _text(text: str, size: int) -> str:
-    """A stored text as it is shown; no more of it is looked at than that may need, hidden
+    """Return a stored text as it is shown; only as much of it is looked at as may be needed, hidden
     characters included.
     """
     rest = "…" if len(text) > 2 * size else ""
@@ -179,5 +176,5 @@ def _text(text: str, size: int) -> str:
 
 
 def shorten(text: str, size: int) -> str:
-    """The text, cut to `size` characters with an ellipsis at the end if it is longer."""
+    """Return the text, cut to `size` characters with an ellipsis at the end if it is longer."""
     return text if len(text) <= size else text[: size - 1] + "…"

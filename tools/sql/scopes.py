@@ -1,7 +1,7 @@
 """Which relation every name of a statement means: an allowed table, or what a WITH around it
-defines, and nothing else.
+defines.
 
-Names are compared as the engine compares them, and then written the one way it cannot misread: a
+Names are compared as the engine compares them, and then written in the one way it cannot misread: a
 table with its schema, a WITH's name exactly as it was defined.
 """
 
@@ -21,15 +21,15 @@ ASCII_LOWER = str.maketrans(string.ascii_uppercase, string.ascii_lowercase)
 
 
 def fold(name: str) -> str:
-    """The name as every engine folds it: A to Z only.
+    """Return the name as every engine folds it: A to Z only.
 
-    Python's lower() makes a K of the Kelvin sign.
+    Python's lower() makes a k of the Kelvin sign.
     """
     return name.translate(ASCII_LOWER)
 
 
 def _key(identifier: exp.Expr, dialect: str) -> str:
-    """Two names with the same key are the same relation."""
+    """Return the key of a name; two names with the same key are the same relation."""
     return (
         identifier.name
         if dialect == "postgres" and identifier.args.get("quoted")
@@ -38,7 +38,7 @@ def _key(identifier: exp.Expr, dialect: str) -> str:
 
 
 def _looks(name: str) -> str:
-    """The name without case, width and accents, as the loosest collation would compare it."""
+    """Return the name without case, width and accents, as the loosest collation would compare it."""
     plain = unicodedata.normalize("NFKD", name.casefold())
     return "".join(letter for letter in plain if not unicodedata.combining(letter)).casefold()
 
@@ -49,17 +49,15 @@ class Scopes:
     """
 
     def __init__(self, dialect: str, allowed_tables: frozenset[str], schema: str) -> None:
-        self._dialect, self._allowed, self._schema = (
-            dialect,
-            allowed_tables,
-            schema or DEFAULT_SCHEMAS[dialect],
-        )
+        self._dialect = dialect
+        self._allowed = allowed_tables
+        self._schema = schema or DEFAULT_SCHEMAS[dialect]
         self._own: set[str] = set()
         self._tables: set[str] = set()
         self._seen: set[int] = set()
 
     def resolve(self, tree: exp.Query) -> tuple[frozenset[str], frozenset[str]]:
-        """What the statement defines with WITH, and the allowed tables it names.
+        """Return what the statement defines with WITH, and the allowed tables it names.
 
         Raises:
             Refused: a name that means something else, or a statement that unfolds to too much.
@@ -71,7 +69,9 @@ class Scopes:
         return frozenset(self._own), frozenset(self._tables)
 
     def _query(self, query: exp.Expr, visible: Mapping[str, tuple[exp.Expr, Size]]) -> Size:
-        """A WITH's queries see those before them, and themselves when it is recursive."""
+        """Return the size of a query. The queries of a WITH see those before them, and themselves
+        if it is recursive.
+        """
         clause = query.args.get("with_")
         for cte in clause.expressions if clause else ():
             name = self._define(cte)

@@ -40,7 +40,7 @@ Columns = list[tuple[str, bool]]  # name, and whether the values can be long
 
 
 class ServerDatabase(Database):
-    """A database behind a driver with connections; subclasses know the dialect's words.
+    """A database behind a driver with connections; subclasses give the dialect's words.
 
     driver: SQLAlchemy's name of dialect and driver. arguments: the driver's, for a new connection.
     cut: SQL for a column's first characters. ending: SQL that ends a connection by its number.
@@ -60,7 +60,7 @@ class ServerDatabase(Database):
         self.label = url.set(drivername=url.get_backend_name()).render_as_string(hide_password=True)
         self.url = url.render_as_string(hide_password=False)
         self._url = url.set(drivername=self.driver)
-        # _clean resets connections, and says when it fails.
+        # _clean resets connections, and reports a failure.
         self._engine = self._pool(self._url, connect_args=self.arguments, pool_reset_on_return=None)
         event.listen(self._engine, "connect", lambda connection, record: self._prepare(connection))
         self._columns: dict[str, list[Column]] = {}
@@ -69,7 +69,7 @@ class ServerDatabase(Database):
         )
 
     def version(self) -> Hashable:
-        return int(time.monotonic() / 300)  # a file tells when it changed, a server does not
+        return int(time.monotonic() / 300)  # a file has a time of change, a server has not
 
     def columns(self, table: str) -> list[Column]:
         if table not in self.tables:
@@ -95,10 +95,10 @@ class ServerDatabase(Database):
 
     @abstractmethod
     def _describe(self, cursor: Any, sql: str) -> Columns:
-        """The statement's columns."""
+        """Return the statement's columns."""
 
     def _shown(self, sql: str, columns: Columns, max_rows: int) -> str:
-        """A statement for the first rows of `sql`, with long values cut."""
+        """Return a statement for the first rows of `sql`, with long values cut."""
         cut = (
             self.cut.format(f"c{i}", KEPT_CHARACTERS) if long else f"c{i}"
             for i, (_, long) in enumerate(columns)
@@ -108,23 +108,25 @@ class ServerDatabase(Database):
 
     @staticmethod
     def _limited(sql: str, rows: int) -> str:
-        """`sql` as a subquery that need not give more than `rows` rows."""
+        """Return `sql` as a subquery that need not give more than `rows` rows."""
         return sql
 
     @abstractmethod
     def _run(self, cursor: Any, sql: str) -> list[tuple[Any, ...]]:
-        """Run one statement that is not ours, and fetch everything."""
+        """Run one statement of the model, and fetch everything."""
 
     def _clean(self, connection: Any) -> None:
-        """End the transaction and forget everything the session may have been told."""
+        """End the transaction and reset whatever the session may have set."""
         connection.rollback()
 
     @abstractmethod
     def _line(self, connection: Any) -> tuple[int, int]:
-        """The file number of the connection's socket, and the server's number of the connection."""
+        """Return the file number of the connection's socket, and the server's number of the
+        connection.
+        """
 
     def _stop(self, connection: Any, stopped: list[Any]) -> None:
-        """Hang up, so that nobody waits, and have the server end what it does there, from a
+        """Hang up, so that no caller waits, and have the server end the statement, from a
         connection of its own.
         """
         line, backend = self._line(connection)
@@ -135,15 +137,13 @@ class ServerDatabase(Database):
 
     def _terminate(self, backend: int) -> None:
         engine = create_engine(self._url, connect_args=self.arguments)
-        with (
-            suppress(SQLAlchemyError),
-            engine.connect() as connection,
-        ):  # else the proof fails too (Database.prove)
+        # A server that cannot be reached fails the proof, too (Database.prove)
+        with suppress(SQLAlchemyError), engine.connect() as connection:
             connection.exec_driver_sql(self.ending.format(backend))
 
     @abstractmethod
     def _explain(self, error: Exception, connection: Any) -> Exception:
-        """The error to raise for the driver's."""
+        """Return the error to raise for the driver's error."""
 
     def _catalog(self, read: Callable[[Any], list[Any]]) -> list[Any]:
         try:
@@ -152,7 +152,7 @@ class ServerDatabase(Database):
             raise self._broken(error) from None
 
     def _ask(self, sql: str, *values: Any) -> list[Any]:
-        """The rows of a statement of our own about the account."""
+        """Return the rows of a statement of our own about the account."""
         try:
             with self._engine.connect() as connection:
                 return list(connection.exec_driver_sql(sql, values))
@@ -163,7 +163,9 @@ class ServerDatabase(Database):
         self, sql: str, access: Access, deadline: float, max_rows: int, operations: int | None
     ) -> Rows:
         pooled = self._connection()
-        problem, connection, stopped = None, pooled.driver_connection, list[Any]()
+        problem = None
+        connection = pooled.driver_connection
+        stopped = list[Any]()
         timer = threading.Timer(deadline + GRACE, self._stop, (connection, stopped))
         timer.start()
         try:
@@ -201,7 +203,7 @@ class ServerDatabase(Database):
     def _count(
         self, cursor: Any, sql: str, columns: Columns, end: float, at_least: int
     ) -> tuple[int, bool]:
-        """The number of rows; what is known already when counting takes too long."""
+        """Return the number of rows, or what is known already if counting takes too long."""
         self._set_deadline(cursor, max(SHORTEST, end - time.monotonic()))
         try:
             counting = f"WITH counted({_names(columns)}) AS ({sql}) SELECT count(*) FROM counted"
@@ -214,20 +216,19 @@ class ServerDatabase(Database):
     def _give_back(
         self, pooled: PoolProxiedConnection, problem: Exception | None, stopped: bool
     ) -> None:
-        """Return a connection; close one on which something failed and that cannot be made clean."""
+        """Return a connection to the pool; close one that failed and cannot be made clean."""
         doubtful = stopped or isinstance(problem, DatabaseError)
         try:
             if problem and not doubtful:
                 self._clean(pooled.driver_connection)
         except Exception:
-            doubtful = (
-                True  # what was wrong with the statement is reported; the connection only goes
-            )
+            # The statement's own error is reported; the connection is only closed
+            doubtful = True
         if doubtful:
             pooled.invalidate()
         pooled.close()
 
 
 def _names(columns: Columns) -> str:
-    """Names of our own for the columns of a statement, whose own names may repeat."""
+    """Return names of our own for the columns of a statement, because its names may repeat."""
     return ", ".join(f"c{number}" for number in range(len(columns)))

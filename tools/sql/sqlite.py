@@ -1,9 +1,9 @@
 """SQLite: a file that cannot be written, an authorizer that sees every table and function, a
 deadline, limits.
 
-Whatever a statement says, the connection refuses: the file is opened with mode=ro and query_only,
-an authorizer allows reading the named tables only (through views and WITH too), and a progress
-handler stops long work.
+The connection refuses writing, whatever a statement says: the file is opened with mode=ro and
+query_only, an authorizer allows reading the named tables only (through views and WITH too), and a
+progress handler stops long work.
 """
 
 from __future__ import annotations
@@ -34,18 +34,14 @@ from tools.sql.database import (
 from tools.sql.guard import FUNCTIONS
 from tools.sql.scopes import fold
 
-OPERATIONS_PER_CHECK = (
-    10_000  # of SQLite's virtual machine, between two looks at the deadline: a few ms at most
-)
-CLEANUP_SHARE = (
-    0.2  # of the deadline: a large sort's temporary file, once stopped, takes a while to go
-)
-KEPT_BYTES = (
-    40_000  # of one text cell; a result shows less, and many long cells would fill the memory
-)
-COUNTED_BY_READING = (
-    500  # rows; more of them are counted by a second statement, which need not build them
-)
+# Steps of SQLite's virtual machine between two looks at the deadline: a few ms at most
+OPERATIONS_PER_CHECK = 10_000
+# Of the deadline: deleting a large sort's temporary file takes a while
+CLEANUP_SHARE = 0.2
+# Of one text cell; a result shows less, and many long cells would fill memory
+KEPT_BYTES = 40_000
+# Rows; more are counted by a second statement, which need not build them.
+COUNTED_BY_READING = 500
 
 SETTINGS = ENGINES["sqlite"]
 STATEMENT_CODES = {getattr(sqlite3, f"SQLITE_{name}") for name in SETTINGS["statement_codes"]}
@@ -76,10 +72,8 @@ class SqliteDatabase(Database):
                 "DATABASE_URL must name a file and no options: sqlite:////path/to/medical.db"
             )
         self.path = path = Path(url.database).resolve()
-        self.label, self.url = (
-            str(path),
-            url.set(database=str(path)).render_as_string(hide_password=False),
-        )
+        self.label = str(path)
+        self.url = url.set(database=str(path)).render_as_string(hide_password=False)
         if not path.is_file():
             raise DatabaseError(
                 f"no database at {path}; run python -m data.build_database, or set DATABASE_URL"
@@ -95,7 +89,7 @@ class SqliteDatabase(Database):
         record.info["file"] = _state(self.path)[:2]
 
     def _same_file(self, connection: sqlite3.Connection, record: Any, proxy: Any) -> None:
-        """Give a connection up when another file took its file's place: an open file outlives its
+        """Give a connection up if another file replaced its file: an open file outlives its
         deletion.
         """
         if record.info["file"] != _state(self.path)[:2]:
@@ -111,8 +105,8 @@ class SqliteDatabase(Database):
         return [Column(name, kind, comments.get(name, "").strip()) for name, kind in found]
 
     def _catalog(self, sql: str, *values: str) -> list[tuple[Any, ...]]:
-        """Our own statement on a connection without an authorizer; not pooled, for pooled ones keep
-        theirs.
+        """Return the rows of our own statement, on a connection without an authorizer. It is not
+        pooled, because pooled connections keep their authorizer.
         """
         try:
             with closing(_connect(self.path)) as connection:
@@ -153,7 +147,8 @@ class SqliteDatabase(Database):
                     if len(rows) == max_rows
                     else 0
                 )
-            count, exact = len(rows) + more, more < COUNTED_BY_READING
+            count = len(rows) + more
+            exact = more < COUNTED_BY_READING
             if not exact:
                 count, exact = _count(connection, sql, count)
         except (sqlite3.Error, sqlite3.Warning) as error:
@@ -165,8 +160,8 @@ class SqliteDatabase(Database):
         return Rows(columns, rows, count, exact, frozenset(tables_read))
 
     def _explain(self, error: Exception) -> Exception:
-        """The error to raise for the driver's; one without a code comes from its own checks of the
-        statement.
+        """Return the error to raise for the driver's error; one without a code comes from the
+        driver's own checks of the statement.
         """
         code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF
         if code == sqlite3.SQLITE_INTERRUPT:
@@ -178,8 +173,9 @@ class SqliteDatabase(Database):
 
 
 def _stop(end: float, operations: int | None, clock: Callable[[], float]) -> Callable[[], bool]:
-    """Return whether a statement is over, asked every OPERATIONS_PER_CHECK: by the clock, or by
-    number alone where `operations` says one, which is the same on every machine.
+    """Return a function that says whether a statement's time is over, asked every
+    OPERATIONS_PER_CHECK: by the clock, or, if `operations` is set, by number alone, which is the
+    same on every machine.
     """
     if operations is None:
         return lambda: clock() > end
@@ -206,7 +202,9 @@ def _text(raw: bytes) -> str:
 
 
 def _state(path: Path) -> tuple[int, ...]:
-    """Device and number of the file, then what changes when it is written; () for no file."""
+    """Return the device and number of the file, then what changes when it is written; () if there
+    is no file.
+    """
     try:
         status = path.stat()
     except OSError:
@@ -217,8 +215,8 @@ def _state(path: Path) -> tuple[int, ...]:
 def _authorizer(
     access: Access, real_names: frozenset[str], tables_read: set[str]
 ) -> Callable[..., int]:
-    """SQLite's callback for every action of a statement being compiled; adds the tables read to
-    `tables_read`.
+    """Return SQLite's callback for every action of a statement being compiled. It adds the tables
+    read to `tables_read`.
     """
     functions = FUNCTIONS["sqlite"]
 
@@ -244,8 +242,8 @@ def _authorizer(
 
 
 def _count(connection: sqlite3.Connection, sql: str, at_least: int) -> tuple[int, bool]:
-    """The number of rows, counted without building them; what is known already when that takes too
-    long.
+    """Return the number of rows, counted without building them, or what is known already if that
+    takes too long.
     """
     try:
         return connection.execute(f"SELECT count(*) FROM ({sql})").fetchone()[0], True

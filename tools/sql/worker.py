@@ -5,8 +5,8 @@ starts it.
 
 No parser, planner or string function has to look at a clock here: the kernel ends the process when
 a statement has used more processor time than its deadline, and refuses it memory beyond its share.
-Who asked sees the channel close. A busy machine takes no processor time from a statement, so it is
-not blamed for it; the wall clock is only bounded so that nobody waits for ever.
+The caller sees the channel close. Processor time is not consumed by a busy machine, so a statement
+is not blamed for one; the wall clock is bounded only so that no caller waits for ever.
 """
 
 from __future__ import annotations
@@ -25,14 +25,15 @@ from tools.sql.guard import nodes
 from tools.sql.query import QueryTool
 
 OPENING = 30.0  # seconds until a database that does not open is given up
-MARGIN = 0.2  # processor seconds after the deadline: what a statement in time may still need
+MARGIN = 0.2  # processor seconds after the deadline that a statement in time may still need
 PATIENCE = 30.0  # seconds of the wall clock: more than any statement takes on a machine that works
 MEMORY = 512 * 2**20  # bytes of address space beyond what the program itself has
 
 
 def main() -> None:
-    channel, parent = Connection(int(sys.argv[1])), int(sys.argv[2])
-    end_with(parent)  # a closed channel says so too, but not while a statement runs
+    channel = Connection(int(sys.argv[1]))
+    parent = int(sys.argv[2])
+    end_with(parent)  # a closed channel shows it, too, but not while a statement runs
     for number in (signal.SIGALRM, signal.SIGPROF):
         signal.signal(number, signal.SIG_DFL)  # which ends the process
     signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGALRM, signal.SIGPROF])
@@ -47,14 +48,14 @@ def main() -> None:
 
 
 def answer(url: str, tool: QueryTool | None = None, sql: str = "") -> Any:
-    """What the tool answers, or the DatabaseError; or nobody is there any more.
+    """Return what the tool answers, or the DatabaseError; a process whose memory is used up ends.
 
     Without a tool the database is only opened, for the question that comes next.
     """
     try:
         signal.setitimer(signal.ITIMER_REAL, OPENING)
         database = open_database(url)
-        nodes(database.dialect)  # made once, and not at a statement's cost
+        nodes(database.dialect)  # made once, before a statement's time counts
         if tool is None:
             return True
         signal.setitimer(signal.ITIMER_REAL, PATIENCE)
@@ -70,7 +71,7 @@ def answer(url: str, tool: QueryTool | None = None, sql: str = "") -> Any:
 
 
 def limit_memory() -> None:
-    """Bound this process's address space, within what it was allowed already."""
+    """Bound this process's address space, within its present limit."""
     pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[0])
     limits = [pages * resource.getpagesize() + MEMORY, *resource.getrlimit(resource.RLIMIT_AS)]
     least = min(limit for limit in limits if limit != resource.RLIM_INFINITY)

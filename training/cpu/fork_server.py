@@ -4,10 +4,10 @@
         ray.init(runtime_env={"py_executable": python})  # "" where nothing is forked
 
 A training without an accelerator is a dozen Python processes on few cores. Importing torch, vLLM
-and verl takes each of them ten seconds and half a gigabyte, a fork of a process that has them a
-tenth of a second. Ray asks for a worker by a command line: training/cpu/site/fork_client.py hands
-it over, and becomes that command itself should nobody answer. Not on a GPU (a process that has
-touched CUDA cannot be forked), and not where a run joins a cluster.
+and verl takes each of them ten seconds and half a gigabyte; a fork of a process that has them takes
+a tenth of a second. Ray asks for a worker by a command line: training/cpu/site/fork_client.py hands
+it over, and becomes that command itself if no server answers. This is not used on a GPU (a process
+that has touched CUDA cannot be forked), nor where a run joins a cluster.
 
     python -m training.cpu.fork_server SOCKET PARENT         # what `forking` starts
 """
@@ -38,7 +38,7 @@ from training.setup.plan import Plan
 logger = logging.getLogger(__name__)
 
 CLIENT = Path(__file__).parent / "site" / "fork_client.py"
-# What trainer, its workers, vLLM's server and vLLM's engine import between them.
+# The modules that the trainer, its workers, vLLM's server and vLLM's engine import.
 ENGINE = (
     "ray",
     "vllm.v1.engine.async_llm",
@@ -51,23 +51,24 @@ ENGINE = (
 )
 # Ray's library reads these two when it is imported. The first job of a Ray of our own has this
 # number, and a worker is to end with this command, as it would with Ray's raylet.
-JOB, JOB_VARIABLE, PARENT_VARIABLE = "01000000", "RAY_JOB_ID", "RAY_RAYLET_PID"
+JOB = "01000000"
+JOB_VARIABLE = "RAY_JOB_ID"
+PARENT_VARIABLE = "RAY_RAYLET_PID"
 LOOK_SECONDS = 0.5
 END_SECONDS = 5.0
 
 
 @contextlib.contextmanager
 def forking(plan: Plan) -> Iterator[str]:
-    """The command that Ray is to take for `python`; its server ends with the block, and with this
-    process.
+    """Yield the command that Ray should take for `python`; its server ends with the block, and with
+    this process.
     """
     if plan.device != "cpu" or plan.role == "runner" or os.environ.get("RAY_ADDRESS"):
         yield ""
         return
-    folder = Path(
-        tempfile.mkdtemp(prefix="fork-server-")
-    )  # nobody else's: what connects may run anything
-    told = environment(plan.device) | {JOB_VARIABLE: JOB, PARENT_VARIABLE: str(os.getpid())}
+    # Only this account may connect: a client may run anything
+    folder = Path(tempfile.mkdtemp(prefix="fork-server-"))
+    variables = environment(plan.device) | {JOB_VARIABLE: JOB, PARENT_VARIABLE: str(os.getpid())}
     command = [
         sys.executable,
         "-m",
@@ -78,16 +79,15 @@ def forking(plan: Plan) -> Iterator[str]:
     with (folder / "log").open("wb") as log:
         server = subprocess.Popen(
             command,
-            env=os.environ | told,
+            env=os.environ | variables,
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=log,
             start_new_session=True,
         )
     try:
-        yield shlex.join(
-            [sys.executable, "-I", "-S", str(CLIENT), str(folder / "socket")]
-        )  # Ray has a shell read it
+        # Ray passes the command to a shell
+        yield shlex.join([sys.executable, "-I", "-S", str(CLIENT), str(folder / "socket")])
     finally:
         if server.poll() is not None:  # the run went on without it
             logger.warning(
@@ -101,19 +101,20 @@ def forking(plan: Plan) -> Iterator[str]:
 
 
 def serve(address: str, parent: int) -> None:
-    """Answer requests with forks until `parent` is no longer this process's; a fork returns when
-    its work is done.
+    """Answer requests with forks until the parent of this process is no longer `parent`. A fork
+    returns when its work is done.
     """
     with socket.socket(socket.AF_UNIX) as listener:
         listener.bind(address)
         listener.listen(64)
         import_engine(parent)
         gc.collect()
-        gc.freeze()  # what is shared stays shared: no collection writes to it
+        gc.freeze()  # keeps shared memory shared: no collection writes to it
         listener.settimeout(LOOK_SECONDS)
         request = None
         while request is None and os.getppid() == parent:
-            with contextlib.suppress(OSError, ValueError):  # nobody asked, or left in the middle
+            # The client left before or during its request
+            with contextlib.suppress(OSError, ValueError):
                 request = _answer(listener)
             with contextlib.suppress(ChildProcessError):
                 while os.waitpid(-1, os.WNOHANG)[0]:
@@ -125,7 +126,7 @@ def serve(address: str, parent: int) -> None:
 
 
 def import_engine(parent: int) -> None:
-    """Import what the workers need while `parent` lives, and have vLLM's server fork its engine in
+    """Import what the workers need while `parent` lives, and make vLLM's server fork its engine in
     turn.
     """
     for name in ENGINE:
@@ -136,18 +137,16 @@ def import_engine(parent: int) -> None:
     import setproctitle
     from vllm.v1.engine import utils
 
-    utils.get_mp_context = lambda: multiprocessing.get_context(
-        "fork"
-    )  # else spawned, for Ray's and CUDA's threads
-    setproctitle.setproctitle = (
-        ray._raylet.setproctitle
-    )  # of two libraries that write titles, the second fails
+    # Otherwise it would be spawned, because of Ray's and CUDA's threads
+    utils.get_mp_context = lambda: multiprocessing.get_context("fork")
+    # If two libraries write process titles, the second fails
+    setproctitle.setproctitle = ray._raylet.setproctitle
 
 
 def _answer(listener: socket.socket) -> dict[str, Any] | None:
-    """Fork for the next request: None in the server, what to run in the fork.
+    """Fork for the next request. Return None in the server, and in the fork what to run.
 
-    Raises OSError: there is none.
+    Raises OSError if there is no request.
     """
     connection = listener.accept()[0]
     with connection:
@@ -174,7 +173,8 @@ def _become(arguments: list[str], environment: dict[str, str], folder: str) -> N
     os.environ.update(environment)
     if "numpy" in sys.modules:
         sys.modules["numpy"].random.seed()  # each fork has inherited one state
-    sys.argv, sys.path[0] = arguments, str(Path(arguments[0]).parent)
+    sys.argv = arguments
+    sys.path[0] = str(Path(arguments[0]).parent)
     runpy.run_path(arguments[0], run_name="__main__")
 
 

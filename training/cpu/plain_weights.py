@@ -3,8 +3,8 @@
 vLLM's CPU kernels repack linear weights and drop the originals, after which a weight sync has
 nothing to write to ("'Parameter' object has no attribute 'weight_loader'"). Without oneDNN and
 without the SGL kernel (the environment variable is set in `verl.toml`) the plain weights stay.
-vLLM's engine, in whose process the worker is, would live on after a server that was killed. Named
-in `engine_kwargs.vllm.worker_extension_cls`; nobody runs it.
+vLLM's engine, in whose process the worker is, would live on after a server that was killed. vLLM
+loads this module by `engine_kwargs.vllm.worker_extension_cls`; it is not a program.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from common.parent import end_with
 
 
 class CpuWorkerExtension(vLLMColocateWorkerExtension):
-    """verl's extension; weight packing is switched off before the model is loaded, and it ends with
-    the server.
+    """An extension of vLLM's worker: it switches weight packing off before the model is loaded, and
+    ends the worker with its server.
     """
 
     def __new__(cls, **kwargs: Any) -> CpuWorkerExtension:

@@ -1,11 +1,9 @@
-"""Sequences that begin alike, as one: the tree of their tokens, in which a shared prefix stands a
-single time.
+"""The tree of tokens of sequences that begin alike, in which a shared prefix is stored once.
 
 The episodes of a question share its prompt, all of an agent its system prompt, and many their first
 query: of 40,000 tokens that a step of the bundled SQL agent trains on, 4,600 differ. Where a token
 of the tree sees the tokens on its way from the root, and has its depth as position, a causal model
-computes for it what it computes in the sequence alone. `training/cpu/shared_tokens.py` uses it;
-nobody runs it.
+computes for it what it computes in the sequence alone. `training/cpu/shared_tokens.py` uses it.
 """
 
 from __future__ import annotations
@@ -16,11 +14,11 @@ Sequences = list[list[int]]
 
 
 class PrefixTree(NamedTuple):
-    """Its nodes are numbered as they were added, parents before children.
+    """A prefix tree. Its nodes are numbered as they were added, parents before children.
 
     tokens, positions: of each node. branches: runs of nodes, each the child of the one before and
-    the first the child of the node named beside the run, None at the root. nodes: of each sequence,
-    in the order given, its tokens' nodes.
+    the first the child of the node named beside the run, None at the root. nodes: for each
+    sequence, in the order given, the nodes of its tokens.
     """
 
     tokens: list[int]
@@ -30,7 +28,7 @@ class PrefixTree(NamedTuple):
 
 
 def grow(sequences: Sequences) -> PrefixTree:
-    """The tree of sequences. Of a sorted list, neighbours share the most."""
+    """Return the tree of sequences. Neighbours of a sorted list share the most."""
     tree = PrefixTree([], [], [], [[] for _ in sequences])
     row: list[int] = []
     way: list[int] = []
@@ -46,8 +44,8 @@ def grow(sequences: Sequences) -> PrefixTree:
 
 
 def deal(sequences: Sequences, most: int) -> list[list[int]]:
-    """The sequences' indices in groups whose trees have at most `most` nodes; a longer sequence is
-    alone.
+    """Return the sequences' indices in groups whose trees have at most `most` nodes; a sequence
+    longer than that is alone.
     """
     groups: list[list[int]] = []
     room = 0
@@ -56,7 +54,8 @@ def deal(sequences: Sequences, most: int) -> list[list[int]]:
         new = len(row) - (_shared(sequences[groups[-1][-1]], row) if groups else 0)
         if not groups or new > room:
             groups.append([])
-            new, room = len(row), most
+            new = len(row)
+            room = most
         groups[-1].append(index)
         room -= new
     return groups
@@ -67,6 +66,6 @@ def _sorted(sequences: Sequences) -> list[int]:
 
 
 def _shared(one: list[int], other: list[int]) -> int:
-    """How many tokens two sequences begin with alike."""
+    """Return how many tokens two sequences have in common at their beginning."""
     pairs = zip(one, other, strict=False)
     return next((place for place, (a, b) in enumerate(pairs) if a != b), min(len(one), len(other)))

@@ -2,9 +2,9 @@
 once.
 
 A micro-batch is the prefix tree of its sequences (`training/cpu/prefix_tree.py`), and logits are
-asked for only where a trained token follows. What is trained has verl's log-probabilities, so its
-loss and gradients; other tokens have 0, and verl masks them out. Every Ray process imports it, like
-`training/cpu/verl_platform.py`; nobody runs it.
+computed only where a trained token follows. Trained tokens have verl's log-probabilities, and so
+its loss and gradients; other tokens have 0, and verl masks them out. Every Ray process imports this
+module, like `training/cpu/verl_platform.py`.
 """
 
 from __future__ import annotations
@@ -21,11 +21,10 @@ from verl.workers.engine.fsdp.transformer_impl import FSDPEngineWithLMHead, FSDP
 
 from training.cpu.prefix_tree import PrefixTree, deal, grow
 
-# Models whose attention is torch's and looks at all before it: a tree's mask and positions are all
-# they need.
+# Models with torch's attention over all earlier tokens: they need only a tree's mask and positions.
 MODELS = {"llama", "qwen2", "qwen3"}
-# What wants rows as verl packs them, or more than log-probabilities and entropies: verl's own way
-# is taken.
+# Settings that need rows as verl packs them, or more than log-probabilities and entropies; with
+# them verl's own engine is used.
 ROWS = (
     "use_remove_padding",
     "use_fused_kernels",
@@ -39,8 +38,8 @@ _prepare_micro_batches = transformer_impl.prepare_micro_batches
 def _deal_micro_batches(
     data: TensorDict, dp_group: Any = None, **options: Any
 ) -> tuple[list[TensorDict], Any]:
-    """verl's, for what is computed as trees: (micro-batches, the rows in each); as many for every
-    rank of dp_group.
+    """Return (micro-batches, the rows in each) like verl's function, for what is computed as trees;
+    every rank of dp_group gets as many.
     """
     if not _flag(data, "prefix_tree"):
         return _prepare_micro_batches(data=data, dp_group=dp_group, **options)
@@ -58,12 +57,14 @@ transformer_impl.prepare_micro_batches = _deal_micro_batches
 
 
 class _OfTrees:
-    """What actor, reference and critic have in common; before an engine of verl in the order of
-    bases.
+    """What actor, reference and critic have in common; it stands before an engine of verl in the
+    order of bases.
     """
 
     def forward_backward_batch(self, data: TensorDict, *arguments: Any, **options: Any) -> Any:
-        """verl's, with the word that `data` is computed as trees, where model and settings allow."""
+        """Run verl's method, with a mark that `data` is computed as trees where model and settings
+        allow it.
+        """
         config = self.module.config  # type: ignore[attr-defined]  # verl's engine has it
         whole = set(getattr(config, "layer_types", None) or ["full_attention"]) == {
             "full_attention"
@@ -81,8 +82,8 @@ class _OfTrees:
     def prepare_model_inputs(
         self, micro_batch: TensorDict
     ) -> tuple[dict[str, Any], dict[str, Any]]:
-        """What the model is given: a batch of one, the tree; and "nodes", of shape (T,), those of
-        all sequences.
+        """Return the model's inputs, a batch of one that is the tree, and "nodes" of shape (T,),
+        the nodes of all sequences.
         """
         if not _flag(micro_batch, "prefix_tree"):
             return super().prepare_model_inputs(micro_batch)  # type: ignore[misc]
@@ -97,20 +98,20 @@ class _OfTrees:
 
 @EngineRegistry.register("language_model", ["fsdp", "fsdp2"], "cpu")
 class TreeEngine(_OfTrees, FSDPEngineWithLMHead):
-    """verl's language model; a micro-batch of T tokens in all has log-probabilities of shape (T,)."""
+    """verl's language model. A micro-batch of T tokens in all has log-probabilities of shape (T,)."""
 
     def prepare_model_inputs(
         self, micro_batch: TensorDict
     ) -> tuple[dict[str, Any], dict[str, Any]]:
-        """The tree's, and which of its nodes are to have logits: those that any sequence is trained
-        after.
+        """Return the tree's inputs, and which of its nodes need logits: those after which any
+        sequence is trained.
         """
-        inputs, told = super().prepare_model_inputs(micro_batch)
-        if "nodes" in told:
-            told["trained"] = before_trained(micro_batch)
-            asked, told["rows"] = told["nodes"][told["trained"]].unique(return_inverse=True)
+        inputs, info = super().prepare_model_inputs(micro_batch)
+        if "nodes" in info:
+            info["trained"] = before_trained(micro_batch)
+            asked, info["rows"] = info["nodes"][info["trained"]].unique(return_inverse=True)
             inputs["logits_to_keep"] = asked
-        return inputs, told
+        return inputs, info
 
     def prepare_model_outputs(
         self,
@@ -119,14 +120,15 @@ class TreeEngine(_OfTrees, FSDPEngineWithLMHead):
         micro_batch: TensorDict,
         logits_processor_func: Any,
     ) -> dict[str, torch.Tensor]:
-        """Nested log-probabilities, and entropies if asked for, of each sequence's tokens; 0 where
-        none is trained.
+        """Return nested log-probabilities, and entropies if requested, of each sequence's tokens; 0
+        for tokens that are not trained.
         """
         if "nodes" not in output_args:
             return super().prepare_model_outputs(
                 output, output_args, micro_batch, logits_processor_func
             )
-        trained, ids = output_args["trained"], micro_batch["input_ids"]
+        trained = output_args["trained"]
+        ids = micro_batch["input_ids"]
         heat = torch.as_tensor(micro_batch["temperature"], dtype=torch.float32).expand(len(ids))
         heat = heat.repeat_interleave(ids.offsets().diff())[trained]
         logits = output.logits[0, output_args["rows"]] / heat[:, None]
@@ -147,7 +149,7 @@ class TreeEngine(_OfTrees, FSDPEngineWithLMHead):
 
 @EngineRegistry.register("value_model", ["fsdp", "fsdp2"], "cpu")
 class TreeValueEngine(_OfTrees, FSDPEngineWithValueHead):
-    """verl's critic; the value of a token that sequences share is theirs alike."""
+    """verl's critic. Sequences that share a token share its value."""
 
     def prepare_model_outputs(
         self,
@@ -156,7 +158,7 @@ class TreeValueEngine(_OfTrees, FSDPEngineWithValueHead):
         micro_batch: TensorDict,
         logits_processor_func: Any,
     ) -> dict[str, torch.Tensor]:
-        """Nested values of each sequence's tokens."""
+        """Return nested values of each sequence's tokens."""
         if "nodes" not in output_args:
             return super().prepare_model_outputs(
                 output, output_args, micro_batch, logits_processor_func
@@ -170,8 +172,8 @@ class TreeValueEngine(_OfTrees, FSDPEngineWithValueHead):
 
 
 def ancestors(tree: PrefixTree) -> torch.Tensor:
-    """Of shape (N, N), added to attention: 0 where the row's node sees the column's, itself or
-    before it, else -inf.
+    """Return the mask of shape (N, N) that is added to attention: 0 where the row's node sees the
+    column's, which is itself or before it, else -inf.
     """
     sees = torch.full((len(tree.tokens), len(tree.tokens)), -torch.inf)
     for parent, branch in tree.branches:
@@ -183,8 +185,9 @@ def ancestors(tree: PrefixTree) -> torch.Tensor:
 
 
 def before_trained(micro_batch: TensorDict) -> torch.Tensor:
-    """Of shape (T,): whether the token after this one is trained."""
-    mask, offsets = micro_batch["loss_mask"].bool(), micro_batch["input_ids"].offsets()
+    """Return a mask of shape (T,): whether the token after this one is trained."""
+    mask = micro_batch["loss_mask"].bool()
+    offsets = micro_batch["input_ids"].offsets()
     trained = torch.zeros(int(offsets[-1]), dtype=torch.bool)
     for end, row in zip(offsets[1:].tolist(), mask.unbind(), strict=True):
         trained[end - 1 - len(row) : end - 1] = row

@@ -4,7 +4,7 @@ verl finds its hardware through a platform plug-in and vLLM is served by a worke
 module brings both for the CPU, so that the very same trainer runs on a laptop. Nothing of verl is
 copied or changed on disk.
 
-Every Ray process imports it (`VERL_USE_EXTERNAL_MODULES` in `verl.toml`); nobody runs it.
+Every Ray process imports it (`VERL_USE_EXTERNAL_MODULES` in `verl.toml`).
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ _init_process_group = torch.distributed.init_process_group
 
 
 def _accept_repeated_backend(backend: str | None = None, *args: Any, **kwargs: Any) -> None:
-    """verl asks for the process group "cpu:gloo,<device>:<backend>"; with device cpu torch refuses
-    the repetition.
+    """Let torch accept the process group that verl asks for, "cpu:gloo,<device>:<backend>"; with
+    the device cpu torch refuses the repetition.
     """
     _init_process_group("gloo" if backend == "cpu:gloo,cpu:gloo" else backend, *args, **kwargs)
 
@@ -37,8 +37,8 @@ torch.distributed.init_process_group = _accept_repeated_backend
 def _load_critic_without_flash_attention(
     local_path: str, torch_dtype: torch.dtype, model_config: Any, trust_remote_code: bool
 ) -> torch.nn.Module:
-    """verl's loader of value heads asks for flash attention by name, whatever the settings say;
-    this for torch's.
+    """Load value heads with torch's attention; verl's own loader asks for flash attention by name,
+    whatever the settings say.
     """
     from transformers import AutoModelForTokenClassification
 
@@ -60,8 +60,8 @@ _bypass_loss = core_algos.get_policy_loss_fn("bypass_mode")
 
 
 def _bypass_loss_or_nothing(*, response_mask: torch.Tensor, **batch: Any) -> Any:
-    """verl fills a batch up with rows that hold no token to train. A micro-batch of these alone,
-    which its loss refuses because there is nothing to compare, has the plain loss: 0.
+    """Return verl's loss, or the plain loss, 0, for a micro-batch of nothing but the rows without
+    trained tokens that verl fills batches with: there its loss has nothing to compare, and raises.
     """
     loss = _bypass_loss if response_mask.any() else core_algos.get_policy_loss_fn("vanilla")
     return loss(response_mask=response_mask, **batch)
@@ -71,7 +71,7 @@ core_algos.POLICY_LOSS_REGISTRY["bypass_mode"] = _bypass_loss_or_nothing
 
 
 def _memory_info(device: Any = None) -> tuple[int, int]:
-    """(free, total) bytes of main memory, the answer torch.cuda.mem_get_info gives for a GPU."""
+    """Return (free, total) bytes of main memory, as torch.cuda.mem_get_info does for a GPU."""
     memory = psutil.virtual_memory()
     return memory.available, memory.total
 
@@ -81,11 +81,11 @@ def _resident_bytes(device: Any = None) -> int:
 
 
 def _always(answer: Any) -> Callable[..., Any]:
-    """A function, or a method, that gives this answer whatever it is asked."""
+    """Return a function, or a method, that gives this answer to any arguments."""
     return lambda *args, **kwargs: answer
 
 
-# verl asks its device module for what torch.cuda has; torch.cpu has a part of it.
+# verl expects torch.cuda's functions of its device module; torch.cpu has only some of them.
 DEVICE_MODULE = SimpleNamespace(
     __name__="training.cpu.verl_platform.DEVICE_MODULE",
     **{name: _always(None) for name in ("set_device", "synchronize", "empty_cache", "ipc_collect")},
@@ -108,18 +108,15 @@ DEVICE_MODULE = SimpleNamespace(
 
 @PlatformRegistry.register(platform="cpu")
 class CpuPlatform(PlatformBase):
-    """One logical device; Ray is told that it has a logical GPU, so that verl's placement works
-    unchanged.
-    """
+    """One logical device. Ray counts it as a GPU, so that verl's placement works unchanged."""
 
     device_name = "cpu"
     vendor_name = "cpu"
     device_module = DEVICE_MODULE
     is_available = _always(True)
     is_platform_available = _always(False)  # never guessed: chosen by VERL_PLATFORM=cpu
-    current_device = _always(
-        "cpu"
-    )  # verl hands this to Module.to(), where an index would mean an accelerator
+    # verl hands this to Module.to(), where an index would mean an accelerator
+    current_device = _always("cpu")
     device_count = _always(1)
     get_device_capability = _always((None, None))
     communication_backend_name = _always("gloo")

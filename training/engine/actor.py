@@ -1,6 +1,6 @@
 """The Ray actor that trains.
 
-Apart from `training.engine.trainer`, so that who starts it need not import the engine first.
+It is apart from `training.engine.trainer`, so that its caller need not import the engine first.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from training.setup.plan import Plan
 
 @ray.remote
 class TrainingActor:
-    """Holds trainer, rollout manager and proxy; `run` returns when training ends."""
+    """Holds the trainer, the rollout manager and the proxy; `run` returns when training ends."""
 
     def run(self, config: DictConfig, plan: Plan) -> None:
-        """Train to the end; the plan comes without its token.
+        """Train to the end. The plan comes without its token.
 
         Raises RunStopped: see `training.watch.events`.
         """

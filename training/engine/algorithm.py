@@ -51,8 +51,8 @@ class Outcome:
 
 
 class VerlAlgorithm(Algorithm):
-    """Runs verl's trainer on the rollouts of the store; the end is in `outcome`, never an
-    exception.
+    """Runs verl's trainer on the rollouts of the store. The end is in `outcome`; `run` raises
+    nothing.
     """
 
     def __init__(self, plan: Plan, config: DictConfig) -> None:
@@ -65,7 +65,7 @@ class VerlAlgorithm(Algorithm):
         return True
 
     async def run(self, train_dataset: Any = None, val_dataset: Any = None) -> None:
-        """Serve the store and train; returns when training ended, failed or was interrupted."""
+        """Serve the store and train; return when training ended, failed or was interrupted."""
         try:
             async with serving(self.plan):
                 try:
@@ -76,9 +76,8 @@ class VerlAlgorithm(Algorithm):
         except asyncio.CancelledError:
             self.outcome = Outcome("interrupted", "interrupted by Ctrl-C or a stop signal")
         except Exception as error:
-            cause = (
-                getattr(error, "cause", None) or error
-            )  # what went wrong first, without Ray's wrapping
+            # The first error, without Ray's wrapping
+            cause = getattr(error, "cause", None) or error
             message = (
                 str(cause) if isinstance(cause, RunStopped) else f"{type(cause).__name__}: {cause}"
             )
@@ -103,23 +102,20 @@ class VerlAlgorithm(Algorithm):
         )
         store = StoreClient(self.plan.store_address, self.plan.token)
         actor = TrainingActor.options(scheduling_strategy=here).remote()  # type: ignore[attr-defined]
-        finished, looks, flight = (
-            actor.run.remote(self.config, replace(self.plan, token=None)),
-            itertools.count(),
-            dict[str, int](),
-        )
+        finished = actor.run.remote(self.config, replace(self.plan, token=None))
+        looks = itertools.count()
+        flight = dict[str, int]()
         try:
             while not ray.wait([finished], timeout=0)[0]:
                 if self.plan.role == "both":
                     self.get_trainer().strategy.look()
-                if (
-                    progress.live and next(looks) % LOOKS_A_COUNT == 0
-                ):  # the store looks through all it holds
+                # Counting makes the store look through everything it holds
+                if progress.live and next(looks) % LOOKS_A_COUNT == 0:
                     flight = await in_flight(store)
                 progress.look(flight)
                 await asyncio.sleep(POLL_SECONDS)
             ray.get(finished)
-        except Exception as error:  # a machine that is gone says more than what first failed of it
+        except Exception as error:  # a lost machine explains more than the first error it caused
             why = str(getattr(error, "cause", None) or error).splitlines()[0]
             await asyncio.to_thread(check_none_lost, nodes, why)
             raise
@@ -129,17 +125,16 @@ class VerlAlgorithm(Algorithm):
 
 
 def _start_ray(plan: Plan, config: DictConfig) -> Any:
-    """Join the cluster RAY_ADDRESS names, else start one of our own on this machine, on the
-    loopback address only.
+    """Join the cluster that RAY_ADDRESS names, or else start Ray on this machine, on the loopback
+    address only.
     """
     cluster = os.environ.get("RAY_ADDRESS")
     if not cluster:
-        # Ray 2.60 replaces 127.0.0.1 by the machine's own address unless told that there is no
+        # Ray 2.60 replaces 127.0.0.1 by the machine's own address unless this says that there is no
         # cluster.
         os.environ["RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"] = "0"
-        os.environ["RAY_AUTH_TOKEN"] = (
-            plan.token or ""
-        )  # before ~/.ray/auth_token, which outlives a run
+        # It comes before ~/.ray/auth_token, which outlives a run
+        os.environ["RAY_AUTH_TOKEN"] = plan.token or ""
     import ray
     import ray.util.scheduling_strategies
 
@@ -155,7 +150,7 @@ def _start_ray(plan: Plan, config: DictConfig) -> Any:
     common = {"runtime_env": runtime_env, "log_to_driver": plan.debug, "logging_level": level}
     stop = signal.getsignal(signal.SIGTERM)
     if cluster:
-        # No other run's token: what stands here is shown on command lines.
+        # The token must not stand here: these variables are shown on command lines.
         runtime_env["env_vars"][TOKEN] = ""
         _init_ray(**common)
         keep_in_ray(str(plan.token))
@@ -172,24 +167,23 @@ def _start_ray(plan: Plan, config: DictConfig) -> Any:
             **common,
             **sizes,
         )
-    signal.signal(
-        signal.SIGTERM, stop
-    )  # after Ray's own the process aborts within three seconds, whatever it is at
+    # After Ray's own handler the process aborts within three seconds, whatever it is doing
+    signal.signal(signal.SIGTERM, stop)
     check_nodes_found(config, plan)
     return ray
 
 
 def _init_ray(**options: Any) -> None:
-    """`ray.init`.
+    """Call `ray.init`.
 
-    Raises RunStopped where it waits for Ray's own processes in vain, and says what to do.
+    Raises RunStopped, which says what to do, if it waits for Ray's own processes in vain.
     """
     import ray
 
     try:
         ray.init(**options)
     except Exception as error:
-        if "timed out" not in str(error):  # Ray has no class for it
+        if "timed out" not in str(error):  # Ray has no class for this error
             raise
         raise RunStopped(
             f"Ray did not start in its time ({str(error).splitlines()[0]}). The machine is busy, or short of memory or "
@@ -204,7 +198,8 @@ def _stop_ray(plan: Plan) -> None:
 
     previous = signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
-        logs, workers = _session_logs(), _ray_processes()
+        logs = _session_logs()
+        workers = _ray_processes()
         ray.shutdown()
         for process in psutil.wait_procs(workers, timeout=END_SECONDS)[1]:
             with contextlib.suppress(psutil.NoSuchProcess):
@@ -217,7 +212,7 @@ def _stop_ray(plan: Plan) -> None:
 
 
 def _session_logs() -> Path | None:
-    """Folder of this session's worker logs, when Ray runs here and is ours."""
+    """Return the folder of this session's worker logs, if Ray runs here and is ours."""
     import ray
 
     if not ray.is_initialized() or os.environ.get("RAY_ADDRESS"):
@@ -228,8 +223,8 @@ def _session_logs() -> Path | None:
 
 
 def _ray_processes() -> list[psutil.Process]:
-    """Every process below the ones Ray started for this run, and the forks; none where it joined a
-    cluster.
+    """Return every process below the ones Ray started for this run, and the forks; [] if the run
+    joined a cluster.
     """
     found: list[psutil.Process] = []
     for child in psutil.Process().children():

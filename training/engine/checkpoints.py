@@ -1,13 +1,13 @@
-"""Checkpoints of runs: saved whole or not at all, which one a run continues, which are kept; and
-their adapters.
+"""Checkpoints of runs, saved completely or not at all: which one a run continues, which are kept,
+and their adapters.
 
 verl writes `checkpoints/global_step_N`: `actor` (shards, optimizer, random state, and a Hugging
 Face folder in `actor/huggingface`), with a critic `critic`, and `data.pt`, the position in the
-data. `saving` has it write into a hidden folder, which is renamed when nothing is missing; then
-`latest_checkpointed_iteration.txt` names the step. What a killed process left hidden is removed by
-`sweep`.
+data. `saving` makes it write into a hidden folder, which is renamed when nothing is missing; then
+`latest_checkpointed_iteration.txt` names the step. `sweep` removes what a killed process left
+hidden.
 
-Of a run with an adapter (LoRA) verl's Hugging Face folder holds the adapter's tensors beside the
+In a run with an adapter (LoRA), verl's Hugging Face folder holds the adapter's tensors beside the
 frozen ones, under peft's names, so that no tool finds a model in it. `split_adapter` leaves there
 the merged model, and the adapter alone in `lora_adapter`, as peft writes it (`--lora-adapter-path`
 goes on from it).
@@ -39,10 +39,11 @@ FOLDER = "checkpoints"
 MARK = "latest_checkpointed_iteration.txt"
 PREFIX = "global_step_"
 ADAPTER_FOLDER = "lora_adapter"
-PEFT_PREFIX = "base_model.model."  # before the model's own names
+PEFT_PREFIX = "base_model.model."  # stands before the model's own names
 SHARDS = ("model", "optim", "extra_state")  # a file of each for every device
 MODEL_SHARD = re.compile(r"model_world_size_(\d+)_rank_0\.pt")
-FULL_BYTES = 4 * 2**20  # who finds less space than this after a failed write failed for want of it
+# A failed write with less space left than this failed because the disk is full
+FULL_BYTES = 4 * 2**20
 MUST_AGREE = {
     "trainer.project_name": "agent",
     "actor_rollout_ref.model.lora_rank": "rank of the adapter",
@@ -51,10 +52,10 @@ MUST_AGREE = {
 
 @contextmanager
 def saving(folder: Path, step: int) -> Iterator[Path]:
-    """A hidden folder for `global_step_<step>` to be written in; `folder` has it, whole, after the
-    block.
+    """Yield a hidden folder for `global_step_<step>` to be written in; after the block `folder`
+    holds it completely.
 
-    Raises RunStopped: the disk is full, which torch's own writer calls an unexpected position.
+    Raises RunStopped if the disk is full, which torch's own writer calls an unexpected position.
     """
     folder.mkdir(parents=True, exist_ok=True)
     with replacing(folder / f"{PREFIX}{step}") as draft:
@@ -64,31 +65,29 @@ def saving(folder: Path, step: int) -> Iterator[Path]:
             if shutil.disk_usage(folder).free >= FULL_BYTES:
                 raise
             what = f"the disk of {folder} is full: the checkpoint of step {step} could not be saved"
-            cause = (str(error).splitlines() or [type(error).__name__])[
-                -1
-            ]  # Ray's own lines are before it
+            # Ray's own lines stand before the cause
+            cause = (str(error).splitlines() or [type(error).__name__])[-1]
             raise RunStopped(f"{what} ({cause}). Make room, then resume with --resume.") from None
     write_text(folder / MARK, str(step), force=True)
 
 
 def prune(run: Path, step: int, keep: int, best: bool) -> None:
-    """Remove all checkpoints up to `step` but the last `keep` of them and, with `best`, the best by
-    validation.
+    """Remove all checkpoints up to `step` except the last `keep` of them and, with `best`, the best
+    by validation.
 
-    Those of later steps are of a course that was left for an older checkpoint; they stay until it
-    comes by again.
+    Checkpoints of later steps are from before the run went back to an older checkpoint; they stay
+    until the run reaches their steps again.
     """
     found = {number: path for number, path in checkpoints(run).items() if number <= step}
     kept = sorted(found)[-keep:] + ([best_step(run, found)] if best else [])
     for path in (path for number, path in found.items() if number not in kept):
         with TemporaryDirectory(dir=path.parent, prefix=f".{path.name}.", suffix=".tmp") as hidden:
-            os.replace(
-                path, Path(hidden) / path.name
-            )  # at once, so that no half of it is ever taken for a checkpoint
+            # A rename is atomic, so that a half-removed folder is never taken for a checkpoint
+            os.replace(path, Path(hidden) / path.name)
 
 
 def sweep(run: Path) -> list[str]:
-    """Remove what a killed process left half saved or half removed; returns the names of the
+    """Remove what a killed process left half saved or half removed, and return the names of the
     checkpoints.
     """
     left = sorted((run / FOLDER).glob(f".{PREFIX}*.tmp"))
@@ -98,14 +97,14 @@ def sweep(run: Path) -> list[str]:
 
 
 def checkpoints(run: Path) -> dict[int, Path]:
-    """The run's folders of checkpoints by step."""
+    """Return the run's folders of checkpoints by step."""
     found = (run.resolve() / FOLDER).glob(f"{PREFIX}*")
     return {step_of(path): path for path in found if (path / "actor").is_dir()}
 
 
 def best_step(run: Path, steps: Iterable[int]) -> int | None:
-    """The step of the best validation (mean over task types; of equal ones the last), None: none
-    was validated.
+    """Return the step of the best validation (mean over task types; of equal ones the last), or
+    None if no step was validated.
     """
     among = set(steps)
     scores = {row["step"]: row["validation"] for row in curve(run) if row["step"] in among}
@@ -114,7 +113,7 @@ def best_step(run: Path, steps: Iterable[int]) -> int | None:
 
 
 def find_checkpoint(resume: str, run_dir: Path | None, runs_dir: Path) -> Path | None:
-    """The `global_step_N` folder to resume from; None: `auto` begins a run.
+    """Return the `global_step_N` folder to resume from, or None if `auto` begins a run.
 
     `latest` means the newest complete checkpoint of `run_dir`, or of all runs in `runs_dir` where
     no run is named, `auto` that of `run_dir` if it has one.
@@ -149,15 +148,18 @@ def find_checkpoint(resume: str, run_dir: Path | None, runs_dir: Path) -> Path |
 
 
 def latest_checkpoint(run: Path) -> Path | None:
-    """The newest complete checkpoint of a run folder, or None.
+    """Return the newest complete checkpoint of a run folder, or None.
 
-    It is the one that the mark names. Where that is gone, the last one before it that has
+    It is the one that the mark names. If that is gone, it is the last one before it that has
     `data.pt`, verl's last file.
     """
     found = checkpoints(run)
     try:
         marked = int((run / FOLDER / MARK).read_text())
-    except (OSError, ValueError):  # of an earlier version, which did not write it at once
+    except (
+        OSError,
+        ValueError,
+    ):  # written by an earlier version, which did not write it atomically
         marked = max(found, default=0)
     else:
         if marked in found:
@@ -169,16 +171,16 @@ def latest_checkpoint(run: Path) -> Path | None:
 
 
 def check_resumable(checkpoint: Path, config: DictConfig) -> None:
-    """Raises ConfigError, which says what is possible, when this run cannot continue the
-    checkpoint.
+    """Raise ConfigError, which says what is possible, if this run cannot continue the checkpoint.
 
-    It is another agent's or adapter's, was saved by another number of devices, or lacks a file.
+    It belongs to another agent or adapter, was saved by another number of devices, or lacks a file.
     """
     anew = f"or begin a new run with its weights: --model {checkpoint / 'actor' / 'huggingface'}, without --resume"
     saved_by = run_of(checkpoint) / "config.yaml"
-    told = OmegaConf.load(saved_by) if saved_by.is_file() else config
+    its_config = OmegaConf.load(saved_by) if saved_by.is_file() else config
     for key, name in MUST_AGREE.items():
-        theirs, ours = OmegaConf.select(told, key), OmegaConf.select(config, key)
+        theirs = OmegaConf.select(its_config, key)
+        ours = OmegaConf.select(config, key)
         if theirs != ours:
             raise ConfigError(
                 f"--resume {checkpoint}: its {name} is {theirs}, this run's {ours}; use that, {anew}"
@@ -204,20 +206,20 @@ def check_resumable(checkpoint: Path, config: DictConfig) -> None:
 
 
 def step_of(checkpoint: Path) -> int:
-    """The step number in a checkpoint folder's name."""
+    """Return the step number in a checkpoint folder's name."""
     return int(checkpoint.name.removeprefix(PREFIX))
 
 
 def run_of(checkpoint: Path) -> Path:
-    """The run folder a checkpoint belongs to."""
+    """Return the run folder a checkpoint belongs to."""
     return checkpoint.parent.parent
 
 
 def split_adapter(actor: Path, base_model: str) -> None:
-    """Rewrite `actor/huggingface` as a plain model, and write `actor/lora_adapter`; shapes (out, r)
-    x (r, in) a layer.
+    """Rewrite `actor/huggingface` as a plain model, and write `actor/lora_adapter`. Each layer's
+    adapter has the shapes (out, r) x (r, in).
 
-    Raises ValueError: there is no adapter in the folder.
+    Raises ValueError if there is no adapter in the folder.
     """
     from huggingface_hub import save_torch_state_dict
     from peft import LoraConfig
@@ -230,7 +232,8 @@ def split_adapter(actor: Path, base_model: str) -> None:
     if not adapter:
         raise ValueError(f"{folder} holds no adapter")
     written = json.loads((actor / "lora_train_meta.json").read_text(encoding="utf-8"))
-    rank, alpha = int(written["r"]), int(written["lora_alpha"])
+    rank = int(written["r"])
+    alpha = int(written["lora_alpha"])
     merged = merge(tensors, alpha / rank)
     for file in [*files, *folder.glob("*.safetensors.index.json")]:
         file.unlink()
@@ -250,8 +253,8 @@ def split_adapter(actor: Path, base_model: str) -> None:
 
 
 def merge(tensors: dict[str, Tensor], scale: float) -> dict[str, Tensor]:
-    """peft's tensors -> the model's: W + scale * B A where a layer has an adapter; names without
-    peft's additions.
+    """Return the model's tensors made of peft's: W + scale * B A where a layer has an adapter,
+    under names without peft's additions.
     """
     merged = {}
     for name, tensor in tensors.items():

@@ -26,11 +26,12 @@ from training.watch.events import REWARD_MISSING, SPANS_MISSING
 from training.watch.records import EPISODE_ATTRIBUTE, RolloutRecord, read_annotation
 
 LATE_SPANS_SECONDS = 10.0
-FIRST_PAUSE, LONGEST_PAUSE = 0.01, 0.2
+FIRST_PAUSE = 0.01
+LONGEST_PAUSE = 0.2
 
 
 def keep_spans(folder: Path, record: RolloutRecord, spans: Sequence[Span]) -> None:
-    """Keep a rollout's spans on disk (`--keep-spans`), where the store forgets them.
+    """Keep a rollout's spans on disk (`--keep-spans`), because the store forgets them.
 
     They are appended to `<mode>-<step>.jsonl.gz` in the folder: one span a line, as agent-lightning
     writes it in JSON. Each rollout is a gzip member of its own, so what was written before a crash
@@ -45,7 +46,7 @@ def keep_spans(folder: Path, record: RolloutRecord, spans: Sequence[Span]) -> No
 @dataclass
 class Collector:
     """Reads rollouts from the store, many at a time; `span_folder` is where their spans are kept,
-    if at all.
+    or None.
     """
 
     store: LightningStore
@@ -57,8 +58,8 @@ class Collector:
     async def collect(
         self, rollout: Rollout, record: RolloutRecord
     ) -> tuple[RolloutRecord, Trajectory]:
-        """Fill the record from the latest attempt's spans; an empty trajectory goes with every
-        `cause`.
+        """Fill the record from the latest attempt's spans and return it with its trajectory, which
+        is empty if the record has a `cause`.
         """
         record.status = str(rollout.status)
         record.seconds = (rollout.end_time or time.time()) - rollout.start_time
@@ -81,10 +82,11 @@ class Collector:
     async def _complete_spans(
         self, rollout_id: str
     ) -> tuple[Sequence[Span], list[Call], dict[str, Any] | None]:
-        """The latest attempt's spans, its calls and annotation: once it has every call that names,
-        or in the end.
+        """Return the latest attempt's spans, its calls and its annotation, once every call that the
+        annotation counts is there, or after the last try.
         """
-        deadline, pause = time.monotonic() + LATE_SPANS_SECONDS, FIRST_PAUSE
+        deadline = time.monotonic() + LATE_SPANS_SECONDS
+        pause = FIRST_PAUSE
         while True:
             spans = await self.store.query_spans(rollout_id, attempt_id="latest")
             calls = _calls(self.adapter.adapt(spans), spans)
@@ -97,12 +99,14 @@ class Collector:
 
 
 def _attributes(spans: Sequence[Span], name: str) -> list[tuple[Span, str]]:
-    """The spans that have this attribute, with it as text."""
+    """Return the spans that have this attribute, each with its value as text."""
     return [(span, str(span.attributes[name])) for span in spans if name in (span.attributes or {})]
 
 
 def _calls(triplets: Sequence[Triplet], spans: Sequence[Span]) -> list[Call]:
-    """Triplets with their log-probabilities, which agent-lightning's adapter leaves in the spans."""
+    """Return the triplets with their log-probabilities, which agent-lightning's adapter leaves in
+    the spans.
+    """
     found = _attributes(spans, LOG_PROBS_ATTRIBUTE)
     log_probs = {span.attributes.get(RESPONSE_ATTRIBUTE): json.loads(text) for span, text in found}
     return [
@@ -118,7 +122,7 @@ def _calls(triplets: Sequence[Triplet], spans: Sequence[Span]) -> list[Call]:
 def _fill(
     record: RolloutRecord, spans: Sequence[Span], calls: list[Call], episode: dict[str, Any] | None
 ) -> None:
-    """Everything but the sequences; sets `cause` where the episode cannot be trained on."""
+    """Fill everything except the sequences; set `cause` if the episode cannot be trained on."""
     ordered = sorted(spans, key=lambda span: span.sequence_id)
     record.weights = [int(text) for _, text in _attributes(ordered, VERSION_ATTRIBUTE)]
     record.triplets = len(calls)
@@ -131,7 +135,8 @@ def _fill(
     record.measures = dict(episode.get("measures") or {})
     record.canaries = dict(episode.get("canaries") or {})
     record.stop_reason = episode["stop_reason"]
-    record.question, record.answer = episode.get("question", ""), episode.get("answer", "")
+    record.question = episode.get("question", "")
+    record.answer = episode.get("answer", "")
     record.calls = int(episode["calls"])
     record.reward = find_final_reward(spans)
     record.cause = _cause(record, episode["unscored"])

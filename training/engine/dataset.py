@@ -1,7 +1,7 @@
 """Rows for verl: one line of a JSONL file becomes one prompt group.
 
-The engine does not look inside a line: it travels as it is to the agent, which makes its task of
-it. Named in verl's `data.custom_cls`; nobody runs it.
+The engine does not look inside a line: it travels unchanged to the agent, which makes its task of
+it. verl loads this module by `data.custom_cls`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The tokens that `episodes.jsonl` keeps, of a few episodes of each step: what was trained, and how
+"""The tokens that `episodes.jsonl` keeps of a few episodes of each step: what was trained, and how
 likely it was.
 
     keep_tokens(finished, tokenizer.decode)      # fills `tokens` of the worst and the best records
@@ -18,13 +18,13 @@ from training.watch.records import RolloutRecord
 Decode = Callable[[list[int]], str]
 
 KEPT = 2  # episodes of the lowest reward, and as many of the highest: some kB each
-LONGEST = 4  # bytes of a character, each of which may be a token
+LONGEST = 4  # bytes of one character, each of which may be a token
 CUT = "\N{REPLACEMENT CHARACTER}"  # what half a character is decoded as
 
 
 def keep_tokens(finished: Sequence[tuple[RolloutRecord, Trajectory]], decode: Decode) -> None:
-    """Note the tokens of the episodes with the lowest and the highest rewards; of one left out
-    there are none.
+    """Note the tokens of the episodes with the lowest and the highest rewards; episodes that were
+    left out have none.
     """
     scored = sorted(
         (pair for pair in finished if pair[0].cause is None), key=lambda pair: pair[0].reward or 0.0
@@ -34,12 +34,13 @@ def keep_tokens(finished: Sequence[tuple[RolloutRecord, Trajectory]], decode: De
 
 
 def stretches(sequence: TokenSequence, decode: Decode) -> list[dict[str, Any]]:
-    """A sequence as stretches of tokens that are all trained, or all not.
+    """Return a sequence as stretches of tokens that are all trained, or all not.
 
-    The latter are one text.
+    A stretch that is not trained is one text.
     """
     before = len(sequence.prompt_ids)
-    ids, mask = sequence.prompt_ids + sequence.response_ids, [0] * before + sequence.mask
+    ids = sequence.prompt_ids + sequence.response_ids
+    mask = [0] * before + sequence.mask
     found = []
     for trained, places in groupby(range(len(ids)), mask.__getitem__):
         first, *rest = places
@@ -54,8 +55,8 @@ def stretches(sequence: TokenSequence, decode: Decode) -> list[dict[str, Any]]:
 
 
 def pieces(ids: Sequence[int], decode: Decode) -> list[str]:
-    """The text of each token; of a character that several make, the last one has it and the others
-    "".
+    """Return the text of each token. If several tokens make one character, the last one has it and
+    the others "".
     """
     texts: list[str] = []
     held: list[int] = []

@@ -1,10 +1,10 @@
 """torch's processes meet on one address of this machine, not on all of them.
 
 The first process of a group serves the store where the others find it. torch has it listen on every
-interface, whatever address it was given, and it asks nobody who he is. Here it listens on that
+interface, whatever address it was given, and without authentication. Here it listens on that
 address: the loopback one on one machine, the node's own in a cluster, where a firewall has to keep
-others out (docs/cluster.md). gloo and NCCL are told the interface that leads there: by the host's
-name they might find another.
+others out (docs/cluster.md). gloo and NCCL get the interface that leads there, because by the
+host's name they might find another.
 
 Every process that imports verl imports this (`VERL_USE_EXTERNAL_MODULES` in `verl.toml`), vLLM's
 workers included; the workers of a server outside training import it for `OneAddress`
@@ -20,27 +20,24 @@ from typing import Any
 
 import psutil
 
-# By its name as a module: torch.distributed has a function of the same name.
+# Imported by name as a module: torch.distributed has a function of the same name.
 _rendezvous: Any = importlib.import_module("torch.distributed.rendezvous")
 _TCPStore = _rendezvous.TCPStore
 
 
 class OneAddress:
-    """An extension of vLLM's worker that adds nothing to it: to find it, the worker imports this
-    module.
-    """
+    """An extension of vLLM's worker that adds nothing: it makes the worker import this module."""
 
 
 def _store(host_name: str, port: int, is_master: bool = False, **options: Any) -> Any:
-    """torch's TCPStore, served on `host_name` alone.
+    """Return torch's TCPStore, served on `host_name` alone.
 
-    Raises OSError: no address of this machine, a taken port.
+    Raises OSError: no address of this machine, or a taken port.
     """
     interface = _interface_to(host_name, port)
     os.environ.setdefault("GLOO_SOCKET_IFNAME", interface)
-    os.environ.setdefault(
-        "NCCL_SOCKET_IFNAME", f"={interface}"
-    )  # = : this one, not all whose names begin so
+    # "=" means this interface, not all whose names begin so
+    os.environ.setdefault("NCCL_SOCKET_IFNAME", f"={interface}")
     if not is_master:
         return _TCPStore(host_name, port, is_master=False, **options)
     listening = socket.create_server((host_name, port), family=_family(host_name))
@@ -50,7 +47,9 @@ def _store(host_name: str, port: int, is_master: bool = False, **options: Any) -
 
 
 def _interface_to(host_name: str, port: int) -> str:
-    """Name of the network interface by which this machine reaches an address; nothing is sent."""
+    """Return the name of the network interface by which this machine reaches an address. Nothing is
+    sent.
+    """
     with socket.socket(_family(host_name), socket.SOCK_DGRAM) as probe:
         probe.connect((host_name, port))
         own = probe.getsockname()[0]

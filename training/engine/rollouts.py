@@ -46,9 +46,9 @@ Finished = tuple[RolloutRecord, Trajectory]
 
 
 class RolloutManager:
-    """What verl calls an agent loop manager: `generate_sequences` is all verl needs of it.
+    """verl's agent loop manager; verl only needs its `generate_sequences`.
 
-    `decode` is the model's tokenizer's, for the episodes whose tokens are kept.
+    `decode` is the method of the model's tokenizer, for the episodes whose tokens are kept.
     """
 
     def __init__(self, plan: Plan, config: DictConfig, servers: list[str], decode: Decode) -> None:
@@ -57,7 +57,8 @@ class RolloutManager:
         self.kept_steps: set[int] = set()
         self.config = config
         rollout = config.actor_rollout_ref.rollout
-        self.n_train, self.n_val = int(rollout.n), int(rollout.val_kwargs.n)
+        self.n_train = int(rollout.n)
+        self.n_val = int(rollout.val_kwargs.n)
         self.by_group = plan.asynchronous is not None
         self.compared = compares_groups(config)
         self.store = StoreClient(plan.store_address, plan.token)
@@ -73,12 +74,11 @@ class RolloutManager:
             int(config.data.train_batch_size) * self.n_train, plan.max_unscored_share
         )
         self.step_records: list[RolloutRecord] = []
-        self.books = untrained(plan.run_dir) if self.by_group else {}
+        self.delivered = untrained(plan.run_dir) if self.by_group else {}
         self._failure: BaseException | None = None
         self._news = threading.Event()
-        self.last_end = (
-            0.0  # Unix seconds, by the store's clock, at which the last collected rollout ended
-        )
+        # Unix seconds, by the store's clock, at which the last collected rollout ended
+        self.last_end = 0.0
         self._heard = 0.0
         self._endings = Endings(self.store)
         self._loop = asyncio.new_event_loop()
@@ -99,7 +99,7 @@ class RolloutManager:
     def wait_for_news(self, seconds: float) -> None:
         """Block until rollouts were delivered, at most so long.
 
-        Raises RunStopped: the background loop gave up; verl's waiting trainer must too.
+        Raises RunStopped if the background loop gave up, so that verl's waiting trainer does, too.
         """
         self._news.wait(seconds)
         self._news.clear()
@@ -107,19 +107,22 @@ class RolloutManager:
             raise self._failure
 
     def take_step_records(self) -> list[RolloutRecord]:
-        """Training rollouts delivered or skipped since the last call."""
-        records, self.step_records = self.step_records, []
+        """Return the training rollouts delivered or skipped since the last call."""
+        records = self.step_records
+        self.step_records = []
         self.watch.note_update()
         return records
 
-    def take_books(self, sessions: Iterable[str]) -> list[RolloutRecord]:
-        """What is known of the rollouts an update trains on; verl has dropped what is older than
-        they by its bound.
+    def take_trained_records(self, sessions: Iterable[str]) -> list[RolloutRecord]:
+        """Return the records of the rollouts an update trains on, and drop those that are older by
+        verl's bound, as verl has.
         """
-        taken = [self.books.pop(session) for session in sessions]
+        taken = [self.delivered.pop(session) for session in sessions]
         bound = int(self.config.trainer.v1.sampler.max_off_policy_threshold)
         oldest = max(record.step for record in taken) - bound
-        self.books = {key: record for key, record in self.books.items() if record.step > oldest}
+        self.delivered = {
+            key: record for key, record in self.delivered.items() if record.step > oldest
+        }
         return taken
 
     def close(self) -> None:
@@ -138,7 +141,9 @@ class RolloutManager:
             self._news.set()
 
     async def _wave(self, rows: list[Prompt], validate: bool) -> None:
-        """A step's rollouts, or those that replace its failed groups, from queue to TransferQueue."""
+        """Play a step's rollouts, or those that replace its failed groups, from queue to
+        TransferQueue.
+        """
         partition = "val" if validate else "train"
         await asyncio.to_thread(_tag, [row["uid"] for row in rows], partition, "running")
         records = await self._enqueue(rows, validate)
@@ -171,8 +176,8 @@ class RolloutManager:
         self._news.set()
 
     def _judge(self, finished: list[Finished], validate: bool) -> str | None:
-        """The watch's decision; the records are written whatever it is, those of a step once with
-        some tokens.
+        """Return the watch's decision. The records are written whatever it is, those of a step once
+        with some tokens.
         """
         records = [record for record, _ in finished]
         if self.compared and not validate:
@@ -192,7 +197,7 @@ class RolloutManager:
         return skip
 
     async def _enqueue(self, rows: list[Prompt], validate: bool) -> dict[str, RolloutRecord]:
-        """Queue n rollouts a prompt; returns their records by rollout id."""
+        """Queue n rollouts a prompt, and return their records by rollout id."""
         mode = "val" if validate else "train"
         sessions = range(self.n_val if validate else self.n_train)
         keys = [(number, row, session) for number, row in enumerate(rows) for session in sessions]
@@ -220,20 +225,22 @@ class RolloutManager:
         }
 
     async def _finish_all(self, records: dict[str, RolloutRecord]) -> list[Finished]:
-        """Collect every rollout as soon as it has ended, all at the same time.
+        """Return what was collected of every rollout, each as soon as it has ended.
 
-        Raises RunStopped: neither a rollout nor a call of the policy ended for twice the time limit
-        of an episode.
+        Raises RunStopped if neither a rollout nor a call of the policy ended for twice the time
+        limit of an episode.
         """
-        endings, self._heard = self._endings.expect(records), time.monotonic()
+        endings = self._endings.expect(records)
+        self._heard = time.monotonic()
         tasks = [
             asyncio.create_task(self._collect(endings[name], record))
             for name, record in records.items()
         ]
-        limit, pending = silence_limit(self.plan.episode_timeout), set(tasks)
+        limit = silence_limit(self.plan.episode_timeout)
+        pending = set(tasks)
         try:
             while pending:
-                # A slow policy whose calls come to an end is not silence.
+                # A slow policy whose calls still end does not count as silent.
                 quiet = time.monotonic() - max(self._heard, self.policy.gate.left)
                 if quiet >= limit:
                     await self.policy.check_engine()
@@ -263,15 +270,15 @@ class RolloutManager:
         by_uid = {row["uid"]: row for row in rows}
         scored = [pair for pair in finished if pair[0].cause is None]
         sequences.put(scored, by_uid, partition)
-        self.books.update({record.key: record for record, _ in scored})
+        self.delivered.update({record.key: record for record, _ in scored})
         delivered = {record.group for record, _ in scored}
         _tag([uid for uid in by_uid if uid in delivered], partition, "finished")
         _tag([uid for uid in by_uid if uid not in delivered], partition, "failure")
 
 
 def untrained(run_dir: Path) -> dict[str, RolloutRecord]:
-    """The scored training episodes of a run's books by key: verl's queue may hold some of them
-    after a resume.
+    """Return the scored training episodes that a run has recorded, by key: verl's queue may hold
+    some of them after a resume.
     """
     records = [RolloutRecord(**row) for row in read_lines(run_dir / "episodes.jsonl")]
     return {
@@ -285,7 +292,7 @@ def _tag(uids: list[str], partition: str, status: str) -> None:
 
 
 def _plain(column: Any, index: int) -> Any:
-    """Row `index` of a TensorDict column, without tensordict's wrappers."""
+    """Return row `index` of a TensorDict column, without tensordict's wrappers."""
     if isinstance(column, NonTensorStack):
         return column[index].data
     return column.data if isinstance(column, NonTensorData) else column[index]

@@ -25,8 +25,8 @@ def put(
     """Put all sequences of scored rollouts with one request; `prompts` holds the row verl sent for
     each group.
 
-    verl sums in the order they are put: by group as asked for, and by content within it, not by who
-    was first.
+    verl sums in the order they are put, so that order must not depend on which rollout ended first:
+    it is by group as requested, and by content within a group.
     """
     groups = {uid: number for number, uid in enumerate(prompts)}
     rows = [
@@ -77,7 +77,8 @@ def _fields(
 
 
 def _tags(sequence: TokenSequence, record: RolloutRecord) -> dict[str, Any]:
-    prompt_len, response_len = len(sequence.prompt_ids), len(sequence.response_ids)
+    prompt_len = len(sequence.prompt_ids)
+    response_len = len(sequence.response_ids)
     return {
         "status": "success",
         "prompt_len": prompt_len,
@@ -89,8 +90,8 @@ def _tags(sequence: TokenSequence, record: RolloutRecord) -> dict[str, Any]:
 
 
 def _weights_span(record: RolloutRecord) -> dict[str, int]:
-    """Oldest and newest weights that played it. verl numbers weights by the step that made them, as
-    the proxy does.
+    """Return the oldest and the newest weights that played it. verl numbers weights by the step
+    that made them, as the proxy does.
     """
     weights = record.weights or [record.step - 1 if record.mode == "train" else record.step]
     return {"min_global_steps": min(weights), "max_global_steps": max(weights)}

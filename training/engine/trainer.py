@@ -43,13 +43,12 @@ from training.watch.summary import read_timeline
 logger = logging.getLogger(__name__)
 
 WAKE_SECONDS = 1.0
-CORRECTION = (
-    "rollout_corr/"  # verl's metrics of it; from the loss (`bypass_mode`) they come below actor/
-)
+# verl's metrics of the correction; those of the loss (`bypass_mode`) begin with actor/
+CORRECTION = "rollout_corr/"
 
 
 class RolloutsFromStore(PPOTrainer):
-    """What all of verl's trainers share here: rollouts from the store, and the books of every
+    """What all of verl's trainers share here: rollouts from the store, and the records behind every
     update.
 
     Mixed in before one of verl's trainers, whose own methods run through `super()`.
@@ -58,11 +57,13 @@ class RolloutsFromStore(PPOTrainer):
     agent_loop_manager: RolloutManager
 
     def rollout_servers(self) -> list[str]:
-        """host:port of the vLLM servers that play rollouts."""
+        """Return the host:port of the vLLM servers that play rollouts."""
         return list(self.llm_server_manager.get_addresses())
 
     def _build_replay_buffer(self) -> Any:
-        """verl's replay buffer, woken by the rollout manager instead of sleeping 2 s at a time."""
+        """Return verl's replay buffer, woken by the rollout manager instead of sleeping 2 s at a
+        time.
+        """
         buffer = super()._build_replay_buffer()
         buffer._wait_for_next_poll = self._wait_for_rollouts
         return buffer
@@ -76,15 +77,15 @@ class RolloutsFromStore(PPOTrainer):
         super().on_step_begin()
 
     def on_step_end(self) -> None:
-        """verl gives vLLM the new weights; calls are held back meanwhile, and carry the step's
+        """Let verl give vLLM the new weights; calls are held back meanwhile, and carry the step's
         number afterwards.
         """
         with self.agent_loop_manager.policy.changing_weights(self.global_steps):
             super().on_step_end()
 
     def _update_actor(self, batch: KVBatchMeta, metrics: dict) -> KVBatchMeta:
-        """Update, unless no group teaches anything: momentum and weight decay would move the
-        weights all the same.
+        """Update the actor, unless no group teaches anything: momentum and weight decay would move
+        the weights all the same.
         """
         metrics.update(self._account(batch))
         if metrics.get("books/learnable_groups") == 0:
@@ -98,8 +99,8 @@ class RolloutsFromStore(PPOTrainer):
         return batch
 
     def _updates_once(self) -> bool:
-        """Whether a batch is one update: only then does the loss see the weights that played, and
-        nothing else.
+        """Return whether a batch is one update: only then are all its losses computed with the
+        weights that played.
         """
         actor = self.config.actor_rollout_ref.actor
         return bool(
@@ -107,17 +108,18 @@ class RolloutsFromStore(PPOTrainer):
         )
 
     def _save_checkpoint(self) -> None:
-        """verl's checkpoint and what is added to it, whole or not at all; then those go that are
-        not to be kept.
+        """Write verl's checkpoint and what is added to it, completely or not at all; then remove
+        those that are not kept.
         """
-        told, plan = self.config.trainer, self.agent_loop_manager.plan
-        folder = Path(told.default_local_dir)
+        trainer = self.config.trainer
+        plan = self.agent_loop_manager.plan
+        folder = Path(trainer.default_local_dir)
         with saving(folder, self.global_steps) as hidden:
-            told.default_local_dir = str(hidden)
+            trainer.default_local_dir = str(hidden)
             try:
                 super()._save_checkpoint()
             finally:
-                told.default_local_dir = str(folder)
+                trainer.default_local_dir = str(folder)
             self._complete(hidden / f"{PREFIX}{self.global_steps}" / "actor")
         if plan.keep:
             prune(folder.parent, self.global_steps, plan.keep, plan.keep_best)
@@ -129,13 +131,14 @@ class RolloutsFromStore(PPOTrainer):
         model = self.config.actor_rollout_ref.model
         if model.lora_rank:
             split_adapter(actor, model.path)
-        if template := OmegaConf.select(
-            self.config, SETTING
-        ):  # whoever serves the checkpoint must use it, too
+        # A server of the checkpoint must use this template, too
+        if template := OmegaConf.select(self.config, SETTING):
             shutil.copyfile(template, actor / "huggingface" / TEMPLATE)
 
     def _account(self, batch: KVBatchMeta) -> dict[str, float]:
-        """Raises RunStopped when what verl is about to train on differs from what is known of its
+        """Return the metrics of an update.
+
+        Raises RunStopped if what verl is about to train on differs from the records of its
         episodes.
         """
         keys = [
@@ -147,53 +150,56 @@ class RolloutsFromStore(PPOTrainer):
             keys=keys, partition_id=batch.partition_id, select_fields=["loss_mask", "advantages"]
         )
         masks = data["loss_mask"].unbind()
-        books = self.agent_loop_manager.take_books({session_of(key) for key in keys})
-        algorithm, compared = self.config.algorithm, compares_groups(self.config)
-        metrics = check_episodes(books, keys, sum(int(mask.sum()) for mask in masks))
+        trained = self.agent_loop_manager.take_trained_records({session_of(key) for key in keys})
+        algorithm = self.config.algorithm
+        compared = compares_groups(self.config)
+        metrics = check_episodes(trained, keys, sum(int(mask.sum()) for mask in masks))
         if algorithm.adv_estimator == "grpo" and not algorithm.use_kl_in_reward:
             first = [
                 float(row[mask.argmax()])
                 for row, mask in zip(data["advantages"].unbind(), masks, strict=True)
             ]
             found = {session_of(key): value for key, value in zip(keys, first, strict=True)}
-            check_advantages(books, found, algorithm.norm_adv_by_std_in_grpo)
+            check_advantages(trained, found, algorithm.norm_adv_by_std_in_grpo)
         if compared:
             metrics |= {
-                "books/groups": len(rewards_by_group(books)),
-                "books/learnable_groups": learnable_groups(books),
+                "books/groups": len(rewards_by_group(trained)),
+                "books/learnable_groups": learnable_groups(trained),
             }
         if (idle := self.agent_loop_manager.policy.idle_share()) is not None:
             metrics[IDLE] = idle
         records = self.agent_loop_manager.take_step_records()
         return {
             **metrics,
-            **weights_age(books, self.global_steps),
+            **weights_age(trained, self.global_steps),
             **step_metrics(records, "episodes", compared),
         }
 
 
-class BooksLogger(tracking.FileLogger):
-    """verl's writer of `metrics.jsonl`, which would begin that of a resumed run anew."""
+class AppendingLogger(tracking.FileLogger):
+    """verl's writer of `metrics.jsonl`. It appends, where verl's own would overwrite the file of a
+    resumed run.
+    """
 
     def __init__(self, *names: str) -> None:
         self.fp = open(os.environ["VERL_FILE_LOGGER_PATH"], "ab", buffering=0)  # noqa: SIM115 (verl closes it)
 
 
-tracking.FileLogger = BooksLogger
+tracking.FileLogger = AppendingLogger
 
 
 class LightningTrainer(RolloutsFromStore, PPOTrainerSync):
     """Rollouts and updates take turns; every episode is played by the weights it is trained on."""
 
     def on_sample_end(self) -> None:
-        """verl has its batch and begins to work on it."""
+        """Take note that verl has its batch and begins to work on it."""
         self.timing_raw["end_to_update"] = time.time() - self.agent_loop_manager.last_end
         super().on_sample_end()
 
 
 class ColocatedTrainer(RolloutsFromStore, PPOTrainerColocateAsync):
-    """Updates begin when enough groups are finished; episodes still played wait between two calls
-    and go on.
+    """Updates begin when enough groups are finished; episodes still being played wait between two
+    calls and go on.
     """
 
     def on_sample_end(self) -> None:
@@ -204,7 +210,7 @@ class ColocatedTrainer(RolloutsFromStore, PPOTrainerColocateAsync):
 class SeparatedTrainer(RolloutsFromStore, PPOTrainerSeparateAsync):
     """Rollouts have GPUs of their own.
 
-    Not run: verl's checkpoint engine for it needs nccl, nixl or mooncake.
+    This was not run: verl's checkpoint engine for it needs nccl, nixl or mooncake.
     """
 
     def rollout_servers(self) -> list[str]:
@@ -221,7 +227,9 @@ TRAINERS = {
 def train(config: DictConfig, plan: Plan) -> None:
     """Train to the end. Raises RunStopped: see `training.watch.events`."""
     logging.basicConfig(level=logging.DEBUG if plan.debug else logging.INFO)
-    trainer, manager, succeeded = None, None, False
+    trainer = None
+    manager = None
+    succeeded = False
     try:
         trainer = TRAINERS[config.trainer.v1.trainer_mode](config=config)
         trainer.init()

@@ -3,8 +3,8 @@
 An episode of several policy calls arrives as triplets (prompt token ids, response token ids), one a
 call. Where a prompt extends the previous prompt + response token for token, the calls are one
 sequence: what lies between (tool output, chat template) gets mask 0, what the policy generated gets
-mask 1. Any mismatch starts a new sequence. Works on token ids only, never on text: re-encoding text
-trains on tokens the policy did not generate.
+mask 1. Any mismatch starts a new sequence. Only token ids are compared, never text: re-encoding
+text trains on tokens the policy did not generate.
 
     merge_calls([Call([1, 2], [3]), Call([1, 2, 3, 9], [4])], limits)   # one sequence: response 3 9 4, mask 1 0 1
 """
@@ -19,8 +19,8 @@ from dataclasses import dataclass, field
 class Call:
     """One call of the policy: token ids of its prompt and of what it generated.
 
-    `log_probs` has one number a generated token, as the engine sampled it; None where the engine
-    was not asked.
+    `log_probs` has one number a generated token, as the engine sampled it; None if the engine was
+    not asked for them.
     """
 
     prompt_ids: list[int]
@@ -36,7 +36,7 @@ class Call:
 
 @dataclass(frozen=True)
 class Limits:
-    """Tokens a sequence may have: in its prompt, and in all that follows."""
+    """How many tokens a sequence may have in its prompt, and in all that follows."""
 
     prompt: int
     response: int
@@ -47,8 +47,8 @@ class TokenSequence:
     """What the trainer sees: prompt (L,), response (R,) and mask (R,); mask 1 marks tokens the
     policy generated.
 
-    `log_probs` (R,) are the engine's, 0.0 where the mask is 0; None where a call of the sequence
-    came without.
+    `log_probs` (R,) are the engine's, 0.0 where the mask is 0; None if a call of the sequence has
+    none.
     """
 
     prompt_ids: list[int]
@@ -57,7 +57,7 @@ class TokenSequence:
     log_probs: list[float] | None = None
 
     def is_extended_by(self, call: Call) -> bool:
-        """Whether the call's prompt begins with everything this sequence holds."""
+        """Return whether the call's prompt begins with everything this sequence holds."""
         held = self.prompt_ids + self.response_ids
         return call.prompt_ids[: len(held)] == held
 
@@ -110,7 +110,7 @@ def merge_calls(calls: Sequence[Call], limits: Limits, merge: bool = True) -> Tr
 
 
 def _break_reason(last: TokenSequence, call: Call, limits: Limits, merge: bool) -> str | None:
-    """None where the call extends the sequence, else why not."""
+    """Return None if the call extends the sequence, else why not."""
     if not merge:
         return "not_merged"
     if not last.is_extended_by(call):

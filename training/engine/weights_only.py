@@ -1,10 +1,9 @@
-"""Checkpoints hold data and never programs: what would run code when it is unpickled is refused.
+"""Checkpoints hold data and never programs: unpickling refuses whatever would run code.
 
 torch reads no more than tensors and plain values where TORCH_FORCE_WEIGHTS_ONLY_LOAD is set,
-whatever its caller says (verl says `weights_only=False`); both are set for every process of a run
-(`verl.toml`). Beside what torch itself lets in, verl saves numpy's random state.
-
-verl imports this module (VERL_USE_EXTERNAL_MODULES); nobody runs it.
+whatever its caller asks for (verl sets `weights_only=False`); `verl.toml` sets the variable, and
+the import of this module, for every process of a run (VERL_USE_EXTERNAL_MODULES). Beside what torch
+itself lets in, verl saves numpy's random state.
 """
 
 import numpy as np

@@ -2,14 +2,14 @@
 
     agl.Trainer(runner=EpisodeRunner(concurrency=32, deadline=330), ...)
 
-Takes rollouts from the store, as many as it has free places, and plays each as an asyncio task of
+It takes as many rollouts from the store as it has free slots, and plays each as an asyncio task of
 its own. An episode costs two requests: its spans together, then its status. Blocking tools run in
-threads, so that one that waits, or hangs, delays no other. What ends an episode before its own end:
+threads, so that one that waits, or hangs, delays no other. An episode ends early by:
 
 - its deadline: the attempt is marked `timeout`, and the rollout's own rules (`RolloutConfig`)
   decide about another;
-- the store: it gave the rollout to another runner, or cancelled it; noticed at the next heartbeat,
-  reported to nobody;
+- the store: it gave the rollout to another runner, or cancelled it; this is noticed at the next
+  heartbeat and not reported;
 - the end of this runner: its attempts are marked `unresponsive`, so that other runners take them
   over.
 
@@ -44,15 +44,15 @@ from training.store.handover import Handover, give_up, worker_name
 logger = logging.getLogger(__name__)
 
 HEARTBEAT_SECONDS = 10.0
-TAKEN_AT_ONCE = 8  # of one dequeue, so that a short queue is shared between the processes
+TAKEN_AT_ONCE = 8  # rollouts of one dequeue, so that a short queue is shared between the processes
 GIVE_UP_SECONDS = 3.0
 STOP_POLL_SECONDS = 0.2
 LOST = ("timeout", "unresponsive", "failed")
 
 
 class Threads(ThreadPoolExecutor):
-    """A thread for every blocking call: hung ones take nobody's place, and nothing waits for them
-    at the end.
+    """A thread for every blocking call: hung calls take no slot, and at the end nothing waits for
+    them.
     """
 
     def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
@@ -69,11 +69,11 @@ class Threads(ThreadPoolExecutor):
         return future
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
-        """Nothing to end: its threads are daemons."""
+        """Do nothing: its threads are daemons."""
 
 
 @dataclass
-class Place:
+class Slot:
     """An attempt that is being played, since `begun` (monotonic seconds); `over` once only its
     report is left.
     """
@@ -106,7 +106,7 @@ class EpisodeRunner(Runner[Any]):
         agent.set_runner(self)
 
     def init_worker(self, worker_id: int, store: LightningStore, **kwargs: Any) -> None:
-        """Prepare this process; what is emitted in it belongs to the episode that emits."""
+        """Prepare this process; its tracer assigns what is emitted to the episode that emits it."""
         self.store = store
         self.name = worker_name(os.getpid())
         set_active_tracer(self.tracer)
@@ -115,7 +115,7 @@ class EpisodeRunner(Runner[Any]):
         clear_active_tracer()
 
     def teardown(self, *args: Any, **kwargs: Any) -> None:
-        """Nothing is held between workers."""
+        """Do nothing: workers hold nothing in common."""
 
     async def iter(self, *, event: ExecutionEvent | None = None) -> None:
         """Play what the store has until the event is set or this task is cancelled; then give back
@@ -129,14 +129,13 @@ class EpisodeRunner(Runner[Any]):
         self._handover = Handover(self.store)
         self._sender = SpanSender(getattr(self.store, "token", None))
         self._resources: dict[str, NamedResources] = {}
-        self._places: dict[str, Place] = {}
+        self._slots: dict[str, Slot] = {}
         self._stray: set[asyncio.Task[Any]] = set()
         self._freed = asyncio.Event()
         work = [loop.create_task(self._take()), loop.create_task(self._beat())]
         try:
-            while (
-                event is None or not event.is_set()
-            ):  # looked at: dying in `event.wait()` makes `set()` hang
+            # Polled, because a process that dies in `event.wait()` makes `set()` hang
+            while event is None or not event.is_set():
                 await asyncio.sleep(STOP_POLL_SECONDS)
         except asyncio.CancelledError:
             logger.info("%s is stopped", self.name)
@@ -146,19 +145,18 @@ class EpisodeRunner(Runner[Any]):
             await self._close()
 
     async def _close(self) -> None:
-        places = [place.task for place in self._places.values() if place.task is not None]
-        for task in places:
+        slots = [slot.task for slot in self._slots.values() if slot.task is not None]
+        for task in slots:
             task.cancel()
-        if places:
+        if slots:
             try:
                 await asyncio.wait_for(give_up(self.store, self.name), GIVE_UP_SECONDS)
-            except (
-                Exception
-            ) as error:  # the store may be gone already; its watchdog finds these rollouts
+            # The store may be gone already; otherwise its watchdog finds these rollouts
+            except Exception as error:
                 logger.info(
                     "%s could not give back %d rollouts (%s)",
                     self.name,
-                    len(places),
+                    len(slots),
                     type(error).__name__,
                 )
         await self._handover.close()
@@ -167,10 +165,10 @@ class EpisodeRunner(Runner[Any]):
             await self.store.close()
 
     async def _take(self) -> None:
-        """Fill free places for as long as the runner lives."""
+        """Fill free slots for as long as the runner lives."""
         while True:
             try:
-                free = self.concurrency - len(self._places)
+                free = self.concurrency - len(self._slots)
                 if not free:
                     self._freed.clear()
                     await self._freed.wait()
@@ -188,39 +186,38 @@ class EpisodeRunner(Runner[Any]):
 
     def _start(self, rollout: AttemptedRollout) -> None:
         def leave(_: asyncio.Task[None]) -> None:
-            self._places.pop(rollout.attempt.attempt_id, None)
+            self._slots.pop(rollout.attempt.attempt_id, None)
             self._freed.set()
 
-        place = self._places[rollout.attempt.attempt_id] = Place(rollout, time.monotonic())
-        place.task = asyncio.get_running_loop().create_task(self._play(place))
-        place.task.add_done_callback(leave)
+        slot = self._slots[rollout.attempt.attempt_id] = Slot(rollout, time.monotonic())
+        slot.task = asyncio.get_running_loop().create_task(self._play(slot))
+        slot.task.add_done_callback(leave)
 
-    async def _play(self, place: Place) -> None:
-        """An episode within its deadline, then its result.
+    async def _play(self, slot: Slot) -> None:
+        """Play an episode within its deadline, then report its result.
 
-        Cancelled, the attempt is not ours any more.
+        If this is cancelled, the attempt is no longer ours.
         """
-        episode = asyncio.get_running_loop().create_task(self._episode(place.rollout))
+        episode = asyncio.get_running_loop().create_task(self._episode(slot.rollout))
         try:
             await asyncio.wait({episode}, timeout=self.deadline)
         finally:
-            if (
-                not episode.done()
-            ):  # an agent may take its time to notice, or never do: nobody waits for it
+            # An agent may notice late or never, so it is not waited for
+            if not episode.done():
                 episode.cancel()
                 self._stray.add(episode)
                 episode.add_done_callback(self._stray.discard)
-        place.over = True
+        slot.over = True
         try:
-            await self._finish(place.rollout, episode)
-        except Exception:  # the store's watchdog will find that the attempt has no heartbeat
+            await self._finish(slot.rollout, episode)
+        except Exception:  # the store's watchdog will see that the attempt has no heartbeat
             logger.exception(
-                "%s: the result of rollout %s is lost", self.name, place.rollout.rollout_id
+                "%s: the result of rollout %s is lost", self.name, slot.rollout.rollout_id
             )
 
     async def _episode(self, rollout: AttemptedRollout) -> list[SpanCoreFields]:
-        """Run the agent; returns what it emitted, with the reward at the end if it returned one (a
-        number, or None).
+        """Run the agent and return what it emitted, with the reward at the end if it returned one
+        (a number, or None).
         """
         spans = self.tracer.begin()
         resources = await self._resources_of(rollout)
@@ -230,8 +227,8 @@ class EpisodeRunner(Runner[Any]):
         return spans if result is None else [*spans, emit_reward(float(result), propagate=False)]
 
     async def _resources_of(self, rollout: AttemptedRollout) -> NamedResources:
-        """The rollout's resources; they never change under one id, which the store gives every
-        rollout.
+        """Return the rollout's resources. They never change under one id, and the store gives every
+        rollout that id.
         """
         named = str(rollout.resources_id)
         if named not in self._resources:
@@ -244,7 +241,7 @@ class EpisodeRunner(Runner[Any]):
     async def _finish(
         self, rollout: AttemptedRollout, episode: asyncio.Task[list[SpanCoreFields]]
     ) -> None:
-        """Report how an episode ended: its spans first, so that they are there when the rollout
+        """Report how an episode ended. Its spans go first, so that they are there when the rollout
         counts as ended.
         """
         attempt = rollout.attempt.attempt_id
@@ -260,13 +257,13 @@ class EpisodeRunner(Runner[Any]):
             await self.store.update_attempt(rollout.rollout_id, attempt, status="succeeded")
 
     async def _beat(self) -> None:
-        """Say at intervals that this runner and its longer episodes live, and drop what is not ours
-        any more.
+        """Report at intervals that this runner and its longer episodes live, and drop what is no
+        longer ours.
         """
         while True:
             await asyncio.sleep(self.heartbeat)
             try:
-                await self.store.update_worker(self.name, {"episodes": len(self._places)})
+                await self.store.update_worker(self.name, {"episodes": len(self._slots)})
                 await self._beat_for(time.monotonic() - self.heartbeat / 2)
             except Exception as error:
                 logger.warning(
@@ -274,30 +271,29 @@ class EpisodeRunner(Runner[Any]):
                 )
 
     async def _beat_for(self, begun_before: float) -> None:
-        places = [
-            place
-            for place in self._places.values()
-            if place.begun < begun_before and not place.over
+        slots = [
+            slot for slot in self._slots.values() if slot.begun < begun_before and not slot.over
         ]
-        if not places:
+        if not slots:
             return
         known = await self.store.query_rollouts(
-            rollout_id_in=[place.rollout.rollout_id for place in places]
+            rollout_id_in=[slot.rollout.rollout_id for slot in slots]
         )
         now = {rollout.rollout_id: rollout for rollout in known}
-        for place in places:
-            name, attempt = place.rollout.rollout_id, place.rollout.attempt.attempt_id
-            if place.over:
+        for slot in slots:
+            name = slot.rollout.rollout_id
+            attempt = slot.rollout.attempt.attempt_id
+            if slot.over:
                 continue
             if _is_current(now.get(name), attempt):
                 await self.store.update_attempt(name, attempt, last_heartbeat_time=time.time())
-            elif place.task is not None:
+            elif slot.task is not None:
                 logger.warning("rollout %s is no longer this runner's", name)
-                place.task.cancel()
+                slot.task.cancel()
 
 
 def _is_current(rollout: Rollout | None, attempt: str) -> bool:
-    """Whether the store still waits for this attempt."""
+    """Return whether the store still waits for this attempt."""
     if not isinstance(rollout, AttemptedRollout) or is_finished(rollout):
         return False
     return rollout.attempt.attempt_id == attempt and rollout.attempt.status not in LOST

@@ -1,14 +1,14 @@
-"""Runner processes below one that starts them again: agent-lightning's own strategy leaves a dead
-runner dead.
+"""Runner processes below a keeper that starts them again; agent-lightning's own strategy does not
+replace a dead runner.
 
     strategy = KeptRunners(role="both", n_runners=4)
     strategy.look()                                        # beside the runners, now and then
 
 The keeper is forked before Ray, torch and their threads are there, so that it can fork at any time.
-A runner that ended is started again at most RESTARTS times in WINDOW_SECONDS, and not where its
-cause repeats: where it had itself replaced one that ended the same way, less than REPEATS_SECONDS
-before. Its rollouts are given to others at once. The keeper ends with its last runner, and all of
-them end with the process that started the keeper.
+A runner that ended is started again at most RESTARTS times in WINDOW_SECONDS, and not if its cause
+repeats, which means that it had itself replaced a runner that ended the same way less than
+REPEATS_SECONDS before. Its rollouts are given to others at once. The keeper ends with its last
+runner, and all of them end with the process that started the keeper.
 """
 
 from __future__ import annotations
@@ -39,14 +39,15 @@ from training.watch.events import POLL_SECONDS, REPEATS_SECONDS, RESTARTS, WINDO
 logger = logging.getLogger(__name__)
 
 ANY_EXIT_CODE = range(-64, 256)
-END_SECONDS = 6.0  # what runners that are told to stop have for giving back their rollouts; a frozen one takes longer
+# Seconds that stopped runners have for giving back their rollouts; a frozen one takes longer
+END_SECONDS = 6.0
 STOPS = (signal.SIGINT, signal.SIGTERM)
 
 
 @dataclass
 class Runner:
     """A runner process, since when it lives (monotonic seconds), and how the one it replaced ended,
-    if it did.
+    if any.
     """
 
     number: int
@@ -62,7 +63,7 @@ class Budget:
         self._restarts: deque[float] = deque(maxlen=RESTARTS)
 
     def refusal(self, runner: Runner, code: int, now: float) -> str | None:
-        """Why a runner that ended with this code is not started again; None: it is."""
+        """Return why a runner that ended with this code is not started again, or None if it is."""
         if runner.replaced == code and now - runner.begun < REPEATS_SECONDS:
             return "as the one before it did, and is not started again"
         if len(self._restarts) == RESTARTS and now - self._restarts[0] < WINDOW_SECONDS:
@@ -72,20 +73,20 @@ class Budget:
 
 
 class Keeper:
-    """What happens in the process above the runners. start: begins the process of a runner; say:
-    tells people.
-    """
+    """The process above the runners. start: begins the process of a runner; say: prints for people."""
 
     def __init__(
         self, start: Callable[[int], Any], store: StoreClient, say: Callable[[str], None]
     ) -> None:
-        self.start, self.store, self.say = start, store, say
+        self.start = start
+        self.store = store
+        self.say = say
         self.runners: list[Runner] = []
         self.budget = Budget()
 
     def keep(self, count: int, stopped: Callable[[], bool]) -> int:
-        """Keep so many runners until `stopped`, or until none is left; the exit code of the last
-        that ended.
+        """Keep so many runners until `stopped`, or until none is left, and return the exit code of
+        the last that ended.
         """
         code = 0
         self.runners = [
@@ -98,7 +99,7 @@ class Keeper:
             ]:
                 code = runner.process.exitcode
                 self.runners.remove(runner)
-                if code:  # with 0 it was told to stop
+                if code:  # 0 means that it was asked to stop
                     self._replace(runner, code)
         for runner in self.runners:
             runner.process.join(END_SECONDS)
@@ -121,8 +122,13 @@ class Keeper:
         client = StoreClient(self.store.server_address_root, self.store.token)
         try:
             await give_up(client, worker)
-        except (aiohttp.ClientError, TimeoutError) as error:  # its watchdog finds them, 60 s later
-            logger.warning("the store could not be told of %s (%s)", worker, type(error).__name__)
+        except (
+            aiohttp.ClientError,
+            TimeoutError,
+        ) as error:  # the store's watchdog finds the rollouts, 60 s later
+            logger.warning(
+                "the store did not take back the rollouts of %s (%s)", worker, type(error).__name__
+            )
         finally:
             await client.close()
 
@@ -133,15 +139,15 @@ class KeptRunners(ClientServerExecutionStrategy):
     """
 
     def __init__(self, role: Any, n_runners: int) -> None:
-        # Of agent-lightning's own there are none: a lone one it would play in this process, where
-        # nobody could keep it.
+        # agent-lightning starts no runner itself: it would play a lone one in this process, where
+        # no keeper could start it again.
         super().__init__(
             role=role, n_runners=0, managed_store=False, allowed_exit_codes=ANY_EXIT_CODE
         )
         self.count = n_runners
 
     def look(self) -> None:
-        """Print what the keeper had to say. Raises RunStopped: no runner is left."""
+        """Print what the keeper reported. Raises RunStopped if no runner is left."""
         while not self._news.empty():
             print(self._news.get(), flush=True)
         if self._keeper.exitcode is not None:
@@ -151,7 +157,9 @@ class KeptRunners(ClientServerExecutionStrategy):
     def _spawn_runners(
         self, runner: Any, store: Any, stop_evt: Any, *, ctx: BaseContext
     ) -> list[Any]:
-        """agent-lightning's hook; what it returns is told to stop, waited for and at last killed."""
+        """Start the keeper. This is agent-lightning's hook: it stops the processes returned here,
+        waits for them and at last kills them.
+        """
         self._news = ctx.SimpleQueue()
         made: Any = ctx
         self._keeper = made.Process(
@@ -162,9 +170,8 @@ class KeptRunners(ClientServerExecutionStrategy):
 
     def _keep(self, ctx: Any, runner: Any, store: StoreClient, stop_evt: Any) -> None:
         end_with(os.getppid())
-        before = {
-            number: signal.signal(number, lambda *_: None) for number in STOPS
-        }  # runners are told themselves
+        # Runners get the stop event themselves
+        before = {number: signal.signal(number, lambda *_: None) for number in STOPS}
 
         def start(number: int) -> Any:
             process = ctx.Process(
@@ -185,10 +192,10 @@ def _print(text: str) -> None:
 
 
 def _play(runner: Any, number: int, store: Any, stop_evt: Any, handlers: dict[int, Any]) -> None:
-    """A runner process; its exit code is 1 where it failed, which agent-lightning has logged."""
+    """Play as a runner process; the exit code is 1 if it failed, which agent-lightning has logged."""
     for name, handler in handlers.items():
         signal.signal(name, handler)
-    end_with(os.getppid())  # left behind, it would play the next run's rollouts
+    end_with(os.getppid())  # a runner left behind would play the next run's rollouts
     with suppress(KeyboardInterrupt):
         try:
             asyncio.run(runner(store, number, stop_evt))

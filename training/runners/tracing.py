@@ -28,8 +28,8 @@ class EpisodeTracer(DummyTracer):
     """Keeps what agents emit apart by asyncio task: each episode's task calls `begin` and finds its
     own spans there.
 
-    Threads and tasks that an episode starts belong to it. What is emitted outside of any episode
-    raises LookupError.
+    Threads and tasks that an episode starts belong to it. Emitting outside of any episode raises
+    LookupError.
     """
 
     def begin(self) -> list[SpanCoreFields]:
@@ -55,8 +55,8 @@ class EpisodeTracer(DummyTracer):
 
 
 class ProxyTraceToTriplet(LlmProxyTraceToTriplet):
-    """agent-lightning's, which reads lists of token ids as Python literals, 20 times as slowly as
-    JSON.
+    """agent-lightning's adapter with a JSON parser: its own reads lists of token ids as Python
+    literals, 20 times as slowly.
     """
 
     def _literal_eval_maybe(self, v: Any) -> Any:
@@ -67,5 +67,5 @@ class ProxyTraceToTriplet(LlmProxyTraceToTriplet):
 
 
 def trace_adapter(plan: Plan) -> TraceToTripletBase:
-    """What turns a rollout's spans into triplets."""
+    """Return the adapter that turns a rollout's spans into triplets."""
     return ProxyTraceToTriplet() if plan.llm_proxy else TracerTraceToTriplet()

@@ -1,5 +1,5 @@
-"""The checks that agent and trainer mean the same, made on verl's finished tree before anything
-heavy is imported.
+"""The checks that agent and trainer agree, made on verl's finished tree before anything heavy is
+imported.
 
 Every error names both values and where they came from. Used by `training.setup.verl_config`.
 """
@@ -14,22 +14,20 @@ from training.setup.presets import ACTOR, ROLLOUT
 MAX_TURNS_KEY = f"{ROLLOUT}.multi_turn.max_assistant_turns"
 TEMPERATURE_KEY = f"{ROLLOUT}.temperature"
 VERL_ROTATES = ("max_actor_ckpt_to_keep", "max_critic_ckpt_to_keep", "remove_previous_ckpt_in_save")
-WITHOUT_GROUPS = (
-    "gae",
-    "reinforce_plus_plus",
-)  # verl's estimators that do not compare answers to one question
+# verl's estimators that do not compare answers to one question
+WITHOUT_GROUPS = ("gae", "reinforce_plus_plus")
 
 
 def compares_groups(config: DictConfig) -> bool:
-    """Whether the advantage of an episode is measured against others of its prompt group, as GRPO's
-    is.
+    """Return whether an episode's advantage is measured against others of its prompt group, as in
+    GRPO.
     """
     return config.algorithm.adv_estimator not in WITHOUT_GROUPS
 
 
 def check_agreement(config: DictConfig, plan: Plan, origins: dict[str, str]) -> None:
-    """Raises ConfigError, naming both values, where agent and trainer differ in turns, temperature,
-    budgets, batches.
+    """Raise ConfigError, naming both values, if agent and trainer differ in turns, temperature,
+    budgets or batches.
 
     `origins` maps overridden keys to the override as written.
     """
@@ -68,7 +66,7 @@ def _check_mode(config: DictConfig, plan: Plan) -> None:
 
 
 def _check_deterministic(plan: Plan) -> None:
-    """Refuse what `--deterministic` cannot promise."""
+    """Refuse combinations for which `--deterministic` cannot hold."""
     reasons = {
         "--async": plan.asynchronous is not None,
         "--no-llm-proxy (the proxy gives every call its seed)": not plan.llm_proxy,
@@ -82,8 +80,8 @@ def _check_deterministic(plan: Plan) -> None:
 
 
 def _check_adapter(config: DictConfig) -> None:
-    """vLLM applies an unmerged adapter only where a request names it, which requests over HTTP
-    cannot.
+    """Refuse an unmerged adapter: vLLM applies it only where a request names it, which requests
+    over HTTP cannot.
     """
     model = config.actor_rollout_ref.model
     if model.lora_rank and not model.lora.merge:
@@ -94,7 +92,7 @@ def _check_adapter(config: DictConfig) -> None:
 
 
 def _check_separate(config: DictConfig, plan: Plan) -> None:
-    """verl asserts these after it has started Ray; here they cost nothing."""
+    """Check here, at no cost, what verl asserts only after it has started Ray."""
     rollout = config.actor_rollout_ref.rollout
     if plan.device == "cpu":
         raise ConfigError(
@@ -105,10 +103,8 @@ def _check_separate(config: DictConfig, plan: Plan) -> None:
             f"--async separate: {ROLLOUT}.nnodes={rollout.nnodes} x n_gpus_per_node={rollout.n_gpus_per_node} leave no "
             "GPU for rollouts; both must be at least 1"
         )
-    steps, batch = (
-        int(config.trainer.v1.separate_async.parameter_sync_step),
-        int(config.data.train_batch_size),
-    )
+    steps = int(config.trainer.v1.separate_async.parameter_sync_step)
+    batch = int(config.data.train_batch_size)
     mini = int(OmegaConf.select(config, f"{ACTOR}.ppo_mini_batch_size"))
     if batch != steps * mini:
         raise ConfigError(
@@ -121,7 +117,7 @@ def _check_max_turns(config: DictConfig, plan: Plan, origins: dict[str, str]) ->
     value = OmegaConf.select(config, MAX_TURNS_KEY)
     if value != plan.max_turns:
         raise ConfigError(
-            f"max_turns differs: the agent plays {plan.max_turns} turns ({plan.max_turns_origin}), verl is told "
+            f"max_turns differs: the agent plays {plan.max_turns} turns ({plan.max_turns_origin}), verl has "
             f"{value} (override {origins.get(MAX_TURNS_KEY, MAX_TURNS_KEY)}). Set --max-turns only; verl's is derived."
         )
 
@@ -130,7 +126,7 @@ def _check_sampling(config: DictConfig, plan: Plan, origins: dict[str, str]) -> 
     rollout = OmegaConf.select(config, ROLLOUT)
     if float(rollout.temperature) != plan.temperature:
         raise ConfigError(
-            f"temperature differs: the agent samples at {plan.temperature} (TEMPERATURE), verl is told "
+            f"temperature differs: the agent samples at {plan.temperature} (TEMPERATURE), verl has "
             f"{rollout.temperature} (override {origins.get(TEMPERATURE_KEY, TEMPERATURE_KEY)}). Set TEMPERATURE only."
         )
     if float(rollout.top_p) != 1.0 or int(rollout.top_k) != -1:
@@ -140,7 +136,8 @@ def _check_sampling(config: DictConfig, plan: Plan, origins: dict[str, str]) -> 
 
 
 def _check_budgets(config: DictConfig, plan: Plan) -> None:
-    prompt, response = int(config.data.max_prompt_length), int(config.data.max_response_length)
+    prompt = int(config.data.max_prompt_length)
+    response = int(config.data.max_response_length)
     generated = plan.max_turns * plan.max_tokens
     if generated > response:
         raise ConfigError(
@@ -161,10 +158,8 @@ def _check_budgets(config: DictConfig, plan: Plan) -> None:
 
 
 def _check_batches(config: DictConfig) -> None:
-    batch, mini = (
-        int(config.data.train_batch_size),
-        int(OmegaConf.select(config, f"{ACTOR}.ppo_mini_batch_size")),
-    )
+    batch = int(config.data.train_batch_size)
+    mini = int(OmegaConf.select(config, f"{ACTOR}.ppo_mini_batch_size"))
     gpus = int(config.trainer.n_gpus_per_node) * int(config.trainer.nnodes)
     n = int(OmegaConf.select(config, f"{ROLLOUT}.n"))
     if mini > batch or batch % mini:
@@ -182,8 +177,8 @@ def _check_batches(config: DictConfig) -> None:
 
 
 def _check_rotation(config: DictConfig) -> None:
-    """verl's own forgets what it saved before a restart, knows no best one and leaves folders
-    without an actor.
+    """Refuse verl's own rotation of checkpoints: it forgets what it saved before a restart, knows
+    no best step and leaves folders without an actor.
     """
     for key in VERL_ROTATES:
         if value := config.trainer.get(key):
@@ -193,7 +188,7 @@ def _check_rotation(config: DictConfig) -> None:
 
 
 def check_rows(config: DictConfig, n_train: int) -> None:
-    """Raises ConfigError when the training file cannot fill one batch."""
+    """Raise ConfigError if the training file cannot fill one batch."""
     usable = _usable(config, n_train)
     if usable < int(config.data.train_batch_size):
         raise ConfigError(
@@ -203,8 +198,8 @@ def check_rows(config: DictConfig, n_train: int) -> None:
 
 
 def last_step(config: DictConfig, n_train: int) -> int:
-    """The number of the last step, as verl counts: epochs of whole batches, or fewer where that is
-    said.
+    """Return the number of the last step, as verl counts: epochs of whole batches, or fewer if the
+    configuration says so.
     """
     steps = int(config.trainer.total_epochs) * (
         _usable(config, n_train) // int(config.data.train_batch_size)

@@ -1,5 +1,5 @@
-"""The flags of the training command, the same for every agent (`flags.toml`), and those of the
-agent's own.
+"""The flags of the training command, which are the same for every agent (`flags.toml`), and the
+agent's own flags.
 
 options = parse(agent, ["--ci-fast", "data.seed=1"])
 """
@@ -38,7 +38,7 @@ KINDS: dict[str, dict[str, Any]] = {
 
 NEEDS = {"lora_rank": "lora", "lora_adapter_path": "lora", "keep_best": "keep"}
 LORA_RANK = 32
-# Of the flags that agent-lightning's examples have, the one that is not here.
+# The flag of agent-lightning's examples that does not exist here.
 ELSEWHERE = {
     "--weave": "the one flag of agent-lightning's examples that is not here: --keep-spans keeps every call of a run, "
     "and WANDB_API_KEY sends its metrics to W&B"
@@ -46,7 +46,7 @@ ELSEWHERE = {
 
 
 class Parser(argparse.ArgumentParser):
-    """argparse that names the flag an unknown one was probably meant to be."""
+    """argparse that suggests the flag an unknown one was probably meant to be."""
 
     def error(self, message: str) -> NoReturn:
         unknown = [word.split("=")[0] for word in message.split() if word.startswith("--")]
@@ -58,7 +58,7 @@ class Parser(argparse.ArgumentParser):
 
 
 def parse(agent: Agent, arguments: list[str] | None = None) -> argparse.Namespace:
-    """The command line; ends the program with code 2 where it is wrong."""
+    """Return the parsed command line; end the program with code 2 if it is wrong."""
     program = " ".join(registry.training_command(agent.name))
     parser = Parser(
         prog=program,

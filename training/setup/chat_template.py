@@ -1,4 +1,4 @@
-"""Does the chat template keep what the policy thought? Asked before the engine loads;
+"""Whether the chat template keeps what the policy thought. This is checked before the engine loads;
 `--keep-thinking` mends it.
 
 Qwen3's template, among others, drops the `<think>` blocks of earlier turns. Then no prompt extends
@@ -33,8 +33,8 @@ CALL = {"id": "call00001", "type": "function", "function": {"name": "look", "arg
 
 
 def choose_template(plan: Plan, config: DictConfig) -> str | None:
-    """The template to write into the run folder, for `--keep-thinking`; None, after a word on its
-    cost, without.
+    """Return the template to write into the run folder for `--keep-thinking`; without the flag
+    return None, after a word on what dropped thoughts cost.
 
     Raises ConfigError: it cannot be read, or not be made to keep thoughts.
     """
@@ -53,11 +53,11 @@ def choose_template(plan: Plan, config: DictConfig) -> str | None:
 
 
 def keeps_thinking(template: str, tools: bool) -> bool:
-    """Whether the second prompt of a short conversation begins with the first prompt and the reply
-    to it.
+    """Return whether the second prompt of a short conversation begins with the first prompt and the
+    reply to it.
 
-    With `tools` the reply is a thought and a tool call, of which the thought is compared; else
-    thought and answer, and the user asks again.
+    With `tools` the reply is a thought and a tool call, of which the thought is compared; otherwise
+    it is a thought and an answer, and the user asks again.
 
     Raises ConfigError: the template cannot render such a conversation.
     """
@@ -69,8 +69,8 @@ def keeps_thinking(template: str, tools: bool) -> bool:
 
 
 def keep_thinking(template: str, tools: bool) -> str:
-    """The template, changed where it takes thoughts out of replies: it is told that there are none
-    to look for.
+    """Return the template, changed where it takes thoughts out of replies: there it finds none to
+    take out.
 
     Raises ConfigError: that does not make it keep them, or changes conversations without thoughts.
     """
@@ -89,7 +89,7 @@ def keep_thinking(template: str, tools: bool) -> str:
 
 
 def _conversation(reply: str, tools: bool) -> list[dict[str, Any]]:
-    """A question, a reply and what comes next; tool calls have the reply as their text."""
+    """Return a question, a reply and the next message; tool calls have the reply as their text."""
     asked = {"role": "user", "content": "Which?"}
     if tools:
         result = {"role": "tool", "tool_call_id": CALL["id"], "name": "look", "content": "[]"}
@@ -98,8 +98,8 @@ def _conversation(reply: str, tools: bool) -> list[dict[str, Any]]:
 
 
 def _render(template: str, messages: list[dict[str, Any]], tools: bool) -> str:
-    """As transformers and vLLM do; a model's special tokens are left out, being the same in both
-    prompts.
+    """Return the text that transformers and vLLM render; a model's special tokens are left out,
+    because they are the same in both prompts.
     """
     from jinja2 import TemplateError
     from transformers.utils.chat_template_utils import render_jinja_template

@@ -1,7 +1,7 @@
-"""The GPUs and nodes of a run: what is asked of them before Ray starts, and whether the Ray that
-was joined has them.
+"""The GPUs and nodes of a run: what is checked before Ray starts, and whether a joined Ray has
+them.
 
-`check_nodes_asked` needs nothing; `check_nodes_found` a Ray that this process has joined.
+`check_nodes_asked` needs nothing; `check_nodes_found` needs a Ray that this process has joined.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ LOST_SECONDS = 45.0  # until Ray calls a machine dead that was silent; it asks e
 
 
 def pools(config: DictConfig) -> list[tuple[int, int]]:
-    """(nodes, GPUs of each) that verl reserves: the trainer's and, where rollouts have GPUs of
-    their own, theirs.
+    """Return (nodes, GPUs of each) that verl reserves: the trainer's, and the rollouts' if they
+    have GPUs of their own.
     """
     separate = config.trainer.v1.trainer_mode == "separate_async"
     parts = [config.trainer, *([OmegaConf.select(config, ROLLOUT)] if separate else [])]
@@ -35,10 +35,11 @@ def pools(config: DictConfig) -> list[tuple[int, int]]:
 
 
 def check_nodes_asked(config: DictConfig) -> None:
-    """Raises ConfigError: vLLM's replicas do not fit the nodes, or several nodes are wanted and no
-    Ray has them.
+    """Raise ConfigError if vLLM's replicas do not fit the nodes, or if several nodes are requested
+    and no Ray has them.
     """
-    rollout, (nodes, gpus) = OmegaConf.select(config, ROLLOUT), pools(config)[-1]
+    rollout = OmegaConf.select(config, ROLLOUT)
+    nodes, gpus = pools(config)[-1]
     replica = prod(int(rollout[name]) for name in REPLICA)
     if nodes * gpus % replica or (gpus % replica and replica % gpus):
         raise ConfigError(
@@ -67,7 +68,7 @@ def _answers(host: str, port: int) -> bool:
 
 
 def living_nodes() -> dict[str, str]:
-    """Addresses of the nodes that live, by Ray's id of them."""
+    """Return the addresses of the living nodes, by Ray's id of them."""
     import ray
 
     return {node["NodeID"]: node["NodeManagerAddress"] for node in ray.nodes() if node["Alive"]}
@@ -79,11 +80,11 @@ def check_none_lost(
     look: Callable[[], Mapping[str, str]] = living_nodes,
     wait: float = LOST_SECONDS,
 ) -> None:
-    """Raises RunStopped: a machine of `before` (addresses by Ray's ids) is gone from the Ray that
-    the run joined.
+    """Raise RunStopped if a machine of `before` (addresses by Ray's ids) has left the Ray that the
+    run joined.
 
-    `why` is what failed. Ray has `wait` seconds to notice. Where there was one machine alone,
-    nothing is looked at.
+    `why` is what failed. Ray has `wait` seconds to notice. With a single machine nothing is
+    checked.
     """
     end = time.monotonic() + (wait if len(before) > 1 else 0)
     while len(before) > 1 and before.keys() <= look().keys() and time.monotonic() < end:
@@ -100,8 +101,8 @@ def check_none_lost(
 
 
 def check_nodes_found(config: DictConfig, plan: Plan) -> None:
-    """Raises RunStopped: a Ray has too few free GPUs, for which verl would wait for ever, or a node
-    lacks our files.
+    """Raise RunStopped if a Ray has too few free GPUs, for which verl would wait for ever, or if a
+    node lacks our files.
 
     Nodes of a cluster have JOIN_SECONDS to come.
     """
@@ -114,13 +115,13 @@ def check_nodes_found(config: DictConfig, plan: Plan) -> None:
         except RunStopped:
             if time.monotonic() > end:
                 raise
-            time.sleep(1)  # a scheduler starts its machines in no order
+            time.sleep(1)  # a scheduler starts its machines in any order
     if len(names) > 1:
         _check_files([node for node in names if free[node]], names, plan)
 
 
 def _free_gpus() -> tuple[dict[str, str], dict[str, int]]:
-    """Addresses and free GPUs of the nodes that live, by Ray's id of them."""
+    """Return the addresses and the free GPUs of the living nodes, by Ray's id of them."""
     import ray
 
     resources = ray._private.state.available_resources_per_node()
@@ -129,7 +130,7 @@ def _free_gpus() -> tuple[dict[str, str], dict[str, int]]:
 
 
 def check_room(asked: list[tuple[int, int]], free: list[tuple[str, int]]) -> None:
-    """Raises RunStopped when `asked`, (nodes, GPUs of each), does not fit the nodes' `free` GPUs,
+    """Raise RunStopped if `asked`, (nodes, GPUs of each), does not fit the nodes' `free` GPUs,
     (address, GPUs).
     """
     left = [count for _, count in free]
@@ -146,8 +147,8 @@ def check_room(asked: list[tuple[int, int]], free: list[tuple[str, int]]) -> Non
 
 
 def _check_files(nodes: list[str], names: dict[str, str], plan: Plan) -> None:
-    """Every node must see the run folder, where each writes its part of a checkpoint, and the
-    model.
+    """Raise RunStopped unless every node sees the run folder, where each writes its part of a
+    checkpoint, and the model.
     """
     import ray
     from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy

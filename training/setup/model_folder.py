@@ -1,4 +1,4 @@
-"""What a model folder must have before anything is started for it."""
+"""What a model folder must have, checked before anything is started for it."""
 
 from __future__ import annotations
 
@@ -17,27 +17,26 @@ if TYPE_CHECKING:
 # saved in 32 bit, the weights twice (for verl, and as a model folder) and the two moments of AdamW
 # of what is trained.
 CHECKPOINT_FACTOR = 8
-ADAPTER_FACTOR = 4  # of LoRA: the moments of an adapter count for nothing
+ADAPTER_FACTOR = 4  # with LoRA: the moments of an adapter are negligible
 CRITIC_FACTOR = 6
 SPARE_BYTES = 100_000_000
-CACHE_BYTES, CACHE_BLOCK = 2**30, 128  # vLLM's blocks on the CPU, in tokens
+# vLLM's blocks on the CPU, in tokens
+CACHE_BYTES = 2**30
+CACHE_BLOCK = 128
 HUB_ID = re.compile(r"[\w.-]+/[\w.-]+")
-OWN_FOLDERS = (
-    "runs",
-    "models",
-    "outputs",
-)  # where this project writes: no owner on the hub is meant
+# Folders where this project writes: such a name is not an owner on the hub
+OWN_FOLDERS = ("runs", "models", "outputs")
 FETCHED = ["*.safetensors", "*.json", "*.jinja", "*.txt", "*.model"]
 
 
 def check_model(
     model: str, max_model_len: int | None = None, tools: bool = True, split: int = 1
 ) -> None:
-    """Raises ConfigError when a model lacks config, tokenizer, chat template or room; one of the
+    """Raise ConfigError if a model lacks config, tokenizer, chat template or room; a model of the
     hub is fetched.
 
-    `tools`: the agent calls tools, so the chat template must render them. `split`: GPUs that vLLM
-    deals its heads to.
+    `tools`: the agent calls tools, so the chat template must render them. `split`: the number of
+    GPUs over which vLLM splits its heads.
     """
     folder = find_model(model)
     config = read_json(folder / "config.json", "is this a Hugging Face model folder?")
@@ -68,12 +67,13 @@ def check_model(
 
 
 def read_template(model: str, tools: bool = True) -> str:
-    """The chat template of a model folder, or of a hub id, whose file is fetched; "" where there is
-    none.
+    """Return the chat template of a model folder, or of a hub id, whose file is fetched; "" if
+    there is none.
 
-    Of several, the one for tools is meant where the agent has `tools`, else the one named default.
+    If there are several, it is the one for tools if the agent has `tools`, else the one named
+    default.
 
-    Raises ConfigError: the hub cannot be asked, or a file is no JSON.
+    Raises ConfigError: the hub cannot be asked, or a file is not JSON.
     """
     folder = find_model(model)
     if (folder / "chat_template.jinja").exists():
@@ -88,8 +88,7 @@ def read_template(model: str, tools: bool = True) -> str:
 
 
 def check_name(model: str) -> None:
-    """Raises ConfigError when a model is neither a folder that is there nor can be meant as a hub
-    id.
+    """Raise ConfigError if a model is neither an existing folder nor a possible hub id.
 
     A mistyped path of two parts, like `runs/nme`, would be fetched from the hub: a stranger's
     weights of that name.
@@ -103,8 +102,8 @@ def check_name(model: str) -> None:
 
 
 def find_model(model: str) -> Path:
-    """Return the model's folder; one of the hub is fetched first: safetensors and texts, no code
-    and no pickles.
+    """Return the model's folder; a model of the hub is fetched first: safetensors and texts, no
+    code and no pickles.
 
     Raises ConfigError: it is neither, the hub cannot be asked, or has no safetensors of it.
     """
@@ -129,37 +128,36 @@ def find_model(model: str) -> Path:
 
 
 def cache_bytes(model: str, sequences: int, length: int | None = None) -> int:
-    """Bytes of vLLM's cache on the CPU: room for so many full sequences, at most a GiB; vLLM writes
-    all at its start.
+    """Return the bytes of vLLM's cache on the CPU: room for so many full sequences, at most a GiB,
+    because vLLM writes all of it at its start.
 
-    `length` is in tokens, None: the model's. A token has a key and a value of 32 bit for each
-    dimension of each head of each layer. Of a hub id, or a model whose config has other names,
-    nothing is known: a GiB.
+    `length` is in tokens; None means the model's. A token has a key and a value of 32 bit for each
+    dimension of each head of each layer. A hub id, or a model whose config has other names, gets a
+    GiB.
     """
     if not Path(model).is_dir():
         return CACHE_BYTES
-    told = read_json(Path(model) / "config.json", "is this a Hugging Face model folder?")
+    config = read_json(Path(model) / "config.json", "is this a Hugging Face model folder?")
     try:
-        heads = told["num_attention_heads"]
-        dimension = told.get("head_dim") or told["hidden_size"] // heads
+        heads = config["num_attention_heads"]
+        dimension = config.get("head_dim") or config["hidden_size"] // heads
         token = (
             2
             * 4
             * dimension
-            * (told.get("num_key_value_heads") or heads)
-            * told["num_hidden_layers"]
+            * (config.get("num_key_value_heads") or heads)
+            * config["num_hidden_layers"]
         )
-        blocks = (
-            sequences * -(-(length or told["max_position_embeddings"]) // CACHE_BLOCK) + 1
-        )  # one is vLLM's own
+        # One block is vLLM's own
+        blocks = sequences * -(-(length or config["max_position_embeddings"]) // CACHE_BLOCK) + 1
     except KeyError:
         return CACHE_BYTES
     return min(CACHE_BYTES, blocks * CACHE_BLOCK * int(token))
 
 
 def checkpoints_to_come(config: DictConfig, plan: Plan, step: int, last: int, there: int) -> int:
-    """How many checkpoints the disk must still take after `step`, with `there` on it, for a run of
-    `last` steps.
+    """Return how many checkpoints the disk must still take after `step`, with `there` on it, for a
+    run of `last` steps.
 
     With `--keep` a new one is written before an old one goes, so that there is one more for a
     while.
@@ -170,7 +168,7 @@ def checkpoints_to_come(config: DictConfig, plan: Plan, step: int, last: int, th
 
 
 def checkpoint_factor(config: DictConfig) -> int:
-    """Bytes of a checkpoint for each byte of the model's folder."""
+    """Return the bytes of a checkpoint for each byte of the model's folder."""
     own = ADAPTER_FACTOR if config.actor_rollout_ref.model.lora_rank else CHECKPOINT_FACTOR
     return own + (CRITIC_FACTOR if config.algorithm.adv_estimator == "gae" else 0)
 
@@ -178,8 +176,8 @@ def checkpoint_factor(config: DictConfig) -> int:
 def check_disk(
     model: str, run_dir: Path, checkpoints: int = 1, factor: int = CHECKPOINT_FACTOR
 ) -> None:
-    """Raises ConfigError when checkpoints of a model folder do not fit the run's disk; a hub id is
-    let through.
+    """Raise ConfigError if checkpoints of a model folder do not fit the run's disk; a hub id is let
+    through.
 
     `checkpoints` are to be written, each `factor` times the weights of the folder.
     """
@@ -196,8 +194,8 @@ def check_disk(
 
 
 def check_adapter(folder: str, rank: int) -> None:
-    """Raises ConfigError when this is no folder of a LoRA adapter as peft writes it, or its rank is
-    another.
+    """Raise ConfigError if this is not a folder of a LoRA adapter as peft writes it, or if its rank
+    differs.
     """
     path = Path(folder)
     if not (path / "adapter_model.safetensors").exists():

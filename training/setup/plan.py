@@ -1,4 +1,4 @@
-"""The typed settings of one training run: everything the engine room is told, besides verl's own
+"""The typed settings of one training run: everything the engine room reads, besides verl's own
 tree.
 """
 
@@ -38,7 +38,7 @@ class Plan:
     terminal (`training.watch.live_view`). `preset` is what the run began from: its `name`, and
     verl's `keys`. `keep`: how many checkpoints stay, None: all of them; `keep_best`: beside the
     last ones the best by validation. `token`: what requests to store and proxy carry, if anything.
-    `python`: what Ray is to start workers with, if not this program's own Python
+    `python`: the command with which Ray starts workers, if not this program's own Python
     (`training.cpu.fork_server`).
     """
 
@@ -82,5 +82,5 @@ class Plan:
 
     @property
     def store_address(self) -> str:
-        """Where runners and trainer reach the store."""
+        """The address at which runners and trainer reach the store."""
         return self.external_store_address or f"http://{self.store_host}:{self.store_port}"

@@ -1,4 +1,4 @@
-"""TCP ports: whether one is free, and one that is."""
+"""TCP ports: finding a free one, and checking one."""
 
 from __future__ import annotations
 
@@ -8,16 +8,14 @@ from training.setup.plan import ConfigError
 
 
 def free_port(host: str) -> int:
-    """A port nobody listens on now."""
+    """Return a port that is free now."""
     with socket.socket() as probe:
         probe.bind((host, 0))
         return int(probe.getsockname()[1])
 
 
 def require_free(host: str, port: int, setting: str) -> None:
-    """Raises ConfigError when somebody listens on host:port; `setting` names the variable that
-    chose it.
-    """
+    """Raise ConfigError if host:port is in use; `setting` names the variable that chose it."""
     with socket.socket() as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:

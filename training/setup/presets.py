@@ -1,4 +1,4 @@
-"""Presets of a training run: how much of what, by purpose and hardware; an agent brings the sizes
+"""Presets of a training run: sizes and amounts by purpose and hardware; an agent brings the sizes
 of its episodes.
 
 A preset is verl keys and values (`verl.toml`); `training/launch.py` picks one and the user's
@@ -18,11 +18,9 @@ GPU_MODEL = "Qwen/Qwen3-0.6B"
 
 ROLLOUT = "actor_rollout_ref.rollout"
 ACTOR = "actor_rollout_ref.actor"
-MICRO_BATCH = (
-    f"{ACTOR}.ppo_max_token_len_per_gpu",
-    "critic.ppo_max_token_len_per_gpu",
-)  # in tokens
-TOLD: dict[str, dict[str, dict[str, Any]]] = tomllib.loads(
+# In tokens
+MICRO_BATCH = (f"{ACTOR}.ppo_max_token_len_per_gpu", "critic.ppo_max_token_len_per_gpu")
+VERL_DEFAULTS: dict[str, dict[str, dict[str, Any]]] = tomllib.loads(
     Path(__file__).with_name("verl.toml").read_text(encoding="utf-8")
 )
 
@@ -30,33 +28,34 @@ TOLD: dict[str, dict[str, dict[str, Any]]] = tomllib.loads(
 def choose(
     agent: Agent, purpose: str, device: str, n_gpus: int, n_nodes: int = 1
 ) -> dict[str, Any]:
-    """verl keys for a purpose (`smoke`, `ci`, `full`) on a device (`cpu`, `cuda`).
+    """Return verl keys for a purpose (`smoke`, `ci`, `full`) on a device (`cpu`, `cuda`).
 
     Each of `n_nodes` has `n_gpus`; on the CPU these are processes that train.
     """
-    sizes, told = agent.sizes(device), TOLD["preset"]
+    sizes = agent.sizes(device)
+    defaults = VERL_DEFAULTS["preset"]
     longest = sizes.prompt + sizes.response
     small = purpose == "smoke" or (purpose == "ci" and device == "cuda")
     return {
-        **told["every"],
+        **defaults["every"],
         "data.max_prompt_length": sizes.prompt,
         "data.max_response_length": sizes.response,
         f"{ROLLOUT}.max_model_len": longest,
         "trainer.project_name": f"{agent.name}_agent",
         "trainer.n_gpus_per_node": n_gpus,
         "trainer.nnodes": n_nodes,
-        **told[device],
+        **defaults[device],
         **(_gpu_sizes(n_gpus * n_nodes) if device == "cuda" else {}),
         # On the CPU attention costs the square of what is packed: a micro-batch holds one full
         # episode, on a GPU two.
         **dict.fromkeys(
             MICRO_BATCH, 2 * longest if device == "cuda" else f"${{{ROLLOUT}.max_model_len}}"
         ),
-        **(told["small"] if small else {}),
-        **told[purpose],
+        **(defaults["small"] if small else {}),
+        **defaults[purpose],
     }
 
 
 def _gpu_sizes(n_gpus: int) -> dict[str, Any]:
-    told = TOLD["gpus"]
-    return told[max((count for count in told if int(count) <= n_gpus), key=int)]
+    sizes = VERL_DEFAULTS["gpus"]
+    return sizes[max((count for count in sizes if int(count) <= n_gpus), key=int)]

@@ -23,12 +23,12 @@ from training.setup.agreement import MAX_TURNS_KEY, TEMPERATURE_KEY, check_agree
 from training.setup.chat_template import SETTING, TEMPLATE
 from training.setup.model_folder import cache_bytes
 from training.setup.plan import ConfigError, Plan
-from training.setup.presets import ROLLOUT, TOLD
+from training.setup.presets import ROLLOUT, VERL_DEFAULTS
 
 CACHE = "kv_cache_memory_bytes"
 Overrides = dict[str, Any]  # keys of verl; a leading + marks those its files leave out
 
-# Below these names verl passes everything on as it is: nothing can be checked.
+# Below these names verl passes everything on unchanged, so nothing can be checked.
 FREE_FORM = (
     "engine_kwargs",
     "override_config",
@@ -69,15 +69,16 @@ def parse_overrides(texts: list[str]) -> list[Override]:
 def build_config(
     plan: Plan, files: dict[str, str], preset: Overrides, user: list[Override]
 ) -> DictConfig:
-    """verl's whole tree for this run: defaults < device < ours < preset < --deterministic < the
-    user's overrides.
+    """Return verl's whole tree for this run: defaults < device < ours < preset < --deterministic <
+    the user's overrides.
 
     `files` has the keys `train` and `val`. The result is checked for agreement with `plan`.
 
     Raises ConfigError: an unknown key, or values that contradict each other.
     """
     config = _verl_defaults()
-    device, exact = TOLD["device"], TOLD["run"]["deterministic"] if plan.deterministic else {}
+    device = VERL_DEFAULTS["device"]
+    exact = VERL_DEFAULTS["run"]["deterministic"] if plan.deterministic else {}
     for layer in (
         device["every"],
         device.get(plan.device, {}),
@@ -95,9 +96,8 @@ def build_config(
         OmegaConf.update(config, f"{ROLLOUT}.engine_kwargs.vllm.{CACHE}", size, force_add=True)
     loss = config.actor_rollout_ref.actor.policy_loss
     if config.algorithm.rollout_correction.bypass_mode and loss.loss_mode == "vanilla":
-        loss.loss_mode = (
-            "bypass_mode"  # the same loss, which also measures how far vLLM and trainer are apart
-        )
+        # The same loss, which also measures how far apart vLLM and trainer are
+        loss.loss_mode = "bypass_mode"
     check_agreement(config, plan, {override.key: override.text for override in user})
     return config
 
@@ -114,10 +114,12 @@ def _verl_defaults() -> DictConfig:
 
 
 def _derived(plan: Plan, files: dict[str, str]) -> Overrides:
-    """What follows from the plan, and what makes verl run with rollouts from the store."""
-    told = TOLD["run"]
+    """Return what follows from the plan, and the keys that make verl run with rollouts from the
+    store.
+    """
+    run = VERL_DEFAULTS["run"]
     return {
-        **told["every"],
+        **run["every"],
         "data.train_files": files["train"],
         "data.val_files": files["val"],
         "actor_rollout_ref.model.path": plan.model,
@@ -129,15 +131,15 @@ def _derived(plan: Plan, files: dict[str, str]) -> Overrides:
         TEMPERATURE_KEY: plan.temperature,
         f"{ROLLOUT}.val_kwargs.temperature": plan.temperature,
         **_served(plan),
-        **told[plan.asynchronous or "sync"],
+        **run[plan.asynchronous or "sync"],
         "trainer.default_local_dir": str(plan.run_dir / "checkpoints"),
         "trainer.experiment_name": plan.run_dir.name,
     }
 
 
 def _old_log_probs(plan: Plan) -> Overrides:
-    """On the CPU vLLM's log-probabilities are the old policy's, which saves a pass over every
-    batch.
+    """Return the keys that, on the CPU, take vLLM's log-probabilities for the old policy's, which
+    saves a pass over every batch.
 
     Both sides count in 32 bit there and the weights that played are those the update begins with.
     That does not hold on GPUs (16 bit), with a merged adapter (rounded on its way to vLLM) and in
@@ -149,16 +151,16 @@ def _old_log_probs(plan: Plan) -> Overrides:
 
 
 def _served(plan: Plan) -> Overrides:
-    """How vLLM reads requests and replies: the tool-call parser, and the chat template where it is
-    not the model's.
+    """Return how vLLM reads requests and replies: the tool-call parser, and the chat template if it
+    is not the model's.
     """
     template = {f"+{SETTING}": str(plan.run_dir / TEMPLATE)} if plan.keep_thinking else {}
-    return {**(TOLD["run"]["tools"] if plan.tools else {}), **template}
+    return {**(VERL_DEFAULTS["run"]["tools"] if plan.tools else {}), **template}
 
 
 def _lora(plan: Plan) -> Overrides:
-    """Merged into the weights vLLM gets: as an adapter it would answer only verl's own calls, not
-    those over HTTP.
+    """Return the keys for LoRA, merged into the weights vLLM gets: as an adapter it would answer
+    only verl's own calls, not those over HTTP.
 
     alpha is twice the rank, so that the adapter's scale (alpha / rank) is 2 at every rank.
     """
@@ -174,7 +176,9 @@ def _lora(plan: Plan) -> Overrides:
 
 
 def _apply(config: DictConfig, override: Override) -> None:
-    """Set one key. `+key` is for fields verl's typed sections have and its YAML files leave out."""
+    """Set one key. `+key` is for fields that verl's typed sections have and its YAML files leave
+    out.
+    """
     parent, _, leaf = override.key.rpartition(".")
     node = OmegaConf.select(config, parent) if parent else config
     keys = [str(key) for key in node] if isinstance(node, DictConfig) else []

@@ -1,1 +1,1 @@
-"""What an exported model carries: its card, and the proof that others load it."""
+"""What an exported model carries: its card, and the proof that other libraries load it."""

@@ -3,8 +3,8 @@ intervals, its limits.
 
     write_card(folder, agent, checkpoint, config, scores, proof, adapter="merged")
 
-Everything is read from what the run and the evaluation wrote; what was not measured is said to be
-so. The text is `export_card.md` beside this file. Used by `training/export.py`.
+Everything is read from what the run and the evaluation wrote; the card says what was not measured.
+The text is `export_card.md` beside this file. Used by `training/export.py`.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from training.setup.model_folder import HUB_ID
 from training.watch.summary import curve
 
 CARD = "README.md"
-ROWS = 20  # of the curve's table
+ROWS = 20  # rows of the curve's table
 PROVEN = (
     "Before it was written, transformers ({device}) loaded it, vLLM loaded {theirs}, and both rendered a validation "
     "task as the same {prompt_tokens} tokens and gave the same greedy reply."
@@ -61,7 +61,7 @@ SETTINGS = {
 
 
 def read_config(run: Path) -> dict[str, Any]:
-    """verl's tree as the run resolved it. Raises UsageError: it cannot be read."""
+    """Return verl's tree as the run resolved it. Raises UsageError if it cannot be read."""
     try:
         found = yaml.safe_load((run / "config.yaml").read_text(encoding="utf-8"))
         return {"trainer": found["trainer"], "data": found["data"], **found}
@@ -72,13 +72,14 @@ def read_config(run: Path) -> dict[str, Any]:
 
 
 def evaluation_of(folder: Path, checkpoint: Path) -> dict[str, Any]:
-    """The scores of an evaluation.
+    """Return the scores of an evaluation.
 
-    Raises UsageError: it is not finished, or of another checkpoint.
+    Raises UsageError if it is not finished, or is of another checkpoint.
     """
     try:
         scores: dict[str, Any] = json.loads((folder / "scores.json").read_text(encoding="utf-8"))
-        model, _ = scores["model"], scores["overall"]["ci95"]
+        model = scores["model"]
+        _ = scores["overall"]["ci95"]
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise UsageError(
             f"--evaluation {folder} is no finished evaluation ({type(error).__name__})"
@@ -101,14 +102,12 @@ def write_card(
     adapter: str,
     opening: Sequence[Message],
 ) -> None:
-    """Write the card; scores and proof are None where there is none. opening: what the policy reads
-    first of a task.
+    """Write the card. Scores and proof may be None. opening: the first text of a task that the
+    policy reads.
     """
-    run, base, tree = (
-        run_of(checkpoint),
-        str(config["actor_rollout_ref"]["model"]["path"]),
-        OmegaConf.create(config),
-    )
+    run = run_of(checkpoint)
+    base = str(config["actor_rollout_ref"]["model"]["path"])
+    tree = OmegaConf.create(config)
     kept = adapter == "kept"
     head: dict[str, Any] = {
         "library_name": "peft" if kept else "transformers",
@@ -148,7 +147,7 @@ def write_card(
 
 
 def _parser(agent: Agent, parser: str | None) -> str:
-    """How the agent's tools are called; the run's configuration names the parser."""
+    """Return how the agent's tools are called; the run's configuration names the parser."""
     if not agent.tools:
         return NO_TOOLS
     names = ", ".join(str(tool["function"]["name"]) for tool in agent.tools)
@@ -156,22 +155,18 @@ def _parser(agent: Agent, parser: str | None) -> str:
 
 
 def _quoted(opening: Sequence[Message]) -> str:
-    """The system prompt as a block of code, whatever stands in it."""
+    """Return the system prompt as a block of code, whatever text it holds."""
     texts = [str(message["content"]) for message in opening if message["role"] == "system"]
     lines = "\n".join(texts).splitlines() or ["(none)"]
     return "\n".join(f"    {line}".rstrip() for line in lines)
 
 
 def _short(base: str) -> str:
-    """A model's name without the folders of the machine it was trained on."""
+    """Return a model's name without the folders of the machine it was trained on."""
     path = Path(base)
-    return (
-        str(path.relative_to(ROOT))
-        if path.is_relative_to(ROOT)
-        else path.name
-        if path.is_absolute()
-        else base
-    )
+    if path.is_relative_to(ROOT):
+        return str(path.relative_to(ROOT))
+    return path.name if path.is_absolute() else base
 
 
 def _data(path: Path) -> tuple[str, int, str]:
@@ -186,7 +181,7 @@ def _thinned(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def _evaluation(scores: dict[str, Any] | None) -> str:
-    """Every number that has an interval, in points of 100."""
+    """Return every number that has an interval, in points of 100."""
     if not scores:
         return "It was not evaluated, beyond the validation above."
     overall = scores["overall"]
@@ -202,7 +197,8 @@ def _evaluation(scores: dict[str, Any] | None) -> str:
         for name, interval in named.items()
         if overall.get(name) is not None and overall[interval]
     ]
-    data, sampling = scores["data"], scores.get("sampling") or {}
+    data = scores["data"]
+    sampling = scores.get("sampling") or {}
     file = Path(data["file"]).name
     said = f"{overall['n']} tasks of {file} (sha256 {data['sha256'][:16]}), episodes each: {scores['k']}, "
     said += f"temperature {sampling.get('temperature')}; points of 100."

@@ -1,11 +1,11 @@
-"""Do transformers and vLLM load an exported folder, and answer a task of its run alike? Used by
-`training/export.py`.
+"""Check that transformers and vLLM load an exported folder and answer a task of its run alike. Used
+by `training/export.py`.
 
 prove(agent, prompt, folder, checkpoint, "cpu", log)     # what was compared, for the card; Failure where it differs
 
-The task's first prompt is rendered and answered greedily by both: token ids of the prompt and text
-of the reply must be equal. vLLM serves a kept adapter's merged model, so that the adapter on its
-base is compared with what was merged.
+Both render the task's first prompt and answer it greedily: token ids of the prompt and text of the
+reply must be equal. vLLM serves a kept adapter's merged model, so that the adapter on its base is
+compared with the merged model.
 """
 
 from __future__ import annotations
@@ -30,21 +30,25 @@ SHOWN = 80  # characters of each in a message
 
 
 class FirstPrompt:
-    """A policy (`episodes.agent.Policy`) that keeps what it is asked first, and stops."""
+    """A policy (`episodes.agent.Policy`) that keeps its first prompt, and stops."""
 
     def __init__(self, max_turns: int) -> None:
-        self.max_turns, self.turns, self.prompt_tokens, self.completion_tokens = max_turns, 0, 0, 0
+        self.max_turns = max_turns
+        self.turns = 0
+        self.prompt_tokens = 0
+        self.completion_tokens = 0
         self.finish_reason: str | None = None
         self.messages: list[Message] = []
         self.tools: list[ToolSpec] = []
 
     async def reply(self, messages: Sequence[Message], tools: Sequence[ToolSpec] = ()) -> Message:
-        self.messages, self.tools = list(messages), list(tools)
+        self.messages = list(messages)
+        self.tools = list(tools)
         raise PolicyStop("max_turns")
 
 
 def first_prompt(agent: Agent, run: Path) -> FirstPrompt:
-    """What the policy reads first of a validation task of the run."""
+    """Return the first prompt of a validation task of the run."""
     settings = with_turns(agent, load_settings(), None)
     task = agent.task(agent.rows(run / "data" / "val.jsonl")[0], settings)
     policy = FirstPrompt(task.max_turns or settings.max_turns)
@@ -56,9 +60,9 @@ def first_prompt(agent: Agent, run: Path) -> FirstPrompt:
 def prove(
     agent: Agent, prompt: FirstPrompt, folder: Path, checkpoint: Path, device: str, log: Path
 ) -> dict[str, Any]:
-    """Compare both; returns the prompt's length in tokens and the reply.
+    """Compare both, and return the prompt's length in tokens and the reply.
 
-    Raises Failure: they differ; ServeError: vLLM does not start.
+    Raises Failure if they differ, ServeError if vLLM does not start.
     """
     device = choose_device(device)
     ids, text = by_transformers(folder, prompt, device)
@@ -77,8 +81,8 @@ def prove(
 
 
 def by_transformers(folder: Path, prompt: FirstPrompt, device: str) -> tuple[list[int], str]:
-    """The prompt's token ids, and the greedy reply; an adapter's folder is loaded on its base
-    model.
+    """Return the prompt's token ids, and the greedy reply; an adapter's folder is loaded on its
+    base model.
     """
     import torch
     from transformers import AutoModelForCausalLM, AutoTokenizer, GenerationConfig
@@ -88,9 +92,9 @@ def by_transformers(folder: Path, prompt: FirstPrompt, device: str) -> tuple[lis
         folder, dtype="auto" if device == "cuda" else torch.float32
     )
     model = model.to(device).eval()
-    told: dict[str, Any] = {"tools": prompt.tools or None, "add_generation_prompt": True}
+    arguments: dict[str, Any] = {"tools": prompt.tools or None, "add_generation_prompt": True}
     ids = tokenizer.apply_chat_template(
-        prompt.messages, return_dict=True, return_tensors="pt", **told
+        prompt.messages, return_dict=True, return_tensors="pt", **arguments
     ).to(device)
     ends = {
         "eos_token_id": model.generation_config.eos_token_id,
@@ -104,12 +108,12 @@ def by_transformers(folder: Path, prompt: FirstPrompt, device: str) -> tuple[lis
 
 
 def by_vllm(base_url: str, name: str, prompt: FirstPrompt, ids: list[int]) -> tuple[list[int], str]:
-    """The same of a server: the prompt as it renders it, and its reply to `ids`."""
+    """Return a server's answer to the same: the prompt as it renders it, and its reply to `ids`."""
     import httpx
 
     with httpx.Client(base_url=base_url.removesuffix("v1"), timeout=300, trust_env=False) as client:
-        told = {"model": name, "messages": prompt.messages, "tools": prompt.tools or None}
-        rendered = client.post("tokenize", json={**told, "add_generation_prompt": True})
+        body = {"model": name, "messages": prompt.messages, "tools": prompt.tools or None}
+        rendered = client.post("tokenize", json={**body, "add_generation_prompt": True})
         asked = {"model": name, "prompt": ids, "temperature": 0, "max_tokens": TOKENS}
         reply = client.post("v1/completions", json=asked)
     for response in (rendered, reply):

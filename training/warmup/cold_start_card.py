@@ -1,4 +1,4 @@
-"""The card of an agent's tiny model: what the project's own evaluation says of it, and how it was
+"""The card of an agent's tiny model: its scores in the project's own evaluation, and how it was
 made.
 
 Used by `training/cold_start.py`. Writes `README.md` from `tiny_model_card.md` here and the agent's
@@ -25,8 +25,8 @@ FACTS = "cold_start.json"
 
 
 def measure(agent: Agent, model: Path, mastered: Path) -> dict[str, Any]:
-    """Score the model, and the one before imperfections were put in (`mastered`), on questions
-    neither was taught.
+    """Score the model, and the one before imperfections were trained in (`mastered`), on questions
+    that neither was trained on.
 
     Temperature 1 on every test question, an episode each; greedy on the validation questions.
 
@@ -35,7 +35,8 @@ def measure(agent: Agent, model: Path, mastered: Path) -> dict[str, Any]:
     ceiling = _evaluate(agent, mastered, "test", "--temperature", "1")
     start = _evaluate(agent, model, "test", "--temperature", "1")
     greedy = _evaluate(agent, model, "val", "--temperature", "0")
-    overall, name = start["overall"], agent.headline
+    overall = start["overall"]
+    name = agent.headline
     shown = [column.metric for column in agent.columns]
     of_both = {"start": overall, "ceiling": ceiling["overall"]}
     return {
@@ -91,7 +92,7 @@ def _points(share: float) -> float:
 
 
 def card(agent: Agent, facts: dict[str, Any]) -> str:
-    """The model card: the text for every agent around the agent's own, with the numbers."""
+    """Return the model card: the text for every agent around the agent's own, with the numbers."""
     rows = [
         f"| {name} | {facts['start_by_group'][name]} | {high} |"
         for name, high in facts["ceiling_by_group"].items()

@@ -1,4 +1,4 @@
-"""Supervised training on conversations: loss on the assistant's tokens and no others.
+"""Supervised training on conversations, with a loss on the assistant's tokens only.
 
     examples = [example for conversation in conversations for example in encode(conversation, tokenizer)]
     train("phase A", model, [optimizer], batches(examples, 8, pad, random), Schedule(100, decay=90, warm_up=10), random)
@@ -40,24 +40,26 @@ Batch = dict[str, torch.Tensor]
 
 
 class ColdStartError(Failure):
-    """A model, its data or its evaluation that cannot be used; one line that says what to do."""
+    """A model, its data or its evaluation cannot be used. The message is one line that says what to
+    do.
+    """
 
 
 def encode(conversation: Conversation, tokenizer: Any) -> list[Example]:
-    """Render with the model's chat template, unless raw, and mark what the model itself writes,
-    closing mark included.
+    """Return examples of a conversation, rendered with the model's chat template unless it is raw,
+    with marks on what the model itself writes, closing mark included.
 
     A turn is rendered as it is generated: the prompt up to it, then the turn. Turns share an
     example while each prompt continues the one before; templates that rewrite earlier turns (Qwen3
     drops their empty thoughts) get one example a turn.
 
-    Raises ColdStartError: a turn's prompt is no beginning of the conversation with the turn.
+    Raises ColdStartError if a turn's prompt is not the beginning of the conversation with the turn.
     """
-    messages, tools = copy.deepcopy(conversation.messages), [*conversation.tools] or None
+    messages = copy.deepcopy(conversation.messages)
+    tools = [*conversation.tools] or None
     for call in (call for message in messages for call in message.get("tool_calls") or []):
-        call["function"]["arguments"] = json.loads(
-            call["function"]["arguments"]
-        )  # as servers hand it to templates
+        # Servers hand the arguments to templates in this form
+        call["function"]["arguments"] = json.loads(call["function"]["arguments"])
 
     def render(end: int, opened: bool) -> str:
         if conversation.raw:
@@ -70,7 +72,8 @@ def encode(conversation: Conversation, tokenizer: Any) -> list[Example]:
     for at, learn in zip(turns, conversation.learn, strict=True):
         if not learn:
             continue
-        prompt, whole = render(at, opened=True), render(at + 1, opened=False).rstrip()
+        prompt = render(at, opened=True)
+        whole = render(at + 1, opened=False).rstrip()
         if not whole.startswith(prompt):
             raise ColdStartError(
                 "the chat template renders a conversation differently once the reply is there"
@@ -94,8 +97,8 @@ def _tokens(text: str, spans: Sequence[tuple[int, int]], tokenizer: Any) -> Exam
 def batches(
     examples: Sequence[Example], size: int, pad: int, random: Random, alike: bool = False
 ) -> list[Batch]:
-    """Token ids and labels of `size` examples each, (size, longest); too few for a batch make one,
-    a rest is left out.
+    """Return token ids and labels of `size` examples each, (size, longest). Fewer examples than
+    that make one batch; a remainder is left out.
 
     Padded on the right: attention is causal, so no learned token sees it, and no mask is needed.
     `alike`: examples of similar length, which is faster. Length gives a decision away (without a
@@ -117,19 +120,21 @@ def batches(
 
 class Schedule:
     """The learning rate rises for `warm_up` steps, stays until the accuracy of the last 50 steps
-    reaches `target`, then falls to 0 in `decay` steps, which ends the training; never more than
-    `limit` steps in all.
+    reaches `target`, then falls to 0 in `decay` steps, which ends the training; there are never
+    more than `limit` steps.
     """
 
     def __init__(self, limit: int, decay: int, warm_up: int, target: float = math.inf) -> None:
-        self.decay, self.warm_up, self.target = decay, warm_up, target
+        self.decay = decay
+        self.warm_up = warm_up
+        self.target = target
         self.decay_from = limit - decay
         self.steps = 0
         self.accuracies: deque[float] = deque(maxlen=WINDOW)
 
     @property
     def end(self) -> int:
-        """The step that is the last, as things stand."""
+        """The number of the last step, as things stand."""
         return self.decay_from + self.decay
 
     @property
@@ -138,13 +143,13 @@ class Schedule:
         return sum(self.accuracies) / len(self.accuracies)
 
     def factor(self, step: int) -> float:
-        """What the learning rate is multiplied by in a step, counted from 0."""
+        """Return the factor of the learning rate in a step, counted from 0."""
         return min(
             1.0, (step + 1) / self.warm_up, max(0.0, 1 - (step - self.decay_from) / self.decay)
         )
 
     def until_end(self, data: Sequence[Batch], random: Random) -> Iterator[Batch]:
-        """The data in random order, again and again."""
+        """Yield the data in random order, again and again."""
         while True:
             for batch in random.sample(data, len(data)):
                 if self.steps >= self.end:
@@ -164,12 +169,13 @@ class Schedule:
 
 
 def loss_of(model: Any, batch: Batch) -> tuple[torch.Tensor, float]:
-    """Mean cross-entropy and accuracy of the learned tokens; logits of others would be most of a
-    small model's work.
+    """Return the mean cross-entropy and the accuracy of the learned tokens. Other logits are not
+    computed: they would be most of a small model's work.
     """
     learned = batch["labels"][:, 1:] != NOT_LEARNED
     (columns,) = learned.any(dim=0).nonzero(as_tuple=True)
-    kept, targets = learned[:, columns], batch["labels"][:, 1:][learned]
+    kept = learned[:, columns]
+    targets = batch["labels"][:, 1:][learned]
     logits = model(batch["input_ids"], logits_to_keep=columns, use_cache=False).logits[kept].float()
     return torch.nn.functional.cross_entropy(logits, targets), (
         logits.argmax(-1) == targets
@@ -186,7 +192,7 @@ def train(
 ) -> None:
     """Train in place until the schedule ends, on a GPU if there is one.
 
-    Same arguments and machine: same weights.
+    The same arguments and machine give the same weights.
     """
     device = "cuda" if torch.cuda.is_available() else "cpu"
     rates = [
@@ -205,7 +211,7 @@ def train(
                 part.step()
             model.zero_grad()
             schedule.update(accuracy)
-            bar.total = schedule.end  # nearer, once the examples are mastered
+            bar.total = schedule.end  # comes nearer once the examples are mastered
             bar.set_postfix(accuracy=f"{schedule.accuracy:.3f}", refresh=False)
             bar.update()
 
@@ -219,10 +225,8 @@ def warm_up(
     batch_size: int,
     seed: int,
 ) -> dict[str, Any]:
-    """Train a model (folder or hub id) on conversations in its own chat template, and write it to
-    `out`.
-
-    Returns the steps taken, and the accuracy of the last 50.
+    """Train a model (folder or hub id) on conversations in its own chat template, write it to
+    `out`, and return the steps taken and the accuracy of the last 50.
 
     Raises ColdStartError: it cannot be loaded, or its tokenizer has no usable chat template.
     """
@@ -241,8 +245,10 @@ def warm_up(
             f"--base {base} has no chat template; take its instruction-tuned version"
         )
     try:
-        told = watched(conversations, "encoding", "conversations")
-        examples = [example for conversation in told for example in encode(conversation, tokenizer)]
+        shown = watched(conversations, "encoding", "conversations")
+        examples = [
+            example for conversation in shown for example in encode(conversation, tokenizer)
+        ]
     except TemplateError as error:
         raise ColdStartError(
             f"--base {base}: its chat template refuses the conversations: {error}"
@@ -254,7 +260,8 @@ def warm_up(
             f"none of {len(examples)} demonstrations fits the model's context of {context} tokens"
         )
     print(f"{len(fitting)} examples of {len(examples)} fit the context", file=sys.stderr)
-    steps, random = max(1, round(epochs * len(fitting) / batch_size)), Random(seed)
+    steps = max(1, round(epochs * len(fitting) / batch_size))
+    random = Random(seed)
     rise = max(1, round(WARM_UP_SHARE * steps))
     schedule = Schedule(steps, max(1, steps - rise), rise)
     pad = tokenizer.pad_token_id if tokenizer.pad_token_id is not None else tokenizer.eos_token_id
@@ -270,8 +277,8 @@ def warm_up(
 
 
 def save(model: Any, tokenizer: Any, folder: Path) -> None:
-    """Write weights in bfloat16, which changes the model, and the tokenizer; safetensors writes for
-    the owner alone.
+    """Write the weights in bfloat16, which also changes the model in memory, and the tokenizer;
+    safetensors makes files for the owner alone.
     """
     model.to(torch.bfloat16).save_pretrained(folder)
     tokenizer.save_pretrained(folder)

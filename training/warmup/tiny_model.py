@@ -1,8 +1,8 @@
 """A tiny model for an agent, made from nothing: what `training/cold_start.py` does without --base.
 
-Phase A: right demonstrations, until the model copies names and values well. Phase B: a short run on
-demonstrations that are imperfect on purpose, so that what is left to learn are decisions (call the
-tool, choose the column, say something), which reinforcement learning can turn around.
+Phase A uses right demonstrations, until the model copies names and values well. Phase B is a short
+run on demonstrations that are imperfect on purpose, so that decisions are left to learn (call the
+tool, choose the column, say something), which reinforcement learning can correct.
 """
 
 from __future__ import annotations
@@ -28,8 +28,9 @@ from episodes.episode import Conversation
 from training.warmup.supervised import ColdStartError, Schedule, batches, encode, save, train
 from training.warmup.tiny_tokenizer import make_tokenizer
 
-BATCH_A, BATCH_B = 8, 16
-CONVERSATIONS_A = 12_000  # different ones in phase A; more steps pass over them again
+BATCH_A = 8
+BATCH_B = 16
+CONVERSATIONS_A = 12_000  # different conversations in phase A; further steps repeat them
 # Copying comes suddenly, after 1,000 to 4,000 steps, and how late differs from run to run: phase A
 # waits for it.
 MASTERY = 0.992
@@ -51,20 +52,17 @@ def make(
     role: str = "policy",
 ) -> dict[str, Any]:
     """Make conversations, tokenizer and model, train both phases, write the folders `mastered`
-    (after A) and `out`.
+    (after A) and `out`, and return how the model was made, for its card.
 
     steps: of phase A at most, and of phase B, which an agent without imperfect demonstrations does
-    not have. role: of another than the policy the demonstrations are the lessons, and four times
-    the longest is the context. Returns how it was made, for the model card. Raises ColdStartError:
-    there is nothing to learn.
+    not have. role: for a role other than the policy, the lessons are its demonstrations, and the
+    context is four times the longest. Raises ColdStartError if there is nothing to learn.
     """
     torch.set_num_threads(1)
-    (steps_a, steps_b), started, random, sizes = (
-        steps,
-        time.process_time(),
-        Random(seed),
-        agent.sizes("cpu"),
-    )
+    steps_a, steps_b = steps
+    started = time.process_time()
+    random = Random(seed)
+    sizes = agent.sizes("cpu")
     print("making conversations", file=sys.stderr)
     if role == "policy":
         lessons = agent.lessons(
@@ -76,29 +74,32 @@ def make(
         raise ColdStartError(
             f"these rows have nothing to learn for the role {role!r}; give others with --train-file"
         )
-    right = [bare(told) if random.random() < BARE_SHARE else told for told in lessons.right]
+    right = [
+        bare(conversation) if random.random() < BARE_SHARE else conversation
+        for conversation in lessons.right
+    ]
     tokenizer = make_tokenizer(
         right, lessons.characters, sizes.prompt + sizes.response, random, lessons.apart
     )
     phase_a, phase_b = (
         [
             example
-            for told in watched(phase, "encoding", "conversations")
-            for example in encode(told, tokenizer)
+            for conversation in watched(phase, "encoding", "conversations")
+            for example in encode(conversation, tokenizer)
         ]
         for phase in (right, lessons.flawed)
     )
     if role != "policy":
         tokenizer.model_max_length = 4 * max(len(example["input_ids"]) for example in phase_a)
-    model, pad = build_model(tokenizer, seed), tokenizer.pad_token_id
+    model = build_model(tokenizer, seed)
+    pad = tokenizer.pad_token_id
     schedule = Schedule(steps_a, max(1, min(DECAY_A, steps_a // 2)), WARM_UP, MASTERY)
     data = batches(phase_a, BATCH_A, pad, random, alike=True)
     train("phase A", model, fast_optimizers(model), data, schedule, random)
     write_model(model, tokenizer, agent.prompt_version, mastered)
     if phase_b:
-        gentle = torch.optim.AdamW(
-            model.parameters(), lr=1e-3, betas=(0.9, 0.98)
-        )  # without unlearning to copy
+        # A gentle rate, so that copying is not unlearned
+        gentle = torch.optim.AdamW(model.parameters(), lr=1e-3, betas=(0.9, 0.98))
         data = batches(phase_b, BATCH_B, pad, random)
         train(
             "phase B",
@@ -128,15 +129,15 @@ def make(
 
 
 def bare(conversation: Conversation) -> Conversation:
-    """The same without what every conversation begins with: a third of the tokens, for learning to
-    copy.
+    """Return the conversation without the beginning that all share: a third of the tokens, for
+    learning to copy.
     """
     begins = 1 if conversation.messages[0]["role"] == "system" else 0
     return replace(conversation, messages=conversation.messages[begins:], tools=())
 
 
 def build_model(tokenizer: Any, seed: int) -> Any:
-    """Return a randomly initialised Qwen3; sizes that vLLM's CPU attention serves (head_dim 32)."""
+    """Return a randomly initialised Qwen3, of sizes that vLLM's CPU attention serves (head_dim 32)."""
     torch.manual_seed(seed)
     config = Qwen3Config(
         vocab_size=len(tokenizer),
@@ -158,8 +159,8 @@ def build_model(tokenizer: Any, seed: int) -> Any:
 
 
 def fast_optimizers(model: Any) -> list[torch.optim.Optimizer]:
-    """For learning from nothing: Muon on the matrices, AdamW on the rest; AdamW alone often misses
-    copying.
+    """Return optimizers for learning from scratch: Muon on the matrices, AdamW on the rest. AdamW
+    alone often fails to learn copying.
     """
     named = list(model.named_parameters())
     matrices = [p for name, p in named if p.ndim == 2 and "embed" not in name]

@@ -22,8 +22,8 @@ TAGS = ["<tool_call>", "</tool_call>", "<tool_response>", "</tool_response>"]
 MARKS = re.compile("|".join(map(re.escape, SPECIAL + TAGS)))
 VOCABULARY = 2048
 PIECE = r"\p{Han}| ?[A-Za-z_]+|[0-9]|\n| ?[^\p{Han}A-Za-z_0-9\n ]+| +"
-# A name has the same tokens behind a space as in quotes: the first of them is else another one, and
-# is miscopied.
+# A name gets the same tokens behind a space as in quotes; otherwise its first token differs, and is
+# miscopied.
 PIECE_APART = PIECE.replace(" ?", "")
 TEMPLATE = Path(__file__).with_name("tiny_chat_template.jinja")
 TEXTS = 3000  # of each kind
@@ -35,8 +35,8 @@ def render(
     add_generation_prompt: bool = False,
     raw: bool = False,
 ) -> str:
-    """Render a conversation with the chat template the way transformers and vLLM do; a raw one
-    needs none.
+    """Render a conversation with the chat template as transformers and vLLM do; a raw one needs no
+    template.
     """
     if raw:
         return "".join(message["content"] for message in messages)
@@ -57,7 +57,7 @@ def make_tokenizer(
     random: Random,
     apart: bool = False,
 ) -> Any:
-    """A `transformers` tokenizer of at most `VOCABULARY` entries, with the chat template;
+    """Return a `transformers` tokenizer of at most `VOCABULARY` entries, with the chat template;
     `context`: in tokens.
 
     It learns from conversations as they are rendered, and from random texts of the characters.
@@ -76,7 +76,8 @@ def make_tokenizer(
     as_bytes = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
     tokenizer.pre_tokenizer = pre_tokenizers.Sequence([pieces, as_bytes])
     tokenizer.decoder = decoders.ByteLevel()
-    size, letters = VOCABULARY - len(TAGS), pre_tokenizers.ByteLevel.alphabet()
+    size = VOCABULARY - len(TAGS)
+    letters = pre_tokenizers.ByteLevel.alphabet()
     trainer = trainers.BpeTrainer(
         vocab_size=size, special_tokens=SPECIAL, initial_alphabet=letters, show_progress=False
     )

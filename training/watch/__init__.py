@@ -1,1 +1,1 @@
-"""What a run did: records of rollouts, what is done about faults, the summary and the live view."""
+"""What a run did: records of rollouts, the reaction to faults, the summary and the live view."""

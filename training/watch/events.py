@@ -2,8 +2,8 @@
 
 docs/architecture.md shows the same as a table; a test compares the two through `EVENTS`. `Watch`
 judges finished rollouts; before every update `check_episodes` and `check_advantages` compare what
-verl is about to train on with the books: the tokens generated, the sequences of every episode, the
-advantages GRPO must give for the rewards.
+verl is about to train on with the records: the tokens generated, the sequences of every episode,
+the advantages GRPO must give for the rewards.
 """
 
 from __future__ import annotations
@@ -20,21 +20,22 @@ from training.watch.records import RolloutRecord, causes, rewards_by_group, unsc
 logger = logging.getLogger(__name__)
 
 MAX_SKIPS_IN_A_ROW = 3
-PAUSE_SECONDS = (
-    20.0  # after a skipped step, and twice that after a second: a judge may be away for a minute
-)
+# After a skipped step, and twice that after a second: a judge may be down for a minute
+PAUSE_SECONDS = 20.0
 MISSING_SPANS_SHARE = 0.05
 MISSING_SPANS_WINDOW = 200
 MIN_SILENCE_SECONDS = 180.0
 POLL_SECONDS = 0.5  # between two looks at the runner processes
-RESTARTS, WINDOW_SECONDS = 3, 600.0  # how often dead runners are started again, in how long
+# How often dead runners are started again, in how long
+RESTARTS = 3
+WINDOW_SECONDS = 600.0
 REPEATS_SECONDS = 60.0  # a runner that ends sooner, as the one it replaced did, has the same cause
 MISMATCH_WARNS = 0.001
 CANARY_WINDOW = 200
 CANARY_WARNS = 0.02
 CANARY_STOPS = MOST_ACCEPTED
 GRPO_EPSILON = 1e-6  # verl's, core_algos.compute_grpo_outcome_advantage
-TOLERANCE = 1e-4  # of a reward; verl counts in 32 bit
+TOLERANCE = 1e-4  # of a reward; verl computes in 32 bit
 
 MISMATCH = "rollout_corr/k3_kl"
 IDLE = "policy/idle_share"  # of the time since the update before, in which vLLM had no call of the policy
@@ -95,10 +96,10 @@ EVENTS = (  # rows of the table: what happens, how it is measured, what is done
 class Watch:
     """Judges finished training rollouts over windows.
 
-    A window is what was played since the last update; where that is less than a step, because
-    prompt groups arrive alone (asynchronous runs) or only failed groups are replaced, rollouts
-    before it are added until there are `step_size`. With fewer than these nothing is judged: a few
-    lost rollouts say little.
+    A window is what was played since the last update. If that is less than a step, because prompt
+    groups arrive alone (asynchronous runs) or only failed groups are replaced, earlier rollouts are
+    added until there are `step_size`. With fewer than these nothing is judged: a few lost rollouts
+    prove little.
     """
 
     def __init__(self, step_size: int, max_unscored_share: float = MAX_UNSCORED_SHARE) -> None:
@@ -116,14 +117,14 @@ class Watch:
         return PAUSE_SECONDS * self.skips
 
     def note_update(self) -> None:
-        """The policy is updated: what follows is another step's."""
+        """Note that the policy is updated: rollouts that follow belong to another step."""
         self._since_update = 0
 
     def judge(self, records: list[RolloutRecord], validate: bool = False) -> str | None:
-        """Decide about new rollouts: None to use them, a reason to skip them. A validation is a
-        window of its own.
+        """Decide about new rollouts and return None to use them, or a reason to skip them. A
+        validation is a window of its own.
 
-        Raises RunStopped: training on, or waiting for better, makes no sense.
+        Raises RunStopped if it makes no sense to train on or to wait.
         """
         self._stop_on_missing_spans(records)
         self._watch_canaries(records)
@@ -141,11 +142,12 @@ class Watch:
                 "Mend the cause (judge, tools, model server) and resume with --resume."
             )
         if reason:
-            self._window, self._since_update = [], 0
+            self._window = []
+            self._since_update = 0
         return reason
 
     def _reason(self, window: list[RolloutRecord]) -> str | None:
-        """Why these rollouts are worth nothing, if they are not."""
+        """Return why these rollouts cannot be used, or None."""
         self._stop_on_silence(window)
         share = unscored_share(window)
         if share <= self.max_unscored_share:
@@ -154,7 +156,7 @@ class Watch:
         return f"{share:.0%} of {len(window)} rollouts are unscored ({counts})"
 
     def compare_log_probs(self, metrics: Mapping[str, float]) -> None:
-        """Warn when vLLM sampled from another distribution than the trainer computes gradients of.
+        """Warn if vLLM sampled from another distribution than the trainer computes gradients of.
 
         Measured with the bundled model: below 1e-8 in 32 bit, 1.6e-4 with a trainer in bfloat16,
         0.007 and growing where vLLM lacked the trained adapter (docs/learning-signal.md).
@@ -193,9 +195,10 @@ class Watch:
             )
 
     def _watch_canaries(self, records: list[RolloutRecord]) -> None:
-        """Warn or stop when the judge accepts answers that are known to be bad, over a full window."""
+        """Warn or stop if the judge accepts answers that are known to be bad, over a full window."""
         for record in records:
-            judged, accepted = record.canaries.get("judged", 0), record.canaries.get("accepted", 0)
+            judged = record.canaries.get("judged", 0)
+            accepted = record.canaries.get("accepted", 0)
             self._canaries.extend(number < accepted for number in range(judged))
         share = sum(self._canaries) / CANARY_WINDOW
         if len(self._canaries) < CANARY_WINDOW or share <= CANARY_WARNS:
@@ -210,25 +213,25 @@ class Watch:
 
 
 def silence_limit(episode_timeout: float) -> float:
-    """Seconds without any rollout finishing after which the run stops."""
+    """Return the seconds without a finished rollout after which the run stops."""
     return max(MIN_SILENCE_SECONDS, 2 * episode_timeout)
 
 
 def check_episodes(
-    books: list[RolloutRecord], keys: Iterable[str], trained_tokens: int
+    records: list[RolloutRecord], keys: Iterable[str], trained_tokens: int
 ) -> dict[str, float]:
-    """Compare the batch (`keys` are `{group}_{session}_{i}`) with the books of its episodes;
-    returns both as metrics.
+    """Compare the batch (`keys` are `{group}_{session}_{i}`) with the records of its episodes, and
+    return both as metrics.
 
     Raises RunStopped: a token, a sequence or an unscored episode too many or too few.
     """
-    generated = sum(record.generated_tokens for record in books)
+    generated = sum(record.generated_tokens for record in records)
     if trained_tokens != generated:
         raise RunStopped(
             f"{trained_tokens} tokens would be trained but the policy generated {generated}"
         )
     sequences = Counter(session_of(key) for key in keys)
-    for record in books:
+    for record in records:
         if sequences[record.key] != record.sequences:
             counts = (
                 f"{record.sequences} sequences but {sequences[record.key]} of them would be trained"
@@ -239,28 +242,28 @@ def check_episodes(
                 f"rollout {record.rollout_id} is unscored ({record.cause}) and would be trained"
             )
     return {
-        "books/episodes": len(books),
+        "books/episodes": len(records),
         "books/sequences": sequences.total(),
-        "books/triplets": sum(record.triplets for record in books),
+        "books/triplets": sum(record.triplets for record in records),
         "books/generated_tokens": generated,
         "books/trained_tokens": trained_tokens,
     }
 
 
 def session_of(key: str) -> str:
-    """The episode a sequence's key belongs to."""
+    """Return the episode to which a sequence's key belongs."""
     return key.rsplit("_", 1)[0]
 
 
-def learnable_groups(books: list[RolloutRecord]) -> int:
-    """Prompt groups whose episodes earned different rewards: the others carry no gradient where
-    groups are compared.
+def learnable_groups(records: list[RolloutRecord]) -> int:
+    """Return the number of prompt groups whose episodes earned different rewards; other groups
+    carry no gradient where groups are compared.
     """
-    return sum(len(set(rewards)) > 1 for rewards in rewards_by_group(books).values())
+    return sum(len(set(rewards)) > 1 for rewards in rewards_by_group(records).values())
 
 
 def check_advantages(
-    books: list[RolloutRecord], advantages: Mapping[str, float], normalised: bool
+    records: list[RolloutRecord], advantages: Mapping[str, float], normalised: bool
 ) -> None:
     """Compare GRPO's advantages (by episode key) with (reward - mean) / (standard deviation +
     epsilon) of its group.
@@ -268,11 +271,10 @@ def check_advantages(
     Mean and deviation are of the group's scored episodes, one value an episode; `normalised` is
     verl's `norm_adv_by_std_in_grpo`. Formula: Shao et al. 2024 (DeepSeekMath), as verl computes it.
 
-    Raises RunStopped: an advantage is another, as it would be if an unscored episode had counted as
-    0.
+    Raises RunStopped if an advantage differs, as it would if an unscored episode had counted as 0.
     """
-    groups = rewards_by_group(books)
-    for record in books:
+    groups = rewards_by_group(records)
+    for record in records:
         rewards = groups[record.group]
         scale = stdev(rewards) + GRPO_EPSILON if normalised else 1.0
         found = advantages[record.key] * scale

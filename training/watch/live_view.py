@@ -26,8 +26,8 @@ POINTS = 40  # of the sparkline; a longer run shows its last steps
 
 
 class View(ExitStack):
-    """A frame at the foot of the terminal for as long as it is entered; what is printed meanwhile
-    appears above it.
+    """A frame at the foot of the terminal while the block runs; what is printed meanwhile appears
+    above it.
     """
 
     def __init__(self, title: str, console: Console | None = None) -> None:
@@ -42,15 +42,15 @@ class View(ExitStack):
         return self
 
     def draw(self, seen: Seen) -> None:
-        """Replace what is shown."""
+        """Replace the frame's content."""
         self._live.update(
             Panel(table_of(seen), title=Text(self.title), title_align="left"), refresh=True
         )
 
 
 def table_of(seen: Seen) -> Table:
-    """A line for everything that is known; texts of the policy and of its tasks are cut, and
-    harmless.
+    """Return a line for everything that is known; texts of the policy and of its tasks are
+    shortened and made harmless.
     """
     table = Table.grid(padding=(0, 2), expand=True)
     table.add_column(style="bold", no_wrap=True)
@@ -69,7 +69,7 @@ def table_of(seen: Seen) -> Table:
 
 
 def steps_of(seen: Seen) -> Table:
-    """How far it is, on one line with a bar."""
+    """Return the progress, on one line with a bar."""
     line = Table.grid(padding=(0, 2))
     left = f"about {duration(seen.left)} left" if seen.left is not None else seen.phase
     bar = ProgressBar(total=max(1, seen.steps), completed=seen.step, width=20)
@@ -78,11 +78,12 @@ def steps_of(seen: Seen) -> Table:
 
 
 def rewards_of(seen: Seen) -> str:
-    """The mean of the last step, those of the steps before as a line, and the last validation."""
+    """Return the mean of the last step, a sparkline of the steps before, and the last validation."""
     if not seen.rewards:
         parts = ["-"]
     else:
-        first, last = seen.rewards[0], seen.rewards[-1]
+        first = seen.rewards[0]
+        last = seen.rewards[-1]
         parts = [
             f"{last:.3f}",
             sparkline(seen.rewards),
@@ -94,7 +95,7 @@ def rewards_of(seen: Seen) -> str:
 
 
 def vllm_of(seen: Seen) -> str:
-    """What it generated a second in the last step, and how long it had nothing to do."""
+    """Return how many tokens vLLM generated a second in the last step, and how long it was idle."""
     if seen.tokens_per_second is None:
         return "-"
     idle = f", nothing to do for {seen.idle:.0%} of the time" if seen.idle is not None else ""
@@ -102,9 +103,12 @@ def vllm_of(seen: Seen) -> str:
 
 
 def sparkline(values: Sequence[float]) -> str:
-    """The last POINTS values, the lowest as the lowest bar; all in the middle where they are equal."""
+    """Return the last POINTS values, the lowest as the lowest bar; all in the middle where they are
+    equal.
+    """
     shown = values[-POINTS:]
-    low, high = min(shown), max(shown)
+    low = min(shown)
+    high = max(shown)
     if low == high:
         return BARS[len(BARS) // 2] * len(shown)
     return "".join(BARS[round((value - low) / (high - low) * (len(BARS) - 1))] for value in shown)

@@ -5,7 +5,7 @@ stays below them.
         progress.look(await in_flight(store))           # again and again, until the run has ended
 
 All of it is read from the run folder's files as they grow (`episodes.jsonl`, `metrics.jsonl`,
-`timeline.json`), but how many rollouts wait and are played, which the store is asked.
+`timeline.json`); only the numbers of waiting and played rollouts come from the store.
 `training.watch.live_view` draws.
 """
 
@@ -37,18 +37,18 @@ EVENTS = {
     "engine_ready": "engine ready (Ray, verl, vLLM, proxy)",
     "first_step": "first step begins",
 }
-# What people call the states of rollouts that have not ended; agent-lightning's "running" begins
+# Names that people read for the states of rollouts that have not ended; agent-lightning's "running" begins
 # with the first call.
 STATES = {"waiting": ("queuing", "requeuing"), "begun": ("preparing",), "playing": ("running",)}
 STORE_SECONDS = 2.0
 
 
 def planned_steps(config: DictConfig) -> int:
-    """The number of the last step, as verl counts: epochs of whole batches, or fewer where that is
-    said.
+    """Return the number of the last step, as verl counts: epochs of whole batches, or fewer if the
+    configuration says so.
     """
-    told = config.data.train_files
-    files = [told] if isinstance(told, str) else told
+    named = config.data.train_files
+    files = [named] if isinstance(named, str) else named
     rows = sum(
         bool(line) for file in files for line in Path(file).read_text(encoding="utf-8").split("\n")
     )
@@ -56,13 +56,15 @@ def planned_steps(config: DictConfig) -> int:
 
 
 def wants_view(plan: Plan) -> bool:
-    """Whether there is a terminal for the view and nothing else that writes all over it."""
+    """Return whether there is a terminal for the view, and no log that scrolls over it."""
     terminal = sys.stdout.isatty() and sys.stderr.isatty()
     return plan.live and not plan.debug and terminal
 
 
 async def in_flight(store: LightningStore) -> dict[str, int]:
-    """Rollouts that have not ended, by STATES; nothing while the store does not answer."""
+    """Return the numbers of rollouts that have not ended, by STATES; {} while the store does not
+    answer.
+    """
 
     async def count(states: tuple[str, ...]) -> int:
         found: Any = await store.query_rollouts(status_in=list(states), limit=1)
@@ -93,17 +95,17 @@ class Progress(ExitStack):
         self, run_dir: Path, steps: int, live: bool = False, deterministic: bool = False
     ) -> None:
         super().__init__()
-        self.deterministic = deterministic  # as it was asked for, and still
-        self.run_dir, self.live, self.started = run_dir, live, time.time()
-        self.seen, self.events = Seen(steps), set[str]()
-        self._episodes, self._metrics = (
-            NewLines(run_dir / "episodes.jsonl"),
-            NewLines(run_dir / "metrics.jsonl"),
-        )
-        self._steps, self._stepped = (
-            0,
-            self.started,
-        )  # steps that ended since, and when the last one did
+        self.deterministic = deterministic  # as requested, and still true
+        self.run_dir = run_dir
+        self.live = live
+        self.started = time.time()
+        self.seen = Seen(steps)
+        self.events = set[str]()
+        self._episodes = NewLines(run_dir / "episodes.jsonl")
+        self._metrics = NewLines(run_dir / "metrics.jsonl")
+        # Steps that ended since the start, and when the last one did
+        self._steps = 0
+        self._stepped = self.started
         self._view: View | None = None
 
     def __enter__(self) -> Progress:
@@ -127,13 +129,14 @@ class Progress(ExitStack):
             self.seen.add_step(row["step"], row["data"])
             self._note_end(row["data"])
             self._say(step_line(row["step"], row["data"], self.seen))
-        self.seen.seconds, self.seen.left = time.time() - self.started, self._left()
+        self.seen.seconds = time.time() - self.started
+        self.seen.left = self._left()
         self.seen.in_flight = in_flight or {}
         if self._view:
             self._view.draw(self.seen)
 
     def _note_clocks(self, episodes: Sequence[Mapping[str, Any]]) -> None:
-        """Say once of a deterministic run that it no longer is one: a clock ended an episode."""
+        """Report once if a deterministic run no longer is one, because a clock ended an episode."""
         late = Counter(record["cause"] for record in episodes if record["cause"] in BY_CLOCK)
         if self.deterministic and late:
             self.deterministic = False
@@ -144,8 +147,8 @@ class Progress(ExitStack):
             )
 
     def _note_left_out(self, episodes: Sequence[Mapping[str, Any]]) -> None:
-        """Say at once of episodes that came together, when so many have no score that their step
-        may be skipped.
+        """Report at once if so many episodes that came together have no score that their step may
+        be skipped.
         """
         causes = Counter(record["cause"] for record in episodes if record["cause"])
         if causes.total() > MAX_UNSCORED_SHARE * len(episodes):
@@ -154,11 +157,14 @@ class Progress(ExitStack):
 
     def _note_end(self, data: Mapping[str, float]) -> None:
         if "timing_s/step" in data:
-            self._steps, self._stepped = self._steps + 1, time.time()
+            self._steps += 1
+            self._stepped = time.time()
             self.seen.left = self._left()
 
     def _left(self) -> float | None:
-        """Validations and checkpoints between the steps are in their mean."""
+        """Return the seconds until the last step ends. Validations and checkpoints between the
+        steps count in the mean.
+        """
         began = read_timeline(self.run_dir).get("first_step")
         if not self._steps or began is None:
             return None

@@ -1,4 +1,4 @@
-"""What is known of one rollout, and what follows for a step: the engine's books, in plain Python.
+"""The record of one rollout, and a step's metrics made of its records, in plain Python.
 
 An agent writes one annotation a rollout, `{"episode": JSON}`:
 
@@ -8,7 +8,7 @@ An agent writes one annotation a rollout, `{"episode": JSON}`:
 
 The last four may be missing. The engine takes means of terms and measures and sums of counters
 without knowing their names. Canaries are known-bad answers that were judged beside the episode's.
-`calls` is how many completions the policy gave: the trace must hold as many. A record with a
+`calls` is how many completions the policy gave, and the trace must hold as many. A record with a
 `cause` is left out of the update and counted under that cause; it is not zero.
 """
 
@@ -82,18 +82,18 @@ def read_annotation(text: str) -> dict[str, Any]:
 
 
 def causes(records: Iterable[RolloutRecord]) -> Counter[str]:
-    """How many rollouts were left out, by cause."""
+    """Return how many rollouts were left out, by cause."""
     return Counter(record.cause for record in records if record.cause)
 
 
 def unscored_share(records: list[RolloutRecord]) -> float:
-    """Share of rollouts left out of the update, 0 to 1."""
+    """Return the share of rollouts left out of the update, 0 to 1."""
     return sum(record.cause is not None for record in records) / len(records) if records else 0.0
 
 
 def leave_out_lone(records: list[RolloutRecord]) -> None:
-    """Give a group's only scored rollout a cause: nothing compares with it, so verl would train on
-    its raw reward.
+    """Give a group's only scored rollout a cause: with no other to compare it with, verl would
+    train on its raw reward.
     """
     scored = [record for record in records if record.cause is None]
     counts = Counter(record.group for record in scored)
@@ -105,8 +105,8 @@ def leave_out_lone(records: list[RolloutRecord]) -> None:
 def step_metrics(
     records: list[RolloutRecord], prefix: str, compared: bool = True
 ) -> dict[str, float]:
-    """Metrics of a step's rollouts: means of terms, sums of counters, counts by cause and stop
-    reason.
+    """Return metrics of a step's rollouts: means of terms, sums of counters, counts by cause and
+    stop reason.
 
     `compared`: whether advantages compare the episodes of a prompt group, so that equal rewards
     teach nothing.
@@ -144,19 +144,19 @@ def step_metrics(
 
 
 def validation_reward(data: Mapping[str, float]) -> float | None:
-    """The reward of a validation in a step's metrics: the mean over task types, each a mean over
-    its tasks.
+    """Return the reward of a validation in a step's metrics, the mean over task types, each a mean
+    over its tasks, or None if the step was not validated.
 
-    This is the one number that is called so, in what a run prints and keeps, and by which the best
-    step is chosen. Returns None where the step was not validated.
+    Only this number is called so in what a run prints and keeps, and it decides which step is the
+    best.
     """
     by_type = [value for name, value in data.items() if name.startswith("val-core/")]
     return fmean(by_type) if by_type else None
 
 
 def validation_of(records: Iterable[RolloutRecord]) -> dict[str, Any]:
-    """The same number, and its terms, of the scored rollouts of one validation; None and {} without
-    any.
+    """Return the same number, and its terms, of the scored rollouts of one validation; None and {}
+    if there are none.
     """
     by_type: dict[str, list[RolloutRecord]] = {}
     for record in records:
@@ -168,19 +168,19 @@ def validation_of(records: Iterable[RolloutRecord]) -> dict[str, Any]:
 
 
 def means(found: Iterable[Mapping[str, float]]) -> dict[str, float]:
-    """The mean of every named number over those that have it."""
+    """Return the mean of every named number over those that have it."""
     return {name: fsum(values) / len(values) for name, values in _by_name(found).items()}
 
 
 def sums(found: Iterable[Mapping[str, float]]) -> dict[str, float]:
-    """The sum of every named number."""
+    """Return the sum of every named number."""
     return {name: sum(sorted(values)) for name, values in _by_name(found).items()}
 
 
 def _by_name(found: Iterable[Mapping[str, float]]) -> dict[str, list[float]]:
-    """All values of every named number.
+    """Return all values of every named number.
 
-    What is made of them must not depend on their order, which chance decides.
+    Results must not depend on their order, which is random.
     """
     values: dict[str, list[float]] = {}
     for numbers in found:
@@ -190,13 +190,13 @@ def _by_name(found: Iterable[Mapping[str, float]]) -> dict[str, list[float]]:
 
 
 def sum_canaries(records: Iterable[RolloutRecord]) -> dict[str, float]:
-    """How many known-bad answers were judged, and how many of them accepted."""
+    """Return how many known-bad answers were judged, and how many of them accepted."""
     return {"judged": 0, "accepted": 0} | sums(record.canaries for record in records)
 
 
 def weights_age(trained: list[RolloutRecord], step: int) -> dict[str, float]:
-    """How old the weights were that played what step `step` trains on: 0 for those of the step
-    before.
+    """Return how old the weights were that played what step `step` trains on: 0 for those of the
+    step before.
     """
     ages = [step - 1 - version for record in trained for version in record.weights]
     if not ages:
@@ -210,7 +210,7 @@ def weights_age(trained: list[RolloutRecord], step: int) -> dict[str, float]:
 
 
 def rewards_by_group(scored: list[RolloutRecord]) -> dict[str, list[float]]:
-    """The rewards of every prompt group's scored rollouts."""
+    """Return the rewards of every prompt group's scored rollouts."""
     groups: dict[str, list[float]] = {}
     for record in scored:
         groups.setdefault(record.group, []).append(record.reward or 0.0)

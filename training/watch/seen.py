@@ -1,4 +1,4 @@
-"""What is known of a training run while it works, and how a person reads it."""
+"""What is known of a training run while it works, in a form that a person reads."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ STARTING = "starting Ray, verl and vLLM"
 
 @dataclass
 class Seen:
-    """What is known of a run. phase: its last event. rewards: mean of each step. dropped: rollouts
-    by cause. last: the line of an episode.
+    """The state of a run. phase: its last event. rewards: mean of each step. dropped: rollouts by
+    cause. last: the line of an episode.
 
     seconds, left: since the run began, and until its last step ends, as fast as its steps were so
     far; None: no step has ended. tokens_per_second, idle: of the last step.
@@ -37,14 +37,14 @@ class Seen:
     last: Mapping[str, Any] = field(default_factory=dict)
 
     def add_episode(self, record: Mapping[str, Any]) -> None:
-        """A line of episodes.jsonl."""
+        """Add a line of episodes.jsonl."""
         self.last = record
         if record["mode"] == "train":
             self.tokens[record["step"]] += record["generated_tokens"]
             self.dropped.update([record["cause"]] if record["cause"] else [])
 
     def add_step(self, step: int, data: Mapping[str, float]) -> None:
-        """A line of metrics.jsonl; of the validation before the first step, too."""
+        """Add a line of metrics.jsonl, which may be that of the validation before the first step."""
         self.step = step
         if (validation := validation_reward(data)) is not None:
             self.validation = validation
@@ -56,7 +56,7 @@ class Seen:
 
 
 def duration(seconds: float | None) -> str:
-    """1:05, or 2:01:05; "-" where it is not known."""
+    """Return a time as 1:05 or 2:01:05, or "-" if it is not known."""
     if seconds is None:
         return "-"
     minutes, rest = divmod(round(seconds), 60)
@@ -65,7 +65,7 @@ def duration(seconds: float | None) -> str:
 
 
 def step_line(step: int, data: Mapping[str, float], seen: Seen) -> str:
-    """A finished step in a line."""
+    """Return a finished step in a line."""
     parts = []
     if "episodes/reward/mean" in data:
         parts.append(f"reward {data['episodes/reward/mean']:.3f}")

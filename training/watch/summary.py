@@ -25,7 +25,8 @@ from training.watch.records import (
     validation_reward,
 )
 
-ENVIRONMENT = "environment.json"  # what episodes are played with; its `notes` are for whoever reads the numbers
+# What episodes are played with; its `notes` are for readers of the numbers
+ENVIRONMENT = "environment.json"
 PHASES = {
     "rollout": "timing_s/gen",
     "log_prob": "timing_s/old_log_prob",
@@ -48,7 +49,7 @@ def write_summary(plan: Plan, exit_reason: str, message: str, started: float) ->
 
 
 def build_summary(plan: Plan, exit_reason: str, message: str, started: float) -> dict[str, Any]:
-    """The summary as a dict; every number comes from the run folder's files."""
+    """Return the summary as a dict; every number comes from the run folder's files."""
     records = [RolloutRecord(**row) for row in read_lines(plan.run_dir / "episodes.jsonl")]
     train = [record for record in records if record.mode == "train"]
     validation = [record for record in records if record.mode == "val"]
@@ -57,7 +58,7 @@ def build_summary(plan: Plan, exit_reason: str, message: str, started: float) ->
         for row in read_lines(plan.run_dir / "metrics.jsonl")
         if "timing_s/step" in row["data"]
     ]
-    books = {
+    counts = {
         name: int(sum(step.get(f"books/{name}", 0) for step in steps))
         for name in (*TRAINED, *LEARNED_FROM)
     }
@@ -70,13 +71,13 @@ def build_summary(plan: Plan, exit_reason: str, message: str, started: float) ->
         "store": "external" if plan.external_store_address else managed,
         "environment": read_object(plan.run_dir / ENVIRONMENT),
         "rollouts": _rollouts(train),
-        **{name: books[name] for name in TRAINED},
-        "dropped_tokens": _dropped(train, books["generated_tokens"]),
+        **{name: counts[name] for name in TRAINED},
+        "dropped_tokens": _dropped(train, counts["generated_tokens"]),
         "weight_updates": sum(
             "timing_s/update_weights" in step and _taught(step) for step in steps
         ),
         "steps_without_signal": sum(not _taught(step) for step in steps),
-        "signal": _signal(books, [step[MISMATCH] for step in steps if MISMATCH in step]),
+        "signal": _signal(counts, [step[MISMATCH] for step in steps if MISMATCH in step]),
         "reward": _reward(train),
         "counters": sums(record.counters for record in train),
         "measures": means(record.measures for record in train),
@@ -88,16 +89,17 @@ def build_summary(plan: Plan, exit_reason: str, message: str, started: float) ->
 
 
 def read_lines(path: Path) -> list[dict[str, Any]]:
-    """The JSON lines of a file; none where it does not exist. A torn last line is left out."""
+    """Return the JSON lines of a file, [] if it does not exist. A torn last line is left out."""
     lines = path.read_text(encoding="utf-8").split("\n") if path.exists() else []
     return [json.loads(line) for line in lines[:-1] if line.strip()]
 
 
 def curve(run: Path) -> list[dict[str, Any]]:
-    """`step`, `reward` in training and `validation` (`validation_reward`) of every step; None: not
-    measured.
+    """Return `step`, `reward` in training and `validation` (`validation_reward`) of every step;
+    None where it was not measured.
 
-    Of a resumed run the parts kept aside are read too; what the later one measured again counts.
+    In a resumed run the parts kept aside are read, too; a step measured again counts as in the
+    later part.
     """
     found: dict[int, dict[str, Any]] = {}
     for path in [
@@ -117,12 +119,12 @@ def curve(run: Path) -> list[dict[str, Any]]:
 
 
 def read_timeline(run_dir: Path) -> dict[str, float]:
-    """When events first happened (Unix seconds), as far as they have."""
+    """Return when events first happened (Unix seconds), as far as they have."""
     return read_object(run_dir / "timeline.json")
 
 
 def read_object(path: Path) -> dict[str, Any]:
-    """The JSON object of a file; an empty one where it does not exist."""
+    """Return the JSON object of a file, {} if it does not exist."""
     return dict(json.loads(path.read_text(encoding="utf-8"))) if path.exists() else {}
 
 
@@ -136,8 +138,8 @@ def _rollouts(records: list[RolloutRecord]) -> dict[str, int]:
 
 
 def _validation(records: list[RolloutRecord]) -> dict[str, Any]:
-    """All validation rollouts counted; the reward of the last validation, and of the first to
-    compare it with.
+    """Return counts of all validation rollouts, and the rewards of the last validation and of the
+    first.
     """
     steps = [record.step for record in records]
     first = [record for record in records if record.step == min(steps)]
@@ -156,8 +158,8 @@ def _reward(records: list[RolloutRecord]) -> dict[str, Any]:
 
 
 def _dropped(records: list[RolloutRecord], generated_in_updates: int) -> dict[str, float]:
-    """Tokens generated and not trained on, by cause; `no_update` for scored episodes whose step
-    never came.
+    """Return the tokens generated and not trained on, by cause; `no_update` is for scored episodes
+    whose step never came.
     """
     dropped = sums({record.cause: record.generated_tokens} for record in records if record.cause)
     scored = sum(record.generated_tokens for record in records if record.cause is None)
@@ -181,18 +183,18 @@ def _seconds(run_dir: Path, steps: list[dict[str, Any]], started: float) -> dict
 
 
 def _taught(step: dict[str, Any]) -> bool:
-    """Whether a step had something to learn from: always where prompt groups are not compared."""
+    """Return whether a step had something to learn from: always if prompt groups are not compared."""
     return bool(step.get("books/learnable_groups") != 0)
 
 
-def _signal(books: dict[str, int], mismatches: list[float]) -> dict[str, Any]:
-    """What the updates learned from: episodes, prompt groups, and the largest KL of vLLM and
+def _signal(counts: dict[str, int], mismatches: list[float]) -> dict[str, Any]:
+    """Return what the updates learned from: episodes, prompt groups, and the largest KL of vLLM and
     trainer.
     """
-    episodes = books["episodes"]
+    episodes = counts["episodes"]
     return {
-        **{name: books[name] for name in LEARNED_FROM},
-        "sequences_per_episode": round(books["sequences"] / episodes, 4) if episodes else None,
+        **{name: counts[name] for name in LEARNED_FROM},
+        "sequences_per_episode": round(counts["sequences"] / episodes, 4) if episodes else None,
         "log_prob_mismatch": max(mismatches, default=None),
     }
 
@@ -215,9 +217,13 @@ def show(summary: dict[str, Any], run_dir: Path) -> None:
 
 
 def _rows(summary: dict[str, Any]) -> list[tuple[str, str]]:
-    reward, validation, seconds = summary["reward"], summary["validation"], summary["seconds"]
-    signal, empty = summary["signal"], summary["steps_without_signal"]
-    first, last = _number(validation["first_reward"]["mean"]), _number(validation["reward"]["mean"])
+    reward = summary["reward"]
+    validation = summary["validation"]
+    seconds = summary["seconds"]
+    signal = summary["signal"]
+    empty = summary["steps_without_signal"]
+    first = _number(validation["first_reward"]["mean"])
+    last = _number(validation["reward"]["mean"])
     learned = mismatch = ""
     if signal["groups"]:
         learned = (
@@ -225,7 +231,8 @@ def _rows(summary: dict[str, Any]) -> list[tuple[str, str]]:
         )
     if signal["log_prob_mismatch"] is not None:
         mismatch = f", vLLM and trainer differ by a KL of {signal['log_prob_mismatch']:.1g} a token at most"
-    to_first, per_step = _number(seconds["to_first_step"]), _number(seconds["per_step"])
+    to_first = _number(seconds["to_first_step"])
+    per_step = _number(seconds["per_step"])
     return [
         ("model, device, store", f"{summary['model']}, {summary['device']}, {summary['store']}"),
         ("rollouts", ", ".join(f"{count} {name}" for name, count in summary["rollouts"].items())),

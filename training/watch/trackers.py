@@ -1,11 +1,11 @@
-"""TensorBoard, SwanLab and W&B: each in a process of its own, which reads a run's books as they
+"""TensorBoard, SwanLab and W&B, each in a process of its own, which reads a run's records as they
 grow.
 
     with tracked(["tensorboard", "wandb"], run_dir): ...                 # what a run does
-    .venv/bin/python -m training.watch.trackers wandb runs/NAME                # sends the books of a run that has ended
+    .venv/bin/python -m training.watch.trackers wandb runs/NAME                # sends the records of a run that has ended
 
 Training hands nothing to a tracker and waits for none: one that fails, hangs or has no network
-costs a line on the screen, and END_SECONDS when the run ends. The books stay, so that the command
+costs a line on the screen, and END_SECONDS when the run ends. The records stay, so that the command
 sends later what did not arrive. Metrics go under the names of `metrics.jsonl`; the first EPISODES
 episodes of a step are a table. Exit codes: 1 failed (the tracker's own error stands above), 2 wrong
 usage.
@@ -51,7 +51,7 @@ Rows = list[list[Any]]  # of COLUMNS
 
 
 class Tracker(Protocol):
-    """Made with the run's name, its config and the folder for what it writes on this machine."""
+    """A tracker, made with the run's name, its config and the folder for its files on this machine."""
 
     def __init__(self, name: str, config: dict[str, Any], folder: Path) -> None: ...
 
@@ -66,8 +66,8 @@ class TensorBoard:
     def __init__(self, name: str, config: dict[str, Any], folder: Path) -> None:
         from torch.utils.tensorboard import SummaryWriter
 
-        told = os.environ.get("TENSORBOARD_DIR")
-        self.writer = SummaryWriter(str(Path(told) / name if told else folder))
+        parent = os.environ.get("TENSORBOARD_DIR")
+        self.writer = SummaryWriter(str(Path(parent) / name if parent else folder))
 
     def log(self, step: int, numbers: Numbers, episodes: Rows) -> None:
         for key, value in numbers.items():
@@ -138,7 +138,7 @@ TRACKERS: dict[str, type[Tracker]] = {
 def tracked(
     names: Sequence[str], run_dir: Path, end_seconds: float = END_SECONDS
 ) -> Iterator[None]:
-    """Have these trackers follow the books of a run while the block runs."""
+    """Let these trackers follow the records of a run while the block runs."""
     processes = {_start(name, run_dir, end_seconds): name for name in names}
     tells = [Thread(target=_tell, args=(*one, run_dir), daemon=True) for one in processes.items()]
     for tell in tells:
@@ -148,13 +148,13 @@ def tracked(
     finally:
         for process in processes:
             assert process.stdin
-            process.stdin.close()  # it takes this for the end of the run, as it takes this process's death
+            process.stdin.close()  # the tracker takes this for the end of the run, and this process's death as well
         for tell in tells:
             tell.join(end_seconds + LOOK_SECONDS)
 
 
 def _start(name: str, run_dir: Path, end_seconds: float) -> subprocess.Popen[bytes]:
-    """In a session of its own, which Ctrl-C does not reach."""
+    """Start a tracker in a session of its own, which Ctrl-C does not reach."""
     command = [sys.executable, "-m", "training.watch.trackers", name, str(run_dir.resolve())]
     command += ["--follow", str(end_seconds)]
     with _log(name, run_dir).open("ab") as log:
@@ -179,8 +179,8 @@ def _tell(process: subprocess.Popen[bytes], name: str, run_dir: Path) -> None:
 
 
 def follow(tracker: Tracker, run_dir: Path, ended: Event) -> None:
-    """Hand a run's steps to a tracker, those there are and then new ones, up to those that are
-    there when it ended.
+    """Hand a run's steps to a tracker: those there are, then new ones, until all are sent that were
+    there when the run ended.
     """
     metrics, records = (
         NewLines(run_dir / name, old=True) for name in ("metrics.jsonl", "episodes.jsonl")
@@ -189,7 +189,7 @@ def follow(tracker: Tracker, run_dir: Path, ended: Event) -> None:
     last = False
     while not last:
         last = ended.wait(LOOK_SECONDS)
-        steps = metrics.look()  # before the episodes, which are written before their step
+        steps = metrics.look()  # read before the episodes, which are written before their step
         waiting += records.look()
         for line in steps:
             episodes = [record for record in waiting if record["step"] <= line["step"]]
@@ -199,7 +199,7 @@ def follow(tracker: Tracker, run_dir: Path, ended: Event) -> None:
 
 
 def _cells(record: dict[str, Any]) -> list[Any]:
-    """One line of COLUMNS; folders of earlier commits lack some."""
+    """Return one row of COLUMNS; run folders of earlier versions lack some."""
     shown = {**record, "terms": json.dumps(record.get("terms"))}
     return ["" if shown.get(name) is None else shown[name] for name in COLUMNS]
 
@@ -212,7 +212,7 @@ def _until_the_run_ends(ended: Event, end_seconds: float) -> None:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Command line of this module; returns the exit code."""
+    """Run the command line of this module and return the exit code."""
     parser = new_parser(__doc__, prog="python -m training.watch.trackers")
     parser.add_argument("tracker", choices=TRACKERS, metavar="TRACKER", help=", ".join(TRACKERS))
     parser.add_argument("run_dir", type=Path, metavar="RUN", help="folder of a run")

@@ -27,7 +27,9 @@ NAMES: dict[str, list[str]] = {field: text.split() for field, text in _TABLE["na
 SESSION_LISTS: list[str] = _TABLE["session_lists"].split()
 USER_ROLES, OTHER_ROLES = (frozenset(_TABLE["roles"][who].split()) for who in ("user", "other"))
 LINES = (".jsonl", ".ndjson")
-FIRST_YEAR, LAST_YEAR = 1990, 2100  # a number outside these years is no time
+# A number outside these years is not taken for a time
+FIRST_YEAR = 1990
+LAST_YEAR = 2100
 DAY_FORMATS = (
     "%Y%m%d%H%M%S",
     "%Y年%m月%d日 %H:%M:%S",
@@ -39,8 +41,8 @@ DAY_FORMATS = (
 
 @dataclass(frozen=True)
 class Message:
-    """One message. session: "" if the export names none. role: in lower case. time: ISO text, None
-    if not known.
+    """One message. session: "" if the export names none. role: in lower case. time: ISO text, or
+    None if unknown.
     """
 
     session: str
@@ -51,14 +53,14 @@ class Message:
 
 @dataclass(frozen=True)
 class Unreadable:
-    """A record that is no message and no session, and why."""
+    """A record that is neither a message nor a session, and the reason."""
 
     where: str
     problem: str
 
 
 def read_messages(path: Path, encoding: str | None = None) -> Iterator[Message | Unreadable]:
-    """Every message of the file, in its order.
+    """Yield every message of the file, in its order.
 
     Raises:
         SourceError: no such file, an unknown kind, or content that can not be read to its end.
@@ -102,8 +104,8 @@ def _json_records(path: Path, encoding: str | None) -> Iterator[tuple[int, Any]]
 
 
 def _list_prefix(events: Iterator[tuple[str, str, Any]], path: Path) -> str:
-    """Where the records are: in the list the file is, in a list of sessions it holds, or the file
-    is one session.
+    """Return where the records are: in the file's list, in a list of sessions, or the file is one
+    session.
     """
     seen = []
     for place, event, value in events:
@@ -155,7 +157,7 @@ def _message(
 
 
 def _value(values: dict[str, Any], field: str, kind: type | None = None) -> Any:
-    """The value under the first of the field's names that has one (of the kind)."""
+    """Return the value under the first of the field's names that has one (of the kind)."""
     named = {_plain(str(key)): value for key, value in values.items()}
     found = (named.get(name) for name in NAMES[field])
     return next(
@@ -179,7 +181,9 @@ def _scalar(value: Any) -> str | None:
 
 
 def _text(value: Any) -> str | None:
-    """A message's text; a list of parts (OpenAI's form) is joined, its pictures and files left out."""
+    """Return a message's text; the parts of a list (OpenAI's form) are joined, without pictures and
+    files.
+    """
     if not isinstance(value, list):
         return _scalar(value)
     texts = [
@@ -191,8 +195,8 @@ def _text(value: Any) -> str | None:
 
 
 def as_time(value: Any) -> str | None:
-    """A time as ISO text: from ISO and Chinese forms, seconds or milliseconds since 1970; None for
-    anything else.
+    """Return a time as ISO text: from ISO and Chinese forms, seconds or milliseconds since 1970;
+    None for anything else.
     """
     if isinstance(value, datetime):
         return value.isoformat(sep=" ")

@@ -3,8 +3,8 @@
     judge("那孕妇呢？")                        # ("那孕妇呢？", "follow_up")
     judge("医生您好，布洛芬一天吃几次？谢谢")     # ("布洛芬一天吃几次？", None)
 
-Rules, not a model: fast, the same every time, and meant to let doubtful ones pass, for
-`utils/filter_with_llm.py` looks at every one of them. Words and patterns are in
+It uses rules, not a model: they are fast, deterministic, and meant to let doubtful questions pass,
+because `utils/filter_with_llm.py` looks at every one of them. Words and patterns are in
 `chat_questions.toml`; docs/curation.md explains the reasons. Used by
 `utils/chat_session_filter.py`.
 """
@@ -28,12 +28,12 @@ RE = SimpleNamespace(
 )
 """The compiled patterns of chat_questions.toml as attributes."""
 SPARE = 1_000  # characters of greetings and pictures around a question of the allowed length
-NEEDED = 2  # characters that are left of a question when everything general is taken out
+NEEDED = 2  # least characters of a question without its general words
 
 
 def judge(text: str, shortest: int = 4, longest: int = 200) -> tuple[str, str | None]:
-    """The text without greeting and thanks around it, and the reason why it is no candidate (None:
-    it is one).
+    """Return the text without greeting and thanks around it, and the reason why it is not a
+    candidate (None if it is).
 
     `shortest` and `longest` are in characters, both allowed.
     """
@@ -56,8 +56,8 @@ def judge(text: str, shortest: int = 4, longest: int = 200) -> tuple[str, str | 
 
 
 def is_follow_up(text: str) -> bool:
-    """Whether the question needs what was said before: its subject, or what it points back to
-    before it names any.
+    """Return whether the question needs what was said before: it lacks a subject, or points back to
+    one before it names any.
     """
     alone = RE.following.sub("", text)
     if RE.ellipsis.match(alone) and not RE.concrete.search(alone):

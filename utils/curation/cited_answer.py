@@ -1,11 +1,11 @@
-"""An answer made of statements that each cite a cell of the database, and what is checked of it.
-For `openevidence.py`.
+"""An answer made of statements that each cite a cell of the database, and its verification. Used by
+`openevidence.py`.
 
     draft = (await client.ask(build_messages(question, rows), Draft)).value
     evidence = verify(draft, question, rows)      # or Refused("bad_citation", "...")
 
 Every statement has to quote: its citations are word for word in the cells they name, the quotes are
-in the statement, and what the statement says besides, is little and holds no number of its own.
+in the statement, and the rest of the statement is short and holds no number of its own.
 """
 
 from __future__ import annotations
@@ -24,10 +24,9 @@ from utils.curation.queried_rows import QueriedRow
 
 MOST_ROWS = 20  # shown to the LLM
 LONGEST_CELL = 1_500  # characters
-SHORTEST_QUOTE = 2  # words' characters
-OWN_CHARACTERS = (
-    24  # a statement may add to its quotes, besides the words of question, name and field
-)
+SHORTEST_QUOTE = 2  # characters of words
+# Characters a statement may add to its quotes, besides the words of question, name and field
+OWN_CHARACTERS = 24
 
 INSTRUCTIONS: str = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))[
     "instructions"
@@ -35,7 +34,7 @@ INSTRUCTIONS: str = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(
 
 
 class Refused(Exception):
-    """The answer can not be verified. `reason` is a short name, the message the detail."""
+    """The answer cannot be verified. `reason` is a short name, the message the detail."""
 
     def __init__(self, reason: str, detail: str) -> None:
         super().__init__(detail)
@@ -52,7 +51,7 @@ class Citation(BaseModel, extra="forbid"):
 
 
 class Statement(BaseModel, extra="forbid"):
-    """A sentence of the answer and what it rests on."""
+    """A sentence of the answer and its citations."""
 
     text: str
     citations: list[Citation]
@@ -66,11 +65,11 @@ class Draft(BaseModel, extra="forbid"):
 
 
 def build_messages(question: str, rows: list[QueriedRow]) -> list[dict[str, str]]:
-    """The prompt: instructions, then question and rows as JSON between marks that no cell can
-    guess.
+    """Return the prompt: instructions, then question and rows as JSON between marks that no cell
+    can guess.
 
-    The mark is made of the content, so the same question and rows are the same prompt and the cache
-    knows them. "<" is written as a JSON escape, so that no chat token survives.
+    The mark is made of the content, so the same question and rows give the same prompt, which the
+    cache recognises. "<" is written as a JSON escape, so that no chat token survives.
     """
     shown = [
         {
@@ -89,8 +88,8 @@ def build_messages(question: str, rows: list[QueriedRow]) -> list[dict[str, str]
 
 
 def verify(draft: Draft, question: str, rows: list[QueriedRow]) -> list[dict[str, Any]]:
-    """The evidence of an answer whose every statement is verified: [{table, row_id, field, quote}],
-    each once.
+    """Return the evidence of an answer whose every statement is verified: [{table, row_id, field,
+    quote}], each once.
 
     Raises:
         Refused: "declined", "uncited", "bad_citation", "not_quoted", "own_number" or "own_words".

@@ -27,7 +27,7 @@ from utils.curation.queried_rows import RowFinder, merged
 if TYPE_CHECKING:
     from common.settings import Settings
 
-VERSION = 1  # of what becomes of a question; raised, an unfinished journal is not continued
+VERSION = 1  # of the outcome of a question; a higher number keeps an unfinished journal from being continued
 ANSWER_TOKENS = 2_048
 OPENAI_URL = "https://api.openai.com/v1"
 
@@ -46,15 +46,17 @@ class Drafter:
         self, client: LLMClient, settings: Settings, database_url: str | None, max_turns: int
     ) -> None:
         url = database_url or settings.database_url
-        self.client, self.max_turns = client, max_turns
+        self.client = client
+        self.max_turns = max_turns
         self.timeout = settings.episode_timeout
         self.endpoint = agent_endpoint(client)
-        # Nobody judges an episode here: what is drafted from it is checked against the database.
+        # Episodes are not judged here: what is drafted from them is checked against the database.
         unjudged = {"teacher_model": None, "reward_model_url": None, "second_judge_model": None}
         self.environment = AGENT.open(
             settings.model_copy(update={"database_url": url, **unjudged}), {}
         )
-        self.finder, self.checker = RowFinder(url), Checker(url)
+        self.finder = RowFinder(url)
+        self.checker = Checker(url)
         self.depends: Row = {
             "version": VERSION,
             "prompt": digest(INSTRUCTIONS)[:16],
@@ -64,13 +66,13 @@ class Drafter:
         self.episodes = 0
 
     def key(self, row: Row) -> str:
-        """What a draft is about."""
+        """Return the key of what a draft is about."""
         return digest(f"{row['id']}\0{row['question']}")
 
     async def __call__(self, row: Row) -> Row:
-        """The columns to add to the row; or `refused` with reason and detail.
+        """Return the columns to add to the row, or `refused` with reason and detail.
 
-        Raises LLMError: the machine failed.
+        Raises LLMError if the machine failed.
         """
         episode = await self._play(row["question"])
         try:
@@ -80,10 +82,8 @@ class Drafter:
 
     async def _play(self, question: str) -> Episode:
         self.episodes += 1
-        task, policy = (
-            SqlTask(id="draft", question=question),
-            ChatPolicy(self.endpoint, self.max_turns),
-        )
+        task = SqlTask(id="draft", question=question)
+        policy = ChatPolicy(self.endpoint, self.max_turns)
         episode = self.environment.play(task, policy)
         played = await play(self.environment, task, episode, policy, self.timeout)
         if played.detail:
@@ -131,13 +131,14 @@ class Drafter:
         )
 
     async def _checked(self, row: Row, columns: Row, gold: str) -> Row:
-        """The columns with the gold table if the answer says all of it, else without; both checked
+        """Return the columns, with the gold table if the answer states all of it; both are checked
         like a data set.
 
         Raises:
             Refused: "check_failed", `python -m data.validate` would not accept the row.
         """
-        problem, sql = "", columns["sql"]
+        problem = ""
+        sql = columns["sql"]
         for structured in filter(None, (gold, " ")):
             candidate = columns | {"structured_gt": structured.strip()}
             (finding,) = await asyncio.to_thread(self.checker.check, [row | candidate])
@@ -150,8 +151,8 @@ class Drafter:
 
 
 def gold_of(used: list[QueryResult], evidence: list[dict[str, Any]]) -> str:
-    """What the only query returned in the cited columns, as JSON of `structured_gt`; "" where that
-    can not be told.
+    """Return what the only query returned in the cited columns, as JSON of `structured_gt`; "" if
+    that is not certain.
     """
     fields = list(dict.fromkeys(item["field"] for item in evidence))
     rows = project(used[0], fields) if len(used) == 1 and not used[0].truncated else None
@@ -159,9 +160,9 @@ def gold_of(used: list[QueryResult], evidence: list[dict[str, Any]]) -> str:
 
 
 def agent_endpoint(client: LLMClient) -> Endpoint:
-    """Where the agent finds the client's model.
+    """Return the address at which the agent finds the client's model.
 
-    Raises LLMError where no known address speaks chat completions.
+    Raises LLMError if no known address speaks chat completions.
     """
     provider = client.provider
     url = provider.base_url or (OPENAI_URL if provider.name == "openai" else None)

@@ -32,10 +32,12 @@ class Embeddings:
     def __init__(self, model: str, base_url: str | None, api_key: str | None, cache: Path) -> None:
         self._endpoint = LLMEndpoint(model, base_url, api_key, TIMEOUT)
         self._cache = open_cache(cache)
-        self.model, self.calls, self.cached = model, 0, 0
+        self.model = model
+        self.calls = 0
+        self.cached = 0
 
     async def of(self, texts: Sequence[str]) -> numpy.ndarray:
-        """One row of length 1 a text, float32.
+        """Return one row of length 1 for each text, float32.
 
         Raises:
             LLMError: the endpoint refuses or fails, or its vectors are no vectors of one length.
@@ -64,7 +66,7 @@ class Embeddings:
         ).hexdigest()
 
     async def _vectors(self, texts: list[str]) -> numpy.ndarray:
-        load_litellm()  # importing it takes seconds once, which are not the endpoint's
+        load_litellm()  # the import takes seconds once, which must not count as the endpoint's
         return await persist(
             lambda: self._request(texts), self.model, attempts=ATTEMPTS, timeout=ATTEMPTS * TIMEOUT
         )

@@ -2,8 +2,8 @@
 exit codes.
 
 A run's files beside OUT.jsonl: OUT.dropped.jsonl, OUT.failed.jsonl if a row failed,
-OUT.jsonl.journal until every row has a result. Failed rows are tried again, and only they, when the
-same command is given again.
+OUT.jsonl.journal until every row has a result. The same command given again tries only the failed
+rows.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ SHOWN = 5  # failures named on the terminal
 
 
 class Work(Protocol):
-    """What is done with a row; rows of one key are done once.
+    """The work on a row; rows of one key are done once.
 
     `depends` is what results depend on besides the model, its endpoint and the input.
     """
@@ -53,8 +53,8 @@ def run_program(
     argv: Sequence[str] | None,
     add_more: Callable[[argparse.ArgumentParser], None] = lambda parser: None,
 ) -> int:
-    """The command line that all of these programs have, and what `add_more` adds; returns the
-    body's exit code.
+    """Run the command line that all of these programs share, with what `add_more` adds, and return
+    the body's exit code.
 
     The body is given the options, the rows of the inputs, and the client of the options and
     settings with the cache of LLM_CACHE.
@@ -105,12 +105,12 @@ def run_program(
 
 
 def beside(output: Path, kind: str) -> Path:
-    """OUT.jsonl -> OUT.kind.jsonl"""
+    """Return OUT.kind.jsonl for OUT.jsonl."""
     return output.with_name(f"{output.stem}.{kind}{output.suffix or '.jsonl'}")
 
 
 def digest(text: str) -> str:
-    """A short name of a text."""
+    """Return a short name of a text."""
     return hashlib.sha256(text.encode()).hexdigest()[:32]
 
 
@@ -135,7 +135,8 @@ def run_pass(
         FileError: an output exists (without --force) or is an input; JournalError, RunError: see
             common/journal.py.
     """
-    dropped, failed = beside(options.output, "dropped"), beside(options.output, "failed")
+    dropped = beside(options.output, "dropped")
+    failed = beside(options.output, "failed")
     for file in (options.output, dropped, failed, *others):
         if file.resolve() in {path.resolve() for path in rows.paths}:
             raise FileError(f"{file} is an input and would be an output; give another --output")
@@ -170,7 +171,7 @@ def run_pass(
             row | {"error": result.reason} for row, result in results if isinstance(result, Failed)
         ]
         if not errors:
-            failed.unlink(missing_ok=True)  # an earlier run's
+            failed.unlink(missing_ok=True)  # written by an earlier run
             journal.remove()
             return 0
     write_jsonl(failed, errors, force=True)

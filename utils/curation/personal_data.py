@@ -5,10 +5,10 @@
 
 Shared by the curation scripts. Kinds and patterns are in `personal_data.toml`. Digits are
 understood in every script (full-width, Chinese, circled) and with spaces, hyphens, dots, commas or
-brackets between them. Whatever else is found, no run of eleven digits or more stays. Names are
-found by what stands beside them (我叫..., 我老公..., ...医生), by the characters they are made of, and by
-jieba's tagger, offline. The tagger also says what is no name, and a table has the medical words and
-brands that look like one (高血压, 黄疸, 严迪).
+brackets between them. In any case no run of eleven digits or more stays. Names are found by their
+context (我叫..., 我老公..., ...医生), by the characters they are made of, and by jieba's tagger, offline.
+The tagger also excludes words that are not names, and a table lists the medical words and brands
+that look like one (高血压, 黄疸, 严迪).
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from pathlib import Path
 CHINESE_DIGITS = dict(
     zip("〇零一二三四五六七八九幺壹贰叁肆伍陆柒捌玖", "001234567891123456789", strict=True)
 )
-# Characters that nobody sees or that only mark another one: control, format, half, private,
+# Characters that are invisible or only mark another one: control, format, half, private,
 # unassigned, combining.
 UNSEEN_CATEGORIES = {"Cc", "Cf", "Cs", "Co", "Cn", "Mn", "Me"}
 BEFORE_ADDRESS = re.compile(r".*(?:家?住[在址]?|地址[是为]?|位于|来自|搬到|寄到|[在到])")
@@ -43,7 +43,7 @@ Words = dict[int, tuple[int, str]]  # by its start: the end of a word and its pa
 
 
 def _pattern(text: str) -> re.Pattern[str]:
-    """A pattern of the table, with the parts it names, which may name others."""
+    """Return a pattern of the table, with the named parts inserted, which may name others."""
     while (filled := re.sub(r"<(\w+)>", lambda part: _PARTS.get(part[1], part[0]), text)) != text:
         text = filled
     return re.compile(text)
@@ -53,15 +53,18 @@ PATTERNS = {kind: [_pattern(text) for text in table["patterns"]] for kind, table
 NAMES = {
     how: [_pattern(text) for text in KINDS["name"][how]] for how in ("patterns", "likely", "alone")
 }
-TAGGED_NAME, NO_PERSON = _pattern(KINDS["name"]["tagged"]), _pattern(KINDS["name"]["no_person"])
+TAGGED_NAME = _pattern(KINDS["name"]["tagged"])
+NO_PERSON = _pattern(KINDS["name"]["no_person"])
+# A text without a surname has no name to tag
 SURNAME = _pattern(
     "(?!<not_names>)(?:<compound>|(?![<rarely>])[<surnames>]<han>|[<rarely>]<usual>)"
-)  # else there is none to tag
-NOT_NAMES, USUAL_NAME = _pattern("<not_names>"), _pattern("[<surnames>]<usual>{1,2}")
+)
+NOT_NAMES = _pattern("<not_names>")
+USUAL_NAME = _pattern("[<surnames>]<usual>{1,2}")
 
 
 def visible(text: str) -> str:
-    """The text without characters that nobody sees, each run of white space as one space."""
+    """Return the text without invisible characters, each run of white space as one space."""
     text = unicodedata.normalize("NFC", text)
     kept = (
         char
@@ -72,10 +75,11 @@ def visible(text: str) -> str:
 
 
 def mask(text: str) -> tuple[str, list[str]]:
-    """The visible text with every piece of personal data replaced, and the kind of each
+    """Return the visible text with every piece of personal data replaced, and the kind of each
     replacement.
     """
-    text, kinds = visible(text), []
+    text = visible(text)
+    kinds = []
     for kind, table in KINDS.items():
         spans = _apart(_spans(kind, text))
         for start, end in reversed(spans):
@@ -85,7 +89,7 @@ def mask(text: str) -> tuple[str, list[str]]:
 
 
 def _apart(spans: Iterator[Span]) -> list[Span]:
-    """The spans in order, those that overlap joined, empty ones left out."""
+    """Return the spans in order, with overlapping ones joined and empty ones left out."""
     joined: list[Span] = []
     for start, end in sorted(spans):
         if joined and start < joined[-1][1]:
@@ -96,7 +100,7 @@ def _apart(spans: Iterator[Span]) -> list[Span]:
 
 
 def _spans(kind: str, text: str) -> Iterator[Span]:
-    """Where personal data of a kind stands."""
+    """Yield the spans of personal data of a kind."""
     if kind == "name":
         yield from _names(text)
         return
@@ -127,7 +131,7 @@ def _names(text: str) -> Iterator[Span]:
 
 
 def _by_rule(how: str, text: str, words: Words) -> Iterator[Span]:
-    """Names as patterns find them, less those that begin a word of `words` that is no name."""
+    """Yield names that patterns find, except those that begin a word of `words` that is not a name."""
     for pattern in NAMES[how]:
         place = 0
         while match := pattern.search(text, place):
@@ -142,32 +146,35 @@ def _by_rule(how: str, text: str, words: Words) -> Iterator[Span]:
 
 
 def _may_be_name(text: str, start: int, end: int, tag: str) -> bool:
-    """Whether a word of the tagger may be a name or begin one; it takes some for places or brands."""
+    """Return whether a word of the tagger may be a name or begin one; the tagger takes some names
+    for places or brands.
+    """
     usual = (tag in ("ns", "nz") or end - start > 2) and USUAL_NAME.fullmatch(text, start, end)
     return end - start < 2 or tag.startswith("nr") or tag == GUESSED or bool(usual)
 
 
 def _tagged(text: str) -> Words:
-    """The words of the text; GUESSED is the part of speech of one in no list that the tagger takes
-    for no name.
+    """Return the words of the text. A word in no list that the tagger does not take for a name gets
+    the part of speech GUESSED.
     """
     import jieba.posseg  # late: it takes most of a second
 
     jieba.setLogLevel("CRITICAL")
-    jieba.dt.tmp_dir = str(
-        Path(jieba.__file__).parent
-    )  # its cache is unmarshalled: not from everybody's
-    words, end = {}, 0
+    # jieba unmarshals its cache, so the cache must not lie in a folder that others can write
+    jieba.dt.tmp_dir = str(Path(jieba.__file__).parent)
+    words = {}
+    end = 0
     for word, tag in jieba.posseg.cut(text):
-        start, end = end, end + len(word)
+        start = end
+        end += len(word)
         listed = word in jieba.posseg.dt.word_tag_tab
         words[start] = end, tag if listed or tag.startswith("nr") else GUESSED
     return words
 
 
 def plain(text: str) -> str:
-    """The text of the same length in lower case, with digits and punctuation of every script in
-    ASCII.
+    """Return the text of the same length in lower case, with digits and punctuation of every script
+    in ASCII.
     """
     return "".join(map(_plain_character, text))
 
@@ -181,13 +188,13 @@ def _plain_character(char: str) -> str:
 
 
 def _is_id_number(digits: str) -> bool:
-    """Whether it has a birthday where an ID number has it, or 18 characters with the right check
-    digit.
+    """Return whether the digits have a birthday at an ID number's position, or are 18 characters
+    with the right check digit.
     """
     return bool(BIRTHDAY.match(digits)) or (len(digits) == 18 and has_check_digit(digits))
 
 
 def has_check_digit(number: str) -> bool:
-    """Whether the last of 18 characters is the check digit of GB 11643-1999."""
+    """Return whether the last of 18 characters is the check digit of GB 11643-1999."""
     total = sum(weight * int(digit) for weight, digit in zip(WEIGHTS, number, strict=False))
     return CHECK_DIGITS[total % 11] == number[17].lower()

@@ -20,7 +20,7 @@ from sqlglot.errors import SqlglotError
 from data.database.schema import NAME_COLUMN
 from tools.sql.query import Limits, QueryTool
 
-# Whole cells as a rule, all rows the agent can have seen.
+# Complete cells as a rule, and all rows the agent can have seen.
 LIMITS = Limits(deadline=5.0, max_rows=20, max_cell=4_000, max_chars=400_000)
 KEY = "id"
 
@@ -38,12 +38,12 @@ class QueriedRow:
 
     @property
     def key(self) -> tuple[str, int]:
-        """What the row is known by."""
+        """The row's identity: table and key."""
         return self.table, self.row_id
 
 
 def merged(rows: Iterable[QueriedRow]) -> list[QueriedRow]:
-    """The rows of several queries, each once, with the cells of all."""
+    """Return the rows of several queries, each once, with the cells of all."""
     by_key: dict[tuple[str, int], QueriedRow] = {}
     for row in rows:
         known = by_key.setdefault(row.key, row)
@@ -68,12 +68,12 @@ class RowFinder:
         }
 
     def rows_of(self, sql: str) -> list[QueriedRow]:
-        """The rows that a statement the tool accepts read; [] where its form does not let them be
-        told.
+        """Return the rows that a statement the tool accepts reads; [] if its form does not allow
+        finding them.
         """
         try:
             tree = sqlglot.parse_one(sql, read=self.dialect)
-        except SqlglotError:  # the tool's guard says so to the agent; there is nothing to find
+        except SqlglotError:  # the tool's guard reports this to the agent; there is nothing to find
             return []
         return merged(
             row for select in tree.find_all(exp.Select) for row in self._rows_of_select(select)
@@ -109,7 +109,7 @@ class RowFinder:
                     yield QueriedRow(table, values[0], cells.get(NAME_COLUMN[table], ""), cells)
 
     def _asked(self, select: exp.Select, source: exp.Table) -> list[str]:
-        """The table's columns that the SELECT shows or compares."""
+        """Return the table's columns that the SELECT shows or compares."""
         known = self.columns[source.name.lower()]
         if any(isinstance(shown, exp.Star) for shown in select.expressions):
             return known

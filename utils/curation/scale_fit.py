@@ -20,14 +20,16 @@ from scoring.scale import LogisticScale, QuantileScale, Scale
 
 POINTS = 21  # of a quantile map: every five percent
 LARGEST = 1e100
-BINS, STEPS = 40, 200  # of the picture
+# Bins and steps of the picture
+BINS = 40
+STEPS = 200
 FEWEST = 100  # scores; with fewer, five percent are less than five scores
 
 
 def fit(scores: Sequence[float], kind: Literal["quantile", "logistic"]) -> Scale:
-    """The map of that kind.
+    """Return the map of that kind.
 
-    Raises UsageError: fewer than two different scores, or some of no sensible size.
+    Raises UsageError: fewer than two different scores, or some of an unusable size.
     """
     huge = [score for score in scores if abs(score) > LARGEST]
     if huge:
@@ -41,10 +43,10 @@ def fit(scores: Sequence[float], kind: Literal["quantile", "logistic"]) -> Scale
 
 
 def fit_quantile(scores: Sequence[float]) -> QuantileScale:
-    """POINTS quantiles of the scores, evenly from 0 to 1; equal ones become one point in the middle
-    of their shares.
+    """Return POINTS quantiles of the scores, evenly from 0 to 1; equal ones become one point in the
+    middle of their shares.
 
-    So a score that many answers get is mapped to its mid-rank, as in rank statistics.
+    A score that many answers get is so mapped to its mid-rank, as in rank statistics.
     """
     shares = numpy.linspace(0, 1, POINTS)
     raw, place = numpy.unique(numpy.quantile(scores, shares), return_inverse=True)
@@ -54,12 +56,12 @@ def fit_quantile(scores: Sequence[float]) -> QuantileScale:
 
 
 def fit_logistic(scores: Sequence[float]) -> LogisticScale:
-    """Median and quartiles of the scores taken for those of a logistic distribution, so that
+    """Return the logistic distribution with the median and quartiles of the scores, so that
     outliers do not matter.
 
     Its quartiles lie 2 ln 3 scales apart (Johnson, Kotz, Balakrishnan: Continuous Univariate
-    Distributions 2, ch. 23). Where half of the scores are equal the standard deviation is used,
-    which is pi / sqrt(3) scales.
+    Distributions 2, ch. 23). If half of the scores are equal the standard deviation is used, which
+    is pi / sqrt(3) scales.
     """
     low, median, high = (float(numpy.quantile(scores, share)) for share in (0.25, 0.5, 0.75))
     scale = (high - low) / (2 * math.log(3)) or statistics.pstdev(scores) * math.sqrt(3) / math.pi
@@ -71,7 +73,7 @@ def fit_logistic(scores: Sequence[float]) -> LogisticScale:
 
 
 def summary(scores: Sequence[float]) -> dict[str, float]:
-    """What a reader wants to know of the scores; needs two at least."""
+    """Return key numbers of the scores, of which there must be two at least."""
     named = {
         "least": 0,
         "5 %": 0.05,

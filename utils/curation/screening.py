@@ -1,4 +1,4 @@
-"""What an LLM is asked about a real question, and what it answers: medical? answerable from the
+"""The questions to an LLM about a real question, and its answers: medical? answerable from the
 tables? of which type?
 
 Two prompts: FIRST of utils/filter_with_llm.py, and STRICT of utils/filter_again.py. Both show the
@@ -25,15 +25,15 @@ LONGEST_QUESTION = 2_000  # characters shown to the LLM
 
 _TEXTS = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
 MEANINGS: dict[str, str] = _TEXTS["types"]
-# Nobody asks about these.
+# Columns that questions are never about.
 WORKING_COLUMNS = frozenset(
     ["id", "med_name_initial", "created_at", "create_at", "update_at", "source"]
 )
 
 
 class Verdict(BaseModel):
-    """One LLM's judgement of one question; the reason comes first, so that it is thought before the
-    rest.
+    """One LLM's judgement of one question; the reason comes first, so that the model writes it
+    before it decides.
     """
 
     reason: str = Field(description="一两句话的理由")
@@ -46,7 +46,7 @@ FIELDS = ("is_medical", "answerable", "task_type")
 
 
 def is_kept(verdict: Verdict) -> bool:
-    """Whether the question may enter a data set."""
+    """Return whether the question may enter a data set."""
     return verdict.is_medical and verdict.answerable and verdict.task_type != "unanswerable"
 
 
@@ -54,24 +54,26 @@ class Screening:
     """Asks an LLM about the question of a row; equal questions have the same `key`."""
 
     def __init__(self, client: LLMClient, instructions: str) -> None:
-        self.client, self.instructions = client, instructions
+        self.client = client
+        self.instructions = instructions
         schema = json.dumps(Verdict.model_json_schema(), sort_keys=True)
         self.depends: dict[str, Any] = {"prompt": digest(instructions + schema)[:16]}
 
     async def __call__(self, row: dict[str, Any]) -> dict[str, Any]:
-        """The fields of a Verdict. Raises LLMError."""
+        """Return the fields of a Verdict. Raises LLMError."""
         answer = await self.client.ask(build_messages(row["question"], self.instructions), Verdict)
         return answer.value.model_dump()
 
     def key(self, row: dict[str, Any]) -> str:
-        """What the verdict is about."""
+        """Return the key of what the verdict is about."""
         return digest(row["question"])
 
 
 def build_messages(question: str, instructions: str) -> list[dict[str, str]]:
-    """The prompt.
+    """Return the prompt.
 
-    As JSON with "<" escaped, a question holds no chat token and cannot leave its place.
+    The question is JSON with "<" escaped, so that it holds no chat token and cannot end its
+    quotation.
     """
     text = json.dumps({"问题": question[:LONGEST_QUESTION]}, ensure_ascii=False).replace(
         "<", "\\u003c"

@@ -1,6 +1,6 @@
 """What runs inside the sandbox; standard library only.
 
-Nothing of the repository is there to import: the texts of these files are given to an interpreter
+The repository cannot be imported there: the texts of these files are given to an interpreter
 of its own (`mounts.program`), and every process inside is a fork of that one.
 
     warm.py          imports numpy and pandas once and forks for every episode; ends with the process that asks

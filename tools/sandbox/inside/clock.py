@@ -1,7 +1,8 @@
-"""The time of a program: a clock that stands still while the machine keeps the program from running.
+"""The time of a program: a clock that stands still while the machine keeps the program from
+running.
 
 The machine is at fault only where the kernel or the supervisor's own ticks show it. A program that
-sleeps, waits for a pipe or has a crowd of its own to share the processors with has its time used up.
+sleeps, waits for a pipe or shares the processors with many threads of its own uses up its time.
 """
 
 from __future__ import annotations
@@ -13,13 +14,13 @@ from contextlib import suppress
 from typing import NamedTuple
 
 MOST = 3  # deadlines until which a program that is held up is waited for: its own and two more
-ENOUGH = 0.5  # of its deadline: who had as much in that time is too slow by his own doing
+ENOUGH = 0.5  # of its deadline: a program that had as much in that time is too slow by itself
 LATE = 0.2  # seconds that a tick must be late to count; a loaded machine's are by less
 
 
 class Times(NamedTuple):
-    """Of all processes of an episode, in seconds: processor time used, and what each thread waited
-    for a processor.
+    """Times of all processes of an episode, in seconds: processor time used, and what each thread
+    waited for a processor.
     """
 
     used: float
@@ -27,8 +28,8 @@ class Times(NamedTuple):
 
 
 class Clock:
-    """Counts the time of one program, from now on. `read` tells of the episode's processes; `late`:
-    seconds from which on a late tick is the machine's.
+    """Counts the time of one program from now on. `read` gives the times of the episode's
+    processes; `late` is the delay in seconds from which on a late tick is the machine's fault.
     """
 
     def __init__(
@@ -39,7 +40,10 @@ class Clock:
         now: Callable[[], float] = time.monotonic,
         own: Callable[[], float] = time.process_time,
     ) -> None:
-        self.deadline, self.read, self.now, self.own = deadline, read, now, own
+        self.deadline = deadline
+        self.read = read
+        self.now = now
+        self.own = own
         self.late = late
         self.begun = self.beaten = now()
         self.worked = own()
@@ -48,23 +52,25 @@ class Clock:
         self.end = self.begun + deadline  # before this nothing is judged
 
     def beat(self, asked: float, halted: bool) -> None:
-        """Take note that the supervisor is awake, which meant to sleep `asked` seconds at most.
+        """Note that the supervisor is awake, after it meant to sleep `asked` seconds at most.
 
-        What went by beyond that and its own work was taken from it. halted: the program's processes
-        all stand still.
+        Time beyond that and its own work was taken by the machine. halted: whether the program's
+        processes all stand still.
         """
-        now, worked = self.now(), self.own()
+        now = self.now()
+        worked = self.own()
         gap = now - self.beaten
         late = gap - max(0.0, asked) - (worked - self.worked)
         if late > self.late:
             self.missed += late
         elif halted:
             self.halted += gap
-        self.beaten, self.worked = now, worked
+        self.beaten = now
+        self.worked = worked
 
     def verdict(self) -> str:
-        """What the time says: "" while there is some left, "timeout", or "slow": three deadlines
-        went by and the program, held up by the machine, has not had half of its one.
+        """Return what the time says: "" while there is some left, "timeout", or "slow": three
+        deadlines have passed and the program, held up by the machine, has not had half of one.
         """
         elapsed = self.now() - self.begun
         if elapsed < self.deadline:
@@ -73,16 +79,17 @@ class Clock:
         had = elapsed - shown
         if elapsed >= MOST * self.deadline:
             return "timeout" if had >= ENOUGH * self.deadline else "slow"
-        # Who stopped a program cannot be seen. If it is woken it may go on; if it is not, it stopped
-        # itself as far as anybody can show.
+        # Nothing shows who stopped a program. If it is woken it may go on; if it is not, it stopped
+        # itself as far as can be shown.
         left = self.deadline - (had - self.halted)
         self.end = self.now() + max(0.0, min(left, MOST * self.deadline - elapsed))
         return "timeout" if left <= 0 else ""
 
     def shown(self, elapsed: float) -> float:
-        """Seconds for which the machine is shown to have held the program up.
+        """Return the seconds for which the machine is shown to have held the program up.
 
-        Processor time that the episode had is none of it: who has 64 processes waits for his own.
+        Processor time that the episode had does not count: with 64 processes each waits for the
+        others.
         """
         times = self.read()
         waits = (
@@ -93,8 +100,9 @@ class Clock:
 
 
 def times_of(processes: Callable[[], list[int]]) -> Times:
-    """Read the times of these processes; one that has ended meanwhile is left out."""
-    used, waited = 0.0, dict[int, float]()
+    """Return the times of these processes; one that has ended meanwhile is left out."""
+    used = 0.0
+    waited = dict[int, float]()
     hertz = os.sysconf("SC_CLK_TCK")
     for number in processes():
         with suppress(OSError):

@@ -1,5 +1,5 @@
-"""The messages between a supervisor and who asks: the length of a JSON text in four bytes, and the
-text.
+"""The messages between a supervisor and its caller: the length of a JSON text in four bytes, and
+the text.
 
 No program holds an end of that line: what it prints and reports goes to its supervisor, which
 writes the message.
@@ -16,7 +16,7 @@ HEADER = struct.Struct("!I")
 
 
 def frame(message: dict[str, Any]) -> bytes:
-    """What goes over the line."""
+    """Return what goes over the line."""
     text = json.dumps(message).encode()
     return HEADER.pack(len(text)) + text
 
@@ -26,13 +26,13 @@ MORE = frame({"more": True})  # a deadline went by, and the program, held up, ha
 
 
 def receive(line: socket.socket) -> dict[str, Any] | None:
-    """The next message; None when the other end was closed."""
+    """Return the next message; None when the other end was closed."""
     (size,) = HEADER.unpack(exactly(line, HEADER.size) or bytes(HEADER.size))
     return json.loads(exactly(line, size) or b"null")
 
 
 def exactly(line: socket.socket, size: int) -> bytes:
-    """So many bytes; none when the line ends before."""
+    """Return so many bytes, or fewer where the line ends before them."""
     data = bytearray()
     while len(data) < size:
         part = line.recv(size - len(data))

@@ -1,5 +1,5 @@
 """What the processes inside ask of the kernel: namespaces, limits, a filter of system calls, and
-what runs there.
+the running processes.
 """
 
 from __future__ import annotations
@@ -16,10 +16,23 @@ from contextlib import suppress
 from typing import Any, NamedTuple
 
 # linux/sched.h, sys/mount.h, linux/prctl.h
-NEWNS, NEWIPC, NEWUSER, NEWPID, NEWNET = 0x20000, 0x08000000, 0x10000000, 0x20000000, 0x40000000
-READ_ONLY, NO_SETUID, NO_DEVICES, NO_PROGRAMS = 1, 2, 4, 8
-REMOUNT, BIND, RECURSIVE, PRIVATE = 0x20, 0x1000, 0x4000, 0x40000
-DUMPABLE, SECCOMP, SUBREAPER, NO_NEW_PRIVILEGES = 4, 22, 36, 38
+NEWNS = 0x20000
+NEWIPC = 0x08000000
+NEWUSER = 0x10000000
+NEWPID = 0x20000000
+NEWNET = 0x40000000
+READ_ONLY = 1
+NO_SETUID = 2
+NO_DEVICES = 4
+NO_PROGRAMS = 8
+REMOUNT = 0x20
+BIND = 0x1000
+RECURSIVE = 0x4000
+PRIVATE = 0x40000
+DUMPABLE = 4
+SECCOMP = 22
+SUBREAPER = 36
+NO_NEW_PRIVILEGES = 38
 CAPABILITY_VERSION = 0x20080522
 
 LIBC = ctypes.CDLL(None, use_errno=True)
@@ -38,7 +51,9 @@ LIBC.prctl.argtypes = [
     ctypes.c_ulong,
 ]
 NICE = 5  # of programs, beside their supervisor's 0
-SPARSE = 4  # times as much address space as memory, for shared memory can be taken out of the count
+SPARSE = (
+    4  # times as much address space as memory, because shared memory may be left out of the count
+)
 Settings = dict[str, Any]  # `Sandbox._settings`
 
 
@@ -50,7 +65,7 @@ def system(name: str, *arguments: Any) -> None:
 
 
 def readable(*files: int, seconds: float | None = None) -> set[int]:
-    """Those that can be read or have ended, when there is one."""
+    """Return the files that can be read or have ended, as soon as there is one."""
     poller = select.poll()
     for file in files:
         poller.register(file, select.POLLIN)
@@ -58,9 +73,8 @@ def readable(*files: int, seconds: float | None = None) -> set[int]:
 
 
 def fork(body: Callable[[], None]) -> int:
-    """Run `body` in a child; what it raises is said where its errors go.
-
-    Returns the child's number.
+    """Run `body` in a child process and return the child's number. An exception is reported where
+    the child's errors go.
     """
     child = os.fork()
     if child:
@@ -74,7 +88,7 @@ def fork(body: Callable[[], None]) -> int:
 
 
 def keep_only(file: int) -> int:
-    """Close every file but this and the standard ones; returns its number now."""
+    """Close every file but this and the standard ones and return its number now."""
     os.dup2(file, 3)
     os.set_inheritable(3, False)
     os.closerange(4, resource.getrlimit(resource.RLIMIT_NOFILE)[1])
@@ -90,9 +104,8 @@ def seclude(settings: Settings) -> str:
     system("mount", None, b"/", None, RECURSIVE | PRIVATE, None)
     before = os.open("/proc", os.O_DIRECTORY)
     write(before, "self/oom_score_adj", "1000")  # if the machine's memory ends, programs go first
-    for device in settings[
-        "devices"
-    ]:  # whose owner could change their mode, and root owns this machine's
+    # The owner of a device could change its mode, and root owns this machine's
+    for device in settings["devices"]:
         system(
             "mount",
             None,
@@ -104,11 +117,12 @@ def seclude(settings: Settings) -> str:
     for place, size in settings["scratch"].items():
         options = f"size={size},nr_inodes=8192,mode=0777".encode()
         system("mount", b"tmpfs", place.encode(), b"tmpfs", NO_SETUID | NO_DEVICES, options)
-    # Read-only, for root's programs are root to /proc/sys without any capability.
+    # Read-only, because root's programs may write /proc/sys without any capability.
     system(
         "mount", b"proc", b"/proc", b"proc", READ_ONLY | NO_SETUID | NO_DEVICES | NO_PROGRAMS, None
     )
-    user, group = os.getuid(), os.getgid()
+    user = os.getuid()
+    group = os.getgid()
     system("unshare", NEWUSER)  # which counts its processes by itself, and owns none of the mounts
     write(before, "self/setgroups", "deny")
     write(before, "self/uid_map", f"1000 {user} 1")
@@ -145,8 +159,8 @@ def confine(settings: Settings) -> None:
 
 
 class Process(NamedTuple):
-    """What the kernel says of one; memory in bytes, also what it shares with the one it was forked
-    from.
+    """What the kernel says of one process; its memory in bytes includes what it shares with the
+    process it was forked from.
     """
 
     number: int
@@ -157,7 +171,7 @@ class Process(NamedTuple):
 
 
 def processes() -> list[Process]:
-    """Those of this episode that run or stand still, without the supervisor."""
+    """Return the processes of this episode that run or stand still, without the supervisor."""
     found = [
         process for name in os.listdir("/proc") if name.isdigit() and (process := look(int(name)))
     ]
@@ -170,8 +184,8 @@ def processes() -> list[Process]:
 
 
 def numbers() -> list[int]:
-    """The numbers of this episode's processes without the supervisor, also of those that have ended
-    and wait for their burial, as their processor time does.
+    """Return the numbers of this episode's processes without the supervisor, including those that
+    have ended and wait to be reaped, because their processor time still counts.
     """
     if os.getpid() == 1:
         return [int(name) for name in os.listdir("/proc") if name.isdigit() and name != "1"]
@@ -179,15 +193,14 @@ def numbers() -> list[int]:
 
 
 def look(number: int) -> Process | None:
-    """The process; None when it has ended.
+    """Return the process, or None if it has ended.
 
-    Nothing here waits for a lock that the process may hold.
+    The look waits for no lock that the process may hold.
     """
     try:
         first = facts = status(f"{number}")
-        if (
-            first["State"][0] == "Z"
-        ):  # its first thread has ended; others that go on have the memory
+        # Its first thread has ended; the threads that go on hold the memory
+        if first["State"][0] == "Z":
             threads = [
                 status(f"{number}/task/{thread}") for thread in os.listdir(f"/proc/{number}/task")
             ]
@@ -209,7 +222,7 @@ def look(number: int) -> Process | None:
 
 
 def status(process: str) -> dict[str, list[str]]:
-    """What /proc says of a process or thread.
+    """Return what /proc says of a process or thread.
 
     Raises FileNotFoundError and ProcessLookupError: it has ended.
     """

@@ -1,8 +1,8 @@
 """Process 1 of an episode: starts its interpreter and commands, watches them, and ends what a step
 leaves behind.
 
-It stays outside their limits and filter, in the same namespaces; it runs nothing of the model's,
-reads no pickle of it, and waits for it nowhere without a time limit.
+It stays outside their limits and filter, in the same namespaces. It runs no code of the model,
+reads no pickle from it, and never waits for it without a time limit.
 """
 
 from __future__ import annotations
@@ -37,11 +37,10 @@ from tools.sandbox.inside.kernel import (
 )
 from tools.sandbox.inside.worker import DONE, FAILED, command, interpret
 
-HEAD, TAIL = (
-    48 * 1024,
-    16 * 1024 - 64,
-)  # bytes kept of an output's beginning and end; between them stands a note
-DRAINS = 32  # reads that empty any pipe; one who was told to end may still be writing
+# Bytes kept of an output's beginning and end; between them stands a note
+HEAD = 48 * 1024
+TAIL = 16 * 1024 - 64
+DRAINS = 32  # reads that empty any pipe; a process that was stopped may still be writing
 TICK = 0.05  # seconds between two looks at an episode's processes
 PAUSE = 20  # times what a look took, so that looks take at most a twentieth of the time
 STATUS = {DONE: "ok", FAILED: "error"}
@@ -63,7 +62,7 @@ def supervise(line: socket.socket, settings: Settings) -> None:
     system("prctl", DUMPABLE, 0, None, 0, 0)  # no program reads this process
     system("prctl", SUBREAPER, 1, None, 0, 0)
     episode = Supervisor(line, settings)
-    with suppress(ConnectionError):  # who asked does not wait for the answer
+    with suppress(ConnectionError):  # the caller no longer waits for the answer
         line.sendall(READY)
         while question := receive(line):
             line.sendall(frame(episode.step(**question)))
@@ -75,16 +74,19 @@ def supervise(line: socket.socket, settings: Settings) -> None:
 
 
 class Output:
-    """The beginning and the end of what comes out of a pipe; what is between them is counted and
+    """The beginning and the end of what comes out of a pipe; the bytes between them are counted and
     thrown away.
     """
 
     def __init__(self, file: int) -> None:
-        self.file, self.size, self.head, self.tail = file, 0, bytearray(), bytearray()
+        self.file = file
+        self.size = 0
+        self.head = bytearray()
+        self.tail = bytearray()
         os.set_blocking(file, False)
 
     def read(self) -> bool:
-        """Take what is there. False: there is nothing, or nothing more will come."""
+        """Take what is there and return whether more may come."""
         try:
             data = os.read(self.file, 65536)
         except BlockingIOError:
@@ -96,7 +98,7 @@ class Output:
         return bool(data)
 
     def text(self) -> str:
-        """At most 64 KiB of UTF-8; bytes that are none are question marks."""
+        """Return at most 64 KiB of UTF-8; other bytes become question marks."""
         dropped = self.size - len(self.head) - len(self.tail)
         note = b"\n[... %d bytes ...]\n" % dropped if dropped else b""
         return (
@@ -110,21 +112,23 @@ class Supervisor:
     """One episode: its interpreter, when there is one, and what a step started."""
 
     def __init__(self, line: socket.socket, settings: Settings) -> None:
-        self.line, self.settings = line, settings
+        self.line = line
+        self.settings = settings
         self.interpreter = 0  # its number, when there is one
-        self.commands: (
-            socket.socket
-        )  # its end of the line over which the interpreter takes programs
+        # This end of the line over which the interpreter takes programs
+        self.commands: socket.socket
         own = look(os.getpid())
-        self.spare = own.memory if own else 0  # what every fork begins with
+        self.spare = own.memory if own else 0  # bytes that every fork begins with
 
     def step(self, source: str, language: str, deadline: float) -> dict[str, Any]:
-        """Run a program or a command, and end all it started.
+        """Run a program or a command, end all it started, and return the report.
 
         `fresh`: no earlier program's names were there.
         """
-        (out, out_in), (done, done_in) = os.pipe(), os.pipe()
-        output, fresh = Output(out), False
+        out, out_in = os.pipe()
+        done, done_in = os.pipe()
+        output = Output(out)
+        fresh = False
         if language == "python":
             fresh = self.hand_over(source, out_in, done_in)
             worker = self.interpreter
@@ -145,7 +149,9 @@ class Supervisor:
         return {"status": status, "output": output.text(), "fresh": fresh}
 
     def hand_over(self, source: str, *files: int) -> bool:
-        """Give the interpreter a program and what it writes to; returns whether it is a new one."""
+        """Give the interpreter a program and its output, and return whether it is a new
+        interpreter.
+        """
         text = os.memfd_create("program")
         os.write(text, source.encode(errors="surrogatepass"))
         os.lseek(text, 0, os.SEEK_SET)
@@ -158,9 +164,8 @@ class Supervisor:
         return fresh
 
     def offer(self, *files: int) -> bool:
-        """Let the interpreter go on, with a program.
-
-        False: there is none, or it does not listen any more.
+        """Hand the interpreter a program and return whether it took it: False if there is no
+        interpreter, or it no longer listens.
         """
         if not self.interpreter:
             return False
@@ -173,18 +178,23 @@ class Supervisor:
 
     def start_interpreter(self) -> None:
         self.commands, theirs = socket.socketpair()
-        self.commands.setblocking(False)  # a program that does not listen stops nobody
+        self.commands.setblocking(
+            False
+        )  # a program that does not listen must not block this process
         with theirs:
             self.interpreter = fork(lambda: interpret(theirs, self.settings))
 
     def watch(self, worker: int, handle: int, done: int, output: Output, deadline: float) -> str:
-        """Read what it prints until it is done, or has had or done too much; returns how it ended."""
+        """Read what a worker prints until it is done, or has had or done too much, and return how
+        it ended.
+        """
         # Without namespaces a program can stop this process.
         tolerated = LATE if self.settings["namespaces"] else math.inf
         clock = Clock(deadline, lambda: times_of(numbers), tolerated)
-        next_look, halted = clock.begun + TICK, False
+        next_look = clock.begun + TICK
+        halted = False
         files = {self.line.fileno(), handle, done, output.file}
-        told = 1  # deadlines that went by, as far as who asks knows
+        reported = 1  # deadlines that went by, as far as the caller knows
         while True:
             now = time.monotonic()
             if now >= next_look:
@@ -207,21 +217,21 @@ class Supervisor:
             if (now := time.monotonic()) >= clock.end:
                 if verdict := clock.verdict():
                     return verdict
-                if now >= clock.begun + told * deadline:
+                if now >= clock.begun + reported * deadline:
                     self.line.sendall(MORE)
-                    told += 1
+                    reported += 1
 
     def excess(self, running: list[Process]) -> str:
-        """What the episode has too much of: "processes" (with threads), "memory", or nothing."""
+        """Return what the episode has too much of: "processes" (with threads), "memory", or ""."""
         if sum(process.threads for process in running) > self.settings["processes"]:
             return "processes"
         own = sum(max(0, process.memory - self.spare) for process in running)
         return "memory" if own > self.settings["memory"] else ""
 
     def halted(self, running: list[Process], worker: int) -> bool:
-        """Whether all that could run of a step stands still by a signal.
+        """Return whether every process of a step that could run stands still by a signal.
 
-        Beside a command the interpreter stands still by ours.
+        While a command runs, the interpreter stands still by our own signal.
         """
         own = [
             process.stopped
@@ -231,29 +241,30 @@ class Supervisor:
         return bool(own) and all(own)
 
     def end_all(self, keep: bool = False) -> None:
-        """Tell every process to end; the interpreter may be kept, standing still until its next
+        """Signal every process to end. The interpreter may be kept, standing still until its next
         program.
 
-        None goes on with what it did after this. Until they are gone takes a while longer: `bury`.
+        No process does anything after this call, but it takes a while until all are gone: see
+        `bury`.
         """
         tell_all(signal.SIGSTOP if keep else signal.SIGKILL)  # what stands still starts nothing
         if not keep:
             self.interpreter = 0
-        told = {self.interpreter}
-        while others := {process.number for process in processes()} - told:
+        ending = {self.interpreter}
+        while others := {process.number for process in processes()} - ending:
             for number in others:
                 tell(number, signal.SIGKILL)
-            told |= others
+            ending |= others
 
     def bury(self) -> None:
-        """Wait for those that were told to end."""
+        """Wait until the processes that were signalled have ended."""
         while [process for process in processes() if process.number != self.interpreter]:
             self.reap()
             time.sleep(0.001)
         self.reap()
 
     def reap(self) -> None:
-        """Take note of the children that have ended."""
+        """Note which children have ended."""
         with suppress(ChildProcessError):
             while number := os.waitpid(-1, os.WNOHANG)[0]:
                 if number == self.interpreter:
@@ -261,5 +272,5 @@ class Supervisor:
 
 
 def ended(worker: int) -> str:
-    """The status of a command that has ended."""
+    """Return the status of a command that has ended."""
     return "ok" if os.waitpid(worker, 0)[1] == 0 else "error"

@@ -14,12 +14,11 @@ from tools.sandbox.inside.supervisor import supervise
 
 
 def main(settings: Settings) -> None:
-    """Fork a supervisor for every line that comes, until the process that asks has ended or closed
+    """Fork a supervisor for every line that comes, until the calling process has ended or closed
     its end.
     """
-    sys.path += settings[
-        "packages"
-    ]  # -I, which keeps the account's own packages away, does not look at PYTHONPATH
+    # -I, which keeps the account's own packages away, does not look at PYTHONPATH
+    sys.path += settings["packages"]
     for name in settings["warm"]:
         importlib.import_module(name)
     nothing = os.open("/dev/null", os.O_RDWR)
@@ -28,7 +27,8 @@ def main(settings: Settings) -> None:
     gc.freeze()  # or each fork's first collection would copy what all of them share
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     signal.signal(signal.SIGINT, signal.SIG_DFL)  # process 1 hears only signals that it handles
-    asker, control = settings["asker"], socket.socket(fileno=settings["control"])
+    asker = settings["asker"]
+    control = socket.socket(fileno=settings["control"])
     while asker not in readable(asker, control.fileno()):
         _, lines, *_ = socket.recv_fds(control, 1, 1)
         if not lines:
@@ -38,7 +38,7 @@ def main(settings: Settings) -> None:
 
 
 def fork_supervisor(line: socket.socket, settings: Settings) -> None:
-    """Have an episode's supervisor answer on `line`."""
+    """Fork an episode's supervisor, which answers on `line`."""
     own = os.open("/proc/self/ns/pid", os.O_RDONLY)
     if settings["namespaces"]:
         system("unshare", NEWPID)  # for the next child

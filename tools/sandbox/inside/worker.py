@@ -1,6 +1,6 @@
-"""What runs what the model wrote: an episode's interpreter, and a shell.
+"""What runs the model's programs: an episode's interpreter, and a shell.
 
-Everything here is in the program's hands.
+The program controls everything here.
 """
 
 from __future__ import annotations
@@ -17,7 +17,9 @@ from typing import Any, NoReturn
 
 from tools.sandbox.inside.kernel import Settings, confine, keep_only
 
-DONE, FAILED = b"+", b"-"  # what the interpreter reports
+# What the interpreter reports
+DONE = b"+"
+FAILED = b"-"
 
 
 def command(source: str, out: int, settings: Settings) -> NoReturn:
@@ -30,11 +32,12 @@ def command(source: str, out: int, settings: Settings) -> NoReturn:
 
 
 def interpret(commands: socket.socket, settings: Settings) -> None:
-    """Run one program after another, in one namespace as a notebook's cells."""
+    """Run one program after another in one namespace, like a notebook's cells."""
     commands = socket.socket(fileno=keep_only(commands.detach()))
     confine(settings)
     signal.signal(signal.SIGINT, signal.default_int_handler)
-    me, names = os.getpid(), types.ModuleType("__main__")
+    me = os.getpid()
+    names = types.ModuleType("__main__")
     sys.modules["__main__"] = names
     for number in range(1, sys.maxsize):
         _, (text, out, done), *_ = socket.recv_fds(commands, 1, 3)
@@ -56,8 +59,8 @@ def interpret(commands: socket.socket, settings: Settings) -> None:
 
 
 def print_to(out: int, standard: int) -> Any:
-    """A standard output that is `out`, whatever the last program did to it; what ends a program
-    loses no line.
+    """Return a standard output that writes to `out`, even if the last program replaced it; a
+    program's end loses no line.
     """
     os.dup2(out, standard)
     return open(
@@ -66,10 +69,7 @@ def print_to(out: int, standard: int) -> Any:
 
 
 def execute(source: str, name: str, names: dict[str, Any]) -> bytes:
-    """Run a program; its traceback is part of what it prints.
-
-    Returns the report of how it ended.
-    """
+    """Run a program and return the report of how it ended; a traceback is part of what it prints."""
     report = DONE
     try:
         linecache.cache[name] = len(source), None, source.splitlines(keepends=True), name

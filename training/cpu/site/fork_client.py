@@ -1,7 +1,7 @@
-"""Has the fork server start a Ray worker, in place of a new Python; alone with the standard
-library, to start at once.
+"""Asks the fork server for a Ray worker, in place of a new Python. It uses the standard library
+only, to start at once.
 
-    python -I -S fork_client.py SOCKET ARGUMENTS ...     # as `python ARGUMENTS ...`; what Ray is told is its `python`
+    python -I -S fork_client.py SOCKET ARGUMENTS ...     # as `python ARGUMENTS ...`; Ray takes it for its `python`
 
 Where no server answers, this becomes the Python that Ray would have started. See
 training/cpu/fork_server.py.
