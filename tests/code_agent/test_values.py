@@ -291,13 +291,13 @@ def test_a_file_of_predictions_that_is_none_is_worth_nothing(tmp_path: Path, pro
 def test_a_program_that_prints_everything_prints_nothing_right(bubblewrap: None) -> None:
     """What is wanted must be all that is printed, as often and in its order."""
 
-    async def worth(program: str, place: Place) -> float:
+    async def worth(program: str, place: EpisodeContext) -> float:
         gold = "print(3)\nprint('a', 'b')"
         return await ByOutput(gold).worth(Handed("", program), place)
 
     async def play() -> list[float]:
         sandbox = Sandbox()
-        place = Place(sandbox, "episode", lambda *asked: "", Debugger())
+        place = EpisodeContext(sandbox, "episode", lambda *asked: "", Debugger())
         programs = ["print('3 a b')", "print('3 a b c')", "print('b a 3')", "print('3 a b ' * 2)"]
         found = [await worth(program, place) for program in programs]
         await sandbox.close()
