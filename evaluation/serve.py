@@ -95,6 +95,7 @@ def serve(agent: Agent, arguments: argparse.Namespace, settings: Settings) -> No
     ):
         import uvicorn
 
+        from common.connections import Server
         from evaluation.endpoint import build
         from evaluation.visits import Host
 
@@ -117,7 +118,7 @@ def serve(agent: Agent, arguments: argparse.Namespace, settings: Settings) -> No
             timeout_graceful_shutdown=SECONDS_TO_STOP,
             limit_concurrency=MOST_CONNECTIONS,
         )
-        server = uvicorn.Server(config)
+        server = Server(config)
         watch = ModelWatch(endpoint.base_url, player.kind == "served", server)
         if player.kind != "litellm":  # its providers are asked by calls alone
             host.alive = watch.alive

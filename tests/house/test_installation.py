@@ -179,8 +179,9 @@ def test_compose_starts_the_roles_with_a_token_and_opens_nothing() -> None:
         program = (
             services[name]["command"].split("python ")[1].replace("${AGENT:-sql}", "sql").split()
         )
-        module = program[1].replace(".", "/") + ".py" if program[0] == "-m" else program[0]
-        assert (ROOT / module).exists()
+        module = program[1].replace(".", "/") if program[0] == "-m" else program[0]
+        places = (module, f"{module}.py", f"{module}/__main__.py")
+        assert any((ROOT / place).is_file() for place in places), program
         assert "PASSWORD" not in services[name]["command"], "ps would show it"
 
 
