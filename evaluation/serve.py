@@ -41,7 +41,7 @@ SECONDS_TO_STOP = 3
 SECONDS_BETWEEN = 2.0  # between two looks whether the model's server lives
 SECONDS_TO_ANSWER = 5.0
 MOST_MISSED = 3  # refused connections in a row
-MOST_CONNECTIONS = 1024  # more are answered 503
+MOST_CONNECTIONS = 1024  # more are answered 503; those that wait are fewer (common.connections)
 
 
 def parse_arguments(
