@@ -167,6 +167,8 @@ def test_what_the_statement_did_is_scored(tool, statement, monkeypatch):
     monkeypatch.setattr("tools.sql.query.LOST_SHARE", math.inf)
     tool.limits = Limits(deadline=0.3)
     assert tool.run(statement).status == "error"
+    monkeypatch.undo()
+    tool.limits = Limits()
     assert tool.run("SELECT 1 AS a").ok
 
 
