@@ -5,6 +5,7 @@ Keeps of docs/security.md, "Connections that wait".
 
 from __future__ import annotations
 
+import asyncio
 import os
 import resource
 import socket
@@ -16,11 +17,15 @@ from contextlib import ExitStack, suppress
 from pathlib import Path
 
 import httpx
+import pytest
 import uvicorn
 
+from common import connections
 from common.access import TOKEN, bearer
 from common.connections import NAME, Connection, Server
 from common.settings import ROOT
+from tests.training.conftest import served
+from tests.training.test_proxy import StandInVllm, access, ask, servers  # noqa: F401 (a fixture)
 from training.proxy import doors
 from training.setup.ports import free_port
 from training.store.live_store import RunStore, make_server
@@ -106,3 +111,28 @@ def test_servers_of_others_have_such_connections_in_a_process_of_vllm() -> None:
 def test_a_store_in_the_run_has_such_connections() -> None:
     launcher = make_server(RunStore(), HOST, free_port(HOST), "thread", "s3cret").server_launcher
     assert isinstance(launcher._create_uvicorn_server(), Server)
+
+
+@pytest.mark.parametrize("kind", ["direct", "litellm"])
+async def test_half_a_call_is_dropped_by_the_proxy(
+    kind: str,
+    servers: list[StandInVllm],  # noqa: F811
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for name in ("HEADER_SECONDS", "BODY_SECONDS", "SECOND_LOOK"):
+        monkeypatch.setattr(connections, name, 0.05)
+    async with served(token="s3cret") as store:
+        policy = access(kind, servers, store, token="s3cret")
+        await policy.start()
+        try:
+            port = int(policy.address.rsplit(":", 1)[1])
+            for said in (b"", HALF[:40], HALF):
+                reader, writer = await asyncio.open_connection(HOST, port)
+                writer.write(said)
+                with suppress(ConnectionResetError):
+                    assert b"200 OK" not in await reader.read()
+                writer.close()
+            rollout = await store.start_rollout(input={})
+            assert (await ask(policy, store, 0, rollout, "一", key="s3cret")).status_code == 200
+        finally:
+            await policy.stop()
