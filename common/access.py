@@ -23,6 +23,7 @@ from common.command import UsageError
 
 TOKEN = "AGL_TOKEN"  # the variable that holds it
 HEADER = b"authorization"
+LET_IN = "let_in"  # in a request's state: True where it showed the token, False where none is asked
 # Requests of one address: above what a run's machines send, bench.rollouts included
 MOST_PER_SECOND = 5000
 MORE_HEADERS = {401: [(b"www-authenticate", b"Bearer")], 429: [(b"retry-after", b"1")]}
@@ -63,7 +64,8 @@ class Guard:
 
     free: paths that need no token. serves: whether a method and path are for the app at all.
     problem: what else is wrong with a path and its body, to be answered 400. Without a token
-    everybody is let in. The app never sees the header.
+    everybody is let in. The app never sees the header; the server sees in a request's state who was
+    let in (`common.connections`).
     """
 
     def __init__(
@@ -97,6 +99,7 @@ class Guard:
         if self.expected and scope["path"] not in self.free:
             if not hmac.compare_digest(headers.get(HEADER, b""), self.expected):
                 return await _refuse(scope, send, 401, ADVICE)
+            scope.get("state", {})[LET_IN] = True
             scope = {**scope, "headers": [pair for pair in scope["headers"] if pair[0] != HEADER]}
         if not self.serves(scope.get("method", ""), scope["path"]):  # a web socket has no method
             return await _refuse(scope, send, 404, f"{scope['path']} is not served here")
@@ -133,6 +136,8 @@ class Guard:
                 )
         if found := self.problem(scope["path"], bytes(body)):
             return await _refuse(scope, send, 400, found)
+        if not self.expected:
+            scope.get("state", {})[LET_IN] = False
         read = [{"type": "http.request", "body": bytes(body), "more_body": False}]
 
         async def again() -> Any:

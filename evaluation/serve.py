@@ -41,7 +41,7 @@ SECONDS_TO_STOP = 3
 SECONDS_BETWEEN = 2.0  # between two looks whether the model's server lives
 SECONDS_TO_ANSWER = 5.0
 MOST_MISSED = 3  # refused connections in a row
-MOST_CONNECTIONS = 1024  # more are answered 503
+MOST_CONNECTIONS = 1024  # more are answered 503; those that wait are fewer (common.connections)
 
 
 def parse_arguments(
@@ -95,6 +95,7 @@ def serve(agent: Agent, arguments: argparse.Namespace, settings: Settings) -> No
     ):
         import uvicorn
 
+        from common.connections import Server
         from evaluation.endpoint import build
         from evaluation.visits import Host
 
@@ -117,7 +118,7 @@ def serve(agent: Agent, arguments: argparse.Namespace, settings: Settings) -> No
             timeout_graceful_shutdown=SECONDS_TO_STOP,
             limit_concurrency=MOST_CONNECTIONS,
         )
-        server = uvicorn.Server(config)
+        server = Server(config)
         watch = ModelWatch(endpoint.base_url, player.kind == "served", server)
         if player.kind != "litellm":  # its providers are asked by calls alone
             host.alive = watch.alive

@@ -7,9 +7,12 @@ The model is a scripted endpoint; agent, tools and protocol are the real ones.
 from __future__ import annotations
 
 import json
+import resource
+import socket
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from types import SimpleNamespace
 from typing import Any
 
@@ -317,7 +320,12 @@ def test_an_address_that_others_reach_needs_a_token(
     assert "expected an IP address" in capsys.readouterr().err
 
 
+def few_files() -> None:
+    resource.setrlimit(resource.RLIMIT_NOFILE, (256, 256))
+
+
 def test_the_command_serves_until_it_is_interrupted(llm: ScriptedLLM) -> None:
+    """And while 300 connections send no whole request, with 256 files."""
     llm.script(says("没有"))
     command = [
         sys.executable,
@@ -331,11 +339,21 @@ def test_the_command_serves_until_it_is_interrupted(llm: ScriptedLLM) -> None:
         "0",
     ]
     process = subprocess.Popen(
-        command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        command,
+        cwd=ROOT,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        preexec_fn=few_files,
     )
+    held = []
     try:
         assert process.stdout is not None
         address = process.stdout.readline().split("/ is the sql agent")[0]
+        for _ in range(300):
+            held.append(socket.create_connection(("127.0.0.1", int(address.rsplit(":", 1)[1]))))
+            with suppress(OSError):  # it may have been dropped already
+                held[-1].sendall(b"GET / HTTP/1.1\r\nhost: x\r\n")
         assert (
             post(address, model="sql", messages=[user(QUESTION)]).json()["choices"][0]["message"][
                 "content"
@@ -346,8 +364,10 @@ def test_the_command_serves_until_it_is_interrupted(llm: ScriptedLLM) -> None:
         _, errors = process.communicate(timeout=60)
     finally:
         process.kill()
+        for one in held:
+            one.close()
     assert process.returncode == 130
-    assert errors.splitlines()[-1] == "serve: interrupted"
+    assert errors.splitlines() == ["serve: interrupted"]
 
 
 def test_a_model_that_is_gone_is_told_in_words_for_visitors(llm: ScriptedLLM) -> None:

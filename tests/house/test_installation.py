@@ -17,6 +17,7 @@ import yaml
 
 from common.settings import ROOT
 from episodes import registry
+from evaluation import endpoint
 from requirements.vllm_metadata import write_metadata
 from training.proxy.direct import HEALTH
 from training.setup.presets import choose
@@ -167,20 +168,24 @@ def test_the_long_run_starts_the_agents_own_command(agent: str, tmp_path: Path) 
 
 def test_compose_starts_the_roles_with_a_token_and_opens_nothing() -> None:
     services = yaml.safe_load((ROOT / "compose.yaml").read_text(encoding="utf-8"))["services"]
-    assert set(services) == {"postgres", "tables", "store", "runners", "trainer"}
+    assert set(services) == {"postgres", "tables", "store", "runners", "trainer", "serve"}
+    served = services["serve"]
+    assert served.pop("profiles"), "only where it is asked for"
+    assert all(port.startswith("127.0.0.1:") for port in served.pop("ports"))
     assert not any(
         name in service
         for service in services.values()
         for name in ("ports", "privileged", "network_mode")
     )
-    for name in ("store", "runners", "trainer"):
+    for name in ("store", "runners", "trainer", "serve"):
         assert services[name]["environment"]["AGL_TOKEN"].startswith("${AGL_TOKEN:?")
-    for name in ("tables", "store", "runners", "trainer"):
+    for name in ("tables", "store", "runners", "trainer", "serve"):
         program = (
             services[name]["command"].split("python ")[1].replace("${AGENT:-sql}", "sql").split()
         )
-        module = program[1].replace(".", "/") + ".py" if program[0] == "-m" else program[0]
-        assert (ROOT / module).exists()
+        module = program[1].replace(".", "/") if program[0] == "-m" else program[0]
+        places = (module, f"{module}.py", f"{module}/__main__.py")
+        assert any((ROOT / place).is_file() for place in places), program
         assert "PASSWORD" not in services[name]["command"], "ps would show it"
 
 
@@ -190,7 +195,7 @@ def test_compose_bounds_what_its_containers_may_use_write_and_show() -> None:
     for name, service in services.items():
         assert {"mem_limit", "pids_limit"} <= service.keys(), name
         assert service["security_opt"] == ["no-new-privileges:true"], name
-        lasting = {"postgres", "store", "runners", "trainer"}
+        lasting = {"postgres", "store", "runners", "trainer", "serve"}
         assert ("healthcheck" in service) == (name in lasting), name
         if name != "postgres":
             assert (service["read_only"], service["cap_drop"]) == (True, ["ALL"]), name
@@ -203,6 +208,7 @@ def test_compose_bounds_what_its_containers_may_use_write_and_show() -> None:
     assert services["postgres"]["secrets"] == [*whole["secrets"]]
     assert HEALTH in services["trainer"]["healthcheck"]["test"]
     assert HEALTH_PATH in services["store"]["healthcheck"]["test"]
+    assert endpoint.HEALTH in services["serve"]["healthcheck"]["test"]
 
 
 def test_the_dockerfile_installs_from_the_locks() -> None:

@@ -68,7 +68,8 @@ class Worker:
         )
         theirs.close()
         self.ready = False
-        self.channel.send((url,))
+        with suppress(OSError):  # it may have ended already, which the first question finds out
+            self.channel.send((url,))
 
     @property
     def lives(self) -> bool:

@@ -7,7 +7,8 @@ every process.
 ZeroMQ's messages are unpickled, so whoever may send one runs programs; ZeroMQ itself asks nobody
 who he is. Here both ends of a TCP connection are CURVE's, with a key pair made from the token: the
 public key is as secret as the other, and without it no handshake begins. Sockets of files (ipc://)
-are their user's alone.
+are their user's alone. vLLM imports this before it makes its HTTP server, whose connections are
+bounded from then on.
 """
 
 from __future__ import annotations
@@ -18,14 +19,18 @@ from functools import cache
 from typing import Any
 
 import zmq
+from uvicorn.config import HTTP_PROTOCOLS
 from zmq.utils import z85
 
+from common import connections
 from common.access import TOKEN, Guard
 
 KEPT = b"medical-agent-rl-token-"  # in the Ray that was joined, beside the id of the run's job
 MOST_BYTES = 32 * 2**20
 SERVED = {("POST", "/v1/chat/completions"), ("GET", "/health")}
 BESIDE = {("POST", "/v1/completions"), ("GET", "/v1/models")}
+
+HTTP_PROTOCOLS["auto"] = connections.NAME  # vLLM and verl make their servers themselves
 
 _Socket: Any = zmq.Socket
 _bind = _Socket.bind

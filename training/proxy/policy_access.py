@@ -37,6 +37,7 @@ from omegaconf import DictConfig
 from starlette.middleware.cors import CORSMiddleware
 
 from common.access import TOKEN, Guard
+from common.connections import bound_launcher
 from training.proxy.direct import HEALTH, DirectEndpoint, direct_proxy
 from training.proxy.gate import CallGate, RequestSeeds
 from training.proxy.middleware import TAKEN, RecordingMiddleware
@@ -186,6 +187,7 @@ class PolicyAccess:
             server.app, token, MOST_BYTES, free=[HEALTH], problem=problem_of, serves=serves
         )
         server.app = guarded
+        bound_launcher(server)
         public = self.plan.proxy_public_host or _reachable(host)
         self.address = public.rstrip("/") if "://" in public else f"http://{public}:{port}"
         await self.proxy.start()

@@ -34,6 +34,7 @@ from agentlightning.types import Rollout, Span
 from fastapi import APIRouter, Body, Request, Response
 
 from common.access import Guard
+from common.connections import bound_launcher
 from training.store.probe import HEALTH_PATH
 
 logger = logging.getLogger(__name__)
@@ -214,6 +215,7 @@ def make_server(
     server.app.include_router(routes)
     guarded: Any = Guard(server.app, token, MOST_BYTES, free=[HEALTH_PATH], problem=not_json)
     server.server_launcher.app = guarded
+    bound_launcher(server.server_launcher)
     return server
 
 

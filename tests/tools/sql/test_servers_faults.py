@@ -6,6 +6,7 @@ Keeps of docs/sql-safety.md, "Whose fault it was" and "Setting up the account".
 
 from __future__ import annotations
 
+import math
 import signal
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -160,9 +161,14 @@ def test_a_statement_that_outlives_the_servers_time_out_is_hung_up_on_and_termin
         f" LIKE '%{'药' * 300}龘%'",
     ],
 )
-def test_what_the_statement_did_is_scored(tool, statement):
+def test_what_the_statement_did_is_scored(tool, statement, monkeypatch):
+    """Where nothing shows that the machine was slow; the one that plays this test may be."""
+    monkeypatch.setattr("tools.sql.query.CONTROL_SECONDS", math.inf)
+    monkeypatch.setattr("tools.sql.query.LOST_SHARE", math.inf)
     tool.limits = Limits(deadline=0.3)
     assert tool.run(statement).status == "error"
+    monkeypatch.undo()
+    tool.limits = Limits()
     assert tool.run("SELECT 1 AS a").ok
 
 

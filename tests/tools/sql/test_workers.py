@@ -169,8 +169,17 @@ def test_workers_start_from(caller, database, tmp_path):
     assert set(run.stdout.split()) == {"ok"}
 
 
-def test_a_worker_that_cannot_start_is_said(tool, monkeypatch):
+@pytest.mark.parametrize("ended", [True, False], ids=["ended before it is asked", "as it comes"])
+def test_a_worker_that_cannot_start_is_said(ended, tool, monkeypatch):
+    def start(*command, **options):
+        process = popen(*command, **options)
+        if ended:
+            process.wait()
+        return process
+
+    popen = subprocess.Popen
     monkeypatch.setattr("tools.sql.query.POOL", Pool())
+    monkeypatch.setattr("tools.sql.pool.subprocess.Popen", start)
     monkeypatch.setattr("tools.sql.pool.sys.executable", shutil.which("false"))
     with pytest.raises(DatabaseError, match="ended as it started"):
         tool.run("SELECT 1")

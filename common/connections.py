@@ -1,0 +1,187 @@
+"""How long and how many connections may wait at a server without sending a request.
+
+    Server(uvicorn.Config(app, ...)).run()      # in place of uvicorn.Server
+    bound_launcher(launcher)                    # agent-lightning's: store and LLM proxy
+    HTTP_PROTOCOLS["auto"] = NAME               # for servers that others make: vLLM's
+
+uvicorn waits forever for the end of a request that has begun and takes as many connections as come,
+so that 400 half-open ones use up a process's files. Here a connection has HEADER_SECONDS from its
+beginning to the end of its first headers, and BODY_SECONDS and one more for each SLOWEST bytes to
+the end of a request; then it is dropped. At most `most_waiting()` connections wait, that is, are
+not answered at the moment and have not shown the token (`common.access.Guard` says which have). One
+more drops the longest waiting one of the address that has the most. Runners, which all share one
+address, have shown it and are never dropped. Log lines that repeat are left out.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import resource
+import socket
+import time
+from collections import Counter
+from typing import Any
+
+import uvicorn
+from uvicorn.protocols.http.auto import AutoHTTPProtocol
+
+from common.access import LET_IN
+
+NAME = f"{__name__}:Connection"
+HEADER_SECONDS = 20.0  # clients send a request at once; a paused or busy one is given some time
+BODY_SECONDS = 60.0
+SLOWEST = 100_000  # bytes a second of a large body
+SECOND_LOOK = 1.0  # seconds in which a server that was itself held up reads what has come
+# 500 episodes that open their connections in one moment are let through. The served agent answers
+# 503 from 1,024 connections on, of which half stay for visitors who are being answered.
+MOST_WAITING = 512
+AT_ONCE = 32  # connections taken before the first of them is looked at; asyncio takes a backlog
+BACKLOG = 2048  # connections that the kernel keeps meanwhile, uvicorn's own number
+SAY_SECONDS = 60.0  # between two log lines that are the same
+
+_Protocol: Any = AutoHTTPProtocol
+
+
+def most_waiting() -> int:
+    """Return how many connections may wait at a server: MOST_WAITING, and no more than half of the
+    files that this process may open, so that the others are left to those who are answered.
+    """
+    files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return MOST_WAITING if files == resource.RLIM_INFINITY else min(MOST_WAITING, files // 2)
+
+
+class Connection(_Protocol):
+    """uvicorn's connection, dropped where its request does not come or too many wait."""
+
+    def connection_made(self, transport: asyncio.Transport) -> None:
+        super().connection_made(transport)
+        self.known = False  # whether it has shown the token
+        self.reading, self.since, self.received = True, self.loop.time(), 0
+        self.overdue = False
+        self.timer = self.loop.call_later(HEADER_SECONDS, self._look)
+        make_room(self.connections)
+
+    def data_received(self, data: bytes) -> None:
+        if not self.reading:
+            self.reading, self.since, self.received = True, self.loop.time(), 0
+        self.received += len(data)
+        super().data_received(data)
+        self.reading = self.cycle is None or self.cycle.response_complete or self.cycle.more_body
+
+    def on_response_complete(self) -> None:
+        self.known = self.known or bool(self.cycle.scope["state"].get(LET_IN))
+        super().on_response_complete()
+
+    def connection_lost(self, error: Exception | None) -> None:
+        self.timer.cancel()
+        super().connection_lost(error)
+
+    def handle_websocket_upgrade(self, *event: Any) -> None:
+        """From here on the connection belongs to another protocol, with time limits of its own."""
+        self.timer.cancel()
+        super().handle_websocket_upgrade(*event)
+
+    @property
+    def waits(self) -> bool:
+        """Whether it has not shown the token and is not being answered."""
+        answering = self.cycle is not None and not self.cycle.response_complete
+        return not self.known and not (answering and LET_IN in self.cycle.scope["state"])
+
+    def drop(self) -> None:
+        """End it at once; what is not yet sent is lost."""
+        self.transport.abort()
+
+    def _look(self) -> None:
+        left = self._left()
+        if left <= 0 and self.overdue:
+            return self.drop()
+        self.overdue = left <= 0
+        self.timer = self.loop.call_later(SECOND_LOOK if self.overdue else left, self._look)
+        return None
+
+    def _left(self) -> float:
+        """Seconds that the request being read still has; where none is, those of a next one."""
+        if not self.reading:
+            return HEADER_SECONDS
+        in_body = self.cycle is not None and not self.cycle.response_complete
+        limit = BODY_SECONDS + self.received / SLOWEST if in_body else HEADER_SECONDS
+        return self.since + limit - self.loop.time()
+
+
+def make_room(connections: set[Any]) -> None:
+    """Drop the longest waiting connection of the address that has the most, if too many wait."""
+    waiting = [one for one in connections if isinstance(one, Connection) and one.waits]
+    if len(waiting) <= most_waiting():
+        return
+    host = Counter(_host(one) for one in waiting).most_common(1)[0][0]
+    oldest = min((one for one in waiting if _host(one) == host), key=lambda one: one.since)
+    connections.discard(oldest)  # counted no more, although its end is only noted later
+    oldest.drop()
+
+
+def _host(connection: Connection) -> str:
+    return connection.client[0] if connection.client else ""
+
+
+class Server(uvicorn.Server):
+    """uvicorn's server with such connections; one that lacks files takes no others meanwhile."""
+
+    def __init__(self, config: uvicorn.Config) -> None:
+        config.http, config.backlog = Connection, AT_ONCE
+        super().__init__(config)
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        say_rarely()
+        await super().startup(sockets)
+        for server in self.servers:
+            for listener in server.sockets:
+                with socket.socket(fileno=os.dup(listener.fileno())) as same:
+                    same.listen(BACKLOG)
+
+
+def bound_launcher(launcher: Any) -> None:
+    """Let a PythonServerLauncher of agent-lightning, which takes no server, make such a one."""
+    create = launcher._create_uvicorn_server
+    launcher._create_uvicorn_server = lambda: Server(create().config)
+
+
+class Rarely(logging.Filter):
+    """Lets a line pass once in SAY_SECONDS, then with how often it was left out."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.said: dict[str, tuple[float, int]] = {}  # when last, and how often it came since
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        if record.levelno < logging.WARNING:
+            return True
+        text, now = record.getMessage(), time.monotonic()
+        key = f"{text} {record.exc_info[1]!r}" if record.exc_info else text
+        last, left_out = self.said.get(key, (-SAY_SECONDS, 0))
+        if now < last + SAY_SECONDS:
+            self.said[key] = last, left_out + 1
+            return False
+        self._forget(now)
+        self.said[key] = now, 0
+        if left_out:
+            record.msg, record.args = f"{text} ({left_out} more like this)", ()
+        return True
+
+    def _forget(self, now: float) -> None:
+        """Keep no line for longer than it is needed, so that many different ones fill no memory."""
+        self.said = {
+            key: (last, left_out)
+            for key, (last, left_out) in self.said.items()
+            if now < last + SAY_SECONDS
+        }
+
+
+RARELY = Rarely()
+
+
+def say_rarely() -> None:
+    """From now on uvicorn's and asyncio's warnings and errors, which strangers cause, are rare."""
+    for name in ("uvicorn.error", "asyncio"):
+        logging.getLogger(name).addFilter(RARELY)

@@ -1,0 +1,209 @@
+"""Connections that send no request, or only a part of one, at a server with real sockets."""
+
+from __future__ import annotations
+
+import logging
+import socket
+import threading
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from typing import Any
+
+import httpx
+import pytest
+import uvicorn
+
+from common import connections
+from common.access import Guard, bearer
+from common.connections import Server, most_waiting
+
+TOKEN = "s3cret"
+NOTHING = b""
+HEADERS = b"POST /x HTTP/1.1\r\nhost: x\r\n"
+BODY = HEADERS + b"content-length: 1000\r\n\r\nhalf"
+ALLOWED_BODY = HEADERS + f"authorization: Bearer {TOKEN}\r\n".encode() + BODY[len(HEADERS) :]
+WHOLE = ALLOWED_BODY.replace(b"1000", b"4")
+HALVES = {"nothing": NOTHING, "headers": HEADERS, "body": BODY, "allowed body": ALLOWED_BODY}
+
+
+async def app(scope: Any, receive: Any, send: Any) -> None:
+    await receive()
+    await send({"type": "http.response.start", "status": 200, "headers": []})
+    await send({"type": "http.response.body", "body": b"in"})
+
+
+@contextmanager
+def serving(token: str | None = TOKEN, loop: Any = "asyncio", **limits: Any) -> Iterator[int]:
+    """The port of a server, in a thread."""
+    guard = Guard(app, token, 10_000)
+    config = uvicorn.Config(guard, log_level="warning", lifespan="off", loop=loop, **limits)
+    server = Server(config)
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port = listener.getsockname()[1]
+        thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
+        thread.start()
+        try:
+            yield port
+        finally:
+            server.should_exit = server.force_exit = True
+            thread.join()
+
+
+def opened(stack: ExitStack, port: int, said: bytes = HEADERS) -> socket.socket:
+    one = stack.enter_context(socket.create_connection(("127.0.0.1", port)))
+    one.sendall(said)
+    return one
+
+
+def answer(one: socket.socket) -> bytes:
+    """All that comes until the other side ends it."""
+    parts = []
+    try:
+        while part := one.recv(65536):
+            parts.append(part)
+    except ConnectionResetError:
+        pass
+    return b"".join(parts)
+
+
+def allowed(one: socket.socket) -> bool:
+    """Whether the next answer, of which nothing stays behind, is the app's."""
+    got = b""
+    while part := one.recv(65536):
+        got += part
+        if got.endswith(b"0\r\n\r\n"):
+            break
+    return got.startswith(b"HTTP/1.1 200") and b"in" in got
+
+
+def client(port: int) -> httpx.Client:
+    return httpx.Client(
+        base_url=f"http://127.0.0.1:{port}", headers=bearer(TOKEN), trust_env=False, timeout=None
+    )
+
+
+def let_in(asking: httpx.Client) -> bool:
+    return asking.post("/x", content=b"{}").text == "in"
+
+
+@pytest.fixture
+def hasty(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Limits that are over at once."""
+    for name in ("HEADER_SECONDS", "BODY_SECONDS", "SECOND_LOOK"):
+        monkeypatch.setattr(connections, name, 0.05)
+
+
+@pytest.mark.usefixtures("hasty")
+@pytest.mark.parametrize("loop", ["asyncio", "uvloop"])
+@pytest.mark.parametrize("said", HALVES.values(), ids=HALVES)
+def test_half_a_request_is_dropped_after_its_time(said: bytes, loop: str) -> None:
+    with serving(loop=loop) as port, ExitStack() as stack, client(port) as honest:
+        half = [opened(stack, port, said) for _ in range(20)]
+        assert let_in(honest)
+        for one in half:
+            assert b"200" not in answer(one)
+        assert let_in(honest)
+
+
+@pytest.mark.usefixtures("hasty")
+def test_a_second_request_has_its_time_too() -> None:
+    """Also one whose first was whole, allowed and answered."""
+    with serving(timeout_keep_alive=1000) as port, ExitStack() as stack:
+        one = opened(stack, port, WHOLE)
+        assert allowed(one)
+        one.sendall(HEADERS)
+        assert b"200 OK" not in answer(one)
+
+
+@pytest.mark.usefixtures("hasty")
+def test_bytes_that_trickle_do_not_make_it_longer() -> None:
+    with serving() as port, ExitStack() as stack:
+        one = opened(stack, port)
+        try:
+            while True:
+                one.sendall(b"x-more: y\r\n")
+        except (BrokenPipeError, ConnectionResetError):
+            pass
+
+
+def test_a_large_body_has_the_time_that_its_bytes_need(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("HEADER_SECONDS", "BODY_SECONDS", "SECOND_LOOK"):
+        monkeypatch.setattr(connections, name, 0.01)
+    monkeypatch.setattr(connections, "SLOWEST", 0.001)
+    with serving() as port, ExitStack() as stack:
+        slow = opened(stack, port, ALLOWED_BODY)
+        dropped = opened(stack, port, HEADERS)
+        assert answer(dropped) == b""
+        slow.sendall(b"x" * 996)
+        assert allowed(slow)
+
+
+@pytest.mark.parametrize("token", [TOKEN, None])
+@pytest.mark.parametrize("said", [NOTHING, HEADERS, BODY], ids=["nothing", "headers", "body"])
+def test_no_more_than_the_bound_wait(
+    said: bytes, token: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The oldest are dropped, no time limit needed; a bound of all connections is not reached."""
+    monkeypatch.setattr(connections, "MOST_WAITING", 10)
+    with serving(token, limit_concurrency=20) as port, ExitStack() as stack:
+        half = [opened(stack, port, said) for _ in range(100)]
+        for one in half[:85]:
+            assert b"200" not in answer(one)
+        with client(port) as honest:
+            assert let_in(honest)
+
+
+def test_who_has_shown_the_token_is_not_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(connections, "MOST_WAITING", 5)
+    with serving(timeout_keep_alive=1000) as port, ExitStack() as stack:
+        runners = [opened(stack, port, WHOLE) for _ in range(4)]
+        for one in runners:
+            assert allowed(one)
+        for one in [opened(stack, port) for _ in range(50)][:45]:
+            answer(one)
+        for one in runners:
+            one.sendall(WHOLE)
+            assert allowed(one)
+
+
+def test_an_address_with_few_connections_keeps_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(connections, "MOST_WAITING", 10)
+    with serving() as port, ExitStack() as stack:
+        other = socket.create_connection(("127.0.0.1", port), source_address=("127.0.0.2", 0))
+        stack.enter_context(other)
+        for one in [opened(stack, port) for _ in range(50)][:40]:
+            answer(one)
+        other.sendall(WHOLE)
+        assert allowed(other)
+
+
+@pytest.mark.parametrize(("files", "most"), [(256, 128), (100_000, 512), (-1, 512)])
+def test_half_of_the_files_are_left(files: int, most: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("common.connections.resource.getrlimit", lambda _: (files, files))
+    assert most_waiting() == most
+
+
+def test_lines_that_repeat_are_left_out(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = 1000.0
+    monkeypatch.setattr("common.connections.time.monotonic", lambda: now)
+    log, rarely = logging.getLogger("test.rarely"), connections.Rarely()
+    log.addFilter(rarely)
+    try:
+        for _ in range(50):
+            log.warning("cannot accept %s", "x")
+        log.warning("another")
+        now += connections.SAY_SECONDS
+        log.warning("cannot accept %s", "x")
+    finally:
+        log.removeFilter(rarely)
+    said = [record.getMessage() for record in caplog.records]
+    assert said == ["cannot accept x", "another", "cannot accept x (49 more like this)"]
+
+
+def test_requests_that_are_none_fill_no_log(caplog: pytest.LogCaptureFixture) -> None:
+    with serving() as port, ExitStack() as stack:
+        for one in [opened(stack, port, b"\x16\x03\x01nonsense\r\n\r\n") for _ in range(30)]:
+            assert b"400" in answer(one)
+    assert len([one for one in caplog.records if "Invalid HTTP" in one.getMessage()]) <= 1
