@@ -15,8 +15,9 @@ from functools import lru_cache
 from typing import Any
 
 from scoring.pieces import (
-    COPULA,
-    JOINT,
+    ENDING,
+    HAS_WORD,
+    JOINTS,
     abstains,
     key_of,
     pieces_in,
@@ -51,7 +52,7 @@ class Form:
         pieces = pieces_in(text)
         listed = any(sign == "、" for _, sign in pieces)
         for piece, _ in pieces:
-            parts = [part for part in re.split(JOINT, piece) if part] if listed else []
+            parts = list(filter(None, JOINTS.split(piece))) if listed else []
             whole = len(parts) > 1 and all(len(part) > 1 for part in parts)
             for part in parts if whole else [piece]:
                 self.facts.setdefault(key_of(part), set()).add((owner, label))
@@ -73,7 +74,8 @@ class Gold:
     names: list[str]
     labels: list[str]
     heads: set[str]
-    question: str
+    asked: str  # the question, canonical
+    question: str  # the same as words only
     wholes: set[str] = field(default_factory=set)
     nothing: bool = False
     is_program: bool = False
@@ -106,11 +108,12 @@ def read_gold(
     table, evidence = known.get("structured_gt"), known.get("evidence") or []
     rows = table["rows"] if table else [[item["quote"]] for item in evidence]
     rows = [[_text(cell) for cell in row] for row in rows]
-    filled = [[cell for cell in row if words_only(canonical(cell))] for row in rows]
+    filled = [[cell for cell in row if HAS_WORD.search(canonical(cell))] for row in rows]
     filled = [row for row in filled if row]
     if not filled and not words_only(reference) and table is None:
         return None
-    gold = Gold([], [], [], set(), words_only(canonical(question)))
+    asked = canonical(question)
+    gold = Gold([], [], [], set(), asked, words_only(asked))
     if not filled and (abstains(reference) or not words_only(reference)):
         gold.nothing = True
         return gold
@@ -170,8 +173,10 @@ def _plain(text: str) -> str:
 
 def _name_of(row: Sequence[str], question: str, heads: str) -> str:
     """The cell that says what the row is about; "" where none does or the row has no other."""
+    if len(row) < 2:
+        return ""
     found = [cell for cell in row if _plain(cell) in heads or words_only(_plain(cell)) in question]
-    return max(found, key=len) if len(row) > 1 and found else ""
+    return max(found, key=len, default="")
 
 
 def _reference_form(reference: str, gold: Gold) -> Form:
@@ -183,7 +188,7 @@ def _reference_form(reference: str, gold: Gold) -> Form:
         head, colon, text = line.partition(":")
         pieces = pieces_in(head)
         if colon and len(pieces) == 1 and words_only(text):
-            about, kind = split_head(re.sub(f"(?:{COPULA})$", "", pieces[0][0]))
+            about, kind = split_head(ENDING.sub("", pieces[0][0]))
             gold.heads.add(pieces[0][0])
             if about and words_only(about) in gold.question:
                 owner = about

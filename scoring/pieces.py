@@ -13,11 +13,19 @@ from functools import lru_cache
 
 from scoring.text import SEPARATOR, canonical, words_only
 
+HAS_WORD = re.compile(r"[^\W_]")
 LONGEST_ASIDE = 10  # Chinese characters of its own that an abstention may have
 JOINT = "以及|还有|另有|和|及|与|或者?|跟|并且?|且|还有| and | or |and |or "
-COPULA = "(?:主要|分别|应该|一般)?(?:是指|是|为|有|包括|包含|如下|如何| is| are|is|are)(?:以下几[种个点]|如下| as follows)?"
+JOINTS = re.compile(JOINT)
+COPULA = (
+    "(?:主要|分别|应该|一般)?(?:是指|是|为|有|包括|包含|如下|如何"
+    "|(?:(?:^|(?<= ))(?:it|they|here|there) )?(?<![a-z])(?:is|are))(?:以下几[种个点]|如下| as follows)?"
+)
+ENDING = re.compile(rf"(?:{COPULA})$")
 HELPERS = re.compile(
-    r"(?:以上|以下|如上|[能可会要应该得是有为到的了否吗不没无莫勿别非上中里所已本据])+"
+    r"(?:以上|以下|如上|[能可会要应该得是有为到的了否吗不没无莫勿别非上中里所已本据])+|[按经给请我您帮问查就]"
+    r"|(?:(?:the|our|your|for|of|in|from|per|about|is|are|as|it|that|this|what|which|you|i|we|have|has"
+    r"|after|following|below|here|there|need|s|no|not)(?: |$))+"
 )
 """Words that are no frame alone: "是" and "以上" may be what is asked for."""
 
@@ -99,12 +107,12 @@ def abstains(text: str) -> bool:
     return any(NOTHING.search(piece) for piece, _ in pieces_of(text))
 
 
-@lru_cache(maxsize=8192)
 def pieces_of(text: str) -> tuple[tuple[str, str], ...]:
     """The text's pieces between punctuation in canonical form, each with the sign behind it."""
     return pieces_in(canonical(text))
 
 
+@lru_cache(maxsize=8192)
 def pieces_in(plain: str) -> tuple[tuple[str, str], ...]:
     """As `pieces_of`, of a canonical text."""
     place, found = 0, []
@@ -112,8 +120,7 @@ def pieces_in(plain: str) -> tuple[tuple[str, str], ...]:
         found.append((plain[place : match.start()].strip(" -"), match.group().strip()))
         place = match.end()
     found.append((plain[place:].strip(), ""))
-    kept = ((_signed(plain, piece), sign) for piece, sign in found)
-    return tuple((piece, sign) for piece, sign in kept if words_only(piece))
+    return tuple((_signed(plain, piece), sign) for piece, sign in found if HAS_WORD.search(piece))
 
 
 def _signed(plain: str, piece: str) -> str:
@@ -124,7 +131,7 @@ def _signed(plain: str, piece: str) -> str:
 @lru_cache(maxsize=16384)
 def key_of(piece: str) -> str:
     """The piece's items in one order: "噪声与油烟" and "油烟与噪声" are equal."""
-    parts = sorted(part for part in re.split(JOINT, piece) if part)
+    parts = sorted(filter(None, JOINTS.split(piece)))
     return "\t".join(parts) if len(parts) > 1 else piece
 
 

@@ -21,7 +21,7 @@ from scoring.case import Case, Verdict
 from scoring.degenerate import is_degenerate
 from scoring.gold import PROGRAM, TOTAL, Form, Gold, read_gold
 from scoring.pieces import (
-    COPULA,
+    ENDING,
     FRAME,
     HELPERS,
     JOINT,
@@ -51,12 +51,16 @@ ENGLISH_HEAD = re.compile(
 )
 ABOUT = re.compile(r"关于|对于|针对|以[上下]|(?:regarding|about|for)(?![a-z])")
 IN_A_LABEL = re.compile(
-    r"\d|是|为|不(?!良|适|足)|没|未|误|错|反(?!应)|否|假|谣|传(?!染)|虚|旧|非(?!处方)|无|另|其他|别"
+    r"\d|是|为|不(?:[是能可会实对要应得用为含属同该宜]|$)|没|未|误|错|反(?:[之对面而]|$)|否|假|谣"
+    r"|传[言说闻]|虚|旧|非|无|另|其他|别的"
 )
 # Words that a head may have beside those of the question. The second kind says that something may be
 # done, which is wrong before what must not be: only where the question asks for it.
-PLAIN = "方面|相关|有关|对应|具体|数据库|药品|药物|疾病|一共|总共|方法|如下|记录|的|药|中|里|共|其|该|时|了|种|对"
-MAY = "可以|选用|使用|服用|应用|治疗|用于|可|能|用|吃|治"
+PLAIN = "方面|相关|有关|对应|具体|一共|总共|方法|如下|记录|的|中|里|共|其|该|时|了|种|对"
+MAY = re.compile("可以|选用|使用|服用|应用|治疗|用于|可|能|用|吃|治")
+PLAIN_WORDS = re.compile(f"\n|{PLAIN}")
+BESIDE_NAMES = re.compile(f"\n|{PLAIN}|{WORDS}")
+JOINT_BEFORE, JOINT_BEHIND = re.compile(f"^(?:{JOINT})"), re.compile(f"(?:{JOINT})$")
 FORBIDS = re.compile("禁|忌|慎|不宜|不能|不可|避免")
 
 
@@ -186,7 +190,9 @@ class _Reading:
         """Whether the piece only says whose or which field what follows is."""
         if piece in self.gold.names or piece in self.gold.labels:
             return True
-        closed = sign == ":" or ABOUT.match(piece) or re.search(rf"(?:{COPULA})$", piece)
+        if HELPERS.fullmatch(piece) or ENDING.fullmatch(piece):
+            return False
+        closed = sign == ":" or ABOUT.match(piece) or ENDING.search(piece)
         return bool(closed) and self._is_head(piece, True)
 
     def _say_in(self, piece: str) -> bool:
@@ -203,11 +209,11 @@ class _Reading:
                 break
             found.append(self.gold.written[fact])
             rest = rest.removesuffix(fact)
-            joint = None if key_of(rest) in self.gold.known else re.search(rf"(?:{JOINT})$", rest)
+            joint = None if key_of(rest) in self.gold.known else JOINT_BEHIND.search(rest)
             rest = (rest[: joint.start()] if joint else rest).strip()
             if not joint and self._is_head(rest):  # "X的Y是是": the copula is no second fact
                 break
-        if not found or (rest and (joint or not self._is_head(rest))):
+        if not found or HELPERS.fullmatch(piece) or (rest and (joint or not self._is_head(rest))):
             return False
         self._enter(rest)
         return self._say(found)
@@ -221,7 +227,7 @@ class _Reading:
             match = TOTAL.fullmatch(piece, start)
             if match and (start == 0 or self._is_head(piece[:start])):
                 tail = words_only(match[2])
-                known = not tail or self._in_words_of_the_question(tail, PLAIN)
+                known = not tail or self._in_words_of_the_question(tail, PLAIN_WORDS)
                 return match[1] == self.gold.number and known
         return False
 
@@ -230,17 +236,19 @@ class _Reading:
 
         closed: a colon stands behind it.
         """
+        if ENDING.fullmatch(text) or HELPERS.fullmatch(text):
+            return ENDING.fullmatch(text) is not None
         framed = FRAME.match(text)
         rest = text[framed.end() :].strip() if framed else text
         return self._names_asked(text, closed) or self._names_asked(rest, closed)
 
     def _names_asked(self, text: str, closed: bool) -> bool:
-        rest = re.sub(rf"^(?:{JOINT})", "", re.sub(rf"(?:{COPULA})$", "", text)).strip()
+        rest = JOINT_BEFORE.sub("", ENDING.sub("", text)).strip()
         if any(not one or one in self.gold.heads or one in self.gold.names for one in (text, rest)):
             return True
         if HELPERS.fullmatch(rest):
             return False
-        if len(rest) > 1 and words_only(rest) in self.gold.question:
+        if len(rest) > 1 and self._is_asked(rest):
             return True
         if self._in_words_of_the_question(rest):
             return True
@@ -252,24 +260,32 @@ class _Reading:
         about, label = (
             (english[2] or english[3], english[1] or english[4]) if english else split_head(rest)
         )
-        named = about in self.gold.names or (
-            len(about) > 1 and words_only(about) in self.gold.question
-        )
+        named = about in self.gold.names or (len(about) > 1 and self._is_asked(about))
         fits = len(label) <= (3 * LONGEST_LABEL if english else LONGEST_LABEL)
-        known = label in self.gold.labels or label in self.gold.question
-        return named and fits and (known or not IN_A_LABEL.search(label))
+        labels = self.gold.labels
+        if not named or not fits or any(label in one for one in [*labels, self.gold.question]):
+            return named and fits
+        may_be = not labels or any(one in label for one in labels)
+        return may_be and not IN_A_LABEL.search(label)
 
-    def _in_words_of_the_question(self, rest: str, words: str = f"{PLAIN}|{WORDS}") -> bool:
+    def _in_words_of_the_question(self, rest: str, words: re.Pattern[str] = BESIDE_NAMES) -> bool:
         """Whether nothing is left of the text without names, fields and plain words but parts of
         the question.
         """
         asked = self.gold.question
         for known in sorted({*self.gold.names, *self.gold.labels}, key=len, reverse=True):
             rest = rest.replace(known, "\n")
-        may = not FORBIDS.search(asked) and re.search(MAY, asked)
-        left = re.split(f"\n|{words}|{MAY}" if may else f"\n|{words}", rest)
-        left = [words_only(part) for part in left]
-        return not DENYING.search("".join(left)) and all(part in asked for part in left if part)
+        left = words.split(rest)
+        if MAY.search(asked) and not FORBIDS.search(asked):
+            left = [part for one in left for part in MAY.split(one)]
+        left = [part for part in left if words_only(part)]
+        return not DENYING.search("".join(left)) and all(map(self._is_asked, left))
+
+    def _is_asked(self, text: str) -> bool:
+        """Whether the text is a part of the question; an English one is whole words of it."""
+        if text.isascii() and text.strip().isalpha():
+            return re.search(rf"(?<![a-z]){text.strip()}(?![a-z])", self.gold.asked) is not None
+        return words_only(text) in self.gold.question
 
     def _enter(self, head: str) -> None:
         """Keep the name and field that a head names: what follows is said of them."""
