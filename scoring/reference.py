@@ -21,6 +21,7 @@ from scoring.case import Case, Verdict
 from scoring.degenerate import is_degenerate
 from scoring.gold import PROGRAM, TOTAL, Form, Gold, read_gold
 from scoring.pieces import (
+    ABOUT,
     ENDING,
     FRAME,
     HELPERS,
@@ -49,7 +50,6 @@ DENYING = re.compile(
 ENGLISH_HEAD = re.compile(
     r"(?:the )?([a-z]+(?: [a-z]+){0,2}) (?:of|for) (.+)|(.+)'s ([a-z]+(?: [a-z]+){0,2})"
 )
-ABOUT = re.compile(r"关于|对于|针对|以[上下]|(?:regarding|about|for)(?![a-z])")
 IN_A_LABEL = re.compile(
     r"\d|是|为|不(?:[是能可会实对要应得用为含属同该宜]|$)|没|未|误|错|反(?:[之对面而]|$)|否|假|谣"
     r"|传[言说闻]|虚|旧|非|无|另|其他|别的"
