@@ -10,6 +10,7 @@ in lower case.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Sequence
 from functools import cache
 from importlib import import_module
 from typing import Any
@@ -75,27 +76,20 @@ _PLAIN_NUMBER = re.compile(r"(?<![\d.a-z])\d{1,15}\.\d{1,9}(?![\d.])")
 
 def in_digits(text: str) -> str:
     """The text with its numerals and fractions as digits: "三分之二" is "2/3", "一片半" is "1.5片"."""
-    text = re.sub(r"(?<=\d),(?=\d{3}(?!\d))", "", text)
-    text = re.sub(r"(?<![0-9a-z.])\.(?=\d)", "0.", text)
-    text = _NUMERAL.sub(_digits, _BELOW_ZERO.sub("-", text))
-    text = _THOUSANDS.sub(lambda match: f"{float(match[1]) * TIMES[match[2]]:.15g}", text)
-    text = re.sub(r"百分之(\d+(?:\.\d+)?)", r"\1%", text)
-    text = _PART_OF_THOUSAND.sub(lambda match: f"{float(match[1] or match[2]) / 10:.9g}%", text)
-    text = re.sub(r"(\d{1,6})分之(\d{1,6})", r"\2/\1", text)
-    text = _FRACTION.sub(_decimal, text)
-    return _HALF.sub("0.5", _AND_A_HALF.sub(r"\1.5\2", text))
+    return _rewritten(text, DIGITS)
 
 
 def in_units(text: str) -> str:
     """The text with its quantities and ranges in the units that are kept, and rates in one form."""
-    text = re.sub(r"(?<=\d)(?:小时|h)(\d{1,2})分(?![钟之])", r"小时\1分钟", text)
-    text = _COUNTED_RANGE.sub(r"\1~\3\2", _RANGE_SIGN.sub(r"\1~", text))
-    text = _RATE.sub(lambda match: f"每{_RATES.get(match[1], match[1])}", text)
-    text = _RANGE.sub(r"\1\3~\2\3", _EACH_TIME.sub("每次", text))
-    text = _PER.sub(lambda match: f"/{_FIRST[match[1]]}", text)
-    text = _QUANTITY.sub(lambda match: _converted(*match.groups()), text)
-    text = _SUM.sub(_added, text)
-    return _PLAIN_NUMBER.sub(lambda match: f"{float(match.group()):.12g}", text)
+    return _rewritten(text, QUANTITIES)
+
+
+def _rewritten(text: str, steps: Sequence[Step]) -> str:
+    """Apply the steps of which the text has a sign; most texts have few, and a search costs."""
+    for signs, pattern, new in steps:
+        if not signs or any(sign in text for sign in signs):
+            text = pattern.sub(new, text)
+    return text
 
 
 def english_in_digits(text: str) -> str:
@@ -117,6 +111,26 @@ def _digits(match: re.Match[str]) -> str:
 @cache
 def _digit(sign: str) -> str:
     return f"{import_module('cn2an').cn2an(sign, 'smart'):.15g}"
+
+
+def _in_full(match: re.Match[str]) -> str:
+    return f"{float(match[1]) * TIMES[match[2]]:.15g}"
+
+
+def _percent(match: re.Match[str]) -> str:
+    return f"{float(match[1] or match[2]) / 10:.9g}%"
+
+
+def _rate(match: re.Match[str]) -> str:
+    return f"每{_RATES.get(match[1], match[1])}"
+
+
+def _first_spelling(match: re.Match[str]) -> str:
+    return f"/{_FIRST[match[1]]}"
+
+
+def _shortest(match: re.Match[str]) -> str:
+    return f"{float(match.group()):.12g}"
 
 
 def _decimal(match: re.Match[str]) -> str:
@@ -150,7 +164,9 @@ def _pint() -> Any:
     return import_module("pint").UnitRegistry()
 
 
-def _converted(sign: str, number: str, unit: str) -> str:
+def _converted(match: re.Match[str]) -> str:
+    """A quantity in the unit that is kept."""
+    sign, number, unit = match.groups()
     factor, offset, kept = _line(unit)
     return f"{_seven_digits(float(sign + number) * factor + offset)}{kept}"
 
@@ -158,3 +174,31 @@ def _converted(sign: str, number: str, unit: str) -> str:
 def _seven_digits(value: float) -> str:
     """The number with seven digits: kilograms and months do not come out even."""
     return f"{float(f'{value:.7g}'):.15g}"
+
+
+Step = tuple[str, re.Pattern[str], str | Callable[[re.Match[str]], str]]
+DIGITS: tuple[Step, ...] = (
+    (",", re.compile(r"(?<=\d),(?=\d{3}(?!\d))"), ""),
+    (".", re.compile(r"(?<![0-9a-z.])\.(?=\d)"), "0."),
+    ("下负", _BELOW_ZERO, "-"),
+    ("", _NUMERAL, _digits),
+    ("千万亿", _THOUSANDS, _in_full),
+    ("百", re.compile(r"百分之(\d+(?:\.\d+)?)"), r"\1%"),
+    ("千‰", _PART_OF_THOUSAND, _percent),
+    ("之", re.compile(r"(\d{1,6})分之(\d{1,6})"), r"\2/\1"),
+    ("/", _FRACTION, _decimal),
+    ("半", _AND_A_HALF, r"\1.5\2"),
+    ("半", _HALF, "0.5"),
+)
+QUANTITIES: tuple[Step, ...] = (
+    ("分", re.compile(r"(?<=\d)(?:小时|h)(\d{1,2})分(?![钟之])"), r"小时\1分钟"),
+    ("至到~-—", _RANGE_SIGN, r"\1~"),
+    ("~", _COUNTED_RANGE, r"\1~\3\2"),
+    ("次", _RATE, _rate),
+    ("次", _EACH_TIME, "每次"),
+    ("~", _RANGE, r"\1\3~\2\3"),
+    ("/", _PER, _first_spelling),
+    ("", _QUANTITY, _converted),
+    ("时", _SUM, _added),
+    (".", _PLAIN_NUMBER, _shortest),
+)
