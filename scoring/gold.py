@@ -14,11 +14,11 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
 
+from scoring.abstention import abstains
 from scoring.pieces import (
     ENDING,
     HAS_WORD,
     JOINTS,
-    abstains,
     key_of,
     pieces_in,
     pieces_of,

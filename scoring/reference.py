@@ -17,6 +17,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from scoring.abstention import NOTHING, UNSURE, honesty
 from scoring.case import Case, Verdict
 from scoring.degenerate import is_degenerate
 from scoring.gold import PROGRAM, TOTAL, Form, Gold, read_gold
@@ -26,10 +27,7 @@ from scoring.pieces import (
     FRAME,
     HELPERS,
     JOINT,
-    NOTHING,
-    UNSURE,
     WORDS,
-    honesty,
     is_free,
     key_of,
     pieces_of,

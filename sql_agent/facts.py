@@ -12,7 +12,7 @@ from statistics import fmean
 from typing import Any
 
 from episodes.agent import Episode, Record
-from scoring.pieces import abstains
+from scoring.abstention import abstains
 from sql_agent.reward import is_unanswerable, term_values
 from sql_agent.task import SqlTask
 
