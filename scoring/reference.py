@@ -119,15 +119,11 @@ class ReferenceJudge:
 
 
 def _compared(answer: str, gold: Gold) -> Verdict:
-    told = without_frames(answer) in gold.wholes
-    reading = _Reading(answer, gold)
-    found = 1.0 if told else max(reading.share(form) for form in gold.forms)
-    own = [] if told else reading.own
-    parts = {"facts": found, "own": 1.0}
-    if own:
-        said = sum(map(len, reading.said))
-        denied = reading.abstained or any(DENYING.search(piece) for piece in own)
-        parts["own"] = 0.0 if denied else WITH_OWN_WORDS * said / (said + sum(map(len, own)))
+    parts = {"facts": 1.0, "own": 1.0}
+    if without_frames(answer) not in gold.wholes:
+        reading = _Reading(answer, gold)
+        parts["facts"] = max(reading.share(form) for form in gold.forms)
+        parts["own"] = reading.worth
     if PROGRAM.search(answer) and not gold.is_program:
         parts["prose"] = OF_A_PROGRAM
     score = 1.0
@@ -145,6 +141,16 @@ class _Reading:
         pieces, place = pieces_of(answer), 0
         while place < len(pieces):
             place += self._read(pieces, place)
+
+    @property
+    def worth(self) -> float:
+        """1 without own pieces, 0 where one denies, else a part of the share that is gold's."""
+        if not self.own:
+            return 1.0
+        if self.abstained or any(DENYING.search(piece) for piece in self.own):
+            return 0.0
+        said = sum(map(len, self.said))
+        return WITH_OWN_WORDS * said / (said + sum(map(len, self.own)))
 
     def share(self, form: Form) -> float:
         """The weight of the form's facts that were said, of all."""
