@@ -2,7 +2,8 @@
 they may stand.
 
     gold = read_gold("X怎么存放？", "X的贮藏：密封、避光", "{}")
-    gold.known          # {"密封": {("X", "贮藏")}, "避光": {("X", "贮藏")}}
+    gold.take_apart()
+    gold.known          # {"密封": {("x", "贮藏")}, "避光": {("x", "贮藏")}}
 """
 
 from __future__ import annotations
@@ -65,27 +66,48 @@ class Form:
 
 @dataclass
 class Gold:
-    """What is known to be right.
+    """What is known to be right: `rows` of texts, and the reference.
 
-    `names`: what it is about; `labels`: its fields; `heads`: what may stand before it.
+    `names`: what it is about; `labels`: its fields; `heads`: what may stand before it; `known`: its
+    facts, and where each may stand. All of these are there after `take_apart`.
     """
 
-    forms: list[Form]
-    names: list[str]
-    labels: list[str]
-    heads: set[str]
+    rows: list[list[str]]
+    reference: str
+    by_reference: bool
     asked: str  # the question, canonical
     question: str  # the same as words only
     wholes: set[str] = field(default_factory=set)
     nothing: bool = False
     is_program: bool = False
+    forms: list[Form] = field(default_factory=list)
+    names: list[str] = field(default_factory=list)
+    labels: list[str] = field(default_factory=list)
+    heads: set[str] = field(default_factory=set)
     number: str | None = None  # how many there are, where that is the whole answer
     count: str = ""  # the fact that says so
     known: dict[str, set[tuple[str, str]]] = field(default_factory=dict)
     written: dict[str, str] = field(default_factory=dict)
     by_end: dict[str, list[str]] = field(default_factory=dict)
 
-    def index(self) -> None:
+    def take_apart(self) -> None:
+        """Find the facts, once; an answer that is gold word for word does not need them."""
+        if self.forms:
+            return
+        if words_only(self.reference):
+            self.forms.append(_reference_form(self.reference, self))
+        self.forms.append(_row_form(self.rows, self))
+        if not self.by_reference and self.rows:
+            del self.forms[:-1]
+        self.forms = [form for form in self.forms if form.facts]
+        self.question += words_only(canonical(self.reference)) if not self.rows else ""
+        if len(self.rows) == 1 and len(self.rows[0]) == 1 and self.rows[0][0].isdecimal():
+            self.number = self.count = self.rows[0][0]
+        elif self.by_reference:
+            self.number, self.count = _count_of(self.reference)
+        self._index()
+
+    def _index(self) -> None:
         """Gather the facts of all forms: where each may stand, and how they are written by their
         last sign, the longest first.
         """
@@ -113,28 +135,12 @@ def read_gold(
     if not filled and not words_only(reference) and table is None:
         return None
     asked = canonical(question)
-    gold = Gold([], [], [], set(), asked, words_only(asked))
-    if not filled and (abstains(reference) or not words_only(reference)):
-        gold.nothing = True
-        return gold
-    if words_only(reference):
-        gold.forms.append(_reference_form(reference, gold))
-    gold.forms.append(_row_form(filled, gold))
-    if not by_reference and filled:
-        del gold.forms[:-1]
-    gold.forms = [form for form in gold.forms if form.facts]
-    gold.question += words_only(canonical(reference)) if not filled else ""
+    gold = Gold(filled, reference, by_reference, asked, words_only(asked))
+    gold.nothing = not filled and (abstains(reference) or not words_only(reference))
     cells = (without_frames(cell) for row in filled for cell in row)
-    gold.wholes = {"\n".join(cells)}
-    gold.wholes |= {without_frames(reference)} if by_reference else set()
-    gold.wholes -= {""}
+    gold.wholes = {"\n".join(cells), without_frames(reference) if by_reference else ""} - {""}
     gold.is_program = any(PROGRAM.search(text) for row in [*filled, [reference]] for text in row)
-    gold.index()
-    if len(filled) == 1 and len(filled[0]) == 1 and re.fullmatch(r"\d+", filled[0][0]):
-        gold.number = gold.count = filled[0][0]
-    elif by_reference:
-        gold.number, gold.count = _count_of(reference)
-    return gold if gold.forms else None
+    return gold
 
 
 def _count_of(reference: str) -> tuple[str | None, str]:

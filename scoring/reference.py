@@ -122,7 +122,7 @@ def _compared(answer: str, gold: Gold) -> Verdict:
     parts = {"facts": 1.0, "own": 1.0}
     if without_frames(answer) not in gold.wholes:
         reading = _Reading(answer, gold)
-        parts["facts"] = max(reading.share(form) for form in gold.forms)
+        parts["facts"] = max(map(reading.share, gold.forms), default=0.0)
         parts["own"] = reading.worth
     if PROGRAM.search(answer) and not gold.is_program:
         parts["prose"] = OF_A_PROGRAM
@@ -136,6 +136,7 @@ class _Reading:
     """An answer against gold: which facts it says, and which pieces are its own."""
 
     def __init__(self, answer: str, gold: Gold) -> None:
+        gold.take_apart()
         self.gold, self.said, self.own, self.abstained = gold, set[str](), list[str](), False
         self.owner, self.label, self.of_another = "", "", False
         pieces, place = pieces_of(answer), 0
