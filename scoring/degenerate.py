@@ -18,12 +18,13 @@ def is_degenerate(case: Case) -> bool:
 
     A dump is only seen when `case.context` has the row.
     """
-    answer, texts = _words(case.answer), _gold_texts(case)
-    known = {_words(part) for text in texts for part in [text, *SEPARATOR.split(canonical(text))]}
-    asked = _words(case.question)
-    repeated = answer in asked or not answer.replace(asked, "")
-    dumped = _dumps_a_row(case, answer, "\n".join(map(_words, texts)))
-    return not answer or (repeated and answer not in known) or dumped
+    answer, asked = _words(case.answer), _words(case.question)
+    if not answer or _dumps_a_row(case, answer):
+        return True
+    if answer not in asked and answer.replace(asked, ""):
+        return False
+    parts = (part for text in _gold_texts(case) for part in SEPARATOR.split(canonical(text)))
+    return answer not in {*map(_words, _gold_texts(case)), *map(words_only, parts)}
 
 
 def _words(text: str) -> str:
@@ -38,11 +39,13 @@ def _gold_texts(case: Case) -> list[str]:
     return [case.reference, *(str(cell) for row in rows for cell in row), *quotes]
 
 
-def _dumps_a_row(case: Case, answer: str, known: str) -> bool:
+def _dumps_a_row(case: Case, answer: str) -> bool:
     """Whether most of a row's other cells that do not occur by chance are copied."""
+    shown = _context_rows(case.context)
+    known = "\n".join(map(_words, _gold_texts(case))) if shown else ""
     rows = [
         [cell for cell in set(row) if len(cell) > LONGEST_BY_CHANCE and cell not in known]
-        for row in _context_rows(case.context)
+        for row in shown
     ]
     copied = [(sum(cell in answer for cell in row), len(row)) for row in rows]
     return any(count >= FEWEST_COPIED and count >= MOST_COPIED * among for count, among in copied)

@@ -15,105 +15,51 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from functools import lru_cache
 from typing import Any
 
+from scoring.abstention import NOTHING, UNSURE, honesty
 from scoring.case import Case, Verdict
 from scoring.degenerate import is_degenerate
+from scoring.gold import PROGRAM, TOTAL, Form, Gold, read_gold
 from scoring.pieces import (
+    ABOUT,
+    ENDING,
     FRAME,
+    HELPERS,
     JOINT,
-    NOTHING,
-    UNSURE,
-    abstains,
-    honesty,
+    WORDS,
     is_free,
     key_of,
     pieces_of,
+    split_head,
+    without_frames,
 )
-from scoring.text import canonical, words_only
+from scoring.text import words_only
 
 WITH_OWN_WORDS = 0.4  # of the share: the most that an answer with words of its own earns
 OF_A_PROGRAM = 0.2  # of the score, where the answer is JSON or a table
 LONGEST_LABEL = 10  # characters of a field's name that neither question nor gold has
 MOST_JOINED = 4  # pieces of the answer that may be one piece of gold
 
-COPULA = "(?:主要|分别|应该|一般)?(?:是指|是|为|有|包括|包含|如下|如何| is| are|is|are)(?:以下几[种个点]|如下)?"
 DENYING = re.compile(
     r"不|没|未|无|非|误|错|反|否|假|谣|虚|禁|勿|别|莫|可以|放心|撤回|更正|纠正|作废|忽略|(?<![a-z])(?:no|not|none|never"
     r"|wrong|false|ignore|incorrect|untrue|untruth|myth|opposite|contrary|disregard|isn|aren|doesn|don|won|can)(?![a-z])"
 )
-IN_A_LABEL = re.compile(
-    r"不(?!良|适|足)|没|未|误|错|反(?!应)|否|假|谣|传(?!染)|虚|旧|非(?!处方)|无|另|其他|别"
+ENGLISH_HEAD = re.compile(
+    r"(?:the )?([a-z]+(?: [a-z]+){0,2}) (?:of|for) (.+)|(.+)'s ([a-z]+(?: [a-z]+){0,2})"
 )
-HELPERS = re.compile(r"[能可会要应该得是有否吗不没无莫勿别非]+")
+IN_A_LABEL = re.compile(
+    r"\d|是|为|不(?:[是能可会实对要应得用为含属同该宜]|$)|没|未|误|错|反(?:[之对面而]|$)|否|假|谣"
+    r"|传[言说闻]|虚|旧|非|无|另|其他|别的"
+)
 # Words that a head may have beside those of the question. The second kind says that something may be
 # done, which is wrong before what must not be: only where the question asks for it.
-PLAIN = "方面|相关|有关|对应|具体|数据库|药品|药物|疾病|一共|总共|方法|如下|记录|的|药|中|里|共|其|该|时|了|种|对"
-MAY = "可以|选用|使用|服用|应用|治疗|用于|可|能|用|吃|治"
+PLAIN = "方面|相关|有关|对应|具体|一共|总共|方法|如下|记录|的|中|里|共|其|该|时|了|种|对"
+MAY = re.compile("可以|选用|使用|服用|应用|治疗|用于|可|能|用|吃|治")
+PLAIN_WORDS = re.compile(f"\n|{PLAIN}")
+BESIDE_NAMES = re.compile(f"\n|{PLAIN}|{WORDS}")
+JOINT_BEFORE, JOINT_BEHIND = re.compile(f"^(?:{JOINT})"), re.compile(f"(?:{JOINT})$")
 FORBIDS = re.compile("禁|忌|慎|不宜|不能|不可|避免")
-COUNTED = "[种个款类项例名位家样味条盒]?"
-TOTAL = re.compile(
-    rf"(?:一?共计?|总共|合计|总计|共有|有|查到|找到|查询到|数量[是为]?)*(\d+){COUNTED}(.*)"
-)
-PROGRAM = re.compile(
-    r'^\W*[{\[]\s*["\[{]|"?(?:columns|rows|row_count)"?\s*:|"\w+"\s*:\s*["\[\d]|\|\s*:?-{2,}'
-)
-
-
-@dataclass
-class Form:
-    """One way to tell gold: its facts by key, each with the places where it may stand (whose it is,
-    and which field).
-    """
-
-    facts: dict[str, set[tuple[str, str]]] = field(default_factory=dict)
-
-    def add(self, text: str, owner: str = "", label: str = "") -> None:
-        """Take a text of gold apart; in an enumeration the items of its last part are facts too."""
-        pieces = pieces_of(text)
-        listed = any(sign == "、" for _, sign in pieces)
-        for piece, _ in pieces:
-            parts = [part for part in re.split(JOINT, piece) if part] if listed else []
-            whole = len(parts) > 1 and all(len(part) > 1 for part in parts)
-            for part in parts if whole else [piece]:
-                self.facts.setdefault(key_of(part), set()).add((owner, label))
-
-    @property
-    def weight(self) -> int:
-        return sum(map(len, self.facts))
-
-
-@dataclass
-class Gold:
-    """What is known to be right.
-
-    `names`: what it is about; `labels`: its fields; `heads`: what may stand before it.
-    """
-
-    forms: list[Form]
-    names: list[str]
-    labels: list[str]
-    heads: set[str]
-    question: str
-    wholes: set[str] = field(default_factory=set)
-    nothing: bool = False
-    is_program: bool = False
-    number: str | None = None  # how many there are, where that is the whole answer
-    count: str = ""  # the fact that says so
-    known: dict[str, set[tuple[str, str]]] = field(default_factory=dict)
-    by_end: dict[str, list[str]] = field(default_factory=dict)
-
-    def index(self) -> None:
-        """Gather the facts of all forms: where each may stand, and by their last sign, the longest
-        first.
-        """
-        for form in self.forms:
-            for fact, places in form.facts.items():
-                self.known[fact] = self.known.get(fact, set()) | places
-        for fact in sorted(self.known, key=len, reverse=True):
-            self.by_end.setdefault(fact[-1], []).append(fact)
 
 
 class ReferenceJudge:
@@ -173,15 +119,11 @@ class ReferenceJudge:
 
 
 def _compared(answer: str, gold: Gold) -> Verdict:
-    told = _joined(answer) in gold.wholes
-    reading = _Reading(answer, gold)
-    found = 1.0 if told else max(reading.share(form) for form in gold.forms)
-    own = [] if told else reading.own
-    parts = {"facts": found, "own": 1.0}
-    if own:
-        said = sum(map(len, reading.said))
-        denied = reading.abstained or any(DENYING.search(piece) for piece in own)
-        parts["own"] = 0.0 if denied else WITH_OWN_WORDS * said / (said + sum(map(len, own)))
+    parts = {"facts": 1.0, "own": 1.0}
+    if without_frames(answer) not in gold.wholes:
+        reading = _Reading(answer, gold)
+        parts["facts"] = max(map(reading.share, gold.forms), default=0.0)
+        parts["own"] = reading.worth
     if PROGRAM.search(answer) and not gold.is_program:
         parts["prose"] = OF_A_PROGRAM
     score = 1.0
@@ -190,23 +132,26 @@ def _compared(answer: str, gold: Gold) -> Verdict:
     return Verdict(min(1.0, score), parts)
 
 
-def _joined(text: str) -> str:
-    """The text's pieces without punctuation, and without the polite ones before them."""
-    pieces = [piece for piece, _ in pieces_of(text)]
-    while len(pieces) > 1 and is_free(pieces[0]):
-        del pieces[0]
-    return "\n".join(pieces)
-
-
 class _Reading:
     """An answer against gold: which facts it says, and which pieces are its own."""
 
     def __init__(self, answer: str, gold: Gold) -> None:
+        gold.take_apart()
         self.gold, self.said, self.own, self.abstained = gold, set[str](), list[str](), False
         self.owner, self.label, self.of_another = "", "", False
         pieces, place = pieces_of(answer), 0
         while place < len(pieces):
             place += self._read(pieces, place)
+
+    @property
+    def worth(self) -> float:
+        """1 without own pieces, 0 where one denies, else a part of the share that is gold's."""
+        if not self.own:
+            return 1.0
+        if self.abstained or any(DENYING.search(piece) for piece in self.own):
+            return 0.0
+        said = sum(map(len, self.said))
+        return WITH_OWN_WORDS * said / (said + sum(map(len, self.own)))
 
     def share(self, form: Form) -> float:
         """The weight of the form's facts that were said, of all."""
@@ -215,12 +160,14 @@ class _Reading:
 
     def _read(self, pieces: Sequence[tuple[str, str]], place: int) -> int:
         """Read the piece at a place, or several that are one piece of gold; how many were read."""
-        for many in range(min(MOST_JOINED, len(pieces) - place), 0, -1):
+        for many in range(min(MOST_JOINED, len(pieces) - place), 1, -1):
             joined = "".join(piece for piece, _ in pieces[place : place + many])
-            if key_of(joined) in self.gold.known and self._say([key_of(joined)]):
+            if joined in self.gold.written and self._say([self.gold.written[joined]]):
                 return many
+        if key_of(pieces[place][0]) in self.gold.known and self._say([key_of(pieces[place][0])]):
+            return 1
         piece, sign = pieces[place]
-        if (sign == ":" and self._is_head(piece)) or piece in self.gold.names:
+        if self._leads(piece, sign):
             self._enter(piece)
         elif not is_free(piece) and not self._say_in(piece):
             self.own.append(piece)
@@ -244,25 +191,34 @@ class _Reading:
             for owner, label in self.gold.known[fact]
         )
 
+    def _leads(self, piece: str, sign: str) -> bool:
+        """Whether the piece only says whose or which field what follows is."""
+        if piece in self.gold.names or piece in self.gold.labels:
+            return True
+        if HELPERS.fullmatch(piece) or ENDING.fullmatch(piece):
+            return False
+        closed = sign == ":" or ABOUT.match(piece) or ENDING.search(piece)
+        return bool(closed) and self._is_head(piece, True)
+
     def _say_in(self, piece: str) -> bool:
         """Whether the piece is a head and facts, one behind the other; then they are said."""
         if self.gold.number and self._is_count(piece):
             return self._say([self.gold.count])
         found: list[str] = []
-        rest = piece
+        rest, joint = piece, None
         while rest:
             fact = next(
                 (one for one in self.gold.by_end.get(rest[-1], ()) if _ends_with(rest, one)), None
             )
             if fact is None:
                 break
-            found.append(fact)
+            found.append(self.gold.written[fact])
             rest = rest.removesuffix(fact)
-            if key_of(rest) in self.gold.known:
-                continue
-            joint = re.search(rf"(?:{JOINT})$", rest)
-            rest = rest[: joint.start()] if joint and found else rest
-        if not found or (rest and not self._is_head(rest)):
+            joint = None if key_of(rest) in self.gold.known else JOINT_BEHIND.search(rest)
+            rest = (rest[: joint.start()] if joint else rest).strip()
+            if not joint and self._is_head(rest):  # "X的Y是是": the copula is no second fact
+                break
+        if not found or HELPERS.fullmatch(piece) or (rest and (joint or not self._is_head(rest))):
             return False
         self._enter(rest)
         return self._say(found)
@@ -276,42 +232,65 @@ class _Reading:
             match = TOTAL.fullmatch(piece, start)
             if match and (start == 0 or self._is_head(piece[:start])):
                 tail = words_only(match[2])
-                known = not tail or self._in_words_of_the_question(tail)
+                known = not tail or self._in_words_of_the_question(tail, PLAIN_WORDS)
                 return match[1] == self.gold.number and known
         return False
 
-    def _is_head(self, text: str) -> bool:
-        """Whether the text only names what is asked about: "X的Y是", "根据数据库查询结果", "X用药的禁忌有"."""
-        return self._names_asked(text) or self._names_asked(_without_frame(text))
+    def _is_head(self, text: str, closed: bool = False) -> bool:
+        """Whether the text only names what is asked about: "X的Y是", "根据数据库查询结果", "X用药的禁忌有".
 
-    def _names_asked(self, rest: str) -> bool:
-        if not rest or rest in self.gold.heads or rest in self.gold.names:
-            return True
-        rest = re.sub(rf"^(?:{JOINT})", "", re.sub(rf"(?:{COPULA})$", "", rest)).strip()
-        if not rest or rest in self.gold.heads or rest in self.gold.names:
+        closed: a colon stands behind it.
+        """
+        if ENDING.fullmatch(text) or HELPERS.fullmatch(text):
+            return ENDING.fullmatch(text) is not None
+        framed = FRAME.match(text)
+        rest = text[framed.end() :].strip() if framed else text
+        return self._names_asked(text, closed) or self._names_asked(rest, closed)
+
+    def _names_asked(self, text: str, closed: bool) -> bool:
+        rest = JOINT_BEFORE.sub("", ENDING.sub("", text)).strip()
+        if any(not one or one in self.gold.heads or one in self.gold.names for one in (text, rest)):
             return True
         if HELPERS.fullmatch(rest):
             return False
-        if len(rest) > 1 and words_only(rest) in self.gold.question:
+        if len(rest) > 1 and self._is_asked(rest):
             return True
         if self._in_words_of_the_question(rest):
             return True
-        english = re.fullmatch(r"the ((?:[a-z]+ ?){1,3}) (?:of|for) (.+)", rest)
-        about, label = (english[2], english[1]) if english else _split(rest)
-        named = about in self.gold.names or (
-            len(about) > 1 and words_only(about) in self.gold.question
-        )
-        fits = len(label) <= (3 * LONGEST_LABEL if english else LONGEST_LABEL)
-        known = label in self.gold.labels or label in self.gold.question
-        fine = known or not (IN_A_LABEL.search(label) or re.search(r"\d", label))
-        return named and fits and fine
+        return (closed or rest != text) and self._names_and_labels(rest)
 
-    def _in_words_of_the_question(self, rest: str) -> bool:
-        """Whether nothing is left of the text without plain words but parts of the question."""
+    def _names_and_labels(self, rest: str) -> bool:
+        """Whether the text is a name that is asked about and a label, which gold need not have."""
+        english = ENGLISH_HEAD.fullmatch(rest)
+        about, label = (
+            (english[2] or english[3], english[1] or english[4]) if english else split_head(rest)
+        )
+        named = about in self.gold.names or (len(about) > 1 and self._is_asked(about))
+        fits = len(label) <= (3 * LONGEST_LABEL if english else LONGEST_LABEL)
+        labels = self.gold.labels
+        if not named or not fits or any(label in one for one in [*labels, self.gold.question]):
+            return named and fits
+        may_be = not labels or any(one in label for one in labels)
+        return may_be and not IN_A_LABEL.search(label)
+
+    def _in_words_of_the_question(self, rest: str, words: re.Pattern[str] = BESIDE_NAMES) -> bool:
+        """Whether nothing is left of the text without names, fields and plain words but parts of
+        the question.
+        """
         asked = self.gold.question
-        may = not FORBIDS.search(asked) and re.search(MAY, asked)
-        left = re.split(f"{PLAIN}|{MAY}" if may else PLAIN, words_only(rest))
-        return not DENYING.search("".join(left)) and all(part in asked for part in left if part)
+        for known in sorted({*self.gold.names, *self.gold.labels}, key=len, reverse=True):
+            rest = rest.replace(known, "\n")
+        left = words.split(rest)
+        if MAY.search(asked) and not FORBIDS.search(asked):
+            left = [part for one in left for part in MAY.split(one)]
+        left = [part for part in left if words_only(part)]
+        return not DENYING.search("".join(left)) and all(map(self._is_asked, left))
+
+    def _is_asked(self, text: str) -> bool:
+        """Whether the text is a part of the question; an English one is whole words of it."""
+        if text.isascii() and text.strip().isalpha():
+            return re.search(rf"(?<![a-z]){text.strip()}(?![a-z])", self.gold.asked) is not None
+        return words_only(text) in self.gold.question
 
     def _enter(self, head: str) -> None:
         """Keep the name and field that a head names: what follows is said of them."""
@@ -328,111 +307,3 @@ def _ends_with(text: str, fact: str) -> bool:
     before = text[: -len(fact)][-1:]
     inside = before.isascii() and (before.isalnum() or before in "-.~") and fact[0].isascii()
     return text.endswith(fact) and not inside
-
-
-def _without_frame(text: str) -> str:
-    match = FRAME.match(text)
-    return text[match.end() :].strip() if match else text
-
-
-def _split(head: str) -> tuple[str, str]:
-    about, _, label = head.rpartition("的")
-    return about, label
-
-
-@lru_cache(maxsize=512)
-def read_gold(
-    question: str, reference: str, encoded: str, by_reference: bool = True
-) -> Gold | None:
-    """What is known to be right, of the gold rows (else the evidence) and the reference; None
-    without any of them.
-    """
-    known = json.loads(encoded)
-    table, evidence = known.get("structured_gt"), known.get("evidence") or []
-    rows = table["rows"] if table else [[item["quote"]] for item in evidence]
-    rows = [[_text(cell) for cell in row] for row in rows]
-    filled = [[cell for cell in row if words_only(canonical(cell))] for row in rows]
-    filled = [row for row in filled if row]
-    if not filled and not words_only(reference) and table is None:
-        return None
-    gold = Gold([], [], [], set(), words_only(canonical(question)))
-    if not filled and (abstains(reference) or not words_only(reference)):
-        gold.nothing = True
-        return gold
-    if words_only(reference):
-        gold.forms.append(_reference_form(reference, gold))
-    gold.forms.append(_row_form(filled, gold))
-    if not by_reference and filled:
-        del gold.forms[:-1]
-    gold.forms = [form for form in gold.forms if form.facts]
-    gold.question += words_only(canonical(reference)) if not filled else ""
-    gold.wholes = {_joined("\n".join(cell for row in filled for cell in row))}
-    gold.wholes |= {_joined(reference)} if by_reference else set()
-    gold.wholes -= {""}
-    gold.is_program = any(PROGRAM.search(text) for row in [*filled, [reference]] for text in row)
-    gold.index()
-    if len(filled) == 1 and len(filled[0]) == 1 and re.fullmatch(r"\d+", filled[0][0]):
-        gold.number = gold.count = filled[0][0]
-    elif by_reference:
-        gold.number, gold.count = _count_of(reference)
-    return gold if gold.forms else None
-
-
-def _count_of(reference: str) -> tuple[str | None, str]:
-    """Return the number and the fact of a reference that only counts; (None, "") of any other."""
-    pieces = pieces_of(reference)
-    match = TOTAL.fullmatch(pieces[0][0]) if len(pieces) == 1 else None
-    return (match[1], key_of(pieces[0][0])) if match and not match[2] else (None, "")
-
-
-def _text(cell: Any) -> str:
-    return "" if cell is None else f"{cell:g}" if isinstance(cell, float) else str(cell)
-
-
-def _row_form(rows: Sequence[Sequence[str]], gold: Gold) -> Form:
-    """The cells as facts, each row's name apart: the cell that the question or a head of the
-    reference has too.
-    """
-    form, heads = Form(), "\n".join(gold.heads)
-    names = [_name_of(row, gold.question, heads) for row in rows]
-    gold.names += [
-        name for name in dict.fromkeys(map(_plain, filter(None, names))) if name not in gold.names
-    ]
-    places = {fact: where for one in gold.forms for fact, where in one.facts.items()}
-    for row, name in zip(rows, names, strict=True):
-        for cell in row:
-            if cell != name:
-                found = [places.get(key_of(piece), set()) for piece, _ in pieces_of(cell)]
-                labels = {label for where in found for _, label in where}
-                form.add(cell, _plain(name), labels.pop() if len(labels) == 1 else "")
-    return form
-
-
-def _plain(text: str) -> str:
-    return canonical(text).strip()
-
-
-def _name_of(row: Sequence[str], question: str, heads: str) -> str:
-    """The cell that says what the row is about; "" where none does or the row has no other."""
-    found = [cell for cell in row if _plain(cell) in heads or words_only(_plain(cell)) in question]
-    return max(found, key=len) if len(row) > 1 and found else ""
-
-
-def _reference_form(reference: str, gold: Gold) -> Form:
-    """The reference's facts; what stands before a colon is a head, of a name and a field where it
-    says both.
-    """
-    form, owner, label = Form(), "", ""
-    for line in re.split(r"[;。\n]", canonical(reference)):
-        head, colon, text = line.partition(":")
-        pieces = pieces_of(head)
-        if colon and len(pieces) == 1 and words_only(text):
-            about, kind = _split(re.sub(f"(?:{COPULA})$", "", pieces[0][0]))
-            gold.heads.add(pieces[0][0])
-            if about and words_only(about) in gold.question:
-                owner = about
-                gold.names += [about] if about not in gold.names else []
-            label = kind
-            gold.labels += [kind] if kind and kind not in gold.labels else []
-        form.add(text if colon and len(pieces) == 1 and words_only(text) else line, owner, label)
-    return form

@@ -18,9 +18,9 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from random import Random
 
+from scoring.abstention import abstains
 from scoring.case import Case
 from scoring.closeness import closeness
-from scoring.pieces import abstains
 from scoring.text import fragments, words_only
 
 RETOLD = 5  # other rows that are retold beside the right one

@@ -174,7 +174,8 @@ class SqlEnvironment(Environment):
             raise ServiceError(
                 f"{problem}; expected one for a known answer within JUDGE_TIMEOUT={self.settings.judge_timeout:g} s. "
                 "Start the judge, or set TEACHER_MODEL, TEACHER_BASE_URL and TEACHER_API_KEY, or REWARD_MODEL_URL and "
-                "REWARD_SCALE, to one that answers; with none of them set the offline reference judge is used"
+                "REWARD_SCALE, to one that answers; with none of them set the offline "
+                "reference judge is used: it pays what is quoted; other words need TEACHER_MODEL"
             )
 
 

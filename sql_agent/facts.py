@@ -13,7 +13,7 @@ from typing import Any
 
 from episodes.agent import Record
 from episodes.episode import Episode
-from scoring.pieces import abstains
+from scoring.abstention import abstains
 from sql_agent.reward import is_unanswerable, term_values
 from sql_agent.task import SqlTask
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from data.load import TABLES
 
-PROMPT_VERSION = "1"
+PROMPT_VERSION = "2"
 
 TOOL_NAME = "query_database_by_sql"
 
@@ -22,7 +22,7 @@ COLUMNS = {
 }
 """What the policy is told of each table, in the order of the database: not `source`, which says where a row is from."""
 
-TASK = "你是医药数据库问答助手。先用工具查询数据库,再依据查询结果用中文简短作答;查不到就如实说明,不要编造。"
+TASK = "你是医药数据库问答助手。先用工具查询数据库,再照录查询结果的原文简短作答,不要改写;查不到就如实说明,不要编造。"
 
 
 def system_prompt(columns: Mapping[str, Iterable[str]]) -> str:

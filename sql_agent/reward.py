@@ -23,9 +23,9 @@ from common.command import UsageError
 from common.settings import Settings, SettingsError
 from episodes.episode import Episode
 from scoring import terms
+from scoring.abstention import honesty
 from scoring.degenerate import is_degenerate
 from scoring.judge import Case, Judge
-from scoring.pieces import honesty
 from scoring.rubric import Reward, Rubric, parse_rubric
 from sql_agent.prompts import COLUMNS
 from sql_agent.task import SqlTask

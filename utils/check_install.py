@@ -195,7 +195,7 @@ def check_judge(settings: Any) -> str:
         name = f"teacher LLM {settings.teacher_model}"
         url = settings.teacher_base_url
     elif not url:
-        return "offline reference judge (no TEACHER_MODEL, no REWARD_MODEL_URL)"
+        return "offline reference judge: it pays what is quoted; other words need TEACHER_MODEL"
     if not url:
         return f"{name}, at its provider (not asked)"
     reasons: list[str | None] = []

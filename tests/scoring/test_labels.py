@@ -4,6 +4,8 @@ is wrong.
     python -m tests.scoring.test_labels                 # a table of tests/scoring/answers_open.jsonl
     python -m tests.scoring.test_labels FILE...         # of other answers in the same form
 
+The table is of the judge in the settings: of the LLM where TEACHER_MODEL is set.
+
 A line of `answers_open.jsonl`, `answers_sealed.jsonl` and `answers_later.jsonl` (the third to sixth
 set) is a question with its reference, gold and tool results, an answer of a kind, and what it is
 worth; people wrote them who had read no judge. A line of `labels.jsonl` is one graded by the first
@@ -15,6 +17,7 @@ Keeps of docs/offline-judge.md: the judge agrees with people as far as the page 
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import json
 import sys
@@ -24,11 +27,14 @@ from statistics import fmean
 
 import pytest
 
-from scoring.judge import Case, ReferenceJudge
+from common.settings import load_settings
+from scoring.judge import Case, ReferenceJudge, choose_judge
+from sql_agent.judge_words import WORDS
 
 HERE = Path(__file__).parent
 OPEN, SEALED, LATER = (HERE / f"answers_{name}.jsonl" for name in ("open", "sealed", "later"))
 SHARE = {"right": (1.0, 1.0), "partly": (0.1, 0.9), "wrong": (0.0, 0.0), "evasive": (0.0, 0.0)}
+IN_FLIGHT = 16
 GOOD = 0.7  # from here an answer counts as accepted
 
 # Of answers in words of their own only what is wrong has a bound; what is right in other words
@@ -47,14 +53,15 @@ def read(path):
     return [json.loads(line) for line in Path(path).read_text(encoding="utf-8").splitlines()]
 
 
+def labelled(row):
+    return Case(row["question"], row["answer"], row["reference"], row["context"] or [], row["gold"])
+
+
 def scores_by_kind(rows):
     """The judge's scores of the answers of each kind."""
     judge, found = ReferenceJudge(), defaultdict(list)
     for row in rows:
-        case = Case(
-            row["question"], row["answer"], row["reference"], row["context"] or [], row["gold"]
-        )
-        found[row["kind"]].append(judge.compare(case).score)
+        found[row["kind"]].append(judge.compare(labelled(row)).score)
     return found
 
 
@@ -118,13 +125,31 @@ def test_no_wrong_answer_is_paid_and_every_quote_is():
     assert fmean(scores["right", "quote"]) >= 0.9
 
 
+async def asked(judge, rows):
+    """The scores by kind of a judge that may be an LLM, IN_FLIGHT answers at a time; and how
+    many it did not score, by cause.
+    """
+    found, causes = defaultdict(list), Counter()
+    for start in range(0, len(rows), IN_FLIGHT):
+        some = rows[start : start + IN_FLIGHT]
+        verdicts = await asyncio.gather(*(judge.judge(labelled(row)) for row in some))
+        for row, verdict in zip(some, verdicts, strict=True):
+            if verdict.score is None:
+                causes[verdict.cause] += 1
+            else:
+                found[row["kind"]].append(verdict.score)
+    return found, causes
+
+
 def main(paths):
     """Print count, mean worth, mean score and the share of GOOD scores of every kind."""
     rows = [row for path in paths or [OPEN] for row in read(path)]
+    judge = choose_judge(load_settings(), WORDS)
     worth = defaultdict(list)
     for row in rows:
         worth[row["kind"]].append(row["worth"])
-    found = scores_by_kind(rows)
+    found, causes = asyncio.run(asked(judge, rows))
+    print(f"{judge.name} judge; not scored: {dict(causes)}")
     for kind in sorted(found, key=lambda kind: -fmean(worth[kind])):
         good = sum(score >= GOOD for score in found[kind]) / len(found[kind])
         print(

@@ -1,0 +1,145 @@
+"""What an answer may say beside gold, and how it may say that there is nothing: frames, heads and
+abstentions.
+
+Keeps of docs/offline-judge.md: polite frames cost nothing, another name, field or sign is not paid.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from scoring.judge import ReferenceJudge
+
+NAME, LABEL, FIELD = "朵朵片", "不良反应", "头晕、恶心，偶见皮疹"
+PAID = 0.5
+
+
+def score(answer, gold=FIELD, question="朵朵片的不良反应有哪些？", reference=None, name=NAME):
+    reference = f"{name}的{LABEL}：{gold}" if reference is None else reference
+    rows = [{"name": name, "field": gold}]
+    return ReferenceJudge().score(question=question, answer=answer, reference=reference, rows=rows)
+
+
+@pytest.mark.parametrize(
+    "frame",
+    [
+        "您好，很高兴为您解答。{}",
+        "您好，关于朵朵片的不良反应：{}",
+        "据数据库记载，{}",
+        "已为您查询到以下信息：{}",
+        "根据查询到的数据，朵朵片的不良反应为：{}",
+        "以下是查询结果：{}",
+        "答案是{}。",
+        "朵朵片（不良反应）：{}",
+        "【朵朵片】不良反应：{}",
+        "朵朵片的不良反应是“{}”。",
+        "{}。以上信息来自数据库，仅供参考。",
+        "{}。如有疑问，请咨询医生或药师。",
+        "{}。希望对您有所帮助！",
+    ],
+)
+def test_a_frame_costs_nothing(frame):
+    assert score(frame.format(FIELD)) == 1
+
+
+@pytest.mark.parametrize(
+    "frame",
+    [
+        "Hello! {}.",
+        "According to the database records, {}.",
+        "Query result: {}",
+        "The answer is {}.",
+        "Here's what I found: {}",
+        "The dosage of Calmetrol syrup is as follows: {}",
+        "Calmetrol syrup's dosage: {}",
+        "{}. I hope this helps!",
+        "{}. Please consult your doctor or pharmacist.",
+    ],
+)
+@pytest.mark.parametrize("reference", ["", "The dosage of Calmetrol syrup: "])
+def test_an_english_frame_costs_nothing(frame, reference):
+    gold, question = "10 mL three times daily after meals", "What is the dosage of Calmetrol syrup?"
+    found = score(frame.format(gold), gold, question, reference + gold, "Calmetrol syrup")
+    assert found == 1
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "朵朵片的不良反应不是{}",
+        "朵朵片的不良反应是没有{}",
+        "朵朵片的不良反应是不包括{}",
+        "朵朵片的适应症：{}",
+        "朵药片的不良反应：{}",
+        "朵朵片的不良反应是失明或{}",
+        "旧数据：{}",
+        "{}，以上信息有误",
+        "{} is it?",
+    ],
+)
+def test_another_name_field_or_sign_is_not_paid(answer):
+    assert score(answer.format(FIELD)) < PAID
+
+
+@pytest.mark.parametrize(
+    ("gold", "answer"),
+    [
+        ("24个月", "24个月（以上）"),
+        ("24个月", "到24个月"),
+        ("否", "是。否"),
+        ("否", "是否"),
+        ("是", "是，不"),
+        ("男", "男或女"),
+        ("5 days", "about 5 days"),
+        ("5 days", "no 5 days"),
+    ],
+)
+def test_words_of_a_frame_are_none_beside_a_short_value(gold, answer):
+    assert score(gold, gold, "朵朵片如何？ No?", gold) == 1
+    assert score(answer, gold, "朵朵片如何？ No?", gold) < PAID
+
+
+def test_a_value_that_reads_like_a_joint_is_one_fact():
+    for gold in ("可并发喉间有痰", "与酒同服会中毒", "遗传与神经因素有关"):
+        assert score(f"朵朵片的不良反应是{gold}。", gold) == 1
+
+
+NOTHING = "数据库中没有找到朵朵片的不良反应。"
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "很遗憾，没查到。",
+        "关于朵朵片的不良反应，数据库没有记载。",
+        "数据库未返回任何结果。",
+        "没能找到这个药的不良反应记录，我不好乱说。",
+        "检索结果为零，没有哪种药符合条件。",
+        "朵朵片的不良反应这一栏是空的，请看药盒或问药师。",
+        "没有找到名称为朵朵片的药品，请检查名称后再试。",
+        "I'm sorry, but no matching records were found.",
+        "The query returned nothing.",
+        "The adverse reactions are not recorded, so I cannot answer.",
+    ],
+)
+def test_saying_in_any_usual_words_that_nothing_is_there_is_right_only_where_it_is_true(answer):
+    known = {"question": "朵朵片有什么不良反应？", "answer": answer}
+    assert ReferenceJudge().score(**known, reference=NOTHING, rows=[]) == 1
+    assert score(answer) == 0
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "没有找到记录，可以吃。",
+        "没有记录。孕妇可以吃朵朵片。",
+        "没有查到，禁用。",
+        "没有不良反应。",
+        "没有找到相关记录，通常为头晕。",
+        "没有记录，每日3次。",
+        "Nothing was found, so it is safe to take two tablets with some water after meals.",
+    ],
+)
+def test_a_claim_beside_an_abstention_is_made_up(answer):
+    question = "孕妇可以吃朵朵片吗？是禁用还是慎用？"
+    assert ReferenceJudge().score(question=question, answer=answer, reference=NOTHING, rows=[]) == 0
