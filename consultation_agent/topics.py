@@ -59,16 +59,19 @@ def _topic(name: str, columns: dict[str, object]) -> Topic:
     return Topic(name, ask, told, own, first, **columns)  # type: ignore[arg-type]
 
 
-def asked_topics(question: str) -> list[Topic]:
+@lru_cache(maxsize=4096)
+def asked_topics(question: str) -> tuple[Topic, ...]:
     """What a question is about: what is asked for itself before the sides of it; a general topic
     only where nothing under it is asked for.
     """
     asking = _asking(question)
     found = [one for one in topics().values() if one.ask.search(asking)]
     others = {name for one in found for name in (*one.instead_of, one.under)}
-    return sorted((one for one in found if one.name not in others), key=lambda one: one.is_side)
+    kept = (one for one in found if one.name not in others)
+    return tuple(sorted(kept, key=lambda one: one.is_side))
 
 
+@lru_cache(maxsize=4096)
 def asked_first(question: str) -> Topic | None:
     """The topic that a question is about whatever its ask-words say."""
     asking = _asking(question)

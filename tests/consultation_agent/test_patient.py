@@ -297,6 +297,22 @@ def test_what_real_doctors_ask_is_answered_by_the_fact(question: str, text: str)
     assert asked(question, task=replace(TASK, words=words, sex="male")).text == text
 
 
+@pytest.mark.parametrize(
+    ("question", "text"),
+    [
+        ("您是头疼来的吧？", "对，就是头痛。"),
+        ("有头痛的症状吗？", "对，就是头痛。"),
+        ("Is your head aching?", "对，就是头痛。"),
+        ("头疼得厉害吗？", "五六分吧。"),
+        ("是饭前疼还是饭后疼？", "累了就明显些。"),
+    ],
+)
+def test_the_own_complaint_is_no_answer_to_a_side_of_it(question: str, text: str) -> None:
+    words = {"severity": "五六分吧", "aggravating": "累了就明显些"}
+    task = replace(TASK, complaint="headache", question="医生，我头疼。", words=words)
+    assert asked(question, task=task).text == text
+
+
 class TestOfASentenceForADiagnosis:
     """A row as the reference has it, in English, asked in both languages."""
 
