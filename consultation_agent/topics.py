@@ -53,7 +53,9 @@ def _topic(name: str, columns: dict[str, object]) -> Topic:
     told = re.compile(str(columns.pop("told")))
     asked = columns.pop("ask")
     assert isinstance(asked, list)
-    ask = re.compile("|".join(f"(?:{one})" for one in asked))
+    always = "first" in columns and columns["first"] != "."
+    asks_for = [*asked, str(columns["first"])] if always else asked
+    ask = re.compile("|".join(f"(?:{one})" for one in asks_for))
     own = re.compile(str(columns.pop("own"))) if "own" in columns else told
     first = re.compile(str(columns.pop("first"))) if "first" in columns else NEVER
     return Topic(name, ask, told, own, first, **columns)  # type: ignore[arg-type]
