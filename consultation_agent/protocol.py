@@ -71,7 +71,8 @@ def framed(typed: str) -> str:
     if re.search("</?(?:answer|think)>", typed):
         return typed
     said = read_reply(f"<answer>{typed}</answer>")
-    if said == Malformed("no_label"):
+    asks = typed.rstrip().endswith(("?", "？")) and not QUESTION.match(typed)
+    if asks or said == Malformed("no_label"):
         said = read_reply(spoken(typed))
     if isinstance(said, Malformed):
         raise AgentError(
