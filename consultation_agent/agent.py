@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from argparse import ArgumentParser
 from collections.abc import Iterable, Mapping, Sequence
+from copy import copy
 from dataclasses import replace
 from pathlib import Path
 from random import Random
@@ -41,6 +42,7 @@ class ConsultationAgent(Agent):
     """Invented patients of `data/consultation`, no tools, a patient as partner."""
 
     name = "consultation"
+    prompts: Path | None = None  # a file of other words for the doctor
     prompt_version = "1"
     splits: Mapping[str, Path] = {
         split: ROOT / "data" / "consultation" / f"{split}.parquet"
@@ -146,6 +148,16 @@ class ConsultationAgent(Agent):
 
         return shown(record)
 
+    def reading(self, prompts: Path) -> ConsultationAgent:
+        other = copy(self)
+        other.prompts = prompts
+        return other
+
+    def typed(self, text: str) -> str:
+        from consultation_agent.protocol import framed
+
+        return framed(text)
+
     def demonstrations(
         self, role: str, rows: Sequence[Row], settings: Settings
     ) -> Iterable[Conversation]:
@@ -157,21 +169,22 @@ class ConsultationAgent(Agent):
             return patient_lessons(task_of(row) for row in rows)
         if role != "policy":
             return super().demonstrations(role, rows, settings)
-        from consultation_agent.prompts import load_prompts
+        from consultation_agent.prompts import OWN, load_prompts
         from consultation_agent.rehearsal import gold_episode
 
         budgets = (
             (task, drawn_turns(settings, task.id) or settings.max_turns)
             for task in map(task_of, rows)
         )
-        gold = (gold_episode(task, load_prompts(), turns) for task, turns in budgets)
+        prompts = load_prompts(self.prompts or OWN)
+        gold = (gold_episode(task, prompts, turns) for task, turns in budgets)
         return (Conversation(episode.messages, [True] * episode.turns) for episode in gold)
 
     def dialogues(self, path: Path, settings: Settings) -> Iterable[Conversation]:
         from consultation_agent.demonstrations import framed_dialogues
-        from consultation_agent.prompts import load_prompts
+        from consultation_agent.prompts import OWN, load_prompts
 
-        return framed_dialogues(path, load_prompts(), settings.max_turns)
+        return framed_dialogues(path, load_prompts(self.prompts or OWN), settings.max_turns)
 
     def lessons(
         self, rows: Sequence[Row], settings: Settings, right: int, flawed: int, random: Random

@@ -12,7 +12,8 @@ from random import Random
 
 from consultation_agent.prompts import Prompts
 from consultation_agent.protocol import Conclusion, Malformed
-from consultation_agent.record_patient import SAID, question_for
+from consultation_agent.questions import SAID
+from consultation_agent.record_patient import question_for
 from consultation_agent.rehearsal import rehearse
 from consultation_agent.task import ConsultationTask
 from data.conditions.records import terms

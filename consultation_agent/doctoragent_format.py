@@ -6,7 +6,9 @@ read.
 A list of {id, self_report, true_diagnosis, true_recommendation, simulation_dialogue [{role,
 content, tokens, is_diagnosis}], total_turns, category}, one episode of a case each. The labels of a
 diagnosis are English whatever its language, because its programs split it there. `tokens` are those
-the policy wrote: 0 for the patient.
+the policy wrote: 0 for the patient. Its information precision is the share of the patient's turns
+without one of its two sentences of refusal, so that a question which told nothing new has the one
+of its kind in place of what the patient said.
 """
 
 from __future__ import annotations
@@ -15,6 +17,12 @@ from collections.abc import Sequence
 from typing import Any
 
 from episodes.agent import Record
+
+REFUSALS = {
+    "repeated": "Sorry, you've asked this question before.",
+    "unknown": "Sorry, I cannot answer your question.",
+    "off_topic": "Sorry, I cannot answer your question.",
+}
 
 
 def doctoragent(records: Sequence[Record]) -> list[dict[str, Any]]:
@@ -39,7 +47,8 @@ def doctoragent(records: Sequence[Record]) -> list[dict[str, Any]]:
 def _turn(turn: dict[str, Any]) -> dict[str, Any]:
     concludes = "diagnosis" in turn
     labelled = "Diagnosis: {diagnosis}\nRecommendation: {recommendation}"
-    content = labelled.format_map(turn) if concludes else turn["content"]
+    said = REFUSALS.get(turn.get("kind", ""), turn["content"])
+    content = labelled.format_map(turn) if concludes else said
     return {
         "role": turn["role"],
         "content": content,

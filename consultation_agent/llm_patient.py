@@ -25,8 +25,10 @@ from common.llm import LLMClient, Message, reveal
 from common.llm_endpoint import MOST_CONNECTIONS
 from common.llm_error import LLMError
 from common.settings import Settings
+from consultation_agent.memory import hidden
 from consultation_agent.patient import Exchange, Patient, Reply
-from consultation_agent.record_patient import SAID, RecordPatient, again, memories
+from consultation_agent.questions import SAID
+from consultation_agent.record_patient import RecordPatient, again, memories
 from consultation_agent.task import ConsultationTask
 from data.conditions.table import load_tables
 from episodes.agent import SERVED_NAME, Options
@@ -224,7 +226,7 @@ def clean(text: str) -> str:
 
 def secret(task: ConsultationTask) -> re.Pattern[str]:
     """What finds a name of the diagnosis."""
-    return mention(task.names or (task.reference,))
+    return mention(task.names or hidden(task))
 
 
 def _facets(task: ConsultationTask, said: Said) -> tuple[str, ...]:

@@ -14,6 +14,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from episodes.episode import AgentError
 from episodes.text_loop import Ending, Malformed
 from scoring.framing import Part, after_thought, bare, leads, parts_of, unframed
 
@@ -60,6 +61,24 @@ class Conclusion(Ending):
 def spoken(said: str | Conclusion) -> str:
     """A question or a conclusion as a reply."""
     return f"<answer>{said if isinstance(said, Conclusion) else f'问题：{said}'}</answer>"
+
+
+def framed(typed: str) -> str:
+    """What a person typed as a reply: a question where it has no label; with a frame it stays.
+
+    Raises AgentError: it begins as a diagnosis and is no whole one, or says two things.
+    """
+    if re.search("</?(?:answer|think)>", typed):
+        return typed
+    said = read_reply(f"<answer>{typed}</answer>")
+    asks = typed.rstrip().endswith(("?", "？")) and not QUESTION.match(typed)
+    if asks or said == Malformed("no_label"):
+        said = read_reply(spoken(typed))
+    if isinstance(said, Malformed):
+        raise AgentError(
+            f"{said.problem}: type a question, or 诊断：... and 建议：... (docs/consultation.md)"
+        )
+    return spoken(said.text if isinstance(said, Question) else said)
 
 
 def read_reply(text: str) -> Question | Conclusion | Malformed:

@@ -19,11 +19,13 @@ from pathlib import Path
 
 from consultation_agent.patient import KINDS, Exchange
 from consultation_agent.protocol import Conclusion, Malformed
+from consultation_agent.questions import content_of
 from consultation_agent.task import ConsultationTask
 from data.conditions.records import terms
 from episodes.episode import AgentError, Episode
 from scoring.case import Case, Judge, Verdict
 from scoring.diagnosis import names_it
+from scoring.gold_sentence import diseases_in
 from scoring.rubric import Reward, Rubric, parse_rubric
 from scoring.text import words_only
 from scoring.text_overlap import word_f1
@@ -35,6 +37,7 @@ SUMS = tuple(name for name in NAMES if name != "terms")
 RUBRIC = Rubric(TABLES["terms"])
 CLAUSE = re.compile(r"[，。；、,;.!！?？\n]")
 NEGATED = re.compile("|".join(map(re.escape, sorted(WORDS["negations"], key=len, reverse=True))))
+ANY_ADVICE = re.compile("|".join(WORDS["any_advice"]))
 ROOM = 1.4  # advice may have so many times the characters that the gold has for what is given
 FREE = 4  # characters more, for advice of few words
 
@@ -44,13 +47,19 @@ def conclusion_of(episode: Episode) -> Conclusion | None:
 
 
 def is_right(task: ConsultationTask, diagnosis: str) -> bool:
-    """Whether a diagnosis is the gold one by one of its names, and nothing else: a list is none."""
-    return names_it(diagnosis, (*task.names, task.reference))
+    """Whether a diagnosis is the gold one by one of its names, and nothing else: a list is none.
+
+    Of a row whose gold is a sentence, its names are those of the disease that the sentence names,
+    and the same sentence is right.
+    """
+    names = task.names or diseases_in(task.reference)
+    same = words_only(diagnosis) == words_only(task.reference)
+    return same or names_it(diagnosis, (*names, task.reference))
 
 
 def diagnosis_value(task: ConsultationTask, diagnosis: str) -> float:
-    """1 or 0; of a row whose condition is not known, whose gold is a sentence, word-F1."""
-    return float(is_right(task, diagnosis)) if task.names else word_f1(diagnosis, task.reference)
+    """1 or 0."""
+    return float(is_right(task, diagnosis))
 
 
 def recommendation_value(task: ConsultationTask, advice: str) -> float:
@@ -58,10 +67,11 @@ def recommendation_value(task: ConsultationTask, advice: str) -> float:
     one against it.
 
     It may have 1.4 times as many characters as the gold needs for what is given; beyond, its worth
-    falls in proportion, so that a list of everything is worth little. Without known items: word-F1.
+    falls in proportion, so that a list of everything is worth little. Without known items: the F1
+    of the content words, without those that stand in any advice.
     """
     if not task.advice:
-        return word_f1(advice, task.recommendation)
+        return _content_f1(advice, task.recommendation)
     clauses, gold = _clauses(advice), [_clauses(item) for item in task.advice]
     shares = [
         sum(_given(term, own, clauses) for term in terms(item)) / len(terms(item))
@@ -70,6 +80,11 @@ def recommendation_value(task: ConsultationTask, advice: str) -> float:
     given = max(0.0, sum(shares) / len(shares))
     room = FREE + ROOM * given * len(words_only("".join(task.advice)))
     return given * min(1.0, room / max(1, len(words_only(advice))))
+
+
+def _content_f1(advice: str, gold: str) -> float:
+    said, wanted = (content_of(ANY_ADVICE.sub(" ", text.lower())) for text in (advice, gold))
+    return 2 * len(said & wanted) / max(1, len(said) + len(wanted))
 
 
 def _given(term: str, gold: list[str], clauses: list[str]) -> int:

@@ -12,6 +12,7 @@ from __future__ import annotations
 import re
 from argparse import ArgumentParser, ArgumentTypeError
 from collections.abc import Iterable, Mapping, Sequence
+from copy import copy
 from dataclasses import replace
 from pathlib import Path
 from random import Random
@@ -30,6 +31,7 @@ class DiagnosisAgent(Agent):
     """Invented patients of `data/diagnosis`, no tools, a simulator of examinations as partner."""
 
     name = "diagnosis"
+    prompts: Path | None = None  # a file of other words for the doctor
     prompt_version = "1"
     splits: Mapping[str, Path] = {
         split: ROOT / "data" / "diagnosis" / f"{split}.parquet"
@@ -133,6 +135,16 @@ class DiagnosisAgent(Agent):
 
         return shown(record)
 
+    def reading(self, prompts: Path) -> DiagnosisAgent:
+        other = copy(self)
+        other.prompts = prompts
+        return other
+
+    def typed(self, text: str) -> str:
+        from diagnosis_agent.protocol import framed
+
+        return framed(text)
+
     def demonstrations(
         self, role: str, rows: Sequence[Row], settings: Settings
     ) -> Iterable[Conversation]:
@@ -144,14 +156,15 @@ class DiagnosisAgent(Agent):
             return world_lessons(task_of(row) for row in rows)
         if role != "policy":
             return super().demonstrations(role, rows, settings)
-        from diagnosis_agent.prompts import load_prompts
+        from diagnosis_agent.prompts import OWN, load_prompts
         from diagnosis_agent.rehearsal import gold_episode
 
         budgets = (
             (task, drawn_turns(settings, task.id) or settings.max_turns)
             for task in map(task_of, rows)
         )
-        gold = (gold_episode(task, load_prompts(), turns) for task, turns in budgets)
+        prompts = load_prompts(self.prompts or OWN)
+        gold = (gold_episode(task, prompts, turns) for task, turns in budgets)
         return (Conversation(episode.messages, [True] * episode.turns) for episode in gold)
 
     def lessons(

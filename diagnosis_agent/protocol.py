@@ -17,6 +17,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from episodes.episode import AgentError
 from episodes.text_loop import Ending, Malformed
 from scoring.framing import (
     after_thought,
@@ -40,6 +41,8 @@ REASON = re.compile(
 SENTENCE_END = re.compile(r"(?<=\w{3}[.!?]) |(?<=[)\]][.!?]) ")
 ITEM = re.compile(r"(?:[-•>]|\d{1,2}[.)]) ")
 SPACE, MARKDOWN = re.compile(r"[^\S\n]+"), re.compile(r"[*`#]+|__+")
+
+BY_HAND = "typed by hand"
 
 PROBLEMS = (
     "empty",  # nothing at all
@@ -78,6 +81,24 @@ def spoken(said: Order | Conclusion) -> str:
         f"Further examination needed: {said.examination}.",
     )
     return "\n".join((*lines, f"Reason: {said.reason}"))
+
+
+def framed(typed: str) -> str:
+    """What a person typed as a reply: an order where it has no phrase of one, or the end where it
+    begins with a label of a diagnosis.
+
+    Raises AgentError: it says two things, or lacks one.
+    """
+    said = read_reply(typed)
+    if said == Malformed("no_examination"):
+        named = "; ".join(labelled_diagnoses(typed))
+        said = Conclusion(named, BY_HAND) if named else Order("undecided", typed.strip(), BY_HAND)
+        return spoken(said)
+    if isinstance(said, Malformed):
+        raise AgentError(
+            f"{said.problem}: type one examination, or Diagnosis: ... (docs/diagnosis.md)"
+        )
+    return typed
 
 
 def read_reply(text: str) -> Order | Conclusion | Malformed:

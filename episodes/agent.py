@@ -285,6 +285,20 @@ class Agent(ABC):
         """What happened in an episode, as a page shows it."""
         return transcript(record)
 
+    def reading(self, prompts: Path) -> Agent:
+        """This agent with other words for its policy.
+
+        Raises AgentError: it has none to replace.
+        """
+        raise AgentError(f"the {self.name} agent has no prompts that a file could replace")
+
+    def typed(self, text: str) -> str:
+        """What a person typed, in the form of a reply.
+
+        Raises UsageError: it is none, which costs the person no turn.
+        """
+        return text
+
     def demonstrations(
         self, role: str, rows: Sequence[Row], settings: Settings
     ) -> Iterable[Conversation]:

@@ -5,15 +5,16 @@ the keyboard.
     episode = await environment.play(task, policy)
     policy.show_rest(episode.messages)
 
-A line is a reply; lines between two lines of `FENCE` are one. Where there are tools, "/NAME
-arguments" calls one. Input that is piped works as well, and is repeated on the screen.
+A line is a reply, which the agent frames; lines between two lines of `FENCE` are one. Where there
+are tools, "/NAME arguments" calls one. "/help", and what is no reply, cost no turn. Input that is
+piped works as well, and is repeated on the screen.
 """
 
 from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from common.command import Failure, UsageError
@@ -23,6 +24,8 @@ from episodes.outcomes import EpisodeError, PolicyStop
 
 FENCE = '"""'
 HOW = f"A line is your reply; {FENCE} on a line of its own begins and ends one of several lines."
+HELP = "/help"
+HOW_TO_BE_HELPED = f"{HELP} shows this again; it costs no reply."
 HOW_TO_CALL = "/NAME and its arguments call a tool; the beginning of a name will do."
 HOW_TO_SUGGEST = "Enter alone shows what the model would say; Enter again says it."
 STYLES = {
@@ -64,10 +67,14 @@ def ask(prompt: str) -> str:
 
 
 class KeyboardPolicy:
-    """`episodes.agent.Policy`. model: who suggests replies, if anybody."""
+    """`episodes.agent.Policy`. model: who suggests replies, if anybody; frame: what makes a reply of
+    what is typed.
+    """
 
-    def __init__(self, max_turns: int, model: Policy | None = None) -> None:
-        self.max_turns, self.model = max_turns, model
+    def __init__(
+        self, max_turns: int, model: Policy | None = None, frame: Callable[[str], str] = str
+    ) -> None:
+        self.max_turns, self.model, self.frame = max_turns, model, frame
         self.turns = self.prompt_tokens = self.completion_tokens = 0
         self.finish_reason: str | None = None
         self.tools: Sequence[ToolSpec] = ()
@@ -100,6 +107,7 @@ class KeyboardPolicy:
             show("tools", "\n".join(map(described, self.tools)))
         how = [
             HOW,
+            HOW_TO_BE_HELPED,
             *([HOW_TO_CALL] if self.tools else []),
             *([HOW_TO_SUGGEST] if self.model else []),
         ]
@@ -112,14 +120,24 @@ class KeyboardPolicy:
             typed = ask(prompt)
             self.finish_reason = "stop"
             try:
+                if typed.strip() == HELP:
+                    self._explain()
+                    continue
                 if typed.strip():
-                    return message_of(typed, tools if left > 1 else (), self.turns)
+                    return self._said(typed, tools if left > 1 else ())
                 if suggestion:
                     self.finish_reason = self.model.finish_reason if self.model else None
                     return suggestion
                 suggestion = await self._suggested(messages, tools)
             except UsageError as error:
                 print(error)
+
+    def _said(self, typed: str, tools: Sequence[ToolSpec]) -> Message:
+        """Raises UsageError: it is no reply."""
+        message = message_of(typed, tools, self.turns)
+        if message["content"] is not None:
+            message["content"] = self.frame(str(message["content"]))
+        return message
 
     async def _suggested(self, messages: Sequence[Message], tools: Sequence[ToolSpec]) -> Message:
         """Raises UsageError: there is no model, or it has nothing to say."""

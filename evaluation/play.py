@@ -116,8 +116,9 @@ async def play_all(
     unscored = 0
     for task in tasks:
         budget = task.max_turns or settings.max_turns
-        policy = KeyboardPolicy(budget, ChatPolicy(endpoint, budget) if endpoint else None)
-        show(f"task {task.id}", f"{agent.name}, {task.task_type}, {task.difficulty}")
+        model = ChatPolicy(endpoint, budget) if endpoint else None
+        policy = KeyboardPolicy(budget, model, agent.typed)
+        show(f"task {task.id}", f"{agent.name}, {task.difficulty}")
         scored = await play(environment, task, environment.play(task, policy), policy, A_DAY)
         policy.show_rest(scored.episode.messages)
         show("end", "\n".join(outcome(scored, environment.highest)))
@@ -131,7 +132,7 @@ async def play_all(
 def outcome(scored: Scored, highest: float) -> list[str]:
     """How it ended and what it earned, in lines."""
     reward = scored.reward
-    lines = [f"stop reason: {scored.episode.stop_reason}"]
+    lines = [f"stop reason: {scored.episode.stop_reason}", f"type: {scored.task.task_type}"]
     if scored.task.reference:
         lines.append(f"gold: {scored.task.reference}")
     if reward.total is None:

@@ -21,6 +21,10 @@ NAMES = "|".join(f"(?P<{kind}>{'|'.join(patterns)})" for kind, patterns in TABLE
 LABEL = re.compile(rf"(?:{NAMES})(?:[ \t]{{0,4}}[:：]| [-–—] |[ \t]*\Z)", re.IGNORECASE)
 BRACKETED = re.compile(rf"[【\[](?:{NAMES})[】\]][:：]?", re.IGNORECASE)
 LEAD = re.compile("|".join(f"(?:{one})" for one in TABLE["lead"]["patterns"]), re.IGNORECASE)
+OPENER, TRAIL = (
+    re.compile(f"(?:{'|'.join(TABLE['lead'][name])}){end}", re.IGNORECASE)
+    for name, end in (("opener", ""), ("trail", r"[ .。]*\Z"))
+)
 MARKS = re.compile(r"\*\*|__|`|^[ \t]{0,4}#{1,6}[ \t]*", re.MULTILINE)
 ITEM = re.compile(r"\s*(?:[-•>*]|\d{1,2}[.)、](?!\d)) ?")
 AROUND = " \t.。\"'“”‘’「」"
@@ -63,8 +67,9 @@ def labelled_diagnoses(text: str) -> list[str]:
 
 
 def leads(sentence: str) -> bool:
-    """Whether a sentence begins as one that names a diagnosis."""
-    return LEAD.match(sentence.strip(AROUND)[:LONGEST]) is not None
+    """Whether a sentence begins or ends as one that names a diagnosis."""
+    words = _unopened(sentence.strip(AROUND))
+    return bool(LEAD.match(words[:LONGEST]) or TRAIL.search(words[-LONGEST:]))
 
 
 def without_item(line: str) -> str:
@@ -75,9 +80,16 @@ def without_item(line: str) -> str:
 
 def unframed(sentence: str) -> str:
     """A sentence that names a diagnosis, less what leads to it and the marks around it."""
-    words = bare(sentence)
+    words = _unopened(bare(sentence))
     lead = LEAD.match(words[:LONGEST])
-    return words[lead.end() :].strip(AROUND) if lead else words
+    words = words[lead.end() :].strip(AROUND) if lead else words
+    trail = TRAIL.search(words[-LONGEST:])
+    return words[: len(words) - len(trail[0])].strip(AROUND) if trail else words
+
+
+def _unopened(words: str) -> str:
+    opener = OPENER.match(words)
+    return words[opener.end() :] if opener else words
 
 
 def bare(line: str) -> str:

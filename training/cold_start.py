@@ -5,6 +5,7 @@ or warm up another.
     python -m training.cold_start sql --out /tmp/tiny --steps-a 20 --steps-b 5 --no-measure
     python -m training.cold_start diagnosis --role simulator --out models/world --steps-a 1500
     python -m training.cold_start sql --base Qwen/Qwen3-0.6B --out models/warm   # any model; on a GPU if there is one
+    python -m training.cold_start consultation --base MODEL --prompts my.toml --out models/warm
 
 Without --base, `training/warmup/tiny_model.py` makes a model of a few hundred thousand parameters
 from the agent's lessons and writes its card; with --role it uses the demonstrations of that role
@@ -30,7 +31,7 @@ from episodes.agent import Agent, Row
 from episodes.turns import with_turns
 
 TINY_FLAGS = {"steps_a": 6500, "steps_b": 200}
-BASE_FLAGS = {"dialogues": None, "epochs": 2.0, "lr": 1e-5, "batch_size": 8}
+BASE_FLAGS = {"dialogues": None, "prompts": None, "epochs": 2.0, "lr": 1e-5, "batch_size": 8}
 
 
 def make_tiny(
@@ -88,6 +89,9 @@ def parse_arguments(argv: Sequence[str] | None) -> argparse.Namespace:
         "--dialogues", type=Path, metavar="FILE", help="learn from these instead, as the policy"
     )
     base.add_argument(
+        "--prompts", type=Path, metavar="FILE", help="other words for the policy, as in evaluation"
+    )
+    base.add_argument(
         "--epochs", type=positive(float), help="passes over the demonstrations; default: 2"
     )
     base.add_argument(
@@ -126,6 +130,8 @@ def parse_arguments(argv: Sequence[str] | None) -> argparse.Namespace:
 def cold_start(given: argparse.Namespace) -> None:
     """Make a tiny model or warm one up, and print the facts as JSON."""
     agent = registry.get(given.agent)
+    if given.base and given.prompts:
+        agent = agent.reading(given.prompts)
     settings = with_turns(agent, load_settings())
     rows = agent.rows(given.train_file or agent.splits["train"])
     if given.base:

@@ -49,3 +49,15 @@ def test_an_episode_has_the_fields_of_the_reference_and_no_other():
 def test_an_episode_without_a_diagnosis_has_none():
     (item,) = doctoragent([RECORD | {"dialogue": RECORD["dialogue"][:2]}])
     assert not any(turn["is_diagnosis"] for turn in item["simulation_dialogue"])
+
+
+def test_what_told_nothing_new_is_a_refusal_of_the_reference():
+    said = {"repeated": "As I said, on Monday.", "unknown": "I am not sure about that."}
+    told = [{"role": "patient", "content": text, "kind": kind} for kind, text in said.items()]
+    told.append({"role": "patient", "content": "On Monday.", "kind": "informative"})
+    (item,) = doctoragent([RECORD | {"dialogue": told}])
+    assert [turn["content"] for turn in item["simulation_dialogue"]] == [
+        "Sorry, you've asked this question before.",
+        "Sorry, I cannot answer your question.",
+        "On Monday.",
+    ]

@@ -13,7 +13,7 @@ from consultation_agent.agent import AGENT
 from consultation_agent.lessons import WORDINGS, lessons
 from consultation_agent.prompts import load_prompts
 from consultation_agent.protocol import Conclusion, Malformed, Question, read_reply
-from consultation_agent.record_patient import SAID, asked_for
+from consultation_agent.questions import SAID, asked_for
 from consultation_agent.rehearsal import baseline_episode
 from consultation_agent.task import task_of
 from data.conditions.drawing import Speech, draw_cases

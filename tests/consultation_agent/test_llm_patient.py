@@ -31,7 +31,7 @@ from consultation_agent.llm_patient import (
 )
 from consultation_agent.patient import Exchange, Reply
 from consultation_agent.protocol import Conclusion, spoken
-from consultation_agent.record_patient import SAID
+from consultation_agent.questions import SAID
 from consultation_agent.task import ConsultationTask, task_of
 from data.conditions.table import load_tables
 from episodes.agent import Service

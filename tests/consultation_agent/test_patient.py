@@ -13,13 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from consultation_agent.patient import KINDS, Exchange, Reply
-from consultation_agent.record_patient import (
-    SAID,
-    RecordPatient,
-    asked_for,
-    question_for,
-    readings,
-)
+from consultation_agent.questions import SAID, asked_for, readings
+from consultation_agent.record_patient import RecordPatient, question_for
 from consultation_agent.task import ConsultationTask, check_recorded, task_of
 from data.conditions.table import load_tables
 from episodes.episode import AgentError
@@ -277,3 +272,90 @@ def test_small_words_decide_nothing() -> None:
     ):
         assert asked(question, task=task).kind == "unknown"
     assert asked("平时吃什么药吗？", task=task).text == "I take no medicines at all."
+
+
+@pytest.mark.parametrize(
+    ("question", "text"),
+    [
+        ("大便怎么样？", "大便还正常。"),
+        ("How are your bowel movements?", "大便还正常。"),
+        ("一天几次？", "一阵一阵的。"),
+        ("How often does it happen?", "一阵一阵的。"),
+        ("精神怎么样？", "精神还行。"),
+        ("一天抽几根？", "抽烟好多年，一天一包。"),
+        ("Do you smoke?", "抽烟好多年，一天一包。"),
+        ("喝酒吗？", "不喝酒。"),
+        ("做什么工作的？", "这个我说不清楚。"),
+        ("月经规律吗？", "我是男的。"),
+        ("去别的医院看过吗？", "这个我说不清楚。"),
+        ("最近好点没有？", "一阵一阵的。"),
+        ("When was your last period?", "我是男的。"),
+    ],
+)
+def test_what_real_doctors_ask_is_answered_by_the_fact(question: str, text: str) -> None:
+    words = TASK.words | {"habits": "抽烟好多年，一天一包", "course": "一阵一阵的"}
+    assert asked(question, task=replace(TASK, words=words, sex="male")).text == text
+
+
+@pytest.mark.parametrize(
+    ("question", "text"),
+    [
+        ("您是头疼来的吧？", "对，就是头痛。"),
+        ("有头痛的症状吗？", "对，就是头痛。"),
+        ("Is your head aching?", "对，就是头痛。"),
+        ("头疼得厉害吗？", "五六分吧。"),
+        ("是饭前疼还是饭后疼？", "累了就明显些。"),
+    ],
+)
+def test_the_own_complaint_is_no_answer_to_a_side_of_it(question: str, text: str) -> None:
+    words = {"severity": "五六分吧", "aggravating": "累了就明显些"}
+    task = replace(TASK, complaint="headache", question="医生，我头疼。", words=words)
+    assert asked(question, task=task).text == text
+
+
+class TestOfASentenceForADiagnosis:
+    """A row as the reference has it, in English, asked in both languages."""
+
+    row = reference_row(
+        ground_truth={
+            "diagnosis": "Based on your symptoms, you likely have chronic gastritis.",
+            "recommendation": "Eat less.",
+        },
+        patient_information=[
+            {"doctor_question": ["How long?"], "patient_response": ["About two months."]},
+            {
+                "doctor_question": ["Any tests? Drug allergies?"],
+                "patient_response": ["A doctor said gastritis.", "I have no drug allergies."],
+            },
+            {"doctor_question": ["Do you take medicines?"], "patient_response": ["No."]},
+        ],
+        enhanced_description="He smokes a pack a day. No fever, no vomiting. Two stools a day.",
+    )
+
+    @pytest.mark.parametrize(
+        ("question", "text"),
+        [
+            ("When did it start?", "About two months."),
+            ("从哪天起不舒服的？", "About two months."),
+            ("Do you have any allergies?", "I have no drug allergies."),
+            ("对什么药过敏吗？", "I have no drug allergies."),
+            ("抽烟吗？", "He smokes a pack a day."),
+            ("发烧吗？", "No fever"),
+            ("Have you vomited?", "no vomiting."),
+            ("大便怎么样？", "Two stools a day."),
+            ("平时吃什么药？", "No."),
+            ("Are you on any medication?", "No."),
+            ("How old are you?", "I am 30 years old."),
+            ("您是男的还是女的？", "I am a man."),
+            ("Do you have any children?", "I am not sure about that."),
+            ("Is it getting worse?", "I am not sure about that."),
+            ("What did the doctor say about the gastritis?", "I am not sure about that."),
+        ],
+    )
+    def test_content_decides(self, question: str, text: str) -> None:
+        assert asked(question, task=task_of(self.row)).text == text
+
+    def test_two_facts_of_one_sentence_are_two(self) -> None:
+        task = task_of(reference_row(enhanced_description="Without fever or cough."))
+        assert asked("Any fever?", "Any cough?", task=task).kind == "informative"
+        assert asked("Any fever?", "发烧吗？", task=task).kind == "repeated"

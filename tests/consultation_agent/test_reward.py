@@ -323,10 +323,26 @@ def test_one_advice_for_everybody_earns_next_to_nothing() -> None:
 
 
 def test_a_row_without_known_names_or_advice_is_compared_by_its_words() -> None:
-    task = replace(TASK, names=(), advice=(), reference="急性 阑尾炎", recommendation="马上 急诊")
-    reward = earned(Conclusion("急性 胆囊炎", "马上 急诊"), task=task)
-    assert 0 < reward.terms["diagnosis"] < 0.6
-    assert reward.terms["recommendation"] == pytest.approx(0.3)
+    """The disease that its sentence names is needed; advice earns by its content words."""
+    told = (
+        "Based on your symptoms, you likely have acute appendicitis, possibly with a perforation."
+    )
+    task = replace(
+        TASK,
+        names=(),
+        advice=(),
+        reference=told,
+        recommendation="I recommend surgery today and nothing to eat.",
+    )
+    right = earned(Conclusion("Acute appendicitis", "Surgery today, nothing to eat."), task=task)
+    assert right.terms["diagnosis"] == pytest.approx(0.6)
+    assert right.terms["recommendation"] == pytest.approx(0.3)
+    empty = "Based on your symptoms and history, you likely have an infection in your system."
+    for diagnosis in (empty, "Based on your symptoms, you likely have gastritis.", "acute"):
+        advice = "I recommend rest. If symptoms persist or worsen, please seek medical attention."
+        wrong = earned(Conclusion(diagnosis, advice), task=task)
+        assert wrong.terms["diagnosis"] == wrong.terms["recommendation"] == 0
+    assert earned(Conclusion(told, "x"), task=task).terms["diagnosis"] == pytest.approx(0.6)
 
 
 def test_a_judge_that_fails_leaves_it_unscored_and_is_not_asked_for_nothing() -> None:

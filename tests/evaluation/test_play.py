@@ -146,6 +146,30 @@ def test_below_gold_the_person_decides(
     assert (len(file.read_text().splitlines()) if file.exists() else 0) == kept
 
 
+def test_frames_need_not_be_typed_and_what_is_no_reply_costs_no_turn(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    agent = registry.get("consultation")
+    row = agent.rows(agent.splits["test"])[0]
+    lines = "/help\n诊断：阑尾炎\n哪里不舒服？\n诊断：阑尾炎 建议：马上去急诊\n"
+    assert run(monkeypatch, lines, agent.name, "--task", row["id"], "--max-turns", "2") == 0
+    shown = capsys.readouterr().out
+    assert shown.count("[2 replies left] > ") == 3
+    assert "no_recommendation" in shown
+    assert "stop reason: answered" in shown
+    before, _, after = shown.partition("[2 replies left] > ")
+    assert row["task_type"] not in before
+    assert f"type: {row['task_type']}" in after
+
+
+def test_an_examination_alone_is_an_order(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lines = "complete blood count\nDiagnosis: gout\n"
+    assert run(monkeypatch, lines, "diagnosis", "--seed", "1", "--max-turns", "2") == 0
+    assert "stop reason: answered" in capsys.readouterr().out
+
+
 def test_a_model_suggests_and_is_believed_or_not(
     llm: ScriptedLLM,
     database_url: str,

@@ -26,6 +26,19 @@ FRAMED = {
     "【最终诊断】\n痛风": "痛风",
     "根据检查结果，诊断为痛风。": "痛风",
     "诊断：初期帕金森病": "初期帕金森病",
+    "Impression: gout": "gout",
+    "Answer: gout": "gout",
+    "Most likely gout.": "gout",
+    "Gout is the most likely diagnosis.": "Gout",
+    "In conclusion, the patient has gout.": "gout",
+    "This presentation is classic for gout.": "gout",
+    "I believe the patient has gout.": "gout",
+    "The diagnosis of gout is made.": "gout",
+    "我认为是痛风。": "痛风",
+    "综上所述，考虑痛风。": "痛风",
+    "痛风的可能性最大。": "痛风",
+    "印象：痛风": "痛风",
+    "该患者为痛风。": "痛风",
 }
 
 

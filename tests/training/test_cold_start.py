@@ -540,3 +540,19 @@ def test_the_card_is_measured_by_the_evaluation(monkeypatch: pytest.MonkeyPatch)
         ColdStartError, match="broken has no card: its evaluation ended with code 1"
     ):
         measure(AGENT, Path("tiny"), Path("broken"))
+
+
+@pytest.mark.parametrize("name", ["consultation", "diagnosis"])
+def test_the_doctor_learns_to_read_other_words(name: str, tmp_path: Path) -> None:
+    file = tmp_path / "words.toml"
+    file.write_text('version = "mine"\nsystem = "You are on call."\n', encoding="utf-8")
+    agent, settings = registry.get(name), load_settings()
+    rows = agent.rows(agent.splits["val"])[:1]
+    for reader, system in ((agent.reading(file), "You are on call."), (agent, None)):
+        [told] = reader.demonstrations("policy", rows, settings)
+        assert (told.messages[0]["content"].strip() == "You are on call.") == bool(system)
+
+
+def test_an_agent_without_such_words_says_so(tmp_path: Path) -> None:
+    with pytest.raises(AgentError, match="no prompts"):
+        registry.get("sql").reading(tmp_path / "words.toml")

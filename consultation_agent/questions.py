@@ -1,0 +1,218 @@
+"""What a doctor's question asks for, found by the ask-words of data/conditions/phrases.toml.
+
+    asked_for("恶心多久了？", "肚子疼")      # ["onset"]
+
+Chinese and English ask-words are found, the longest at each place, else the wording nearest to the
+question; in a sentence that names a facet symptoms are only what it is asked of. Content words
+decide, never small ones, and what asks nothing, such as advice, asks for nothing.
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections import Counter
+from collections.abc import Iterator
+from functools import cache
+from itertools import product
+from math import fsum
+from pathlib import Path
+from typing import NamedTuple
+
+from data.conditions.records import Facet, Phrase
+from data.conditions.table import load_tables
+
+ALIKE, TELLING = (
+    0.3,
+    1.5,
+)  # of a wording, and in pieces that no other item has: what a question must share with it
+SENTENCE = re.compile(r"[^?？!！。；;\n]+[?？]?")
+CHOICE = re.compile(r"([^\W\d_a-z]{1,2})[不没]\1")  # 疼不疼
+PIECE = re.compile(r"(?=([\u4e00-\u9fff]{2}|(?<![a-z])[a-z]{4,5}))")
+SAID = tomllib.loads(Path(__file__).with_name("said.toml").read_text(encoding="utf-8"))
+ASKING, ADVICE, TAG, EXAMPLE = (
+    re.compile("|".join(SAID["heard"][name])) for name in ("asking", "advice", "tag", "example")
+)
+HAN_RUN, ENGLISH, STEM = re.compile(r"[\u4e00-\u9fff]+"), re.compile(r"[a-z]+"), 5
+SMALL_CHINESE = re.compile(SAID["small"]["chinese"])
+SMALL_ENGLISH = frozenset(SAID["small"]["english"].split())
+
+
+def asks_whether(question: str, complaint: str) -> bool:
+    """Whether a question, or the last clause of one, asks for a complaint and for nothing else: no
+    other word of it says anything.
+    """
+    asking = [one for one in SENTENCE.findall(TAG.sub("", question.lower())) if asks(one)]
+    texts = [plain(text) for one in asking[-1:] for text in (one, re.split("[，,]", one)[-1])]
+    words = [parts for word in SAID["complaints"][complaint] for parts in readings(word)]
+    return any(_nothing_but(parts, text) for text in texts for parts in words)
+
+
+def _nothing_but(parts: tuple[str, ...], text: str) -> bool:
+    """Whether a text says these parts in their order, and else only small words."""
+    if not _pattern(parts).search(text):
+        return False
+    for part in parts:
+        text = _pattern((part,)).sub(" ", text, count=1)
+    return not content_of(text)
+
+
+def content_of(text: str) -> set[str]:
+    """The words of a text that say something: English ones by their beginning, Chinese ones by
+    pairs of characters.
+    """
+    text = plain(text)
+    english = {word[:STEM] for word in ENGLISH.findall(text) if word not in SMALL_ENGLISH}
+    runs = HAN_RUN.findall(SMALL_CHINESE.sub(" ", text))
+    return english | {run[at : at + 2] for run in runs for at in range(max(1, len(run) - 1))}
+
+
+def asked_for(question: str, complaint: str) -> list[str]:
+    """What a question asks for, in its order: names of facets, symptoms, "age", "sex" and
+    "accompanying".
+    """
+    asking = [one for one in SENTENCE.findall(TAG.sub("", question.lower())) if asks(one)]
+    found = [item for sentence in asking for item in _asked_in(sentence, plain(complaint))]
+    return list(dict.fromkeys(found)) or [
+        item for sentence in asking[-1:] for item in _nearest(sentence)
+    ]
+
+
+def asks(sentence: str) -> bool:
+    return sentence.endswith(("?", "？")) or bool(
+        ASKING.search(sentence) and not ADVICE.search(sentence)
+    )
+
+
+def _asked_in(sentence: str, complaint: str) -> list[str]:
+    """What a sentence asks for. Only where nothing else is: examples, what stands before the first
+    clause that asks, and words that the complaint has too, which say what the question is about.
+    """
+    clauses = re.split("(?<=[，,：:])", EXAMPLE.sub("", sentence))
+    first = next((number for number, clause in enumerate(clauses) if ASKING.search(clause)), 0)
+    before = len(plain("".join(clauses[:first])))
+    named = named_in(plain("".join(clauses))) or named_in(plain(sentence))
+    words = [word for end, word in named if end > before] or [word for _, word in named]
+    words = [word for word in words if not all(part in complaint for part in word.parts)] or words
+    items = [word.item for word in words if not word.weak] or [word.item for word in words]
+    symptoms = [item for item in items if item in load_tables().symptoms]
+    return (
+        [item for item in items if item not in symptoms and item != "accompanying"]
+        or symptoms
+        or items
+    )
+
+
+def plain(text: str) -> str:
+    """A text as the ask-words are written: 疼不疼 and 疼痛 are 疼."""
+    return CHOICE.sub(r"\1", text.lower()).replace("疼痛", "疼").replace("痛", "疼")
+
+
+class AskWord(NamedTuple):
+    """One reading of an ask-word: its parts in their order; whether it counts only where nothing
+    else is named.
+    """
+
+    parts: tuple[str, ...]
+    item: str
+    weak: bool
+
+
+def named_in(sentence: str) -> list[tuple[int, AskWord]]:
+    """The ask-words of a sentence in its order, and where they end. Of two that overlap it is not
+    the weak one, then the longer one, then the one with less between its parts.
+    """
+    here, found, left = (
+        {part for part in _ask_words() if part in sentence},
+        list[tuple[int, int, AskWord]](),
+        sentence,
+    )
+    words = [word for part in here for word in _ask_words()[part] if here.issuperset(word.parts)]
+    matches = [
+        (word, *match.span()) for word in words for match in _pattern(word.parts).finditer(sentence)
+    ]
+    for word, start, end in sorted(
+        matches, key=lambda m: (m[0].weak, -len("".join(m[0].parts)), m[2] - m[1], *m[1:])
+    ):
+        if "\0" not in left[start:end]:
+            left = left[:start] + "\0" * (end - start) + left[end:]
+            found.append((start, end, word))
+    return [(end, word) for _, end, word in sorted(found)]
+
+
+@cache
+def _pattern(parts: tuple[str, ...]) -> re.Pattern[str]:
+    """An English part does not stand inside another word, such as "age" in "manage"; it may have an
+    ending.
+    """
+    if all(part.isascii() for part in parts):
+        return re.compile(
+            ".{0,30}?".join(
+                rf"(?<![a-z]){re.escape(one)}(?:s|es|d|ed|ing)?(?![a-z])" for one in parts
+            )
+        )
+    return re.compile(".{0,12}?".join(map(re.escape, parts)))
+
+
+@cache
+def _ask_words() -> dict[str, list[AskWord]]:
+    """Every reading of every ask-word, by its first part; all other parts are there too."""
+    asks = [
+        (item, word) for item, thing in _things().items() for word in (*thing.ask, *thing.ask_en)
+    ]
+    words = [
+        AskWord(parts, item, word.startswith("~"))
+        for item, word in asks
+        for parts in readings(word)
+    ]
+    by_part: dict[str, list[AskWord]] = {part: [] for word in words for part in word.parts}
+    for word in words:
+        by_part[word.parts[0]].append(word)
+    return by_part
+
+
+def _things() -> dict[str, Phrase | Facet]:
+    tables = load_tables()
+    return {**tables.general, **tables.symptoms, **tables.facets}
+
+
+def readings(word: str) -> Iterator[tuple[str, ...]]:
+    """The texts that an ask-word of the table stands for, each as its parts: "尿|小便…疼" is 尿…疼 and
+    小便…疼.
+    """
+    return product(*(group.split("|") for group in plain(word).removeprefix("~").split("…")))
+
+
+def _nearest(sentence: str) -> list[str]:
+    """The item of which a wording has most in common with a sentence, where that is enough."""
+    here, (wordings, having) = _pieces(sentence), _wordings()
+    told = [
+        (fsum(1 / having[piece] for piece in pieces & here), item, pieces)
+        for item, pieces in wordings
+    ]
+    shares = [
+        (s / fsum(1 / having[one] for one in pieces), item)
+        for s, item, pieces in told
+        if s >= TELLING
+    ]
+    return [item for share, item in [max(shares, default=(0, ""))] if share > ALIKE]
+
+
+@cache
+def _wordings() -> tuple[list[tuple[str, set[str]]], Counter[str]]:
+    """The pieces of every name and wording of what can be asked for, and how many items have a
+    piece.
+    """
+    pieces: dict[str, list[set[str]]] = {}
+    for item, thing in _things().items():
+        phrases = thing.values.values() if isinstance(thing, Facet) else [thing]
+        pieces[item] = [
+            _pieces(text) for one in phrases for text in (one.zh, one.en, *one.lay, *one.lay_en)
+        ]
+    having = Counter(piece for texts in pieces.values() for piece in set().union(*texts))
+    return [(item, text) for item, texts in pieces.items() for text in texts], having
+
+
+def _pieces(text: str) -> set[str]:
+    """The pairs of neighbouring Chinese characters, and the beginnings of the longer English words."""
+    return set(PIECE.findall(plain(text)))

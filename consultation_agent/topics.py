@@ -1,0 +1,96 @@
+"""What a question is about and what a text tells of, by the patterns of topics.toml: for whatever
+ask-words do not find, and for records without facets.
+
+    [topic.name for topic in asked_topics("大便怎么样？")]      # ["bowels"]
+    told_topics("I have no drug allergies.")                   # {"allergies"}
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache, lru_cache
+from pathlib import Path
+
+from consultation_agent.questions import EXAMPLE, SENTENCE, TAG, asks, plain
+
+NEVER = re.compile(r"(?!)")
+FULL_STOP = re.compile(r"(?<=[a-z]{2})\.\s")
+
+
+@dataclass(frozen=True)
+class Topic:
+    """One topic; topics.toml explains its columns. A side is of whatever else a question names."""
+
+    name: str
+    ask: re.Pattern[str]
+    told: re.Pattern[str]
+    own: re.Pattern[str]
+    first: re.Pattern[str]
+    kind: str = ""
+    under: str = ""
+    of: Sequence[str] = ()
+    no: str = ""
+    only: str = ""
+    instead_of: Sequence[str] = ()
+    complaint: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def is_side(self) -> bool:
+        return self.kind == "of it"
+
+
+@cache
+def topics() -> dict[str, Topic]:
+    """All of them by name, in the order of the file."""
+    table = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
+    return {name: _topic(name, columns) for name, columns in table.items()}
+
+
+def _topic(name: str, columns: dict[str, object]) -> Topic:
+    told = re.compile(str(columns.pop("told")))
+    asked = columns.pop("ask")
+    assert isinstance(asked, list)
+    always = "first" in columns and columns["first"] != "."
+    asks_for = [*asked, str(columns["first"])] if always else asked
+    ask = re.compile("|".join(f"(?:{one})" for one in asks_for))
+    own = re.compile(str(columns.pop("own"))) if "own" in columns else told
+    first = re.compile(str(columns.pop("first"))) if "first" in columns else NEVER
+    return Topic(name, ask, told, own, first, **columns)  # type: ignore[arg-type]
+
+
+@lru_cache(maxsize=4096)
+def asked_topics(question: str) -> tuple[Topic, ...]:
+    """What a question is about: what is asked for itself before the sides of it; a general topic
+    only where nothing under it is asked for.
+    """
+    asking = _asking(question)
+    found = [one for one in topics().values() if one.ask.search(asking)]
+    others = {name for one in found for name in (*one.instead_of, one.under)}
+    kept = (one for one in found if one.name not in others)
+    return tuple(sorted(kept, key=lambda one: one.is_side))
+
+
+@lru_cache(maxsize=4096)
+def asked_first(question: str) -> Topic | None:
+    """The topic that a question is about whatever its ask-words say."""
+    asking = _asking(question)
+    return next(
+        (one for one in topics().values() if one.first.search(asking) and one.ask.search(asking)),
+        None,
+    )
+
+
+def _asking(question: str) -> str:
+    """The sentences of a question that ask, without examples."""
+    sentences = SENTENCE.findall(FULL_STOP.sub("\n", TAG.sub("", question.lower())))
+    return plain(" ".join(EXAMPLE.sub("", one) for one in sentences if asks(one)))
+
+
+@lru_cache(maxsize=16384)
+def told_topics(text: str) -> frozenset[str]:
+    """The names of the topics that a text tells something of."""
+    text = plain(text)
+    return frozenset(one.name for one in topics().values() if one.told.search(text))

@@ -1,0 +1,94 @@
+"""The disease that a gold diagnosis names where it is a sentence, as in DoctorAgent-RL's rows.
+
+    diseases_in("Based on your symptoms, you likely have a cold or stomach flu.")   # ("cold", "stomach flu")
+    secrets_of(["chronic gastritis"])        # with "gastritis", "慢性胃炎", "胃炎": what gives it away
+
+A sentence is read by the patterns of framing.toml: what leads to a disease, and what ends it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from functools import lru_cache
+
+from scoring.diagnosis_words import TABLE, conditions, words_of
+from scoring.framing import TABLE as FRAMING
+from scoring.framing import unframed
+
+GOLD = FRAMING["gold"]
+LEAD, STOP, DISEASE = (
+    re.compile("|".join(f"(?:{one})" for one in GOLD[name]), re.IGNORECASE)
+    for name in ("lead", "stop", "disease")
+)
+BETWEEN = re.compile(
+    rf"\s*(?:(?:{'|'.join(GOLD['between'])})(?:\s+|(?<=[为是有])))+", re.IGNORECASE
+)
+ALIKE = re.compile(
+    "|".join(rf"\b{one}\b ?" if one.isascii() else one for one in GOLD["alike"]), re.I
+)
+SENTENCE = re.compile(r"(?<=[.!?])\s+|(?<=[。！？])")
+INSIDE = re.compile(r"\(([A-Za-z][\w -]{1,40})\)")
+OR, AND = re.compile(r"\s+or\s+|或者?"), re.compile(r"\s+and\s+|\s*[和与及、]\s*")
+LONGEST = 8  # words of a sentence that is the disease itself
+BARE = 12  # characters of a Chinese one
+
+
+@lru_cache(maxsize=4096)
+def diseases_in(sentence: str) -> tuple[str, ...]:
+    """The names by which a gold sentence calls its disease, the sentence itself among them; one of
+    them is enough.
+    """
+    first = next((one for one in SENTENCE.split(sentence) if LEAD.search(one)), sentence)
+    named = [*_named(first), *(text.strip() for text in INSIDE.findall(first))]
+    several = ["; ".join(parts) for name in named if len(parts := AND.split(name)) > 1]
+    return tuple(dict.fromkeys(filter(None, (*named, *several, sentence.strip(" .。")))))
+
+
+def _named(sentence: str) -> list[str]:
+    """What stands behind the first lead that something follows, else a short sentence less what it
+    begins with.
+    """
+    for lead in LEAD.finditer(sentence):
+        if told := _alternatives(sentence[lead.end() :]):
+            return told
+    bare = unframed(sentence)
+    short = len(bare.split()) <= LONGEST if bare.isascii() else len(bare) <= BARE
+    return _alternatives(bare) if short else []
+
+
+def _alternatives(text: str) -> list[str]:
+    """The diseases that a text begins with, one of which is meant; [] where it begins with none."""
+    between = BETWEEN.match(f"{text} ")
+    text = text[between.end() :] if between else text
+    stop = STOP.search(text)
+    text = text[: stop.start()] if stop else text
+    return [name for one in OR.split(text) if (name := _bare(one))]
+
+
+def _bare(text: str) -> str:
+    between = BETWEEN.match(f"{text} ")
+    return (text[between.end() :] if between else text).strip(" .。\"'“”")
+
+
+def secrets_of(names: Iterable[str]) -> tuple[str, ...]:
+    """What gives a diagnosis away: its names, the diseases in them, with and without "acute" and
+    the like, and what the tables hold as the same in either language.
+    """
+    told = [part for name in names for part in (*diseases_in(name), *DISEASE.findall(name))]
+    heads = [head for name in told if (head := ALIKE.sub("", name).strip()) and words_of(head)]
+    wanted = {words_of(name) for name in (*told, *heads)}
+    same = (
+        wording
+        for group in _same()
+        if any(words_of(one) in wanted for one in group)
+        for wording in group
+    )
+    return tuple(dict.fromkeys((*told, *heads, *same)))
+
+
+def _same() -> Iterator[tuple[str, ...]]:
+    """Wordings of one disease each."""
+    yield from conditions()
+    for read_as, others in TABLE["same"].items():
+        yield (read_as, *others)
