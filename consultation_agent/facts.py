@@ -24,7 +24,7 @@ def facts_of(task: ConsultationTask, episode: Episode) -> dict[str, float | None
     questions = sum(kinds[kind] for kind in KINDS)
     return {
         "diagnosis_accuracy": values["diagnosis"],
-        "advice": values["recommendation"],
+        "advice": values.get("recommendation"),
         "facet_recall": found_facets(task, episode),
         "questions": float(questions),
         "useful_questions": kinds["informative"] / questions if questions else None,

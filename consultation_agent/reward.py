@@ -184,7 +184,7 @@ class Scheme:
             verdict = await self.judge.judge(case_of(task, conclusion))
             if verdict.score is None:
                 return Reward(None, {}, verdict.cause, counters=counters)
-            values = judged(verdict)
+            values = judged(task, verdict)
         else:
             values = conclusion_values(task, conclusion)
         weights = {name: RUBRIC.weights[name] for name in values}
@@ -223,14 +223,20 @@ class Scheme:
         return {name: self.amounts[name] * number for name, number in often.items()}
 
 
+def parts_of(task: ConsultationTask) -> tuple[str, ...]:
+    """Return the parts of a conclusion that the case has a gold for; some cases have no advice."""
+    advised = bool(task.recommendation or task.advice)
+    return ("diagnosis", "recommendation") if advised else ("diagnosis",)
+
+
 def conclusion_values(task: ConsultationTask, conclusion: Conclusion | None) -> dict[str, float]:
-    """The values of diagnosis and advice by the rules; 0 without a conclusion."""
-    return {
-        "diagnosis": diagnosis_value(task, conclusion.diagnosis) if conclusion else 0.0,
-        "recommendation": recommendation_value(task, conclusion.recommendation)
-        if conclusion
-        else 0.0,
-    }
+    """Return the values of diagnosis and advice by the rules; 0 without a conclusion."""
+    if conclusion is None:
+        return dict.fromkeys(parts_of(task), 0.0)
+    values = {"diagnosis": diagnosis_value(task, conclusion.diagnosis)}
+    if "recommendation" in parts_of(task):
+        values["recommendation"] = recommendation_value(task, conclusion.recommendation)
+    return values
 
 
 def case_of(task: ConsultationTask, conclusion: Conclusion) -> Case:
@@ -241,11 +247,6 @@ def case_of(task: ConsultationTask, conclusion: Conclusion) -> Case:
     )
 
 
-def judged(verdict: Verdict) -> dict[str, float]:
-    """A judge's values of diagnosis and advice; one that gives a single score has it count for
-    both.
-    """
-    return {
-        name: verdict.parts.get(name, verdict.score or 0.0)
-        for name in ("diagnosis", "recommendation")
-    }
+def judged(task: ConsultationTask, verdict: Verdict) -> dict[str, float]:
+    """Return a judge's values of diagnosis and advice; a single score counts for both."""
+    return {name: verdict.parts.get(name, verdict.score or 0.0) for name in parts_of(task)}

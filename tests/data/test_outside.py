@@ -139,8 +139,9 @@ def test_a_truncated_file_names_its_line(tmp_path: Path) -> None:
         registry.get("diagnosis").rows(path)
 
 
-async def test_gold_earns_all_of_it(tmp_path: Path, settings: Any) -> None:
-    agent = registry.get("diagnosis")
+@pytest.mark.parametrize("name", ["diagnosis", "consultation"])
+async def test_gold_earns_all_of_it(name: str, tmp_path: Path, settings: Any) -> None:
+    agent = registry.get(name)
     [row] = agent.rows(written(tmp_path, OSCE))
     task = agent.task(row, settings)
     environment = agent.open(settings, {})
