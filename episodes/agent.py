@@ -85,7 +85,7 @@ class Service:
 class Environment(ABC):
     """One a process, many episodes at once; owns what episodes need and gives it back in `close`."""
 
-    highest: float  # the most an episode can earn
+    highest: float = 1.0  # the most an episode can earn
     accepted_from: Mapping[str, float] = MappingProxyType(
         {}
     )  # by kind of `dishonest`, where it is not ACCEPTED_FROM
@@ -182,7 +182,7 @@ class Agent(ABC):
     """
 
     name: str  # as commands know it
-    prompt_version: str
+    prompt_version: str = "1"
     tools: Sequence[
         ToolSpec
     ] = ()  # what the policy may call; (): its chat template need not know tools
