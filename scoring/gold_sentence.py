@@ -3,7 +3,7 @@
     diseases_in("Based on your symptoms, you likely have a cold or stomach flu.")   # ("cold", "stomach flu")
     secrets_of(["chronic gastritis"])        # with "gastritis", "慢性胃炎", "胃炎": what gives it away
 
-A sentence is read by the patterns of framing.toml: what leads to a illness, and what ends it.
+A sentence is read by the patterns of framing.toml: what leads to an illness, and what ends it.
 """
 
 from __future__ import annotations
