@@ -36,33 +36,24 @@ PERSON = re.compile(
     r"[(（][^()（）]*(?:\d+ ?(?:years?|岁|months?)|male|男|女)[^()（）]*[)）]", re.I
 )
 AGE = re.compile(
-    r"(\d{1,3})[ -]?(?:years?|yrs?|y/?o)\b|(?:aged?|age of|age:) ?(\d{1,3})|(\d{1,3}) ?岁", re.I
+    r"(\d{1,3})[ -]?(?:years?|yrs?)[ -]old|(?:aged|age of|age:) ?(\d{1,3})"
+    r"|(\d{1,3}) ?(?:y/?o\b|岁)|[(（][^()（）]*?(\d{1,3}) years?[)）]",
+    re.I,
 )
 SEX = {
-    "female": re.compile(r"\b(?:female|woman|girl|she|her|lady|mother)\b|女", re.I),
-    "male": re.compile(r"\b(?:male|man|boy|he|his|gentleman|father)\b|男", re.I),
+    "female": (r"\b(?:female|woman|girl|lady)\b|女", r"\bshe\b"),
+    "male": (r"\b(?:male|man|boy|gentleman)\b|男", r"\bhe\b"),
 }
 HEALTHY = re.compile(r"\bno\b|\bnot\b|none|never|healthy|unremarkable|没|无|健康|挺好")
-SUBJECTS = frozenset(
-    {"job", "smoking", "alcohol", "water", "diet", "exercise", "pets", "drugs", "living", "travel"}
-)
-PAST = frozenset(
-    {
-        "tests",
-        "visits",
-        "vaccines",
-        "periods",
-        "pregnancy",
-        "relatives",
-        "operation",
-        "hypertension",
-    }
-)
-CARE = frozenset({"diabetes", "heart", "medicines", "allergies", "history"})
 POSITIVE = frozenset(
     {"onset", "place", "severity", "character", "frequency", "duration", "aggravating"}
 )  # "no lump on the left" is none
-ELSEWHERE = SUBJECTS | PAST | CARE  # a length of time beside these is theirs, not the complaint's
+# A length of time that stands beside these is theirs, not the complaint's.
+ELSEWHERE = frozenset((
+    "job", "smoking", "alcohol", "water", "diet", "exercise", "pets", "drugs", "living", "travel", "tests", "visits",
+    "vaccines", "periods", "pregnancy", "relatives", "operation", "hypertension", "diabetes", "heart", "medicines",
+    "allergies", "history",
+))  # fmt: skip
 
 
 class Memory(NamedTuple):
@@ -101,10 +92,15 @@ def age_of(task: ConsultationTask) -> str:
 
 
 def sex_of(task: ConsultationTask) -> str:
-    """ "female" or "male", "" where neither is recorded."""
-    text = f"{task.question} {task.description}"
-    found = [(match.start(), sex) for sex, words in SEX.items() if (match := words.search(text))]
-    return task.sex or min(found, default=(0, ""))[1]
+    """ "female" or "male", by a word or, in the description, by "she" and "he"; "" where neither is
+    recorded.
+    """
+    for kind, text in enumerate((f"{task.question} {task.description}", task.description)):
+        found = {sex: re.search(words[kind], text, re.I) for sex, words in SEX.items()}
+        places = [(match.start(), sex) for sex, match in found.items() if match]
+        if task.sex or places:
+            return task.sex or min(places)[1]
+    return ""
 
 
 @lru_cache(maxsize=512)

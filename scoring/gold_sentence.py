@@ -1,9 +1,9 @@
-"""The disease that a gold diagnosis names where it is a sentence, as in DoctorAgent-RL's rows.
+"""The illness that a gold diagnosis names where it is a sentence, as in DoctorAgent-RL's rows.
 
     diseases_in("Based on your symptoms, you likely have a cold or stomach flu.")   # ("cold", "stomach flu")
     secrets_of(["chronic gastritis"])        # with "gastritis", "慢性胃炎", "胃炎": what gives it away
 
-A sentence is read by the patterns of framing.toml: what leads to a disease, and what ends it.
+A sentence is read by the patterns of framing.toml: what leads to an illness, and what ends it.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from scoring.framing import TABLE as FRAMING
 from scoring.framing import unframed
 
 GOLD = FRAMING["gold"]
-LEAD, STOP, DISEASE = (
+LEAD, STOP, ILLNESS = (
     re.compile("|".join(f"(?:{one})" for one in GOLD[name]), re.IGNORECASE)
-    for name in ("lead", "stop", "disease")
+    for name in ("lead", "stop", "illness")
 )
 BETWEEN = re.compile(
     rf"\s*(?:(?:{'|'.join(GOLD['between'])})(?:\s+|(?<=[为是有])))+", re.IGNORECASE
@@ -30,13 +30,13 @@ ALIKE = re.compile(
 SENTENCE = re.compile(r"(?<=[.!?])\s+|(?<=[。！？])")
 INSIDE = re.compile(r"\(([A-Za-z][\w -]{1,40})\)")
 OR, AND = re.compile(r"\s+or\s+|或者?"), re.compile(r"\s+and\s+|\s*[和与及、]\s*")
-LONGEST = 8  # words of a sentence that is the disease itself
+LONGEST = 8  # words of a sentence that is the illness itself
 BARE = 12  # characters of a Chinese one
 
 
 @lru_cache(maxsize=4096)
 def diseases_in(sentence: str) -> tuple[str, ...]:
-    """The names by which a gold sentence calls its disease, the sentence itself among them; one of
+    """The names by which a gold sentence calls its illness, the sentence itself among them; one of
     them is enough.
     """
     first = next((one for one in SENTENCE.split(sentence) if LEAD.search(one)), sentence)
@@ -58,7 +58,7 @@ def _named(sentence: str) -> list[str]:
 
 
 def _alternatives(text: str) -> list[str]:
-    """The diseases that a text begins with, one of which is meant; [] where it begins with none."""
+    """The illnesses that a text begins with, one of which is meant; [] where it begins with none."""
     between = BETWEEN.match(f"{text} ")
     text = text[between.end() :] if between else text
     stop = STOP.search(text)
@@ -72,10 +72,10 @@ def _bare(text: str) -> str:
 
 
 def secrets_of(names: Iterable[str]) -> tuple[str, ...]:
-    """What gives a diagnosis away: its names, the diseases in them, with and without "acute" and
+    """What gives a diagnosis away: its names, the illnesses in them, with and without "acute" and
     the like, and what the tables hold as the same in either language.
     """
-    told = [part for name in names for part in (*diseases_in(name), *DISEASE.findall(name))]
+    told = [part for name in names for part in (*diseases_in(name), *ILLNESS.findall(name))]
     heads = [head for name in told if (head := ALIKE.sub("", name).strip()) and words_of(head)]
     wanted = {words_of(name) for name in (*told, *heads)}
     same = (
@@ -88,7 +88,7 @@ def secrets_of(names: Iterable[str]) -> tuple[str, ...]:
 
 
 def _same() -> Iterator[tuple[str, ...]]:
-    """Wordings of one disease each."""
+    """Wordings of one illness each."""
     yield from conditions()
     for read_as, others in TABLE["same"].items():
         yield (read_as, *others)

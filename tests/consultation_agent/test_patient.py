@@ -355,6 +355,13 @@ class TestOfASentenceForADiagnosis:
     def test_content_decides(self, question: str, text: str) -> None:
         assert asked(question, task=task_of(self.row)).text == text
 
+    def test_a_length_of_time_is_no_age_and_a_relative_no_sex(self) -> None:
+        said = "Patient's description: My father coughs as I do. I have had it for 10 years\nDecide"
+        row = self.row | {"prompt": [{"role": "user", "content": said}]}
+        task = replace(task_of(row), description="")
+        assert asked("How old are you?", task=task).kind == "unknown"
+        assert asked("您是男的还是女的？", task=task).kind == "unknown"
+
     def test_two_facts_of_one_sentence_are_two(self) -> None:
         task = task_of(reference_row(enhanced_description="Without fever or cough."))
         assert asked("Any fever?", "Any cough?", task=task).kind == "informative"

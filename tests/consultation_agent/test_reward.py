@@ -337,6 +337,9 @@ def test_a_row_without_known_names_or_advice_is_compared_by_its_words() -> None:
     right = earned(Conclusion("Acute appendicitis", "Surgery today, nothing to eat."), task=task)
     assert right.terms["diagnosis"] == pytest.approx(0.6)
     assert right.terms["recommendation"] == pytest.approx(0.3)
+    plain = replace(task, recommendation="Please see a doctor.")
+    same = earned(Conclusion("Acute appendicitis", "Please see a doctor"), task=plain)
+    assert same.terms["recommendation"] == pytest.approx(0.3)
     empty = "Based on your symptoms and history, you likely have an infection in your system."
     for diagnosis in (empty, "Based on your symptoms, you likely have gastritis.", "acute"):
         advice = "I recommend rest. If symptoms persist or worsen, please seek medical attention."
