@@ -63,7 +63,7 @@ class ConsultationAgent(Agent):
     unreachable: Mapping[str, str] = {
         "reward_model_url": f"{NOWHERE}/score",
         "patient": "llm",
-        "patient_model": "openai/nobody",
+        "patient_model": "openai/none",
         "patient_base_url": f"{NOWHERE}/v1",
     }
 

@@ -59,12 +59,14 @@ def framed_dialogues(path: Path, prompts: Prompts, most_turns: int) -> list[Conv
             return conversation_of(row, "consultation", where)
         return _framed(_messages(row, where), prompts, most_turns)
 
-    told = [conversation(row, f"{path}, line {number}") for number, row in read_jsonl(path)]
-    if not any(any(conversation.learn) for conversation in told):
+    conversations = [
+        conversation(row, f"{path}, line {number}") for number, row in read_jsonl(path)
+    ]
+    if not any(any(conversation.learn) for conversation in conversations):
         raise AgentError(
             f"{path} has nothing to learn: no diagnosis, and no reply that asks exactly one question"
         )
-    return told
+    return conversations
 
 
 def _messages(row: dict[str, Any], where: str) -> list[Message]:

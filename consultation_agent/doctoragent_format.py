@@ -7,7 +7,7 @@ A list of {id, self_report, true_diagnosis, true_recommendation, simulation_dial
 content, tokens, is_diagnosis}], total_turns, category}, one episode of a case each. The labels of a
 diagnosis are English whatever its language, because its programs split it there. `tokens` are those
 the policy wrote: 0 for the patient. Its information precision is the share of the patient's turns
-without one of its two sentences of refusal, so that a question which told nothing new has the one
+without one of its two sentences of refusal, so that a question without a new answer has the one
 of its kind in place of what the patient said.
 """
 

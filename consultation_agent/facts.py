@@ -82,9 +82,9 @@ def _turns(event: Exchange | Malformed | Conclusion, text: str) -> list[dict[str
 
 
 def facets_found(record: Record) -> int | None:
-    """How many of the distinguishing facets the patient told; None: none are known."""
-    told = {facet for turn in record["dialogue"] for facet in turn.get("facets", ())}
-    return len(told & {*record["distinguishing"]}) if record["distinguishing"] else None
+    """How many of the distinguishing facets the patient mentioned; None: none are known."""
+    mentioned = {facet for turn in record["dialogue"] for facet in turn.get("facets", ())}
+    return len(mentioned & {*record["distinguishing"]}) if record["distinguishing"] else None
 
 
 def failure(record: Record) -> str:

@@ -169,8 +169,8 @@ class Teacher:
         return self.prompts.said(answer.text, turn, turns)
 
 
-def conclusion(task: ConsultationTask, told: Sequence[str]) -> Conclusion:
-    """What fits best when so much is told, with the first items of its advice."""
-    best = best_match(task, told)
+def conclusion(task: ConsultationTask, mentioned: Sequence[str]) -> Conclusion:
+    """What fits best when so much is mentioned, with the first items of its advice."""
+    best = best_match(task, mentioned)
     assert best, task.complaint
     return Conclusion(best.diagnosis, "；".join(best.recommendation.split("；")[:ADVISED]))

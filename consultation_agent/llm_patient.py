@@ -6,7 +6,7 @@ answers as JSON.
 
 An answer depends on case and question alone: temperature 0, and replies of PATIENT_MODEL are kept
 in LLM_CACHE, which all processes of a run share. What was asked before is found out here, by the
-facets that the model says it told. A question costs at most 2 x ATTEMPTS requests, none of them
+facets that the model says it mentioned. A question costs at most 2 x ATTEMPTS requests, none of them
 through the policy's proxy.
 """
 
@@ -51,7 +51,7 @@ SEXES = {"female": "女", "male": "男"}
 
 
 def _at_most(name: str, most: int) -> Any:
-    """A bound that the endpoint is told, so that every reply it constrains comes to an end; more is
+    """A bound that the endpoint gets, so that every reply it constrains comes to an end; more is
     cut here.
     """
     return Field(json_schema_extra={name: most})
@@ -182,12 +182,12 @@ class LLMPatient(Patient):
 def messages_for(task: ConsultationTask, question: str, words: dict[str, Any]) -> list[Message]:
     """What a model is asked: its part, the record without the diagnosis, the question."""
     record = "\n".join(f"{line}：{text}" for line, text in record_lines(task).items())
-    told = secret(task).sub(
+    notes = secret(task).sub(
         WORDS["struck"], WORDS["asked"].format(complaint=task.question, record=record)
     )
     return [
         {"role": "system", "content": words["system"].strip()},
-        {"role": "user", "content": told + question},
+        {"role": "user", "content": notes + question},
     ]
 
 
@@ -209,10 +209,10 @@ def record_lines(task: ConsultationTask) -> dict[str, str]:
         "sex": SEXES.get(task.sex, ""),
     }
     symptoms = {name: "有" if there else "没有" for name, there in task.symptoms.items()}
-    told = {**general, **symptoms, **task.words}
+    mentioned = {**general, **symptoms, **task.words}
     return {
         f"{name}（{meanings[name]}）": text
-        for name, text in told.items()
+        for name, text in mentioned.items()
         if text and name in meanings
     }
 
@@ -230,7 +230,7 @@ def secret(task: ConsultationTask) -> re.Pattern[str]:
 
 
 def _facets(task: ConsultationTask, said: Said) -> tuple[str, ...]:
-    """The facets that there are, of those a model says it told."""
+    """The facets that there are, of those a model says it mentioned."""
     tables = load_tables()
     names = {*tables.facets, *tables.symptoms, *tables.general} if task.words else {*memories(task)}
     known = dict.fromkeys(name for name in said.facets if name in names)
@@ -239,7 +239,9 @@ def _facets(task: ConsultationTask, said: Said) -> tuple[str, ...]:
 
 def _told_before(reply: Reply, question: str, asked: Sequence[Exchange]) -> Reply | None:
     """The first reply about the same facets, else to the same question in the same words."""
-    told = {facet: earlier.reply for earlier in reversed(asked) for facet in earlier.reply.facets}
+    mentioned = {
+        facet: earlier.reply for earlier in reversed(asked) for facet in earlier.reply.facets
+    }
     if reply.facets:
-        return told[reply.facets[0]] if {*reply.facets} <= told.keys() else None
+        return mentioned[reply.facets[0]] if {*reply.facets} <= mentioned.keys() else None
     return next((earlier.reply for earlier in asked if clean(earlier.question) == question), None)

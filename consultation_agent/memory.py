@@ -57,12 +57,12 @@ ELSEWHERE = frozenset((
 
 
 class Memory(NamedTuple):
-    """A thing to tell. told and asked: the topics that it tells of, and those its question asked."""
+    """A thing to tell. mentioned and asked: the topics that it tells of, and those its question asked."""
 
     name: str
     text: str
     question: str
-    told: frozenset[str]
+    mentioned: frozenset[str]
     asked: frozenset[str]
 
 
@@ -118,8 +118,8 @@ def _memories(
     held = list[Memory]()
     for number, (question, answer) in enumerate(exchanges):
         asked, sentences = _asked(question), safe(answer)
-        told = _memory(f"exchange {number}", " ".join(sentences), question, asked)
-        held += [told] * bool(sentences)
+        mentioned = _memory(f"exchange {number}", " ".join(sentences), question, asked)
+        held += [mentioned] * bool(sentences)
         held += [
             _memory(f"exchange {number}/{at}", one, "", asked) for at, one in enumerate(sentences)
         ]
@@ -180,7 +180,7 @@ def _best(question: str, wanted: frozenset[str], held: Iterable[Memory]) -> Memo
             continue
         if worth:
             near = len(content & content_of(one.text)) / max(1, len(content))
-            beside = 0.7 * len(sides & one.told) if wanted - sides else 0
+            beside = 0.7 * len(sides & one.mentioned) if wanted - sides else 0
             less = 0.4 * one.name.startswith("complaint") + WHOLE * bool(one.question)
             scored.append((worth + beside + near - less, one))
     return max(scored, key=lambda found: found[0], default=(0.0, None))[1]
@@ -188,21 +188,23 @@ def _best(question: str, wanted: frozenset[str], held: Iterable[Memory]) -> Memo
 
 def _subject_worth(wanted: frozenset[str] | set[str], one: Memory) -> float:
     """How well a memory tells of what is asked for; 0: not at all."""
-    told = {name for name in wanted if _tells(name, one)}
-    if told & topics().keys() or (told and not wanted & topics().keys()):
-        return 3 + 0.5 * len(told) + 1.5 * bool(wanted & one.asked)
+    mentioned = {name for name in wanted if _tells(name, one)}
+    if mentioned & topics().keys() or (mentioned and not wanted & topics().keys()):
+        return 3 + 0.5 * len(mentioned) + 1.5 * bool(wanted & one.asked)
     return 1.5 if wanted & one.asked and _answers(wanted, one) else 0.0
 
 
 def _tells(name: str, one: Memory) -> bool:
     """Whether a memory tells of a topic, of what is under it, or that there is nothing of the kind."""
     topic = topics().get(name)
-    if name in one.told or topic is None:
-        return name in one.told
+    if name in one.mentioned or topic is None:
+        return name in one.mentioned
     if topic.kind == "general":
-        others = "relatives" in one.told or DENIED.match(one.text)
-        return bool(one.told & _under(name)) and not others
-    general = topic.under and topic.under in one.told and not one.told & _under(topic.under)
+        others = "relatives" in one.mentioned or DENIED.match(one.text)
+        return bool(one.mentioned & _under(name)) and not others
+    general = (
+        topic.under and topic.under in one.mentioned and not one.mentioned & _under(topic.under)
+    )
     return bool(general and HEALTHY.search(plain(one.text)))
 
 
@@ -212,10 +214,10 @@ def _under(name: str) -> set[str]:
 
 def _side_worth(sides: set[str], one: Memory) -> float:
     """How well a memory tells of a side of the complaint; what tells of another thing does not."""
-    told, asked = sides & one.told, sides & one.asked
-    told -= POSITIVE if DENIED.match(one.text) else frozenset()
-    if told and (asked or not one.told & ELSEWHERE):
-        return 2 + 0.5 * len(told) + 1.5 * bool(asked)
+    mentioned, asked = sides & one.mentioned, sides & one.asked
+    mentioned -= POSITIVE if DENIED.match(one.text) else frozenset()
+    if mentioned and (asked or not one.mentioned & ELSEWHERE):
+        return 2 + 0.5 * len(mentioned) + 1.5 * bool(asked)
     return 1.2 if asked and _answers(frozenset(sides), one) else 0.0
 
 
@@ -227,9 +229,9 @@ def _answers(wanted: Iterable[str], one: Memory) -> bool:
         return False
     if BARE.fullmatch(one.text.strip()) and OPEN.search(one.question.lower()):
         return False
-    asked, told = ({*names} - {*wanted} for names in (one.asked, one.told))
-    beyond = {name for name in told if not _is_side(name)}
-    return not beyond and not asked and (not told or not {*wanted} & {*one.told})
+    asked, mentioned = ({*names} - {*wanted} for names in (one.asked, one.mentioned))
+    beyond = {name for name in mentioned if not _is_side(name)}
+    return not beyond and not asked and (not mentioned or not {*wanted} & {*one.mentioned})
 
 
 def _is_side(name: str) -> bool:

@@ -86,10 +86,10 @@ def read_reply(text: str) -> Question | Conclusion | Malformed:
     text = text.strip()
     if not text:
         return Malformed("empty")
-    told = after_thought(text)
-    if told is None:
+    reply = after_thought(text)
+    if reply is None:
         return Malformed("open_thought")
-    text, opened, closed_times = told, told.count("<answer>"), told.count("</answer>")
+    text, opened, closed_times = reply, reply.count("<answer>"), reply.count("</answer>")
     if not (opened and closed_times):
         return Malformed("no_answer")
     if opened > 1 or closed_times > 1:

@@ -186,13 +186,13 @@ def readings(word: str) -> Iterator[tuple[str, ...]]:
 def _nearest(sentence: str) -> list[str]:
     """The item of which a wording has most in common with a sentence, where that is enough."""
     here, (wordings, having) = _pieces(sentence), _wordings()
-    told = [
+    mentioned = [
         (fsum(1 / having[piece] for piece in pieces & here), item, pieces)
         for item, pieces in wordings
     ]
     shares = [
         (s / fsum(1 / having[one] for one in pieces), item)
-        for s, item, pieces in told
+        for s, item, pieces in mentioned
         if s >= TELLING
     ]
     return [item for share, item in [max(shares, default=(0, ""))] if share > ALIKE]

@@ -38,26 +38,30 @@ class RecordPatient(Patient):
 
     def reply_to(self, task: ConsultationTask, question: str, asked: Sequence[Exchange]) -> Reply:
         """What the patient says to a question, after those asked before."""
-        told = {
+        mentioned = {
             facet: earlier.reply for earlier in reversed(asked) for facet in earlier.reply.facets
         }
         question = question[:LONGEST]
-        return _from_facts(task, question, told) if task.words else _recalled(task, question, told)
+        return (
+            _from_facts(task, question, mentioned)
+            if task.words
+            else _recalled(task, question, mentioned)
+        )
 
 
-def _from_facts(task: ConsultationTask, question: str, told: Mapping[str, Reply]) -> Reply:
+def _from_facts(task: ConsultationTask, question: str, mentioned: Mapping[str, Reply]) -> Reply:
     """What a patient says whose record has facets and symptoms."""
     if task.complaint and asks_whether(question, task.complaint):
-        return _complaint(task, told)
+        return _complaint(task, mentioned)
     items = asked_for(question, task.question)
     topic = _topic_of(question, items)
     if topic:
-        return _of_topic(task, topic, told)
+        return _of_topic(task, topic, mentioned)
     if not items:
         return _not_understood(question)
-    if items[0] in told:
-        return again(told[items[0]], task)
-    reply = _told(task, items[0], told)
+    if items[0] in mentioned:
+        return again(mentioned[items[0]], task)
+    reply = _mentioned(task, items[0], mentioned)
     if len(items) > 1:
         return Reply("compound", SAID["zh"]["compound"].format(text=reply.text), reply.facets)
     return reply
@@ -77,7 +81,7 @@ def _topic_of(question: str, items: Sequence[str]) -> Topic | None:
     return (relatives or of_facet)[0] if relatives or len(of_facet) == 1 else None
 
 
-def _of_topic(task: ConsultationTask, topic: Topic, told: Mapping[str, Reply]) -> Reply:
+def _of_topic(task: ConsultationTask, topic: Topic, mentioned: Mapping[str, Reply]) -> Reply:
     """What the record tells of a topic, else that there is nothing of it; unknown where neither is
     recorded.
     """
@@ -86,15 +90,15 @@ def _of_topic(task: ConsultationTask, topic: Topic, told: Mapping[str, Reply]) -
         return Reply("informative", SAID["zh"][task.sex], (name,))
     side = topic.complaint.get(task.complaint, "")
     if side == "complaint":
-        return _complaint(task, told)
+        return _complaint(task, mentioned)
     there = [item for item in topic.of if _holds(task, topic, item)]
     there = [side] if side in task.words else there
     if there:
-        seen = next((told[item] for item in there if item in told), None)
+        seen = next((mentioned[item] for item in there if item in mentioned), None)
         text = "，".join(task.words[item] for item in there)
         return again(seen, task) if seen else Reply("informative", f"{text}。", tuple(there))
-    if name in told:
-        return again(told[name], task)
+    if name in mentioned:
+        return again(mentioned[name], task)
     facets = [item for item in topic.of if item in load_tables().facets]
     known = any(item in task.words for item in facets) or not facets
     if topic.no and known:
@@ -110,10 +114,10 @@ def _holds(task: ConsultationTask, topic: Topic, item: str) -> bool:
     return item in load_tables().symptoms or bool(topic.own.search(task.words[item]))
 
 
-def _complaint(task: ConsultationTask, told: Mapping[str, Reply]) -> Reply:
+def _complaint(task: ConsultationTask, mentioned: Mapping[str, Reply]) -> Reply:
     """What is said to a question whether there is what the patient came for."""
-    if "complaint" in told:
-        return again(told["complaint"], task)
+    if "complaint" in mentioned:
+        return again(mentioned["complaint"], task)
     word = load_tables().complaints[task.complaint].zh
     return Reply("informative", SAID["zh"]["complaint"].format(word=word), ("complaint",))
 
@@ -159,12 +163,12 @@ def memories(task: ConsultationTask) -> dict[str, tuple[str, str]]:
     return {name: pair for name, pair in held.items() if not secret.search(pair[1])}
 
 
-def _told(task: ConsultationTask, item: str, told: Container[str]) -> Reply:
+def _mentioned(task: ConsultationTask, item: str, mentioned: Container[str]) -> Reply:
     """What the record says of an item."""
     said, tables = SAID["zh"], load_tables()
     if item == "accompanying":
         more = next(
-            (name for name, there in task.symptoms.items() if there and name not in told), None
+            (name for name, there in task.symptoms.items() if there and name not in mentioned), None
         )
         text = f"{task.words[more]}。" if more else said["nothing_else"]
         return Reply("informative", text, (item, more) if more else (item,))
@@ -185,15 +189,15 @@ def _told(task: ConsultationTask, item: str, told: Container[str]) -> Reply:
     return Reply("unknown", said["unknown"], (item,))
 
 
-def _recalled(task: ConsultationTask, question: str, told: Mapping[str, Reply]) -> Reply:
+def _recalled(task: ConsultationTask, question: str, mentioned: Mapping[str, Reply]) -> Reply:
     """What a record without facets tells; not recorded otherwise."""
     said = SAID[_language(task)]
     found = recalled(task, question)
     if not found:
         return Reply("unknown", said["unknown"])
     name, text = found
-    if name in told:
-        return again(told[name], task)
+    if name in mentioned:
+        return again(mentioned[name], task)
     if name in ("age", "sex"):
         text = said["age"].format(age=text) if name == "age" else said[text]
     return Reply("informative", text, (name,))

@@ -89,15 +89,17 @@ def baseline_episode(name: str, task: ConsultationTask, prompts: Prompts, turns:
     Of conditions that are as likely, and after the complaint alone all are, the table's first.
     """
     questions = [question_for(item) for item in CHECKLIST] if name == "checklist" else []
-    return rehearse(task, prompts, turns, questions, lambda asked: best_match(task, _told(asked)))
+    return rehearse(
+        task, prompts, turns, questions, lambda asked: best_match(task, _mentioned(asked))
+    )
 
 
-def _told(asked: Sequence[Exchange]) -> set[str]:
+def _mentioned(asked: Sequence[Exchange]) -> set[str]:
     return {item for exchange in asked for item in exchange.reply.facets}
 
 
-def best_match(task: ConsultationTask, told: Iterable[str]) -> Conclusion | None:
-    """The condition of the complaint that fits what the patient told; None where the complaint is
+def best_match(task: ConsultationTask, mentioned: Iterable[str]) -> Conclusion | None:
+    """The condition of the complaint that fits what the patient mentioned; None where the complaint is
     not in the tables.
     """
     tables = load_tables()
@@ -105,7 +107,9 @@ def best_match(task: ConsultationTask, told: Iterable[str]) -> Conclusion | None
     if not group:
         return None
     chances = posterior(
-        tables, group, {item: value for item in told if (value := _value(task, item)) is not None}
+        tables,
+        group,
+        {item: value for item in mentioned if (value := _value(task, item)) is not None},
     )
     likeliest = group[max(chances, key=lambda name: chances[name])]
     return Conclusion(
@@ -114,7 +118,7 @@ def best_match(task: ConsultationTask, told: Iterable[str]) -> Conclusion | None
 
 
 def _value(task: ConsultationTask, item: str) -> Value | None:
-    """What the patient's words for an item mean; None where it was not told."""
+    """What the patient's words for an item mean; None where it was not mentioned."""
     tables = load_tables()
     if item in tables.symptoms:
         return task.symptoms.get(item, False)

@@ -110,14 +110,14 @@ def _clauses(text: str) -> list[str]:
 
 def found_facets(task: ConsultationTask, episode: Episode) -> float | None:
     """The share of the distinguishing facets that the patient was asked for; None: none are known."""
-    told = {
+    mentioned = {
         facet
         for event in episode.events
         if isinstance(event, Exchange)
         for facet in event.reply.facets
     }
     return (
-        len(told & {*task.distinguishing}) / len(task.distinguishing)
+        len(mentioned & {*task.distinguishing}) / len(task.distinguishing)
         if task.distinguishing
         else None
     )

@@ -1,4 +1,4 @@
-"""How consultations look on a page: the patient's replies with their kind and what they told."""
+"""How consultations look on a page: the patient's replies with their kind and what they mentioned."""
 
 from __future__ import annotations
 
@@ -10,9 +10,10 @@ def shown(record: Record) -> list[Shown]:
     """The transcript; a reply outside the protocol says what was wrong with it."""
     pairs = exchanges(record["dialogue"], "doctor")
     return annotated(
-        record, [({"problem": doctor.get("problem")}, _told(patient)) for doctor, patient in pairs]
+        record,
+        [({"problem": doctor.get("problem")}, _mentioned(patient)) for doctor, patient in pairs],
     )
 
 
-def _told(patient: Record) -> dict[str, str | None]:
-    return {"kind": patient.get("kind"), "told": ", ".join(patient.get("facets", ()))}
+def _mentioned(patient: Record) -> dict[str, str | None]:
+    return {"kind": patient.get("kind"), "mentioned": ", ".join(patient.get("facets", ()))}

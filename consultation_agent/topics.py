@@ -26,7 +26,7 @@ class Topic:
 
     name: str
     ask: re.Pattern[str]
-    told: re.Pattern[str]
+    mentioned: re.Pattern[str]
     own: re.Pattern[str]
     first: re.Pattern[str]
     kind: str = ""
@@ -50,15 +50,15 @@ def topics() -> dict[str, Topic]:
 
 
 def _topic(name: str, columns: dict[str, object]) -> Topic:
-    told = re.compile(str(columns.pop("told")))
+    mentioned = re.compile(str(columns.pop("mentioned")))
     asked = columns.pop("ask")
     assert isinstance(asked, list)
     always = "first" in columns and columns["first"] != "."
     asks_for = [*asked, str(columns["first"])] if always else asked
     ask = re.compile("|".join(f"(?:{one})" for one in asks_for))
-    own = re.compile(str(columns.pop("own"))) if "own" in columns else told
+    own = re.compile(str(columns.pop("own"))) if "own" in columns else mentioned
     first = re.compile(str(columns.pop("first"))) if "first" in columns else NEVER
-    return Topic(name, ask, told, own, first, **columns)  # type: ignore[arg-type]
+    return Topic(name, ask, mentioned, own, first, **columns)  # type: ignore[arg-type]
 
 
 @lru_cache(maxsize=4096)
@@ -93,4 +93,4 @@ def _asking(question: str) -> str:
 def told_topics(text: str) -> frozenset[str]:
     """The names of the topics that a text tells something of."""
     text = plain(text)
-    return frozenset(one.name for one in topics().values() if one.told.search(text))
+    return frozenset(one.name for one in topics().values() if one.mentioned.search(text))

@@ -53,7 +53,7 @@ class DiagnosisAgent(Agent):
     unreachable: Mapping[str, str] = {
         "reward_model_url": f"{NOWHERE}/score",
         "simulator": "llm",
-        "simulator_model": "openai/nobody",
+        "simulator_model": "openai/none",
         "simulator_base_url": f"{NOWHERE}/v1",
     }
 

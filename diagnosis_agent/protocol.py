@@ -103,10 +103,10 @@ def framed(typed: str) -> str:
 
 def read_reply(text: str) -> Order | Conclusion | Malformed:
     """What a reply says, or the name of what is wrong with it."""
-    told = after_thought(text)
-    if told is None:
+    reply = after_thought(text)
+    if reply is None:
         return Malformed("open_thought")
-    lines = map(_headed, _lines(SPACE.sub(" ", MARKDOWN.sub("", told))))
+    lines = map(_headed, _lines(SPACE.sub(" ", MARKDOWN.sub("", reply))))
     text = re.sub(r"([:：])\n", r"\1 ", "\n".join(lines))
     if not text:
         return Malformed("empty")
@@ -123,7 +123,7 @@ def read_reply(text: str) -> Order | Conclusion | Malformed:
 def _order(text: str, phrases: list[re.Match[str]]) -> Order | Conclusion | Malformed:
     """Before the sentence of the phrase the diagnosis stands, behind the phrase the examination."""
     before, behind = text[: phrases[0].start()], text[phrases[0].end() :]
-    told, *earlier = REASON.split(
+    last, *earlier = REASON.split(
         before[: max(before.rfind("\n"), before.rfind(". "), 0)], maxsplit=1
     )
     listed, *later = REASON.split(behind, maxsplit=1)
@@ -132,7 +132,7 @@ def _order(text: str, phrases: list[re.Match[str]]) -> Order | Conclusion | Malf
     if len(phrases) > 1 or (ITEM.match(first) and len(items) > 1):
         return Malformed("several_examinations")
     name, *sentence = SENTENCE_END.split(ITEM.sub("", first, count=1), maxsplit=1)
-    lines = _lines(told)
+    lines = _lines(last)
     diagnosis = _named(next(filter(_names_a_diagnosis, lines), lines[0] if lines else ""))
     reason = " ".join([*earlier, *sentence, *more, *later]).strip()
     return _whole(Order(diagnosis, name.strip(" .。"), reason))
@@ -142,10 +142,10 @@ def _conclusion(text: str) -> Order | Conclusion | Malformed:
     """The diagnosis is all that stands before the label of the reason; without one, the first or
     labelled sentence.
     """
-    told, *reasons = REASON.split(text, maxsplit=1)
-    lines = _lines(told)
+    conclusion, *reasons = REASON.split(text, maxsplit=1)
+    lines = _lines(conclusion)
     if reasons:
-        named = diagnosis_in(told) or "; ".join(labelled_diagnoses(reasons[0]))
+        named = diagnosis_in(conclusion) or "; ".join(labelled_diagnoses(reasons[0]))
         return _whole(Conclusion(named, reasons[0].strip()))
     labelled = [line for line in lines if _names_a_diagnosis(line)] or lines[:1]
     sentences = [SENTENCE_END.split(line, maxsplit=1) for line in labelled]

@@ -1,5 +1,5 @@
-"""The simulator that needs no model: the case's own results, always alike, and none that nobody
-found.
+"""The simulator that needs no model: the case's own results, always alike, and none
+that was not found.
 
     RecordSimulator().result_of(task, "CBC", [])      # Result("complete blood count", "...", "recorded")
 

@@ -118,7 +118,7 @@ def best_match(task: DiagnosisTask, results: Sequence[Result]) -> str | None:
     group = tables.group(task.group or "")
     if not group or task.sex is None or task.age is None:
         return None
-    told = {key: one.text for one in results if (key := table_key(one.name))}
-    read = {key: read_result(tables, key, text, task.sex, task.age) for key, text in told.items()}
+    texts = {key: one.text for one in results if (key := table_key(one.name))}
+    read = {key: read_result(tables, key, text, task.sex, task.age) for key, text in texts.items()}
     chances = posterior(tables, group, {"age": task.age, "sex": task.sex, **read} if read else {})
     return group[max(chances, key=lambda name: chances[name])].en

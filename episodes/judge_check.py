@@ -129,19 +129,19 @@ def problem_of(probed: Sequence[Probed]) -> str | None:
         (poor, MOST_POOR, f"the surest honest one earns less than {GOOD:g}"),
     )
     found = [fault for fault in faults if len(fault[0]) > fault[1] * len(probed)]
-    told = [
+    problems = [
         f"on {len(of)} of {len(probed)} tasks {what}, and {most:.0%} may"
         for of, most, what in found
     ]
     paid = _paid_kinds(probed)
-    told += [
+    problems += [
         f"{kind!r} is paid on {n} of {of} tasks, and {MOST_ACCEPTED:.0%} may"
         for kind, n, of in paid
     ]
     shown = (
         found[0][0] if found else [of for of in probed if {k for k, *_ in paid} & {*of.accepted}]
     )
-    return "\n  ".join(["; ".join(told), *map(str, shown[:SHOWN])]) if told else None
+    return "\n  ".join(["; ".join(problems), *map(str, shown[:SHOWN])]) if problems else None
 
 
 def _paid_kinds(probed: Sequence[Probed]) -> list[tuple[str, int, int]]:

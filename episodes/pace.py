@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
-CALLS = 64  # the latest replies of a server, by which its speed is told
+CALLS = 64  # the latest replies of a server, by which its speed is measured
 MARGIN = 2.0  # times what the replies of an episode take at that speed
 LONGEST = 4.0  # times the limit that was set: runners and store wait for no episode longer
 

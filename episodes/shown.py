@@ -23,7 +23,7 @@ PROMPT, POLICY, WORLD = "prompt", "policy", "world"
 
 @dataclass(frozen=True)
 class Shown:
-    """One piece. who: PROMPT (what the policy was told), POLICY (what it wrote), or WORLD (what
+    """One piece. who: PROMPT (what the policy reads first), POLICY (what it wrote), or WORLD (what
     answered it).
 
     form: how the text is coloured: "text", "sql", "python" or "json". notes: short labels by name,
@@ -42,11 +42,11 @@ def transcript(record: Record) -> list[Shown]:
     """The messages of an episode; calls of tools are pieces of their own. [] where none are kept."""
     messages = record.get("transcript") or []
     first = len(list(takewhile(lambda message: message["role"] != "assistant", messages)))
-    told = [
+    opening = [
         Shown(PROMPT, _text(message["content"]), notes={"role": message["role"]})
         for message in messages[:first]
     ]
-    return [*told, *(piece for message in messages[first:] for piece in _pieces(message))]
+    return [*opening, *(piece for message in messages[first:] for piece in _pieces(message))]
 
 
 def annotated(record: Record, notes: Iterable[tuple[Notes, Notes]]) -> list[Shown]:

@@ -143,7 +143,7 @@ def _path(model: str) -> str:
 
 
 def run_part(name: str, command: Sequence[str], evaluated: float | None = None) -> None:
-    """Run a part as a program of its own; at Ctrl-C or SIGTERM it is told, and has ended when this
+    """Run a part as a program of its own; at Ctrl-C or SIGTERM it is ended, and has ended when this
     raises.
 
     `evaluated`: minutes that the first evaluation took, from which it says what is left.

@@ -238,7 +238,7 @@ async def _unless_gone(request: Request, work: Any) -> Response:
     async def gone() -> Response:
         while (await request.receive())["type"] != "http.disconnect":
             pass
-        return Response(status_code=499)  # nobody reads it
+        return Response(status_code=499)  # the client has left
 
     racing = [asyncio.ensure_future(work), asyncio.ensure_future(gone())]
     try:

@@ -38,7 +38,7 @@ STYLES = {
 
 
 class InputEnded(Failure):
-    """Nobody types any more."""
+    """The keyboard has no more input."""
 
 
 def show(heading: str, text: str) -> None:

@@ -1,4 +1,4 @@
-"""Play an agent's tasks yourself: you are the policy, and are told what it earned. Or watch a
+"""Play an agent's tasks yourself: you are the policy, and read what it earned. Or watch a
 model, turn by turn.
 
     .venv/bin/python -m evaluation.play sql                                    # a task drawn from the test file

@@ -121,7 +121,7 @@ def _over_types(step: int, validation: Validation) -> list[float]:
 
 def note_validation(validation: Validation, record: dict[str, Any]) -> None:
     """Add a rollout of a validation to the rewards of its task; runs before there was an index are
-    told by groups.
+    marked by groups.
     """
     found = numbers(record)
     if (

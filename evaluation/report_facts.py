@@ -142,10 +142,10 @@ def changed_settings(run: Run) -> Iterator[Fact]:
     """The name of the preset and its keys that the run has otherwise."""
     section, keys = "Settings that differ from the preset", run.preset.get("keys")
     yield section, "preset", text(run.preset.get("name"))
-    told = {
+    preset_keys = {
         key.lstrip("+"): value for key, value in flat(keys if isinstance(keys, dict) else {}) if key
     }
-    for key, value in told.items():
+    for key, value in preset_keys.items():
         usual = run.config.get(value[2:-1]) if str(value).startswith("${") else value
         if key in run.config and run.config[key] != usual:
             yield section, key, f"{text(run.config[key])} ({text(usual)})"

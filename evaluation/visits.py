@@ -31,7 +31,7 @@ from episodes.policy import ChatPolicy, Endpoint
 
 logger = logging.getLogger(__name__)
 
-# What a visitor reads where the machine failed; the addresses and reasons are for whoever serves.
+# What a visitor reads where the machine failed; the addresses and reasons are for the log.
 UNAVAILABLE = "the agent cannot answer at the moment; please try again later"
 Show = Callable[[Message], None]
 RANDOM = "random"  # instead of a case's id

@@ -58,8 +58,8 @@ def _names_all(said: str, parts: list[str]) -> bool:
     """
     things = [thing for thing in JOINED.split(said) if words_of(thing)]
     found = [[part for part in parts if _names_one(thing, [part])] for thing in things]
-    told = {part for one in found for part in one}
-    return told == {*parts} and all(
+    stated = {part for one in found for part in one}
+    return stated == {*parts} and all(
         one or words_of(thing) <= beside() for one, thing in zip(found, things, strict=True)
     )
 
@@ -99,11 +99,11 @@ def _gold(names: tuple[str, ...]) -> Gold:
 
 def _is(words: Words, gold: Gold) -> bool:
     """Whether the words are those of names of the diagnosis, and else such as leave it what it is."""
-    told = {word for name in gold.readings if name <= words for word in name}
-    beyond = words - told
+    stated = {word for name in gold.readings if name <= words for word in name}
+    beyond = words - stated
     own = any(words_of(name) <= words for name in gold.names[:OWN_NAMES])
     return (
-        bool(told)
+        bool(stated)
         and (own or not beyond & organs())
         and all(word in beside() or NUMBER.fullmatch(word) for word in beyond)
         and not any(_contradicts(word, gold) for word in beyond)

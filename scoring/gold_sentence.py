@@ -50,8 +50,8 @@ def _named(sentence: str) -> list[str]:
     begins with.
     """
     for lead in LEAD.finditer(sentence):
-        if told := _alternatives(sentence[lead.end() :]):
-            return told
+        if found := _alternatives(sentence[lead.end() :]):
+            return found
     bare = unframed(sentence)
     short = len(bare.split()) <= LONGEST if bare.isascii() else len(bare) <= BARE
     return _alternatives(bare) if short else []
@@ -75,16 +75,16 @@ def secrets_of(names: Iterable[str]) -> tuple[str, ...]:
     """What gives a diagnosis away: its names, the illnesses in them, with and without "acute" and
     the like, and what the tables hold as the same in either language.
     """
-    told = [part for name in names for part in (*diseases_in(name), *ILLNESS.findall(name))]
-    heads = [head for name in told if (head := ALIKE.sub("", name).strip()) and words_of(head)]
-    wanted = {words_of(name) for name in (*told, *heads)}
+    parts = [part for name in names for part in (*diseases_in(name), *ILLNESS.findall(name))]
+    heads = [head for name in parts if (head := ALIKE.sub("", name).strip()) and words_of(head)]
+    wanted = {words_of(name) for name in (*parts, *heads)}
     same = (
         wording
         for group in _same()
         if any(words_of(one) in wanted for one in group)
         for wording in group
     )
-    return tuple(dict.fromkeys((*told, *heads, *same)))
+    return tuple(dict.fromkeys((*parts, *heads, *same)))
 
 
 def _same() -> Iterator[tuple[str, ...]]:

@@ -33,7 +33,7 @@ SubScore = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
 
 @dataclass(frozen=True)
 class JudgeWords:
-    """What one agent's LLM judge is told.
+    """What one agent's LLM judge reads.
 
     version: raised with every word that the judge reads, for scores of two versions are not
     comparable. instructions: the system prompt; it names the sub-scores and says that the material

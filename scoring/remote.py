@@ -103,7 +103,7 @@ class RemoteJudge:
         return verdict
 
     async def _ask(self, case: Case, spent: Usage) -> Verdict:
-        """A verdict with a score; `spent` is told what it took, also where LLMError is raised."""
+        """A verdict with a score; `spent` gets what it took, also where LLMError is raised."""
         raise NotImplementedError
 
     async def _verdict(self, case: Case) -> Verdict:

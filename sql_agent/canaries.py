@@ -144,11 +144,11 @@ def honest_answers(case: Case) -> dict[str, str]:
     far as known.
     """
     rows = ((case.gold or {}).get("structured_gt") or {}).get("rows") or []
-    told = "；".join("：".join(str(cell) for cell in row if cell is not None) for row in rows)
+    retold = "；".join("：".join(str(cell) for cell in row if cell is not None) for row in rows)
     evidence = (
         ""
         if is_nothing(case)
-        else told or "\n".join(dict.fromkeys(text for _, text in _gold_cells(case)))
+        else retold or "\n".join(dict.fromkeys(text for _, text in _gold_cells(case)))
     )
     answers = {"exact evidence": evidence, "reference answer": case.reference}
     return {kind: answer for kind, answer in answers.items() if answer}

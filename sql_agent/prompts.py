@@ -1,7 +1,7 @@
 """The words the policy reads: system prompt and tool description, with a version.
 
 Everything else the policy sees is the question and the tool's JSON (`tools/sql/query.py`). The
-bundled tiny model is taught on exactly these words, so whoever changes one of them raises
+bundled tiny model is taught on exactly these words, so a change of one of them raises
 `PROMPT_VERSION` and rebuilds `sql_agent/tiny_model/` (`python -m training.cold_start sql`) in the
 same commit; a test compares both.
 """
@@ -20,7 +20,7 @@ TOOL_NAME = "query_database_by_sql"
 COLUMNS = {
     table: tuple(name for name in columns if name != "source") for table, columns in TABLES.items()
 }
-"""What the policy is told of each table, in the order of the database: not `source`, which says where a row is from."""
+"""What the policy reads of each table, in the order of the database: not `source`, which says where a row is from."""
 
 TASK = "你是医药数据库问答助手。先用工具查询数据库,再照录查询结果的原文简短作答,不要改写;查不到就如实说明,不要编造。"
 

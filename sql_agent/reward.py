@@ -229,7 +229,7 @@ async def score_episode(
         "degenerate": float("degenerate" in verdict.parts),
         "second_judged": float("second_judge_difference" in verdict.checks),
     }
-    if verdict.usage.cost_usd is not None:  # a cost nobody knows is not 0, so it is not there
+    if verdict.usage.cost_usd is not None:  # an unknown cost is not 0, so it is not there
         counters["judge_cost_usd"] = verdict.usage.cost_usd
     factors = {name: value for name, value in values.items() if name not in rubric.weights}
     notes: dict[str, Any] = {"measures": parts | verdict.checks | factors, "counters": counters}

@@ -86,7 +86,7 @@ def test_queries_are_sql_and_their_rows_a_table(tmp_path: Path) -> None:
 def test_a_patients_reply_has_its_kind_and_what_it_told(tmp_path: Path) -> None:
     told = [piece["notes"] for piece in pieces("consultation", tmp_path) if piece["who"] == "world"]
     assert all(notes["kind"] for notes in told)
-    assert any(notes["told"] for notes in told)
+    assert any(notes["mentioned"] for notes in told)
 
 
 def test_an_examination_is_named_and_its_result_has_a_kind(tmp_path: Path) -> None:

@@ -4,8 +4,8 @@ every process.
     runtime_env["worker_process_setup_hook"] = guard_sockets      # Ray calls it first in every worker of a run
     vllm serve ... --middleware training.proxy.doors.Door
 
-ZeroMQ's messages are unpickled, so whoever may send one runs programs; ZeroMQ itself asks nobody
-who he is. Here both ends of a TCP connection are CURVE's, with a key pair made from the token: the
+ZeroMQ's messages are unpickled, so a sender of one can run programs, and ZeroMQ itself asks for no
+identity. Here both ends of a TCP connection are CURVE's, with a key pair made from the token: the
 public key is as secret as the other, and without it no handshake begins. Sockets of files (ipc://)
 are their user's alone. vLLM imports this before it makes its HTTP server, whose connections are
 bounded from then on.

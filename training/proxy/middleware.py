@@ -1,7 +1,7 @@
 """Stands before the LLM proxy's app: records every call as it passes, and keeps from agents what
 only training needs.
 
-Token ids and log-probabilities are most of a reply. Whoever makes the reply takes them out and
+Token ids and log-probabilities are most of a reply. The maker of the reply takes them out and
 leaves them in the call's `TAKEN`: `take_from_body` for a reply of vLLM as it came
 (`training.proxy.direct`), `training.proxy.policy_access` for litellm, which would walk through
 every number several times to write them. `RecordingMiddleware` strips the rollout from the

@@ -124,7 +124,7 @@ class Endings:
         return futures
 
     def forget(self, rollout_ids: Iterable[str]) -> None:
-        """Nobody waits for these any more."""
+        """Forget futures that are no longer waited for."""
         for rollout_id in rollout_ids:
             self._waiting.pop(rollout_id, None)
 
@@ -146,7 +146,7 @@ class Endings:
 
     def _hand_out(self, rollout: Rollout) -> None:
         future = self._waiting.pop(rollout.rollout_id, None)
-        if future is None:  # ended before `expect` was told its id, or another program's
+        if future is None:  # ended before `expect` knew its id, or another program's
             self._early[rollout.rollout_id] = rollout
             if len(self._early) > EARLY_ENDINGS:
                 self._early.popitem(last=False)

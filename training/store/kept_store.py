@@ -10,8 +10,8 @@ from both. agent-lightning 0.3 itself keeps a store in MongoDB or not at all.
 
 After a kill nothing is missing but requests that were not answered. What waits is what the rollouts
 say, those that were given back first. What is being played goes on: runners have time to be heard
-again before any is given up. Endings that are still held are told once more, since nobody can know
-who had heard of them; who waits for a rollout takes its ending once (`training.store.handover`).
+again before any is given up. Endings that are still held are handed out once more, since the
+store cannot know which were read; a waiting trainer takes each ending once (`training.store.handover`).
 """
 
 from __future__ import annotations

@@ -59,7 +59,7 @@ class StoreClient(LightningStoreClient):
     async def enqueue_many_rollouts(
         self, rollouts: Sequence[EnqueueRolloutRequest]
     ) -> Sequence[Rollout]:
-        """Once: where the answer is lost, the store is asked what it took before it is told again."""
+        """Send it once: where the answer is lost, ask the store what it took before sending it again."""
         mark = uuid.uuid4().hex
         marked = [
             one.model_copy(update={"metadata": {**(one.metadata or {}), MARK: mark}})
