@@ -119,6 +119,11 @@ def test_the_tests_named_by_the_page_of_tests_exist() -> None:
     assert seen > 40
 
 
+def test_the_index_leads_to_every_page() -> None:
+    pages = {path.name for path in (ROOT / "docs").glob("*.md")} - {"README.md"}
+    assert {*re.findall(r"\]\(([a-z-]+\.md)\)", text("docs/README.md"))} == pages
+
+
 def test_the_ci_runs_the_readme_test_command() -> None:
     assert text(".ci/run").rstrip().splitlines()[-1].startswith("make test")
     assert "./check.sh" in text("Makefile").split("\ntest:")[1].split("\n\n")[0]
