@@ -90,6 +90,7 @@ def record_of(sample: Sample, scored: Scored, environment: Environment) -> Recor
         "turns": episode.turns,
         "prompt_tokens": episode.prompt_tokens,
         "completion_tokens": episode.completion_tokens,
+        "reply_tokens": episode.reply_tokens,
         "seconds": round(scored.seconds, 3),
         "transcript": episode.messages,
     }
@@ -114,13 +115,11 @@ def read_scores(folder: Path) -> dict[str, Any]:
     """What is in scores.json. Raises UsageError: it is missing, or not an evaluation's."""
     path = folder / SCORES
     try:
-        scores = json.loads(path.read_text(encoding="utf-8"))
-        return {
-            "agent": scores["agent"],
-            "overall": scores["overall"],
-            "data": scores["data"],
-            **scores,
-        }
+        scores = dict(json.loads(path.read_text(encoding="utf-8")))
+        missing = [name for name in ("agent", "overall", "data") if name not in scores]
+        if missing:
+            raise KeyError(*missing)
+        return scores
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise UsageError(
             f"{path} is not the result of an evaluation: {type(error).__name__}: {error}"

@@ -1,0 +1,144 @@
+"""Score the episodes of an evaluation again, without a model of the policy.
+
+    python -m evaluation.rescore outputs/evaluations/sql-mine            # writes sql-mine-rescored beside it
+    python -m evaluation.rescore FOLDER --out FOLDER2 --reward doctoragent
+
+The policy's replies are those of the folder's transcripts; tools, partner and judge answer again by
+today's code, settings and flags. Where nothing changed, every record is the same. What the machine
+broke stays unscored. Exit codes: 0 done, 1 failed or episodes without a score, 2 wrong usage.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import sys
+from collections.abc import Sequence
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from common.command import UsageError, new_parser, run_command
+from common.files import file_digest
+from common.settings import Settings, load_settings
+from common.terminal import watched
+from episodes import registry
+from episodes.agent import Agent, Environment, Record
+from episodes.episode import Message, Scored, Task, ToolSpec
+from episodes.outcomes import STOP_REASONS, PolicyStop
+from episodes.play import play
+from episodes.turns import turns, with_turns
+from evaluation import results
+from evaluation.tables import report_of
+
+
+class Replay:
+    """The policy of one kept episode: it gives the replies of the transcript, in order, and then
+    stops for the reason that the episode stopped for.
+    """
+
+    def __init__(self, record: Record, max_turns: int) -> None:
+        self.replies = [one for one in record["transcript"] if one["role"] == "assistant"]
+        self.stop_reason = record["stop_reason"]
+        self.max_turns = max_turns
+        self.turns = 0
+        self.prompt_tokens = record["prompt_tokens"]
+        self.reply_tokens = record.get("reply_tokens") or []  # counted where the loop notes them
+        self.completion_tokens = 0 if self.reply_tokens else record["completion_tokens"]
+        self.finish_reason: str | None = "stop"
+
+    async def reply(self, messages: Sequence[Message], tools: Sequence[ToolSpec] = ()) -> Message:
+        """Return the next reply. Raises PolicyStop: the transcript has no further one."""
+        if self.turns >= len(self.replies):
+            stop = self.stop_reason if self.stop_reason in STOP_REASONS else "max_turns"
+            raise PolicyStop(stop)
+        self.completion_tokens += self.reply_tokens[self.turns] if self.reply_tokens else 0
+        self.turns += 1
+        last = self.turns == len(self.replies)
+        self.finish_reason = "length" if last and self.stop_reason == "length" else "stop"
+        return dict(self.replies[self.turns - 1])
+
+
+async def scored_again(
+    environment: Environment, task: Task, record: Record, settings: Settings
+) -> Record:
+    """Return the record of an episode as it is scored now; one that the machine broke as it was."""
+    if record["unscored"]:
+        return record
+    policy = Replay(record, task.max_turns or settings.max_turns)
+    scored: Scored = await play(
+        environment, task, environment.play(task, policy), policy, settings.episode_timeout
+    )
+    sample = results.Sample(task, record["sample"])
+    return results.record_of(sample, replace(scored, seconds=record["seconds"]), environment)
+
+
+def tasks_of(
+    agent: Agent, path: Path, scores: dict[str, Any], settings: Settings
+) -> dict[str, Task]:
+    """Return the tasks of a file by id. Raises UsageError: it is not the file that was evaluated."""
+    if file_digest(path) != scores["data"]["sha256"]:
+        raise UsageError(
+            f"{path} is not the {scores['data']['file']} that was evaluated; name that with --data"
+        )
+    return {row["id"]: agent.task(row, settings) for row in agent.rows(path)}
+
+
+def rescore(agent: Agent, arguments: argparse.Namespace) -> int:
+    """Score all episodes of the folder again, and write them to another; return the exit code."""
+    scores = results.read_scores(arguments.folder)
+    if scores["kind"] in ("gold", "baseline"):
+        raise UsageError(
+            f"{arguments.folder} has episodes of {scores['model']}, which no policy played; "
+            "evaluation.evaluate makes them anew"
+        )
+    records = results.read_episodes(arguments.folder)
+    settings = load_settings().under({"turns_seed": scores["seed"]})
+    settings = with_turns(agent, settings, turns(str(scores["max_turns"])))
+    tasks = tasks_of(agent, arguments.data or agent.splits["test"], scores, settings)
+    own = registry.own_options(agent, arguments)
+    with closing(agent.open(settings, own, evaluating=True)) as environment:
+
+        async def all_again() -> list[Record]:
+            await environment.check()
+            return [
+                await scored_again(environment, tasks[record["id"]], record, settings)
+                for record in watched(records, "scoring again", "episodes")
+            ]
+
+        again = asyncio.run(all_again())
+        now = {"prompt_version": agent.prompt_version, **environment.description()}
+    config = {**scores, **now}  # the summaries among them are made anew
+    arguments.out.mkdir(parents=True, exist_ok=True)
+    new = results.write_results(agent, arguments.out, config, again)
+    report_of(agent, new).show()
+    changed = sum(old["score"] != now["score"] for old, now in zip(records, again, strict=True))
+    print(f"{changed} of {len(again)} episodes have another score\n{arguments.out}")
+    return 1 if new["overall"]["unscored"] else 0
+
+
+def parse_arguments(argv: Sequence[str] | None) -> tuple[Agent, argparse.Namespace]:
+    """Return the agent of the folder, and the arguments with that agent's own flags."""
+    parser = new_parser(__doc__, prog="python -m evaluation.rescore")
+    add = parser.add_argument
+    add("folder", type=Path, help="of an evaluation")
+    add("--out", type=Path, help="default: the folder's name with -rescored")
+    add("--data", type=Path, help="the file that was evaluated; default: the agent's test file")
+    add("--force", action="store_true", help="replace what is in --out")
+    first, _ = parser.parse_known_args(argv)
+    agent = registry.get(results.read_scores(first.folder)["agent"])
+    agent.arguments(parser)
+    arguments = parser.parse_args(argv)
+    arguments.out = arguments.out or first.folder.with_name(f"{first.folder.name}-rescored")
+    if (arguments.out / results.SCORES).exists() and not arguments.force:
+        raise UsageError(f"{arguments.out} holds scores; choose another --out, or --force")
+    return agent, arguments
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    return run_command("rescore", lambda: rescore(*parse_arguments(argv)))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

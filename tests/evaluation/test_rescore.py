@@ -1,0 +1,82 @@
+"""Kept episodes are scored again without their model: the same where nothing changed.
+
+The model is a scripted one over HTTP, and it is gone when the episodes are scored again.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from episodes import registry
+from evaluation import evaluate, rescore
+from tests.episodes.scripted import calls, says
+
+SQL = "SELECT overview FROM disease WHERE disease_name = '肺炎'"
+REPLIES = {
+    "sql": [calls(SQL), says("数据库中没有找到相关内容。"), says("<tool_call>")],
+    "consultation": [
+        says("<answer>问题：您哪里不舒服？</answer>"),
+        says("no frame"),
+        says("<answer>诊断：肺炎\n建议：多休息</answer>"),
+    ],
+    "diagnosis": [
+        says("Current diagnosis: x\nFurther examination needed: CBC.\nReason: y"),
+        says("nothing"),
+        says(
+            "The available information is sufficient to make a diagnosis.\n"
+            "Final diagnosis: pneumonia\nReason: z"
+        ),
+    ],
+}
+
+
+@pytest.fixture
+def evaluated(tmp_path: Path, llm: Any, request: pytest.FixtureRequest) -> Path:
+    """An evaluation of an agent whose model gives the replies in turn, until it is full."""
+    llm.script(*REPLIES[request.param], {**says("cut"), "finish_reason": "length"})
+    folder = tmp_path / "kept"
+    who = ["--model", "m", "--base-url", llm.base_url, "--n", "12", "--concurrency", "1"]
+    evaluate.main([request.param, *who, "--out", str(folder)])
+    return folder
+
+
+@pytest.mark.parametrize("evaluated", REPLIES, indirect=True)
+def test_what_did_not_change_is_equal_to_the_last_bit(evaluated: Path) -> None:
+    assert rescore.main([str(evaluated)]) == 0
+    again = evaluated.with_name("kept-rescored")
+    for name in ("episodes.jsonl", "scores.json"):
+        assert (again / name).read_bytes() == (evaluated / name).read_bytes(), name
+    reasons = json.loads((again / "scores.json").read_text())["overall"]["stop_reasons"]
+    assert len(reasons) > 1
+
+
+@pytest.mark.parametrize("evaluated", ["diagnosis"], indirect=True)
+def test_a_reward_that_changed_changes_the_scores(
+    evaluated: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    flags = ["--out", str(evaluated.with_name("other")), "--reward", "format=1"]
+    assert rescore.main([str(evaluated), *flags]) == 0
+    assert "episodes have another score" in capsys.readouterr().out
+    lines = (evaluated.with_name("other") / "episodes.jsonl").read_text().splitlines()
+    assert {name for line in lines for name in json.loads(line)["terms"]} == {"format"}
+
+
+@pytest.mark.parametrize("evaluated", ["sql"], indirect=True)
+def test_bad_input_is_one_line(
+    evaluated: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    other = str(registry.get("sql").splits["val"])
+    assert rescore.main([str(evaluated), "--data", other]) == 2
+    assert "is not the test.parquet that was evaluated" in capsys.readouterr().err
+    assert rescore.main([str(evaluated), "--out", str(evaluated)]) == 2
+    assert "holds scores; choose another --out" in capsys.readouterr().err
+    assert rescore.main([str(tmp_path / "none")]) == 2
+    assert "is not the result of an evaluation" in capsys.readouterr().err
+    assert evaluate.main(["sql", "--gold", "--n", "2", "--out", str(tmp_path / "gold")]) == 0
+    capsys.readouterr()
+    assert rescore.main([str(tmp_path / "gold")]) == 2
+    assert "which no policy played" in capsys.readouterr().err
