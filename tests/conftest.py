@@ -1,6 +1,7 @@
 """What holds for every test."""
 
 import math
+import os
 import shutil
 import signal
 import subprocess
@@ -30,9 +31,15 @@ settings.load_profile("ci")
 
 
 @pytest.fixture(autouse=True)
-def settings_of_this_test() -> None:
-    """Settings are read once a process, and the variables of another test are not this one's."""
+def settings_of_this_test() -> Iterator[None]:
+    """Settings are read once a process, and a `main` sets variables (a run's token) for the
+    processes that it starts: neither is another test's.
+    """
+    before = dict(os.environ)
     load_settings.cache_clear()
+    yield
+    os.environ.clear()
+    os.environ.update(before)
 
 
 @pytest.fixture(autouse=True)

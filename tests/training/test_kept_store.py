@@ -347,6 +347,30 @@ class CountingAgent(ToyAgent):
 
 
 @pytest.mark.timeout(300)
+async def test_an_answer_that_ends_too_early_is_asked_for_again() -> None:
+    """A store that is killed while it answers has sent its headers, and not all of what follows."""
+    asked: list[str] = []
+
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        head = await reader.readuntil(b"\r\n\r\n")
+        path = head.split()[1].decode()
+        asked.append(path)
+        cut = len(asked) == 1
+        body = b"[" if cut else b"{}" if path.endswith("/health") else b"null"
+        length = 100 if cut else len(body)
+        lines = ["HTTP/1.1 200 OK", "content-type: application/json", f"content-length: {length}"]
+        writer.write("\r\n".join([*lines, "connection: close", "", ""]).encode() + body)
+        await writer.drain()
+        writer.close()
+
+    async with await asyncio.start_server(answer, HOST, 0) as server:
+        client = StoreClient(f"http://{HOST}:{server.sockets[0].getsockname()[1]}", "token")
+        assert await client.get_rollout_by_id("x") is None
+        await client.close()
+    rollout, health, again = asked
+    assert (rollout == again, health.endswith("/health")) == (True, True)
+
+
 async def test_a_store_that_is_killed_and_started_again_goes_on(tmp_path: Path) -> None:
     """Twice, in the middle of episodes, with a runner and a trainer that wait: every rollout is
     played once, ends once.

@@ -56,6 +56,19 @@ class StoreClient(LightningStoreClient):
         session.headers.update(bearer(self.token))
         return session
 
+    async def _request_json(self, method: Any, path: str, **what: Any) -> Any:
+        """Ask again where the store was killed in the middle of its answer.
+
+        agent-lightning's client asks again where an answer did not begin, and not where it ended
+        too early.
+        """
+        for _ in self._retry_delays:
+            try:
+                return await super()._request_json(method, path, **what)
+            except aiohttp.ClientPayloadError:
+                await self._wait_until_healthy(await self._get_session())
+        return await super()._request_json(method, path, **what)
+
     async def enqueue_many_rollouts(
         self, rollouts: Sequence[EnqueueRolloutRequest]
     ) -> Sequence[Rollout]:
