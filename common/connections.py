@@ -112,8 +112,11 @@ class Connection(_Protocol):
 
 def make_room(connections: set[Any]) -> None:
     """Drop the longest waiting connection of the address that has the most, if too many wait."""
+    most = most_waiting()
+    if len(connections) <= most:  # the usual case, in which a new connection costs next to nothing
+        return
     waiting = [one for one in connections if isinstance(one, Connection) and one.waits]
-    if len(waiting) <= most_waiting():
+    if len(waiting) <= most:
         return
     host = Counter(_host(one) for one in waiting).most_common(1)[0][0]
     oldest = min((one for one in waiting if _host(one) == host), key=lambda one: one.since)
