@@ -15,9 +15,10 @@ from typing import Any
 
 from data.conditions.asking import posterior
 from data.conditions.bayes import Value
-from data.conditions.drawing import OPEN, Row, Speech, draw_rows
+from data.conditions.drawing import OPEN, Row, draw_rows
 from data.conditions.records import Patient, Tables
 from data.conditions.results import Result, draw_results
+from data.conditions.speech import Speech
 from data.conditions.table import FOLDER
 
 PLAUSIBLE = 0.05  # a summary leaves OPEN conditions that are at least so likely
