@@ -93,6 +93,7 @@ SYSTEM = (
     "tests/tools/sandbox/test_attacks.py",
     "tests/tools/sql/test_corpus.py",
     "tests/tools/sql/test_fuzz.py",
+    "tests/tools/sql/test_mcp.py",
     "tests/tools/sql/test_servers_faults.py",
     "tests/tools/sql/test_statements.py",
     "tests/tools/sql/test_workers.py",
