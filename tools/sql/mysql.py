@@ -24,6 +24,7 @@ SETTINGS = ENGINES["mysql"]
 # GRANT right ON place TO account, or GRANT role TO account. The account is not captured, because its
 # password may follow.
 GRANT = re.compile(r"GRANT (.+?)(?: ON (\S+))? TO ")
+SEEDS = "rand_seed1 = 305419896, rand_seed2 = 591751049"
 SHORT_TYPES = {getattr(FIELD_TYPE, name) for name in SETTINGS["short_types"]}
 
 
@@ -51,9 +52,11 @@ class MysqlDatabase(ServerDatabase):
 
     def _set_deadline(self, cursor: Any, seconds: float) -> None:
         if "MariaDB" in cursor.connection.get_server_info():
-            cursor.execute(f"SET SESSION max_statement_time = {seconds:.3f}")
+            deadline = f"max_statement_time = {seconds:.3f}"
         else:
-            cursor.execute(f"SET SESSION max_execution_time = {seconds * 1000:.0f}")
+            deadline = f"max_execution_time = {seconds * 1000:.0f}"
+        # RAND() begins anew, so that the same statement gives the same rows
+        cursor.execute(f"SET SESSION {deadline}, {SEEDS}")
 
     def _describe(self, cursor: Any, sql: str) -> list[tuple[str, bool]]:
         cursor.execute(self._limited(sql, 0))
