@@ -7,6 +7,7 @@ off explicitly all the same.
 
 from __future__ import annotations
 
+import logging
 import re
 from functools import lru_cache
 from typing import Any
@@ -20,6 +21,7 @@ from sqlglot.errors import SqlglotError
 from tools.sql.database import ENGINES, DatabaseError, DeadlineExceeded, StatementError
 from tools.sql.server import ServerDatabase
 
+LOG = logging.getLogger(__name__)
 SETTINGS = ENGINES["mysql"]
 # GRANT right ON place TO account, or GRANT role TO account. The account is not captured, because its
 # password may follow.
@@ -36,6 +38,7 @@ class MysqlDatabase(ServerDatabase):
     arguments = SETTINGS["arguments"]
     cut = "left({}, {})"
     ending = "KILL {}"
+    seeds = SEEDS
 
     def _prepare(self, connection: Any) -> None:
         with connection.cursor() as cursor:
@@ -45,6 +48,11 @@ class MysqlDatabase(ServerDatabase):
                 except pymysql.MySQLError as error:
                     if error.args[0] != SETTINGS["unknown_variable"]:
                         raise
+            try:
+                cursor.execute(f"SET SESSION {SEEDS}")
+            except pymysql.MySQLError as error:  # a server may keep them for administrators
+                self.seeds = ""
+                LOG.warning("RAND() differs from call to call on %s: %s", self.label, error)
 
     def _begin(self, cursor: Any, seconds: float) -> None:
         self._set_deadline(cursor, seconds)
@@ -56,7 +64,7 @@ class MysqlDatabase(ServerDatabase):
         else:
             deadline = f"max_execution_time = {seconds * 1000:.0f}"
         # RAND() begins anew, so that the same statement gives the same rows
-        cursor.execute(f"SET SESSION {deadline}, {SEEDS}")
+        cursor.execute(f"SET SESSION {', '.join(filter(None, (deadline, self.seeds)))}")
 
     def _describe(self, cursor: Any, sql: str) -> list[tuple[str, bool]]:
         cursor.execute(self._limited(sql, 0))
