@@ -205,6 +205,7 @@ def over_http(tool: QueryTool, host: str, port: int, token: str | None) -> None:
         config = uvicorn.Config(
             guarded,
             log_level="warning",
+            use_colors=False,
             timeout_graceful_shutdown=SECONDS_TO_STOP,
             limit_concurrency=MOST_CONNECTIONS,
         )
@@ -243,6 +244,8 @@ def run(argv: Sequence[str] | None, settings: Settings) -> None:
     tool = QueryTool(settings.database_url, settings.tables)
     tool.database()  # before anything listens
     if options.transport == "stdio":
+        if sys.stdin is None or sys.stdout is None:
+            raise UsageError("stdin or stdout is closed; an MCP client starts this with both open")
         server = build(tool)
         asyncio.run(over_stdio(server))
         return

@@ -192,6 +192,17 @@ def test_wrong_usage_is_one_line(flags, message, database):
     assert run.stdout == b""
 
 
+def test_without_stdin_there_is_no_client(database):
+    run = subprocess.run(
+        ["bash", "-c", 'exec "$@" <&-', "bash", *COMMAND],
+        env=environment(f"sqlite:///{database}"),
+        cwd=ROOT,
+        capture_output=True,
+    )
+    assert run.returncode == 2
+    assert run.stderr.decode().startswith("sql-mcp: stdin or stdout is closed")
+
+
 def start(database) -> subprocess.Popen:
     process = subprocess.Popen(
         COMMAND,
