@@ -39,7 +39,7 @@ class SqlAgent(Agent):
         Column("SQL ok", "sql_ok"),
         Column("evidence", "evidence_recall"),
     )
-    baselines = ("rule",)
+    baselines = ("at_once", "commonest", "checklist")
     failures = (
         "right",
         "no_query",

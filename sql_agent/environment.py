@@ -30,7 +30,7 @@ from sql_agent.judge_words import WORDS
 from sql_agent.prompts import COLUMNS, SCHEMA_TOOLS, TOOL
 from sql_agent.reward import Query, case_of, rubric_from, score_episode
 from sql_agent.task import SqlTask
-from sql_agent.template_agent import TemplateAgent, gold_episode, prompt_for
+from sql_agent.template_agent import TemplateAgent, answered_at_once, gold_episode, prompt_for
 from tools.sql.database import DatabaseError, MachineTooSlow
 from tools.sql.query import QueryTool, SchemaTools
 from tools.sql.result import neutralise
@@ -100,7 +100,11 @@ class SqlEnvironment(Environment):
     async def gold(self, task: Task) -> Episode | None:
         return await _in_thread(gold_episode, _own(task), self.tool) if task.reference else None
 
-    async def baseline(self, name: str, task: Task) -> Episode:
+    async def baseline(self, name: str, task: Task, commonest: str) -> Episode:
+        if name != "checklist":
+            return answered_at_once(
+                task.question, self.tool, commonest if name == "commonest" else ""
+            )
         if self._template is None:
             self._template = await _in_thread(TemplateAgent, self.tool)
         return await _in_thread(self._template.episode, task.question)
