@@ -276,7 +276,7 @@ def player_opened(
 
         async def play_one(sample: results.Sample) -> Record:
             scored = await play_sample(sample.task, player, endpoint, environment, settings)
-            return results.record_of(sample, scored, environment)
+            return results.recorded(sample, scored, environment).line()
 
         yield play_one
 
