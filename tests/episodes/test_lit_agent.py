@@ -95,7 +95,7 @@ def test_a_good_episode_earns_everything(llm: Any) -> None:
         "id": ROW["id"],
         "sample": 0,
         "task_type": ROW["task_type"],
-        "difficulty": ROW.get("difficulty", "unknown"),
+        "difficulty": "unknown",
         "wording": "",
         "reference": ROW["answer"],
         "score": pytest.approx(1.0),
