@@ -142,7 +142,10 @@ def out_of_date(path: Path, parts: Mapping[str, str]) -> str:
     """Return why the kept result cannot be used, "" if it can."""
     if not path.is_file():
         return f"{path} is not there"
-    found = json.loads(path.read_text(encoding="utf-8"))["depends_on"]
+    try:
+        found = dict(json.loads(path.read_text(encoding="utf-8"))["depends_on"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return f"{path} cannot be read"
     changed = [name for name, digest in parts.items() if found.get(name) != digest]
     return f"{path} is out of date ({', '.join(changed)} changed)" if changed else ""
 

@@ -132,6 +132,16 @@ def test_where_no_digest_sees_a_change_nothing_is_kept(
     assert len(asked) == 2
 
 
+def test_a_broken_result_is_made_anew(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    prepared()
+    [kept] = folder.iterdir()
+    kept.write_text('{"depends_on"')
+    prepared()
+    assert f"{kept} cannot be read" in capsys.readouterr().out
+    prepared()
+    assert "is up to date" in capsys.readouterr().out
+
+
 def test_where_a_run_is_served_changes_nothing(asked: list[int]) -> None:
     prepared()
     prepared(SETTINGS.under({"agl_server_port": 4999, "wandb_base_url": "https://example.org"}))
