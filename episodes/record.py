@@ -109,6 +109,8 @@ class EpisodeRecord:
 
 def current(line: Mapping[str, Any]) -> dict[str, Any]:
     """Return a line under today's names, whatever version wrote it."""
+    if EARLIER_NAMES.keys().isdisjoint(line):
+        return dict(line)
     earlier = {old: new for old, new in EARLIER_NAMES.items() if new not in line}
     return {earlier.get(name, name): value for name, value in line.items()}
 
