@@ -141,7 +141,11 @@ async def _reply_of(model: ChatModel, body: dict[str, Any]) -> ChatCompletion:
     """Return the reply of a model of the shared client. Raises PolicyStop and EpisodeError."""
     del body["model"]  # the model has its own name of itself
     try:
-        return ChatCompletion.construct(**await model.reply(body))
+        reply = await model.reply(body)
+        said = reply["choices"][0]["message"]
+        if not said.get("tool_calls"):
+            said["content"] = said.get("content") or ""  # OpenAI refuses to read null again
+        return ChatCompletion.construct(**reply)
     except LLMError as error:
         if error.cause == "refused" and CONTEXT_OVERFLOW.search(str(error)):
             raise PolicyStop("context_overflow") from None

@@ -53,6 +53,13 @@ def test_a_reply_comes_whole_with_its_calls_and_tokens(llm: LLMServer) -> None:
     assert llm.keys == {f"Bearer {KEY}"}
 
 
+def test_a_reply_without_words_is_empty_text(llm: LLMServer) -> None:
+    reply = json.loads(completion(""))
+    reply["choices"][0]["message"]["content"] = None
+    llm.faults = [Fault(200, body=json.dumps(reply))]
+    assert asked(policy(llm.url)) == {"role": "assistant", "content": ""}
+
+
 def test_what_may_pass_is_asked_again_and_no_more_than_so_often(llm: LLMServer) -> None:
     llm.answer = lambda body: "密封"
     llm.faults = [Fault(429), Fault(503)]
