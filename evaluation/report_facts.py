@@ -22,7 +22,7 @@ from evaluation.compare import report_of as comparison_of
 from evaluation.metrics import headline_of
 from evaluation.report_charts import Validation, note_validation
 from evaluation.run_folder import EVALUATION, Run, flat
-from evaluation.tables import PARTS, Rows, report_of
+from evaluation.tables import MEASURED, Rows, report_of
 
 Fact = tuple[str, str, str]  # section, name, value
 ASKED = (
@@ -71,7 +71,7 @@ class Tally:
             cause = record.get("unscored") or record.get("cause")
             tally.causes.update([str(cause)] if cause else [])
             note_validation(tally.validation, record)
-            if compared and agent and record.get("score") is not None:
+            if compared and run.kind == EVALUATION and agent and record.get("score") is not None:
                 try:
                     tally._note(record, headline_of(agent, record))
                 except (KeyError, TypeError, ValueError) as error:
@@ -111,7 +111,7 @@ def _evaluation_facts(run: Run) -> Iterator[Fact]:
         {
             name: value
             for name, value in run.scores.items()
-            if name not in ("agent", "model", *PARTS)
+            if name not in ("agent", "model", *MEASURED)
         }
     ):
         yield "Conditions", name, text(value)
