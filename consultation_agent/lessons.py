@@ -6,8 +6,8 @@ patients.
 The patients are drawn after those of data/consultation, so that no record and no held-out wording
 of its files is among them. In a right consultation the doctor asks what distinguishes and says what
 then fits best, with the first items of its advice: the whole of it would be a third more to write.
-Some patients say a thing by its clinical name, and in what all of them say characters are strewn
-and left out, so that the model finds what tells conditions apart in words it has not read. A share is flawed the
+Some patients say a thing by its clinical name, and into what all of them say characters are strewn,
+so that the model finds what tells conditions apart in words it has not read. A share is flawed the
 way hurried doctors are; those are decisions that reinforcement learning can turn around.
 `tiny_model_card.md` has the numbers.
 """
@@ -39,8 +39,8 @@ BUDGETS = (6, 6, 6, 6, 2, 3, 4, 5, 7)
 # What is asked beside the point, where the patient's case does not need it.
 ASIDE = ("habits", "age", "allergies", "medication", "severity", "sex")
 # Percent: right consultations with a mistake that is mended (shown, not learned), what patients say
-# by its clinical name, characters with a random one before them, characters that are left out.
-SHARES = {"detour": 20, "clinical": 25, "strewn": 12, "dropped": 10}
+# by its clinical name, characters with a random one before them.
+SHARES = {"detour": 20, "clinical": 25, "strewn": 12}
 FLAWS = {
     "at_once": 54,
     "aside": 10,
@@ -141,9 +141,7 @@ class Teacher:
         """A patient's words as the model gets to read them."""
         if self._happens("clinical"):
             text = self._clinical(text)
-        return "".join(
-            self._strewn() + character for character in text if not self._happens("dropped")
-        )
+        return "".join(self._strewn() + character for character in text)
 
     def _clinical(self, text: str) -> str:
         """The text with the longest wording in it replaced by its clinical name."""
