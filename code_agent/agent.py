@@ -39,7 +39,7 @@ class CodeAgent(Agent):
         Column("raised", "raised", interval=True),
         Column("loops", "loops"),
     )
-    baselines = ("zero",)
+    baselines = ("at_once", "commonest")
     failures = ("right", "wrong_value", "no_program", "only_errors", "nothing_handed_in", "loop")
     unreachable: Mapping[str, str] = {"hospital": "/nowhere"}
 

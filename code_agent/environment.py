@@ -146,11 +146,12 @@ class CodeEnvironment(Environment):
         """Return the episode of these steps, without running anything."""
         return rehearse(self.set_of(task), task, self.prompts, self._turns(task), steps)
 
-    async def baseline(self, name: str, task: Task) -> Episode:
-        """Return an episode of a baseline. "zero" hands in 0 without a program, which also stands
-        for "no".
+    async def baseline(self, name: str, task: Task, commonest: str) -> Episode:
+        """Return an episode that hands in an answer without a program; "at_once" hands in 0, which
+        also stands for "no".
         """
-        return self.rehearsed(own(task), [Rehearsed(submit("0"))])
+        answer = commonest if name == "commonest" else "0"
+        return self.rehearsed(own(task), [Rehearsed(submit(answer))])
 
     def bad(self, task: Task, random: Random) -> Episode:
         return self.dishonest(task, random)["another value"]

@@ -57,7 +57,7 @@ class ConsultationAgent(Agent):
         Column("useful", "useful_questions"),
         Column("repeated", "repeated_questions"),
     )
-    baselines = ("silent", "checklist")
+    baselines = ("at_once", "commonest", "checklist")
     formats: Mapping[str, Format] = MappingProxyType({"doctoragent": doctoragent})
     failures = ("right", "wrong_advice", "asked_too_little", "wrong_diagnosis", "no_diagnosis")
     unreachable: Mapping[str, str] = {

@@ -71,8 +71,8 @@ class ConsultationEnvironment(RuledEnvironment):
     async def gold(self, task: Task) -> Episode:
         return gold_episode(_own(task), self.prompts, self.turns(task))
 
-    async def baseline(self, name: str, task: Task) -> Episode:
-        return baseline_episode(name, _own(task), self.prompts, self.turns(task))
+    async def baseline(self, name: str, task: Task, commonest: str) -> Episode:
+        return baseline_episode(name, _own(task), self.prompts, self.turns(task), commonest)
 
     async def honest(self, task: Task) -> Mapping[str, Episode]:
         own = _own(task)

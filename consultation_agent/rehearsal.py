@@ -33,7 +33,6 @@ CHECKLIST = (
     ),
     *("severity", "medication", "allergies"),
 )
-BASELINES = ("silent", "checklist")
 PATIENT = RecordPatient()
 
 Conclude = Callable[[Sequence[Exchange]], Conclusion | None]
@@ -82,12 +81,17 @@ def gold_episode(
     return rehearse(task, prompts, turns, questions, lambda _: conclusion)
 
 
-def baseline_episode(name: str, task: ConsultationTask, prompts: Prompts, turns: int) -> Episode:
-    """ "silent" asks nothing; "checklist" asks the same of everybody. Both name what the tables then
-    hold likeliest.
-
-    Of conditions that are as likely, and after the complaint alone all are, the table's first.
+def baseline_episode(
+    name: str, task: ConsultationTask, prompts: Prompts, turns: int, commonest: str = ""
+) -> Episode:
+    """Return the episode of a baseline. "at_once" asks nothing; "checklist" asks the same of
+    everybody. Both name what the tables then hold likeliest: of conditions that are as likely, as
+    all are after the complaint alone, the table's first. "commonest" names `commonest`, without
+    advice.
     """
+    if name == "commonest":
+        at_once = Conclusion(commonest, "") if commonest else None
+        return rehearse(task, prompts, turns, [], lambda _: at_once)
     questions = [question_for(item) for item in CHECKLIST] if name == "checklist" else []
     return rehearse(
         task, prompts, turns, questions, lambda asked: best_match(task, _mentioned(asked))

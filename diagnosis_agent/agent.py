@@ -48,7 +48,7 @@ class DiagnosisAgent(Agent):
         Column("F1", "exam_f1", interval=True),
         Column("repeated", "repeated_examinations"),
     )
-    baselines = ("at_once", "everything")
+    baselines = ("at_once", "commonest", "checklist")
     failures = ("right", "ordered_too_little", "wrong_diagnosis", "no_diagnosis")
     unreachable: Mapping[str, str] = {
         "reward_model_url": f"{NOWHERE}/score",

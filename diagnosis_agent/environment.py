@@ -96,8 +96,8 @@ class DiagnosisEnvironment(RuledEnvironment):
         """With as many turns as what is recommended takes, also where the budget has fewer."""
         return gold_episode(task, self.prompts, max(self.turns(task), len(task.key) + 1), diagnosis)
 
-    async def baseline(self, name: str, task: Task) -> Episode:
-        return baseline_episode(name, _own(task), self.prompts, self.turns(task))
+    async def baseline(self, name: str, task: Task, commonest: str) -> Episode:
+        return baseline_episode(name, _own(task), self.prompts, self.turns(task), commonest)
 
     async def honest(self, task: Task) -> Mapping[str, Episode]:
         own = _own(task)

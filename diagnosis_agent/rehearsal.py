@@ -2,7 +2,7 @@
 the record simulator.
 
 gold_episode(task, prompts, turns=6)
-baseline_episode("everything", task, prompts, turns=12)
+baseline_episode("checklist", task, prompts, turns=12)
 """
 
 from __future__ import annotations
@@ -22,7 +22,6 @@ from episodes.episode import Episode
 from episodes.prompts import Prompts
 from episodes.text_loop import Malformed
 
-BASELINES = ("at_once", "everything")
 WHY = "It tells the likely causes apart."
 ENOUGH = "The results fit."
 SIMULATOR = RecordSimulator()
@@ -97,14 +96,19 @@ def gold_episode(task: DiagnosisTask, prompts: Prompts, turns: int, diagnosis: s
     return rehearse(task, prompts, turns, gold_orders(task), lambda _: diagnosis or task.reference)
 
 
-def baseline_episode(name: str, task: DiagnosisTask, prompts: Prompts, turns: int) -> Episode:
-    """ "at_once" orders nothing; "everything" what the record has, in its order, as long as the
-    budget lasts. Both name what the tables then hold likeliest: of conditions that are as likely,
-    as all are at first, the table's first.
+def baseline_episode(
+    name: str, task: DiagnosisTask, prompts: Prompts, turns: int, commonest: str = ""
+) -> Episode:
+    """Return the episode of a baseline. "at_once" orders nothing; "checklist" what the record has,
+    in its order, as long as the budget lasts. Both name what the tables then hold likeliest: of
+    conditions that are as likely, as all are at first, the table's first. "commonest" names
+    `commonest`.
     """
+    if name == "commonest":
+        return rehearse(task, prompts, turns, [], lambda _: commonest or None)
     orders = (
         [Order("not known yet", other, WHY) for other in task.results]
-        if name == "everything"
+        if name == "checklist"
         else []
     )
     return rehearse(task, prompts, turns, orders, lambda results: best_match(task, results))

@@ -119,8 +119,11 @@ class Environment(ABC):
         """A perfect episode; None where the task has no gold."""
         return None
 
-    async def baseline(self, name: str, task: Task) -> Episode:
-        """The episode of one of `Agent.baselines`, which need no model."""
+    async def baseline(self, name: str, task: Task, commonest: str) -> Episode:
+        """The episode of one of `Agent.baselines`, which need no model: "at_once" answers without a
+        tool or a question, "commonest" with the answer given, "checklist" does the same for every
+        task.
+        """
         raise NotImplementedError(name)
 
     def bad(self, task: Task, random: Random) -> Episode | None:

@@ -26,7 +26,7 @@ from episodes import registry
 from episodes.agent import Record
 from evaluation.metrics import GROUPINGS, groups_of, headline_of, interval
 from evaluation.results import read_episodes, read_scores
-from evaluation.tables import IDENTITY, PARTS, Report, Rows, groups_in, points, span
+from evaluation.tables import IDENTITY, MEASURED, Report, Rows, groups_in, points, span
 
 SHOWN = 20  # questions listed in each direction; --json has all
 SIDES = ("a", "b")
@@ -122,7 +122,7 @@ def _different_conditions(a: dict[str, Any], b: dict[str, Any]) -> dict[str, lis
     One that is not a model has no sampling, which its name says already.
     """
     unsampled = a.get("sampling") is None or b.get("sampling") is None
-    passed = (*IDENTITY, *PARTS, *(["sampling"] if unsampled else []))
+    passed = (*IDENTITY, *MEASURED, *(["sampling"] if unsampled else []))
     pairs = {name: [a.get(name), b.get(name)] for name in a | b if name not in passed}
     return {name: pair for name, pair in pairs.items() if pair[0] != pair[1]}
 

@@ -5,7 +5,8 @@
     .venv/bin/python -m evaluation.evaluate sql --model NAME --base-url http://127.0.0.1:8000/v1
     .venv/bin/python -m evaluation.evaluate sql --model anthropic/NAME                     # any provider of litellm
     .venv/bin/python -m evaluation.evaluate sql --gold                                     # must be 100
-    .venv/bin/python -m evaluation.evaluate sql --baseline rule                            # a floor, without a model
+    .venv/bin/python -m evaluation.evaluate sql --baseline checklist                       # a floor, without a model
+    .venv/bin/python -m evaluation.evaluate sql --model runs/NAME --with-baselines         # beside all floors
 
 Writes `scores.json`, `table.md` and `episodes.jsonl` into --out; docs/evaluation.md says what is in
 them. The same command goes on where an interrupted one stopped. Exit codes: 0 done, 1 failed or
@@ -25,7 +26,7 @@ from collections.abc import Awaitable, Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from common.command import positive, run_command
+from common.command import Failure, positive, run_command
 from common.files import file_digest
 from common.journal import Journal, open_journal, run_all
 from common.jsonl import write_text
@@ -38,6 +39,8 @@ from episodes.episode import AgentError, Episode, Scored, Task
 from episodes.play import AgentFault, play
 from episodes.turns import with_turns
 from evaluation import results
+from evaluation.baselines import baseline_episode, commonest_answer, names_of
+from evaluation.metrics import scores_of
 from evaluation.players import MODELS, Player, add_flags, model_player, opened, reply_tokens
 from evaluation.tables import report_of
 
@@ -67,8 +70,13 @@ def parse_arguments(
     )
     who.add_argument(
         "--baseline",
-        choices=agent.baselines if agent else None,
-        help="no model: one of the agent's own",
+        choices=names_of(agent) if agent else None,
+        help="no model: docs/evaluation.md says what each does",
+    )
+    add(
+        "--with-baselines",
+        action="store_true",
+        help="also play every baseline on the same tasks, for the table",
     )
     add("--data", type=Path, help="default: the agent's test file")
     add(
@@ -157,9 +165,16 @@ def default_folder(config: dict[str, Any]) -> Path:
 
 
 async def play_sample(
-    task: Task, player: Player, endpoint: Any, environment: Environment, settings: Settings
+    task: Task,
+    player: Player,
+    endpoint: Any,
+    environment: Environment,
+    settings: Settings,
+    commonest: str,
 ) -> Scored:
-    """Play an episode and score it; `endpoint` is None for a player without a model."""
+    """Play an episode and score it; `endpoint` is None for a player without a model. `commonest` is
+    the answer that most tasks have.
+    """
     from episodes.policy import ChatPolicy
 
     policy = ChatPolicy(endpoint, task.max_turns or settings.max_turns) if player.samples else None
@@ -169,7 +184,7 @@ async def play_sample(
         episode = (
             _gold(environment, task)
             if player.kind == "gold"
-            else environment.baseline(player.name, task)
+            else baseline_episode(environment, player.name, task, commonest)
         )
     return await play(environment, task, episode, policy, settings.episode_timeout)
 
@@ -235,7 +250,10 @@ def evaluate(agent: Agent, arguments: argparse.Namespace, settings: Settings) ->
         print(
             f"{folder} has these scores already; --force plays all episodes again", file=sys.stderr
         )
-        return report(agent, results.read_scores(folder), folder, arguments.format)
+        scores = results.read_scores(folder)
+        if arguments.with_baselines and "baselines" not in scores:
+            scores = beside_baselines(agent, scores, samples, folder, arguments, settings)
+        return report(agent, scores, folder, arguments.format)
     folder.mkdir(parents=True, exist_ok=True)
     others = [folder / results.SCORES, folder / results.TABLE]
     with open_journal(
@@ -244,7 +262,7 @@ def evaluate(agent: Agent, arguments: argparse.Namespace, settings: Settings) ->
         unscored: dict[str, Any] = {}
         if any(sample.key not in journal for sample in samples):
             with (
-                player_opened(agent, player, folder, arguments, settings) as play_one,
+                player_opened(agent, player, tasks, folder, arguments, settings) as play_one,
                 traceback_kept(folder / ERROR),
             ):
                 unscored = asyncio.run(play_all(samples, play_one, journal, arguments.concurrency))
@@ -252,7 +270,41 @@ def evaluate(agent: Agent, arguments: argparse.Namespace, settings: Settings) ->
         scores = results.write_results(agent, folder, config, records)
         if not unscored:
             journal.remove()
+    if arguments.with_baselines:
+        scores = beside_baselines(agent, scores, samples, folder, arguments, settings)
     return report(agent, scores, folder, arguments.format)
+
+
+def beside_baselines(
+    agent: Agent,
+    scores: dict[str, Any],
+    samples: Sequence[results.Sample],
+    folder: Path,
+    arguments: argparse.Namespace,
+    settings: Settings,
+) -> dict[str, Any]:
+    """Play every baseline once on each task, write its scores beside those of the player, and
+    return them all.
+
+    Raises Failure: an episode of a baseline has no score.
+    """
+    first = [sample for sample in samples if sample.number == 0]
+    tasks = [sample.task for sample in first]
+
+    async def play_every(play_one: Callable[[results.Sample], Awaitable[Record]]) -> list[Record]:
+        return [await play_one(sample) for sample in first]
+
+    found = {}
+    for name in names_of(agent):
+        player = Player("baseline", name)
+        with player_opened(agent, player, tasks, folder, arguments, settings) as play_one:
+            records = asyncio.run(play_every(play_one))
+        failed = next((record for record in records if record["score"] is None), None)
+        if failed:
+            why = failed["detail"] or failed["unscored"]
+            raise Failure(f"baseline {name}, task {failed['id']} has no score: {why}")
+        found[name] = scores_of(agent, records, arguments.seed)
+    return results.write_scores(agent, folder, {**scores, "baselines": found})
 
 
 @contextlib.contextmanager
@@ -267,15 +319,23 @@ def traceback_kept(path: Path) -> Iterator[None]:
 
 @contextlib.contextmanager
 def player_opened(
-    agent: Agent, player: Player, folder: Path, arguments: argparse.Namespace, settings: Settings
+    agent: Agent,
+    player: Player,
+    tasks: Sequence[Task],
+    folder: Path,
+    arguments: argparse.Namespace,
+    settings: Settings,
 ) -> Iterator[Callable[[results.Sample], Awaitable[Record]]]:
     """What plays an episode and records it; the agent's services and the player's server run until
     the end.
     """
+    commonest = commonest_answer(tasks)
     with opened(agent, player, folder, arguments, settings) as (environment, endpoint):
 
         async def play_one(sample: results.Sample) -> Record:
-            scored = await play_sample(sample.task, player, endpoint, environment, settings)
+            scored = await play_sample(
+                sample.task, player, endpoint, environment, settings, commonest
+            )
             return results.recorded(sample, scored, environment).line()
 
         yield play_one

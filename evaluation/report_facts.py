@@ -22,7 +22,7 @@ from evaluation.compare import report_of as comparison_of
 from evaluation.metrics import headline_of
 from evaluation.report_charts import Validation, note_validation
 from evaluation.run_folder import EVALUATION, Run, flat
-from evaluation.tables import PARTS, Rows, report_of
+from evaluation.tables import MEASURED, Rows, report_of
 
 Fact = tuple[str, str, str]  # section, name, value
 ASKED = (
@@ -111,7 +111,7 @@ def _evaluation_facts(run: Run) -> Iterator[Fact]:
         {
             name: value
             for name, value in run.scores.items()
-            if name not in ("agent", "model", *PARTS)
+            if name not in ("agent", "model", *MEASURED)
         }
     ):
         yield "Conditions", name, text(value)

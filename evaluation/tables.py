@@ -12,12 +12,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from episodes.agent import Agent, Column
+from evaluation.baselines import SILENT
 from evaluation.metrics import GROUPINGS
 
 Scores = dict[str, Any]
 Cell = Callable[[Scores], str]
 Rows = Sequence[Sequence[str]]
 PARTS = ("overall", *(f"by_{column}" for column in GROUPINGS))
+MEASURED = (*PARTS, "baselines")  # what is measured; all else in scores.json is how
 # What tells evaluations apart without being a condition that their scores depend on.
 IDENTITY = ("agent", "model", "kind", "base_url", "model_digest", "data", "seed")
 NARROW = 8  # columns that fit a terminal; Markdown has all
@@ -105,10 +107,12 @@ def report_of(agent: Agent, scores: Scores) -> Report:
 
 
 def groups_in(scores: Scores) -> dict[str, Any]:
-    """What is said of all tasks and of each group, by its name in a table; a task type's own name
-    says enough.
+    """What is said of all tasks, of the baselines on them, and of each group, by its name in a
+    table; a task type's own name says enough.
     """
-    groups = {"overall": scores["overall"]} | scores["by_task_type"]
+    groups = {"overall": scores["overall"]}
+    groups |= {f"baseline {name}": part for name, part in scores.get("baselines", {}).items()}
+    groups |= scores["by_task_type"]
     for column in GROUPINGS[1:]:
         groups |= {
             f"{column} {name}": part for name, part in scores.get(f"by_{column}", {}).items()
@@ -159,7 +163,7 @@ def _facts(agent: Agent, scores: Scores) -> list[str]:
         else ""
     )
     conditions = {
-        name: scores[name] for name in scores if name not in (*IDENTITY, *PARTS, "sampling", "k")
+        name: scores[name] for name in scores if name not in (*IDENTITY, *MEASURED, "sampling", "k")
     }
     lines = [
         f"{scores['agent']} agent, model {scores['model']} ({scores['kind']})",
@@ -177,6 +181,9 @@ def _facts(agent: Agent, scores: Scores) -> list[str]:
         lines.append(
             f"NOT COMPLETE: {sum(unscored.values())} episodes have no score ({named(unscored)})"
         )
+    silent = scores.get("baselines", {}).get(SILENT)
+    if silent and overall["score"] is not None and overall["score"] <= silent["score"]:
+        lines.append("NOT ABOVE THE SILENT AGENT, which says nothing and earns as much")
     return lines
 
 

@@ -51,6 +51,14 @@ def gold_episode(task: SqlTask, tool: QueryTool) -> Episode:
     return _answer(episode, task.reference)
 
 
+def answered_at_once(question: str, tool: QueryTool, answer: str) -> Episode:
+    """Return the episode of a policy that asks nothing; without an answer it says that it found
+    none.
+    """
+    messages = list(first_messages(question, prompt_for(tool)))
+    return _answer(Episode(messages=messages), answer or ABSTENTION)
+
+
 class TemplateAgent:
     """The template agent; reads all names of the database once, when it is made."""
 

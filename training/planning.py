@@ -22,6 +22,7 @@ from episodes.agent import Agent, Options
 from episodes.registry import own_options
 from episodes.turns import with_turns
 from training.engine.checkpoints import find_checkpoint, run_of, step_of
+from training.setup.algorithms import keys_of
 from training.setup.device import choose_device
 from training.setup.plan import ConfigError, Plan
 from training.setup.presets import GPU_MODEL, choose
@@ -40,6 +41,7 @@ FLAGS = (
     "llm_proxy",
     "proxy",
     "asynchronous",
+    "algorithm",
     "trajectory_level",
     "debug",
     "live",
@@ -70,7 +72,8 @@ def make_plan(agent: Agent, options: argparse.Namespace) -> tuple[Plan, dict[str
     settings = with_turns(agent, load_settings(), options.max_turns)
     device = choose_device(options.device)
     purpose = "smoke" if options.ci_fast else "ci" if options.ci else "full"
-    preset = choose(agent, purpose, device, options.n_gpus, options.n_nodes)
+    sizes = choose(agent, purpose, device, options.n_gpus, options.n_nodes)
+    preset = {**sizes, **keys_of(options.algorithm)}
     run_dir = options.run_dir or new_run_dir(RUNS, f"{agent.name}-agent-{purpose}")
     bundled = agent.model if device == "cpu" else GPU_MODEL
     plan = Plan(
@@ -92,7 +95,10 @@ def make_plan(agent: Agent, options: argparse.Namespace) -> tuple[Plan, dict[str
         **{name: getattr(options, name) for name in FLAGS},
         managed_store=settings.agl_managed_store,
         **{name: getattr(settings, name) for name in SETTINGS},
-        preset={"name": f"{purpose}, {device}", "keys": preset},
+        preset={
+            "name": ", ".join(filter(None, (purpose, device, options.algorithm))),
+            "keys": preset,
+        },
     )
     return plan, {**preset, "trainer.logger": loggers(settings)}
 

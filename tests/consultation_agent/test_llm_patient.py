@@ -371,7 +371,7 @@ def test_every_canary_and_gold_is_played_without_the_model(
     environment = ConsultationEnvironment(settings, {"patient": "llm"})
     episodes: Sequence[Any] = [
         asyncio.run(environment.gold(TASK)),
-        asyncio.run(environment.baseline("checklist", TASK)),
+        asyncio.run(environment.baseline("checklist", TASK, "")),
     ]
     assert all(episode.events for episode in episodes)
     assert llm.requests == []

@@ -189,7 +189,7 @@ def test_a_run_with_a_critic_has_a_curve_without_groups(tmp_path: Path) -> None:
 def test_a_gain_by_asking_is_in_the_result_and_on_the_screen(tmp_path: Path, capsys: Any) -> None:
     """Baselines stand for before and after: one asks nothing, the other does."""
     write_training(tmp_path / "train")
-    for part, name in (("before", "silent"), ("after", "checklist")):
+    for part, name in (("before", "at_once"), ("after", "checklist")):
         flags = ("--n", "40", "--max-turns", "6", "--out", str(tmp_path / part))
         assert evaluate.main(["consultation", "--baseline", name, *flags]) == 0
     result = build(

@@ -28,7 +28,9 @@ import pytest
 from common.command import UsageError
 from common.settings import ROOT, Settings, load_settings
 from episodes import registry
+from episodes.episode import Task
 from evaluation import evaluate, players
+from evaluation.baselines import commonest_answer, names_of
 from evaluation.players import Player, find_player
 from evaluation.results import read_episodes, read_scores, sample_rows
 from sql_agent.agent import AGENT
@@ -142,7 +144,7 @@ def test_the_table_has_a_line_for_every_group(data: Path) -> None:
 
 
 def test_the_template_finds_names_and_columns(data: Path) -> None:
-    code, scores, episodes = run(data, "--baseline", "rule")
+    code, scores, episodes = run(data, "--baseline", "checklist")
     assert code == 0
     assert [episode["answer"] for episode in episodes] == [
         f"朵莎洛片：{STORAGE}",
@@ -151,6 +153,47 @@ def test_the_template_finds_names_and_columns(data: Path) -> None:
     ]
     assert scores["overall"]["execution_accuracy"] == 1
     assert scores["overall"]["score"] > 0.9
+
+
+def test_baselines_stand_beside_a_score(data: Path) -> None:
+    """Gold first; then the same command with the flag adds the baselines without playing again."""
+    _, before, _ = run(data, "--gold")
+    code, scores, episodes = run(data, "--gold", "--with-baselines")
+    assert code == 0
+    assert "baselines" not in before
+    assert {**scores, "baselines": None} == {**before, "baselines": None}
+    assert list(scores["baselines"]) == ["silent", "at_once", "commonest", "checklist"]
+    assert {name: part["n"] for name, part in scores["baselines"].items()} == dict.fromkeys(
+        scores["baselines"], len(episodes)
+    )
+    assert scores["baselines"]["silent"]["score"] == 0
+    assert scores["baselines"]["at_once"]["score"] > 0  # one question has no answer
+    assert scores["baselines"]["checklist"]["score"] > 0.9
+    table = (data.parent / "out" / "table.md").read_text(encoding="utf-8")
+    assert "\n| baseline silent | 3 | 0.0 [" in table
+    assert "NOT ABOVE" not in table
+
+
+def test_a_score_that_silence_earns_is_marked(data: Path) -> None:
+    run(data, "--baseline", "silent", "--with-baselines")
+    assert "NOT ABOVE THE SILENT AGENT" in (data.parent / "out" / "table.md").read_text("utf-8")
+
+
+@pytest.mark.parametrize("agent", ["sql", "consultation", "diagnosis", "code"])
+def test_every_agent_has_baselines_of_these_names(agent: str) -> None:
+    known = ("silent", "at_once", "commonest", "checklist")
+    names = names_of(registry.get(agent))
+    assert names == known[: len(names)]
+    assert len(names) >= 3
+
+
+def test_the_commonest_answer_is_that_of_most_tasks() -> None:
+    tasks = [
+        Task(id=str(number), question="", reference=text) for number, text in enumerate("bacb")
+    ]
+    assert commonest_answer(tasks) == "b"
+    assert commonest_answer(tasks[1:3]) == "a"
+    assert commonest_answer([]) == ""
 
 
 def test_a_model_behind_an_endpoint(data: Path, llm: Any, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -337,7 +380,7 @@ def test_ctrl_c_keeps_what_is_done(data: Path, llm: Any) -> None:
     [
         (["--model", "m", "--gold"], "not allowed with"),
         ([], "one of the arguments"),
-        (["--gold", "--baseline", "rule"], "not allowed with"),
+        (["--gold", "--baseline", "checklist"], "not allowed with"),
         (["--baseline", "other"], "invalid choice: 'other'"),
         (["--model", "m", "--k", "0"], "--k: expected a number above 0"),
         (["--gold", "--k", "2"], "would be the same"),

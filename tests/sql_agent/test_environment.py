@@ -128,7 +128,7 @@ def test_a_database_that_is_gone_raises_and_is_not_told_to_the_policy(
 
 def test_what_needs_no_model_meets_a_missing_database_in_the_same_way(tmp_path: Path) -> None:
     environment = opened(f"sqlite:///{tmp_path}/gone.db")
-    for made in (environment.gold(TASK), environment.baseline("rule", TASK)):
+    for made in (environment.gold(TASK), environment.baseline("checklist", TASK, "")):
         with pytest.raises(EpisodeError, match="database_error"):
             asyncio.run(made)
 
@@ -150,7 +150,7 @@ def test_the_gold_episode_earns_everything_and_is_missing_without_an_answer(
 
 
 def test_the_template_finds_the_name_and_the_column(database_url: str) -> None:
-    episode = asyncio.run(opened(database_url).baseline("rule", TASK))
+    episode = asyncio.run(opened(database_url).baseline("checklist", TASK, ""))
     assert (episode.answer, episode.turns) == (f"朵莎洛片：{STORAGE}", 2)
 
 

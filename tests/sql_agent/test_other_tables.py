@@ -126,7 +126,9 @@ def test_training_checks_and_demonstrations_follow_too(url: str, questions: Path
     assert "三病区" in conversation.messages[-1]["content"]
     with pytest.raises(AgentError, match="may read neither"):
         asyncio.run(
-            opened(url, database_tables="patients").baseline("rule", AGENT.task(rows[0], settings))
+            opened(url, database_tables="patients").baseline(
+                "checklist", AGENT.task(rows[0], settings), ""
+            )
         )
 
 
