@@ -32,7 +32,7 @@ from common.proxies import ask_directly
 from common.settings import load_settings
 from episodes.pace import LONGEST
 from training.engine.checkpoints import run_of, step_of, sweep
-from training.setup.chat_template import TEMPLATE, choose_template
+from training.setup.chat_template import SETTING, TEMPLATE, choose_template
 from training.setup.plan import ConfigError, Plan
 from training.setup.ports import require_free
 from training.store.probe import check_external, check_mongo
@@ -77,6 +77,8 @@ def run(agent: LitAgent[Any], config: DictConfig, plan: Plan, started: float) ->
         _trainer(plan, None).fit(agent)
         return EXIT_CODES["interrupted"]
     template = choose_template(plan, config)
+    if template is not None:
+        OmegaConf.update(config, SETTING, str(plan.run_dir / TEMPLATE), force_add=True)
     prepare_run_dir(plan, config)
     if template is not None:
         (plan.run_dir / TEMPLATE).write_text(template, encoding="utf-8")
