@@ -23,7 +23,7 @@ from code_agent.config import RunConfig, last_index
 from code_agent.debugger import Debugger
 from code_agent.environment import CodeEnvironment
 from code_agent.histories import History
-from code_agent.model_policy import Model, ModelPolicy, endpoint_of
+from code_agent.model_policy import endpoint_of, policy_endpoint
 from code_agent.serving import served
 from code_agent.tasks import get_task_class
 from code_agent.tasks.base import TaskSet
@@ -32,6 +32,7 @@ from common.settings import load_settings
 from common.terminal import gathered
 from episodes.episode import Scored
 from episodes.play import play
+from episodes.policy import ChatPolicy, Endpoint
 
 LONGEST = 8000  # characters of an observation that the policy reads
 EPISODE_SECONDS = 3600.0
@@ -46,7 +47,7 @@ class Run:
     config: RunConfig
     tasks: TaskSet
     environment: CodeEnvironment
-    model: Model
+    policy: Endpoint
     failed: list[str] = field(default_factory=list)
 
     @property
@@ -84,7 +85,7 @@ class Run:
             "difficulty": task.difficulty,
         }
         known |= {"ending": self.config.ending}
-        policy = ModelPolicy(self.model, self.config.num_steps)
+        policy = ChatPolicy(self.policy, self.config.num_steps)
         scored = await play(
             self.environment, task, self.environment.play(task, policy), policy, EPISODE_SECONDS
         )
@@ -142,9 +143,8 @@ def prepared(config: RunConfig) -> Iterator[Run]:
     ) as environment:
         asyncio.run(environment.check())
         with served(config.llm, config.folder / "vllm.log") as section:
-            yield Run(
-                config, tasks, environment, Model(section, config.n_retry, config.retry_delay)
-            )
+            policy = policy_endpoint(section, config.n_retry, config.retry_delay)
+            yield Run(config, tasks, environment, policy)
 
 
 def debugger_of(config: RunConfig) -> Debugger:

@@ -183,17 +183,9 @@ class LLMEndpoint:
         The usage is tokens of the prompt, tokens of the completion, and USD, None where no price is
         known. Raises LLMError.
         """
-        reply = await (
-            self._direct(body) if self.provider.speaks_openai else self._through_litellm(body)
-        )
-        try:
-            text = reply["choices"][0]["message"]["content"] or ""
-            used = reply.get("usage") or {}
-        except (LookupError, TypeError):
-            words = clean(str(reply), self.api_key)
-            raise LLMError(
-                f"{self.model}: expected a completion, got {words}", "malformed"
-            ) from None
+        reply = await self.reply(body)
+        text = reply["choices"][0]["message"].get("content") or ""
+        used = reply.get("usage") or {}
         read = used.get("prompt_tokens") or 0
         written = used.get("completion_tokens") or 0
         prices = self.provider.prices
@@ -202,6 +194,22 @@ class LLMEndpoint:
             written,
             read * prices[0] + written * prices[1] if prices and used else None,
         )
+
+    async def reply(self, body: Body, translated: bool = False) -> dict[str, Any]:
+        """Return OpenAI's JSON of one completion of the request `body`; with `translated` litellm
+        carries the request, whatever its provider speaks.
+
+        Raises LLMError.
+        """
+        direct = self.provider.speaks_openai and not translated
+        reply = await (self._direct(body) if direct else self._through_litellm(body))
+        try:
+            if isinstance(reply["choices"][0]["message"], dict):
+                return dict(reply)
+        except (LookupError, TypeError):
+            pass  # said below
+        words = clean(str(reply), self.api_key)
+        raise LLMError(f"{self.model}: expected a completion, got {words}", "malformed")
 
     async def _direct(self, body: Body) -> Any:
         provider = self.provider
@@ -236,6 +244,13 @@ class LLMEndpoint:
 def without_secrets(url: str) -> str:
     """Return the address without user, password and query."""
     return clean(url.split("?")[0])
+
+
+def providers() -> frozenset[str]:
+    """Return the providers litellm knows: what may stand before the slash of a model name."""
+    return frozenset(
+        str(getattr(provider, "value", provider)) for provider in load_litellm().provider_list
+    )
 
 
 def load_litellm() -> Any:

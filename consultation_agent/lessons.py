@@ -70,7 +70,8 @@ def lessons(right: int, flawed: int, random: Random) -> Lessons:
 def alphabet() -> str:
     """Every Chinese character that a patient may say."""
     tables = (
-        (FOLDER / f"{name}.toml").read_text(encoding="utf-8") for name in ("phrases", "complaints")
+        (FOLDER / f"{name}.toml").read_text(encoding="utf-8")
+        for name in ("phrases", "wordings", "complaints")
     )
     return "".join(sorted({*HAN.findall("".join(tables))}))
 
@@ -88,7 +89,9 @@ class Teacher:
         tables = load_tables()
         values = (value for facet in tables.facets.values() for value in facet.values.values())
         phrases = (*tables.symptoms.values(), *tables.complaints.values(), *values)
-        self.clinical = {text: phrase.zh for phrase in phrases for text in phrase.lay}
+        self.clinical = {
+            text: phrase.zh for phrase in phrases for text in (*phrase.lay, *phrase.longer)
+        }
 
     def right(self, task: ConsultationTask) -> Conversation:
         detour = self._happens("detour")
@@ -137,8 +140,13 @@ class Teacher:
     def _said(self, text: str) -> str:
         """A patient's words as the model gets to read them."""
         if self._happens("clinical"):
-            text = self.clinical.get(text, text)
+            text = self._clinical(text)
         return "".join(self._strewn() + character for character in text)
+
+    def _clinical(self, text: str) -> str:
+        """The text with the longest wording in it replaced by its clinical name."""
+        wording = max((lay for lay in self.clinical if lay in text), key=len, default="")
+        return text.replace(wording, self.clinical[wording]) if wording else text
 
     def _happens(self, what: str) -> bool:
         return self.random.random() < SHARES[what] / 100

@@ -20,6 +20,7 @@ from consultation_agent.questions import SAID, asked_for, asks_whether
 from consultation_agent.task import ConsultationTask
 from consultation_agent.topics import Topic, asked_first, asked_topics
 from data.conditions.table import load_tables
+from data.conditions.talk import sentence
 from scoring.diagnosis import mention
 
 LONGEST = 400  # characters of a question that a patient listens to
@@ -95,8 +96,8 @@ def _of_topic(task: ConsultationTask, topic: Topic, mentioned: Mapping[str, Repl
     there = [side] if side in task.words else there
     if there:
         seen = next((mentioned[item] for item in there if item in mentioned), None)
-        text = "，".join(task.words[item] for item in there)
-        return again(seen, task) if seen else Reply("informative", f"{text}。", tuple(there))
+        text = "".join(sentence(task.words[item]) for item in there)
+        return again(seen, task) if seen else Reply("informative", text, tuple(there))
     if name in mentioned:
         return again(mentioned[name], task)
     facets = [item for item in topic.of if item in load_tables().facets]
@@ -170,12 +171,12 @@ def _mentioned(task: ConsultationTask, item: str, mentioned: Container[str]) -> 
         more = next(
             (name for name, there in task.symptoms.items() if there and name not in mentioned), None
         )
-        text = f"{task.words[more]}。" if more else said["nothing_else"]
+        text = sentence(task.words[more]) if more else said["nothing_else"]
         return Reply("informative", text, (item, more) if more else (item,))
     if item in task.words:
         return Reply(
             "informative",
-            f"{'有，' if item in tables.symptoms else ''}{task.words[item]}。",
+            sentence(f"{'有，' if item in tables.symptoms else ''}{task.words[item]}"),
             (item,),
         )
     if item in tables.symptoms:

@@ -130,7 +130,7 @@ def best_match(task: ConsultationTask, mentioned: Iterable[str]) -> Conclusion |
     )
     likeliest = group[max(chances, key=lambda name: chances[name])]
     return Conclusion(
-        likeliest.zh, "；".join(item.replace("*", "") for item in likeliest.advice_zh)
+        likeliest.zh, "；".join(likeliest.advice_for(task.values.get("habits"))).replace("*", "")
     )
 
 
@@ -139,6 +139,8 @@ def _value(task: ConsultationTask, item: str) -> Value | None:
     tables = load_tables()
     if item in tables.symptoms:
         return task.symptoms.get(item, False)
+    if item in task.values:
+        return task.values[item] if item in task.words else None
     if item in tables.facets:
         values: dict[str, Phrase] = {**tables.facets[item].values}
         return next(

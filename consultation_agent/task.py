@@ -37,7 +37,8 @@ class ConsultationTask(Task):
 
     names: what the diagnosis may be called; () where nothing but `reference` is known. advice: the
     gold advice by item, its *terms* marked, as far as the condition is known. words: what the
-    patient says of a facet or of a symptom that is there. symptoms: whether each is there; one not
+    patient says of a facet or of a symptom that is there. values: what the words of a facet mean, by
+    the name in the tables, where the row has it. symptoms: whether each is there; one not
     named is not. distinguishing: what should be asked for. exchanges: questions once asked, with
     their answers. description: the record as a text. english: it is played in English. options: the
     answers to choose from, by letter; `reference` is then the letter of the right one.
@@ -51,6 +52,7 @@ class ConsultationTask(Task):
     age: int | None = None
     sex: str = ""
     words: Mapping[str, str] = field(default_factory=dict)
+    values: Mapping[str, str] = field(default_factory=dict)
     symptoms: Mapping[str, bool] = field(default_factory=dict)
     distinguishing: tuple[str, ...] = ()
     exchanges: tuple[tuple[str, str], ...] = ()
@@ -145,6 +147,7 @@ def _task_of(row: Row) -> ConsultationTask:
     truth = {name: _text(model["ground_truth"][name]) for name in ("diagnosis", "recommendation")}
     options: dict[str, str] = json.loads(extra.get("options") or "{}")
     condition = load_tables().conditions[extra["condition"]] if extra.get("condition") else None
+    values = {name: _text(value) for name, value in json.loads(extra.get("values") or "{}").items()}
     return ConsultationTask(
         id=str(row["id"]),
         question=_complaint(row["prompt"]),
@@ -158,9 +161,10 @@ def _task_of(row: Row) -> ConsultationTask:
         names=(condition.zh, condition.en, *condition.aliases_zh, *condition.aliases_en)
         if condition
         else (),
-        advice=condition.advice_zh if condition else (),
+        advice=condition.advice_for(values.get("habits")) if condition else (),
         age=extra.get("age"),
         sex=extra.get("sex") or "",
+        values=values,
         words={
             name: _text(words) for name, words in json.loads(extra.get("facets") or "{}").items()
         },

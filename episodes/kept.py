@@ -1,10 +1,10 @@
 """Episodes that were played and kept, to learn from: a line each, read by `training.cold_start
 AGENT --dialogues FILE`.
 
-    keep(Path("gold.jsonl"), agent, scored, tools)     # {"agent", "task", "reward", "messages", "tools"}
+    keep(Path("gold.jsonl"), agent, record, tools)     # a line of episodes.record, "agent" and "tools"
     kept_episodes(Path("gold.jsonl"), "sql")           # Conversations, of which every reply is learned
 
-`messages` is all that is needed, so lines of other programs will do.
+`transcript`, or `messages`, is all that is needed, so lines of other programs will do.
 """
 
 from __future__ import annotations
@@ -17,20 +17,15 @@ from reprlib import repr as shortly
 from typing import Any
 
 from common.jsonl import read_jsonl
-from episodes.episode import AgentError, Conversation, Message, Scored, ToolSpec
+from episodes.episode import AgentError, Conversation, Message, ToolSpec
+from episodes.record import EpisodeRecord, current
 
 
-def keep(path: Path, agent: str, scored: Scored, tools: Sequence[ToolSpec]) -> None:
+def keep(path: Path, agent: str, record: EpisodeRecord, tools: Sequence[ToolSpec]) -> None:
     """Add a line; it is on the disk when this returns. Raises OSError."""
-    kept = {"agent": agent, "task": scored.task.id, "reward": scored.reward.total}
-    line = (
-        json.dumps(
-            {**kept, "messages": scored.episode.messages, "tools": [*tools]}, ensure_ascii=False
-        )
-        + "\n"
-    )
+    kept = {"agent": agent, **record.line(), "tools": [*tools]}
     with open(path, "ab") as file:
-        file.write(line.encode("utf-8", "replace"))  # half of a surrogate pair fits no UTF-8
+        file.write((json.dumps(kept, ensure_ascii=False) + "\n").encode())
         file.flush()
         os.fsync(file.fileno())
 
@@ -52,7 +47,7 @@ def kept_episodes(path: Path, agent: str) -> list[Conversation]:
 
 def conversation_of(row: dict[str, Any], agent: str, where: str) -> Conversation:
     """Raises AgentError: it is not the row of an episode, or of another agent's."""
-    messages, tools = row.get("messages"), row.get("tools", [])
+    messages, tools = current(row).get("transcript"), row.get("tools", [])
     if row.get("agent", agent) != agent:
         raise AgentError(
             f"{where}: expected an episode of the {agent} agent, got one of {row['agent']!r}"

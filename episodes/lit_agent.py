@@ -2,10 +2,8 @@
 happened.
 
 The only file outside training that imports agentlightning. The note is one annotation with the
-attribute `episode`, which is JSON: {"terms": {name: number}, "total": number | null, "unscored":
-cause | null, "stop_reason": text, "calls": replies of the policy, "counters": {name: number},
-"measures": {name: number}, "canaries": {"judged": number, "accepted": number}, "question": text,
-"answer": text}. The texts are for people: their first SHOWN characters.
+attribute `episode`: a line of `episodes.record` in JSON, without a transcript. Its texts are for
+people: their first SHOWN characters.
 """
 
 from __future__ import annotations
@@ -13,6 +11,8 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+from collections.abc import Mapping
+from dataclasses import replace
 from functools import cached_property
 from random import Random
 from typing import Any
@@ -26,6 +26,7 @@ from episodes.agent import ACCEPTED_FROM, Agent, Environment, Options
 from episodes.episode import Scored, Task
 from episodes.play import play
 from episodes.policy import ChatPolicy, Endpoint
+from episodes.record import record_of
 from episodes.turns import with_turns
 
 logger = logging.getLogger(__name__)
@@ -75,9 +76,8 @@ class EpisodeAgent(agl.LitAgent[dict[str, Any]]):
             scored = await play(
                 self.environment, checked, episode, policy, self.settings.episode_timeout
             )
-            note = note_of(
-                scored, dict(self.environment.facts(checked, scored.episode)), await canary
-            )
+            facts = self.environment.facts(checked, scored.episode)
+            note = note_of(scored, facts, await canary)
         finally:
             canary.cancel()
         if scored.detail:
@@ -118,30 +118,19 @@ def endpoint_of(llm: Any, rollout: Any, token: str | None = None) -> Endpoint:
 
 
 def note_of(
-    scored: Scored, facts: dict[str, float | None], canaries: dict[str, int]
+    scored: Scored, facts: Mapping[str, float | None], canaries: dict[str, int]
 ) -> dict[str, Any]:
-    """Return the episode annotation; facts of a scored episode are measures like those the reward
-    brings.
-    """
-    episode, reward = scored.episode, scored.reward
-    known = {
-        name: value
-        for name, value in facts.items()
-        if value is not None and reward.total is not None
-    }
-    return {
-        "terms": reward.terms,
-        "total": reward.total,
-        "unscored": reward.unscored,
-        "stop_reason": episode.stop_reason,
-        "calls": episode.turns,
-        "counters": {
-            "turns": episode.turns,
-            "answered": int(bool(episode.answer)),
-            **reward.counters,
-        },
-        "measures": {**known, **reward.measures},
-        "canaries": canaries,
-        "question": scored.task.question[:SHOWN],
-        "answer": (episode.answer or "")[:SHOWN],
-    }
+    """Return the episode annotation."""
+    episode = scored.episode
+    record = record_of(scored, facts)
+    counters = {"turns": episode.turns, "answered": int(bool(episode.answer))}
+    shortened = replace(
+        record,
+        question=record.question[:SHOWN],
+        reference=record.reference and record.reference[:SHOWN],
+        answer=record.answer and record.answer[:SHOWN],
+        counters={**counters, **scored.reward.counters},
+        canaries=canaries,
+        transcript=None,
+    )
+    return shortened.line()

@@ -18,6 +18,8 @@ import openai
 from openai import AsyncOpenAI
 from openai.types.chat import ChatCompletion
 
+from common.llm_chat import ChatModel
+from common.llm_error import LLMError
 from episodes.episode import Message, ToolSpec
 from episodes.outcomes import EpisodeError, PolicyStop
 from episodes.pace import Limit, pace_of
@@ -34,8 +36,8 @@ class Endpoint:
     """An OpenAI-compatible chat-completions endpoint and how to sample from it; None leaves a value
     to the server.
 
-    `extra` goes into the request's body as it is, e.g. {"top_k": -1}. `http_client` (an
-    httpx.AsyncClient) carries the requests instead of the shared connection pool. `traced`: a
+    `extra` goes into the request's body as it is, e.g. {"top_k": -1}. `chat_model` (a
+    common.llm_chat.ChatModel) answers the requests, in place of a server at `base_url`. `traced`: a
     tracer in this process records the calls, and only knows openai's own way of sending them.
     """
 
@@ -46,7 +48,7 @@ class Endpoint:
     top_p: float | None = 1.0
     max_tokens: int | None = None
     extra: dict[str, Any] = field(default_factory=dict)
-    http_client: Any = None
+    chat_model: ChatModel | None = None
     traced: bool = False
 
 
@@ -96,7 +98,10 @@ class ChatPolicy:
         would have to convert. These are plain JSON already, and that walk is a third of what a call
         costs its process.
         """
-        client, extra = await _client(self.endpoint), self.endpoint.extra
+        extra = self.endpoint.extra
+        if self.endpoint.chat_model is not None:
+            return await _reply_of(self.endpoint.chat_model, {**body, **extra})
+        client = await _client(self.endpoint)
         try:
             if self.endpoint.traced:
                 return await client.chat.completions.create(**body, extra_body=extra or None)
@@ -132,6 +137,22 @@ def _blame(error: openai.OpenAIError) -> Exception:
     return EpisodeError("endpoint_error", str(error)[:300])
 
 
+async def _reply_of(model: ChatModel, body: dict[str, Any]) -> ChatCompletion:
+    """Return the reply of a model of the shared client. Raises PolicyStop and EpisodeError."""
+    del body["model"]  # the model has its own name of itself
+    try:
+        reply = await model.reply(body)
+        said = reply["choices"][0]["message"]
+        if not said.get("tool_calls"):
+            said["content"] = said.get("content") or ""  # OpenAI refuses to read null again
+        return ChatCompletion.construct(**reply)
+    except LLMError as error:
+        if error.cause == "refused" and CONTEXT_OVERFLOW.search(str(error)):
+            raise PolicyStop("context_overflow") from None
+        cause = "endpoint_unreachable" if error.cause == "connection" else "endpoint_error"
+        raise EpisodeError(cause, str(error)) from None
+
+
 Pool = AsyncGenerator[AsyncOpenAI, None]
 _pools: dict[asyncio.AbstractEventLoop, tuple[AsyncOpenAI, Pool]] = {}
 
@@ -149,7 +170,6 @@ async def _client(endpoint: Endpoint) -> AsyncOpenAI:
     return _pools[loop][0].with_options(
         base_url=endpoint.base_url,
         api_key=endpoint.api_key or "none",
-        http_client=endpoint.http_client,
     )
 
 

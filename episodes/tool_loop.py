@@ -5,7 +5,7 @@ answers in words.
     episode = await play_with_tools(policy, "You are ...", "How is it stored?", [tool])
 
 What the policy does wrong ends the episode with a stop reason; what the machine does wrong raises
-`EpisodeError`. The only file that imports `agents` (openai-agents).
+`EpisodeError`. Beside episodes/mcp_tools.py the only file that imports `agents` (openai-agents).
 """
 
 from __future__ import annotations
@@ -38,10 +38,15 @@ JSON_TYPES = {
 
 @dataclass(frozen=True)
 class Tool:
-    """A tool as the chat-completions API describes it, and what answers its calls."""
+    """A tool as the chat-completions API describes it, and what answers its calls.
+
+    whole: all arguments reach the call, which looks at their types itself; else only the required
+    ones, with the types they should have.
+    """
 
     spec: ToolSpec
     call: Callable[..., Awaitable[str]]
+    whole: bool = False
 
 
 async def play_with_tools(
@@ -125,7 +130,8 @@ def _function_tool(tool: Tool, episode: Episode) -> agents.FunctionTool:
     function = tool.spec["function"]
 
     async def invoke(context: Any, arguments: str) -> str:
-        text = await tool.call(**_arguments(arguments, function["parameters"]))
+        read = _whole if tool.whole else _arguments
+        text = await tool.call(**read(arguments, function["parameters"]))
         episode.messages.append(
             {"role": "tool", "tool_call_id": context.tool_call_id, "content": text}
         )
@@ -153,3 +159,15 @@ def _arguments(text: str, schema: dict[str, Any]) -> dict[str, Any]:
     if not all(name in found and isinstance(found[name], kind) for name, kind in kinds.items()):
         raise agents.ModelBehaviorError(f"the arguments are no JSON object with {list(kinds)}")
     return found
+
+
+def _whole(text: str, schema: dict[str, Any]) -> dict[str, Any]:
+    """All arguments of a call, of which none that is required is missing."""
+    required = list(schema.get("required", []))
+    try:
+        given = json.loads(text or "{}")
+    except (ValueError, RecursionError):
+        given = None
+    if not isinstance(given, dict) or not {*required} <= given.keys():
+        raise agents.ModelBehaviorError(f"the arguments are no JSON object with {required}")
+    return given

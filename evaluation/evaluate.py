@@ -336,7 +336,7 @@ def player_opened(
             scored = await play_sample(
                 sample.task, player, endpoint, environment, settings, commonest
             )
-            return results.record_of(sample, scored, environment)
+            return results.recorded(sample, scored, environment).line()
 
         yield play_one
 

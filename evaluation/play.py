@@ -36,6 +36,7 @@ from episodes.play import play
 from episodes.turns import with_turns
 from evaluation.keyboard import InputEnded, KeyboardPolicy, ask, show
 from evaluation.players import Opened, Player, add_flags, model_player, opened, reply_tokens
+from evaluation.results import Sample, recorded
 
 LOGS = ROOT / "outputs" / "play"
 A_DAY = 86_400.0  # a person may think; what the machine does has limits of its own
@@ -124,7 +125,7 @@ async def play_all(
         show("end", "\n".join(outcome(scored, environment.highest)))
         unscored += scored.reward.total is None
         if save and worth_keeping(scored, environment.highest):
-            keep(save, agent.name, scored, policy.tools)
+            keep(save, agent.name, recorded(Sample(task, 0), scored, environment), policy.tools)
             print(f"kept in {save}")
     return unscored
 

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 
 MODELS = "model folder, run folder, checkpoint, hub id, litellm name, or name at --base-url"
 TEMPERATURE = number(float, lambda value: 0 <= value <= 2, "from 0 to 2")
+REPLY_SECONDS, ATTEMPTS = 600.0, 3  # of a request through litellm
 SAMPLED_BYTES = 65_536  # of both ends of a weight file: another training changes all of them
 
 
@@ -98,7 +99,7 @@ def find_player(model: str, base_url: str | None, settings: Settings) -> Player:
         return Player("endpoint", model, base_url.rstrip("/"))
     if Path(model).is_dir():
         return Player("served", str(Path(model).resolve()))
-    from episodes.litellm_client import providers
+    from common.llm_endpoint import providers
 
     if "/" in model:
         return Player("litellm" if model.split("/")[0] in providers() else "served", model)
@@ -175,13 +176,16 @@ def open_endpoint(
 
     `server`: device, n_gpus and tools, as `training.serve.serve` takes them.
     """
-    from episodes.litellm_client import BASE_URL, litellm_client
+    from common.llm_chat import ChatModel
+    from common.llm_endpoint import LLMEndpoint
     from episodes.policy import Endpoint
 
     if not player.samples:
         yield None
     elif player.kind == "litellm":
-        yield Endpoint(BASE_URL, player.name, **sampling, http_client=litellm_client())
+        model = LLMEndpoint(player.name, None, None, REPLY_SECONDS)
+        chat = ChatModel(model, ATTEMPTS, ATTEMPTS * REPLY_SECONDS, translated=True)
+        yield Endpoint("", player.name, **sampling, chat_model=chat)
     elif player.kind == "endpoint":
         yield Endpoint(
             str(player.base_url), player.name, reveal(settings.openai_api_key), **sampling

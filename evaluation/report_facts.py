@@ -71,7 +71,7 @@ class Tally:
             cause = record.get("unscored") or record.get("cause")
             tally.causes.update([str(cause)] if cause else [])
             note_validation(tally.validation, record)
-            if compared and agent and record.get("score") is not None:
+            if compared and run.kind == EVALUATION and agent and record.get("score") is not None:
                 try:
                     tally._note(record, headline_of(agent, record))
                 except (KeyError, TypeError, ValueError) as error:

@@ -171,8 +171,10 @@ def task_of(record: Record) -> tuple[str, Any]:
     """
     if record.get("mode") == "val" and "index" in record:
         question = str(record.get("question") or "").encode("utf-8", "replace")
-        return f"val-{record['index']}-{zlib.crc32(question):08x}", record.get("session")
-    return str(record.get("id", record.get("rollout_id"))), record.get("sample")
+        return f"val-{record['index']}-{zlib.crc32(question):08x}", record.get("sample")
+    if "rollout_id" in record:
+        return str(record["rollout_id"]), None
+    return str(record.get("id")), record.get("sample")
 
 
 def episode_of(run: int, record: Record, agent: Agent | None) -> dict[str, Any]:
@@ -209,7 +211,7 @@ def shown_of(record: Record, agent: Agent | None) -> tuple[Sequence[Shown], str]
     the former.
     """
     problem = ""
-    for show in (agent.shown if agent and "id" in record else transcript, transcript):
+    for show in (agent.shown if agent and "rollout_id" not in record else transcript, transcript):
         try:
             return show(record), problem
         except MALFORMED as error:

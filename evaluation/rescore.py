@@ -71,7 +71,8 @@ async def scored_again(
         environment, task, environment.play(task, policy), policy, settings.episode_timeout
     )
     sample = results.Sample(task, record["sample"])
-    return results.record_of(sample, replace(scored, seconds=record["seconds"]), environment)
+    scored = replace(scored, seconds=record["seconds"])
+    return results.recorded(sample, scored, environment).line()
 
 
 def tasks_of(

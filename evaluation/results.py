@@ -1,7 +1,7 @@
 """The episodes of an evaluation and its folder: `scores.json`, `table.md`, `episodes.jsonl`,
 written and read back.
 
-record_of(Sample(task, 0), scored, environment)          # a line of episodes.jsonl
+recorded(Sample(task, 0), scored, environment).line()    # a line of episodes.jsonl
 write_results(agent, folder, configuration, records)
 read_scores(folder)["overall"]["score"]
 """
@@ -20,6 +20,7 @@ from common.command import UsageError
 from common.jsonl import read_jsonl, write_jsonl, write_text
 from episodes.agent import Agent, Environment, Record, Row
 from episodes.episode import Scored, Task
+from episodes.record import EpisodeRecord, current, record_of
 from evaluation.metrics import summarise
 from evaluation.tables import report_of
 
@@ -61,41 +62,11 @@ def sample_rows(rows: Sequence[Row], n: int | None, seed: int) -> list[Row]:
     return [rows[number] for number in sorted(chosen)]
 
 
-def record_of(sample: Sample, scored: Scored, environment: Environment) -> Record:
-    """What `episodes.jsonl` keeps of an episode; docs/evaluation.md explains every key.
-
-    What the policy did not finish is wrong and scores 0; what the machine did not finish is
-    unscored.
-    """
-    task, episode, reward = scored.task, scored.episode, scored.reward
-    finished = episode.stop_reason == "answered"
-    record = {
-        "id": task.id,
-        "sample": sample.number,
-        "task_type": task.task_type,
-        "difficulty": task.difficulty,
-        "wording": task.wording,
-        "question": task.question,
-        "reference": task.reference,
-        "answer": episode.answer,
-        "stop_reason": episode.stop_reason,
-        "score": reward.score if finished or reward.score is None else 0.0,
-        "unscored": reward.unscored,
-        "detail": scored.detail,
-        "reward": reward.total,
-        "terms": reward.terms,
-        "measures": reward.measures,
-        "facts": dict(environment.facts(task, episode)),
-        **environment.record(task, episode),
-        "turns": episode.turns,
-        "prompt_tokens": episode.prompt_tokens,
-        "completion_tokens": episode.completion_tokens,
-        "reply_tokens": episode.reply_tokens,
-        "seconds": round(scored.seconds, 3),
-        "transcript": episode.messages,
-    }
-    # A model may write half of a surrogate pair, which no UTF-8 file can hold.
-    return dict(json.loads(json.dumps(record, ensure_ascii=False).encode("utf-8", "replace")))
+def recorded(sample: Sample, scored: Scored, environment: Environment) -> EpisodeRecord:
+    """Return the record of an episode, with the environment's facts and the agent's own values."""
+    facts = environment.facts(scored.task, scored.episode)
+    own = environment.record(scored.task, scored.episode)
+    return record_of(scored, facts, own, sample.number)
 
 
 def write_results(
@@ -132,11 +103,11 @@ def read_scores(folder: Path) -> dict[str, Any]:
 
 
 def read_episodes(folder: Path) -> list[Record]:
-    """The records of all episodes, unscored ones included.
+    """Return the lines of all episodes, unscored ones included.
 
     Raises UsageError: the file cannot be read.
     """
-    return [record for _, record in read_jsonl(folder / EPISODES)]
+    return [current(record) for _, record in read_jsonl(folder / EPISODES)]
 
 
 def write_format(agent: Agent, folder: Path, name: str) -> None:

@@ -24,6 +24,7 @@ import yaml
 
 from common.command import UsageError
 from common.terminal import QUICK_SECONDS, progress
+from episodes.record import current
 
 TRAINING, EVALUATION = "training", "evaluation"
 FILES = {
@@ -121,10 +122,10 @@ class Run:
         return datetime.fromtimestamp(moment, UTC).strftime("%Y-%m-%d %H:%M UTC")
 
     def episodes(self) -> Iterator[dict[str, Any]]:
-        """The lines of episodes.jsonl, one in memory at a time; those that are torn are counted in
-        `missing`.
+        """Return the lines of episodes.jsonl, one in memory at a time; those that are torn are
+        counted in `missing`.
         """
-        return self._lines("episodes.jsonl")
+        return map(current, self._lines("episodes.jsonl"))
 
     def say(self, line: str) -> None:
         """Note once what is missing."""

@@ -54,6 +54,8 @@ class SqlAgent(Agent):
     def arguments(self, parser: ArgumentParser) -> None:
         what = "tables the agent may read; default: DATABASE_TABLES"
         parser.add_argument("--tables", dest="database_tables", metavar="A,B", help=what)
+        what = "further tools, of MCP servers: a file as MCP clients have it (docs/sql-safety.md)"
+        parser.add_argument("--mcp", type=_file, metavar="FILE", help=what)
 
     def sizes(self, device: str) -> Sizes:
         """Return the sizes of three calls: on the CPU the tiny model's 1,024 positions; on a GPU 3
@@ -73,7 +75,7 @@ class SqlAgent(Agent):
     def open(self, settings: Settings, options: Options, evaluating: bool = False) -> Environment:
         from sql_agent.environment import SqlEnvironment
 
-        return SqlEnvironment(settings.under(options), evaluating)
+        return SqlEnvironment(settings.under(options), evaluating, options.get("mcp"))
 
     def check(
         self, rows: Mapping[str, Sequence[Row]], settings: Settings, plays: bool
@@ -114,6 +116,11 @@ class SqlAgent(Agent):
         from sql_agent.demonstrations import lessons
 
         return lessons(rows, settings.database_url, right, flawed, random)
+
+
+def _file(text: str) -> Path:
+    """Return a path that other processes find from wherever they run."""
+    return Path(text).absolute()
 
 
 AGENT = SqlAgent()

@@ -12,12 +12,14 @@ import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 from random import Random
 from typing import Any
 
 from common.settings import Settings
 from episodes.agent import Answer, Environment, Record
 from episodes.episode import Episode, Policy, ServiceError, Task
+from episodes.mcp_tools import McpTools
 from episodes.outcomes import EpisodeError
 from episodes.tool_loop import Tool, play_with_tools
 from scoring.judge import Case, Judge, ReferenceJudge, choose_judge, why_unusable
@@ -31,12 +33,14 @@ from sql_agent.task import SqlTask
 from sql_agent.template_agent import TemplateAgent, answered_at_once, gold_episode, prompt_for
 from tools.sql.database import DatabaseError, MachineTooSlow
 from tools.sql.query import QueryTool, SchemaTools
+from tools.sql.result import neutralise
 
 
 class SqlEnvironment(Environment):
     """Plays and scores. `evaluating`: the answer is judged even if the reward does not need it.
+    `mcp`: a file that names MCP servers, whose tools the policy has besides.
 
-    Raises SettingsError if REWARD_TERMS or REWARD_SCALE cannot be used.
+    Raises UsageError if REWARD_TERMS, REWARD_SCALE or the file cannot be used.
     """
 
     accepted_from = ACCEPTED_FROM
@@ -45,8 +49,13 @@ class SqlEnvironment(Environment):
         "bear out and have them drafted (python -m data.convert FILE --draft-answers); or drop such rows"
     )
 
-    def __init__(self, settings: Settings, evaluating: bool = False) -> None:
+    def __init__(
+        self, settings: Settings, evaluating: bool = False, mcp: Path | None = None
+    ) -> None:
         self.settings = settings
+        specs = (TOOL, *SCHEMA_TOOLS) if settings.database_tools == "schema" else (TOOL,)
+        own = tuple(spec["function"]["name"] for spec in specs)
+        self.servers = McpTools(mcp, neutralise, own) if mcp else None
         self.tool = QueryTool(settings.database_url, settings.tables)
         self.judge: Judge = choose_judge(settings, WORDS)
         self.paid = not isinstance(self.judge, ReferenceJudge)
@@ -61,7 +70,9 @@ class SqlEnvironment(Environment):
     async def play(self, task: Task, policy: Policy) -> Episode:
         queries: list[Query] = []
         prompt = await _in_thread(prompt_for, self.tool)
-        episode = await play_with_tools(policy, prompt, task.question, self._tools(queries))
+        further = await _in_thread(self.servers.tools) if self.servers else []
+        tools = [*self._tools(queries), *further]
+        episode = await play_with_tools(policy, prompt, task.question, tools)
         episode.events = queries
         return episode
 
@@ -160,6 +171,7 @@ class SqlEnvironment(Environment):
             "terms": dict(self.rubric.weights),
             "factors": dict(self.rubric.factors),
             **({} if tables == {*COLUMNS} else {"tables": sorted(tables)}),
+            **({"mcp": self.servers.described()} if self.servers else {}),
             **(
                 {"notes": [f"the database's account may {self.tool.excess}"]}
                 if self.tool.excess
@@ -167,8 +179,14 @@ class SqlEnvironment(Environment):
             ),
         }
 
+    def close(self) -> None:
+        if self.servers:
+            self.servers.close()
+
     async def check(self) -> None:
         self.tool.database()
+        if self.servers:
+            await _in_thread(self.servers.start)
         problem = (
             await why_unusable(self.judge, WORDS.known_case)
             if "judge" in self.rubric.names

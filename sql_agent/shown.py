@@ -24,13 +24,15 @@ def _call(piece: Shown) -> Shown:
 
 def _result(piece: Shown) -> Shown:
     result = _object(piece.text) if piece.who == "world" else {}
-    if "status" not in result:
-        return piece
+    columns, rows = result.get("columns") or [], result.get("rows") or []
+    are_lists = isinstance(columns, list) and isinstance(rows, list)
+    if "status" not in result or not are_lists or not all(isinstance(row, list) for row in rows):
+        return piece  # another tool's
     notes = {name: result.get(name) for name in ("status", "count")}
-    table = [result.get("columns") or [], *(result.get("rows") or [])]
+    table = [columns, *rows]
     cut = "…" if result.get("truncated") else ""
     return Shown(
-        "world", result.get("error") or cut, "text", notes, table if len(table) > 1 else ()
+        "world", str(result.get("error") or cut), "text", notes, table if len(table) > 1 else ()
     )
 
 

@@ -15,8 +15,7 @@ import logging
 import os
 import secrets
 import sys
-import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from importlib.metadata import distributions
 from itertools import count
@@ -26,17 +25,14 @@ from urllib.parse import quote
 
 from omegaconf import DictConfig, OmegaConf
 
-from common.access import TOKEN, bearer, require_token
-from common.jsonl import write_jsonl
-from common.proxies import ask_directly
+from common.access import TOKEN, bearer
+from common.jsonl import write_jsonl, write_text
 from common.settings import load_settings
 from episodes.pace import LONGEST
 from training.engine.checkpoints import run_of, step_of, sweep
 from training.setup.chat_template import TEMPLATE, choose_template
-from training.setup.plan import ConfigError, Plan
-from training.setup.ports import require_free
-from training.store.probe import check_external, check_mongo
-from training.watch.summary import read_lines, show, write_summary
+from training.setup.plan import Plan
+from training.watch.summary import ENVIRONMENT, read_lines, show, write_summary
 from training.watch.trackers import TRACKERS, tracked
 
 if TYPE_CHECKING:
@@ -65,7 +61,7 @@ def run(agent: LitAgent[Any], config: DictConfig, plan: Plan, started: float) ->
     """Play this process's role to its end and return the exit code. `started` is the program's
     start in Unix seconds.
 
-    The plan has passed `check_store`, the config `training.setup.verl_config`'s checks.
+    Plan and config have passed `training.ready.check_ready`.
 
     Raises ConfigError if the model's chat template cannot be used as the plan wants it.
     """
@@ -123,44 +119,33 @@ def _finish(plan: Plan, outcome: Outcome, started: float) -> int:
     return EXIT_CODES[outcome.exit_reason]
 
 
-def check_store(plan: Plan) -> None:
-    """Raise ConfigError if settings of the store contradict each other or the store cannot be used."""
-    if plan.external_store_address and plan.managed_store:
-        raise ConfigError(
-            "--external-store-address was given but AGL_MANAGED_STORE says to start a store here; set "
-            "AGL_MANAGED_STORE=0 (also: false, no, off)"
-        )
-    if not plan.managed_store and not plan.external_store_address:
-        raise ConfigError("AGL_MANAGED_STORE=0 needs --external-store-address http://HOST:PORT")
-    if not plan.token and (plan.external_store_address or plan.role != "both"):
-        raise ConfigError(
-            "AGL_TOKEN is not set: store, trainer and runners that are started one by one need the same one, on one "
-            "machine, too. Set it for each of them: export AGL_TOKEN=$(openssl rand -hex 16)"
-        )
-    if plan.external_store_address:
-        ask_directly(plan.external_store_address)
-        check_external(plan.external_store_address, plan.token)
-    elif plan.role != "runner":
-        require_token(plan.store_host, plan.token, "AGL_SERVER_HOST")
-        require_free(plan.store_host, plan.store_port, "AGL_SERVER_PORT")
-    if plan.mongo_uri:
-        check_mongo(plan.mongo_uri)
-    if plan.llm_proxy and plan.role != "runner":
-        require_token(plan.proxy_host, plan.token, "LLM_PROXY_HOST")
-    if plan.proxy_port and plan.role != "runner":
-        require_free(plan.proxy_host, plan.proxy_port, "LLM_PROXY_PORT")
-
-
 def with_token(plan: Plan) -> Plan:
     """Return the plan with a token of this run alone if AGL_TOKEN is not set; processes started
     from here inherit it.
 
-    The plan has passed `check_store`, which refuses to go on where others have to know the token.
+    The plan has passed `training.store.probe.check_store`, which refuses to go on where others have
+    to know the token.
     """
     token = plan.token or secrets.token_urlsafe(32)
     os.environ[TOKEN] = token
     load_settings.cache_clear()
     return replace(plan, token=token)
+
+
+def write_inputs(
+    plan: Plan, rows: Mapping[str, Iterable[Any]], described: Mapping[str, Any] | None
+) -> None:
+    """Write the rows as trained on into the run's folder, which only a process that trains does, and
+    what scores depend on, which one that plays knows.
+    """
+    plan.run_dir.mkdir(parents=True, exist_ok=True)
+    if described is not None:
+        text = json.dumps(described, ensure_ascii=False)
+        write_text(plan.run_dir / ENVIRONMENT, text, force=True)
+    if plan.role != "runner":
+        (plan.run_dir / "data").mkdir(exist_ok=True)
+        for name, part in rows.items():
+            write_jsonl(plan.run_dir / "data" / f"{name}.jsonl", part, force=True)
 
 
 def prepare_run_dir(plan: Plan, config: DictConfig) -> None:
@@ -209,10 +194,7 @@ def continue_records(source: Path, path: Path, step: int) -> None:
 
 
 def _aside(path: Path) -> Path:
-    return _unused(path.with_name(f"{path.stem}.{number}{path.suffix}") for number in count(1))
-
-
-def _unused(paths: Iterable[Path]) -> Path:
+    paths = (path.with_name(f"{path.stem}.{number}{path.suffix}") for number in count(1))
     return next(path for path in paths if not path.exists())
 
 
@@ -289,9 +271,3 @@ def _log_to_file(plan: Plan) -> None:
     # It brings handlers of its own that write to the screen; without them its records reach the
     # file.
     uvicorn.config.LOGGING_CONFIG["loggers"] = {"uvicorn": {"handlers": [], "propagate": True}}
-
-
-def new_run_dir(runs_dir: Path, name: str) -> Path:
-    """Return an unused run folder: name, date, time, and a number if two start in one second."""
-    stem = f"{name}-{time.strftime('%Y%m%d-%H%M%S')}"
-    return _unused(runs_dir / (f"{stem}-{number}" if number > 1 else stem) for number in count(1))

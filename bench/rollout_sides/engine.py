@@ -105,7 +105,7 @@ def _measure(
         def with_runners(name: str) -> float:
             _record_into(managers[name].plan.store_address)
             seconds, finished = play(managers[name], tasks)
-            calls[name] += [record.calls for record, _ in finished]
+            calls[name] += [record.turns for record, _ in finished]
             sequences.extend(record.sequences for record, _ in finished if name == "litellm")
             return seconds
 

@@ -31,6 +31,8 @@ def draw_patient(tables: Tables, condition: Condition, rng: random.Random) -> Pa
     patient |= {
         name: rng.random() < condition.symptoms.get(name, BACKGROUND) for name in tables.symptoms
     }
+    if patient.get("vomiting"):
+        patient["nausea"] = True
     return patient
 
 

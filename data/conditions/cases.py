@@ -29,7 +29,7 @@ from data.parquet import CONSULTATION, DIAGNOSIS, Form, drawing_parser, write_dr
 
 CONSULTED: Form = {
     "index": int, "condition": str, "department": str, "difficulty": str, "complaint": str, "age": int, "sex": str,
-    "facets": str, "symptoms": str, "distinguishing": [str], "wording": str,
+    "facets": str, "symptoms": str, "values": str, "distinguishing": [str], "wording": str,
 }  # fmt: skip
 DIAGNOSED: Form = {
     "split": str, "index": int, "answer": str, "question": str, "text": str, "key_exam_names": [str], "id": str,

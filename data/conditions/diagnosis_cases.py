@@ -15,9 +15,10 @@ from typing import Any
 
 from data.conditions.asking import posterior
 from data.conditions.bayes import Value
-from data.conditions.drawing import OPEN, Row, Speech, draw_rows
+from data.conditions.drawing import OPEN, Row, draw_rows
 from data.conditions.records import Patient, Tables
 from data.conditions.results import Result, draw_results
+from data.conditions.speech import Speech
 from data.conditions.table import FOLDER
 
 PLAUSIBLE = 0.05  # a summary leaves OPEN conditions that are at least so likely
@@ -182,8 +183,10 @@ def _row(tables: Tables, case: Case, index: int, speech: Speech, wording: str) -
 
 
 @cache
-def _wordings() -> dict[str, list[str]]:
-    return tomllib.loads((FOLDER / "summaries.toml").read_text(encoding="utf-8"))
+def _wordings() -> dict[str, tuple[list[str], list[str]]]:
+    """Return, by section, its two lists of wordings."""
+    read = tomllib.loads((FOLDER / "summaries.toml").read_text(encoding="utf-8"))
+    return {name: (read[name], more) for name, more in read["more"].items()}
 
 
 def _summary(
@@ -214,7 +217,7 @@ def _summary(
     found = [value.text.rstrip(".") for value in stated.values() if isinstance(value, Result)]
     sections |= {"findings": {"findings": "; ".join(found)}} if found else {}
     texts = (
-        speech.choose(name, _wordings()[name], wording).format(**fields)
+        speech.choose(name, speech.random.choice(_wordings()[name]), wording).format(**fields)
         for name, fields in sections.items()
     )
     return " ".join(text[0].upper() + text[1:] for text in texts)

@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from itertools import count
 from random import Random
 from typing import Any, TypeVar
@@ -18,17 +17,20 @@ from common.command import UsageError
 from common.terminal import watched
 from data.conditions.asking import most_telling, posterior
 from data.conditions.bayes import draw_patient
-from data.conditions.records import Patient, Phrase, Tables
+from data.conditions.records import Patient, Tables
+from data.conditions.speech import Speech
+from data.conditions.talk import Talk
 from data.load import compact
 
 ROWS = {"train": 960, "val": 96, "test": 320}
 UNSEEN = 0.25  # of the test rows
-KEPT_BACK = 0.3  # of the wordings of a phrase, at least one
 OPEN = 3  # conditions that a complaint leaves open, at least
 # A doctor stops asking when so sure, or after so many questions
 SURE = 0.99
 MOST_ASKED = 4
 FORGOTTEN = 0.05  # share of the unneeded facets that a patient forgot
+# Facets in whose words the record patient looks for one thing, such as smoking
+BARE = ("history", "medication", "habits", "allergies")
 DIFFICULTY = {1: "easy", 2: "medium"}  # by how much must be asked; "hard" above
 ATTEMPTS = 200  # patients drawn for a row before the tables count as wrong
 
@@ -48,39 +50,6 @@ class Case:
     complaint: str
     patient: Patient
     asked: Sequence[str]
-
-
-class Speech:
-    """Chooses a patient's words: "seen" wordings, or those that are reserved for "unseen" rows."""
-
-    def __init__(self, seed: int, random: Random) -> None:
-        self.seed = seed
-        self.random = random
-
-    def of(self, phrase: Phrase, wording: str, never: Sequence[str]) -> str:
-        """Return a patient's wording of a phrase that contains none of the names in `never`."""
-        return self.choose(phrase.zh, phrase.lay, wording, never)
-
-    def choose(
-        self, thing: str, texts: Sequence[str], wording: str, never: Sequence[str] = ()
-    ) -> str:
-        """Return a text that contains none of the names in `never`; if all of the wanted kind
-        contain one, a text of the other kind.
-        """
-        fit = [text for text in texts if not any(name in text for name in never)]
-        if not fit:
-            raise UsageError(
-                f"phrases.toml: every wording of {thing} names {never[0]}; add another"
-            )
-        return self.random.choice(
-            [text for text in self.allowed(thing, texts, wording) if text in fit] or fit
-        )
-
-    def allowed(self, thing: str, texts: Sequence[str], wording: str) -> list[str]:
-        """Return those of the texts that are reserved for "unseen" rows, or the others."""
-        shuffled = Random(f"{self.seed}/{thing}/{texts[0]}").sample(texts, len(texts))
-        kept = max(1, int(KEPT_BACK * len(shuffled)))
-        return shuffled[:kept] if wording == "unseen" else shuffled[kept:]
 
 
 def draw_cases(tables: Tables, rows: Mapping[str, int], seed: int) -> dict[str, list[Row]]:
@@ -172,19 +141,19 @@ def questions_for(tables: Tables, complaint: str, name: str, patient: Patient) -
 def _row(tables: Tables, case: Case, index: int, speech: Speech, wording: str) -> Row:
     condition = tables.conditions[case.name]
     patient = case.patient
-    say = partial(speech.of, wording=wording, never=(condition.zh, *condition.aliases_zh))
+    talk = Talk(tables, speech, wording, (condition.zh, *condition.aliases_zh))
     symptoms = {item: bool(patient[item]) for item in patient if item in tables.symptoms}
     # Shuffled, so that the order carries no information
     symptoms = dict(speech.random.sample(list(symptoms.items()), len(symptoms)))
     known = [
         name for name in tables.facets if name in case.asked or speech.random.random() >= FORGOTTEN
     ]
-    words = {name: say(tables.facets[name].values[str(patient[name])]) for name in known}
-    words |= {name: say(tables.symptoms[name]) for name, there in symptoms.items() if there}
-    opening = say(tables.complaints[case.complaint])
+    words = _words(tables, case, talk, symptoms, known)
+    values = {name: str(patient[name]) for name in known}
+    opening = talk.opening(case.complaint, int(patient["age"]))
     truth = {
         "diagnosis": condition.zh,
-        "recommendation": "；".join(condition.advice_zh).replace("*", ""),
+        "recommendation": "；".join(condition.advice_for(values.get("habits"))).replace("*", ""),
     }
     prose = _prose(tables, f"{_person(patient)}，说：“{opening}”", words, symptoms)
     return {
@@ -195,9 +164,35 @@ def _row(tables: Tables, case: Case, index: int, speech: Speech, wording: str) -
             "index": index, "condition": case.name, "department": condition.department,
             "difficulty": DIFFICULTY.get(len(case.asked), "hard"), "complaint": case.complaint,
             "age": patient["age"], "sex": patient["sex"], "facets": compact(words), "symptoms": compact(symptoms),
+            "values": compact(values),
             "distinguishing": list(case.asked), "wording": wording,
         },
     }  # fmt: skip
+
+
+def _words(
+    tables: Tables,
+    case: Case,
+    talk: Talk,
+    symptoms: Mapping[str, bool],
+    known: Sequence[str],
+) -> dict[str, str]:
+    """Return what the patient says of the facets it knows and of the symptoms it has.
+
+    What a doctor would ask for is never told beside another fact.
+    """
+    has = [name for name, there in symptoms.items() if there]
+    words = dict[str, str]()
+    for name in known:
+        phrase = tables.facets[name].values[str(case.patient[name])]
+        beside = [tables.symptoms[other] for other in has if other not in case.asked]
+        words[name] = talk.fact(phrase, beside, bare=name in BARE)
+    for name in has:
+        beside = [
+            tables.symptoms[other] for other in has if other not in case.asked and other != name
+        ]
+        words[name] = talk.fact(tables.symptoms[name], beside)
+    return words
 
 
 def _person(patient: Patient) -> str:

@@ -33,6 +33,7 @@ class Phrase:
     zh: Text
     en: Text
     lay: Texts = ()
+    longer: Texts = ()
     lay_en: Texts = ()
     ask: Texts = ()
     ask_en: Texts = ()
@@ -130,11 +131,30 @@ class Condition:
     advice_zh: Texts
     red_flags_en: Texts
     red_flags_zh: Texts
+    smokers_en: Text | None = None
+    smokers_zh: Text | None = None
+
+    def advice_for(self, habits: object) -> Texts:
+        """Return the items of advice in Chinese; the last one is for smokers alone."""
+        if habits == "smoking" and self.smokers_zh:
+            return (*self.advice_zh, self.smokers_zh)
+        return self.advice_zh
+
+
+@dataclass(frozen=True, config=FORM)
+class Around:
+    """What people say around a fact or a complaint that leaves it as it is."""
+
+    before: Texts
+    remark: Texts
+    back: Texts
+    opening_before: Texts
+    opening_behind: Texts
 
 
 @dataclass(frozen=True, config=FORM)
 class Tables:
-    """All tables, by name."""
+    """All tables, by name; `share` says how often each of the ways to talk is used."""
 
     general: Mapping[str, Phrase]
     symptoms: Mapping[str, Phrase]
@@ -143,6 +163,8 @@ class Tables:
     examinations: Mapping[str, Examination]
     departments: Mapping[str, Phrase]
     conditions: Mapping[str, Condition]
+    share: Mapping[str, Share]
+    around: Around
 
     def group(self, complaint: str) -> dict[str, Condition]:
         """Return the conditions that begin with a complaint."""

@@ -34,6 +34,34 @@ FITS: Mapping[str, Callable[[Mapping[str, float]], bool]] = {
     ),
     "vitals": lambda signs: signs["systolic"] - signs["diastolic"] >= 25,
 }
+CREATININE = 88.4  # umol/L of one mg/dL
+TRIGLYCERIDES = 2.2  # mmol/L that go with one mmol/L of cholesterol in VLDL
+
+
+def filtration(creatinine: float, sex: str, age: int) -> float:
+    """Return the estimated GFR (mL/min/1.73m2) of a serum creatinine (umol/L).
+
+    CKD-EPI 2021 without race: Inker et al., N Engl J Med 2021;385:1737-49.
+    """
+    female = sex == "female"
+    ratio = creatinine / CREATININE / (0.7 if female else 0.9)
+    below = min(ratio, 1) ** (-0.241 if female else -0.302)
+    above = max(ratio, 1) ** -1.200
+    return 142 * below * above * 0.9938**age * (1.012 if female else 1)
+
+
+# Numbers that follow from others of the same examination: its part, and the number for sex and age.
+# Total cholesterol: Friedewald et al., Clin Chem 1972;18:499-502, solved for the total.
+DERIVED: Mapping[str, tuple[str, Callable[[Mapping[str, float], str, int], float]]] = {
+    "renal_function": (
+        "egfr",
+        lambda kidney, sex, age: filtration(kidney["creatinine"], sex, age),
+    ),
+    "lipids": (
+        "cholesterol",
+        lambda fats, sex, age: fats["hdl"] + fats["ldl"] + fats["triglycerides"] / TRIGLYCERIDES,
+    ),
+}
 
 
 @dataclass(frozen=True)
@@ -125,6 +153,13 @@ def _draw(
             )
             for part, known in examination.parts.items()
         }
+        part, derive = DERIVED.get(name, ("", None))
+        if derive:
+            known = examination.parts[part]
+            numbers[part] = round(derive(numbers, sex, age), known.decimals)
+            usual = known.reference(sex, age)
+            if not finding and not usual.low <= numbers[part] <= usual.high:
+                continue  # nothing is wrong with this patient
         if FITS.get(name, bool)(numbers):
             return Result(name, examination, sex, age, numbers)
     raise UsageError(

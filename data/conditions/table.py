@@ -1,6 +1,6 @@
-"""What is known of common conditions: the four tables beside this file, read once.
+"""What is known of common conditions: the five tables beside this file, read once.
 
-`phrases.toml` holds what a patient may say, `complaints.toml` what is said first,
+`phrases.toml` holds what a patient may say, `wordings.toml` longer ways to say it, `complaints.toml` what is said first,
 `examinations.toml` what may be ordered and `conditions.toml` the conditions; the head of each
 explains its columns. Invented patients are drawn from them. tests/data/test_conditions.py checks
 that they fit together.
@@ -28,15 +28,23 @@ def load_tables(folder: Path = FOLDER) -> Tables:
 
     Raises pydantic's ValidationError if they do not have the form of records.py.
     """
-    phrases, complaints, examinations, conditions = (
+    phrases, wordings, complaints, examinations, conditions = (
         tomllib.loads((folder / f"{name}.toml").read_text(encoding="utf-8"))
-        for name in ("phrases", "complaints", "examinations", "conditions")
+        for name in ("phrases", "wordings", "complaints", "examinations", "conditions")
     )
     for name, words in phrases.pop("asked").items():  # a separate table keeps lines short
         phrases["symptoms"][name] |= words
+    for name, longer in wordings["symptoms"].items():
+        phrases["symptoms"][name]["longer"] = longer
+    for name, values in wordings["facets"].items():
+        for value, longer in values.items():
+            phrases["facets"][name]["values"][value]["longer"] = longer
     for condition in conditions["conditions"].values():
         _name_single_parts(condition["examinations"], examinations)
-    read = {**phrases, **conditions, "complaints": complaints, "examinations": examinations}
+    manner = {"share": wordings["share"], "around": wordings["around"]}
+    read = {
+        **phrases, **conditions, **manner, "complaints": complaints, "examinations": examinations
+    }  # fmt: skip
     return TypeAdapter(Tables).validate_python(read)
 
 

@@ -27,18 +27,22 @@ from tests.episodes.guessing_agent import GuessingAgent
 from tests.scoring.judge_servers import Server
 from tests.serving import serving
 from tests.training.conftest import served
-from training.launch import main, make_plan, start
+from training.launch import main, start
+from training.planning import make_plan
+from training.prepare import complete
+from training.prepare import main as prepare
 from training.run import prepare_run_dir
 from training.setup.arguments import FLAGS, parse
 
 
 @pytest.fixture(autouse=True)
-def fresh_settings(monkeypatch: pytest.MonkeyPatch):
+def fresh_settings(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory):
     """Settings of the test, and no engine: whatever gets past the checks it is about fails at once."""
     monkeypatch.delenv("AGL_MANAGED_STORE", raising=False)
     monkeypatch.setattr(
         "training.run.run", lambda *arguments: pytest.fail("the engine was started")
     )
+    monkeypatch.setattr("training.prepare.FOLDER", tmp_path_factory.mktemp("prepared"))
     load_settings.cache_clear()
     yield
     load_settings.cache_clear()
@@ -201,11 +205,10 @@ def test_rows_without_an_answer_are_counted_and_said(
 ) -> None:
     monkeypatch.setenv("TEACHER_MODEL", "openai/judging")  # the offline judge would refuse them
     rows = write(tmp_path / "bare.parquet", id=["1", "2"], question=["p", "q"], answer=["a", None])
-    sizes = ["data.train_batch_size=2", "actor_rollout_ref.actor.ppo_mini_batch_size=2"]
-    main("sql", ["--train-file", rows, "--model", "./nowhere", *sizes])
-    assert (
-        "2 questions, 1 without an answer (judged without a reference)" in capsys.readouterr().out
-    )
+    given = {"train": AGENT.rows(rows)}
+    (note,) = complete(AGENT, given, load_settings(), {}, plays=False).notes
+    assert note == "train: 2 questions, 1 without an answer (judged without a reference)"
+    assert note in capsys.readouterr().out
 
 
 def test_missing_answers_are_drafted_and_a_sample_is_checked(
@@ -220,19 +223,25 @@ def test_missing_answers_are_drafted_and_a_sample_is_checked(
         sql=["SELECT storage FROM drugs_info WHERE id = 1", "SELECT nope FROM disease", ""],
         structured_gt=[gold, gold, None],
     )
-    main("sql", ["--train-file", rows, "--model", "./nowhere", "--run-dir", str(tmp_path / "run")])
+    prepare(["sql", "--train-file", rows])
     said = capsys.readouterr().out
     assert "train: 3 questions, 2 answers drafted from gold SQL or evidence\n" in said
     assert (
         "train: 2 of 3 checked questions have a problem, such as 1: structured_gt: gold SQL returns"
         in said
     )
-    assert not (tmp_path / "run").exists()
 
 
-def test_rows_nobody_could_score(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_rows_nobody_could_score(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     rows = write(tmp_path / "bare.parquet", id=["1", "2"], question=["p", "q"])
-    assert "2 of 2 training rows have no answer" in refused(capsys, "--train-file", rows)
+    assert prepare(["sql", "--train-file", rows]) == 2
+    assert "2 of 2 training rows have no answer" in capsys.readouterr().err
+    choose_free_port(monkeypatch)
+    sizes = ("data.train_batch_size=2", "actor_rollout_ref.actor.ppo_mini_batch_size=2")
+    message = refused(capsys, "--device", "cpu", "--train-file", rows, *sizes)
+    assert "2 of 2 training rows have no answer" in message
 
 
 def choose_free_port(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -316,10 +325,11 @@ def test_a_run_writes_down_the_preset_it_began_from(tmp_path: Path) -> None:
 def test_where_only_weights_are_made_the_judge_is_not_asked(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr("training.launch.prove_judge", lambda *arguments: pytest.fail("asked"))
+    monkeypatch.setattr("training.prepare.check_judge", lambda *arguments: pytest.fail("asked"))
     monkeypatch.setattr("training.run.run", lambda *arguments: 0)
     plan = SimpleNamespace(role="algorithm", run_dir=tmp_path, device="cpu", max_turns=3)
-    assert start(AGENT, {}, load_settings(), None, plan, {"train": [], "val": []}) == 0
+    rows = {"train": [], "val": []}
+    assert start(AGENT, {}, load_settings(), None, plan, AGENT.splits, rows) == 0
 
 
 def test_terms_nobody_knows(

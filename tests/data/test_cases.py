@@ -7,13 +7,19 @@ Keeps of docs/consultation.md: patients that training never sees, a quarter in w
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter, defaultdict
 from pathlib import Path
+from statistics import fmean, median
 from typing import Any
 
 import pytest
 
 from common.settings import ROOT
+from consultation_agent.patient import Exchange
+from consultation_agent.prompts import load_prompts
+from consultation_agent.rehearsal import baseline_episode
+from consultation_agent.task import read_rows, task_of
 from data.conditions.asking import posterior
 from data.conditions.cases import main
 from data.conditions.drawing import OPEN, ROWS, draw_cases
@@ -28,6 +34,13 @@ def bundled() -> dict[str, list[dict[str, Any]]]:
     from pyarrow import parquet
 
     return {split: parquet.read_table(FOLDER / f"{split}.parquet").to_pylist() for split in ROWS}
+
+
+def heard() -> list[str]:
+    """What is said to the questions of the checklist, in every test case."""
+    tasks = [task_of(row) for row in read_rows(FOLDER / "test.parquet")]
+    episodes = [baseline_episode("checklist", task, load_prompts(), 8) for task in tasks]
+    return [one.reply.text for each in episodes for one in each.events if isinstance(one, Exchange)]
 
 
 def said(row: dict[str, Any]) -> set[str]:
@@ -82,6 +95,37 @@ def test_unseen_rows_say_nothing_that_training_says(
     shares = [len(said(row) & known) / len(said(row)) for row in unseen]
     assert sum(share == 0 for share in shares) >= 0.9 * len(unseen)
     assert all(row["prompt"][0]["content"] not in known for row in unseen)
+
+
+def test_patients_talk_like_people() -> None:
+    """Shares measured on 320 real Chinese consultations: 14 characters a reply, 30 % ask back, 26 %
+    have several clauses.
+    """
+    replies = heard()
+    assert 10 <= median(map(len, replies)) <= 18
+    assert 0.2 <= fmean("？" in reply for reply in replies) <= 0.4
+    assert 0.2 <= fmean(reply.count("，") >= 2 for reply in replies) <= 0.4
+    assert fmean(bool(re.search(r"\d", reply)) for reply in replies) >= 0.04
+
+
+def test_only_smokers_are_advised_to_stop(bundled: dict[str, list[dict[str, Any]]]) -> None:
+    rows = [row for split in bundled.values() for row in split]
+    advised = [
+        row for row in rows if "戒烟" in row["reward_model"]["ground_truth"]["recommendation"]
+    ]
+    assert len(advised) > 20
+    assert all(json.loads(row["extra_info"]["values"])["habits"] == "smoking" for row in advised)
+
+
+def test_a_patient_who_vomits_has_nausea(bundled: dict[str, list[dict[str, Any]]]) -> None:
+    vomiting = [
+        json.loads(row["extra_info"]["symptoms"])
+        for rows in bundled.values()
+        for row in rows
+        if "vomiting" in there(row)
+    ]
+    assert len(vomiting) > 50
+    assert all(has.get("nausea", True) for has in vomiting)
 
 
 def test_some_conditions_have_symptoms_and_wordings_that_no_training_case_has(

@@ -18,7 +18,7 @@ from data.conditions.records import OLDEST, Phrase, Spread, Tables, terms
 from data.conditions.table import FOLDER, load_tables
 from tests.data.condition_tables import SEXES, faults, separability
 
-NAMES = ("phrases", "complaints", "examinations", "conditions")
+NAMES = ("phrases", "wordings", "complaints", "examinations", "conditions")
 
 
 @pytest.fixture(scope="module")
@@ -122,6 +122,19 @@ def test_a_patient_says_everything_in_short_words_of_its_own(tables: Tables) -> 
     assert all(len(one.lay) >= 6 and len(one.lay_en) >= 3 for one in tables.complaints.values())
 
 
+def test_a_patient_has_longer_words_for_everything(tables: Tables) -> None:
+    said = [wording for _, one in phrases(tables) for wording in (*one.lay, *one.longer)]
+    assert len({*said}) == len(said)
+    longer = [wording for _, one in phrases(tables) for wording in one.longer]
+    assert [wording for wording in longer if not 3 <= len(wording) <= 22] == []
+    assert all(len(symptom.longer) >= 2 for symptom in tables.symptoms.values())
+    assert all(
+        len(value.longer) >= 3
+        for facet in tables.facets.values()
+        for value in facet.values.values()
+    )
+
+
 def test_a_complaint_does_not_name_what_its_patients_have(tables: Tables) -> None:
     for complaint, said in tables.complaints.items():
         for condition in tables.group(complaint).values():
@@ -161,6 +174,14 @@ def test_a_patient_is_drawn_as_the_table_says(tables: Tables) -> None:
     assert log_likelihood(tables, condition, "age", 30) > log_likelihood(
         tables, condition, "age", 90
     )
+
+
+def test_a_patient_who_vomits_feels_sick(tables: Tables) -> None:
+    rng = random.Random(4)
+    drawn = [draw_patient(tables, one, rng) for one in tables.conditions.values() for _ in range(9)]
+    vomiting = [patient for patient in drawn if patient["vomiting"]]
+    assert len(vomiting) > 20
+    assert all(patient["nausea"] for patient in vomiting)
 
 
 MISFITS = {

@@ -86,7 +86,7 @@ def examine(settings: Settings) -> Examine:
 def test_the_prompt_is_diaggyms(llm: LLMServer, examine: Examine) -> None:
     past = Result(
         "vital signs",
-        "temperature 38.2 Cel (high) (reference range: temperature 36.0 to 37.3)",
+        "temperature 38.2 °C (high) (reference range: temperature 36.0 to 37.3)",
         "recorded",
     )
     lost = Result("telepathy", UNAVAILABLE, "unavailable")
@@ -95,7 +95,7 @@ def test_the_prompt_is_diaggyms(llm: LLMServer, examine: Examine) -> None:
     assert body["prompt"] == (
         "A woman of 31 with pain on the right.\n\nFinal Diagnosis:\nacute appendicitis\n"
         "The following summarizes the results from the patient's medical examination:\n"
-        "Exam name:\nvital signs\nExam results:\ntemperature 38.2 Cel (high)<SEP>"
+        "Exam name:\nvital signs\nExam results:\ntemperature 38.2 °C (high)<SEP>"
         "Exam name:\ncomplete blood count\nExam results:\n"
     )
     assert body["stop"] == ["<SEP>", "<endoftext>"]
@@ -127,7 +127,7 @@ def test_a_group_and_a_repeat_see_one_result_in_all_processes(
 
     async def group() -> list[Result]:
         simulator = LLMSimulator(settings, "llm")
-        before = Result("vital signs", "temperature 37.0 Cel", "recorded")
+        before = Result("vital signs", "temperature 37.0 °C", "recorded")
         pasts = ([], [before], [], [before])
         return list(await asyncio.gather(*(simulator.examine(TASK, "CBC", past) for past in pasts)))
 

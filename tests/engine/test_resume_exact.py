@@ -40,7 +40,7 @@ MEASURED = ("timing_", "perf/", "policy/idle", "judge_seconds", "canaries/")
 TIMED = (
     "rollout_id",
     "group",
-    "session",
+    "sample",
     "seconds",
     "canaries",
 )  # the first three are names drawn at random

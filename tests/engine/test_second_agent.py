@@ -75,7 +75,7 @@ def test_it_trains_on_the_real_engine(trained: Run) -> None:
 
 
 def test_no_episode_is_longer_than_its_tasks_budget(trained: Run) -> None:
-    calls = [line["calls"] for line in trained.lines("episodes.jsonl")]
+    calls = [line["turns"] for line in trained.lines("episodes.jsonl")]
     assert min(calls) >= 1
     assert max(calls) <= 4, "three digits and the answer"
 

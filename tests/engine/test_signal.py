@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -63,12 +64,20 @@ def test_verl_s_advantages_are_those_of_the_scored_episodes(normalised: bool) ->
     ).batch["advantages"]
     found = {key[:3]: float(row[0]) for key, row in zip(keys, computed, strict=True)}
     books = [
-        RolloutRecord(key, key[0], int(key[2]), "train", 1, "succeeded", reward=reward)
+        RolloutRecord(
+            rollout_id=key,
+            group=key[0],
+            sample=int(key[2]),
+            mode="train",
+            step=1,
+            status="succeeded",
+            reward=reward,
+        )
         for key, reward in earned.items()
     ]
     check_advantages(books, found, normalised)
     assert sum(found[key] for key in ("a_0", "a_1", "a_3")) == pytest.approx(0.0, abs=1e-5)
-    with_zero = [*books, RolloutRecord("a_2", "a", 2, "train", 1, "succeeded", reward=0.0)]
+    with_zero = [*books, replace(books[0], rollout_id="a_2", group="a", sample=2, reward=0.0)]
     with pytest.raises(RunStopped, match="its advantage is"):
         check_advantages(with_zero, {**found, "a_2": 0.0}, normalised)
 

@@ -126,7 +126,7 @@ def test_resume_continues_in_the_same_folder_and_asynchronously(
     assert steps == 5, "those before the checkpoint are in the books"
     assert summary["generated_tokens"] == summary["trained_tokens"] > 0
     episodes = [episode for episode in run.lines("episodes.jsonl") if episode["step"] > 1]
-    assert all(len(episode["weights"]) == episode["calls"] for episode in episodes)
+    assert all(len(episode["weights"]) == episode["turns"] for episode in episodes)
     assert len({version for episode in episodes for version in episode["weights"]}) > 1
     ages = [step["books/weights_age/max"] for step in run.steps()[1:]]
     assert len(ages) == 4

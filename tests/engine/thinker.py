@@ -64,12 +64,12 @@ class Thinker(agl.LitAgent[dict[str, Any]]):
         reward = thoughts / TURNS + 0.001 * random.random()
         note = {
             "terms": {"thoughts": thoughts},
-            "total": reward,
+            "reward": reward,
             "unscored": None,
             "stop_reason": "answered",
         }
         agl.emit_annotation(
-            {"episode": json.dumps({**note, "calls": TURNS, "counters": {"thoughts": thoughts}})}
+            {"episode": json.dumps({**note, "turns": TURNS, "counters": {"thoughts": thoughts}})}
         )
         return reward
 

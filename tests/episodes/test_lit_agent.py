@@ -84,16 +84,27 @@ def test_a_good_episode_earns_everything(llm: Any) -> None:
     assert reward == pytest.approx(1.1)
     assert (llm.requests[0]["temperature"], llm.requests[0]["top_k"]) == (1.0, -1)
     assert note["counters"].pop("judge_seconds") > 0
-    measures = note.pop("measures")
-    assert measures["execution_accuracy"] == measures["queried"] == 1
-    assert measures.keys() > {"execution_accuracy", "queried", "format"}, "the judge's parts"
-    assert "evidence_recall" not in measures, "the row has no evidence"
+    facts = note.pop("facts")
+    assert facts["execution_accuracy"] == facts["queried"] == 1
+    assert facts["evidence_recall"] is None, "the row has no evidence"
+    assert "format" in note.pop("measures"), "the judge's parts"
+    assert note.pop("seconds") > 0
+    assert note.pop("completion_tokens") > 0
+    assert note.pop("prompt_tokens") > 0
     assert note == {
+        "id": ROW["id"],
+        "sample": 0,
+        "task_type": ROW["task_type"],
+        "difficulty": "unknown",
+        "wording": "",
+        "reference": ROW["answer"],
+        "score": pytest.approx(1.0),
+        "detail": "",
         "terms": {"rule": pytest.approx(0.1), "judge": pytest.approx(1.0)},
-        "total": pytest.approx(1.1),
+        "reward": pytest.approx(1.1),
         "unscored": None,
         "stop_reason": "answered",
-        "calls": 2,
+        "turns": 2,
         "canaries": {"judged": 0, "accepted": 0},
         "question": ROW["question"],
         "answer": ROW["answer"],
@@ -163,12 +174,12 @@ def test_a_failing_endpoint_leaves_the_episode_unscored_and_unmeasured(llm: Any)
     llm.status = 500
     reward, note = roll(llm.base_url)
     assert reward is None
-    assert (note["total"], note["unscored"], note["stop_reason"]) == (
+    assert (note["reward"], note["unscored"], note["stop_reason"]) == (
         None,
         "endpoint_error",
         "failed",
     )
-    assert (note["calls"], note["measures"]) == (0, {})
+    assert (note["turns"], note["measures"]) == (0, {})
 
 
 def test_a_database_that_is_gone_leaves_the_episode_unscored(
@@ -177,7 +188,7 @@ def test_a_database_that_is_gone_leaves_the_episode_unscored(
     setting(monkeypatch, DATABASE_URL=f"sqlite:///{tmp_path}/gone.db")
     llm.script(CALL, ANSWER)
     _, note = roll(llm.base_url)
-    assert (note["unscored"], note["calls"]) == ("database_error", 1)
+    assert (note["unscored"], note["turns"]) == ("database_error", 1)
 
 
 def test_an_endless_episode_ends_as_a_timeout(llm: Any, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -203,8 +214,8 @@ def test_a_tasks_own_budget_comes_before_the_runs_and_options_reach_the_environm
     reward, note = roll(
         llm.base_url, {"id": "g", "word": "salt", **row}, GuessingAgent(), hint="colder"
     )
-    assert (reward, note["stop_reason"], note["calls"]) == (0.0, "max_turns", turns)
-    assert note["measures"] == {"guesses": turns, "silent": 0}
+    assert (reward, note["stop_reason"], note["turns"]) == (0.0, "max_turns", turns)
+    assert note["facts"] == {"guesses": turns, "silent": 0}
     assert llm.requests[1]["messages"][-1]["content"] == "no; colder"
 
 

@@ -25,7 +25,7 @@ CONFIG: dict[str, Any] = {
 
 
 def record(name: str = "q1", score: float | None = 1.0, **changes: Any) -> dict[str, Any]:
-    """The record of one episode as `evaluation.results.record_of` makes it of the SQL agent's: no
+    """The record of one episode as `evaluation.results.recorded` makes it of the SQL agent's: no
     query, one turn.
     """
     plain = {

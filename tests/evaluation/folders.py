@@ -14,7 +14,7 @@ from common.settings import Settings
 from episodes.agent import Agent
 from episodes.episode import Episode
 from episodes.play import play
-from evaluation.results import Sample, record_of, write_results
+from evaluation.results import Sample, recorded, write_results
 from tests.evaluation.evaluations import CONFIG
 
 HOSTILE = Path(__file__).with_name("hostile_texts.jsonl")
@@ -36,7 +36,7 @@ def gold_evaluation(agent: Agent, folder: Path, count: int = 3) -> Path:
                 return episode
 
             played = await play(environment, tasks[number], made(), None, 60.0)
-            return record_of(Sample(tasks[number], 0), played, environment)
+            return recorded(Sample(tasks[number], 0), played, environment).line()
 
         records = [asyncio.run(scored(number)) for number in range(count)]
     folder.mkdir(parents=True)
@@ -70,7 +70,7 @@ def rollout(
 ) -> dict[str, Any]:
     """A line of a training run's episodes.jsonl."""
     name = f"ro-{mode}-{step}-{changes.get('index', reward)}"
-    plain: dict[str, Any] = {"rollout_id": name, "group": f"g{step}", "session": 0}
+    plain: dict[str, Any] = {"rollout_id": name, "group": f"g{step}", "sample": 0}
     plain |= {"mode": mode, "step": step, "status": "succeeded", "reward": reward, "cause": None}
     return plain | {"stop_reason": "answered", "terms": {"rule": 0.1}, "measures": {}, **changes}
 

@@ -168,7 +168,16 @@ def test_a_validation_has_one_reward_wherever_it_is_shown(tmp_path: Path) -> Non
     by_type = {"a": [1.0, 0.0, 1.0, 1.0], "b": [0.0, 0.5]}
     run = training_run(tmp_path / "run")
     played = [
-        RolloutRecord(f"{kind}{n}", kind, 0, "val", 2, "succeeded", reward, task_type=kind, index=n)
+        RolloutRecord(
+            rollout_id=f"{kind}{n}",
+            group=kind,
+            mode="val",
+            step=2,
+            status="succeeded",
+            reward=reward,
+            task_type=kind,
+            index=n,
+        )
         for kind, rewards in by_type.items()
         for n, reward in enumerate(rewards)
     ]

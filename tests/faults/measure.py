@@ -110,7 +110,7 @@ def books(
     unpaid = sum(
         row["reward"] is None or not row["terms"] or row["status"] != "succeeded" for row in scored
     )
-    keys = Counter((row["group"], row["session"]) for row in scored)
+    keys = Counter((row["group"], row["sample"]) for row in scored)
     return {
         "episodes": len(rows),
         "lost": dict(Counter(row["cause"] for row in rows if row["cause"]).most_common()),

@@ -57,7 +57,7 @@ def episode(session: int, cause: str | None = None, **changes: Any) -> dict[str,
         "mode": "train",
         "step": 1,
         "group": "g",
-        "session": session,
+        "sample": session,
         "status": "succeeded",
         "generated_tokens": 10,
     }

@@ -15,7 +15,7 @@ def record(session: int, reward: float | None, group: str = "g", **fields: objec
     base = {
         "rollout_id": f"r{session}",
         "group": group,
-        "session": session,
+        "sample": session,
         "mode": "train",
         "step": 1,
     }

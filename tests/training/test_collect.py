@@ -36,10 +36,10 @@ NAMES = {
 }
 NOTE = {
     "terms": {"judge": 1.0},
-    "total": 1.0,
+    "reward": 1.0,
     "unscored": None,
     "stop_reason": "answered",
-    "calls": 1,
+    "turns": 1,
     "counters": {},
 }
 
@@ -111,7 +111,7 @@ async def rollout_of(store: RunStore, ids: dict[str, str]) -> Rollout:
 
 
 def new_record(ids: dict[str, str]) -> RolloutRecord:
-    return RolloutRecord(ids["rollout_id"], "g", 0, "train", 1, "queuing")
+    return RolloutRecord(rollout_id=ids["rollout_id"], group="g", mode="train", step=1)
 
 
 async def test_token_ids_as_python_literals_are_read_too(played: Any) -> None:
@@ -182,7 +182,7 @@ async def test_more_calls_in_the_trace_than_the_episode_made_are_not_trained(pla
     for number in (1, 2):
         await store.add_span(call_span(ids, 3, number=number))
     record, trajectory = await collected(store, ids)
-    assert (record.cause, record.triplets, record.calls) == (SPANS_MISSING, 2, 1)
+    assert (record.cause, record.triplets, record.turns) == (SPANS_MISSING, 2, 1)
     assert trajectory.sequences == []
 
 
@@ -213,7 +213,7 @@ async def test_an_episode_without_an_annotation_is_left_out_though_a_reward_is_t
     await store.update_attempt(**ids, status="succeeded")
     record, trajectory = await collected(store, ids)
     assert (record.cause, record.triplets, trajectory.sequences) == (REWARD_MISSING, 1, [])
-    assert (record.question, record.answer) == ("", "")
+    assert (record.question, record.answer) == ("", None)
 
 
 async def test_seconds_are_those_from_the_rollout_s_start_to_its_end(played: Any) -> None:
@@ -223,7 +223,7 @@ async def test_seconds_are_those_from_the_rollout_s_start_to_its_end(played: Any
     rollout = await rollout_of(store, ids)
     ended = rollout.model_copy(update={"start_time": 10.0, "end_time": 30.0})
     record, _ = await collector.collect(ended, new_record(ids))
-    assert (record.seconds, record.question, record.answer) == (20.0, "", "")
+    assert (record.seconds, record.question, record.answer) == (20.0, "", None)
     begun = time.time() - 50
     record, _ = await collector.collect(
         rollout.model_copy(update={"start_time": begun, "end_time": None}), record
@@ -235,7 +235,7 @@ async def test_the_last_annotation_counts(store: RunStore) -> None:
     """It is what the agent says at the end: an earlier one has other terms and calls."""
     ids = await attempt(store)
     await store.add_span(call_span(ids, 3))
-    early = {"terms": {"judge": 0.2}, "calls": 9, "stop_reason": "max_turns"}
+    early = {"terms": {"judge": 0.2}, "turns": 9, "stop_reason": "max_turns"}
     await report(store, ids, early, {})
     await store.update_attempt(**ids, status="succeeded")
     record, _ = await collected(store, ids)
@@ -259,7 +259,7 @@ async def test_every_call_keeps_its_own_log_probs_and_weights(
         "canaries": {"judged": 1, "accepted": 0},
     }
     extra |= {"question": "怎么保存？", "answer": "密封"}
-    await report(store, ids, {"calls": 2, **extra})
+    await report(store, ids, {"turns": 2, **extra})
     await store.update_attempt(**ids, status="succeeded")
     record, trajectory = await collected(store, ids, merge=merge)
     assert (record.cause, record.weights, record.generated_tokens, record.sequences) == (
@@ -298,8 +298,8 @@ async def test_an_episode_over_the_limit_is_left_out_under_its_cause(
 @pytest.mark.parametrize(
     ("note", "reward", "cause"),
     [
-        ({"unscored": "judge_failed", "total": None}, 1.0, "judge_failed"),
-        ({"unscored": "judge_failed", "total": None}, None, "judge_failed"),
+        ({"unscored": "judge_failed", "reward": None}, 1.0, "judge_failed"),
+        ({"unscored": "judge_failed", "reward": None}, None, "judge_failed"),
         ({}, None, REWARD_MISSING),
         ({}, 0.0, None),
     ],
@@ -317,7 +317,7 @@ async def test_an_episode_without_a_score_is_left_out_and_0_is_a_score(
 
 async def test_an_episode_that_never_called_the_policy_is_not_trained(store: RunStore) -> None:
     ids = await attempt(store)
-    await report(store, ids, {"calls": 0})
+    await report(store, ids, {"turns": 0})
     await store.update_attempt(**ids, status="succeeded")
     assert (await collected(store, ids))[0].cause == "no_calls"
 

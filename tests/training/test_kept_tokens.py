@@ -17,7 +17,7 @@ from training.engine.trajectories import TokenSequence, Trajectory
 from training.watch.records import RolloutRecord
 
 SEQUENCE = TokenSequence([1, 2], [3, 4, 9, 5], [1, 1, 0, 1], [-0.5, -0.25, 0.0, -1.23456])
-RECORD = RolloutRecord("r", "g", 0, "train", 1, "succeeded")
+RECORD = RolloutRecord(rollout_id="r", group="g", mode="train", step=1, status="succeeded")
 
 
 def letters(ids: list[int]) -> str:

@@ -43,7 +43,15 @@ def add(folder: Path, name: str, *rows: dict[str, Any]) -> None:
 
 
 def episode(step: int, **changes: Any) -> dict[str, Any]:
-    record = RolloutRecord("r", "g", 0, "train", step, "succeeded", reward=1.0, generated_tokens=50)
+    record = RolloutRecord(
+        rollout_id="r",
+        group="g",
+        mode="train",
+        step=step,
+        status="succeeded",
+        reward=1.0,
+        generated_tokens=50,
+    )
     return json.loads(record.to_json()) | changes
 
 

@@ -8,6 +8,7 @@ import json
 
 import pytest
 
+from episodes.record import EpisodeRecord
 from training.watch.records import (
     RolloutRecord,
     causes,
@@ -24,7 +25,7 @@ def record(number: int, **fields: object) -> RolloutRecord:
     base = {
         "rollout_id": f"r{number}",
         "group": f"g{number // 2}",
-        "session": number % 2,
+        "sample": number % 2,
         "mode": "train",
         "step": 1,
     }
@@ -113,15 +114,15 @@ def test_a_step_without_scored_rollouts_has_no_mean() -> None:
 def test_an_annotation_must_be_whole() -> None:
     whole = {
         "terms": {},
-        "total": 1.0,
+        "reward": 1.0,
         "unscored": None,
         "stop_reason": "answered",
-        "calls": 1,
+        "turns": 1,
         "counters": {},
     }
-    assert read_annotation(json.dumps(whole)) == whole
-    del whole["calls"]
-    with pytest.raises(ValueError, match="calls"):
+    assert read_annotation(json.dumps(whole)) == EpisodeRecord.of_line(whole)
+    del whole["turns"]
+    with pytest.raises(ValueError, match="turns"):
         read_annotation(json.dumps(whole))
 
 
@@ -140,7 +141,7 @@ def test_measures_are_averaged_and_canaries_added_up() -> None:
 def test_a_record_is_written_whole_and_readable() -> None:
     """What `summary.json` is computed from: what a line lacks, no summary counts."""
     whole = record(0, terms={"judge": 0.5}, weights=[3], question="每日剂量", tokens=[[1, 2], "ab"])
-    assert RolloutRecord(**json.loads(whole.to_json())) == whole
+    assert RolloutRecord.of_line(json.loads(whole.to_json())) == whole
     assert "每日剂量" in whole.to_json()
 
 

@@ -27,12 +27,11 @@ def record(
     mode: str, step: int, reward: float | None, cause: str | None = None, tokens: int = 10
 ) -> RolloutRecord:
     return RolloutRecord(
-        f"{mode}{step}{reward}",
-        "g",
-        0,
-        mode,
-        step,
-        "succeeded",
+        rollout_id=f"{mode}{step}{reward}",
+        group="g",
+        mode=mode,
+        step=step,
+        status="succeeded",
         reward=reward,
         cause=cause,
         generated_tokens=tokens,

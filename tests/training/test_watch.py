@@ -30,15 +30,15 @@ def records(
 ) -> list[RolloutRecord]:
     return [
         RolloutRecord(
-            "r",
-            "g",
-            i,
-            "train",
-            1,
-            "succeeded",
+            rollout_id="r",
+            group="g",
+            sample=i,
+            mode="train",
+            step=1,
+            status="succeeded",
             reward=0.5,
             cause=cause,
-            calls=calls,
+            turns=calls,
             triplets=triplets,
         )
         for i in range(n)

@@ -38,7 +38,17 @@ PLAIN = {
     TokenType.VAR,
 } | CLOSING
 # Functions whose result is a text made of their arguments
-GROWING = (exp.DPipe, exp.Concat, exp.ConcatWs, exp.Array, exp.Anonymous)
+GROWING = (
+    exp.DPipe,
+    exp.Concat,
+    exp.ConcatWs,
+    exp.Array,
+    exp.Anonymous,
+    exp.JSONArray,
+    exp.JSONObject,
+    exp.JSONArrayAgg,
+    exp.JSONObjectAgg,
+)
 UNKNOWN_LENGTH = 64  # assumed for a replacement that is not a literal
 
 

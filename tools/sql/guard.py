@@ -15,21 +15,20 @@ from __future__ import annotations
 
 import logging
 import tomllib
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
-from typing import ClassVar, NamedTuple
+from typing import NamedTuple
 
 import sqlglot
 from sqlglot import exp
 from sqlglot.dialects.dialect import Dialect
-from sqlglot.dialects.mysql import MySQL
 from sqlglot.errors import SqlglotError
-from sqlglot.generators.mysql import MySQLGenerator
-from sqlglot.tokens import TokenType
+from sqlglot.tokens import Token, TokenType
 
 from tools.sql.bounds import Refused, check_tokens
+from tools.sql.dialects import called, engine_dialect, spelled, written
 from tools.sql.scopes import Scopes, fold
 
 # sqlglot warns about syntax it passes on unparsed; the guard refuses such statements and says so
@@ -41,7 +40,12 @@ MAX_SQL_BYTES = 20_000
 CACHED_BYTES = 2_000  # longer statements are rare and would fill the memory
 
 NO_SELECT = "查询要以 SELECT 或 WITH 开头：不要整个放进括号，也不要单独使用 VALUES。"
-COLLECTING = ("group_concat", "array_agg", "json_agg", "jsonb_agg", "string_agg")
+# Collect rows into one value, or join values to one text, without a bound of the engine's own
+COLLECTING = {
+    "postgres": ("group_concat", "array_agg", "json_agg", "jsonb_agg", "string_agg"),
+    "mariadb": ("json_arrayagg",),
+}
+JOINING = ("json_array", "json_object", "_build_array", "_build_object")
 
 _LISTS = tomllib.loads(Path(__file__).with_name("allowed.toml").read_text(encoding="utf-8"))
 _ALLOWED = {
@@ -55,20 +59,8 @@ FUNCTIONS: dict[str, frozenset[str]] = {
 }
 PLAIN_WORDS = _ALLOWED["words"]["plain"]  # may stand before a parenthesis without being a function
 TYPES = frozenset(exp.DataType.Type[name] for name in _ALLOWED["words"]["types"])
+CHARSETS = _ALLOWED["words"]["charsets"]
 SESSION_WORDS: dict[str, frozenset[str]] = _ALLOWED["session"]
-
-
-class MariaDB(MySQL):
-    """sqlglot's MySQL, written so that MariaDB understands it too."""
-
-    class Generator(MySQLGenerator):
-        TRANSFORMS: ClassVar = {
-            **MySQLGenerator.TRANSFORMS,
-            exp.RegexpLike: lambda generator, node: generator.binary(node, "REGEXP"),
-            exp.JSONExtractScalar: lambda generator, node: (
-                f"JSON_UNQUOTE(JSON_EXTRACT({generator.sql(node, 'this')}, {generator.sql(node, 'expression')}))"
-            ),
-        }
 
 
 @lru_cache(maxsize=8)
@@ -81,7 +73,9 @@ def nodes(dialect: str) -> frozenset[type[exp.Expr]]:
     for name in FUNCTIONS[dialect]:
         for arguments in ("", "a", "a, b", "a, b, c"):
             with suppress(SqlglotError, ValueError, AttributeError):
-                tree = sqlglot.parse_one(f"SELECT {name}({arguments})", read=dialect)
+                tree = sqlglot.parse_one(
+                    f"SELECT {name}({arguments})", read=engine_dialect(dialect)
+                )
                 allowed.update(type(node) for node in tree.walk())
     return frozenset(allowed)
 
@@ -141,11 +135,13 @@ def _check(sql: str, dialect: str, allowed_tables: frozenset[str], schema: str) 
         tree = _parse(sql, dialect)
         comparisons = _comparisons(tree)
         own_names, tables = Scopes(dialect, allowed_tables, schema).resolve(tree)
-        _check_nodes(tree, dialect)
-        text = tree.sql(dialect=dialect, comments=False)
+        _check_nodes(tree, sql.strip(), dialect)
+        text = tree.sql(dialect=engine_dialect(dialect), comments=False)
         _check_words(text, dialect, own_names)
         return Statement(text, own_names, tables, comparisons)
-    except (Refused, MemoryError):
+    except Refused as refusal:
+        raise _named_as_written(refusal, sql, dialect) from None
+    except MemoryError:
         raise
     except RecursionError:
         raise Refused("SQL 嵌套太深，请简化。") from None
@@ -158,7 +154,7 @@ _check_cached = lru_cache(maxsize=4096)(_check)
 
 
 def _parse(sql: str, dialect: str) -> exp.Query:
-    known = Dialect.get_or_raise(dialect)
+    known = Dialect.get_or_raise(engine_dialect(dialect))
     text = sql.strip().rstrip("; \t\n")
     tokens = known.tokenize(text)
     check_tokens(tokens)
@@ -174,46 +170,74 @@ def _parse(sql: str, dialect: str) -> exp.Query:
         raise Refused(NO_SELECT)
     if not isinstance(tree, (exp.Select, exp.SetOperation)):
         raise Refused("只允许 SELECT 查询，数据库是只读的。")
+    if dialect == "sqlite":
+        _check_casts(tree, tokens)
     return tree
 
 
-def _check_nodes(tree: exp.Query, dialect: str) -> None:
+def _check_casts(tree: exp.Query, tokens: Sequence[Token]) -> None:
+    """Refuse casts in words that SQLite does not have, such as `x::date` and `DATE '2024-05-06'`:
+    written as CAST they would give other values than the caller means.
+    """
+    casts = sum(1 for _ in tree.find_all(exp.Cast))
+    if casts > sum(fold(token.text) == "cast" for token in tokens):
+        raise Refused("SQLite 的类型转换只能写成 CAST(值 AS 类型)；日期请用 date() 等函数。")
+
+
+def _check_nodes(tree: exp.Query, sql: str, dialect: str) -> None:
     allowed = nodes(dialect)
     joins = len(list(tree.find_all(exp.Table))) > 1
     for node in tree.walk():
         if isinstance(node, exp.Anonymous):
             _check_function(node.name, dialect)
         elif type(node) not in allowed:
-            raise _unknown(node)
-        if isinstance(node, (exp.DPipe, exp.Concat, exp.ConcatWs)) and dialect != "sqlite":
+            raise _unknown(node, sql)
+        if isinstance(node, exp.Rand):  # an engine has one of the names `rand` and `random`
+            _check_function(spelled(node, sql), dialect)
+        if dialect != "sqlite" and _joins_texts(node):
             _check_building(node)
-        if isinstance(node, exp.DataType) and node.this not in TYPES:
-            raise Refused(f"不能转换为类型 {node.sql(comments=False)[:60]}。")
-        if isinstance(node, exp.Func) and joins and dialect == "postgres":
-            _check_collecting(node)
+        if isinstance(node, exp.DataType):
+            _check_type(node, dialect)
+        if isinstance(node, exp.Func) and joins and dialect in COLLECTING:
+            _check_collecting(node, sql, dialect)
         _check_rewritten(node, dialect)
 
 
-def _unknown(node: exp.Expr) -> Refused:
+def _unknown(node: exp.Expr, sql: str) -> Refused:
     if isinstance(node, (exp.DML, exp.DDL, exp.Command, exp.Into, exp.Lock)):
         return Refused("只允许 SELECT 查询，数据库是只读的。")
     if isinstance(node, exp.Func) and node.sql_names():
-        name = fold(node.sql_name())
-        return Refused(f"不能使用函数 {name}。", "function", name)
+        name = spelled(node, sql)
+        return Refused(f"不能使用函数 {name}。", "function", fold(name))
     return Refused(f"不支持的语法：{node.sql(comments=False)[:60] or type(node).__name__}")
 
 
-def _check_collecting(function: exp.Func) -> None:
+def _check_type(kind: exp.DataType, dialect: str) -> None:
+    """Refuse a cast to a type, or a conversion to a character set, that is not listed."""
+    to_charset = kind.this == exp.DataType.Type.CHARACTER_SET
+    is_known = dialect == "mariadb" and fold(kind.text("kind")) in CHARSETS
+    if kind.this not in TYPES or (to_charset and not is_known):
+        raise Refused(f"不能转换为类型 {kind.sql(comments=False)[:60]}。")
+
+
+def _check_collecting(function: exp.Func, sql: str, dialect: str) -> None:
     """Refuse functions that collect rows into one value: PostgreSQL builds up to a gigabyte, and a
-    join gets there before the deadline is looked at.
+    join gets there before the deadline is looked at; MySQL bounds JSON_ARRAYAGG as little.
     """
-    name = fold(function.name) if isinstance(function, exp.Anonymous) else fold(function.sql_name())
-    if name.endswith(COLLECTING):
-        raise Refused(
-            "string_agg、array_agg、json_agg 只能用于一张表，不能与连接一起使用。",
-            "function",
-            "string_agg",
-        )
+    if _name(function).endswith(COLLECTING[dialect]):
+        words = [word for word in called(sql, dialect) if fold(word).endswith(COLLECTING[dialect])]
+        raise Refused(f"{'、'.join(dict.fromkeys(words))} 只能用于一张表，不能与连接一起使用。")
+
+
+def _joins_texts(node: exp.Expr) -> bool:
+    if isinstance(node, (exp.DPipe, exp.Concat, exp.ConcatWs, exp.JSONObject, exp.JSONArray)):
+        return True
+    return isinstance(node, exp.Func) and _name(node).endswith(JOINING)
+
+
+def _name(function: exp.Func) -> str:
+    is_unknown = isinstance(function, exp.Anonymous)
+    return fold(function.name if is_unknown else function.sql_name())
 
 
 def _check_rewritten(node: exp.Expr, dialect: str) -> None:
@@ -228,11 +252,12 @@ def _check_rewritten(node: exp.Expr, dialect: str) -> None:
         raise Refused(f"数据库没有 {side or kind} JOIN，请用 LEFT JOIN、EXISTS 或 UNION 改写。")
     if isinstance(node, exp.Distinct) and node.args.get("on") and dialect != "postgres":
         raise Refused("数据库没有 DISTINCT ON，请用 GROUP BY 改写。")
-    counted = (
-        node.expression
-        if isinstance(node, (exp.Limit, exp.Offset)) and dialect == "mariadb"
-        else None
-    )
+    options = isinstance(node, exp.LimitOptions) and dialect != "postgres"
+    if options and (node.args.get("with_ties") or node.args.get("percent")):
+        raise Refused("数据库只有 FETCH FIRST n ROWS ONLY，没有 WITH TIES 和 PERCENT。")
+    counted = None
+    if isinstance(node, (exp.Limit, exp.Offset, exp.Fetch)) and dialect == "mariadb":
+        counted = node.args.get("count") or node.expression
     if counted and not (isinstance(counted, exp.Literal) and counted.is_int):
         raise Refused("LIMIT 和 OFFSET 只能是非负整数。")
 
@@ -252,7 +277,7 @@ def _check_words(text: str, dialect: str, own_names: frozenset[str]) -> None:
     """Check the text that will run: every word before a parenthesis is a known function or plain
     syntax.
     """
-    tokens = sqlglot.tokenize(text, read=dialect)
+    tokens = sqlglot.tokenize(text, read=engine_dialect(dialect))
     own_words = frozenset(fold(name) for name in own_names)
     kinds = [None, *(token.token_type for token in tokens)]
     for before, token, after in zip(kinds, tokens, kinds[2:], strict=False):
@@ -266,6 +291,16 @@ def _check_words(text: str, dialect: str, own_names: frozenset[str]) -> None:
         is_quoted = token.token_type in (TokenType.IDENTIFIER, TokenType.STRING)
         if fold(token.text) in SESSION_WORDS[dialect] and not is_quoted and before != TokenType.DOT:
             raise Refused(f"不能使用 {token.text}。", "function", fold(token.text))
+
+
+def _named_as_written(refusal: Refused, sql: str, dialect: str) -> Refused:
+    """Return a refusal that names the function as the caller wrote it."""
+    name = refusal.name
+    if refusal.kind != "function" or name in fold(sql):
+        return refusal
+    known = FUNCTIONS[dialect] | (PLAIN_WORDS - {"char"})  # the one type that is a function, too
+    word = written(name, sql, dialect, known)
+    return Refused(f"不能使用函数 {word}。", "function", fold(word))
 
 
 def _check_function(name: str, dialect: str) -> None:

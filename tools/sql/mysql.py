@@ -7,6 +7,7 @@ off explicitly all the same.
 
 from __future__ import annotations
 
+import logging
 import re
 from functools import lru_cache
 from typing import Any
@@ -20,10 +21,12 @@ from sqlglot.errors import SqlglotError
 from tools.sql.database import ENGINES, DatabaseError, DeadlineExceeded, StatementError
 from tools.sql.server import ServerDatabase
 
+LOG = logging.getLogger(__name__)
 SETTINGS = ENGINES["mysql"]
 # GRANT right ON place TO account, or GRANT role TO account. The account is not captured, because its
 # password may follow.
 GRANT = re.compile(r"GRANT (.+?)(?: ON (\S+))? TO ")
+SEEDS = "rand_seed1 = 305419896, rand_seed2 = 591751049"
 SHORT_TYPES = {getattr(FIELD_TYPE, name) for name in SETTINGS["short_types"]}
 
 
@@ -35,6 +38,7 @@ class MysqlDatabase(ServerDatabase):
     arguments = SETTINGS["arguments"]
     cut = "left({}, {})"
     ending = "KILL {}"
+    seeds = SEEDS
 
     def _prepare(self, connection: Any) -> None:
         with connection.cursor() as cursor:
@@ -44,6 +48,11 @@ class MysqlDatabase(ServerDatabase):
                 except pymysql.MySQLError as error:
                     if error.args[0] != SETTINGS["unknown_variable"]:
                         raise
+            try:
+                cursor.execute(f"SET SESSION {SEEDS}")
+            except pymysql.MySQLError as error:  # a server may keep them for administrators
+                self.seeds = ""
+                LOG.warning("RAND() differs from call to call on %s: %s", self.label, error)
 
     def _begin(self, cursor: Any, seconds: float) -> None:
         self._set_deadline(cursor, seconds)
@@ -51,9 +60,11 @@ class MysqlDatabase(ServerDatabase):
 
     def _set_deadline(self, cursor: Any, seconds: float) -> None:
         if "MariaDB" in cursor.connection.get_server_info():
-            cursor.execute(f"SET SESSION max_statement_time = {seconds:.3f}")
+            deadline = f"max_statement_time = {seconds:.3f}"
         else:
-            cursor.execute(f"SET SESSION max_execution_time = {seconds * 1000:.0f}")
+            deadline = f"max_execution_time = {seconds * 1000:.0f}"
+        # RAND() begins anew, so that the same statement gives the same rows
+        cursor.execute(f"SET SESSION {', '.join(filter(None, (deadline, self.seeds)))}")
 
     def _describe(self, cursor: Any, sql: str) -> list[tuple[str, bool]]:
         cursor.execute(self._limited(sql, 0))

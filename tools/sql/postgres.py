@@ -77,4 +77,7 @@ class PostgresDatabase(ServerDatabase):
 
 
 def _timeout(seconds: float) -> str:
-    return f"SET LOCAL statement_timeout = {max(1, int(seconds * 1000))}"
+    """Return what bounds the next statement's time and lets its random() begin anew, so that the
+    same statement gives the same rows.
+    """
+    return f"SET LOCAL statement_timeout = {max(1, int(seconds * 1000))}; SELECT setseed(0)"

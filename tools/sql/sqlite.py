@@ -15,6 +15,7 @@ from collections.abc import Callable, Hashable
 from contextlib import closing
 from itertools import count, islice
 from pathlib import Path
+from random import Random
 from typing import Any
 from urllib.parse import quote
 
@@ -42,6 +43,8 @@ CLEANUP_SHARE = 0.2
 KEPT_BYTES = 40_000
 # Rows; more are counted by a second statement, which need not build them.
 COUNTED_BY_READING = 500
+
+SEED = 0  # of random()
 
 SETTINGS = ENGINES["sqlite"]
 STATEMENT_CODES = {getattr(sqlite3, f"SQLITE_{name}") for name in SETTINGS["statement_codes"]}
@@ -137,6 +140,7 @@ class SqliteDatabase(Database):
         tables_read: set[str] = set()
         connection.set_authorizer(_authorizer(access, self.tables, tables_read))
         connection.set_progress_handler(over, OPERATIONS_PER_CHECK)
+        _seed(connection)
         try:
             with closing(connection.execute(sql)) as cursor:
                 columns = [column[0] for column in cursor.description or ()]
@@ -197,6 +201,14 @@ def _connect(path: Path) -> sqlite3.Connection:
     return connection
 
 
+def _seed(connection: sqlite3.Connection) -> None:
+    """Let random() begin anew: the same statement gives the same rows, so that training can be
+    repeated.
+    """
+    draw = Random(SEED)
+    connection.create_function("random", 0, lambda: draw.getrandbits(64) - 2**63)
+
+
 def _text(raw: bytes) -> str:
     return raw[:KEPT_BYTES].decode("utf-8", "replace")
 
@@ -245,6 +257,7 @@ def _count(connection: sqlite3.Connection, sql: str, at_least: int) -> tuple[int
     """Return the number of rows, counted without building them, or what is known already if that
     takes too long.
     """
+    _seed(connection)
     try:
         return connection.execute(f"SELECT count(*) FROM ({sql})").fetchone()[0], True
     except sqlite3.Error as error:

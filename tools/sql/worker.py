@@ -15,6 +15,7 @@ import os
 import resource
 import signal
 import sys
+from contextlib import suppress
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
@@ -38,13 +39,15 @@ def main() -> None:
         signal.signal(number, signal.SIG_DFL)  # which ends the process
     signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGALRM, signal.SIGPROF])
     limit_memory()
-    channel.send(True)
+    with suppress(BrokenPipeError):  # the caller may be gone, which the next line finds out
+        channel.send(True)
     while True:
         try:
             question = channel.recv()
         except (EOFError, OSError):
             return
-        channel.send(answer(*question))
+        with suppress(BrokenPipeError):
+            channel.send(answer(*question))
 
 
 def answer(url: str, tool: QueryTool | None = None, sql: str = "") -> Any:

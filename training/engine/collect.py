@@ -14,18 +14,24 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from agentlightning import LightningStore, Triplet, find_final_reward
 from agentlightning.adapter.triplet import TraceToTripletBase
 from agentlightning.types import Rollout, Span
 
+from episodes.record import EpisodeRecord
 from training.engine.trajectories import Call, Limits, Trajectory, merge_calls
 from training.proxy.recorder import LOG_PROBS_ATTRIBUTE, RESPONSE_ATTRIBUTE, VERSION_ATTRIBUTE
 from training.watch.events import REWARD_MISSING, SPANS_MISSING
 from training.watch.records import EPISODE_ATTRIBUTE, RolloutRecord, read_annotation
 
 LATE_SPANS_SECONDS = 10.0
+# What a record takes from the annotation as it is; the engine knows sample, step and seconds itself
+OF_THE_EPISODE = (
+    *("id", "difficulty", "wording", "question", "reference", "answer", "stop_reason"),
+    *("score", "unscored", "detail", "measures", "facts"),
+    *("turns", "prompt_tokens", "completion_tokens", "reply_tokens"),
+)
 FIRST_PAUSE = 0.01
 LONGEST_PAUSE = 0.2
 
@@ -81,7 +87,7 @@ class Collector:
 
     async def _complete_spans(
         self, rollout_id: str
-    ) -> tuple[Sequence[Span], list[Call], dict[str, Any] | None]:
+    ) -> tuple[Sequence[Span], list[Call], EpisodeRecord | None]:
         """Return the latest attempt's spans, its calls and its annotation, once every call that the
         annotation counts is there, or after the last try.
         """
@@ -92,7 +98,7 @@ class Collector:
             calls = _calls(self.adapter.adapt(spans), spans)
             notes = [text for _, text in _attributes(spans, EPISODE_ATTRIBUTE)]
             episode = read_annotation(notes[-1]) if notes else None
-            if (episode and len(calls) >= int(episode["calls"])) or time.monotonic() > deadline:
+            if (episode and len(calls) >= episode.turns) or time.monotonic() > deadline:
                 return spans, calls, episode
             await asyncio.sleep(pause)
             pause = min(2 * pause, LONGEST_PAUSE)
@@ -120,7 +126,7 @@ def _calls(triplets: Sequence[Triplet], spans: Sequence[Span]) -> list[Call]:
 
 
 def _fill(
-    record: RolloutRecord, spans: Sequence[Span], calls: list[Call], episode: dict[str, Any] | None
+    record: RolloutRecord, spans: Sequence[Span], calls: list[Call], episode: EpisodeRecord | None
 ) -> None:
     """Fill everything except the sequences; set `cause` if the episode cannot be trained on."""
     ordered = sorted(spans, key=lambda span: span.sequence_id)
@@ -130,23 +136,20 @@ def _fill(
     if episode is None:
         record.cause = REWARD_MISSING
         return
-    record.terms = {name: float(value) for name, value in episode["terms"].items()}
-    record.counters = dict(episode["counters"])
-    record.measures = dict(episode.get("measures") or {})
-    record.canaries = dict(episode.get("canaries") or {})
-    record.stop_reason = episode["stop_reason"]
-    record.question = episode.get("question", "")
-    record.answer = episode.get("answer", "")
-    record.calls = int(episode["calls"])
+    for name in OF_THE_EPISODE:
+        setattr(record, name, getattr(episode, name))
+    record.terms = {name: float(value) for name, value in episode.terms.items()}
+    record.counters = episode.counters or {}
+    record.canaries = episode.canaries or {}
     record.reward = find_final_reward(spans)
-    record.cause = _cause(record, episode["unscored"])
+    record.cause = _cause(record)
 
 
-def _cause(record: RolloutRecord, unscored: str | None) -> str | None:
-    if unscored:
-        return str(unscored)
+def _cause(record: RolloutRecord) -> str | None:
+    if record.unscored:
+        return record.unscored
     if record.reward is None:
         return REWARD_MISSING
-    if record.triplets != record.calls:
+    if record.triplets != record.turns:
         return SPANS_MISSING
-    return None if record.calls else "no_calls"
+    return None if record.turns else "no_calls"

@@ -213,9 +213,9 @@ class RolloutManager:
         queued = await self.store.enqueue_many_rollouts(requests)
         return {
             rollout.rollout_id: RolloutRecord(
-                rollout.rollout_id,
+                rollout_id=rollout.rollout_id,
                 group=row["uid"],
-                session=session,
+                sample=session,
                 mode=mode,
                 step=int(row["global_steps"]),
                 task_type=str(row["data_source"]),
@@ -280,7 +280,7 @@ def untrained(run_dir: Path) -> dict[str, RolloutRecord]:
     """Return the scored training episodes that a run has recorded, by key: verl's queue may hold
     some of them after a resume.
     """
-    records = [RolloutRecord(**row) for row in read_lines(run_dir / "episodes.jsonl")]
+    records = [RolloutRecord.of_line(row) for row in read_lines(run_dir / "episodes.jsonl")]
     return {
         record.key: record for record in records if record.mode == "train" and record.cause is None
     }

@@ -60,7 +60,7 @@ def _fields(
         response_mask=sequence.mask,
         response_logprobs=sequence.log_probs,
         reward_score=record.reward,
-        num_turns=record.calls,
+        num_turns=record.turns,
         metrics=AgentLoopMetrics(),
         extra_fields={"reward_extra_info": dict(record.terms), **_weights_span(record)},
     ).as_dict()
@@ -68,7 +68,7 @@ def _fields(
     return {
         **output,
         **prompt,
-        "session_id": record.session,
+        "session_id": record.sample,
         "loss_mask": output["response_mask"],
         "input_ids": input_ids,
         "position_ids": torch.arange(len(input_ids)),

@@ -20,6 +20,7 @@ from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 from training.setup.agreement import MAX_TURNS_KEY, TEMPERATURE_KEY, check_agreement
+from training.setup.algorithms import check_algorithm
 from training.setup.chat_template import SETTING, TEMPLATE
 from training.setup.model_folder import cache_bytes
 from training.setup.plan import ConfigError, Plan
@@ -98,6 +99,8 @@ def build_config(
     if config.algorithm.rollout_correction.bypass_mode and loss.loss_mode == "vanilla":
         # The same loss, which also measures how far apart vLLM and trainer are
         loss.loss_mode = "bypass_mode"
+    given = {override.key: override.value for override in user}
+    check_algorithm(plan.algorithm, given, config.algorithm.rollout_correction.bypass_mode)
     check_agreement(config, plan, {override.key: override.text for override in user})
     return config
 

@@ -177,7 +177,7 @@ class Watch:
                 f"rewards missing: none of {len(records)} rollouts wrote an episode record. "
                 "Look for the runners' errors in the run's log; the store may not accept their spans."
             )
-        called = [record for record in records if record.calls]
+        called = [record for record in records if record.turns]
         if called and not any(record.triplets for record in called):
             raise RunStopped(
                 f"zero triplets: {len(called)} rollouts called the policy and the store holds no token ids of it. "

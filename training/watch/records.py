@@ -1,15 +1,15 @@
 """The record of one rollout, and a step's metrics made of its records, in plain Python.
 
-An agent writes one annotation a rollout, `{"episode": JSON}`:
+An agent writes one annotation a rollout, `{"episode": JSON}`, a line of `episodes.record` without
+its transcript. These keys must be there:
 
-    {"terms": {name: float}, "total": float | null, "unscored": cause | null, "stop_reason": str,
-     "calls": int, "counters": {name: number},
-     "measures": {name: number}, "canaries": {"judged": int, "accepted": int}, "question": str, "answer": str}
+    {"terms": {name: float}, "reward": float | null, "unscored": cause | null, "stop_reason": str,
+     "turns": int, "counters": {name: number}}
 
-The last four may be missing. The engine takes means of terms and measures and sums of counters
-without knowing their names. Canaries are known-bad answers that were judged beside the episode's.
-`calls` is how many completions the policy gave, and the trace must hold as many. A record with a
-`cause` is left out of the update and counted under that cause; it is not zero.
+The engine takes means of terms, measures and facts and sums of counters without knowing their
+names. Canaries are known-bad answers that were judged beside the episode's. `turns` is how many
+completions the policy gave, and the trace must hold as many. A record with a `cause` is left out of
+the update and counted under that cause; it is not zero.
 """
 
 from __future__ import annotations
@@ -17,68 +17,63 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from math import fsum
 from statistics import fmean
 from typing import Any
 
+from episodes.record import EpisodeRecord, current
+
 EPISODE_ATTRIBUTE = "episode"
+ANNOTATED = {"terms", "reward", "unscored", "stop_reason", "turns", "counters"}
 
 
-@dataclass
-class RolloutRecord:
-    """One rollout, as written to `episodes.jsonl`; token counts cover all its policy calls.
+@dataclass(kw_only=True)
+class RolloutRecord(EpisodeRecord):
+    """The episode of one rollout and what training knows of it, as written to `episodes.jsonl`;
+    token counts cover all its policy calls.
 
-    `weights` is, for every call, the step that made the weights which answered it. `question` and
-    `answer` may be cut. `task_type` is what validation is grouped by, `index` the task's line in
-    its file. `tokens`: `training.engine.kept_tokens`.
+    cause: why it entered no update, which may be the episode's own or the engine's. `weights` is,
+    for every call, the step that made the weights which answered it. `question`, `reference` and
+    `answer` may be cut, and there is no transcript. `task_type` is what validation is grouped by,
+    `index` the task's line in its file. `tokens`: `training.engine.kept_tokens`.
     """
 
-    rollout_id: str
-    group: str
-    session: int
-    mode: str
-    step: int
-    status: str = "queuing"
-    reward: float | None = None
-    cause: str | None = None
-    stop_reason: str | None = None
-    terms: dict[str, float] = field(default_factory=dict)
+    step: int = 0
     counters: dict[str, float] = field(default_factory=dict)
-    measures: dict[str, float] = field(default_factory=dict)
     canaries: dict[str, int] = field(default_factory=dict)
-    calls: int = 0
+    rollout_id: str = ""
+    group: str = ""
+    mode: str = ""
+    status: str = "queuing"
+    cause: str | None = None
     triplets: int = 0
     sequences: int = 0
     generated_tokens: int = 0
     breaks: dict[str, int] = field(default_factory=dict)
     weights: list[int] = field(default_factory=list)
-    seconds: float = 0.0
-    question: str = ""
-    answer: str = ""
-    task_type: str = ""
     index: int = -1
     tokens: list[Any] = field(default_factory=list)
 
     @property
     def key(self) -> str:
         """The prefix of its sequences' keys in verl's replay buffer."""
-        return f"{self.group}_{self.session}"
+        return f"{self.group}_{self.sample}"
 
     def to_json(self) -> str:
-        return json.dumps(asdict(self), ensure_ascii=False)
+        return json.dumps(self.line(), ensure_ascii=False)
 
 
-def read_annotation(text: str) -> dict[str, Any]:
-    """Parse an episode annotation.
+def read_annotation(text: str) -> EpisodeRecord:
+    """Return the episode of an annotation.
 
     Raises ValueError: it is not a JSON object with the fields this module's docstring lists.
     """
-    episode = json.loads(text)
-    missing = {"terms", "total", "unscored", "stop_reason", "calls", "counters"} - set(episode)
+    line = current(json.loads(text))
+    missing = ANNOTATED - set(line)
     if missing:
         raise ValueError(f"episode annotation lacks {sorted(missing)}")
-    return episode
+    return EpisodeRecord.of_line(line)
 
 
 def causes(records: Iterable[RolloutRecord]) -> Counter[str]:
@@ -129,7 +124,7 @@ def step_metrics(
         ) / len(scored)
     parts: dict[str, Mapping[str, float]] = {
         "terms": means(record.terms for record in scored),
-        "measures": means(record.measures for record in records),
+        "measures": means(record.numbers for record in records),
         "counters": sums(record.counters for record in records),
         "canaries": sum_canaries(records),
         "causes": causes(records),

@@ -50,7 +50,7 @@ def write_summary(plan: Plan, exit_reason: str, message: str, started: float) ->
 
 def build_summary(plan: Plan, exit_reason: str, message: str, started: float) -> dict[str, Any]:
     """Return the summary as a dict; every number comes from the run folder's files."""
-    records = [RolloutRecord(**row) for row in read_lines(plan.run_dir / "episodes.jsonl")]
+    records = [RolloutRecord.of_line(row) for row in read_lines(plan.run_dir / "episodes.jsonl")]
     train = [record for record in records if record.mode == "train"]
     validation = [record for record in records if record.mode == "val"]
     steps = [
@@ -80,7 +80,7 @@ def build_summary(plan: Plan, exit_reason: str, message: str, started: float) ->
         "signal": _signal(counts, [step[MISMATCH] for step in steps if MISMATCH in step]),
         "reward": _reward(train),
         "counters": sums(record.counters for record in train),
-        "measures": means(record.measures for record in train),
+        "measures": means(record.numbers for record in train),
         "canaries": sum_canaries(records),
         "stop_reasons": dict(Counter(record.stop_reason for record in train if record.stop_reason)),
         "validation": _validation(validation),

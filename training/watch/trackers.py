@@ -42,7 +42,7 @@ COLUMNS = (
     "terms",
     "cause",
     "stop_reason",
-    "calls",
+    "turns",
     "seconds",
 )
 

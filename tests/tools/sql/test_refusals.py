@@ -17,8 +17,10 @@ INVALID = "SQL 含有无效字符。"
 NO_SELECT = "查询要以 SELECT 或 WITH 开头：不要整个放进括号，也不要单独使用 VALUES。"
 READ_ONLY = "只允许 SELECT 查询，数据库是只读的。"
 COMMENT = "不能使用 /*! */ 形式的注释。"
-COLLECTED = "string_agg、array_agg、json_agg 只能用于一张表，不能与连接一起使用。"
+COLLECTED = "{} 只能用于一张表，不能与连接一起使用。"
 BUILT = "递归 WITH 里不能拼接文本。"
+TIES = "数据库只有 FETCH FIRST n ROWS ONLY，没有 WITH TIES 和 PERCENT。"
+CASTS = "SQLite 的类型转换只能写成 CAST(值 AS 类型)；日期请用 date() 等函数。"
 COUNTED = "LIMIT 和 OFFSET 只能是非负整数。"
 REFUSED = [  # dialect, statement, reason
     ("sqlite", "SELECT \ud800", INVALID),
@@ -58,12 +60,30 @@ REFUSED = [  # dialect, statement, reason
     ("mariadb", "SELECT a.id FROM disease a FULL JOIN drugs_info b ON a.id = b.id",
      "数据库没有 FULL JOIN，请用 LEFT JOIN、EXISTS 或 UNION 改写。"),
     ("sqlite", "SELECT DISTINCT ON (id) id FROM disease", "数据库没有 DISTINCT ON，请用 GROUP BY 改写。"),
+    ("postgres", "SELECT string_agg(a.cause, ',') FROM disease a, drugs_info b", COLLECTED.format("string_agg")),
+    ("postgres", "SELECT JSON_AGG(a.cause) FROM disease a JOIN drugs_info b ON a.id = b.id",
+     COLLECTED.format("JSON_AGG")),
+    ("postgres", "SELECT jsonb_agg(a.cause) FROM disease a, drugs_info b", COLLECTED.format("jsonb_agg")),
+    ("mariadb", "SELECT JSON_ARRAYAGG(a.id) FROM disease a, drugs_info b", COLLECTED.format("JSON_ARRAYAGG")),
+    ("mariadb", "SELECT id FROM disease FETCH FIRST 2 ROWS WITH TIES", TIES),
+    ("sqlite", "SELECT id FROM disease FETCH FIRST 9 PERCENT ROWS ONLY", TIES),
+    ("mariadb", "SELECT CONVERT(cause USING utf16) FROM disease", "不能转换为类型 CHAR CHARACTER SET utf16。"),
+    ("postgres", "SELECT CAST(cause AS CHAR CHARACTER SET gbk) FROM disease",
+     "不能转换为类型 CHAR CHARACTER SET gbk。"),
+    ("sqlite", "SELECT CAST(id AS STRING) FROM disease", "不能转换为类型 STRING。"),
+    ("sqlite", "SELECT id::date FROM disease", CASTS),
+    ("sqlite", "SELECT DATE '2024-05-06'", CASTS),
     ("mariadb", "SELECT id FROM disease LIMIT 1+1", COUNTED),
     ("mariadb", "SELECT id FROM disease LIMIT 1.5", COUNTED),
     ("mariadb", "SELECT id FROM disease LIMIT 5 OFFSET 1+1", COUNTED),
     ("postgres", "WITH RECURSIVE s AS (SELECT 'a' AS t UNION ALL SELECT t || t FROM s) SELECT t FROM s", BUILT),
     ("postgres", "WITH RECURSIVE s AS (SELECT 'a' AS t UNION ALL SELECT (WITH q AS (SELECT t || t AS u FROM s) "
      "SELECT u FROM q) FROM s) SELECT t FROM s", BUILT),
+    ("postgres", "WITH RECURSIVE s AS (SELECT 'a' AS t UNION ALL SELECT CAST(json_build_array(t, t) AS text) FROM s) "
+     "SELECT t FROM s", BUILT),
+    ("mariadb", "WITH RECURSIVE s AS (SELECT 'a' AS t UNION ALL SELECT JSON_OBJECT('a', t, 'b', t) FROM s) "
+     "SELECT t FROM s", BUILT),
+    ("mariadb", "WITH RECURSIVE s AS (SELECT 'a' AS t UNION ALL SELECT json_array(t, t) FROM s) SELECT t FROM s", BUILT),
 ]  # fmt: skip
 NAMED = [  # dialect, statement, reason, what is not allowed, its name
     ("sqlite", "SELECT * FROM secrets", "不能查询 secrets，可用的表：disease、drugs_info。", "table", "secrets"),
@@ -77,15 +97,18 @@ NAMED = [  # dialect, statement, reason, what is not allowed, its name
      "不能查询 x，可用的表：disease、drugs_info。", "table", "x"),
     ("sqlite", "SELECT * FROM generate_series(1, 3)",
      "不能查询 GENERATE_SERIES(1, 3)，可用的表：disease、drugs_info。", "table", ""),
+    ("mariadb", "SELECT random()", "不能使用函数 random。", "function", "random"),
+    ("sqlite", "SELECT Rand()", "不能使用函数 Rand。", "function", "rand"),
+    ("postgres", "SELECT json_object('a': 1)", "不能使用函数 json_object。", "function", "json_object"),
+    ("postgres", "SELECT UNNEST(ARRAY[1])", "不能使用函数 UNNEST。", "function", "unnest"),
+    ("postgres", "SELECT lower(disease_name), lpad(cause, 9), round(1) FROM disease", "不能使用函数 lpad。",
+     "function", "lpad"),
+    ("mariadb", "SELECT CHAR(65)", "不能使用函数 CHAR。", "function", "char"),
     ("sqlite", "SELECT load_extension('x')", "不能使用函数 load_extension。", "function", "load_extension"),
     ("sqlite", "SELECT LOAD_EXTENSION('x')", "不能使用函数 LOAD_EXTENSION。", "function", "load_extension"),
     ("postgres", "SELECT current_user", "不能使用函数 current_user。", "function", "current_user"),
     ("postgres", "SELECT user", "不能使用 user。", "function", "user"),
     ("postgres", "SELECT USER", "不能使用 USER。", "function", "user"),
-    ("postgres", "SELECT string_agg(a.cause, ',') FROM disease a, drugs_info b", COLLECTED, "function", "string_agg"),
-    ("postgres", "SELECT JSON_AGG(a.cause) FROM disease a JOIN drugs_info b ON a.id = b.id",
-     COLLECTED, "function", "string_agg"),
-    ("postgres", "SELECT jsonb_agg(a.cause) FROM disease a, drugs_info b", COLLECTED, "function", "string_agg"),
     ("sqlite", "SELECT 1 FROM secrets/*x*/", "不能查询 secrets，可用的表：disease、drugs_info。", "table", "secrets"),
 ]  # fmt: skip
 RUN_AS_IT_IS = [  # dialect, a text that would run, what it names itself, the function in it that nobody allowed
@@ -105,6 +128,12 @@ RUN_AS_IT_IS = [  # dialect, a text that would run, what it names itself, the fu
 WRITTEN = [  # dialect, statement, the text that is run, what it names itself, tables
     ("sqlite", "select/*x*/ 1;;\n", "SELECT 1", "", ""),
     ("sqlite", "SELECT /*! 1 */ 1", "SELECT 1", "", ""),
+    ("sqlite", "SELECT CAST('2024-05-06' AS DATE), CAST(2 AS DECIMAL(3, 1)), CAST(1 AS VARCHAR(9))",
+     "SELECT CAST('2024-05-06' AS DATE), CAST(2 AS DECIMAL(3, 1)), CAST(1 AS VARCHAR(9))", "", ""),
+    ("mariadb", "SELECT id FROM disease ORDER BY CONVERT(cause USING gbk)",
+     "SELECT id FROM disease ORDER BY CAST(cause AS CHAR CHARACTER SET gbk)", "", "disease"),
+    ("mariadb", "SELECT id FROM disease OFFSET 1 ROWS FETCH NEXT 2 ROWS ONLY",
+     "SELECT id FROM disease LIMIT 2 OFFSET 1", "", "disease"),
     ("sqlite", "SELECT * FROM main.Disease", 'SELECT * FROM "main".disease', "", "disease"),
     ("postgres", "SELECT * FROM public.DISEASE", 'SELECT * FROM "public".disease', "", "disease"),
     ("mariadb", "SELECT id FROM disease LIMIT 5 OFFSET 2", "SELECT id FROM disease LIMIT 5 OFFSET 2", "", "disease"),

@@ -15,6 +15,7 @@ import sys
 import textwrap
 import time
 from concurrent.futures import ThreadPoolExecutor
+from multiprocessing import Pipe
 
 import psutil
 import pytest
@@ -229,6 +230,20 @@ def stopped_while_asked(tool, sql, seconds=1.5):
         time.sleep(seconds)
         os.kill(worker.process.pid, signal.SIGCONT)
         return asked.result()
+
+
+def test_a_worker_whose_caller_left_while_it_started_says_nothing():
+    ours, theirs = Pipe()
+    worker = subprocess.Popen(
+        [sys.executable, "-m", "tools.sql.worker", str(theirs.fileno()), str(os.getpid())],
+        pass_fds=[theirs.fileno()],
+        stderr=subprocess.PIPE,
+        cwd=ROOT,
+    )
+    theirs.close()
+    ours.close()
+    assert worker.communicate()[1] == b""
+    assert worker.returncode == 0
 
 
 def test_a_worker_that_was_stopped_from_outside_still_answers_right(tool):

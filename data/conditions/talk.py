@@ -1,0 +1,69 @@
+"""How a patient words a fact and a complaint: one of its wordings, and what people say around it.
+
+talk = Talk(tables, Speech(0, Random(0)), "seen", never=["偏头痛"])
+talk.fact(tables.symptoms["fever"])         # "好像量了，38度7，要紧吗？"
+talk.opening("headache", age=35)            # "您好，医生，我头疼。要不要紧啊？"
+
+The shares and the words are those of wordings.toml.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from data.conditions.records import Phrase, Tables
+from data.conditions.speech import Speech
+
+ENDS = ("。", "？", "！", "?", "!", ".")
+
+
+class Talk:
+    """The words of one patient, "seen" or "unseen", in which none of the names in `never` occurs."""
+
+    def __init__(self, tables: Tables, speech: Speech, wording: str, never: Sequence[str]) -> None:
+        self.tables = tables
+        self.speech = speech
+        self.wording = wording
+        self.never = never
+
+    def fact(self, phrase: Phrase, beside: Sequence[Phrase] = (), bare: bool = False) -> str:
+        """Return what the patient says of a fact, perhaps with one of the other things it has.
+
+        A bare fact is told without a remark or another thing, because a reader looks for words in it.
+        """
+        text = self._plain(phrase)
+        if self._happens("before"):
+            text = self._around("before") + text
+        if not bare and beside and self._happens("beside"):
+            text += f"，{self._plain(self.speech.random.choice(beside))}"
+        if not bare and self._happens("remark"):
+            text += f"，{self._around('remark')}"
+        if self._happens("back"):
+            text += f"，{self._around('back')}"
+        return text
+
+    def opening(self, complaint: str, age: int) -> str:
+        """Return what the patient says first."""
+        text = self._plain(self.tables.complaints[complaint])
+        if self._happens("opening_before"):
+            text = self._around("opening_before") + text
+        if self._happens("opening_behind"):
+            text += self._around("opening_behind").format(age=age)
+        return text
+
+    def _plain(self, phrase: Phrase) -> str:
+        longer = bool(phrase.longer) and self._happens("longer")
+        texts = phrase.longer if longer else phrase.lay
+        return self.speech.choose(phrase.zh, texts, self.wording, self.never)
+
+    def _around(self, name: str) -> str:
+        texts = getattr(self.tables.around, name)
+        return self.speech.choose(name, texts, self.wording, self.never)
+
+    def _happens(self, name: str) -> bool:
+        return self.speech.random.random() < self.tables.share[name]
+
+
+def sentence(text: str) -> str:
+    """Return a text that ends like a sentence."""
+    return text if text.endswith(ENDS) else f"{text}。"

@@ -1,0 +1,155 @@
+"""One schema of a played and scored episode: what training, evaluation, play, rescoring, reports and
+formats write and read as lines of JSON.
+
+    record = record_of(scored, facts=facts, own=own, sample=0)     # EpisodeRecord
+    record.line()                                                  # {"id": "q17", "sample": 0, ...}
+    EpisodeRecord.of_line(line)                                    # lines of earlier versions, too
+
+docs/evaluation.md explains every key. What was not recorded has no key: it is never invented. A key
+that is there and null is a value: an episode without an answer, a reward that could not be computed.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from typing import Any, Self
+
+from episodes.episode import Message, Scored
+
+# What lines of earlier versions call the same thing
+EARLIER_NAMES = {
+    "calls": "turns",
+    "session": "sample",
+    "total": "reward",
+    "messages": "transcript",
+}
+# Fields that a line has only where they were recorded; of all others None is a value
+NOT_ALWAYS = frozenset(
+    {
+        "step",
+        "reference",
+        "counters",
+        "canaries",
+        "prompt_tokens",
+        "completion_tokens",
+        "reply_tokens",
+        "transcript",
+    }
+)
+
+
+@dataclass(kw_only=True)
+class EpisodeRecord:
+    """One episode: of which task, what happened, and what it earned.
+
+    id: the task's. sample: which of the task's episodes, from 0. step: of training. score: the
+    judge's, in [0, 1]; what the policy did not finish scores 0. reward: what is trained on.
+    unscored: the cause why there is neither, with `detail`. facts: the environment's numbers;
+    measures: the reward's. counters: numbers whose sum says something. canaries: known-bad answers
+    judged beside the episode. own: the agent's own values, which stand beside the others in a line.
+    """
+
+    id: str = ""
+    sample: int = 0
+    step: int | None = None
+    task_type: str = ""
+    difficulty: str = ""
+    wording: str = ""
+    question: str = ""
+    reference: str | None = None
+    answer: str | None = None
+    stop_reason: str | None = None
+    score: float | None = None
+    unscored: str | None = None
+    detail: str = ""
+    reward: float | None = None
+    terms: dict[str, float] = field(default_factory=dict)
+    measures: dict[str, float] = field(default_factory=dict)
+    facts: dict[str, float | None] = field(default_factory=dict)
+    counters: dict[str, float] | None = None
+    canaries: dict[str, int] | None = None
+    own: dict[str, Any] = field(default_factory=dict)
+    turns: int = 0
+    prompt_tokens: int | None = None
+    completion_tokens: int | None = None
+    reply_tokens: list[int] | None = None
+    seconds: float = 0.0
+    transcript: list[Message] | None = None
+
+    def line(self) -> dict[str, Any]:
+        """Return the record as JSON values, without what was not recorded."""
+        found: dict[str, Any] = {}
+        for one in fields(self):
+            value = getattr(self, one.name)
+            if one.name == "own":
+                found.update(value)
+            elif value is not None or one.name not in NOT_ALWAYS:
+                found[one.name] = value
+        # A model may write half of a surrogate pair, which no UTF-8 file can hold
+        return dict(json.loads(json.dumps(found, ensure_ascii=False).encode("utf-8", "replace")))
+
+    @property
+    def numbers(self) -> dict[str, float]:
+        """The reward's measures and, of a scored episode, the facts that apply to it."""
+        facts = {} if self.unscored else self.facts
+        known = {name: value for name, value in facts.items() if value is not None}
+        return {**known, **self.measures}
+
+    @classmethod
+    def of_line(cls, line: Mapping[str, Any]) -> Self:
+        """Return the record of a line; keys that are no field are the agent's own."""
+        now = current(line)
+        names = {one.name for one in fields(cls)}
+        known = {name: value for name, value in now.items() if name in names}
+        own = {name: value for name, value in now.items() if name not in names}
+        return cls(**known, own=own)
+
+
+def current(line: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a line under today's names, whatever version wrote it."""
+    if EARLIER_NAMES.keys().isdisjoint(line):
+        return dict(line)
+    earlier = {old: new for old, new in EARLIER_NAMES.items() if new not in line}
+    return {earlier.get(name, name): value for name, value in line.items()}
+
+
+def record_of(
+    scored: Scored,
+    facts: Mapping[str, float | None],
+    own: Mapping[str, Any] | None = None,
+    sample: int = 0,
+) -> EpisodeRecord:
+    """Return the record of an episode with the environment's facts and the agent's own values.
+
+    What the policy did not finish is wrong and scores 0; what the machine did not finish is
+    unscored.
+    """
+    task, episode, reward = scored.task, scored.episode, scored.reward
+    finished = episode.stop_reason == "answered"
+    return EpisodeRecord(
+        id=task.id,
+        sample=sample,
+        task_type=task.task_type,
+        difficulty=task.difficulty,
+        wording=task.wording,
+        question=task.question,
+        reference=task.reference,
+        answer=episode.answer,
+        stop_reason=episode.stop_reason,
+        score=reward.score if finished or reward.score is None else 0.0,
+        unscored=reward.unscored,
+        detail=scored.detail,
+        reward=reward.total,
+        terms=reward.terms,
+        measures=reward.measures,
+        facts=dict(facts),
+        own=dict(own or {}),
+        turns=episode.turns,
+        prompt_tokens=episode.prompt_tokens,
+        completion_tokens=episode.completion_tokens,
+        reply_tokens=episode.reply_tokens or None,  # not every loop notes them
+        seconds=round(scored.seconds, 3),
+        transcript=episode.messages,
+    )

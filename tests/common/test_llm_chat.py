@@ -1,0 +1,92 @@
+"""Whole chat replies of the shared client, as a policy of an episode asks for them, against a real
+HTTP server: tool calls, retries, and which error is whose doing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from typing import Any
+
+import pytest
+
+from common.llm_chat import ChatModel
+from common.llm_endpoint import LLMEndpoint
+from episodes.episode import Message
+from episodes.outcomes import EpisodeError, PolicyStop
+from episodes.policy import ChatPolicy, Endpoint
+from tests.common.llm_server import KEY, Fault, LLMServer, completion
+
+pytestmark = pytest.mark.usefixtures("no_waiting")
+QUESTION: list[Message] = [{"role": "user", "content": "？"}]
+CALL = {"id": "c1", "type": "function", "function": {"name": "look", "arguments": "{}"}}
+NOWHERE = "http://127.0.0.1:9/v1"
+
+
+def policy(url: str, **changes: Any) -> ChatPolicy:
+    model = ChatModel(LLMEndpoint("openai/m", url, KEY, 10.0), 3, 30.0)
+    return ChatPolicy(Endpoint("", "openai/m", chat_model=model, **changes), max_turns=3)
+
+
+def asked(player: ChatPolicy) -> Message:
+    return asyncio.run(player.reply(QUESTION))
+
+
+def calling() -> Fault:
+    reply = json.loads(completion(""))
+    reply["choices"][0] |= {"finish_reason": "tool_calls"}
+    reply["choices"][0]["message"] |= {"content": None, "tool_calls": [CALL]}
+    return Fault(200, text=None, body=json.dumps(reply))
+
+
+def test_a_reply_comes_whole_with_its_calls_and_tokens(llm: LLMServer) -> None:
+    llm.faults = [calling()]
+    player = policy(llm.url, max_tokens=7, extra={"top_k": -1})
+    assert asked(player) == {"role": "assistant", "content": None, "tool_calls": [CALL]}
+    assert (player.finish_reason, player.prompt_tokens, player.completion_tokens) == (
+        "tool_calls",
+        10,
+        5,
+    )
+    [request] = llm.requests
+    assert (request["model"], request["max_tokens"], request["top_k"]) == ("m", 7, -1)
+    assert llm.keys == {f"Bearer {KEY}"}
+
+
+def test_a_reply_without_words_is_empty_text(llm: LLMServer) -> None:
+    reply = json.loads(completion(""))
+    reply["choices"][0]["message"]["content"] = None
+    llm.faults = [Fault(200, body=json.dumps(reply))]
+    assert asked(policy(llm.url)) == {"role": "assistant", "content": ""}
+
+
+def test_what_may_pass_is_asked_again_and_no_more_than_so_often(llm: LLMServer) -> None:
+    llm.answer = lambda body: "密封"
+    llm.faults = [Fault(429), Fault(503)]
+    assert asked(policy(llm.url))["content"] == "密封"
+    llm.faults = [Fault(503)] * 9
+    with pytest.raises(EpisodeError, match="503") as caught:
+        asked(policy(llm.url))
+    assert (caught.value.cause, len(llm.faults)) == ("endpoint_error", 6)
+    assert KEY not in str(caught.value)
+
+
+def test_a_prompt_that_does_not_fit_is_the_policys_doing_and_asked_once(llm: LLMServer) -> None:
+    llm.faults = [Fault(400, body="maximum context length is 10 tokens")]
+    with pytest.raises(PolicyStop, match="context_overflow"):
+        asked(policy(llm.url))
+    assert len(llm.requests) == 1
+
+
+@pytest.mark.parametrize("body", ['{"choices": []}', '{"choices": [{}]}', "[]", "no JSON"])
+def test_a_reply_that_is_no_completion_is_an_error(llm: LLMServer, body: str) -> None:
+    llm.faults = [Fault(200, body=body)] * 3
+    with pytest.raises(EpisodeError) as caught:
+        asked(policy(llm.url))
+    assert caught.value.cause == "endpoint_error"
+
+
+def test_an_endpoint_that_is_not_there_is_named_so() -> None:
+    with pytest.raises(EpisodeError) as caught:
+        asked(policy(NOWHERE))
+    assert caught.value.cause == "endpoint_unreachable"

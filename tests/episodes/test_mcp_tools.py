@@ -1,0 +1,234 @@
+"""Tools of other people's MCP servers in an episode: what a good one adds, and how a bad one is met.
+
+Keeps of docs/sql-safety.md, "Other people's tools": servers start once a process, are bounded in
+time and size, and one that fails leaves the episode unscored.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+from common.command import UsageError
+from episodes import mcp_tools
+from episodes.episode import Episode, ServiceError
+from episodes.mcp_tools import MOST_CHARACTERS, PIPE, McpTools
+from episodes.outcomes import EpisodeError
+from episodes.tool_loop import play_with_tools
+from tests.episodes.scripted import ScriptedPolicy, calls, calls_text, says
+from tools.sql.result import neutralise
+
+SERVER = Path(__file__).with_name("mcp_server.py")
+Opener = Callable[..., McpTools]
+
+
+@pytest.fixture
+def opened(tmp_path: Path) -> Iterator[Opener]:
+    kept: list[McpTools] = []
+
+    def make(*modes: str) -> McpTools:
+        named = {
+            f"test{n}": {"command": sys.executable, "args": [str(SERVER), mode]}
+            for n, mode in enumerate(modes)
+        }
+        path = tmp_path / "mcp.json"
+        path.write_text(json.dumps({"mcpServers": named}), encoding="utf-8")
+        kept.append(McpTools(path, neutralise, ("query_database_by_sql",)))
+        return kept[-1]
+
+    yield make
+    for servers in kept:
+        servers.close()
+
+
+def play(servers: McpTools, *replies: Any) -> Episode:
+    policy = ScriptedPolicy(*replies, says("done"))
+    return asyncio.run(play_with_tools(policy, "You look.", "Where?", servers.tools()))
+
+
+def result(servers: McpTools, **arguments: Any) -> str:
+    episode = play(servers, calls("repeat", **arguments))
+    return next(str(one["content"]) for one in episode.messages if one["role"] == "tool")
+
+
+def children() -> list[psutil.Process]:
+    return [
+        one
+        for one in psutil.Process().children(recursive=True)
+        if one.status() != psutil.STATUS_ZOMBIE and SERVER.name in " ".join(one.cmdline())
+    ]
+
+
+def test_a_servers_tools_are_the_policys(opened: Opener) -> None:
+    """One process serves all episodes; arguments that are not required reach it, too."""
+    servers = opened("good")
+    assert result(servers, word="salt").strip() == "salt"
+    before = sorted(one.pid for one in children())
+    assert result(servers, word="salt", times=2).strip() == "salt salt"
+    assert sorted(one.pid for one in children()) == before
+    assert len(before) == 2  # the server, and what stands before it
+    servers.close()
+    assert psutil.wait_procs(children())[1] == []
+
+
+def test_the_tools_are_described_as_the_policy_reads_them(opened: Opener) -> None:
+    (described,) = opened("tags").described()
+    assert described["server"] == "test0"
+    assert described["name"] == "repeat"
+    assert described["parameters"]["required"] == ["word"]
+    assert "<|" not in json.dumps(described)
+    policy = ScriptedPolicy(says("done"))
+    asyncio.run(play_with_tools(policy, "You look.", "Where?", opened("tags").tools()))
+    (spec,) = policy.tools[0]
+    assert spec["function"]["description"] == described["description"]
+
+
+def test_what_a_server_says_is_bounded_and_holds_no_chat_tokens(opened: Opener) -> None:
+    assert "<|" not in result(opened("tags"), word="a")
+    long = result(opened("long_result"), word="a")
+    assert long.startswith("词词")
+    assert "[100000 characters, cut]" in long
+    assert len(long) < MOST_CHARACTERS + 50
+    assert result(opened("picture"), word="a") == "[image]"
+    assert result(opened("complains"), word="a") == "error: no such word"
+    assert result(opened("talks"), word="a").strip() == "a"  # a line that is no message
+
+
+@pytest.mark.parametrize("arguments", ["{}", "[]", "word", '{"times": 2}'])
+def test_a_call_without_what_is_required_is_the_policys_mistake(
+    opened: Opener, arguments: str
+) -> None:
+    assert play(opened("good"), calls_text("repeat", arguments)).stop_reason == "bad_tool_call"
+
+
+@pytest.mark.parametrize(
+    ("mode", "reason"),
+    [
+        ("hangs", "no answer within 2 s"),
+        ("dies", "Connection closed"),
+        ("floods_one_line", "Connection closed"),
+        ("floods_lines", "Connection closed|no answer within"),
+        ("broken_promise", "structured"),
+    ],
+)
+def test_a_server_that_fails_leaves_the_episode_unscored(
+    opened: Opener, mode: str, reason: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(mcp_tools, "CALL_SECONDS", 2.0)
+    memory = psutil.Process().memory_info().rss
+    with pytest.raises(EpisodeError, match=f"MCP server test0, repeat: .*({reason})") as caught:
+        play(opened(mode), calls("repeat", word="a"))
+    assert caught.value.cause == "tool_server_failed"
+    assert psutil.Process().memory_info().rss - memory < 200 * 2**20
+
+
+def test_after_a_server_died_every_episode_is_unscored(opened: Opener) -> None:
+    servers = opened("dies")
+    for _ in range(2):
+        with pytest.raises(EpisodeError, match="test0"):
+            play(servers, calls("repeat", word="a"))
+
+
+def piped(mode: str, *messages: str) -> subprocess.CompletedProcess[str]:
+    """What stands before a server, with these messages and then a closed stdin."""
+    command = [sys.executable, "-P", str(PIPE), "test", sys.executable, str(SERVER), mode]
+    sent = "".join(f"{message}\n" for message in messages)
+    return subprocess.run(command, input=sent, capture_output=True, text=True)
+
+
+def test_what_a_dead_server_said_last_is_logged() -> None:
+    call = {"id": 1, "method": "tools/call", "params": {"name": "repeat", "arguments": {}}}
+    run = piped("dies", json.dumps(call))
+    assert run.returncode == 3
+    assert run.stderr == (
+        "MCP server test: ended with code 3\nMCP server test: Traceback: out of words\n"
+    )
+    flood = piped("floods_one_line", json.dumps(call))
+    assert flood.stderr == "MCP server test: ended, since it sent over 4194304 bytes\n"
+    assert flood.stdout == ""
+
+
+def test_a_server_whose_client_left_ends_and_says_nothing() -> None:
+    for mode in ("good", "hangs_at_once"):
+        assert piped(mode).stderr == ""
+
+
+@pytest.mark.parametrize(
+    ("mode", "message"),
+    [
+        ("of_a_text", "its schema is of type 'string'"),
+        ("of_no_type", "its schema is of type None"),
+        ("unknown_type", "its schema is none: 'wort'"),
+        ("undescribed", "requires word, which it does not describe"),
+        ("elsewhere", "refers to another document"),
+        ("odd_name", "at most 64 letters"),
+        ("many_tools", "99 tools, at most 32"),
+        ("long_words", "characters, at most 8000"),
+    ],
+)
+def test_a_tool_that_cannot_be_used_is_refused_before_the_run(
+    opened: Opener, mode: str, message: str
+) -> None:
+    with pytest.raises(UsageError, match=message):
+        opened(mode).start()
+
+
+def test_a_name_that_is_taken_has_its_servers_in_front(opened: Opener) -> None:
+    servers = opened("own_name", "good", "good")
+    names = [tool["name"] for tool in servers.described()]
+    assert names == ["test0_query_database_by_sql", "test1_repeat", "test2_repeat"]
+    episode = play(servers, calls("test2_repeat", word="salt"), calls(names[0], word="oil"))
+    said = [str(one["content"]).strip() for one in episode.messages if one["role"] == "tool"]
+    assert said == ["salt", "oil"]
+
+
+@pytest.mark.parametrize(
+    ("mode", "message"),
+    [
+        ("hangs_at_once", "did not say within 3 s what it offers"),
+        ("ends_at_once", "did not start: .*Connection closed"),
+        ("old", "did not start: .*Unsupported protocol version.* 1999-01-01"),
+    ],
+)
+def test_a_server_that_does_not_start_is_named(
+    opened: Opener, mode: str, message: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(mcp_tools, "START_SECONDS", 3.0)
+    servers = opened(mode)
+    with pytest.raises(ServiceError, match=f"the MCP server test0 of .*mcp.json {message}"):
+        servers.start()
+    assert psutil.wait_procs(children())[1] == []
+    with pytest.raises(EpisodeError) as caught:
+        servers.tools()
+    assert caught.value.cause == "tool_server_failed"
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("{", "Invalid JSON"),
+        ("[]", "should be an object"),
+        ("{}", "mcpServers: Field required"),
+        ('{"mcpServers": {}}', "at least 1 item"),
+        ('{"mcpServers": {"a": {"command": ""}}}', "mcpServers.a.command"),
+        ('{"mcpServers": {"a": {"command": "no-such-program"}}}', "no program 'no-such-program'"),
+        ('{"mcpServers": {"<|x": {"command": "true"}}}', "expected letters, digits"),
+        ('{"mcpServers": {"a": {"url": "http://x/mcp"}}}', "mcpServers.a.command: Field required"),
+        ('{"mcpServers": {"a": {"command": "x", "args": [1]}}}', "mcpServers.a.args.0"),
+    ],
+)
+def test_a_file_in_another_form_is_refused(tmp_path: Path, text: str, message: str) -> None:
+    path = tmp_path / "mcp.json"
+    path.write_text(text, encoding="utf-8")
+    with pytest.raises(UsageError, match=f"--mcp {path}: .*{message}"):
+        McpTools(path, neutralise)
+    with pytest.raises(UsageError, match="No such file"):
+        McpTools(tmp_path / "none.json", neutralise)

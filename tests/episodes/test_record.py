@@ -1,0 +1,87 @@
+"""The one schema of an episode: what is written is read back, what was not recorded is not there, and
+lines of earlier versions are read.
+
+Keeps of docs/run-folder.md and docs/evaluation.md that both kinds of episodes.jsonl are lines of it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from typing import Any
+
+import pytest
+
+from episodes.episode import Episode, Scored, Task
+from episodes.kept import keep, kept_episodes
+from episodes.record import NOT_ALWAYS, EpisodeRecord, current, record_of
+from scoring.rubric import Reward
+from training.watch.records import RolloutRecord
+
+MESSAGES = [{"role": "user", "content": "？"}, {"role": "assistant", "content": "密封"}]
+EARLIER_TRAINING = {
+    "rollout_id": "r1",
+    "group": "g",
+    "session": 3,
+    "mode": "train",
+    "step": 2,
+    "reward": 0.5,
+    "cause": None,
+    "measures": {"queried": 1.0},
+    "calls": 2,
+    "answer": "",
+}
+
+
+def scored(reward: Reward, stop_reason: str = "answered") -> Scored:
+    episode = Episode(answer="密封", stop_reason=stop_reason, messages=MESSAGES, turns=1)
+    return Scored(Task(id="q1", question="？"), episode, reward, "", 0.25)
+
+
+def test_a_line_is_read_back_with_the_agents_own_values() -> None:
+    record = record_of(scored(Reward(1.0, {"judge": 1.0}, score=1.0)), {"queried": 1.0}, {"sql": 2})
+    line = record.line()
+    assert (line["sql"], line["score"], line["transcript"]) == (2, 1.0, MESSAGES)
+    assert EpisodeRecord.of_line(line) == record
+
+
+def test_what_was_not_recorded_has_no_key_and_null_is_a_value() -> None:
+    line = EpisodeRecord(id="q1").line()
+    assert not NOT_ALWAYS & set(line)
+    assert line["answer"] is line["reward"] is line["score"] is None
+
+
+def test_what_the_policy_did_not_finish_is_wrong_and_what_the_machine_broke_is_unscored() -> None:
+    assert record_of(scored(Reward(0.1, {}, score=0.9), "max_turns"), {}).score == 0.0
+    broken = record_of(scored(Reward(None, {}, "judge_failed")), {"queried": 1.0})
+    assert (broken.score, broken.reward, broken.unscored) == (None, None, "judge_failed")
+    assert broken.numbers == {}
+
+
+def test_half_of_a_surrogate_pair_becomes_a_question_mark() -> None:
+    assert EpisodeRecord(answer="a\ud83d").line()["answer"] == "a?"
+
+
+def test_a_training_line_is_a_line_of_the_same_schema() -> None:
+    shared = {one.name for one in fields(EpisodeRecord)}
+    assert shared < {one.name for one in fields(RolloutRecord)}
+    line = RolloutRecord(rollout_id="r1", sample=3, step=2, turns=2, triplets=2).line()
+    assert EpisodeRecord.of_line(line).turns == RolloutRecord.of_line(line).triplets == 2
+
+
+def test_lines_of_earlier_runs_are_read() -> None:
+    record = RolloutRecord.of_line(EARLIER_TRAINING)
+    assert (record.sample, record.turns, record.key) == (3, 2, "g_3")
+    assert record.numbers == {"queried": 1.0}
+
+
+@pytest.mark.parametrize("name", ["calls", "session", "total", "messages"])
+def test_an_agents_own_value_keeps_its_name(name: str) -> None:
+    line: dict[str, Any] = {**EpisodeRecord(transcript=[]).line(), name: "own"}
+    assert current(line)[name] == "own"
+
+
+def test_a_kept_episode_is_learned_from(tmp_path: Any) -> None:
+    file = tmp_path / "gold.jsonl"
+    keep(file, "sql", record_of(scored(Reward(1.0, {})), {}), [])
+    [conversation] = kept_episodes(file, "sql")
+    assert (conversation.messages, conversation.learn) == (MESSAGES, [True])

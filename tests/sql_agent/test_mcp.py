@@ -1,0 +1,102 @@
+"""`--mcp FILE`: the SQL agent with the tools of a real stdio server, our own SQL tool for others.
+
+Keeps of docs/sql-safety.md, "Other people's tools".
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from common.command import UsageError
+from common.settings import ROOT, Settings
+from episodes.play import play
+from episodes.policy import ChatPolicy, Endpoint
+from episodes.registry import own_options
+from sql_agent.agent import AGENT
+from sql_agent.environment import SqlEnvironment
+from tests.episodes.scripted import ScriptedLLM, asks, calls, says
+from tests.sql_agent.small_database import STORAGE
+
+BAD = ROOT / "tests" / "episodes" / "mcp_server.py"
+QUERY = "SELECT storage FROM drugs_info WHERE med_name = '朵莎洛片'"
+
+
+def written(folder: Path, *arguments: str, **env: str) -> Path:
+    path = folder / "mcp.json"
+    server = {"command": sys.executable, "args": [*arguments], "env": env}
+    path.write_text(json.dumps({"mcpServers": {"ward": server}}), encoding="utf-8")
+    return path
+
+
+def opened(url: str, path: Path) -> SqlEnvironment:
+    parser = argparse.ArgumentParser()
+    AGENT.arguments(parser)
+    options = own_options(AGENT, parser.parse_args(["--mcp", str(path)]))
+    found = AGENT.open(Settings(_env_file=None, database_url=url), options)
+    assert isinstance(found, SqlEnvironment)
+    return found
+
+
+def scored(environment: SqlEnvironment, llm: ScriptedLLM) -> Any:
+    policy = ChatPolicy(Endpoint(llm.base_url, "tiny"), 3)
+    task = AGENT.task(AGENT.rows(AGENT.splits["val"])[0], environment.settings)
+    return asyncio.run(play(environment, task, environment.play(task, policy), policy, 60.0))
+
+
+def test_an_episode_calls_a_servers_tool_and_its_own(
+    tmp_path: Path, database_url: str, llm: ScriptedLLM
+) -> None:
+    path = written(tmp_path, "-m", "tools.sql.mcp", PYTHONPATH=str(ROOT), DATABASE_URL=database_url)
+    environment = opened(database_url, path)
+    llm.script(calls("describe_table", table="disease"), asks(QUERY), says(STORAGE))
+    asyncio.run(environment.check())
+    found = scored(environment, llm)
+    environment.close()
+    assert (found.episode.stop_reason, found.detail) == ("answered", "")
+    described, queried = [one for one in found.episode.messages if one["role"] == "tool"]
+    assert json.loads(described["content"])["table"] == "disease"
+    assert STORAGE in queried["content"]
+    assert len(found.episode.events) == 1  # the reward looks at the agent's own queries
+    offered = [tool["function"]["name"] for tool in llm.requests[0]["tools"]]
+    own = "query_database_by_sql"
+    assert offered == [own, f"ward_{own}", "list_tables", "describe_table"]
+
+
+def test_the_run_keeps_what_the_servers_offered_and_no_secret(
+    tmp_path: Path, database_url: str
+) -> None:
+    environment = opened(database_url, written(tmp_path, str(BAD), "good", KEY="secret-of-a-ward"))
+    description = environment.description()
+    environment.close()
+    (tool,) = description["mcp"]
+    assert (tool["server"], tool["name"], tool["description"]) == (
+        "ward",
+        "repeat",
+        "repeats a word",
+    )
+    assert tool["parameters"]["required"] == ["word"]
+    assert "secret-of-a-ward" not in json.dumps(description)
+
+
+def test_a_server_that_dies_leaves_the_episode_unscored(
+    tmp_path: Path, database_url: str, llm: ScriptedLLM
+) -> None:
+    environment = opened(database_url, written(tmp_path, str(BAD), "dies"))
+    llm.script(calls("repeat", word="a"), says("好"))
+    found = scored(environment, llm)
+    environment.close()
+    assert found.reward.unscored == "tool_server_failed"
+    assert found.reward.total is None
+    assert "ward, repeat" in found.detail
+
+
+def test_a_file_that_is_missing_is_wrong_usage(tmp_path: Path, database_url: str) -> None:
+    with pytest.raises(UsageError, match=r"--mcp .*none\.json: No such file"):
+        opened(database_url, tmp_path / "none.json")

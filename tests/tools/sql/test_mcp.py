@@ -1,0 +1,275 @@
+"""`python -m tools.sql.mcp` asked by the official client, over stdio and HTTP, on all engines; what
+it refuses, and how it ends.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, contextmanager
+
+import httpx
+import pytest
+from mcp import ClientSession, StdioServerParameters
+from mcp.client.stdio import stdio_client
+from mcp.client.streamable_http import streamable_http_client
+
+from common.settings import ROOT
+from tests.tools.sql import sites
+from tools.sql.mcp import MOST_BYTES
+
+COMMAND = [sys.executable, "-m", "tools.sql.mcp"]
+TOKEN = "word-of-this-test"
+INITIALIZE = {
+    "jsonrpc": "2.0",
+    "id": 1,
+    "method": "initialize",
+    "params": {
+        "protocolVersion": "2025-06-18",
+        "capabilities": {},
+        "clientInfo": {"name": "test", "version": "1"},
+    },
+}
+HEADERS = {"Accept": "application/json, text/event-stream", "Content-Type": "application/json"}
+
+
+def environment(url: str, **others: str) -> dict[str, str]:
+    return {**os.environ, "DATABASE_URL": url, **others}
+
+
+@asynccontextmanager
+async def over_stdio(url: str, *flags: str) -> AsyncIterator[ClientSession]:
+    parameters = StdioServerParameters(
+        command=COMMAND[0], args=[*COMMAND[1:], *flags], env=environment(url), cwd=ROOT
+    )
+    async with stdio_client(parameters) as (read, write), ClientSession(read, write) as session:
+        await session.initialize()
+        yield session
+
+
+@contextmanager
+def over_http(url: str, *flags: str, **variables: str):
+    """The address of a server on HTTP, and its process."""
+    process = subprocess.Popen(
+        [*COMMAND, "--transport", "http", "--port", "0", *flags],
+        env=environment(url, **variables),
+        cwd=ROOT,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        yield process.stdout.readline().split()[0], process
+    finally:
+        process.send_signal(signal.SIGINT)
+        process.communicate()
+
+
+async def call(session: ClientSession, name: str, **arguments: str):
+    result = await session.call_tool(name, arguments)
+    return json.loads(result.content[0].text)
+
+
+@pytest.mark.parametrize("engine", ["sqlite", "postgres", "mysql"])
+async def test_a_client_gets_three_tools_with_all_of_the_guard(engine, request):
+    site = request.getfixturevalue(f"{engine}_site")
+    state = site.state()
+    async with over_stdio(site.url) as session:
+        offered = {tool.name: tool for tool in (await session.list_tools()).tools}
+        assert sorted(offered) == ["describe_table", "list_tables", "query_database_by_sql"]
+        assert all("read" in tool.description or "columns" in tool.description
+                   for tool in offered.values())  # fmt: skip
+        assert (await call(session, "list_tables"))["tables"] == ["disease", "drugs_info"]
+        described = await call(session, "describe_table", table="disease")
+        assert [column["name"] for column in described["columns"]][:2] == ["id", "disease_name"]
+        found = await call(session, "query_database_by_sql", sql="SELECT id FROM disease LIMIT 2")
+        assert found["rows"] == [[1], [2]]
+        for attack in (
+            "SELECT word FROM secrets",
+            "DROP TABLE disease",
+            "SELECT 1; DELETE FROM disease",
+            "SELECT * FROM open_door",
+        ):
+            refused = await call(session, "query_database_by_sql", sql=attack)
+            assert refused["status"] == "error"
+            assert sites.SECRET not in json.dumps(refused)
+        hidden = await call(session, "describe_table", table="secrets")
+        assert hidden["status"] == "error"
+    assert site.state() == state
+
+
+async def test_flags_choose_database_and_tables(database):
+    async with over_stdio(
+        "sqlite:////nowhere.db", "--database", f"sqlite:///{database}", "--tables", "disease"
+    ) as session:
+        assert (await call(session, "list_tables"))["tables"] == ["disease"]
+        sql = "SELECT id FROM drugs_info"
+        assert (await call(session, "query_database_by_sql", sql=sql))["status"] == "error"
+
+
+async def test_wrong_arguments_and_a_lost_database_are_errors_of_the_call(database):
+    async with over_stdio(f"sqlite:///{database}") as session:
+        assert (await session.call_tool("query_database_by_sql", {"sql": 7})).isError
+        assert (await session.call_tool("query_database_by_sql", {})).isError
+        assert (await session.call_tool("drop_database", {})).isError
+        found = await call(session, "query_database_by_sql", sql="SELECT 1 AS n")
+        assert found["rows"] == [[1]]
+        away = database.with_suffix(".away")
+        os.rename(database, away)
+        lost = await session.call_tool("query_database_by_sql", {"sql": "SELECT 2 AS n"})
+        assert lost.isError
+        assert "cannot read the database" in lost.content[0].text
+        os.rename(away, database)
+        found = await call(session, "query_database_by_sql", sql="SELECT 3 AS n")
+        assert found["rows"] == [[3]]
+
+
+async def test_http_answers_on_the_loopback_address(database):
+    with over_http(f"sqlite:///{database}") as (url, _):
+        async with (
+            streamable_http_client(url) as (read, write, _),
+            ClientSession(read, write) as session,
+        ):
+            await session.initialize()
+            found = await call(session, "query_database_by_sql", sql="SELECT 1 AS n")
+            assert found["rows"] == [[1]]
+
+
+def post(url: str, **headers: str) -> int:
+    sent = {**HEADERS, **headers}
+    return httpx.post(url, json=INITIALIZE, headers=sent, trust_env=False).status_code
+
+
+def test_http_refuses_pages_of_other_names_and_other_protocols(database):
+    """A page in a browser may reach the loopback address under a name of its own (DNS rebinding)."""
+    with over_http(f"sqlite:///{database}") as (url, _):
+        assert post(url) == 200
+        assert post(url, Host="evil.example") == 421
+        assert post(url, Origin="http://evil.example") == 403
+        assert post(url, **{"Content-Type": "text/plain"}) == 400
+        listing = {"jsonrpc": "2.0", "id": 2, "method": "tools/list"}
+        version = {**HEADERS, "MCP-Protocol-Version": "1999-01-01"}
+        answer = httpx.post(url, json=listing, headers=version, trust_env=False)
+        assert answer.status_code == 400
+        large = httpx.post(url, content=b" " * (MOST_BYTES + 1), headers=HEADERS, trust_env=False)
+        assert large.status_code == 413
+
+
+def test_http_with_a_token_answers_nobody_without_it(database):
+    with over_http(f"sqlite:///{database}", "--host", "0.0.0.0", AGL_TOKEN=TOKEN) as (url, _):
+        here = url.replace("0.0.0.0", "127.0.0.1")
+        assert post(here) == 401
+        assert post(here, Authorization="Bearer another") == 401
+        assert post(here, Authorization=f"Bearer {TOKEN}") == 200
+
+
+USAGE = {
+    "no such database": (["--database", "sqlite:////nowhere.db"], "no database at /nowhere.db"),
+    "an unknown engine": (["--database", "oracle://h/x"], "use sqlite, postgresql, mysql or mariadb"),
+    "no such table": (["--tables", "disease,secret"], "has no table secret"),
+    "no table": (["--tables", ","], "--tables names no table"),
+    "a port that is none": (["--transport", "http", "--port", "70000"], "from 0 to 65535"),
+    "a port for stdio": (["--port", "8000"], "--port does nothing with stdio"),
+    "a host without a token": (["--transport", "http", "--host", "0.0.0.0"], "set AGL_TOKEN"),
+    "a host that is a name": (["--transport", "http", "--host", "x.org"], "expected an IP address"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("flags", "message"), USAGE.values(), ids=USAGE)
+def test_wrong_usage_is_one_line(flags, message, database):
+    variables = environment(f"sqlite:///{database}", AGL_TOKEN="")
+    run = subprocess.run(
+        [*COMMAND, *flags], env=variables, cwd=ROOT, stdin=subprocess.DEVNULL, capture_output=True
+    )
+    said = run.stderr.decode()
+    assert run.returncode == 2
+    assert message in said
+    assert said.count("\n") == 1
+    assert run.stdout == b""
+
+
+def test_without_stdin_there_is_no_client(database):
+    run = subprocess.run(
+        ["bash", "-c", 'exec "$@" <&-', "bash", *COMMAND],
+        env=environment(f"sqlite:///{database}"),
+        cwd=ROOT,
+        capture_output=True,
+    )
+    assert run.returncode == 2
+    assert run.stderr.decode().startswith("sql-mcp: stdin or stdout is closed")
+
+
+def start(database) -> subprocess.Popen:
+    process = subprocess.Popen(
+        COMMAND,
+        env=environment(f"sqlite:///{database}"),
+        cwd=ROOT,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    process.stdin.write(json.dumps(INITIALIZE).encode() + b"\n")
+    process.stdin.flush()
+    assert b'"serverInfo"' in process.stdout.readline()
+    return process
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_ends_it_while_it_waits_for_a_message(number, database):
+    process = start(database)
+    process.send_signal(number)
+    process.wait()  # stdin stays open
+    assert process.returncode == 130
+    assert process.stderr.read() == b"sql-mcp: interrupted\n"
+
+
+def test_a_closed_stdin_ends_it_when_all_is_answered(database):
+    process = start(database)
+    ask = {
+        "jsonrpc": "2.0",
+        "id": 2,
+        "method": "tools/call",
+        "params": {"name": "query_database_by_sql", "arguments": {"sql": "SELECT 42 AS n"}},
+    }
+    initialized = {"jsonrpc": "2.0", "method": "notifications/initialized"}
+    said, complaints = process.communicate(
+        "".join(json.dumps(one) + "\n" for one in (initialized, ask)).encode()
+    )
+    assert process.returncode == 0
+    assert complaints == b""
+    assert "42" in json.loads(said)["result"]["content"][0]["text"]
+
+
+def test_a_client_that_is_gone_ends_it_without_a_word(database):
+    process = start(database)
+    process.stdout.close()
+    process.stdin.write(b'{"jsonrpc": "2.0", "id": 2, "method": "ping"}\n')
+    process.stdin.close()
+    process.wait()
+    assert process.returncode == 0
+    assert process.stderr.read() == b""
+
+
+def test_a_message_without_an_end_is_not_kept(database):
+    process = start(database)
+    said = process.communicate(b"x" * (MOST_BYTES + 100_000))[1]
+    assert process.returncode == 1
+    assert said == f"sql-mcp: a message on stdin has over {MOST_BYTES} bytes\n".encode()
+
+
+def test_the_start_imports_no_engine():
+    heavy = "torch", "verl", "vllm", "ray", "litellm", "agents", "pandas"
+    program = f"import sys, tools.sql.mcp; print([name for name in {heavy} if name in sys.modules])"
+    run = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True)
+    assert run.stdout == "[]\n"
+
+
+async def test_many_calls_at_a_time_are_all_answered(database):
+    async with over_stdio(f"sqlite:///{database}") as session:
+        calls = [call(session, "query_database_by_sql", sql=f"SELECT {n} AS n") for n in range(40)]
+        answers = await asyncio.gather(*calls)
+    assert [answer["rows"] for answer in answers] == [[[n]] for n in range(40)]

@@ -1,0 +1,128 @@
+"""`--algorithm` sets in verl's resolved settings what the algorithm is, and refuses what would
+contradict it or do nothing.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from omegaconf import DictConfig, OmegaConf
+
+from sql_agent.agent import AGENT
+from training.setup.algorithms import keys_of
+from training.setup.arguments import parse
+from training.setup.plan import ConfigError, Plan
+from training.setup.presets import choose
+from training.setup.verl_config import build_config, parse_overrides
+
+FILES = {"train": "train.parquet", "val": "val.parquet"}
+ACTOR = "actor_rollout_ref.actor"
+SEQUENCES = "seq-mean-token-sum-norm"
+
+
+def build(folder: Path, algorithm: str | None, *overrides: str, device: str = "cpu") -> DictConfig:
+    plan = Plan(
+        run_dir=folder,
+        device=device,
+        model="m",
+        max_turns=3,
+        max_turns_origin="--max-turns",
+        temperature=1.0,
+        max_tokens=AGENT.sizes(device).reply,
+        episode_timeout=60.0,
+        algorithm=algorithm,
+    )
+    preset = {**choose(AGENT, "full", device, 1), **keys_of(algorithm)}
+    return build_config(plan, FILES, preset, parse_overrides([*overrides]))
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "device", "advantage", "by_deviation", "loss", "mean", "clips"),
+    [
+        ("grpo", "cpu", "grpo", True, "bypass_mode", "token-mean", (0.2, 0.3)),
+        ("grpo", "cuda", "grpo", True, "vanilla", "token-mean", (0.2, 0.3)),
+        ("dr_grpo", "cpu", "grpo", False, "bypass_mode", SEQUENCES, (0.2, 0.3)),
+        ("dr_grpo", "cuda", "grpo", False, "vanilla", SEQUENCES, (0.2, 0.3)),
+        ("gspo", "cpu", "grpo", True, "gspo", "seq-mean-token-mean", (3e-4, 4e-4)),
+        ("gspo", "cuda", "grpo", True, "gspo", "seq-mean-token-mean", (3e-4, 4e-4)),
+        ("ppo", "cpu", "gae", True, "bypass_mode", "token-mean", (0.2, 0.3)),
+        ("ppo", "cuda", "gae", True, "vanilla", "token-mean", (0.2, 0.3)),
+    ],
+)
+def test_a_name_is_verls_keys(
+    tmp_path, algorithm, device, advantage, by_deviation, loss, mean, clips
+):
+    """bypass_mode is the plain loss with vLLM's log-probabilities, which the CPU takes."""
+    config = build(tmp_path, algorithm, device=device)
+    actor = config.actor_rollout_ref.actor
+    assert config.algorithm.adv_estimator == advantage
+    assert config.algorithm.norm_adv_by_std_in_grpo is by_deviation
+    assert (actor.policy_loss.loss_mode, actor.loss_agg_mode) == (loss, mean)
+    assert (actor.clip_ratio_low, actor.clip_ratio_high) == clips
+    whole = config.data.max_response_length
+    bypass = device == "cpu" and algorithm != "gspo"
+    assert config.algorithm.rollout_correction.bypass_mode is bypass
+    assert actor.loss_scale_factor == (whole if algorithm == "dr_grpo" else None)
+
+
+def test_without_a_name_a_run_is_grpo(tmp_path):
+    plain, named = build(tmp_path, None), build(tmp_path, "grpo")
+    assert OmegaConf.to_container(plain, resolve=True) == OmegaConf.to_container(
+        named, resolve=True
+    )
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "override"),
+    [
+        ("gspo", f"{ACTOR}.clip_ratio_high=0.01"),
+        ("dr_grpo", f"{ACTOR}.loss_scale_factor=100"),
+        ("grpo", f"{ACTOR}.loss_agg_mode=seq-mean-token-mean"),
+        ("ppo", "critic.optim.lr=0.001"),
+        ("ppo", "algorithm.lam=0.95"),
+        ("gspo", f"{ACTOR}.policy_loss.loss_mode=gspo"),
+        ("gspo", "algorithm.rollout_correction.bypass_mode=true"),
+        ("gspo", "algorithm.rollout_correction.rollout_is=token"),
+    ],
+)
+def test_what_an_algorithm_leaves_open_can_be_set(tmp_path, algorithm, override):
+    key, _, value = override.partition("=")
+    assert str(OmegaConf.select(build(tmp_path, algorithm, override), key)).lower() == value
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "override", "message"),
+    [
+        ("gspo", f"{ACTOR}.policy_loss.loss_mode=vanilla", "sets .*loss_mode=gspo, and .* vanilla"),
+        ("gspo", f"{ACTOR}.loss_agg_mode=token-mean", "sets .*loss_agg_mode=seq-mean-token-mean"),
+        ("dr_grpo", "algorithm.norm_adv_by_std_in_grpo=true", "norm_adv_by_std_in_grpo=False"),
+        ("ppo", "algorithm.adv_estimator=grpo", "sets algorithm.adv_estimator=gae"),
+        ("grpo", "algorithm.adv_estimator=rloo", "sets algorithm.adv_estimator=grpo"),
+        ("grpo", "critic.optim.lr=0.1", "critic.optim.lr does nothing .* there is no critic"),
+        ("dr_grpo", "algorithm.lam=0.9", "algorithm.lam does nothing with --algorithm dr_grpo"),
+        ("ppo", "algorithm.norm_adv_by_std_in_grpo=false", "does nothing .* no group is compared"),
+        ("gspo", f"{ACTOR}.clip_ratio_c=5.0", "clip_ratio_c does nothing .* no second clip"),
+        ("gspo", f"{ACTOR}.loss_scale_factor=5", "loss_scale_factor does nothing"),
+        ("ppo", f"{ACTOR}.clip_ratio=0.1", "clip_ratio does nothing .* clip_ratio_low"),
+    ],
+)
+def test_what_contradicts_it_or_does_nothing_is_refused(tmp_path, algorithm, override, message):
+    with pytest.raises(ConfigError, match=message):
+        build(tmp_path, algorithm, override)
+
+
+def test_a_correction_that_gspo_would_not_make_is_refused(tmp_path):
+    skipped = (
+        "algorithm.rollout_correction.rollout_is=token",
+        "algorithm.rollout_correction.bypass_mode=true",
+    )
+    with pytest.raises(ConfigError, match="rollout_is does nothing with --algorithm gspo"):
+        build(tmp_path, "gspo", *skipped)
+
+
+def test_an_unknown_name_is_refused_with_the_known_ones(capsys):
+    with pytest.raises(SystemExit) as ended:
+        parse(AGENT, ["--algorithm", "dapo"])
+    assert ended.value.code == 2
+    assert "'grpo', 'dr_grpo', 'gspo', 'ppo'" in capsys.readouterr().err

@@ -1,0 +1,178 @@
+"""What is prepared once is not prepared again, and whatever it depends on makes it out of date.
+
+Keeps of docs/rewards.md, "Before a run": the result is kept with digests, and nothing is kept where
+no digest sees a change.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from common.command import Failure
+from common.settings import ROOT, Settings
+from episodes.agent import Environment
+from tests.digits_agent.agent import AGENT
+from training import prepare as preparing
+from training.prepare import Prepared, prepare
+
+FILES = AGENT.splits
+SETTINGS = Settings(_env_file=None)
+
+
+@pytest.fixture(autouse=True)
+def folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    monkeypatch.setattr(preparing, "FOLDER", tmp_path / "prepared")
+    return tmp_path / "prepared"
+
+
+@pytest.fixture
+def asked(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """How many tasks the judge was asked about, each time."""
+    calls: list[int] = []
+    real = preparing.check_judge
+
+    async def counted(environment: Environment, tasks: Any) -> Any:
+        calls.append(len(tasks))
+        return await real(environment, tasks)
+
+    monkeypatch.setattr(preparing, "check_judge", counted)
+    return calls
+
+
+def prepared(
+    settings: Settings = SETTINGS,
+    change: Callable[[dict[str, Any]], object] = dict,
+    paid: bool = False,
+    options: dict[str, Any] | None = None,
+) -> Prepared:
+    rows = {name: AGENT.rows(FILES[name]) for name in ("train", "val")}
+    change(rows)
+    with closing(AGENT.open(settings, {})) as environment:
+        environment.paid = paid
+        return prepare(AGENT, FILES, rows, settings, options or {}, environment)
+
+
+def test_what_is_kept_is_read_and_the_judge_is_not_asked_again(
+    asked: list[int], capsys: pytest.CaptureFixture[str]
+) -> None:
+    first = prepared()
+    assert "is not there" in capsys.readouterr().out
+    second = prepared()
+    assert "is up to date" in capsys.readouterr().out
+    assert (first.rows, list(first.notes), first.problem) == (second.rows, second.notes, None)
+    assert len(asked) == 1
+
+
+@pytest.mark.parametrize(
+    ("changed", "part"),
+    [
+        ({"change": lambda rows: rows["train"].pop()}, "rows"),
+        ({"settings": SETTINGS.under({"reward_terms": "rule=1"})}, "settings"),
+        ({"options": {"level": "hard"}}, "settings"),
+    ],
+)
+def test_a_change_makes_it_out_of_date(
+    changed: dict[str, Any], part: str, asked: list[int], capsys: pytest.CaptureFixture[str]
+) -> None:
+    prepared()
+    prepared(**changed)
+    assert f"is out of date ({part} changed)" in capsys.readouterr().out
+    assert len(asked) == 2
+
+
+def test_a_changed_database_makes_it_out_of_date(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    database = tmp_path / "mine.db"
+    database.write_bytes(b"one")
+    settings = SETTINGS.under({"database_url": f"sqlite:///{database}"})
+    prepared(settings)
+    database.write_bytes(b"two")
+    prepared(settings)
+    assert "is out of date (files changed)" in capsys.readouterr().out
+
+
+def test_changed_code_makes_it_out_of_date(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "judge.py").write_text("GENEROUS = False\n")
+    monkeypatch.setattr("training.setup.fingerprint.ROOMS", (str(tmp_path),))
+    prepared()
+    (tmp_path / "judge.py").write_text("GENEROUS = True\n")
+    prepared()
+    assert "is out of date (code changed)" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"paid": True}, "the judge is a model"),
+        (
+            {"settings": SETTINGS.under({"database_url": "mysql://reader@db.example.org/drugs"})},
+            "DATABASE_URL lies elsewhere",
+        ),
+    ],
+)
+def test_where_no_digest_sees_a_change_nothing_is_kept(
+    given: dict[str, Any],
+    said: str,
+    folder: Path,
+    asked: list[int],
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    prepared(**given)
+    prepared(**given)
+    assert capsys.readouterr().out.count(f"{said}, where no digest sees a change") == 2
+    assert not folder.exists()
+    assert len(asked) == 2
+
+
+def test_a_broken_result_is_made_anew(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    prepared()
+    [kept] = folder.iterdir()
+    kept.write_text('{"depends_on"')
+    prepared()
+    assert f"{kept} cannot be read" in capsys.readouterr().out
+    prepared()
+    assert "is up to date" in capsys.readouterr().out
+
+
+def test_where_a_run_is_served_changes_nothing(asked: list[int]) -> None:
+    prepared()
+    prepared(SETTINGS.under({"agl_server_port": 4999, "wandb_base_url": "https://example.org"}))
+    assert len(asked) == 1
+
+
+def test_a_judge_that_fails_is_refused_each_time_and_kept_with_its_warning_where_asked_for(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(preparing, "problem_of", lambda probed: "it likes everything")
+    with pytest.raises(Failure, match="it likes everything"):
+        prepared()
+    assert not folder.exists()
+    for _ in range(2):
+        prepared(SETTINGS.under({"judge_check": False}))
+        assert "WARNING: the judge cannot be trained on" in capsys.readouterr().err
+
+
+def test_a_result_that_cannot_be_kept_stops_nothing(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(preparing, "FOLDER", Path("/proc/prepared"))
+    assert prepared().problem is None
+    assert "the result is not kept: /proc/prepared" in capsys.readouterr().err
+
+
+def test_the_command_says_where_the_result_is(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    arguments = ["sql", "--train-file", str(ROOT / "data" / "val.parquet")]
+    assert [preparing.main(arguments), preparing.main(arguments)] == [0, 0]
+    first, second = (line for line in capsys.readouterr().out.splitlines() if str(folder) in line)
+    assert "is not there" in first
+    assert "is up to date" in second

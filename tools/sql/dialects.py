@@ -1,0 +1,101 @@
+"""How statements are read and written: sqlglot's dialects, without what it would rewrite, and the
+names of functions as the caller wrote them.
+
+    engine_dialect("sqlite")        # what to read and write with, in place of sqlglot's own
+    spelled(node, sql)              # "random", where sqlglot's node is called Rand
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container
+from itertools import pairwise
+from typing import ClassVar
+
+import sqlglot
+from sqlglot import exp
+from sqlglot.dialects.mysql import MySQL
+from sqlglot.dialects.sqlite import SQLite
+from sqlglot.generator import Generator
+from sqlglot.generators.mysql import MySQLGenerator
+from sqlglot.generators.sqlite import SQLiteGenerator
+from sqlglot.tokens import TokenType
+
+from tools.sql.scopes import fold
+
+# Words that sqlglot takes for types of other engines. SQLite takes each for a number's type, so that
+# what sqlglot writes in their place would give other values.
+FOREIGN_TYPES = {"BYTE", "LONG", "SHORT", "STR", "STRING"}
+
+
+class MariaDB(MySQL):
+    """sqlglot's MySQL, written so that MariaDB understands it too."""
+
+    class Generator(MySQLGenerator):
+        TRANSFORMS: ClassVar = {
+            **MySQLGenerator.TRANSFORMS,
+            exp.RegexpLike: lambda generator, node: generator.binary(node, "REGEXP"),
+            exp.JSONExtractScalar: lambda generator, node: (
+                f"JSON_UNQUOTE(JSON_EXTRACT({generator.sql(node, 'this')}, {generator.sql(node, 'expression')}))"
+            ),
+        }
+
+
+class ExactSQLite(SQLite):
+    """sqlglot's SQLite, which writes a cast as it was read.
+
+    sqlglot would write CAST(x AS DATE) as DATE(x); to SQLite DATE is a number's type, so that
+    CAST('2024-05-06' AS DATE) is 2024. A type's name decides its affinity.
+    """
+
+    class Tokenizer(SQLite.Tokenizer):
+        KEYWORDS: ClassVar = {
+            word: kind
+            for word, kind in SQLite.Tokenizer.KEYWORDS.items()
+            if word not in FOREIGN_TYPES
+        }
+
+    class Generator(SQLiteGenerator):
+        TYPE_MAPPING: ClassVar = {}
+        TRANSFORMS: ClassVar = {
+            **SQLiteGenerator.TRANSFORMS,
+            exp.Cast: lambda generator, node: Generator.cast_sql(generator, node),
+        }
+
+
+def engine_dialect(dialect: str) -> str:
+    """Return the name of the dialect to read and write with."""
+    return "exactsqlite" if dialect == "sqlite" else dialect
+
+
+def spelled(function: exp.Func, sql: str) -> str:
+    """Return a function's name as the statement has it, where sqlglot knows its place; else
+    sqlglot's own name.
+    """
+    start, end = function.meta.get("start"), function.meta.get("end")
+    if start is None or end is None:
+        return fold(function.sql_name())
+    return sql[start : end + 1].strip("\"`'[]")
+
+
+def written(name: str, sql: str, dialect: str, known: Container[str]) -> str:
+    """Return the word of a statement that became a function of this name: the same letters, else
+    the first one before a parenthesis that is not known.
+    """
+    words = [token.text for token in sqlglot.tokenize(sql, read=engine_dialect(dialect))]
+    same = [word for word in words if _letters(word) == _letters(name)]
+    others = [word for word in called(sql, dialect) if fold(word) not in known]
+    return [*same, *others, name][0]
+
+
+def called(sql: str, dialect: str) -> list[str]:
+    """Return the words of a statement that stand before a parenthesis."""
+    tokens = sqlglot.tokenize(sql, read=engine_dialect(dialect))
+    return [
+        token.text
+        for token, after in pairwise(tokens)
+        if after.token_type == TokenType.L_PAREN and token.text[:1].isalpha()
+    ]
+
+
+def _letters(name: str) -> str:
+    return fold(name).replace("_", "")

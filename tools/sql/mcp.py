@@ -1,0 +1,262 @@
+"""The SQL tool for any MCP client: query_database_by_sql, list_tables and describe_table, with
+every check and limit that the trained agents have.
+
+    python -m tools.sql.mcp                                            # stdio, as clients start it
+    python -m tools.sql.mcp --database mysql://reader:...@host/ward --tables visits,drugs
+    AGL_TOKEN=... python -m tools.sql.mcp --transport http --host 0.0.0.0 --port 8020   # at /mcp
+
+The database and its tables are the SQL agent's: DATABASE_URL, DATABASE_TABLES, DATABASE_STRICT
+(docs/settings.md). Over HTTP it listens on the loopback address unless --host says otherwise, which
+needs AGL_TOKEN. docs/sql-safety.md says what a statement may do. Exit codes: 0 the client closed
+stdin, 1 failed, 2 wrong usage, 130 interrupted.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import os
+import socket
+import sys
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import suppress
+from io import TextIOWrapper
+from threading import Thread
+from typing import Any
+
+import anyio
+from mcp.server.fastmcp import FastMCP
+from mcp.server.stdio import stdio_server
+from mcp.server.transport_security import TransportSecuritySettings
+from mcp.types import ToolAnnotations
+
+from common.access import Guard, is_loopback, require_token
+from common.command import Failure, UsageError, new_parser, run_command
+from common.settings import Settings, load_settings
+from common.stopping import STDOUT, stop_in_order
+from tools.sql.query import QueryTool, SchemaTools
+
+NAMES = ("127.0.0.1", "localhost", "[::1]")  # of this machine, for itself
+PATH = "/mcp"
+PORT = 8020
+MOST_BYTES = 256_000  # of a request; a statement may have 20,000
+MOST_CONNECTIONS = 256
+MOST_PER_SECOND = 200  # requests of one address
+SECONDS_TO_STOP = 3
+SECONDS_TO_ANSWER = 30.0  # after stdin was closed
+READ_BYTES = 65_536
+READS = ToolAnnotations(readOnlyHint=True, openWorldHint=False)
+
+QUERY = (
+    "执行一条只读的 SELECT 语句（{dialect}），返回 JSON；出错时按 error 和 hint 改写后重试。可用的表：{tables}。\n"
+    "Run one read-only SELECT ({dialect}) and return JSON; after an error rewrite the statement as "
+    "`error` and `hint` say. Tables: {tables}."
+)
+LIST = "列出可以查询的表，返回 JSON。\nList the tables that may be read, as JSON."
+DESCRIBE = (
+    "列出一张表的列：名称、类型、说明和样例值，返回 JSON。\n"
+    "List the columns of a table with type, comment and sample values, as JSON."
+)
+
+
+def build(tool: QueryTool, security: TransportSecuritySettings | None = None) -> FastMCP:
+    """Return the MCP server on a query tool.
+
+    A database that fails is an error of the call; the client may ask again.
+
+    Raises:
+        DatabaseError: the database cannot be used, or lacks a table.
+    """
+    database = tool.database()
+    words = {"dialect": database.dialect, "tables": ", ".join(sorted(tool.allowed_tables))}
+    schema = SchemaTools(tool)
+    server = FastMCP(
+        "medical-sql",
+        log_level="WARNING",
+        transport_security=security,
+        streamable_http_path=PATH,
+        max_request_body_size=MOST_BYTES,
+        # No call depends on an earlier one, so that nothing of a client has to be kept
+        stateless_http=True,
+        json_response=True,
+    )
+
+    async def query_database_by_sql(sql: str) -> str:
+        return (await asyncio.to_thread(tool.run, sql)).to_json()
+
+    async def list_tables() -> str:
+        return await asyncio.to_thread(schema.list_tables)
+
+    async def describe_table(table: str) -> str:
+        return await asyncio.to_thread(schema.describe_table, table)
+
+    offered: list[tuple[Callable[..., Any], str]] = [
+        (query_database_by_sql, QUERY.format(**words)),
+        (list_tables, LIST),
+        (describe_table, DESCRIBE),
+    ]
+    for call, description in offered:
+        server.add_tool(call, description=description, annotations=READS, structured_output=False)
+    return server
+
+
+class Pipes:
+    """stdin and stdout as `stdio_server` uses them.
+
+    Lines come from a thread that does not outlive the program: a read of the `mcp` package's own
+    cannot be interrupted, so that Ctrl-C would wait for the client's next line. And stdin ends only
+    when what was asked is answered, which that package would drop.
+    """
+
+    def __init__(self) -> None:
+        self.loop = asyncio.get_running_loop()
+        self.lines: asyncio.Queue[str | None] = asyncio.Queue()
+        self.output = anyio.wrap_file(TextIOWrapper(sys.stdout.buffer, encoding="utf-8"))
+        self.asked = 0
+        self.answered = asyncio.Event()
+        self.too_long = False
+        Thread(target=self._read, name="stdin", daemon=True).start()
+
+    def _read(self) -> None:
+        rest = b""
+        while len(rest) <= MOST_BYTES and (read := os.read(sys.stdin.fileno(), READ_BYTES)):
+            *lines, rest = (rest + read).split(b"\n")
+            for line in lines:
+                self._put(line.decode("utf-8", "replace"))
+        self.too_long = len(rest) > MOST_BYTES
+        self._put(None)
+
+    def _put(self, line: str | None) -> None:
+        self.loop.call_soon_threadsafe(self.lines.put_nowait, line)
+
+    async def __aiter__(self) -> AsyncIterator[str]:
+        while (line := await self.lines.get()) is not None:
+            self.asked += is_request(line)
+            yield line
+        with suppress(TimeoutError):
+            async with asyncio.timeout(SECONDS_TO_ANSWER):
+                while self.asked > 0:
+                    self.answered.clear()
+                    await self.answered.wait()
+
+    async def write(self, line: str) -> None:
+        await self.output.write(line)
+        self.asked -= "method" not in json.loads(line)  # else it is a notification
+        self.answered.set()
+
+    async def flush(self) -> None:
+        await self.output.flush()
+
+
+def is_request(line: str) -> bool:
+    """Return whether a message wants an answer."""
+    try:
+        message = json.loads(line)
+    except (ValueError, RecursionError):
+        return False
+    return isinstance(message, dict) and {"id", "method"} <= message.keys()
+
+
+async def over_stdio(server: FastMCP) -> None:
+    """Answer on stdout what comes on stdin, until that is closed.
+
+    Raises:
+        Failure: a message is too long.
+    """
+    pipes = Pipes()
+    files: Any = pipes
+    inner = server._mcp_server  # FastMCP has no method that takes another stdin
+    try:
+        async with stdio_server(files, files) as (read, write):
+            await inner.run(read, write, inner.create_initialization_options())
+    except* (BrokenPipeError, anyio.BrokenResourceError):  # the client is gone
+        with open(os.devnull, "w") as nowhere:
+            os.dup2(nowhere.fileno(), STDOUT)  # what is buffered goes nowhere at the exit
+    if pipes.too_long:
+        raise Failure(f"a message on stdin has over {MOST_BYTES} bytes")
+
+
+def over_http(tool: QueryTool, host: str, port: int, token: str | None) -> None:
+    """Listen until interrupted.
+
+    Raises:
+        UsageError, OSError: others can reach the address and no token is set; the port is taken.
+    """
+    require_token(host, token, "--host")
+    local = is_loopback(host, "--host")
+    # On another address the token keeps pages out, which no page of a browser has.
+    security = TransportSecuritySettings(
+        enable_dns_rebinding_protection=local,
+        allowed_hosts=[f"{name}:*" for name in NAMES],
+        allowed_origins=[f"http://{name}:*" for name in NAMES],
+    )
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    with socket.create_server((host, port), family=family) as listener:
+        import uvicorn
+
+        from common.connections import Server
+
+        app = build(tool, security).streamable_http_app()
+        guarded = Guard(app, token, MOST_BYTES, most_per_second=MOST_PER_SECOND)
+        name = f"[{host}]" if ":" in host else host
+        url = f"http://{name}:{listener.getsockname()[1]}{PATH}"
+        print(f"{url} is the SQL tool for MCP clients; Ctrl-C ends it", flush=True)
+        config = uvicorn.Config(
+            guarded,
+            log_level="warning",
+            use_colors=False,
+            timeout_graceful_shutdown=SECONDS_TO_STOP,
+            limit_concurrency=MOST_CONNECTIONS,
+        )
+        Server(config).run(sockets=[listener])
+
+
+def parse(argv: Sequence[str] | None) -> argparse.Namespace:
+    """Return the command line's options.
+
+    Raises:
+        UsageError: a port that is none, or an address without a transport that listens.
+    """
+    parser = new_parser(__doc__, prog="python -m tools.sql.mcp")
+    add = parser.add_argument
+    add("--database", dest="database_url", metavar="URL", help="default: DATABASE_URL")
+    add("--tables", dest="database_tables", metavar="A,B", help="default: DATABASE_TABLES")
+    add("--transport", choices=("stdio", "http"), default="stdio", help="default: stdio")
+    add("--host", help="with http; default: 127.0.0.1; others than this machine's need AGL_TOKEN")
+    add("--port", help=f"with http; 0: a free one; default: {PORT}")
+    options = parser.parse_args(argv)
+    for name in ("host", "port"):
+        if options.transport == "stdio" and getattr(options, name) is not None:
+            raise UsageError(f"--{name} does nothing with stdio; add --transport http, or drop it")
+    options.port = str(PORT) if options.port is None else options.port
+    if not (options.port.isascii() and options.port.isdigit() and int(options.port) <= 65535):
+        raise UsageError(f"--port {options.port!r}: expected a number from 0 to 65535")
+    return options
+
+
+def run(argv: Sequence[str] | None, settings: Settings) -> None:
+    """Serve until the client closes stdin or the program is interrupted."""
+    options = parse(argv)
+    settings = settings.under(vars(options))
+    if not settings.tables:
+        raise UsageError("--tables names no table; expected names joined by commas")
+    tool = QueryTool(settings.database_url, settings.tables)
+    tool.database()  # before anything listens
+    if options.transport == "stdio":
+        if sys.stdin is None or sys.stdout is None:
+            raise UsageError("stdin or stdout is closed; an MCP client starts this with both open")
+        server = build(tool)
+        asyncio.run(over_stdio(server))
+        return
+    token = settings.agl_token.get_secret_value() if settings.agl_token else None
+    over_http(tool, options.host or "127.0.0.1", int(options.port), token)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    stop_in_order()
+    return run_command("sql-mcp", lambda: run(argv, load_settings()))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

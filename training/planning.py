@@ -1,0 +1,161 @@
+"""The plan of a run, made of flags and settings: what it is given, and which checkpoint it continues.
+
+    plan, preset = make_plan(agent, options)
+    plan, checkpoint, keys = continued(plan, options)
+
+`preset` and `keys` are verl's, for `training.setup.verl_config.build_config`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import time
+from dataclasses import replace
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+from common.llm import reveal
+from common.settings import ROOT, Settings, load_settings
+from episodes.agent import Agent, Options
+from episodes.registry import own_options
+from episodes.turns import with_turns
+from training.engine.checkpoints import find_checkpoint, run_of, step_of
+from training.setup.algorithms import keys_of
+from training.setup.device import choose_device
+from training.setup.plan import ConfigError, Plan
+from training.setup.presets import GPU_MODEL, choose
+from training.watch.summary import curve
+
+RUNS = ROOT / "runs"
+TRACKER_VARIABLES = (
+    *("TENSORBOARD_DIR", "SWANLAB_API_KEY", "SWANLAB_MODE", "SWANLAB_LOG_DIR"),
+    *("WANDB_API_KEY", "WANDB_MODE", "WANDB_BASE_URL"),
+)
+# Flags that the plan takes unchanged, under the same name.
+FLAGS = (
+    "n_runners",
+    "concurrency",
+    "keep_spans",
+    "llm_proxy",
+    "proxy",
+    "asynchronous",
+    "algorithm",
+    "trajectory_level",
+    "debug",
+    "live",
+    "keep_thinking",
+    "lora_adapter_path",
+    "deterministic",
+    "external_store_address",
+    "mongo_uri",
+    "keep",
+    "keep_best",
+)
+SETTINGS = ("temperature", "episode_timeout", "max_unscored_share")
+
+
+def run_settings(agent: Agent, options: argparse.Namespace) -> tuple[Settings, Options]:
+    """Return the settings of a run under the agent's own flags, and these flags."""
+    flags = own_options(agent, options)
+    return with_turns(agent, load_settings().under(flags), options.max_turns), flags
+
+
+def make_plan(agent: Agent, options: argparse.Namespace) -> tuple[Plan, dict[str, Any]]:
+    """Return the run's plan and the preset's verl keys."""
+    own = (
+        "MAX_TURNS"
+        if "max_turns" in load_settings().model_fields_set
+        else f"the {agent.name} agent's own"
+    )
+    settings = with_turns(agent, load_settings(), options.max_turns)
+    device = choose_device(options.device)
+    purpose = "smoke" if options.ci_fast else "ci" if options.ci else "full"
+    sizes = choose(agent, purpose, device, options.n_gpus, options.n_nodes)
+    preset = {**sizes, **keys_of(options.algorithm)}
+    run_dir = options.run_dir or new_run_dir(RUNS, f"{agent.name}-agent-{purpose}")
+    bundled = agent.model if device == "cpu" else GPU_MODEL
+    plan = Plan(
+        run_dir=run_dir.resolve(),
+        device=device,
+        model=options.model or settings.base_model or bundled,
+        max_turns=settings.max_turns,
+        max_turns_origin="--max-turns" if options.max_turns else own,
+        max_tokens=settings.max_tokens or agent.sizes(device).reply,
+        tools=bool(agent.tools),
+        lora_rank=options.lora_rank if options.lora else 0,
+        role=settings.agl_current_role,
+        store_host=settings.agl_server_host,
+        store_port=settings.agl_server_port,
+        proxy_host=settings.llm_proxy_host,
+        proxy_port=settings.llm_proxy_port,
+        proxy_public_host=settings.llm_proxy_public_host,
+        token=reveal(settings.agl_token),
+        **{name: getattr(options, name) for name in FLAGS},
+        managed_store=settings.agl_managed_store,
+        **{name: getattr(settings, name) for name in SETTINGS},
+        preset={
+            "name": ", ".join(filter(None, (purpose, device, options.algorithm))),
+            "keys": preset,
+        },
+    )
+    return plan, {**preset, "trainer.logger": loggers(settings)}
+
+
+def continued(plan: Plan, options: argparse.Namespace) -> tuple[Plan, Path | None, dict[str, Any]]:
+    """Return the plan with its run folder, the checkpoint to continue from, and the verl keys for
+    that; without `--resume` there is no checkpoint.
+
+    The folder is that of the checkpoint's run, or --run-dir.
+
+    Raises ConfigError: the folder of a new run is not empty, or there is no such checkpoint.
+    """
+    if not options.resume:
+        if plan.role != "runner" and plan.run_dir.exists() and any(plan.run_dir.iterdir()):
+            raise ConfigError(
+                f"--run-dir {plan.run_dir} is not empty; choose another, or add --resume to continue it"
+            )
+        return plan, None, {}
+    checkpoint = find_checkpoint(options.resume, options.run_dir, RUNS)
+    run_dir = run_of(checkpoint) if checkpoint and not options.run_dir else plan.run_dir
+    if checkpoint is None:
+        print(f"nothing to resume in {run_dir}: the run begins", flush=True)
+        return plan, None, {}
+    step = step_of(checkpoint)
+    keys: dict[str, Any] = {
+        "trainer.resume_mode": "resume_path",
+        "trainer.resume_from_path": str(checkpoint),
+        "trainer.default_local_dir": str(run_dir / "checkpoints"),
+        "trainer.experiment_name": run_dir.name,
+    }
+    rows = [row for row in curve(run_of(checkpoint)) if row["step"] == step]
+    if any(row["validation"] is not None for row in rows):
+        keys["trainer.val_before_train"] = False  # its records hold that validation
+    if options.ci_fast and options.resume != "auto":
+        keys["trainer.total_training_steps"] = step + 1
+    print(f"resuming from {checkpoint}", flush=True)
+    return replace(plan, run_dir=run_dir), checkpoint, keys
+
+
+def loggers(settings: Settings) -> list[str]:
+    """Return console and file, and the trackers whose variables are set, which they find in the
+    environment.
+    """
+    for name in TRACKER_VARIABLES:
+        value = getattr(settings, name.lower())
+        if value is not None:
+            os.environ[name] = (
+                value.get_secret_value() if hasattr(value, "get_secret_value") else value
+            )
+    tensorboard = ["tensorboard"] if settings.tensorboard_dir else []
+    swanlab = ["swanlab"] if settings.swanlab_api_key or settings.swanlab_mode else []
+    wandb = ["wandb"] if settings.wandb_api_key or settings.wandb_mode else []
+    return ["console", "file", *tensorboard, *swanlab, *wandb]
+
+
+def new_run_dir(runs_dir: Path, name: str) -> Path:
+    """Return an unused run folder: name, date, time, and a number if two start in one second."""
+    stem = f"{name}-{time.strftime('%Y%m%d-%H%M%S')}"
+    paths = (runs_dir / (f"{stem}-{number}" if number > 1 else stem) for number in count(1))
+    return next(path for path in paths if not path.exists())

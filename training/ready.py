@@ -1,0 +1,57 @@
+"""What a run needs of its machine, checked before anything heavy is started.
+
+done, last = steps_of(config, len(rows), checkpoint)
+check_ready(plan, config, done, last)
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from omegaconf import DictConfig
+
+from common.files import check_writable
+from training.engine.checkpoints import check_resumable, checkpoints, step_of
+from training.setup.agreement import check_rows, last_step
+from training.setup.cluster import check_nodes_asked
+from training.setup.model_folder import (
+    check_adapter,
+    check_disk,
+    check_model,
+    checkpoint_factor,
+    checkpoints_to_come,
+)
+from training.setup.plan import Plan
+from training.store.probe import check_store
+
+
+def steps_of(config: DictConfig, n_train: int, checkpoint: Path | None) -> tuple[int, int]:
+    """Return the step after which a run goes on, 0 for a new one, and its last step.
+
+    Raises ConfigError: the rows do not fill a batch, or the run cannot continue this checkpoint.
+    """
+    check_rows(config, n_train)
+    last = last_step(config, n_train)
+    if checkpoint is None:
+        return 0, last
+    check_resumable(checkpoint, config)
+    return step_of(checkpoint), last
+
+
+def check_ready(plan: Plan, config: DictConfig, done: int, last: int) -> None:
+    """Check the model's folder, the run's disk, the store's ports and the nodes, for a run that
+    goes on after step `done` to step `last`.
+
+    Raises UsageError, such as ConfigError: one of them cannot be used.
+    """
+    rollout = config.actor_rollout_ref.rollout
+    split = int(rollout.tensor_model_parallel_size)
+    check_model(plan.model, rollout.max_model_len, plan.tools, split)
+    to_come = checkpoints_to_come(config, plan, done, last, len(checkpoints(plan.run_dir)))
+    check_writable(plan.run_dir, "--run-dir")
+    check_disk(plan.model, plan.run_dir, to_come, checkpoint_factor(config))
+    if plan.lora_adapter_path:
+        check_adapter(plan.lora_adapter_path, plan.lora_rank)
+    check_store(plan)
+    if plan.role != "runner":
+        check_nodes_asked(config)
