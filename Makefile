@@ -7,7 +7,7 @@ AGENT ?= sql
 train demo train-external: NEEDS = $(AGENT)_agent
 test nightly faults bench: NEEDS = tests
 
-.PHONY: help train demo test unit nightly mutants faults lint types imports bench fuzz train-external check-install install clean
+.PHONY: help train demo real-model test unit nightly mutants faults lint types imports bench fuzz train-external check-install install clean
 
 help:           ## This list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*##/\t/' | expand -t 18
@@ -17,6 +17,9 @@ train: install  ## Install what is missing, train for one step on the bundled mo
 
 demo: install   ## Watch it learn: evaluate, train, evaluate, with a table and a picture (AGENT=sql SEED=2)
 	$(PYTHON_BIN) -m evaluation.demo $(AGENT) $(if $(SEED),--seed $(SEED)) $(ARGS)
+
+real-model: install  ## Fetch a pretrained language model that runs on a laptop (93 MB): models/smollm2-135m
+	$(PYTHON_BIN) -m training.real_model
 
 test: install   ## Install what is missing, then lint, types, import contract and all tests
 	./check.sh

@@ -33,8 +33,9 @@ from common.stopping import stop_in_order
 from common.terminal import progress
 from episodes.agent import SERVED_NAME, Agent, Options, Service
 from training.engine.checkpoints import PREFIX, latest_checkpoint
+from training.setup.chat_template import lacks_tools, with_tools
 from training.setup.device import choose_device, environment
-from training.setup.model_folder import cache_bytes, check_model
+from training.setup.model_folder import cache_bytes, check_model, read_template
 from training.setup.plan import ConfigError
 from training.setup.ports import free_port, require_free
 
@@ -136,9 +137,11 @@ def serve(
     port = port or free_port(HOST)
     log.parent.mkdir(parents=True, exist_ok=True)
     begins = log.stat().st_size if log.exists() else 0
+    template = _write_template(model, log) if tools else ()
+    asked = command(model, device, port, n_gpus, tools, memory)
     with log.open("ab") as output:
         process = subprocess.Popen(
-            [*WITH_PARENT, str(os.getpid()), *command(model, device, port, n_gpus, tools, memory)],
+            [*WITH_PARENT, str(os.getpid()), *asked, *template],
             env=os.environ
             | environment(device)
             | {"VLLM_HOST_IP": HOST}
@@ -229,6 +232,19 @@ def command(
             else ("--kv-cache-memory-bytes", str(cache_bytes(model, CPU_SEQUENCES)))
         ),
     ]
+
+
+def _write_template(model: str, log: Path) -> tuple[str, ...]:
+    """Write the chat template for a model whose own knows no tools, beside the log; return vLLM's
+    flags for it.
+    """
+    own = read_template(model)
+    if not lacks_tools(own):
+        return ()
+    path = log.with_suffix(".chat_template.jinja")
+    path.write_text(with_tools(own), encoding="utf-8")
+    print(f"{model}: its chat template knows no tools; they are described in words ({path})")
+    return ("--chat-template", str(path))
 
 
 def _wait(

@@ -239,6 +239,7 @@ def test_rows_nobody_could_score(
     assert prepare(["sql", "--train-file", rows]) == 2
     assert "2 of 2 training rows have no answer" in capsys.readouterr().err
     choose_free_port(monkeypatch)
+    load_settings.cache_clear()
     sizes = ("data.train_batch_size=2", "actor_rollout_ref.actor.ppo_mini_batch_size=2")
     message = refused(capsys, "--device", "cpu", "--train-file", rows, *sizes)
     assert "2 of 2 training rows have no answer" in message
@@ -459,6 +460,7 @@ def test_a_port_in_use(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFi
 def test_an_address_that_others_reach_needs_a_token(
     variable: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    choose_free_port(monkeypatch)
     monkeypatch.delenv("AGL_TOKEN", raising=False)
     monkeypatch.setenv(variable, "0.0.0.0")
     assert f"{variable} 0.0.0.0: others can reach it, so set AGL_TOKEN" in refused(
@@ -498,6 +500,7 @@ async def test_a_store_that_wants_another_token(
 def test_a_database_that_is_not_there(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    choose_free_port(monkeypatch)
     monkeypatch.setenv("DATABASE_URL", f"sqlite:///{tmp_path}/gone.db")
     assert "gone.db; run python -m data.build_database, or set DATABASE_URL" in refused(
         capsys, "--ci-fast"

@@ -334,10 +334,10 @@ def test_rows_that_teach_a_role_nothing_are_one_message(
     ("template", "said"),
     [
         ("", "no chat template"),
-        ("{{ messages | length }}", "differently"),
+        ("{{ messages | length }}", "leaves out system messages"),
         (
             "{{ raise_exception('no system prompt') }}",
-            "refuses the conversations: no system prompt",
+            "two turns: no system prompt",
         ),
     ],
 )

@@ -103,14 +103,25 @@ def test_a_partner_has_gpus_of_its_own_or_a_share_of_the_policys(
     assert told["env"].get("CUDA_VISIBLE_DEVICES") == gpus
 
 
-def test_a_model_that_knows_no_tools_serves_clients_without_tools(tmp_path: Path) -> None:
+def test_a_model_that_knows_no_tools_is_served_with_tools_in_words(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     folder = Path(shutil.copytree(TINY, tmp_path / "model"))
-    (folder / "chat_template.jinja").write_text(
-        "{% for message in messages %}{{ message.content }}{% endfor %}"
+    started: list[list[str]] = []
+    monkeypatch.setattr(
+        serve.subprocess, "Popen", lambda words, **_: started.append(words) or 1 / 0
     )
-    assert serve.servable(str(folder), tools=False) == str(folder)
-    with pytest.raises(ConfigError, match="does not render tools"):
-        serve.servable(str(folder))
+    for template in (
+        "{% for message in messages %}{{ message.content }}{% endfor %}",
+        (TINY / "chat_template.jinja").read_text(),
+    ):
+        (folder / "chat_template.jinja").write_text(template)
+        with pytest.raises(ZeroDivisionError), serve.serve(str(folder), tmp_path / "vllm.log"):
+            pass
+    first, second = started
+    written = Path(first[first.index("--chat-template") + 1])
+    assert "<tool_call>" in written.read_text()
+    assert "--chat-template" not in second
 
 
 def test_a_server_that_ends_at_once_is_told_with_its_last_words(

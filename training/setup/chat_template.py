@@ -1,12 +1,16 @@
-"""Whether the chat template keeps what the policy thought. This is checked before the engine loads;
-`--keep-thinking` mends it.
+"""Whether the chat template keeps what the policy thought, and knows tools. This is checked before
+the engine loads; `--keep-thinking` mends the first, and the second is mended always.
 
 Qwen3's template, among others, drops the `<think>` blocks of earlier turns. Then no prompt extends
 the prompt and reply before it, and every turn of an episode becomes a sequence of its own
 (`training.engine.trajectories`). With `--keep-thinking` vLLM is given a copy of the template that
 writes earlier replies as they were generated; the run's checkpoints carry it. Sequences are
 compared by token ids: a reply that the tokenizer would write in other tokens starts a new one all
-the same, which no template can change. Used by `training.run`.
+the same, which no template can change.
+
+A template that never mentions tools gets `tools_in_words.jinja` in front, which describes them in
+the system message and writes calls and results as text. Used by `training.run`, `training.serve`
+and the cold start.
 """
 
 from __future__ import annotations
@@ -22,6 +26,7 @@ from training.setup.plan import ConfigError, Plan
 
 TEMPLATE = "chat_template.jinja"
 SETTING = "actor_rollout_ref.rollout.engine_kwargs.vllm.chat_template"
+TOOLS_IN_WORDS = Path(__file__).with_name("tools_in_words.jinja")
 LOOKS_FOR_THOUGHT = re.compile(r"""(['"])</think>\1\s+in\s+[\w.]+""")
 
 THOUGHT = "<think>\nFirst the one.\n</think>\n\n"
@@ -33,14 +38,18 @@ CALL = {"id": "call00001", "type": "function", "function": {"name": "look", "arg
 
 
 def choose_template(plan: Plan, config: DictConfig) -> str | None:
-    """Return the template to write into the run folder for `--keep-thinking`; without the flag
-    return None, after a word on what dropped thoughts cost.
+    """Return the template to write into the run folder for `--keep-thinking` or for a model whose
+    own knows no tools; else return None, after a word on what dropped thoughts cost.
 
     Raises ConfigError: it cannot be read, or not be made to keep thoughts.
     """
     named = OmegaConf.select(config, SETTING)
     own = named == str(plan.run_dir / TEMPLATE)
     template = read_template(plan.model, plan.tools) if named is None or own else _read(Path(named))
+    wordless = plan.tools and lacks_tools(template)
+    if wordless:
+        template = with_tools(template)
+        print("chat template: it knows no tools, so they are described in words", flush=True)
     if own:
         return keep_thinking(template, plan.tools)
     if plan.max_turns > 1 and not keeps_thinking(template, plan.tools):
@@ -49,7 +58,30 @@ def choose_template(plan: Plan, config: DictConfig) -> str | None:
             f"to {plan.max_turns} times the tokens. --keep-thinking serves the model with a template that keeps them",
             flush=True,
         )
-    return None
+    return template if wordless else None
+
+
+def lacks_tools(template: str) -> bool:
+    """Return whether a chat template shows no tools."""
+    return "tools" not in template
+
+
+def with_tools(template: str) -> str:
+    """Return a chat template that shows tools: itself, or itself behind `tools_in_words.jinja`.
+
+    Raises ConfigError: it cannot render a conversation with a tool, such as one that refuses a
+    system message.
+    """
+    if not lacks_tools(template):
+        return template
+    words = TOOLS_IN_WORDS.read_text(encoding="utf-8") + template
+    shown = _render(words, _conversation("", tools=True), tools=True)
+    if "<tools>" not in shown or "<tool_response>" not in shown:
+        raise ConfigError(
+            "this model's chat template leaves out system messages, so tools cannot be described in words; use a "
+            f"model with tool use, or name a template: +{SETTING}=FILE"
+        )
+    return words
 
 
 def keeps_thinking(template: str, tools: bool) -> bool:

@@ -35,8 +35,8 @@ def check_model(
     """Raise ConfigError if a model lacks config, tokenizer, chat template or room; a model of the
     hub is fetched.
 
-    `tools`: the agent calls tools, so the chat template must render them. `split`: the number of
-    GPUs over which vLLM splits its heads.
+    `tools`: the agent calls tools, so the template for tools counts where there are several.
+    `split`: the number of GPUs over which vLLM splits its heads.
     """
     folder = find_model(model)
     config = read_json(folder / "config.json", "is this a Hugging Face model folder?")
@@ -50,10 +50,6 @@ def check_model(
     if not template:
         raise ConfigError(
             f"model folder {folder} has no chat template; copy chat_template.jinja from the base model"
-        )
-    if tools and "tools" not in template:
-        raise ConfigError(
-            f"the chat template of {folder} does not render tools; use an instruct model with tool use"
         )
     positions = config.get("max_position_embeddings")
     if max_model_len and positions and max_model_len > positions:

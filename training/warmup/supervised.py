@@ -30,7 +30,9 @@ from common.command import Failure
 from common.files import replacing
 from common.terminal import progress, watched
 from episodes.episode import Conversation
+from training.setup.chat_template import with_tools
 from training.setup.model_folder import find_model
+from training.setup.plan import ConfigError
 
 NOT_LEARNED = -100
 WINDOW = 50  # steps over which accuracy is averaged
@@ -245,11 +247,14 @@ def warm_up(
             f"--base {base} has no chat template; take its instruction-tuned version"
         )
     try:
-        shown = watched(conversations, "encoding", "conversations")
+        taught = list(conversations)
+        if any(conversation.tools for conversation in taught):
+            tokenizer.chat_template = with_tools(str(tokenizer.chat_template))
+        shown = watched(taught, "encoding", "conversations")
         examples = [
             example for conversation in shown for example in encode(conversation, tokenizer)
         ]
-    except TemplateError as error:
+    except (TemplateError, ConfigError) as error:
         raise ColdStartError(
             f"--base {base}: its chat template refuses the conversations: {error}"
         ) from None

