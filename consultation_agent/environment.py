@@ -19,13 +19,14 @@ from consultation_agent.facts import facts_of, overlap_of, record_of
 from consultation_agent.judge_words import WORDS
 from consultation_agent.llm_patient import patient_of
 from consultation_agent.patient import Exchange
-from consultation_agent.prompts import OWN, load_prompts
-from consultation_agent.protocol import Question, read_reply
+from consultation_agent.prompts import CHOOSING, ENGLISH, OWN, load_prompts
+from consultation_agent.protocol import Question, choice_reader, read_reply
 from consultation_agent.rehearsal import baseline_episode, gold_episode
 from consultation_agent.reward import Scheme
 from consultation_agent.task import ConsultationTask
 from episodes.agent import Answer, Options, Record
 from episodes.episode import Episode, Policy, Task
+from episodes.prompts import Prompts
 from episodes.rules import RuledEnvironment
 from episodes.text_loop import play_by_protocol
 from scoring.rubric import Reward
@@ -45,6 +46,8 @@ class ConsultationEnvironment(RuledEnvironment):
         self.evaluating = evaluating
         self.patient = patient_of(settings, options)
         self.prompts = load_prompts(Path(options.get("prompts") or OWN))
+        self.english = load_prompts(Path(options.get("prompts") or ENGLISH))
+        self.choosing = load_prompts(CHOOSING)
         self.scheme = Scheme(options.get("reward") or "terms", self.judge)
         self.highest = self.scheme.highest(settings.max_turns)
 
@@ -57,7 +60,16 @@ class ConsultationEnvironment(RuledEnvironment):
             episode.events.append(Exchange(said.text, answer))
             return answer.text
 
-        return await play_by_protocol(policy, self.prompts, own.question, read_reply, partner)
+        read = choice_reader(own.options) if own.options else read_reply
+        return await play_by_protocol(policy, self.words_for(own), own.question, read, partner)
+
+    def words_for(self, task: ConsultationTask) -> Prompts:
+        """Return what the doctor reads in a case: options have a form of their own, whatever
+        --prompts says.
+        """
+        if task.options:
+            return self.choosing
+        return self.english if task.english else self.prompts
 
     async def asked(self, question: str, answer: Answer, policy: Policy) -> Episode:
         async def partner(said: Question, episode: Episode) -> str:
@@ -69,21 +81,26 @@ class ConsultationEnvironment(RuledEnvironment):
         return await self.scheme.score(_own(task), episode)
 
     async def gold(self, task: Task) -> Episode:
-        return gold_episode(_own(task), self.prompts, self.turns(task))
+        own = _own(task)
+        return gold_episode(own, self.words_for(own), self.turns(task))
 
     async def baseline(self, name: str, task: Task, commonest: str) -> Episode:
-        return baseline_episode(name, _own(task), self.prompts, self.turns(task), commonest)
+        own = _own(task)
+        return baseline_episode(name, own, self.words_for(own), self.turns(task), commonest)
 
     async def honest(self, task: Task) -> Mapping[str, Episode]:
         own = _own(task)
         alias = next((name for name in own.names if name != own.reference), None)
+        alias = None if own.options else alias  # a letter has no other name
         by_alias = (
-            {"alias": gold_episode(own, self.prompts, self.turns(task), alias)} if alias else {}
+            {"alias": gold_episode(own, self.words_for(own), self.turns(task), alias)}
+            if alias
+            else {}
         )
         return {"gold": await self.gold(task)} | by_alias
 
     def dishonest(self, task: Task, random: Random) -> Mapping[str, Episode]:
-        return dishonest_episodes(_own(task), self.prompts, self.turns(task), random)
+        return dishonest_episodes(_own(task), self.words_for(_own(task)), self.turns(task), random)
 
     def facts(self, task: Task, episode: Episode) -> Mapping[str, float | None]:
         facts = facts_of(_own(task), episode)
@@ -97,6 +114,8 @@ class ConsultationEnvironment(RuledEnvironment):
             **self.patient.description,
             "reward_scheme": self.scheme.name,
             "prompts": self.prompts.fingerprint,
+            "prompts_english": self.english.fingerprint,
+            "prompts_options": self.choosing.fingerprint,
             "judge": self.judge_name,
         }
 

@@ -43,6 +43,8 @@ def overlap_of(task: ConsultationTask, episode: Episode) -> dict[str, float | No
         fmean(conclusion_values(task, conclusion_of(episode)).values()),
         max(1, episode.turns),
     )
+    if task.options:  # a letter has no words to compare
+        return {}
     gold = Conclusion(task.reference, task.recommendation)
     overlap = text_overlap(str(conclusion_of(episode) or ""), str(gold))
     return {**overlap, "dei": dei(right, turns, episode.completion_tokens / turns)}
@@ -92,5 +94,6 @@ def failure(record: Record) -> str:
     if not any("diagnosis" in turn for turn in record["dialogue"]):
         return "no_diagnosis"
     if record["facts"]["diagnosis_accuracy"] >= 1:
-        return "right" if record["facts"]["advice"] >= RIGHT_FROM else "wrong_advice"
+        advice = record["facts"]["advice"]
+        return "right" if advice is None or advice >= RIGHT_FROM else "wrong_advice"
     return "asked_too_little" if (record["facts"]["facet_recall"] or 0) < 1 else "wrong_diagnosis"

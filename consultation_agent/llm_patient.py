@@ -183,7 +183,7 @@ def messages_for(task: ConsultationTask, question: str, words: dict[str, Any]) -
     """What a model is asked: its part, the record without the diagnosis, the question."""
     record = "\n".join(f"{line}：{text}" for line, text in record_lines(task).items())
     notes = secret(task).sub(
-        WORDS["struck"], WORDS["asked"].format(complaint=task.question, record=record)
+        WORDS["struck"], WORDS["asked"].format(complaint=task.opening, record=record)
     )
     return [
         {"role": "system", "content": words["system"].strip()},

@@ -68,26 +68,28 @@ class Memory(NamedTuple):
 
 def recalled(task: ConsultationTask, question: str) -> tuple[str, str] | None:
     """The name of what answers a question, and its words; None: nothing recorded does."""
-    held = _memories(task.question, task.exchanges, task.description, hidden(task))
+    held = _memories(task.opening, task.exchanges, task.description, hidden(task))
     items = asked_for(question, "")
     for item, value in (("age", age_of(task)), ("sex", sex_of(task))):
         if items[:1] == [item] and value:
             return item, value
-    same = _asked_alike(question, task.question, held)
+    same = _asked_alike(question, task.opening, held)
     if same:
         return same.name, same.text
     wanted = _asked(question)
-    best = _best(question, wanted, held) if wanted else _by_content(question, task.question, held)
+    best = _best(question, wanted, held) if wanted else _by_content(question, task.opening, held)
     return (":".join((best.name, *sorted(wanted))), best.text) if best else None
 
 
 def hidden(task: ConsultationTask) -> tuple[str, ...]:
-    """What gives the diagnosis away."""
+    """What gives the diagnosis away; nothing does where the doctor has options to choose from."""
+    if task.options:
+        return ()
     return secrets_of(task.names or (task.reference,))
 
 
 def age_of(task: ConsultationTask) -> str:
-    found = AGE.search(f"{task.question} {task.description}")
+    found = AGE.search(f"{task.opening} {task.description}")
     return str(task.age or next(filter(None, found.groups()), "") if found else task.age or "")
 
 
@@ -95,7 +97,7 @@ def sex_of(task: ConsultationTask) -> str:
     """ "female" or "male", by a word or, in the description, by "she" and "he"; "" where neither is
     recorded.
     """
-    for kind, text in enumerate((f"{task.question} {task.description}", task.description)):
+    for kind, text in enumerate((f"{task.opening} {task.description}", task.description)):
         found = {sex: re.search(words[kind], text, re.I) for sex, words in SEX.items()}
         places = [(match.start(), sex) for sex, match in found.items() if match]
         if task.sex or places:

@@ -14,6 +14,8 @@ from episodes import prompts
 from episodes.prompts import Prompts
 
 OWN = Path(__file__).with_suffix(".toml")
+ENGLISH = Path(__file__).with_name("prompts_english.toml")  # for rows that are in English
+CHOOSING = Path(__file__).with_name("prompts_options.toml")  # for rows with options
 ANSWERED = tuple(name for name in PROBLEMS if name != "too_late")  # after that nothing is said
 
 

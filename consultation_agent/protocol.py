@@ -12,6 +12,7 @@ that grows with its length and never raises.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 
 from episodes.episode import AgentError
@@ -23,6 +24,11 @@ AGAIN = re.compile(rf"(?:(?<=\n)|(?<=[\s。？?!！；;])){QUESTION.pattern}", r
 CONCLUDING = re.compile(
     r"(?:(?<=[\s。？?!！；;*]))(?:\w{0,4}诊断|\w{0,4}建议|(?:final )?diagnosis|recommendations?)[*]{0,2}[ \t]{0,4}[:：]",
     re.IGNORECASE,
+)
+# "Choice: B", "Choice: (B) its words"; "Choice: A or B" is none.
+CHOICE = re.compile(
+    r"choice[ \t]{0,4}:\s{0,4}\(?([A-Z])\b(?!\)?\s{0,4}(?:[,/&]|or\b|and\b)).*",
+    re.IGNORECASE | re.DOTALL,
 )
 INLINE = re.compile(
     r"(?<=[ \t。；;])(?=(?:(?:treatment )?recommendations?|(?:治疗|处理)?建议)[ \t]{0,4}[:：])",
@@ -58,6 +64,17 @@ class Conclusion(Ending):
         return f"诊断：{self.diagnosis}\n建议：{self.recommendation}"
 
 
+Reading = Callable[[str], "Question | Conclusion | Malformed"]
+
+
+@dataclass(frozen=True)
+class Choice(Conclusion):
+    """A letter of the case's options, in place of a diagnosis."""
+
+    def __str__(self) -> str:
+        return f"Choice: {self.diagnosis}"
+
+
 def spoken(said: str | Conclusion) -> str:
     """A question or a conclusion as a reply."""
     return f"<answer>{said if isinstance(said, Conclusion) else f'问题：{said}'}</answer>"
@@ -81,8 +98,31 @@ def framed(typed: str) -> str:
     return spoken(said.text if isinstance(said, Question) else said)
 
 
-def read_reply(text: str) -> Question | Conclusion | Malformed:
-    """What a reply says, or the name of what is wrong with it."""
+def choice_reader(letters: Collection[str]) -> Reading:
+    """Return what reads the replies of a case with options: a question, or a choice of one letter."""
+
+    def read(text: str) -> Question | Conclusion | Malformed:
+        return read_reply(text, lambda answer: _read_choice(answer, letters))
+
+    return read
+
+
+def _read_choice(text: str, letters: Collection[str]) -> Question | Conclusion | Malformed:
+    """A choice is of one letter; several letters are none."""
+    chosen = CHOICE.fullmatch(text)
+    if chosen:
+        letter = chosen[1].upper()
+        return Choice(letter, "") if letter in letters else Malformed("no_diagnosis")
+    if QUESTION.match(text):
+        both = re.search(r"\bchoice[ \t]{0,4}:", text, re.IGNORECASE)
+        return Malformed("both") if both else _read_answer(text)
+    return Malformed("no_label")
+
+
+def read_reply(text: str, read_answer: Reading | None = None) -> Question | Conclusion | Malformed:
+    """What a reply says, or the name of what is wrong with it. read_answer: reads what stands in the
+    answer; default: a question or a diagnosis with advice.
+    """
     text = text.strip()
     if not text:
         return Malformed("empty")
@@ -96,7 +136,8 @@ def read_reply(text: str) -> Question | Conclusion | Malformed:
         return Malformed("several_answers")
     if not (text.startswith("<answer>") and text.endswith("</answer>")):
         return Malformed("outside")
-    return _read_answer(text.removeprefix("<answer>").removesuffix("</answer>").strip())
+    answer = text.removeprefix("<answer>").removesuffix("</answer>").strip()
+    return (read_answer or _read_answer)(answer)
 
 
 def _read_answer(text: str) -> Question | Conclusion | Malformed:

@@ -54,7 +54,7 @@ def _from_facts(task: ConsultationTask, question: str, mentioned: Mapping[str, R
     """What a patient says whose record has facets and symptoms."""
     if task.complaint and asks_whether(question, task.complaint):
         return _complaint(task, mentioned)
-    items = asked_for(question, task.question)
+    items = asked_for(question, task.opening)
     topic = _topic_of(question, items)
     if topic:
         return _of_topic(task, topic, mentioned)

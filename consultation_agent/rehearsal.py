@@ -11,7 +11,8 @@ from collections.abc import Callable, Iterable, Sequence
 
 from consultation_agent.patient import Exchange
 from consultation_agent.prompts import Prompts
-from consultation_agent.protocol import Conclusion, spoken
+from consultation_agent.protocol import Choice, Conclusion, spoken
+from consultation_agent.questions import content_of
 from consultation_agent.record_patient import RecordPatient, question_for
 from consultation_agent.task import ConsultationTask
 from data.conditions.asking import Value, posterior
@@ -76,7 +77,7 @@ def gold_episode(
     """Ask for what distinguishes, one after the other, then give the gold conclusion; `diagnosis`:
     by another name.
     """
-    conclusion = Conclusion(diagnosis or task.reference, task.recommendation)
+    conclusion = _concluded(task, diagnosis or task.reference, task.recommendation)
     questions = [question_for(item) for item in task.distinguishing]
     return rehearse(task, prompts, turns, questions, lambda _: conclusion)
 
@@ -87,15 +88,27 @@ def baseline_episode(
     """Return the episode of a baseline. "at_once" asks nothing; "checklist" asks the same of
     everybody. Both name what the tables then hold likeliest: of conditions that are as likely, as
     all are after the complaint alone, the table's first. "commonest" names `commonest`, without
-    advice.
+    advice. Of options, the one nearest to what was said is chosen: at once, the first.
     """
     if name == "commonest":
-        at_once = Conclusion(commonest, "") if commonest else None
+        at_once = _concluded(task, commonest, "") if commonest else None
         return rehearse(task, prompts, turns, [], lambda _: at_once)
     questions = [question_for(item) for item in CHECKLIST] if name == "checklist" else []
+    if task.options:
+        return rehearse(task, prompts, turns, questions, lambda asked: nearest_option(task, asked))
     return rehearse(
         task, prompts, turns, questions, lambda asked: best_match(task, _mentioned(asked))
     )
+
+
+def _concluded(task: ConsultationTask, diagnosis: str, advice: str) -> Conclusion:
+    return Choice(diagnosis, "") if task.options else Conclusion(diagnosis, advice)
+
+
+def nearest_option(task: ConsultationTask, asked: Sequence[Exchange]) -> Conclusion:
+    """The option that has most content words of what the patient said, of equals the first."""
+    heard = content_of(" ".join(exchange.reply.text for exchange in asked))
+    return Choice(max(task.options, key=lambda one: len(heard & content_of(task.options[one]))), "")
 
 
 def _mentioned(asked: Sequence[Exchange]) -> set[str]:

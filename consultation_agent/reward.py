@@ -50,8 +50,10 @@ def is_right(task: ConsultationTask, diagnosis: str) -> bool:
     """Whether a diagnosis is the gold one by one of its names, and nothing else: a list is none.
 
     Of a row whose gold is a sentence, its names are those of the disease that the sentence names,
-    and the same sentence is right.
+    and the same sentence is right. Of options, the letter is compared.
     """
+    if task.options:
+        return diagnosis == task.reference
     names = task.names or diseases_in(task.reference)
     same = words_only(diagnosis) == words_only(task.reference)
     return same or names_it(diagnosis, (*names, task.reference))
@@ -182,7 +184,7 @@ class Scheme:
             conclusion_of(episode),
             {name: float(n) for name, n in kinds_of(episode).items()},
         )
-        if conclusion and self.judge:
+        if conclusion and self.judge and not task.options:
             verdict = await self.judge.judge(case_of(task, conclusion))
             if verdict.score is None:
                 return Reward(None, {}, verdict.cause, counters=counters)

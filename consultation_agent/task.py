@@ -21,13 +21,13 @@ from typing import Any
 
 from common.jsonl import read_jsonl
 from data.conditions.table import load_tables
-from data.outside import agentclinic, symptomcheck
+from data.outside import agentclinic, mediq, symptomcheck
 from data.outside.cases import Case, read_published
 from episodes.agent import Row
 from episodes.episode import AgentError, Task
 
 WAYS = "choose --patient llm or --patient served"
-PUBLISHED = (*agentclinic.READERS, *symptomcheck.READERS)
+PUBLISHED = (*agentclinic.READERS, *symptomcheck.READERS, *mediq.READERS)
 PREFIX = "Patient's description:"  # how the reference's prompts begin what the patient says
 
 
@@ -40,7 +40,8 @@ class ConsultationTask(Task):
     patient says of a facet or of a symptom that is there. values: what the words of a facet mean, by
     the name in the tables, where the row has it. symptoms: whether each is there; one not
     named is not. distinguishing: what should be asked for. exchanges: questions once asked, with
-    their answers. description: the record as a text.
+    their answers. description: the record as a text. english: it is played in English. options: the
+    answers to choose from, by letter; `reference` is then the letter of the right one.
     """
 
     recommendation: str = ""
@@ -56,6 +57,15 @@ class ConsultationTask(Task):
     distinguishing: tuple[str, ...] = ()
     exchanges: tuple[tuple[str, str], ...] = ()
     description: str = ""
+    english: bool = False
+    options: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def opening(self) -> str:
+        """What the patient said first; of a case with options nothing, as `question` is the
+        examiner's.
+        """
+        return "" if self.options else self.question
 
 
 def read_rows(path: Path | str) -> list[Row]:
@@ -91,13 +101,22 @@ def read_rows(path: Path | str) -> list[Row]:
 
 def row_of(case: Case) -> Row:
     """Return a case of a public test set as a row; its patient knows the summary, not the findings."""
-    truth = {"diagnosis": case.diagnosis, "recommendation": ""}
+    truth = {"diagnosis": case.right or case.diagnosis, "recommendation": ""}
+    listed = [f"{letter}: {text}" for letter, text in case.options.items()]
     return {
         "id": case.id,
         "task_type": case.kind,
-        "prompt": [{"role": "user", "content": case.complaint}],
+        "prompt": [
+            {"role": "user", "content": "\n".join([case.complaint, case.question, *listed]).strip()}
+        ],
         "reward_model": {"ground_truth": truth, "enhanced_description": case.summary},
-        "extra_info": {"department": case.kind, "age": case.age, "sex": case.sex},
+        "extra_info": {
+            "department": case.kind,
+            "age": case.age,
+            "sex": case.sex,
+            "english": True,
+            "options": json.dumps(dict(case.options)),
+        },
     }
 
 
@@ -126,6 +145,7 @@ def task_of(row: Row) -> ConsultationTask:
 def _task_of(row: Row) -> ConsultationTask:
     model, extra = row["reward_model"], row.get("extra_info") or {}
     truth = {name: _text(model["ground_truth"][name]) for name in ("diagnosis", "recommendation")}
+    options: dict[str, str] = json.loads(extra.get("options") or "{}")
     condition = load_tables().conditions[extra["condition"]] if extra.get("condition") else None
     values = {name: _text(value) for name, value in json.loads(extra.get("values") or "{}").items()}
     return ConsultationTask(
@@ -154,6 +174,8 @@ def _task_of(row: Row) -> ConsultationTask:
         distinguishing=tuple(extra.get("distinguishing") or ()),
         exchanges=tuple(map(_exchange, model.get("patient_information") or ())),
         description=_text(model.get("enhanced_description") or ""),
+        english=bool(extra.get("english")),
+        options=options,
     )
 
 

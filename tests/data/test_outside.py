@@ -6,6 +6,7 @@ The rows are written for these tests, in the published form.
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -50,6 +51,16 @@ VIGNETTE = {
     "physical_history": "hypertension",
     "family_history": "",
     "social_history": "beer every evening",
+}
+
+MEDIQ = {
+    "id": 7,
+    "question": "Which drug helps this patient?",
+    "context": ["A 40-year-old man has a painful toe.", "He drinks beer every evening."],
+    "options": {"A": "Aspirin", "B": "Colchicine", "C": "Insulin", "D": "Heparin"},
+    "answer": "Colchicine",
+    "answer_idx": "B",
+    "facts": ["1. The patient is a 40-year-old man.", "2. He drinks beer every evening."],
 }
 
 
@@ -148,6 +159,101 @@ async def test_gold_earns_all_of_it(name: str, tmp_path: Path, settings: Any) ->
     gold = await environment.gold(task)
     assert gold is not None
     assert (await environment.score(task, gold)).score == 1.0
+
+
+def opened(rows: list[Any], folder: Path, settings: Any) -> tuple[Any, list[Any]]:
+    agent = registry.get("consultation")
+    tasks = [agent.task(row, settings) for row in agent.rows(written(folder, *rows))]
+    return agent.open(settings, {}), tasks
+
+
+def test_a_case_with_options_shows_them_and_its_patient_knows_the_facts_alone(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], settings: Any
+) -> None:
+    from consultation_agent.record_patient import RecordPatient
+
+    wrong = MEDIQ | {"answer_idx": "E"}
+    _, [task] = opened([MEDIQ, wrong, MEDIQ | {"facts": []}], tmp_path, settings)
+    said = capsys.readouterr().err
+    assert "recognised as mediQ: 1 rows are usable; 2 are not" in said
+    assert task.question.splitlines()[0] == MEDIQ["context"][0]  # type: ignore[index]
+    assert "Which drug" in task.question
+    assert "D: Heparin" in task.question
+    asked = RecordPatient().reply_to
+    assert "beer" in asked(task, "Do you drink alcohol?", []).text
+    assert asked(task, "Do you take insulin?", []).kind == "unknown"
+
+
+@pytest.mark.parametrize(
+    ("reply", "score"),
+    [
+        ("<answer>Choice: B</answer>", 1.0),
+        ("<think>gout</think><answer>Choice: (b) Colchicine</answer>", 1.0),
+        ("<answer>Choice: A</answer>", 0.0),
+        ("<answer>Choice: B or C</answer>", 0.0),
+        ("<answer>Choice: E</answer>", 0.0),
+        ("<answer>Diagnosis: Colchicine\nRecommendation: take it</answer>", 0.0),
+        ("B", 0.0),
+    ],
+)
+async def test_a_choice_is_one_letter_in_its_form(
+    reply: str, score: float, tmp_path: Path, settings: Any
+) -> None:
+    from episodes.script import Script
+
+    environment, [task] = opened([MEDIQ], tmp_path, settings)
+    policy = Script(["<answer>Question: Do you drink alcohol?</answer>", reply], 4)
+    episode = await environment.play(task, policy)
+    assert (await environment.score(task, episode)).score == score
+    assert environment.facts(task, episode)["questions"] == 1
+
+
+async def test_the_baselines_of_options(tmp_path: Path, settings: Any) -> None:
+    other = MEDIQ | {
+        "options": {"A": "Rest", "B": "A new walking stick"},
+        "answer": "Rest",
+        "answer_idx": "A",
+        "facts": ["1. The pain began two days ago after walking with a stick."],
+    }
+    environment, tasks = opened([MEDIQ, other], tmp_path, settings)
+    scores = {
+        name: [
+            (await environment.score(task, await environment.baseline(name, task, "B"))).score
+            for task in tasks
+        ]
+        for name in ("at_once", "commonest", "checklist")
+    }
+    assert scores["at_once"] == [0.0, 1.0]
+    assert scores["commonest"] == [1.0, 0.0]
+    assert scores["checklist"] == [0.0, 0.0]
+    for task in tasks:
+        assert (await environment.score(task, await environment.gold(task))).score == 1.0
+
+
+def test_a_right_diagnosis_without_gold_advice_is_no_failure() -> None:
+    record = {
+        "dialogue": [{"role": "doctor", "diagnosis": "Gout"}],
+        "facts": {"diagnosis_accuracy": 1.0, "advice": None},
+    }
+    assert registry.get("consultation").failure(record) == "right"
+
+
+@pytest.mark.parametrize("row", [OSCE, IMAGE, VIGNETTE, MEDIQ])
+async def test_an_english_case_is_played_in_english(
+    row: Any, tmp_path: Path, settings: Any
+) -> None:
+    from episodes.script import Script
+
+    environment, [task] = opened([row], tmp_path, settings)
+    asked = [
+        "<answer>Question: Do you own a boat?</answer>",
+        "no form",
+        "<answer>Question:</answer>",
+    ]
+    episode = await environment.play(task, Script(asked, 4))
+    read = "".join(str(message["content"]) for message in episode.messages)
+    assert "Question:" in read
+    assert not re.search(r"[\u4e00-\u9fff]", read)
 
 
 @pytest.fixture

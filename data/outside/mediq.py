@@ -1,0 +1,47 @@
+"""mediQ's cases (`all_dev_good.jsonl`, `all_craft_md.jsonl`): a question with options, and the
+atomic facts that a patient answers from.
+
+Source: https://github.com/stellalisy/mediQ, CC BY 4.0.
+"""
+
+from __future__ import annotations
+
+import re
+
+from data.outside.cases import Case, Reader, Record, UnusableCase, age_of, sex_of
+
+NUMBER = re.compile(r"^\s*\d+\s*[.)]\s*")
+
+
+def choice(row: Record, number: int) -> Case:
+    """Return the case of a question; the doctor knows the first item of the context at the start."""
+    options, letter = row["options"], row["answer_idx"]
+    if not isinstance(options, dict) or len(options) < 2 or letter not in options:
+        raise UnusableCase("have no right option")
+    if str(options[letter]).strip() != str(row["answer"]).strip():
+        raise UnusableCase("have an answer that is not the text of their option")
+    facts = [NUMBER.sub("", fact).strip() for fact in row["facts"] or [] if isinstance(fact, str)]
+    if not row["context"] or not any(facts):
+        raise UnusableCase("have no facts")
+    start, known = " ".join(str(row["context"][0]).split()), "\n".join(filter(None, facts))
+    return Case(
+        id=str(row.get("id", number)),
+        complaint=start,
+        summary=known,
+        diagnosis=str(row["answer"]).strip(),
+        age=age_of(known),
+        sex=sex_of(known),
+        kind="options",
+        question=str(row["question"]).strip(),
+        options={str(name): str(text) for name, text in options.items()},
+        right=letter,
+    )
+
+
+READERS = (
+    Reader(
+        "mediQ",
+        frozenset({"question", "options", "answer", "answer_idx", "context", "facts"}),
+        choice,
+    ),
+)

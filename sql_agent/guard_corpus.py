@@ -1,0 +1,56 @@
+"""Pass the gold statements of EHRSQL or EHRSQL-2024 through the SQL guard, and say how many it
+refuses.
+
+    python -m sql_agent.guard_corpus valid.json --schema eicu.sql
+
+Nothing is executed. Exit code 1: a statement was refused.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Collection, Sequence
+from pathlib import Path
+
+from common.command import new_parser, run_command
+from data.outside.ehrsql import statements, table_names
+from tools.sql.bounds import Refused
+from tools.sql.guard import check
+
+
+def refusals(gold: Collection[str], tables: Collection[str]) -> dict[str, str]:
+    """Return the reason for each different statement that the guard refuses."""
+    refused = {}
+    for sql in dict.fromkeys(gold):
+        try:
+            check(sql, "sqlite", tables)
+        except Refused as error:
+            refused[sql] = str(error)
+    return refused
+
+
+def report(path: Path, schema: Path) -> int:
+    """Print the counts, and every refused statement with its reason; return the exit code."""
+    gold, impossible = statements(path)
+    refused = refusals(gold, table_names(schema))
+    for sql, reason in refused.items():
+        print(f"refused: {reason}\n  {sql}")
+    print(
+        f"{path.name}: {len(gold) + impossible} questions, {impossible} without an answer in the "
+        f"database; {len(set(gold))} different statements, {len(refused)} refused"
+    )
+    return 1 if refused else 0
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    parser = new_parser(__doc__)
+    parser.add_argument("file", type=Path, help="EHRSQL's questions, or EHRSQL-2024's label.json")
+    parser.add_argument(
+        "--schema", type=Path, required=True, help="CREATE TABLE statements, or tables.json"
+    )
+    arguments = parser.parse_args(argv)
+    return run_command("guard_corpus", lambda: report(arguments.file, arguments.schema))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,81 @@
+"""The published statements of EHRSQL go through the guard; a file that is none is one clear line.
+
+The rows are written for these tests, in the published form.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sql_agent.guard_corpus import main
+
+COUNT = "select count(*)>0 from visits where strftime('%y-%m',visits.charttime) >= '2102-10'"
+OTHER = "select visits.ward from visits where visits.ward = 'icu'"
+ROWS = [
+    {"question": "Any visit?", "query": COUNT, "is_impossible": False},
+    {"question": "Any visit at all?", "query": COUNT, "is_impossible": False},
+    {"question": "Who is on duty?", "query": "null", "is_impossible": True},
+]
+SCHEMA = "DROP TABLE IF EXISTS VISITS;\nCREATE TABLE VISITS\n(\n  WARD INT NOT NULL\n);"
+TABLES = json.dumps([{"db_id": "ward", "table_names_original": ["Visits"]}])
+
+
+def run(folder: Path, questions: Any, schema: str = SCHEMA, name: str = "schema.sql") -> int:
+    text = questions if isinstance(questions, str) else json.dumps(questions)
+    (folder / "valid.json").write_text(text, encoding="utf-8")
+    (folder / name).write_text(schema, encoding="utf-8")
+    return main([str(folder / "valid.json"), "--schema", str(folder / name)])
+
+
+@pytest.mark.parametrize(
+    "questions", [ROWS, {"a": COUNT, "b": COUNT, "c": "null"}], ids=["EHRSQL", "EHRSQL-2024"]
+)
+@pytest.mark.parametrize(("schema", "name"), [(SCHEMA, "s.sql"), (TABLES, "tables.json")])
+def test_counts_of_a_file(
+    questions: Any, schema: str, name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(tmp_path, questions, schema, name) == 0
+    assert (
+        "3 questions, 1 without an answer in the database; 1 different statements, 0 refused"
+        in capsys.readouterr().out
+    )
+
+
+def test_a_refused_statement_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    bad = {"question": "?", "query": "select load_extension('x') from visits"}
+    assert run(tmp_path, [*ROWS, bad]) == 1
+    out = capsys.readouterr().out
+    assert "2 different statements, 1 refused" in out
+    assert "load_extension('x')" in out
+
+
+@pytest.mark.parametrize(
+    ("questions", "seen"),
+    [
+        (json.dumps(ROWS)[:80], "is no whole JSON"),
+        ("", "is no whole JSON"),
+        ([], "has no questions"),
+        ([{"question": "Which drug?", "options": {"A": "none"}}], "is no file of EHRSQL"),
+        ([*ROWS, {"question": "of another version", "sql": OTHER}], "is no file of EHRSQL"),
+        ({"version": "1", "data": [{"id": "a", "question": "Any visit?"}]}, "in place of"),
+        ({"a": "null"}, "has no SELECT"),
+    ],
+)
+def test_another_file_is_one_line(
+    questions: Any, seen: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(tmp_path, questions) == 2
+    err = capsys.readouterr().err
+    assert seen in err
+    assert len(err.strip().splitlines()) == 1
+
+
+def test_a_schema_without_tables_is_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(tmp_path, ROWS, "-- nothing") == 2
+    assert "names no tables" in capsys.readouterr().err
