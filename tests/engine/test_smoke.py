@@ -4,6 +4,7 @@ Keeps of README.md and docs/architecture.md, "A run's folder": one step, its fil
 every token.
 """
 
+from collections import Counter
 from collections.abc import Callable
 
 import pytest
@@ -126,7 +127,10 @@ def test_resume_continues_in_the_same_folder_and_asynchronously(
     assert steps == 5, "those before the checkpoint are in the books"
     assert summary["generated_tokens"] == summary["trained_tokens"] > 0
     episodes = [episode for episode in run.lines("episodes.jsonl") if episode["step"] > 1]
-    assert all(len(episode["weights"]) == episode["turns"] for episode in episodes)
+    # What a slow machine did not finish has a cause, and its calls may be recorded only in part
+    whole = [episode for episode in episodes if episode["cause"] is None]
+    assert len(whole) >= 48, Counter(episode["cause"] for episode in episodes)
+    assert all(len(episode["weights"]) == episode["turns"] for episode in whole)
     assert len({version for episode in episodes for version in episode["weights"]}) > 1
     ages = [step["books/weights_age/max"] for step in run.steps()[1:]]
     assert len(ages) == 4
