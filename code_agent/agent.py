@@ -15,7 +15,19 @@ from pathlib import Path
 from random import Random
 
 from common.settings import ROOT, Settings
-from episodes.agent import Agent, Column, Environment, Lessons, Options, Record, Row, Sizes
+from episodes.agent import (
+    Agent,
+    Column,
+    Environment,
+    Flags,
+    Lessons,
+    Options,
+    Record,
+    Row,
+    Showing,
+    Sizes,
+    Teaching,
+)
 from episodes.episode import Conversation, Task
 from episodes.shown import Shown
 from episodes.turns import drawn_turns
@@ -23,27 +35,12 @@ from episodes.turns import drawn_turns
 ENDINGS = ("submit", "oracle")
 
 
-class CodeAgent(Agent):
-    """Questions about the invented hospital, answered in a sandbox that runs programs."""
+class CodeFlags(Flags):
+    """The flags of the code agent: ending, tables, debugger."""
 
-    name = "code"
-    prompt_version = "1"
-    splits: Mapping[str, Path] = {
-        split: ROOT / "data" / "code" / f"{split}.parquet" for split in ("train", "val", "test")
-    }
-    headline = "success"
-    turns = 4
-    draws_turns = True
-    columns = (
-        Column("success", "success", interval=True),
-        Column("raised", "raised", interval=True),
-        Column("loops", "loops"),
-    )
-    baselines = ("at_once", "commonest")
-    failures = ("right", "wrong_value", "no_program", "only_errors", "nothing_handed_in", "loop")
     unreachable: Mapping[str, str] = {"hospital": "/nowhere"}
 
-    def arguments(self, parser: ArgumentParser) -> None:
+    def add(self, parser: ArgumentParser) -> None:
         add = parser.add_argument
         endings = "submit: one answer, handed in (ours); oracle: until a run's output is right (MedAgentGym's)"
         add("--ending", choices=ENDINGS, default="submit", help=f"{endings}; default: submit")
@@ -58,28 +55,18 @@ class CodeAgent(Agent):
             help="litellm's name of a model that explains errors; default: offline",
         )
 
-    def sizes(self, device: str) -> Sizes:
-        return (
-            Sizes(prompt=448, response=640, reply=160)
-            if device == "cpu"
-            else Sizes(4096, 12288, 2048)
-        )
 
-    def rows(self, path: Path | str) -> list[Row]:
-        from code_agent.task import read_rows
+class CodeShowing(Showing):
+    """How evaluations show programs."""
 
-        return read_rows(path)
-
-    def task(self, row: Row, settings: Settings) -> Task:
-        from code_agent.task import task_of
-
-        task = task_of(row)
-        return replace(task, max_turns=drawn_turns(settings, task.id))
-
-    def open(self, settings: Settings, options: Options, evaluating: bool = False) -> Environment:
-        from code_agent.environment import CodeEnvironment
-
-        return CodeEnvironment(settings, options, evaluating)
+    headline = "success"
+    columns = (
+        Column("success", "success", interval=True),
+        Column("raised", "raised", interval=True),
+        Column("loops", "loops"),
+    )
+    baselines = ("at_once", "commonest")
+    failures = ("right", "wrong_value", "no_program", "only_errors", "nothing_handed_in", "loop")
 
     def summarise(self, records: Sequence[Record]) -> Mapping[str, float | None]:
         """Return the share of all runs that raised, in which an episode with many runs counts by
@@ -104,6 +91,10 @@ class CodeAgent(Agent):
 
         return shown(record)
 
+
+class CodeTeaching(Teaching):
+    """Gold programs, and what the bundled model is made from."""
+
     def demonstrations(
         self, role: str, rows: Sequence[Row], settings: Settings
     ) -> Iterable[Conversation]:
@@ -111,7 +102,7 @@ class CodeAgent(Agent):
             return super().demonstrations(role, rows, settings)
         from code_agent.demonstrations import gold_conversations
 
-        return gold_conversations([self.task(row, settings) for row in rows], settings)
+        return gold_conversations([task_with_budget(row, settings) for row in rows], settings)
 
     def lessons(
         self, rows: Sequence[Row], settings: Settings, right: int, flawed: int, random: Random
@@ -119,6 +110,49 @@ class CodeAgent(Agent):
         from code_agent.lessons import lessons
 
         return lessons(rows, right, flawed, random)
+
+
+class CodeAgent(Agent):
+    """Questions about the invented hospital, answered in a sandbox that runs programs."""
+
+    name = "code"
+    prompt_version = "1"
+    splits: Mapping[str, Path] = {
+        split: ROOT / "data" / "code" / f"{split}.parquet" for split in ("train", "val", "test")
+    }
+    turns = 4
+    draws_turns = True
+    flags = CodeFlags()
+    showing = CodeShowing()
+    teaching = CodeTeaching()
+
+    def sizes(self, device: str) -> Sizes:
+        return (
+            Sizes(prompt=448, response=640, reply=160)
+            if device == "cpu"
+            else Sizes(4096, 12288, 2048)
+        )
+
+    def rows(self, path: Path | str) -> list[Row]:
+        from code_agent.task import read_rows
+
+        return read_rows(path)
+
+    def task(self, row: Row, settings: Settings) -> Task:
+        return task_with_budget(row, settings)
+
+    def open(self, settings: Settings, options: Options, evaluating: bool = False) -> Environment:
+        from code_agent.environment import CodeEnvironment
+
+        return CodeEnvironment(settings, options, evaluating)
+
+
+def task_with_budget(row: Row, settings: Settings) -> Task:
+    """Return the task of a row with the budget that the settings draw for it."""
+    from code_agent.task import task_of
+
+    task = task_of(row)
+    return replace(task, max_turns=drawn_turns(settings, task.id))
 
 
 AGENT = CodeAgent()

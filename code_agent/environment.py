@@ -29,7 +29,7 @@ from code_agent.tasks import get_task_class
 from code_agent.tasks.base import TaskSet
 from code_agent.tasks.bundled import EhrDemo
 from common.settings import Settings
-from episodes.agent import Answer, Environment, Options, Record
+from episodes.agent import Answer, Environment, Judging, KnownEpisodes, Options, Record
 from episodes.episode import AgentError, Episode, Policy, ServiceError, Task
 from episodes.outcomes import EpisodeError
 from episodes.text_loop import play_with_words
@@ -45,7 +45,7 @@ class CodeEnvironment(Environment):
     Raises AgentError if a set's rows cannot be read.
     """
 
-    highest = RUBRIC.highest
+    judging = Judging(highest=RUBRIC.highest)
 
     def __init__(
         self,
@@ -66,6 +66,7 @@ class CodeEnvironment(Environment):
         self.debugger = debugger or Debugger(model)
         self.debugged_by = model or "offline"
         self.sandboxes: dict[tuple[Path, ...], Sandbox] = {}
+        self.known = KnownPrograms(self)
         self._numbers = itertools.count()
 
     def sandbox_of(self, tasks: TaskSet, task: CodeTask) -> Sandbox:
@@ -139,29 +140,12 @@ class CodeEnvironment(Environment):
     async def score(self, task: Task, episode: Episode) -> Reward:
         return score(self.set_of(task), own(task), episode)
 
-    async def gold(self, task: Task) -> Episode:
-        return self.rehearsed(own(task), gold_steps(own(task)))
-
     def rehearsed(self, task: CodeTask, steps: Sequence[Rehearsed]) -> Episode:
         """Return the episode of these steps, without running anything."""
-        return rehearse(self.set_of(task), task, self.prompts, self._turns(task), steps)
+        return rehearse(self.set_of(task), task, self.prompts, self.turns(task), steps)
 
-    async def baseline(self, name: str, task: Task, commonest: str) -> Episode:
-        """Return an episode that hands in an answer without a program; "at_once" hands in 0, which
-        also stands for "no".
-        """
-        answer = commonest if name == "commonest" else "0"
-        return self.rehearsed(own(task), [Rehearsed(submit(answer))])
-
-    def bad(self, task: Task, random: Random) -> Episode:
-        return self.dishonest(task, random)["another value"]
-
-    def dishonest(self, task: Task, random: Random) -> Mapping[str, Episode]:
-        return dishonest_episodes(
-            self.set_of(task), own(task), self.prompts, self._turns(task), random
-        )
-
-    def _turns(self, task: Task) -> int:
+    def turns(self, task: Task) -> int:
+        """Return the budget of a task."""
         return task.max_turns or self.settings.max_turns
 
     def facts(self, task: Task, episode: Episode) -> Mapping[str, float | None]:
@@ -187,6 +171,28 @@ class CodeEnvironment(Environment):
     def close(self) -> None:
         for sandbox in self.sandboxes.values():
             asyncio.run(sandbox.close())
+
+
+class KnownPrograms(KnownEpisodes):
+    """Episodes of programs whose worth is known, with the prompts and budgets of an environment."""
+
+    def __init__(self, environment: CodeEnvironment) -> None:
+        self.environment = environment
+
+    async def gold(self, task: Task) -> Episode:
+        return self.environment.rehearsed(own(task), gold_steps(own(task)))
+
+    async def baseline(self, name: str, task: Task, commonest: str) -> Episode:
+        """Return an episode that hands in an answer without a program; "at_once" hands in 0, which
+        also stands for "no".
+        """
+        answer = commonest if name == "commonest" else "0"
+        return self.environment.rehearsed(own(task), [Rehearsed(submit(answer))])
+
+    def dishonest(self, task: Task, random: Random) -> Mapping[str, Episode]:
+        home = self.environment
+        turns = home.turns(task)
+        return dishonest_episodes(home.set_of(task), own(task), home.prompts, turns, random)
 
 
 def own(task: Task) -> CodeTask:

@@ -22,52 +22,36 @@ from episodes.agent import (
     Agent,
     Column,
     Environment,
+    Flags,
     Format,
     Lessons,
     Options,
     Record,
     Row,
     Service,
+    Showing,
     Sizes,
+    Teaching,
 )
 from episodes.episode import Conversation, Task
 from episodes.partners import PARTNERS, RECORD
 from episodes.shown import Shown
 from episodes.turns import drawn_turns
 
-NOWHERE = "http://127.0.0.1:9"
+DEAD_URL = "http://127.0.0.1:9"
 
 
-class ConsultationAgent(Agent):
-    """Invented patients of `data/consultation`, no tools, a patient as partner."""
+class ConsultationFlags(Flags):
+    """The flags of the consultation agent: patient, reward, prompts."""
 
-    name = "consultation"
-    prompts: Path | None = None  # a file of other words for the doctor
-    prompt_version = "1"
-    splits: Mapping[str, Path] = {
-        split: ROOT / "data" / "consultation" / f"{split}.parquet"
-        for split in ("train", "val", "test")
-    }
-    headline = "diagnosis_accuracy"
-    turns = 6
-    draws_turns = True
-    columns = (
-        Column("diagnosis", "diagnosis_accuracy", interval=True),
-        Column("facets", "facet_recall", interval=True),
-        Column("useful", "useful_questions"),
-        Column("repeated", "repeated_questions"),
-    )
-    baselines = ("at_once", "commonest", "checklist")
-    formats: Mapping[str, Format] = MappingProxyType({"doctoragent": doctoragent})
-    failures = ("right", "wrong_advice", "asked_too_little", "wrong_diagnosis", "no_diagnosis")
     unreachable: Mapping[str, str] = {
-        "reward_model_url": f"{NOWHERE}/score",
+        "reward_model_url": f"{DEAD_URL}/score",
         "patient": "llm",
         "patient_model": "openai/none",
-        "patient_base_url": f"{NOWHERE}/v1",
+        "patient_base_url": f"{DEAD_URL}/v1",
     }
 
-    def arguments(self, parser: ArgumentParser) -> None:
+    def add(self, parser: ArgumentParser) -> None:
         add = parser.add_argument
         add(
             "--patient",
@@ -103,35 +87,27 @@ class ConsultationAgent(Agent):
             )
         ]
 
-    def sizes(self, device: str) -> Sizes:
-        return (
-            Sizes(prompt=224, response=800, reply=112)
-            if device == "cpu"
-            else Sizes(2048, 6144, 512)
-        )
-
-    def rows(self, path: Path | str) -> list[Row]:
-        from consultation_agent.task import read_rows
-
-        return read_rows(path)
-
-    def task(self, row: Row, settings: Settings) -> Task:
-        from consultation_agent.task import task_of
-
-        task = task_of(row)
-        return replace(task, max_turns=drawn_turns(settings, task.id))
-
-    def open(self, settings: Settings, options: Options, evaluating: bool = False) -> Environment:
-        from consultation_agent.environment import ConsultationEnvironment
-
-        return ConsultationEnvironment(settings, options, evaluating)
-
-    def check_tasks(self, tasks: Sequence[Task], options: Options) -> list[str]:
+    def check(self, tasks: Sequence[Task], options: Options) -> list[str]:
         from consultation_agent.task import ConsultationTask, check_recorded
 
         if (options.get("patient") or RECORD) != RECORD:
             return []
         return check_recorded([task for task in tasks if isinstance(task, ConsultationTask)])
+
+
+class ConsultationShowing(Showing):
+    """How evaluations show consultations, and what a person may type."""
+
+    headline = "diagnosis_accuracy"
+    columns = (
+        Column("diagnosis", "diagnosis_accuracy", interval=True),
+        Column("facets", "facet_recall", interval=True),
+        Column("useful", "useful_questions"),
+        Column("repeated", "repeated_questions"),
+    )
+    baselines = ("at_once", "commonest", "checklist")
+    formats: Mapping[str, Format] = MappingProxyType({"doctoragent": doctoragent})
+    failures = ("right", "wrong_advice", "asked_too_little", "wrong_diagnosis", "no_diagnosis")
 
     def gain_groups(self, record: Record) -> Mapping[str, int | None]:
         from consultation_agent.facts import facets_found
@@ -148,15 +124,21 @@ class ConsultationAgent(Agent):
 
         return shown(record)
 
-    def reading(self, prompts: Path) -> ConsultationAgent:
-        other = copy(self)
-        other.prompts = prompts
-        return other
-
     def typed(self, text: str) -> str:
         from consultation_agent.protocol import framed
 
         return framed(text)
+
+
+class ConsultationTeaching(Teaching):
+    """Gold consultations, dialogues of others, and what the bundled model is made from."""
+
+    prompts: Path | None = None  # a file of other words for the doctor
+
+    def reading(self, prompts: Path) -> ConsultationTeaching:
+        other = copy(self)
+        other.prompts = prompts
+        return other
 
     def demonstrations(
         self, role: str, rows: Sequence[Row], settings: Settings
@@ -180,7 +162,7 @@ class ConsultationAgent(Agent):
         gold = (gold_episode(task, prompts, turns) for task, turns in budgets)
         return (Conversation(episode.messages, [True] * episode.turns) for episode in gold)
 
-    def dialogues(self, path: Path, settings: Settings) -> Iterable[Conversation]:
+    def dialogues(self, path: Path, agent: str, settings: Settings) -> Iterable[Conversation]:
         from consultation_agent.demonstrations import framed_dialogues
         from consultation_agent.prompts import OWN, load_prompts
 
@@ -195,6 +177,45 @@ class ConsultationAgent(Agent):
         from consultation_agent.lessons import lessons
 
         return lessons(right, flawed, random)
+
+
+class ConsultationAgent(Agent):
+    """Invented patients of `data/consultation`, no tools, a patient as partner."""
+
+    name = "consultation"
+    prompt_version = "1"
+    splits: Mapping[str, Path] = {
+        split: ROOT / "data" / "consultation" / f"{split}.parquet"
+        for split in ("train", "val", "test")
+    }
+    turns = 6
+    draws_turns = True
+    flags = ConsultationFlags()
+    showing = ConsultationShowing()
+    teaching = ConsultationTeaching()
+
+    def sizes(self, device: str) -> Sizes:
+        return (
+            Sizes(prompt=224, response=800, reply=112)
+            if device == "cpu"
+            else Sizes(2048, 6144, 512)
+        )
+
+    def rows(self, path: Path | str) -> list[Row]:
+        from consultation_agent.task import read_rows
+
+        return read_rows(path)
+
+    def task(self, row: Row, settings: Settings) -> Task:
+        from consultation_agent.task import task_of
+
+        task = task_of(row)
+        return replace(task, max_turns=drawn_turns(settings, task.id))
+
+    def open(self, settings: Settings, options: Options, evaluating: bool = False) -> Environment:
+        from consultation_agent.environment import ConsultationEnvironment
+
+        return ConsultationEnvironment(settings, options, evaluating)
 
 
 AGENT = ConsultationAgent()

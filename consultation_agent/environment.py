@@ -9,6 +9,7 @@ episode.events                                   # of each reply: Exchange, Malf
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -24,7 +25,7 @@ from consultation_agent.protocol import Question, choice_reader, read_reply
 from consultation_agent.rehearsal import baseline_episode, gold_episode
 from consultation_agent.reward import Scheme
 from consultation_agent.task import ConsultationTask
-from episodes.agent import Answer, Options, Record
+from episodes.agent import Answer, KnownEpisodes, Options, Record
 from episodes.episode import Episode, Policy, Task
 from episodes.prompts import Prompts
 from episodes.rules import RuledEnvironment
@@ -49,7 +50,8 @@ class ConsultationEnvironment(RuledEnvironment):
         self.english = load_prompts(Path(options.get("prompts") or ENGLISH))
         self.choosing = load_prompts(CHOOSING)
         self.scheme = Scheme(options.get("reward") or "terms", self.judge)
-        self.highest = self.scheme.highest(settings.max_turns)
+        self.judging = replace(self.judging, highest=self.scheme.highest(settings.max_turns))
+        self.known = KnownConsultations(self)
 
     async def play(self, task: Task, policy: Policy) -> Episode:
         own = _own(task)
@@ -80,28 +82,6 @@ class ConsultationEnvironment(RuledEnvironment):
     async def score(self, task: Task, episode: Episode) -> Reward:
         return await self.scheme.score(_own(task), episode)
 
-    async def gold(self, task: Task) -> Episode:
-        own = _own(task)
-        return gold_episode(own, self.words_for(own), self.turns(task))
-
-    async def baseline(self, name: str, task: Task, commonest: str) -> Episode:
-        own = _own(task)
-        return baseline_episode(name, own, self.words_for(own), self.turns(task), commonest)
-
-    async def honest(self, task: Task) -> Mapping[str, Episode]:
-        own = _own(task)
-        alias = next((name for name in own.names if name != own.reference), None)
-        alias = None if own.options else alias  # a letter has no other name
-        by_alias = (
-            {"alias": gold_episode(own, self.words_for(own), self.turns(task), alias)}
-            if alias
-            else {}
-        )
-        return {"gold": await self.gold(task)} | by_alias
-
-    def dishonest(self, task: Task, random: Random) -> Mapping[str, Episode]:
-        return dishonest_episodes(_own(task), self.words_for(_own(task)), self.turns(task), random)
-
     def facts(self, task: Task, episode: Episode) -> Mapping[str, float | None]:
         facts = facts_of(_own(task), episode)
         return facts | overlap_of(_own(task), episode) if self.evaluating else facts
@@ -122,6 +102,36 @@ class ConsultationEnvironment(RuledEnvironment):
     async def check(self) -> None:
         await self.patient.check()
         await super().check()
+
+
+class KnownConsultations(KnownEpisodes):
+    """Consultations whose worth is known, with the prompts and budgets of an environment."""
+
+    def __init__(self, environment: ConsultationEnvironment) -> None:
+        self.environment = environment
+
+    async def gold(self, task: Task) -> Episode:
+        return gold_episode(*self._given(task))
+
+    async def baseline(self, name: str, task: Task, commonest: str) -> Episode:
+        return baseline_episode(name, *self._given(task), commonest)
+
+    async def honest(self, task: Task) -> Mapping[str, Episode]:
+        own = _own(task)
+        alias = next((name for name in own.names if name != own.reference), None)
+        if not alias or own.options:  # a letter has no other name
+            return {"gold": await self.gold(task)}
+        return {
+            "gold": await self.gold(task),
+            "alias": gold_episode(*self._given(task), alias),
+        }
+
+    def dishonest(self, task: Task, random: Random) -> Mapping[str, Episode]:
+        return dishonest_episodes(*self._given(task), random)
+
+    def _given(self, task: Task) -> tuple[ConsultationTask, Prompts, int]:
+        own = _own(task)
+        return own, self.environment.words_for(own), self.environment.turns(task)
 
 
 def _own(task: Task) -> ConsultationTask:

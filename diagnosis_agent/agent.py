@@ -18,46 +18,39 @@ from pathlib import Path
 from random import Random
 
 from common.settings import ROOT, Settings
-from episodes.agent import Agent, Column, Environment, Lessons, Options, Record, Row, Service, Sizes
+from episodes.agent import (
+    Agent,
+    Column,
+    Environment,
+    Flags,
+    Lessons,
+    Options,
+    Record,
+    Row,
+    Service,
+    Showing,
+    Sizes,
+    Teaching,
+)
 from episodes.episode import Conversation, Task
 from episodes.partners import PARTNERS, RECORD
 from episodes.shown import Shown
 from episodes.turns import drawn_turns
 
-NOWHERE = "http://127.0.0.1:9"
+DEAD_URL = "http://127.0.0.1:9"
 
 
-class DiagnosisAgent(Agent):
-    """Invented patients of `data/diagnosis`, no tools, a simulator of examinations as partner."""
+class DiagnosisFlags(Flags):
+    """The flags of the diagnosis agent: simulator, reward, prompts."""
 
-    name = "diagnosis"
-    prompts: Path | None = None  # a file of other words for the doctor
-    prompt_version = "1"
-    splits: Mapping[str, Path] = {
-        split: ROOT / "data" / "diagnosis" / f"{split}.parquet"
-        for split in ("train", "val", "test")
-    }
-    headline = "accuracy"
-    turns = 6
-    draws_turns = True
-    columns = (
-        Column("accuracy", "accuracy", interval=True),
-        Column("concluded", "accuracy_concluded"),
-        Column("precision", "exam_precision"),
-        Column("recall", "exam_recall"),
-        Column("F1", "exam_f1", interval=True),
-        Column("repeated", "repeated_examinations"),
-    )
-    baselines = ("at_once", "commonest", "checklist")
-    failures = ("right", "ordered_too_little", "wrong_diagnosis", "no_diagnosis")
     unreachable: Mapping[str, str] = {
-        "reward_model_url": f"{NOWHERE}/score",
+        "reward_model_url": f"{DEAD_URL}/score",
         "simulator": "llm",
         "simulator_model": "openai/none",
-        "simulator_base_url": f"{NOWHERE}/v1",
+        "simulator_base_url": f"{DEAD_URL}/v1",
     }
 
-    def arguments(self, parser: ArgumentParser) -> None:
+    def add(self, parser: ArgumentParser) -> None:
         add = parser.add_argument
         add(
             "--simulator",
@@ -91,36 +84,29 @@ class DiagnosisAgent(Agent):
 
         return [Service(ADDRESS, model_of(settings.under(options), "served"))]
 
-    def sizes(self, device: str) -> Sizes:
-        return (
-            Sizes(prompt=256, response=1184, reply=64)
-            if device == "cpu"
-            else Sizes(3072, 8192, 1024)
-        )
-
-    def rows(self, path: Path | str) -> list[Row]:
-        from diagnosis_agent.task import read_rows
-
-        return read_rows(path)
-
-    def task(self, row: Row, settings: Settings) -> Task:
-        from diagnosis_agent.task import task_of
-
-        task = task_of(row)
-        return replace(task, max_turns=drawn_turns(settings, task.id))
-
-    def open(self, settings: Settings, options: Options, evaluating: bool = False) -> Environment:
-        from diagnosis_agent.environment import DiagnosisEnvironment
-
-        return DiagnosisEnvironment(settings, options, evaluating)
-
-    def check_tasks(self, tasks: Sequence[Task], options: Options) -> list[str]:
+    def check(self, tasks: Sequence[Task], options: Options) -> list[str]:
         from diagnosis_agent.record_simulator import check_recorded
         from diagnosis_agent.task import DiagnosisTask
 
         if (options.get("simulator") or RECORD) != RECORD:
             return []
         return check_recorded([task for task in tasks if isinstance(task, DiagnosisTask)])
+
+
+class DiagnosisShowing(Showing):
+    """How evaluations show visits, and what a person may type."""
+
+    headline = "accuracy"
+    columns = (
+        Column("accuracy", "accuracy", interval=True),
+        Column("concluded", "accuracy_concluded"),
+        Column("precision", "exam_precision"),
+        Column("recall", "exam_recall"),
+        Column("F1", "exam_f1", interval=True),
+        Column("repeated", "repeated_examinations"),
+    )
+    baselines = ("at_once", "commonest", "checklist")
+    failures = ("right", "ordered_too_little", "wrong_diagnosis", "no_diagnosis")
 
     def gain_groups(self, record: Record) -> Mapping[str, int | None]:
         return {"gain_by_ordering": len(record["key_seen"]) if record["key"] else None}
@@ -135,15 +121,21 @@ class DiagnosisAgent(Agent):
 
         return shown(record)
 
-    def reading(self, prompts: Path) -> DiagnosisAgent:
-        other = copy(self)
-        other.prompts = prompts
-        return other
-
     def typed(self, text: str) -> str:
         from diagnosis_agent.protocol import framed
 
         return framed(text)
+
+
+class DiagnosisTeaching(Teaching):
+    """Gold visits, and what the bundled models are made from."""
+
+    prompts: Path | None = None  # a file of other words for the doctor
+
+    def reading(self, prompts: Path) -> DiagnosisTeaching:
+        other = copy(self)
+        other.prompts = prompts
+        return other
 
     def demonstrations(
         self, role: str, rows: Sequence[Row], settings: Settings
@@ -176,6 +168,45 @@ class DiagnosisAgent(Agent):
         from diagnosis_agent.lessons import lessons
 
         return lessons(right, flawed, random)
+
+
+class DiagnosisAgent(Agent):
+    """Invented patients of `data/diagnosis`, no tools, a simulator of examinations as partner."""
+
+    name = "diagnosis"
+    prompt_version = "1"
+    splits: Mapping[str, Path] = {
+        split: ROOT / "data" / "diagnosis" / f"{split}.parquet"
+        for split in ("train", "val", "test")
+    }
+    turns = 6
+    draws_turns = True
+    flags = DiagnosisFlags()
+    showing = DiagnosisShowing()
+    teaching = DiagnosisTeaching()
+
+    def sizes(self, device: str) -> Sizes:
+        return (
+            Sizes(prompt=256, response=1184, reply=64)
+            if device == "cpu"
+            else Sizes(3072, 8192, 1024)
+        )
+
+    def rows(self, path: Path | str) -> list[Row]:
+        from diagnosis_agent.task import read_rows
+
+        return read_rows(path)
+
+    def task(self, row: Row, settings: Settings) -> Task:
+        from diagnosis_agent.task import task_of
+
+        task = task_of(row)
+        return replace(task, max_turns=drawn_turns(settings, task.id))
+
+    def open(self, settings: Settings, options: Options, evaluating: bool = False) -> Environment:
+        from diagnosis_agent.environment import DiagnosisEnvironment
+
+        return DiagnosisEnvironment(settings, options, evaluating)
 
 
 def turn_penalty(text: str) -> tuple[float, int]:

@@ -28,7 +28,7 @@ from diagnosis_agent.rubrics import Rubrics
 from diagnosis_agent.simulator import Exchange, Simulator
 from diagnosis_agent.single_turn import play_points
 from diagnosis_agent.task import DiagnosisTask
-from episodes.agent import Answer, Options, Record
+from episodes.agent import Answer, KnownEpisodes, Options, Record
 from episodes.episode import AgentError, Episode, Policy, Task
 from episodes.partners import RECORD, partner_kind
 from episodes.rules import RuledEnvironment
@@ -52,7 +52,8 @@ class DiagnosisEnvironment(RuledEnvironment):
         self.scheme = Scheme(
             options.get("reward") or "terms", self.judge, options.get("turn_penalty") or (0.0, 0)
         )
-        self.highest = self.scheme.rubric.highest
+        self.judging = replace(self.judging, highest=self.scheme.rubric.highest)
+        self.known = KnownVisits(self)
         self.single_turn, rubrics = bool(options.get("single_turn")), options.get("rubrics")
         if (self.single_turn or rubrics) and not evaluating:
             raise AgentError("--single-turn and --rubrics are for evaluations; leave them out")
@@ -89,24 +90,6 @@ class DiagnosisEnvironment(RuledEnvironment):
             return Reward(None, {}, verdict.cause)
         return replace(reward, measures={"rubric_score": verdict.score})
 
-    async def gold(self, task: Task) -> Episode:
-        return self._gold(_own(task))
-
-    def _gold(self, task: DiagnosisTask, diagnosis: str = "") -> Episode:
-        """With as many turns as what is recommended takes, also where the budget has fewer."""
-        return gold_episode(task, self.prompts, max(self.turns(task), len(task.key) + 1), diagnosis)
-
-    async def baseline(self, name: str, task: Task, commonest: str) -> Episode:
-        return baseline_episode(name, _own(task), self.prompts, self.turns(task), commonest)
-
-    async def honest(self, task: Task) -> Mapping[str, Episode]:
-        own = _own(task)
-        by_alias = {"alias": self._gold(own, own.aliases[0])} if own.aliases else {}
-        return {"gold": self._gold(own)} | by_alias
-
-    def dishonest(self, task: Task, random: Random) -> Mapping[str, Episode]:
-        return dishonest_episodes(_own(task), self.prompts, self.turns(task), random)
-
     def facts(self, task: Task, episode: Episode) -> Mapping[str, float | None]:
         return facts_of(_own(task), episode)
 
@@ -128,6 +111,36 @@ class DiagnosisEnvironment(RuledEnvironment):
     async def check(self) -> None:
         await self.simulator.check()
         await super().check()
+
+
+class KnownVisits(KnownEpisodes):
+    """Visits whose worth is known, with the prompts and budgets of an environment."""
+
+    def __init__(self, environment: DiagnosisEnvironment) -> None:
+        self.environment = environment
+
+    async def gold(self, task: Task) -> Episode:
+        return self._gold(_own(task))
+
+    def _gold(self, task: DiagnosisTask, diagnosis: str = "") -> Episode:
+        """Return it with as many turns as the recommended examinations take, also where the budget
+        has fewer.
+        """
+        turns = max(self.environment.turns(task), len(task.key) + 1)
+        return gold_episode(task, self.environment.prompts, turns, diagnosis)
+
+    async def baseline(self, name: str, task: Task, commonest: str) -> Episode:
+        turns = self.environment.turns(task)
+        return baseline_episode(name, _own(task), self.environment.prompts, turns, commonest)
+
+    async def honest(self, task: Task) -> Mapping[str, Episode]:
+        own = _own(task)
+        by_alias = {"alias": self._gold(own, own.aliases[0])} if own.aliases else {}
+        return {"gold": self._gold(own)} | by_alias
+
+    def dishonest(self, task: Task, random: Random) -> Mapping[str, Episode]:
+        turns = self.environment.turns(task)
+        return dishonest_episodes(_own(task), self.environment.prompts, turns, random)
 
 
 def simulator_of(settings: Settings, options: Options, evaluating: bool) -> Simulator:

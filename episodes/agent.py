@@ -5,7 +5,10 @@ and shows it.
     environment = agent.open(settings, options)          # Environment: database, partner, judge; one a process
     scored = await play(environment, task, environment.play(task, policy), policy, timeout)      # episodes/play.py
 
-docs/agents.md tells the whole. Importing this, or an agent, imports nothing heavy.
+An agent must bring `name`, `splits`, `sizes`, `rows`, `task` and `open`, and its environment `play`
+and `score`. Everything else has a default, and is grouped by who asks for it: `Flags` (commands),
+`Showing` (evaluation, demo, report), `Teaching` (cold starts), `KnownEpisodes` and `Judging` (the
+check of the judge). docs/agents.md explains each. Importing this, or an agent, imports nothing heavy.
 """
 
 from __future__ import annotations
@@ -82,84 +85,93 @@ class Service:
     gpus: str | None = None
 
 
-class Environment(ABC):
-    """One a process, many episodes at once; owns what episodes need and gives it back in `close`."""
+@dataclass(frozen=True)
+class Judging:
+    """What is known of an environment's judge.
 
-    highest: float = 1.0  # the most an episode can earn
-    accepted_from: Mapping[str, float] = MappingProxyType(
-        {}
-    )  # by kind of `dishonest`, where it is not ACCEPTED_FROM
-    paid = False  # whether scoring asks a model that costs money or time
-    ways_out = "choose another judge, or drop the rows that it cannot tell"  # where it does not pass (judge_check.py)
-    converses = False  # whether `asked` lets the person speak again
+    highest: the most that an episode can earn. paid: whether scoring asks a model that costs money
+    or time. help: what a user can do where the judge does not pass its check.
+    """
 
-    @abstractmethod
-    async def play(self, task: Task, policy: Policy) -> Episode:
-        """One episode.
+    highest: float = 1.0
+    paid: bool = False
+    help: str = "choose another judge, or drop the rows that it cannot tell"
 
-        Raises EpisodeError where the machine failed; what the policy does never raises.
-        """
 
-    async def asked(self, question: str, answer: Answer, policy: Policy) -> Episode:
-        """An episode about a person's own question or case, which earns nothing; the person speaks
-        for the partner.
+class KnownEpisodes:
+    """Episodes of a task whose worth is known without a model; the default knows none.
 
-        Raises AgentError: the agent takes none; EpisodeError, and what `answer` raises.
-        """
-        raise AgentError("this agent takes no question of one's own; name one of its cases")
+    accepted_from: the score from which a dishonest kind has fooled the reward, for kinds where it is
+    not ACCEPTED_FROM because they are partly right.
+    """
 
-    @abstractmethod
-    async def score(self, task: Task, episode: Episode) -> Reward:
-        """What it earns.
-
-        The same episode earns the same; a failed judge or partner leaves it unscored, named.
-        """
+    accepted_from: Mapping[str, float] = MappingProxyType({})
 
     async def gold(self, task: Task) -> Episode | None:
-        """A perfect episode; None where the task has no gold."""
+        """Return a perfect episode; None where the task has no gold."""
         return None
 
     async def baseline(self, name: str, task: Task, commonest: str) -> Episode:
-        """The episode of one of `Agent.baselines`, which need no model: "at_once" answers without a
-        tool or a question, "commonest" with the answer given, "checklist" does the same for every
-        task.
+        """Return the episode of one of `Showing.baselines`: "at_once" answers without a tool or a
+        question, "commonest" with the answer given, "checklist" does the same for every task.
         """
         raise NotImplementedError(name)
 
-    def bad(self, task: Task, random: Random) -> Episode | None:
-        """A known-bad episode, to see whether the reward can be fooled; None where there is nothing
-        to fool.
-        """
-        return None
-
     async def honest(self, task: Task) -> Mapping[str, Episode]:
-        """Episodes that deserve a high score, by kind, the surest first; none where nothing is
-        known to be right.
+        """Return episodes that deserve a high score, by kind, the surest first; none where nothing
+        is known to be right.
         """
         gold = await self.gold(task)
         return {"gold": gold} if gold else {}
 
     def dishonest(self, task: Task, random: Random) -> Mapping[str, Episode]:
-        """Episodes that deserve a low score, by kind; those with their own `accepted_from` are
-        partly right.
+        """Return episodes that deserve a low score, by kind; none where there is nothing to fool."""
+        return {}
+
+
+class Environment(ABC):
+    """One a process, many episodes at once; owns what episodes need and gives it back in `close`."""
+
+    judging: Judging = Judging()
+    known: KnownEpisodes = KnownEpisodes()
+    converses: bool = False  # whether `asked` lets the person speak again
+
+    @abstractmethod
+    async def play(self, task: Task, policy: Policy) -> Episode:
+        """Play one episode.
+
+        Raises EpisodeError where the machine failed; what the policy does never raises.
         """
-        bad = self.bad(task, random)
-        return {"bad": bad} if bad else {}
+
+    @abstractmethod
+    async def score(self, task: Task, episode: Episode) -> Reward:
+        """Return what it earns.
+
+        The same episode earns the same; a failed judge or partner leaves it unscored, named.
+        """
+
+    async def asked(self, question: str, answer: Answer, policy: Policy) -> Episode:
+        """Play an episode about a person's own question or case, which earns nothing; the person
+        speaks for the partner.
+
+        Raises AgentError: the agent takes none; EpisodeError, and what `answer` raises.
+        """
+        raise AgentError("this agent takes no question of one's own; name one of its cases")
 
     def facts(self, task: Task, episode: Episode) -> Mapping[str, float | None]:
-        """Numbers of one episode beyond its reward, whose mean over episodes says something; None:
-        not applicable.
+        """Return numbers of one episode beyond its reward, whose mean over episodes says something;
+        None: not applicable.
         """
         return {}
 
     def record(self, task: Task, episode: Episode) -> Record:
-        """What `episodes.jsonl` keeps of an episode besides what it keeps for every agent, as JSON
-        values.
+        """Return what `episodes.jsonl` keeps of an episode besides what it keeps for every agent, as
+        JSON values.
         """
         return {}
 
     def description(self) -> dict[str, Any]:
-        """What scores depend on besides the policy (database, judge, partner), as JSON values
+        """Return what scores depend on besides the policy (database, judge, partner), as JSON values
         without secrets.
         """
         return {}
@@ -174,37 +186,143 @@ class Environment(ABC):
         """Give back what is held."""
 
 
+class Flags:
+    """An agent's own flags, and what they choose.
+
+    unreachable: settings or options that lead its judge or partner nowhere, for tests.
+    """
+
+    unreachable: Mapping[str, str] = MappingProxyType({})
+
+    def add(self, parser: ArgumentParser) -> None:
+        """Add the agent's own flags to a command that plays episodes."""
+
+    def services(self, settings: Settings, options: Options) -> Sequence[Service]:
+        """Return the models to serve while episodes are played."""
+        return ()
+
+    def check(self, tasks: Sequence[Task], options: Options) -> list[str]:
+        """Look at what is to be played with these flags; return notes for the screen.
+
+        Raises AgentError: the partner that the flags choose cannot play these tasks.
+        """
+        return []
+
+
+class Showing:
+    """How evaluation, demo and report show an agent, and how a person plays it.
+
+    headline: the number of one episode, in [0, 1], that a demo reports: "score" or one of the
+    environment's facts. columns: the agent's own ones of the evaluation's table. baselines: names
+    that `KnownEpisodes.baseline` knows. failures: kinds of `failure` in the order a report shows
+    them, "right" first. formats: in which others read an evaluation's scored episodes. demo: verl's
+    keys of its demo, where that trains otherwise than --ci.
+    """
+
+    headline: str = "score"
+    columns: Sequence[Column] = ()
+    baselines: Sequence[str] = ()
+    failures: Sequence[str] = ("right", "wrong")
+    formats: Mapping[str, Format] = MappingProxyType({})
+    demo: Sequence[str] = ()
+
+    def summarise(self, records: Sequence[Record]) -> Mapping[str, Any]:
+        """Return ratios over episodes that are no mean of one episode's facts; `records` are lines
+        of episodes.jsonl.
+        """
+        return {}
+
+    def gain_groups(self, record: Record) -> Mapping[str, int | None]:
+        """Return what a demo takes its gain apart by: name of the part, and the group of an episode;
+        None: not known.
+        """
+        return {}
+
+    def failure(self, record: Record) -> str:
+        """Return the kind of failure of a scored episode, one of `failures`."""
+        return "right" if record["score"] == 1 else "wrong"
+
+    def shown(self, record: Record) -> Sequence[Shown]:
+        """Return what happened in an episode, as a page shows it."""
+        return transcript(record)
+
+    def typed(self, text: str) -> str:
+        """Return what a person typed in the form of a reply.
+
+        Raises UsageError: it is none, which costs the person no turn.
+        """
+        return text
+
+
+@dataclass(frozen=True)
+class Lessons:
+    """What a tiny model learns from nothing (training/cold_start.py)."""
+
+    right: list[Conversation]
+    flawed: list[Conversation]  # imperfect on purpose, learned after the right ones
+    characters: str  # what the tokenizer must know besides the conversations' text
+    facts: dict[str, Any]  # numbers for the model's card
+    apart: bool = False  # the tokenizer keeps spaces apart from words, for names that are copied from prose into quotes
+
+
+class Teaching:
+    """Supervised data of an agent: what a model is warmed up with, or made from."""
+
+    def demonstrations(
+        self, role: str, rows: Sequence[Row], settings: Settings
+    ) -> Iterable[Conversation]:
+        """Return conversations for a role ("policy"; others by agent).
+
+        Raises AgentError: the agent has none for it.
+        """
+        raise AgentError(f"this agent has no demonstrations for the role {role!r}")
+
+    def dialogues(self, path: Path, agent: str, settings: Settings) -> Iterable[Conversation]:
+        """Return conversations from a file: episodes of `agent` that were kept, or what else it can
+        frame as episodes are.
+
+        Raises AgentError: not usable, or none.
+        """
+        return kept_episodes(path, agent)
+
+    def lessons(
+        self, rows: Sequence[Row], settings: Settings, right: int, flawed: int, random: Random
+    ) -> Lessons:
+        """Return what the bundled model is made from.
+
+        Raises AgentError: the agent brings no recipe.
+        """
+        raise AgentError(
+            "this agent brings no recipe for a tiny model; warm one up with --base MODEL"
+        )
+
+    def reading(self, prompts: Path) -> Teaching:
+        """Return the same with other words for the policy.
+
+        Raises AgentError: there are none to replace.
+        """
+        raise AgentError("this agent has no prompts that a file could replace")
+
+
 class Agent(ABC):
     """One kind of task. Light and picklable: an instance travels to the processes that play its
     episodes.
 
-    headline: the number of one episode, in [0, 1], that a demo reports: "score" or one of the
-    environment's facts. turns: calls of the policy in one episode where neither MAX_TURNS nor
-    --max-turns says it. draws_turns: they may say a range, and a task's budget is
-    `episodes.turns.drawn_turns`.
+    name: as commands know it. splits: the data files by "train", "val", "test". tools: what the
+    policy may call; without any its chat template need not know tools. turns: calls of the policy
+    in one episode where neither MAX_TURNS nor --max-turns says it. draws_turns: they may say a
+    range, and a task's budget is `episodes.turns.drawn_turns`.
     """
 
-    name: str  # as commands know it
+    name: str
+    splits: Mapping[str, Path]
     prompt_version: str = "1"
-    tools: Sequence[
-        ToolSpec
-    ] = ()  # what the policy may call; (): its chat template need not know tools
-    splits: Mapping[str, Path]  # the data files by "train", "val", "test"
-    headline: str = "score"
+    tools: Sequence[ToolSpec] = ()
     turns: int = 3
     draws_turns: bool = False
-    demo: Sequence[str] = ()  # verl's keys of its demo, where that trains otherwise than --ci
-    columns: Sequence[Column] = ()  # its own ones of the evaluation's table
-    baselines: Sequence[str] = ()
-    formats: Mapping[str, Format] = MappingProxyType(
-        {}
-    )  # in which others read an evaluation's scored episodes
-    failures: Sequence[
-        str
-    ] = ()  # kinds in the order a report shows them, "right" first (`failure`)
-    unreachable: Mapping[str, str] = MappingProxyType(
-        {}
-    )  # settings or options that lead its judge or partner nowhere
+    flags: Flags = Flags()
+    showing: Showing = Showing()
+    teaching: Teaching = Teaching()
 
     @property
     def folder(self) -> Path:
@@ -218,119 +336,40 @@ class Agent(ABC):
 
     @abstractmethod
     def sizes(self, device: str) -> Sizes:
-        """How long its episodes get, with the bundled model ("cpu") and with a real one ("cuda")."""
+        """Return how long its episodes get, with the bundled model ("cpu") and with a real one
+        ("cuda").
+        """
 
     @abstractmethod
     def rows(self, path: Path | str) -> list[Row]:
-        """Read a data file; every row is JSON values.
+        """Return the rows of a data file; every row is JSON values.
 
         Raises UsageError, such as AgentError, or OSError: one line.
         """
 
     @abstractmethod
     def task(self, row: Row, settings: Settings) -> Task:
-        """Check a row.
+        """Return the task of a row that was checked.
 
         A budget may depend on settings, by task, never by sample. Raises AgentError.
         """
 
     @abstractmethod
     def open(self, settings: Settings, options: Options, evaluating: bool = False) -> Environment:
-        """What plays and scores; `options` are the agent's own flags and the addresses of its
+        """Return what plays and scores; `options` are the agent's own flags and the addresses of its
         services.
 
         One opened before anything is served, without these addresses, is asked for its
         `description` alone.
         """
 
-    def arguments(self, parser: ArgumentParser) -> None:  # noqa: B027 (no flags of its own)
-        """Add the agent's own flags to a command that plays episodes."""
-
-    def services(self, settings: Settings, options: Options) -> Sequence[Service]:
-        """Models to serve while episodes are played."""
-        return ()
-
     def check(
         self, rows: Mapping[str, Sequence[Row]], settings: Settings, plays: bool
     ) -> list[str]:
-        """Look at the rows of a run, and complete them, before anything heavy starts; notes for the
-        screen.
+        """Look at the rows of a run, and complete them, before anything heavy starts; return notes
+        for the screen.
 
         Without `plays` this process only trains: what episodes need (a database, a partner) may be
         elsewhere. Raises AgentError.
         """
         return []
-
-    def check_tasks(self, tasks: Sequence[Task], options: Options) -> list[str]:
-        """Look at what is to be played, with the agent's own flags; notes for the screen.
-
-        Raises AgentError: the partner that the flags choose cannot play these tasks.
-        """
-        return []
-
-    def summarise(self, records: Sequence[Record]) -> Mapping[str, Any]:
-        """Ratios over episodes that are no mean of one episode's facts; `records` are lines of
-        episodes.jsonl.
-        """
-        return {}
-
-    def gain_groups(self, record: Record) -> Mapping[str, int | None]:
-        """What a demo takes its gain apart by: name of the part, and the group of an episode; None:
-        not known.
-        """
-        return {}
-
-    def failure(self, record: Record) -> str:
-        """The kind of failure of a scored episode, one of `failures`."""
-        raise NotImplementedError
-
-    def shown(self, record: Record) -> Sequence[Shown]:
-        """What happened in an episode, as a page shows it."""
-        return transcript(record)
-
-    def reading(self, prompts: Path) -> Agent:
-        """This agent with other words for its policy.
-
-        Raises AgentError: it has none to replace.
-        """
-        raise AgentError(f"the {self.name} agent has no prompts that a file could replace")
-
-    def typed(self, text: str) -> str:
-        """What a person typed, in the form of a reply.
-
-        Raises UsageError: it is none, which costs the person no turn.
-        """
-        return text
-
-    def demonstrations(
-        self, role: str, rows: Sequence[Row], settings: Settings
-    ) -> Iterable[Conversation]:
-        """Supervised data for a role ("policy"; others by agent): what a model is warmed up with."""
-        raise AgentError(f"the {self.name} agent has no demonstrations for the role {role!r}")
-
-    def dialogues(self, path: Path, settings: Settings) -> Iterable[Conversation]:
-        """Supervised data from a file: episodes that were kept, or what else an agent can frame as
-        episodes are.
-
-        Raises AgentError: not usable, or none.
-        """
-        return kept_episodes(path, self.name)
-
-    def lessons(
-        self, rows: Sequence[Row], settings: Settings, right: int, flawed: int, random: Random
-    ) -> Lessons:
-        """What its bundled model is made from."""
-        raise AgentError(
-            f"the {self.name} agent brings no recipe for a tiny model; warm one up with --base MODEL"
-        )
-
-
-@dataclass(frozen=True)
-class Lessons:
-    """What a tiny model learns from nothing (training/cold_start.py)."""
-
-    right: list[Conversation]
-    flawed: list[Conversation]  # imperfect on purpose, learned after the right ones
-    characters: str  # what the tokenizer must know besides the conversations' text
-    facts: dict[str, Any]  # numbers for the model's card
-    apart: bool = False  # the tokenizer keeps spaces apart from words, for names that are copied from prose into quotes

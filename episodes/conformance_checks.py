@@ -87,9 +87,20 @@ def played(environment: Environment, task: Task, settings: Settings, text: str |
 
 
 def gold(environment: Environment, task: Task) -> Episode:
-    episode = asyncio.run(environment.gold(task))
+    episode = asyncio.run(environment.known.gold(task))
     assert episode is not None
     return episode
+
+
+def wrong(environment: Environment, task: Task) -> list[Episode]:
+    """Return dishonest episodes of a task, without the kinds that are partly right."""
+    known = environment.known
+    kinds = known.dishonest(task, Random(0))
+    return [episode for kind, episode in kinds.items() if kind not in known.accepted_from]
+
+
+def most_for_wrong(environment: Environment, task: Task) -> float:
+    return max(total(scored(environment, task, episode)) for episode in wrong(environment, task))
 
 
 def total(of: Scored) -> float:
@@ -97,15 +108,14 @@ def total(of: Scored) -> float:
     return of.reward.total
 
 
-def test_gold_earns_nearly_all_and_bad_less_than_half_of_it(
+def test_gold_earns_nearly_all_and_a_dishonest_episode_less_than_half_of_it(
     environment: Environment, tasks: list[Task]
 ) -> None:
     for task in tasks:
         best = total(scored(environment, task, gold(environment, task)))
-        assert 0.9 * environment.highest <= best <= environment.highest + 1e-9
-        bad = environment.bad(task, Random(0))
-        assert bad is not None
-        assert total(scored(environment, task, bad)) < best / 2, task.id
+        assert 0.9 * environment.judging.highest <= best <= environment.judging.highest + 1e-9
+        assert wrong(environment, task), "a reward that cannot be fooled was not tried"
+        assert most_for_wrong(environment, task) < best / 2, task.id
 
 
 def test_gold_scores_one(environment: Environment, tasks: list[Task]) -> None:
@@ -116,8 +126,7 @@ def test_gold_scores_one(environment: Environment, tasks: list[Task]) -> None:
 
 def test_the_same_episode_earns_the_same_twice(environment: Environment, tasks: list[Task]) -> None:
     for task in tasks:
-        for episode in (gold(environment, task), environment.bad(task, Random(1))):
-            assert episode is not None
+        for episode in (gold(environment, task), *wrong(environment, task)[:1]):
             first, second = (scored(environment, task, episode).reward for _ in range(2))
             assert (first.total, first.terms, first.score) == (
                 second.total,
@@ -127,14 +136,13 @@ def test_the_same_episode_earns_the_same_twice(environment: Environment, tasks: 
 
 
 @pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE)
-def test_hostile_replies_never_raise_and_earn_no_more_than_bad_ones(
+def test_hostile_replies_never_raise_and_earn_no_more_than_dishonest_ones(
     environment: Environment, tasks: list[Task], settings: Settings, text: str
 ) -> None:
     for task in tasks[:4]:
-        found, bad = played(environment, task, settings, text), environment.bad(task, Random(0))
-        assert bad is not None
+        found = played(environment, task, settings, text)
         assert found.episode.stop_reason in STOP_REASONS
-        assert total(found) <= total(scored(environment, task, bad)), found.reward.terms
+        assert total(found) <= most_for_wrong(environment, task), found.reward.terms
 
 
 def test_the_budget_is_honoured_and_that_of_the_task(
@@ -166,9 +174,7 @@ def test_tools_answer_the_right_call_and_bear_the_wrong_one(
     right = [tool_call(call["name"], call["arguments"]) for call in calls]
     said = played(environment, task, settings, right[0]).episode.messages
     assert any(message["role"] == "tool" and message["content"] for message in said)
-    bad = environment.bad(task, Random(0))
-    assert bad is not None
-    most = total(scored(environment, task, bad))
+    most = most_for_wrong(environment, task)
     for name in sorted(names):
         other = json.dumps({argument: [None] for argument in json.loads(calls[0]["arguments"])})
         for arguments in (other, "{}", "[]", "no JSON"):
@@ -185,12 +191,14 @@ def test_tasks_and_the_agent_travel_to_other_processes(agent: Agent, tasks: list
 def test_what_a_dead_judge_or_partner_leaves_is_unscored_and_named(
     agent: Agent, environment: Environment, tasks: list[Task], settings: Settings, tmp_path: Path
 ) -> None:
-    if not agent.unreachable:
+    if not agent.flags.unreachable:
         pytest.skip("the agent names no setting that leads a judge or partner nowhere: it has none")
     known = {
-        name: value for name, value in agent.unreachable.items() if name in Settings.model_fields
+        name: value
+        for name, value in agent.flags.unreachable.items()
+        if name in Settings.model_fields
     }
-    options = {name: value for name, value in agent.unreachable.items() if name not in known}
+    options = {name: value for name, value in agent.flags.unreachable.items() if name not in known}
     bounds = {"judge_timeout": 1.0, "patient_timeout": 1.0, "llm_cache": tmp_path / "cache.sqlite"}
     dead = agent.open(settings.model_copy(update=bounds | known), options)
     replies = [
@@ -214,8 +222,10 @@ def test_facts_and_records_are_numbers_and_json(
         episode = gold(environment, task)
         facts = environment.facts(task, episode)
         assert all(value is None or isinstance(value, float | int) for value in facts.values())
-        assert agent.headline in ("score", *facts), f"headline: expected score or one of {[*facts]}"
-        assert agent.headline == "score" or facts[agent.headline] is not None
+        assert agent.showing.headline in ("score", *facts), (
+            f"headline: expected score or one of {[*facts]}"
+        )
+        assert agent.showing.headline == "score" or facts[agent.showing.headline] is not None
         json.dumps([dict(facts), environment.record(task, episode), environment.description()])
 
 

@@ -86,7 +86,7 @@ async def check_judge(
     """
     await environment.check()
     most, random, probed, asked = (
-        min(most, PAID_TASKS) if environment.paid else most,
+        min(most, PAID_TASKS) if environment.judging.paid else most,
         Random(0),
         [],
         Counter[str](),
@@ -94,9 +94,15 @@ async def check_judge(
     sample = tasks[:: max(1, len(tasks) // most)][:most]
     for number, task in enumerate(watched(sample, "asking the judge", "tasks")):
         try:
-            honest, bad = await environment.honest(task), environment.dishonest(task, random)
-            turn = PAID_KINDS * number % len(bad) if environment.paid and bad else 0
-            kinds = [*honest, *[*bad, *bad][turn:][: PAID_KINDS if environment.paid else len(bad)]]
+            honest, bad = (
+                await environment.known.honest(task),
+                environment.known.dishonest(task, random),
+            )
+            turn = PAID_KINDS * number % len(bad) if environment.judging.paid and bad else 0
+            kinds = [
+                *honest,
+                *[*bad, *bad][turn:][: PAID_KINDS if environment.judging.paid else len(bad)],
+            ]
             rewards = await asyncio.gather(
                 *(environment.score(task, {**bad, **honest}[kind]) for kind in kinds)
             )
@@ -112,7 +118,7 @@ async def check_judge(
             {kind: scored[kind] for kind in side if kind in scored} for side in (honest, bad)
         )
         if dishonest and good and next(iter(good)) == next(iter(honest)):
-            probed.append(Probed(task, good, dishonest, environment.accepted_from))
+            probed.append(Probed(task, good, dishonest, environment.known.accepted_from))
     if asked and not asked["scored"]:
         raise ServiceError(f"the judge gave no score for any honest answer ({dict(asked)})")
     return probed

@@ -91,13 +91,13 @@ class EpisodeAgent(agl.LitAgent[dict[str, Any]]):
         """How many known-bad episodes of this task were scored and accepted; none when it is not
         its turn.
         """
-        bad = self.environment.dishonest(
+        bad = self.environment.known.dishonest(
             task, self.random
         )  # also where none is kept: it may remember the task
         if not bad or self.random.random() >= self.settings.canary_share:
             return {"judged": 0, "accepted": 0}
         kind = self.random.choice(list(bad))
-        bound = self.environment.accepted_from.get(kind, ACCEPTED_FROM)
+        bound = self.environment.known.accepted_from.get(kind, ACCEPTED_FROM)
         reward = await self.environment.score(task, bad[kind])
         return {"judged": int(reward.score is not None), "accepted": int(reward.worth >= bound)}
 

@@ -65,7 +65,7 @@ def register(agent: Agent) -> None:
 def own_options(agent: Agent, namespace: Namespace) -> dict[str, Any]:
     """Return the values of the agent's own flags among those of a command."""
     parser = ArgumentParser(add_help=False)
-    agent.arguments(parser)
+    agent.flags.add(parser)
     return {action.dest: getattr(namespace, action.dest) for action in parser._actions}
 
 

@@ -9,11 +9,9 @@ class MyEnvironment(RuledEnvironment):
 
 from __future__ import annotations
 
-from random import Random
-
 from common.settings import Settings
-from episodes.agent import Environment
-from episodes.episode import Episode, ServiceError, Task
+from episodes.agent import Environment, Judging
+from episodes.episode import ServiceError, Task
 from scoring.judge import WITHOUT_A_JUDGE, ReferenceJudge, choose_judge, why_unusable
 from scoring.llm_judge import JudgeWords
 
@@ -21,13 +19,11 @@ from scoring.llm_judge import JudgeWords
 class RuledEnvironment(Environment):
     """`words` are the judge's. Raises SettingsError: REWARD_SCALE cannot be used."""
 
-    ways_out = WITHOUT_A_JUDGE
-
     def __init__(self, settings: Settings, words: JudgeWords) -> None:
         self.settings, self.words = settings, words
         judge = choose_judge(settings, words)
         self.judge = None if isinstance(judge, ReferenceJudge) else judge
-        self.paid = self.judge is not None
+        self.judging = Judging(paid=self.judge is not None, help=WITHOUT_A_JUDGE)
 
     @property
     def judge_name(self) -> str | None:
@@ -38,9 +34,6 @@ class RuledEnvironment(Environment):
     def turns(self, task: Task) -> int:
         """The budget of a task."""
         return task.max_turns or self.settings.max_turns
-
-    def bad(self, task: Task, random: Random) -> Episode:
-        return self.dishonest(task, random)["another condition"]
 
     async def check(self) -> None:
         problem = await why_unusable(self.judge, self.words.known_case) if self.judge else None

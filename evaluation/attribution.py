@@ -31,7 +31,7 @@ def gains_by(
     left.
     """
     names = dict.fromkeys(
-        name for record in (*before, *after) for name in agent.gain_groups(record)
+        name for record in (*before, *after) for name in agent.showing.gain_groups(record)
     )
     return {
         name: _part(_grouped(agent, before, name), _grouped(agent, after, name), seed)
@@ -41,7 +41,7 @@ def gains_by(
 
 def _grouped(agent: Agent, records: Sequence[Record], name: str) -> Grouped:
     known = [
-        (record["id"], agent.gain_groups(record).get(name), headline_of(agent, record))
+        (record["id"], agent.showing.gain_groups(record).get(name), headline_of(agent, record))
         for record in records
     ]
     return [

@@ -21,7 +21,7 @@ SILENT = "silent"
 
 def names_of(agent: Agent) -> tuple[str, ...]:
     """Return the names of the baselines that an agent has."""
-    return (SILENT, *agent.baselines)
+    return (SILENT, *agent.showing.baselines)
 
 
 def commonest_answer(tasks: Sequence[Task]) -> str:
@@ -36,4 +36,4 @@ async def baseline_episode(
     """Return the episode of a baseline; `commonest` is the answer that most tasks have."""
     if name == SILENT:
         return Episode(messages=[], stop_reason="no_answer", turns=1)
-    return await environment.baseline(name, task, commonest)
+    return await environment.known.baseline(name, task, commonest)

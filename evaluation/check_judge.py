@@ -42,7 +42,7 @@ def parse_arguments(argv: Sequence[str] | None) -> tuple[Agent, argparse.Namespa
     most = f"tasks, at most; default: {TASKS}, and few with a judge that costs money or time"
     parser.add_argument("--sample", type=positive(int), default=TASKS, metavar="N", help=most)
     agent = registry.get(parser.parse_known_args(argv)[0].agent)
-    agent.arguments(parser)
+    agent.flags.add(parser)
     return agent, parser.parse_args(argv)
 
 
@@ -53,7 +53,9 @@ def rows_of(probed: Sequence[Probed], environment: Environment) -> list[Sequence
         for kind, reward in of.honest.items():
             found[kind, "yes", GOOD].append(reward)
         for kind, reward in of.dishonest.items():
-            found[kind, "no", environment.accepted_from.get(kind, ACCEPTED_FROM)].append(reward)
+            found[kind, "no", environment.known.accepted_from.get(kind, ACCEPTED_FROM)].append(
+                reward
+            )
     rows = []
     for (kind, honest, bound), rewards in found.items():
         means = [
@@ -77,7 +79,7 @@ def check(agent: Agent, arguments: argparse.Namespace) -> int:
         [agent.task(row, settings) for row in rows],
         registry.own_options(agent, arguments),
     )
-    print("\n".join(agent.check_tasks(tasks, options)), file=sys.stderr)
+    print("\n".join(agent.flags.check(tasks, options)), file=sys.stderr)
     with (
         serve_environment(agent, settings, options, ROOT / "outputs" / "check_judge") as served,
         closing(agent.open(settings, served, evaluating=True)) as environment,
@@ -86,7 +88,9 @@ def check(agent: Agent, arguments: argparse.Namespace) -> int:
     problem = problem_of(probed)
     print("\n".join(table(rows_of(probed, environment))))
     print(
-        f"{problem}\n{environment.ways_out}" if problem else f"{len(probed)} tasks: nothing wrong",
+        f"{problem}\n{environment.judging.help}"
+        if problem
+        else f"{len(probed)} tasks: nothing wrong",
         file=sys.stderr,
     )
     return 1 if problem else 0

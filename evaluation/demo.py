@@ -115,7 +115,9 @@ def demo(arguments: argparse.Namespace, argv: Sequence[str]) -> None:
     run_part(BEFORE, [*evaluate, model, "--out", str(folder / BEFORE)])
     evaluated = (time.monotonic() - start) / 60
     run_part(
-        TRAIN, [*train, f"data.seed={arguments.seed}", *agent.demo, *arguments.overrides], evaluated
+        TRAIN,
+        [*train, f"data.seed={arguments.seed}", *agent.showing.demo, *arguments.overrides],
+        evaluated,
     )
     run_part(AFTER, [*evaluate, str(folder / TRAIN), "--out", str(folder / AFTER)], evaluated)
     facts = {

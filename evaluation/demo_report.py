@@ -46,10 +46,10 @@ def build(agent: Agent, folder: Path, facts: dict[str, Any]) -> dict[str, Any]:
     steps = curve(folder / TRAIN)
     summary = _read(folder / TRAIN / "summary.json")
     validation, model = summary["validation"], ROOT / facts["model"] / COLD_START
-    shown = ["unfinished", *(column.metric for column in agent.columns)]
+    shown = ["unfinished", *(column.metric for column in agent.showing.columns)]
     return {
         "agent": agent.name,
-        "headline": agent.headline,
+        "headline": agent.showing.headline,
         **_difference(comparison["overall"]),
         **_parts_of_the_gain(agent, *episodes),
         "ceiling": _read(model).get("ceiling") if model.is_file() else None,
@@ -127,9 +127,9 @@ def _costs(agent: Agent, records: Sequence[Record]) -> dict[str, dict[str, Any]]
     ]
     if not values:
         raise UsageError("no episode of an evaluation has a score")
-    losses: dict[str, list[float]] = {kind: [] for kind in agent.failures}
+    losses: dict[str, list[float]] = {kind: [] for kind in agent.showing.failures}
     for record, value in values if losses else ():
-        losses[agent.failure(record)].append(1.0 - value)
+        losses[agent.showing.failure(record)].append(1.0 - value)
     n = len(values)
     return {
         kind: {"episodes": len(lost), "share": points(len(lost) / n), "lost": points(sum(lost) / n)}

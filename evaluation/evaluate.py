@@ -97,13 +97,13 @@ def parse_arguments(
     add("--concurrency", type=positive(int), default=32, help="episodes at a time; default: 32")
     add(
         "--format",
-        choices=agent.formats if agent else None,
+        choices=agent.showing.formats if agent else None,
         help="also write the episodes in a form of the agent's",
     )
     add("--force", action="store_true", help="throw away what is in --out")
     add_flags(parser, settings)
     if agent:
-        agent.arguments(parser)
+        agent.flags.add(parser)
     arguments = parser.parse_args(argv)
     if arguments.k > 1 and (not arguments.model or arguments.temperature == 0):
         parser.error(f"--k {arguments.k}: every episode of a task would be the same; leave --k out")
@@ -190,7 +190,7 @@ async def play_sample(
 
 
 async def _gold(environment: Environment, task: Task) -> Episode:
-    episode = await environment.gold(task)
+    episode = await environment.known.gold(task)
     if episode is None:
         raise AgentError(f"task {task.id} has no gold episode; --gold needs one of every task")
     return episode
@@ -241,7 +241,7 @@ def evaluate(agent: Agent, arguments: argparse.Namespace, settings: Settings) ->
     tasks = [agent.task(row, settings) for row in rows]
     samples = [results.Sample(task, number) for task in tasks for number in range(arguments.k)]
     own = registry.own_options(agent, arguments)
-    for note in agent.check_tasks(tasks, own):
+    for note in agent.flags.check(tasks, own):
         print(note, file=sys.stderr)
     with contextlib.closing(agent.open(settings, own, evaluating=True)) as environment:
         config = configuration(agent, arguments, player, environment, len(rows))

@@ -41,7 +41,7 @@ def parse_arguments(argv: Sequence[str] | None) -> tuple[Agent, argparse.Namespa
     parser.add_argument("--n", type=positive(int), default=200, help="tasks, at most; default: 200")
     parser.add_argument("--model", help="whose tokenizer; default: the agent's bundled model")
     agent = registry.get(parser.parse_known_args(argv)[0].agent)
-    agent.arguments(parser)
+    agent.flags.add(parser)
     return agent, parser.parse_args(argv)
 
 
@@ -92,7 +92,7 @@ async def measure(
     """Return the lengths of all gold episodes. Raises UsageError: no task has one."""
     found: dict[str, list[int]] = {"prompt": [], "response": [], "reply": []}
     for task in tasks:
-        gold = await environment.gold(task)
+        gold = await environment.known.gold(task)
         if gold is not None and gold.messages:
             for name, numbers in lengths_of(gold.messages, count).items():
                 found[name] += numbers

@@ -72,7 +72,7 @@ def scores_of(agent: Agent, records: Sequence[Record], seed: int) -> dict[str, A
         "checks": _means(scored, "checks"),
         "judge_parts": _means(scored, "measures"),
         **_facts(agent, records, seed),
-        **agent.summarise(scored),
+        **agent.showing.summarise(scored),
         **_passes(score),
         "turns": mean(clusters(scored, itemgetter("turns"))),
         "tokens": {
@@ -88,7 +88,9 @@ def scores_of(agent: Agent, records: Sequence[Record], seed: int) -> dict[str, A
 def _facts(agent: Agent, records: Sequence[Record], seed: int) -> dict[str, Any]:
     """The mean of every fact, and intervals where the agent's table has one or a demo reports it."""
     facts = _named(records, "facts")
-    shown = {column.metric for column in agent.columns if column.interval} | {agent.headline}
+    shown = {column.metric for column in agent.showing.columns if column.interval} | {
+        agent.showing.headline
+    }
     spreads = {name: [*map(fmean, values)] for name, values in facts.items() if name in shown}
     intervals = {f"{name}_ci95": interval(means, seed) for name, means in spreads.items()}
     return {name: mean(values) for name, values in facts.items()} | intervals
@@ -97,13 +99,13 @@ def _facts(agent: Agent, records: Sequence[Record], seed: int) -> dict[str, Any]
 def headline_of(agent: Agent, record: Record) -> float | None:
     """The number of one episode that a demo and a comparison report; None where it has none."""
     value = record["score"]
-    if agent.headline != "score" and value is not None:
+    if agent.showing.headline != "score" and value is not None:
         facts = record["facts"]
-        if agent.headline not in facts:
+        if agent.showing.headline not in facts:
             raise AgentError(
-                f"{agent.name}: headline is {agent.headline!r}; expected score or one of {[*facts]}"
+                f"{agent.name}: headline is {agent.showing.headline!r}; expected score or one of {[*facts]}"
             )
-        value = facts[agent.headline]
+        value = facts[agent.showing.headline]
     return None if value is None else float(value)
 
 

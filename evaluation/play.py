@@ -62,7 +62,7 @@ def parse_arguments(
     add("--model", help="who suggests replies: as evaluation.evaluate takes it")
     add_flags(parser, settings)
     if agent:
-        agent.arguments(parser)
+        agent.flags.add(parser)
     arguments = parser.parse_args(argv)
     if arguments.base_url and not arguments.model:
         parser.error("--base-url needs --model, the name the endpoint serves the model under")
@@ -118,13 +118,13 @@ async def play_all(
     for task in tasks:
         budget = task.max_turns or settings.max_turns
         model = ChatPolicy(endpoint, budget) if endpoint else None
-        policy = KeyboardPolicy(budget, model, agent.typed)
+        policy = KeyboardPolicy(budget, model, agent.showing.typed)
         show(f"task {task.id}", f"{agent.name}, {task.difficulty}")
         scored = await play(environment, task, environment.play(task, policy), policy, A_DAY)
         policy.show_rest(scored.episode.messages)
-        show("end", "\n".join(outcome(scored, environment.highest)))
+        show("end", "\n".join(outcome(scored, environment.judging.highest)))
         unscored += scored.reward.total is None
-        if save and worth_keeping(scored, environment.highest):
+        if save and worth_keeping(scored, environment.judging.highest):
             keep(save, agent.name, recorded(Sample(task, 0), scored, environment), policy.tools)
             print(f"kept in {save}")
     return unscored
@@ -166,7 +166,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         agent, arguments = parse_arguments(argv, settings)
         settings = with_turns(agent, settings, arguments.max_turns)
         tasks, save = choose_tasks(agent, arguments, settings), arguments.save
-        for note in agent.check_tasks(tasks, registry.own_options(agent, arguments)):
+        for note in agent.flags.check(tasks, registry.own_options(agent, arguments)):
             print(note)
         if save:
             check_saved(save)

@@ -151,7 +151,7 @@ def opened(
     """
     own, device = registry.own_options(agent, arguments), arguments.device
     sampling = {"temperature": arguments.temperature, "max_tokens": arguments.max_tokens}
-    memory = ALONE - BESIDE if agent.services(settings, own) else ALONE
+    memory = ALONE - BESIDE if agent.flags.services(settings, own) else ALONE
     server = {
         "device": device,
         "n_gpus": arguments.n_gpus,

@@ -211,7 +211,10 @@ def shown_of(record: Record, agent: Agent | None) -> tuple[Sequence[Shown], str]
     the former.
     """
     problem = ""
-    for show in (agent.shown if agent and "rollout_id" not in record else transcript, transcript):
+    for show in (
+        agent.showing.shown if agent and "rollout_id" not in record else transcript,
+        transcript,
+    ):
         try:
             return show(record), problem
         except MALFORMED as error:

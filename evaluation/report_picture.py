@@ -153,7 +153,9 @@ def bars(axes: Axes, page: Page, results: Mapping[Path, Result]) -> None:
         )
     names = [name.replace("_", "\n" if few else " ") for name in groups]
     axes.set_xticks(range(len(groups)), names, fontsize=6.5, rotation=0 if few else 90)
-    headlines = dict.fromkeys(agent.headline.replace("_", " ") for agent in page.agents if agent)
+    headlines = dict.fromkeys(
+        agent.showing.headline.replace("_", " ") for agent in page.agents if agent
+    )
     axes.set(
         ylabel=f"{', '.join(headlines)}, points", ylim=(0, 118), yticks=range(0, 101, 20)
     )  # above 100: the legend
@@ -172,7 +174,9 @@ def _scored(page: Page) -> dict[str, dict[str, Bar]]:
         if agent and tables_of(run, agent):
             groups = {"all": run.scores["overall"], **run.scores["by_task_type"]}
             known = {
-                group: bar for group, part in groups.items() if (bar := _bar(part, agent.headline))
+                group: bar
+                for group, part in groups.items()
+                if (bar := _bar(part, agent.showing.headline))
             }
             name = run.folder.name if run.folder != run.given else run.label or run.folder.name
             found.setdefault(name, []).extend([known] if known else [])

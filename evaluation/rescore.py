@@ -129,7 +129,7 @@ def parse_arguments(argv: Sequence[str] | None) -> tuple[Agent, argparse.Namespa
     add("--force", action="store_true", help="replace what is in --out")
     first, _ = parser.parse_known_args(argv)
     agent = registry.get(results.read_scores(first.folder)["agent"])
-    agent.arguments(parser)
+    agent.flags.add(parser)
     arguments = parser.parse_args(argv)
     arguments.out = arguments.out or first.folder.with_name(f"{first.folder.name}-rescored")
     if (arguments.out / results.SCORES).exists() and not arguments.force:

@@ -116,7 +116,9 @@ def write_format(agent: Agent, folder: Path, name: str) -> None:
     """
     scored = [record for record in read_episodes(folder) if record["score"] is not None]
     for number in sorted({record["sample"] for record in scored}):
-        items = agent.formats[name]([record for record in scored if record["sample"] == number])
+        items = agent.showing.formats[name](
+            [record for record in scored if record["sample"] == number]
+        )
         write_text(
             folder / f"{name}_{number}.json",
             json.dumps(items, ensure_ascii=False, indent=1) + "\n",

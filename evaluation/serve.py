@@ -71,7 +71,7 @@ def parse_arguments(
     add("--data", type=Path, help="the cases a visitor may choose; default: the agent's test file")
     add_flags(parser, settings)
     if named:
-        named.arguments(parser)
+        named.flags.add(parser)
     arguments = parser.parse_args(argv)
     return registry.get(arguments.agent), arguments
 

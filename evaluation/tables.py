@@ -127,7 +127,7 @@ def _columns(agent: Agent) -> dict[str, Cell]:
         "score [95 %]": lambda part: _with_interval(part["score"], part["ci95"]),
         **{
             f"{column.heading} [95 %]" if column.interval else column.heading: _own(column)
-            for column in agent.columns
+            for column in agent.showing.columns
         },
         "turns": lambda part: number(part["turns"], ".2f"),
         "unfinished": lambda part: points(part["unfinished"]),
@@ -172,7 +172,7 @@ def _facts(agent: Agent, scores: Scores) -> list[str]:
         ", ".join(f"{name} {_words(value)}" for name, value in conditions.items()),
         *(
             f"{name}: {_words(overall[name])}"
-            for name in agent.summarise([])
+            for name in agent.showing.summarise([])
             if isinstance(overall[name], dict)
         ),
         f"stop reasons: {named(overall['stop_reasons'])}",

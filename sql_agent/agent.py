@@ -16,22 +16,40 @@ from typing import Any
 
 from common.settings import ROOT, Settings
 from data.load import COLUMNS, load_rows
-from episodes.agent import Agent, Column, Environment, Lessons, Options, Record, Row, Sizes
+from episodes.agent import (
+    Agent,
+    Column,
+    Environment,
+    Flags,
+    Lessons,
+    Options,
+    Record,
+    Row,
+    Showing,
+    Sizes,
+    Teaching,
+)
 from episodes.episode import Conversation
 from episodes.shown import Shown
 from sql_agent.prompts import PROMPT_VERSION, TOOL
 from sql_agent.task import SqlTask, task_of
 
 
-class SqlAgent(Agent):
-    """Questions and gold of `data/*.parquet`, one tool, a judge."""
+class SqlFlags(Flags):
+    """The flags of the SQL agent: tables and further tools."""
 
-    name = "sql"
-    prompt_version = PROMPT_VERSION
-    tools = (TOOL,)
-    splits: Mapping[str, Path] = {
-        split: ROOT / "data" / f"{split}.parquet" for split in ("train", "val", "test")
-    }
+    unreachable: Mapping[str, str] = {"reward_model_url": "http://127.0.0.1:9/score"}
+
+    def add(self, parser: ArgumentParser) -> None:
+        what = "tables the agent may read; default: DATABASE_TABLES"
+        parser.add_argument("--tables", dest="database_tables", metavar="A,B", help=what)
+        what = "further tools, of MCP servers: a file as MCP clients have it (docs/sql-safety.md)"
+        parser.add_argument("--mcp", type=_file, metavar="FILE", help=what)
+
+
+class SqlShowing(Showing):
+    """How evaluations show queries and answers."""
+
     # Episodes are shorter here, so that the demo plays twice the steps in its minutes
     demo = ("trainer.total_training_steps=40",)
     columns = (
@@ -49,13 +67,57 @@ class SqlAgent(Agent):
         "no_answer",
         "unfinished",
     )
-    unreachable: Mapping[str, str] = {"reward_model_url": "http://127.0.0.1:9/score"}
 
-    def arguments(self, parser: ArgumentParser) -> None:
-        what = "tables the agent may read; default: DATABASE_TABLES"
-        parser.add_argument("--tables", dest="database_tables", metavar="A,B", help=what)
-        what = "further tools, of MCP servers: a file as MCP clients have it (docs/sql-safety.md)"
-        parser.add_argument("--mcp", type=_file, metavar="FILE", help=what)
+    def summarise(self, records: Sequence[Record]) -> Mapping[str, Any]:
+        from sql_agent.facts import summarise
+
+        return summarise(records)
+
+    def failure(self, record: Record) -> str:
+        from sql_agent.facts import failure
+
+        return failure(record)
+
+    def shown(self, record: Record) -> Sequence[Shown]:
+        from sql_agent.shown import shown
+
+        return shown(record)
+
+
+class SqlTeaching(Teaching):
+    """Gold episodes of the training questions."""
+
+    def demonstrations(
+        self, role: str, rows: Sequence[Row], settings: Settings
+    ) -> Iterable[Conversation]:
+        if role != "policy":
+            return super().demonstrations(role, rows, settings)
+        from sql_agent.demonstrations import gold_conversations
+
+        return gold_conversations(
+            [task_of(row) for row in rows], settings.database_url, settings.tables
+        )
+
+    def lessons(
+        self, rows: Sequence[Row], settings: Settings, right: int, flawed: int, random: Random
+    ) -> Lessons:
+        from sql_agent.demonstrations import lessons
+
+        return lessons(rows, settings.database_url, right, flawed, random)
+
+
+class SqlAgent(Agent):
+    """Questions and gold of `data/*.parquet`, one tool, a judge."""
+
+    name = "sql"
+    prompt_version = PROMPT_VERSION
+    tools = (TOOL,)
+    splits: Mapping[str, Path] = {
+        split: ROOT / "data" / f"{split}.parquet" for split in ("train", "val", "test")
+    }
+    flags = SqlFlags()
+    showing = SqlShowing()
+    teaching = SqlTeaching()
 
     def sizes(self, device: str) -> Sizes:
         """Return the sizes of three calls: on the CPU the tiny model's 1,024 positions; on a GPU 3
@@ -83,39 +145,6 @@ class SqlAgent(Agent):
         from sql_agent.row_checks import check
 
         return check(rows, settings, plays)
-
-    def summarise(self, records: Sequence[Record]) -> Mapping[str, Any]:
-        from sql_agent.facts import summarise
-
-        return summarise(records)
-
-    def failure(self, record: Record) -> str:
-        from sql_agent.facts import failure
-
-        return failure(record)
-
-    def shown(self, record: Record) -> Sequence[Shown]:
-        from sql_agent.shown import shown
-
-        return shown(record)
-
-    def demonstrations(
-        self, role: str, rows: Sequence[Row], settings: Settings
-    ) -> Iterable[Conversation]:
-        if role != "policy":
-            return super().demonstrations(role, rows, settings)
-        from sql_agent.demonstrations import gold_conversations
-
-        return gold_conversations(
-            [task_of(row) for row in rows], settings.database_url, settings.tables
-        )
-
-    def lessons(
-        self, rows: Sequence[Row], settings: Settings, right: int, flawed: int, random: Random
-    ) -> Lessons:
-        from sql_agent.demonstrations import lessons
-
-        return lessons(rows, settings.database_url, right, flawed, random)
 
 
 def _file(text: str) -> Path:

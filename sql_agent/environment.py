@@ -8,32 +8,33 @@ reward = await environment.score(task, episode)
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
-from random import Random
 from typing import Any
 
 from common.settings import Settings
-from episodes.agent import Answer, Environment, Record
+from episodes.agent import Answer, Environment, Judging, Record
 from episodes.episode import Episode, Policy, ServiceError, Task
 from episodes.mcp_tools import McpTools
-from episodes.outcomes import EpisodeError
 from episodes.tool_loop import Tool, play_with_tools
-from scoring.judge import Case, Judge, ReferenceJudge, choose_judge, why_unusable
+from scoring.judge import Judge, ReferenceJudge, choose_judge, why_unusable
 from scoring.rubric import Reward, Rubric
 from sql_agent import facts
-from sql_agent.canaries import ACCEPTED_FROM, Canaries, honest_answers
 from sql_agent.judge_words import WORDS
+from sql_agent.known import KnownAnswers
 from sql_agent.prompts import COLUMNS, SCHEMA_TOOLS, TOOL
-from sql_agent.reward import Query, case_of, rubric_from, score_episode
-from sql_agent.task import SqlTask
-from sql_agent.template_agent import TemplateAgent, answered_at_once, gold_episode, prompt_for
-from tools.sql.database import DatabaseError, MachineTooSlow
+from sql_agent.reward import Query, rubric_from, score_episode
+from sql_agent.task import SqlTask, own
+from sql_agent.template_agent import prompt_for
+from sql_agent.threads import in_thread
 from tools.sql.query import QueryTool, SchemaTools
 from tools.sql.result import neutralise
+
+HELP = (
+    "set TEACHER_MODEL (TEACHER_BASE_URL, TEACHER_API_KEY) to another judge; or empty answers that gold does not "
+    "bear out and have them drafted (python -m data.convert FILE --draft-answers); or drop such rows"
+)
 
 
 class SqlEnvironment(Environment):
@@ -42,12 +43,6 @@ class SqlEnvironment(Environment):
 
     Raises UsageError if REWARD_TERMS, REWARD_SCALE or the file cannot be used.
     """
-
-    accepted_from = ACCEPTED_FROM
-    ways_out = (
-        "set TEACHER_MODEL (TEACHER_BASE_URL, TEACHER_API_KEY) to another judge; or empty answers that gold does not "
-        "bear out and have them drafted (python -m data.convert FILE --draft-answers); or drop such rows"
-    )
 
     def __init__(
         self, settings: Settings, evaluating: bool = False, mcp: Path | None = None
@@ -58,19 +53,17 @@ class SqlEnvironment(Environment):
         self.servers = McpTools(mcp, neutralise, own) if mcp else None
         self.tool = QueryTool(settings.database_url, settings.tables)
         self.judge: Judge = choose_judge(settings, WORDS)
-        self.paid = not isinstance(self.judge, ReferenceJudge)
         self.rubric = rubric_from(settings)
         if evaluating and "judge" not in self.rubric.weights:
             self.rubric = Rubric({**self.rubric.weights, "judge": 1.0}, self.rubric.factors)
-        self.highest = self.rubric.highest
-        self.canaries = Canaries(self._column)
-        self._columns: dict[str, list[str]] = {}
-        self._template: TemplateAgent | None = None
+        paid = not isinstance(self.judge, ReferenceJudge)
+        self.judging = Judging(self.rubric.highest, paid, HELP)
+        self.known = KnownAnswers(self.tool, judged="judge" in self.rubric.names)
 
     async def play(self, task: Task, policy: Policy) -> Episode:
         queries: list[Query] = []
-        prompt = await _in_thread(prompt_for, self.tool)
-        further = await _in_thread(self.servers.tools) if self.servers else []
+        prompt = await in_thread(prompt_for, self.tool)
+        further = await in_thread(self.servers.tools) if self.servers else []
         tools = [*self._tools(queries), *further]
         episode = await play_with_tools(policy, prompt, task.question, tools)
         episode.events = queries
@@ -81,12 +74,12 @@ class SqlEnvironment(Environment):
 
     def _tools(self, queries: list[Query]) -> list[Tool]:
         async def query(sql: str) -> str:
-            result = await _in_thread(self.tool.run, sql)
+            result = await in_thread(self.tool.run, sql)
             queries.append(Query(sql, result, self.tool.allowed_tables))
             return str(result.to_json())
 
         async def describe(name: str, **arguments: str) -> str:  # counts as a turn, not as a query
-            return str(await _in_thread(getattr(SchemaTools(self.tool), name), *arguments.values()))
+            return str(await in_thread(getattr(SchemaTools(self.tool), name), *arguments.values()))
 
         specs = SCHEMA_TOOLS if self.settings.database_tools == "schema" else ()
         return [
@@ -95,70 +88,13 @@ class SqlEnvironment(Environment):
         ]
 
     async def score(self, task: Task, episode: Episode) -> Reward:
-        return await score_episode(_own(task), episode, self.judge, self.rubric)
-
-    async def gold(self, task: Task) -> Episode | None:
-        return await _in_thread(gold_episode, _own(task), self.tool) if task.reference else None
-
-    async def baseline(self, name: str, task: Task, commonest: str) -> Episode:
-        if name != "checklist":
-            return answered_at_once(
-                task.question, self.tool, commonest if name == "commonest" else ""
-            )
-        if self._template is None:
-            self._template = await _in_thread(TemplateAgent, self.tool)
-        return await _in_thread(self._template.episode, task.question)
-
-    def bad(self, task: Task, random: Random) -> Episode | None:
-        whole = [
-            bad
-            for kind, bad in self.dishonest(task, random).items()
-            if kind not in self.accepted_from
-        ]
-        return random.choice(whole) if whole else None
-
-    async def honest(self, task: Task) -> Mapping[str, Episode]:
-        return self._answered(_own(task), honest_answers)
-
-    def dishonest(self, task: Task, random: Random) -> Mapping[str, Episode]:
-        own = _own(task)
-        return self._answered(own, lambda case: self.canaries.answers(case, own.names, random))
-
-    def _column(self, name: str) -> Sequence[str]:
-        """Return some values of a column of the tables, read once; [] if there is no such column,
-        or it cannot be read.
-
-        If the database is gone there are no values: the episode that is played beside this reports
-        it.
-        """
-        if name not in self._columns:
-            texts: list[str] = []
-            for table in sorted(self.tool.allowed_tables) if name.isidentifier() else ():
-                try:
-                    result = self.tool.run(
-                        f"SELECT DISTINCT {name} FROM {table} WHERE {name} IS NOT NULL"
-                    )
-                except DatabaseError:
-                    return ()
-                texts += [str(value) for (value,) in result.rows] if result.ok else []
-            self._columns[name] = texts
-        return self._columns[name]
-
-    def _answered(
-        self, task: SqlTask, answers: Callable[[Case], Mapping[str, str]]
-    ) -> Mapping[str, Episode]:
-        """Return an episode that has read the gold rows for each kind of answer; {} if no judge is
-        asked.
-        """
-        read = Episode(stop_reason="answered", events=Query.of_gold(task), turns=2)
-        known = answers(case_of(task, read)) if "judge" in self.rubric.names else {}
-        return {kind: replace(read, answer=answer) for kind, answer in known.items()}
+        return await score_episode(own(task), episode, self.judge, self.rubric)
 
     def facts(self, task: Task, episode: Episode) -> Mapping[str, float | None]:
-        return facts.facts_of(_own(task), episode)
+        return facts.facts_of(own(task), episode)
 
     def record(self, task: Task, episode: Episode) -> Record:
-        return facts.record_of(_own(task), episode)
+        return facts.record_of(own(task), episode)
 
     def description(self) -> dict[str, Any]:
         from sqlalchemy.engine import make_url
@@ -186,7 +122,7 @@ class SqlEnvironment(Environment):
     async def check(self) -> None:
         self.tool.database()
         if self.servers:
-            await _in_thread(self.servers.start)
+            await in_thread(self.servers.start)
         problem = (
             await why_unusable(self.judge, WORDS.known_case)
             if "judge" in self.rubric.names
@@ -199,17 +135,3 @@ class SqlEnvironment(Environment):
                 "REWARD_SCALE, to one that answers; with none of them set the offline "
                 "reference judge is used: it pays what is quoted; other words need TEACHER_MODEL"
             )
-
-
-def _own(task: Task) -> SqlTask:
-    assert isinstance(task, SqlTask)
-    return task
-
-
-async def _in_thread(call: Callable[..., Any], *arguments: Any) -> Any:
-    try:
-        return await asyncio.to_thread(call, *arguments)
-    except MachineTooSlow as error:
-        raise EpisodeError("machine_too_slow", str(error)) from error
-    except DatabaseError as error:
-        raise EpisodeError("database_error", str(error)) from error

@@ -130,15 +130,18 @@ def parse_arguments(argv: Sequence[str] | None) -> argparse.Namespace:
 def cold_start(given: argparse.Namespace) -> None:
     """Make a tiny model or warm one up, and print the facts as JSON."""
     agent = registry.get(given.agent)
+    teaching = agent.teaching
     if given.base and given.prompts:
-        agent = agent.reading(given.prompts)
+        teaching = teaching.reading(given.prompts)
     settings = with_turns(agent, load_settings())
     rows = agent.rows(given.train_file or agent.splits["train"])
     if given.base:
         from training.warmup.supervised import warm_up
 
-        learned = agent.dialogues(given.dialogues, settings) if given.dialogues else None
-        conversations = learned or agent.demonstrations(given.role, rows, settings)
+        if given.dialogues:
+            conversations = teaching.dialogues(given.dialogues, agent.name, settings)
+        else:
+            conversations = teaching.demonstrations(given.role, rows, settings)
         facts = warm_up(
             given.base,
             conversations,

@@ -98,7 +98,7 @@ def make(
     problem = problem_of(asyncio.run(check_judge(environment, tasks)))
     if problem and settings.judge_check:
         raise Failure(
-            f"the judge cannot be trained on: {problem}\n{environment.ways_out}; JUDGE_CHECK=0 goes on"
+            f"the judge cannot be trained on: {problem}\n{environment.judging.help}; JUDGE_CHECK=0 goes on"
         )
     return Prepared(prepared.rows, prepared.notes, problem)
 
@@ -114,7 +114,7 @@ def complete(
     notes = list(agent.check(rows, settings, plays))
     for name, part in rows.items():
         tasks = [agent.task(row, settings) for row in part]
-        notes += [f"{name}: {note}" for note in agent.check_tasks(tasks, options)]
+        notes += [f"{name}: {note}" for note in agent.flags.check(tasks, options)]
     show(notes)
     return Prepared(rows, notes)
 
@@ -129,7 +129,7 @@ def out_of_sight(settings: Settings, options: Options, environment: Environment)
     named = ", ".join(name.upper() for name in elsewhere(settings, options))
     if named:
         return f"{named} lies elsewhere"
-    return "the judge is a model" if environment.paid else ""
+    return "the judge is a model" if environment.judging.paid else ""
 
 
 def kept_path(agent: Agent, files: Mapping[str, Path | str]) -> Path:
@@ -175,7 +175,7 @@ def parse_arguments(argv: Sequence[str] | None) -> tuple[Agent, argparse.Namespa
         what = f"default: the agent's {split} file"
         parser.add_argument(f"--{split}-file", type=Path, metavar="FILE", help=what)
     agent = registry.get(parser.parse_known_args(argv)[0].agent)
-    agent.arguments(parser)
+    agent.flags.add(parser)
     return agent, parser.parse_args(argv)
 
 

@@ -178,7 +178,7 @@ def serve_environment(
         ConfigError: a model that cannot be served.
         ServeError: a server did not start.
     """
-    wanted = agent.services(settings, options) if device else ()
+    wanted = agent.flags.services(settings, options) if device else ()
     with contextlib.ExitStack() as stack:
         addresses = {
             service.option: stack.enter_context(

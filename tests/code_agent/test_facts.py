@@ -34,7 +34,7 @@ SUBMITTED = {"kind": "submitted", "status": ""}
 )
 def test_form_is_a_program_that_ran_and_printed(steps: list[dict[str, Any]], group: int) -> None:
     assert group_of({"steps": steps}) == group
-    assert AGENT.gain_groups({"steps": steps}) == {"gain_by_form": group}
+    assert AGENT.showing.gain_groups({"steps": steps}) == {"gain_by_form": group}
 
 
 @pytest.mark.parametrize(
@@ -56,14 +56,14 @@ def test_kinds_of_failure(
         "answer": answer,
         "facts": {"loops": 0.0, "runs": 1.0, "printed_a_value": 1.0} | facts,
     }
-    assert AGENT.failure(record) == kind
-    assert kind in AGENT.failures
+    assert AGENT.showing.failure(record) == kind
+    assert kind in AGENT.showing.failures
 
 
 def test_runs_that_raised_count_by_each_run() -> None:
     records = [{"steps": [RAN, RAISED, RAISED]}, {"steps": [RAN, SUBMITTED]}]
-    assert AGENT.summarise(records) == {"runs_raised": 0.5}
-    assert AGENT.summarise([{"steps": [SUBMITTED]}]) == {"runs_raised": None}
+    assert AGENT.showing.summarise(records) == {"runs_raised": 0.5}
+    assert AGENT.showing.summarise([{"steps": [SUBMITTED]}]) == {"runs_raised": None}
 
 
 def test_form_is_the_share_of_replies_that_were_actions_and_ran() -> None:

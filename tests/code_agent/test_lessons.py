@@ -88,7 +88,7 @@ def test_gold_rows_are_supervised_data() -> None:
     settings = Settings.model_construct(
         **{name: field.get_default() for name, field in Settings.model_fields.items()}
     )
-    [first, *_] = AGENT.demonstrations("policy", ROWS[:3], settings)
+    [first, *_] = AGENT.teaching.demonstrations("policy", ROWS[:3], settings)
     assert [message["role"] for message in first.messages] == [
         "system",
         "user",
@@ -98,7 +98,7 @@ def test_gold_rows_are_supervised_data() -> None:
     ]
     assert first.learn == [True, True]
     with pytest.raises(AgentError, match="no demonstrations for the role 'patient'"):
-        AGENT.demonstrations("patient", ROWS[:3], settings)
+        AGENT.teaching.demonstrations("patient", ROWS[:3], settings)
 
 
 def test_a_file_of_episodes_is_read_or_named(tmp_path: Path) -> None:
@@ -112,9 +112,9 @@ def test_a_file_of_episodes_is_read_or_named(tmp_path: Path) -> None:
         {"role": "assistant", "content": str(Action("submit"))},
     ]
     (folder / "sft.jsonl").write_text(json.dumps({"messages": messages}) + "\n", encoding="utf-8")
-    [kept] = AGENT.dialogues(folder / "sft.jsonl", settings)
+    [kept] = AGENT.teaching.dialogues(folder / "sft.jsonl", "code", settings)
     assert (kept.messages, kept.learn) == (messages, [True])
     for text, said in (('{"messages": [{"role": "user"}]}\n', "line 1"), ("", "has no episodes")):
         (folder / "bad.jsonl").write_text(text, encoding="utf-8")
         with pytest.raises(AgentError, match=said):
-            AGENT.dialogues(folder / "bad.jsonl", settings)
+            AGENT.teaching.dialogues(folder / "bad.jsonl", "code", settings)

@@ -127,7 +127,7 @@ def test_facts_and_record() -> None:
     assert dialogue[-1]["diagnosis"] == "阑尾炎"
     spoken_by_policy = [len(spoken("在什么部位？")), len(spoken("在哪里？")), len(END)]
     assert [turn["tokens"] for turn in dialogue if turn["role"] == "doctor"] == spoken_by_policy
-    [reference] = AGENT.formats["doctoragent"](
+    [reference] = AGENT.showing.formats["doctoragent"](
         [own.record(TASK, episode) | {"id": "1", "question": "?", "turns": 3, "task_type": "x"}]
     )
     assert reference["simulation_dialogue"][-1]["is_diagnosis"]
@@ -136,13 +136,13 @@ def test_facts_and_record() -> None:
 
 def test_a_gain_is_taken_apart_by_the_distinguishing_facets_found() -> None:
     own, silent = environment(), played(END)
-    assert AGENT.gain_groups(own.record(TASK, silent)) == {"gain_by_asking": 0}
+    assert AGENT.showing.gain_groups(own.record(TASK, silent)) == {"gain_by_asking": 0}
     gold = asyncio.run(own.gold(TASK))
     found = round((own.facts(TASK, gold)["facet_recall"] or 0) * len(TASK.distinguishing))
-    assert AGENT.gain_groups(own.record(TASK, gold)) == {"gain_by_asking": found}
+    assert AGENT.showing.gain_groups(own.record(TASK, gold)) == {"gain_by_asking": found}
     assert found >= 1
     unknown = task_of(reference_row())
-    assert AGENT.gain_groups(own.record(unknown, Episode())) == {"gain_by_asking": None}
+    assert AGENT.showing.gain_groups(own.record(unknown, Episode())) == {"gain_by_asking": None}
 
 
 def test_without_questions_their_shares_are_unknown() -> None:
@@ -162,7 +162,7 @@ def test_without_questions_their_shares_are_unknown() -> None:
 def test_kinds_of_failure(texts: list[str], kind: str) -> None:
     own, episode = environment(), played(*texts)
     record = {"facts": dict(own.facts(TASK, episode)), **own.record(TASK, episode)}
-    assert AGENT.failure(record) == kind
+    assert AGENT.showing.failure(record) == kind
 
 
 def test_rows_without_facets_are_played() -> None:
@@ -194,7 +194,9 @@ def test_other_words_are_another_evaluation_whatever_they_call_themselves(tmp_pa
 
 def test_demonstrations_are_gold() -> None:
     rows = AGENT.rows(AGENT.splits["val"])[:4]
-    for row, conversation in zip(rows, AGENT.demonstrations("policy", rows, SETTINGS), strict=True):
+    for row, conversation in zip(
+        rows, AGENT.teaching.demonstrations("policy", rows, SETTINGS), strict=True
+    ):
         replies = [
             message["content"]
             for message in conversation.messages
@@ -211,5 +213,7 @@ def test_a_drawn_budget_is_that_of_every_sample_of_a_task() -> None:
     assert set(budgets) == {2, 3, 4, 5}
     assert budgets == [AGENT.task(row, drawn).max_turns for row in rows]
     assert {AGENT.task(row, SETTINGS).max_turns for row in rows} == {None}
-    for budget, told in zip(budgets, AGENT.demonstrations("policy", rows, drawn), strict=True):
+    for budget, told in zip(
+        budgets, AGENT.teaching.demonstrations("policy", rows, drawn), strict=True
+    ):
         assert f"共{budget}轮" in told.messages[1]["content"] or budget == 1

@@ -304,7 +304,7 @@ def test_the_served_patient_is_asked_at_its_address_in_its_own_words(
         update={"patient_base_url": "http://127.0.0.1:9/v1", "patient_model": None}
     )
     options = {"patient": "served", "patient_model": "models/patient"}
-    assert AGENT.services(elsewhere, options) == [Service(ADDRESS, "models/patient")]
+    assert AGENT.flags.services(elsewhere, options) == [Service(ADDRESS, "models/patient")]
     environment = ConsultationEnvironment(elsewhere, options | {ADDRESS: llm.url})
     assert (
         asyncio.run(environment.patient.answer(TASK, "哪里疼？" + "疼" * 300, [])).text
@@ -346,7 +346,9 @@ def test_wrong_usage_is_one_line(options: dict[str, str], said: str) -> None:
 
 
 def test_only_a_served_patient_is_served(settings: Settings) -> None:
-    assert [list(AGENT.services(settings, {"patient": name})) for name in ("record", "llm")] == [
+    assert [
+        list(AGENT.flags.services(settings, {"patient": name})) for name in ("record", "llm")
+    ] == [
         [],
         [],
     ]
@@ -370,8 +372,8 @@ def test_every_canary_and_gold_is_played_without_the_model(
 ) -> None:
     environment = ConsultationEnvironment(settings, {"patient": "llm"})
     episodes: Sequence[Any] = [
-        asyncio.run(environment.gold(TASK)),
-        asyncio.run(environment.baseline("checklist", TASK, "")),
+        asyncio.run(environment.known.gold(TASK)),
+        asyncio.run(environment.known.baseline("checklist", TASK, "")),
     ]
     assert all(episode.events for episode in episodes)
     assert llm.requests == []

@@ -28,7 +28,7 @@ END = spoken(Conclusion("Ankle sprain", "Rest it."))
 
 def test_the_patients_lessons_have_the_form_of_a_served_patients_calls() -> None:
     rows = AGENT.rows(AGENT.splits["val"])[:3]
-    told = list(AGENT.demonstrations("patient", rows, SETTINGS))
+    told = list(AGENT.teaching.demonstrations("patient", rows, SETTINGS))
     shown = {str(messages_for(task_of(row), "", WORDS["served"])[1]["content"]) for row in rows}
     replies = [Said.model_validate_json(one.messages[2]["content"], strict=True) for one in told]
     assert {"informative", "compound", "off_topic"} <= {reply.kind for reply in replies}
@@ -43,7 +43,7 @@ def test_the_patients_lessons_have_the_form_of_a_served_patients_calls() -> None
 
 def test_every_distinguishing_facet_is_in_the_lessons() -> None:
     for row in AGENT.rows(AGENT.splits["val"])[:3]:
-        told = AGENT.demonstrations("patient", [row], SETTINGS)
+        told = AGENT.teaching.demonstrations("patient", [row], SETTINGS)
         facets = {
             facet for one in told for facet in json.loads(one.messages[2]["content"])["facets"]
         }
@@ -62,7 +62,7 @@ def framed(tmp_path: Path, *dialogues: Any) -> list[Conversation]:
     file.write_text(
         "".join(json.dumps(dialogue) + "\n" for dialogue in dialogues), encoding="utf-8"
     )
-    return list(AGENT.dialogues(file, SETTINGS))
+    return list(AGENT.teaching.dialogues(file, "consultation", SETTINGS))
 
 
 def test_a_dialogue_is_framed_as_an_episode(tmp_path: Path) -> None:
@@ -144,7 +144,7 @@ def test_files_that_teach_nothing_are_refused(tmp_path: Path) -> None:
         with pytest.raises(UsageError, match="nothing to learn"):
             framed(tmp_path, *dialogues)
     with pytest.raises(FileError, match="can not be read"):
-        AGENT.dialogues(tmp_path / "none.jsonl", SETTINGS)
+        AGENT.teaching.dialogues(tmp_path / "none.jsonl", "consultation", SETTINGS)
 
 
 def test_what_the_intake_writes_is_learned(tmp_path: Path) -> None:
@@ -160,5 +160,5 @@ def test_what_the_intake_writes_is_learned(tmp_path: Path) -> None:
         json.dumps({"messages": turns, "diagnosis": "膝扭伤"}, ensure_ascii=False), encoding="utf-8"
     )
     assert consultations.main([str(source), "--out", str(tmp_path / "out")]) == 0
-    [one] = AGENT.dialogues(tmp_path / "out" / "dialogues.jsonl", SETTINGS)
+    [one] = AGENT.teaching.dialogues(tmp_path / "out" / "dialogues.jsonl", "consultation", SETTINGS)
     assert one.learn == [True, True]

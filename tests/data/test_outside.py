@@ -156,7 +156,7 @@ async def test_gold_earns_all_of_it(name: str, tmp_path: Path, settings: Any) ->
     [row] = agent.rows(written(tmp_path, OSCE))
     task = agent.task(row, settings)
     environment = agent.open(settings, {})
-    gold = await environment.gold(task)
+    gold = await environment.known.gold(task)
     assert gold is not None
     assert (await environment.score(task, gold)).score == 1.0
 
@@ -218,7 +218,7 @@ async def test_the_baselines_of_options(tmp_path: Path, settings: Any) -> None:
     environment, tasks = opened([MEDIQ, other], tmp_path, settings)
     scores = {
         name: [
-            (await environment.score(task, await environment.baseline(name, task, "B"))).score
+            (await environment.score(task, await environment.known.baseline(name, task, "B"))).score
             for task in tasks
         ]
         for name in ("at_once", "commonest", "checklist")
@@ -227,7 +227,7 @@ async def test_the_baselines_of_options(tmp_path: Path, settings: Any) -> None:
     assert scores["commonest"] == [1.0, 0.0]
     assert scores["checklist"] == [0.0, 0.0]
     for task in tasks:
-        assert (await environment.score(task, await environment.gold(task))).score == 1.0
+        assert (await environment.score(task, await environment.known.gold(task))).score == 1.0
 
 
 def test_a_right_diagnosis_without_gold_advice_is_no_failure() -> None:

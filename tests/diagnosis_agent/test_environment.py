@@ -100,7 +100,7 @@ def test_facts_record_and_groups() -> None:
     )
     assert found["facts"]["exam_precision"] == found["facts"]["exam_recall"] == pytest.approx(1 / 3)
     assert [turn["role"] for turn in found["dialogue"]] == ["doctor", "simulator"] * 3 + ["doctor"]
-    assert AGENT.gain_groups(found) == {"gain_by_ordering": 1}
+    assert AGENT.showing.gain_groups(found) == {"gain_by_ordering": 1}
 
 
 @pytest.mark.parametrize(
@@ -113,7 +113,7 @@ def test_facts_record_and_groups() -> None:
     ],
 )
 def test_kinds_of_failure(kind: str, texts: list[str]) -> None:
-    assert kind in AGENT.failures
+    assert kind in AGENT.showing.failures
     assert failure(record(played(*texts))) == kind
 
 

@@ -101,7 +101,7 @@ def test_lessons_come_out_alike_and_a_case_without_results_has_none() -> None:
 
 def test_the_command_finds_them() -> None:
     rows = AGENT.rows(AGENT.splits["val"])[:2]
-    assert [*AGENT.demonstrations("simulator", rows, SETTINGS)] == [
+    assert [*AGENT.teaching.demonstrations("simulator", rows, SETTINGS)] == [
         *world_lessons(map(task_of, rows))
     ]
 

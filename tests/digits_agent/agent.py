@@ -6,46 +6,49 @@ episode. That nothing in the engine, the evaluation, the cold start or the demo 
 shown by running them on this one.
 """
 
-from __future__ import annotations
-
-import json
-import random
 import re
 from argparse import ArgumentParser
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from random import Random
 from typing import Any
 
 import httpx
 
+from common.jsonl import read_jsonl
 from common.settings import Settings
-from episodes.agent import Agent, Column, Environment, Lessons, Options, Record, Row, Service, Sizes
-from episodes.episode import AgentError, Conversation, Episode, Policy, ServiceError, Task
+from episodes import agent as contract
+from episodes.agent import Options, Row, Service, Sizes
+from episodes.episode import AgentError, Conversation, Episode, Message, Policy, ServiceError, Task
 from episodes.outcomes import EpisodeError
 from episodes.text_loop import play_with_words
 from scoring.rubric import Reward, Rubric
 
 HERE = Path(__file__).parent
 RUBRIC = Rubric({"format": 0.1, "digits": 0.9})
-RULES = "ask N for a digit, then answer them"
 ASK, ANSWER = re.compile(r"ask (\d)"), re.compile(r"answer( \d)+")
 
 
-@dataclass(frozen=True, kw_only=True)
-class DigitsTask(Task):
-    digits: str
+class DigitsEpisodes(contract.KnownEpisodes):
+    async def gold(self, task: Task) -> Episode:
+        messages = dialogue(digits_of(task))
+        asked = [str(number) for number in range(1, len(digits_of(task)) + 1)]
+        return Episode(messages, task.reference, "answered", asked, turns=len(asked) + 1)
+
+    def dishonest(self, task: Task, random: Random) -> Mapping[str, Episode]:
+        wrong = " ".join(str((int(digit) + 5) % 10) for digit in digits_of(task))
+        return {"others": Episode(answer=f"answer {wrong}", stop_reason="answered", turns=1)}
 
 
-class DigitsEnvironment(Environment):
-    highest = RUBRIC.highest
+class DigitsEnvironment(contract.Environment):
+    judging = contract.Judging(highest=RUBRIC.highest)
+    known = DigitsEpisodes()
 
     def __init__(self, partner: str, url: str | None) -> None:
         self.partner, self.url = partner, url
 
     async def play(self, task: Task, policy: Policy) -> Episode:
-        digits = _own(task).digits
+        digits = digits_of(task)
 
         async def respond(reply: str, episode: Episode) -> str | None:
             if self.partner == "gone":
@@ -58,34 +61,19 @@ class DigitsEnvironment(Environment):
             episode.stop_reason = "answered" if episode.answer else "no_answer"
             return None
 
-        return await play_with_words(policy, first_messages(_own(task)), respond)
+        return await play_with_words(policy, dialogue(digits)[:2], respond)
 
     async def score(self, task: Task, episode: Episode) -> Reward:
-        said = (episode.answer or "").removeprefix("answer").split()
-        form = float(
-            bool(ANSWER.fullmatch(episode.answer or "")) and len(said) == len(_own(task).digits)
-        )
-        right = sum(a == b for a, b in zip(said, _own(task).digits, strict=False)) / len(
-            _own(task).digits
-        )
+        answer, digits = episode.answer or "", digits_of(task)
+        said = answer.removeprefix("answer").split()
+        form = float(bool(ANSWER.fullmatch(answer)) and len(said) == len(digits))
+        right = sum(a == b for a, b in zip(said, digits, strict=False)) / len(digits)
         terms = RUBRIC.weigh({"format": form, "digits": form * right})
-        return Reward(
-            sum(terms.values()), terms, score=form * right, counters={"asked": len(episode.events)}
-        )
-
-    async def gold(self, task: Task) -> Episode:
-        conversation = conversation_of(_own(task))
-        answer = conversation.messages[-1]["content"]
-        asked = [str(number + 1) for number in range(len(_own(task).digits))]
-        return Episode(conversation.messages, answer, "answered", asked, len(conversation.learn))
-
-    def bad(self, task: Task, random: Random) -> Episode:
-        wrong = " ".join(str((int(digit) + 5) % 10) for digit in _own(task).digits)
-        return Episode(answer=f"answer {wrong}", stop_reason="answered", turns=1)
+        asked = {"asked": len(episode.events)}
+        return Reward(sum(terms.values()), terms, score=form * right, counters=asked)
 
     def facts(self, task: Task, episode: Episode) -> Mapping[str, float | None]:
-        share = len(set(episode.events)) / len(_own(task).digits)
-        return {"asked_share": min(1.0, share)}
+        return {"asked_share": min(1.0, len(set(episode.events)) / len(digits_of(task)))}
 
     def description(self) -> dict[str, Any]:
         return {"partner": self.partner}
@@ -97,112 +85,87 @@ class DigitsEnvironment(Environment):
             raise ServiceError(f"the partner's model does not answer at {self.url}")
 
 
-class DigitsAgent(Agent):
+class DigitsFlags(contract.Flags):
+    unreachable: Mapping[str, str] = {"partner": "gone"}
+
+    def add(self, parser: ArgumentParser) -> None:
+        parser.add_argument("--partner", choices=("here", "gone"), default="here")
+        parser.add_argument("--partner-model", metavar="DIR", help="served for the run")
+
+    def services(self, settings: Settings, options: Options) -> Sequence[Service]:
+        model = options.get("partner_model")
+        return [Service("partner_url", model)] if model else []
+
+
+class DigitsShowing(contract.Showing):
+    headline = "asked_share"
+    columns = (contract.Column("asked", "asked_share", interval=True),)
+
+
+class DigitsTeaching(contract.Teaching):
+    def demonstrations(
+        self, role: str, rows: Sequence[Row], settings: Settings
+    ) -> list[Conversation]:
+        heard = [dialogue(row["digits"]) for row in rows]
+        return [Conversation(messages, [True] * (len(messages) // 2)) for messages in heard]
+
+    def lessons(
+        self, rows: Sequence[Row], settings: Settings, right: int, flawed: int, random: Random
+    ) -> contract.Lessons:
+        drawn = [drawn_row(random) for _ in range(right)]
+        taught = self.demonstrations("policy", drawn, settings)
+        return contract.Lessons(taught, [], "0123456789", {})
+
+
+class DigitsAgent(contract.Agent):
     name = "digits"
-    prompt_version = "1"
     splits: Mapping[str, Path] = {
         split: HERE / f"{split}.jsonl" for split in ("train", "val", "test")
     }
-    headline = "asked_share"
-    columns = (Column("asked", "asked_share", interval=True),)
-    failures = ("right", "wrong")
-    unreachable: Mapping[str, str] = {"partner": "gone"}
-
-    def arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument(
-            "--partner", choices=("here", "gone"), default="here", help="who keeps the digits"
-        )
-        parser.add_argument(
-            "--partner-model", metavar="DIR", help="a model to serve for the length of the run"
-        )
-
-    def services(self, settings: Settings, options: Options) -> Sequence[Service]:
-        return (
-            [Service("partner_url", options["partner_model"])]
-            if options.get("partner_model")
-            else []
-        )
+    flags = DigitsFlags()
+    showing = DigitsShowing()
+    teaching = DigitsTeaching()
 
     def sizes(self, device: str) -> Sizes:
         return Sizes(prompt=96, response=160, reply=24)
 
     def rows(self, path: Path | str) -> list[Row]:
-        return [json.loads(line) for line in Path(path).read_text(encoding="utf-8").splitlines()]
+        return [row for _, row in read_jsonl(Path(path))]
 
-    def task(self, row: Row, settings: Settings) -> DigitsTask:
-        if not re.fullmatch(r"\d{2,3}", str(row.get("digits"))):
+    def task(self, row: Row, settings: Settings) -> Task:
+        digits = str(row.get("digits"))
+        if not re.fullmatch(r"\d{2,3}", digits):
             raise AgentError(
-                f"row {row.get('id')!r}: digits is {row.get('digits')!r}; expected two or three digits"
+                f"row {row.get('id')!r}: digits is {digits!r}; expected two or three digits"
             )
-        digits = str(row["digits"])
-        return DigitsTask(
-            id=row["id"],
-            question=f"{len(digits)} digits",
-            reference=f"answer {' '.join(digits)}",
-            task_type=row["task_type"],
-            max_turns=len(digits) + 1,
-            digits=digits,
-        )
+        question, answer = (dialogue(digits)[at]["content"] for at in (1, -1))
+        known = {"id": row["id"], "task_type": row["task_type"], "question": question}
+        return Task(**known, reference=answer, max_turns=len(digits) + 1)
 
-    def open(self, settings: Settings, options: Options, evaluating: bool = False) -> Environment:
+    def open(self, settings: Settings, options: Options, evaluating: bool = False) -> Any:
         return DigitsEnvironment(options.get("partner", "here"), options.get("partner_url"))
 
-    def summarise(self, records: Sequence[Record]) -> Mapping[str, Any]:
-        return {"three_digits": sum(record["task_type"] == "three" for record in records)}
 
-    def failure(self, record: Record) -> str:
-        return "right" if record["score"] == 1 else "wrong"
-
-    def demonstrations(
-        self, role: str, rows: Sequence[Row], settings: Settings
-    ) -> Iterable[Conversation]:
-        return [conversation_of(self.task(row, settings)) for row in rows]
-
-    def lessons(
-        self, rows: Sequence[Row], settings: Settings, right: int, flawed: int, random: Random
-    ) -> Lessons:
-        made = [random_row(random, number) for number in range(right)]
-        return Lessons(
-            [conversation_of(self.task(row, settings)) for row in made], [], "0123456789", {}
-        )
+def dialogue(digits: str) -> list[Message]:
+    """Return the messages of an episode that asks for every digit, then answers them."""
+    question = [
+        {"role": "system", "content": "ask N for a digit, then answer them"},
+        {"role": "user", "content": f"{len(digits)} digits"},
+    ]
+    asked = [
+        {"role": role, "content": content}
+        for number, digit in enumerate(digits, 1)
+        for role, content in (("assistant", f"ask {number}"), ("user", digit))
+    ]
+    return [*question, *asked, {"role": "assistant", "content": f"answer {' '.join(digits)}"}]
 
 
-def first_messages(task: DigitsTask) -> list[dict[str, Any]]:
-    return [{"role": "system", "content": RULES}, {"role": "user", "content": task.question}]
+def drawn_row(random: Random) -> Row:
+    return {"digits": "".join(random.choices("0123456789", k=random.choice((2, 3))))}
 
 
-def conversation_of(task: DigitsTask) -> Conversation:
-    """Ask for every digit, then answer them."""
-    messages = first_messages(task)
-    for number, digit in enumerate(task.digits, 1):
-        messages += [
-            {"role": "assistant", "content": f"ask {number}"},
-            {"role": "user", "content": digit},
-        ]
-    messages.append({"role": "assistant", "content": task.reference})
-    return Conversation(messages, [True] * (len(task.digits) + 1))
-
-
-def random_row(chance: Random, number: int) -> Row:
-    digits = "".join(chance.choices("0123456789", k=chance.choice((2, 3))))
-    return {
-        "id": f"d{number}",
-        "task_type": "two" if len(digits) == 2 else "three",
-        "digits": digits,
-    }
-
-
-def _own(task: Task) -> DigitsTask:
-    assert isinstance(task, DigitsTask)
-    return task
+def digits_of(task: Task) -> str:
+    return "".join(task.reference.split()[1:])
 
 
 AGENT = DigitsAgent()
-
-if (
-    __name__ == "__main__"
-):  # makes the three files beside it: .venv/bin/python -m tests.digits_agent.agent
-    chance = random.Random(0)
-    for split, count in (("train", 64), ("val", 16), ("test", 24)):
-        lines = [json.dumps(random_row(chance, number)) for number in range(count)]
-        AGENT.splits[split].write_text("\n".join(lines) + "\n", encoding="utf-8")

@@ -10,20 +10,37 @@ from __future__ import annotations
 from argparse import ArgumentParser
 from collections.abc import Mapping
 from pathlib import Path
-from random import Random
 from types import MappingProxyType
 from typing import Any
 
 from common.settings import Settings
-from episodes.agent import Agent, Column, Environment, Options, Record, Row, Sizes
+from episodes.agent import (
+    Agent,
+    Column,
+    Environment,
+    Flags,
+    KnownEpisodes,
+    Options,
+    Record,
+    Row,
+    Showing,
+    Sizes,
+)
 from episodes.episode import AgentError, Episode, Policy, Task
 from episodes.outcomes import EpisodeError
 from episodes.text_loop import play_with_words
 from scoring.rubric import Reward
 
 
+class GuessingEpisodes(KnownEpisodes):
+    def dishonest(self, task: Task, random: Random) -> Mapping[str, Episode]:
+        return {"another word": Episode(answer="wrong", stop_reason="answered")}
+
+
 class GuessingEnvironment(Environment):
     """The partner says no until the word is guessed; it is gone where the word is "gone"."""
+
+    known = GuessingEpisodes()
 
     def __init__(self, hint: str) -> None:
         self.hint, self.closed = hint, False
@@ -46,9 +63,6 @@ class GuessingEnvironment(Environment):
         found = float(episode.answer == task.reference)
         return Reward(found, {"found": found}, score=found)
 
-    def bad(self, task: Task, random: Random) -> Episode | None:
-        return Episode(answer="wrong", stop_reason="answered")
-
     def facts(self, task: Task, episode: Episode) -> Mapping[str, float | None]:
         silent = [not event for event in episode.events]
         return {
@@ -66,17 +80,27 @@ class GuessingEnvironment(Environment):
         self.closed = True
 
 
+class GuessingFlags(Flags):
+    def add(self, parser: ArgumentParser) -> None:
+        parser.add_argument("--hint", default="guess again")
+
+
+class GuessingShowing(Showing):
+    headline = "silent"
+    columns = (Column("silent", "silent", interval=True),)
+    formats = MappingProxyType(
+        {"pairs": lambda records: [[record["id"], record["guesses"]] for record in records]}
+    )
+
+
 class GuessingAgent(Agent):
     """`opened`: the environments made, to see that they are given back."""
 
     name = "guessing"
     prompt_version = "7"
     splits: Mapping[str, Path] = {}
-    headline = "silent"
-    columns = (Column("silent", "silent", interval=True),)
-    formats = MappingProxyType(
-        {"pairs": lambda records: [[record["id"], record["guesses"]] for record in records]}
-    )
+    flags = GuessingFlags()
+    showing = GuessingShowing()
 
     def __init__(self) -> None:
         self.opened: list[GuessingEnvironment] = []
@@ -95,9 +119,6 @@ class GuessingAgent(Agent):
         return Task(
             id=row["id"], question="Which word?", reference=row["word"], max_turns=row.get("turns")
         )
-
-    def arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("--hint", default="guess again")
 
     def open(
         self, settings: Settings, options: Options, evaluating: bool = False

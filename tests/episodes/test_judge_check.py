@@ -13,7 +13,7 @@ from random import Random
 import pytest
 
 from common.command import Failure
-from episodes.agent import Environment
+from episodes.agent import Environment, Judging, KnownEpisodes
 from episodes.episode import Episode, Policy, Task
 from episodes.judge_check import PAID_TASKS, TASKS, Probed, check_judge, problem_of
 from episodes.outcomes import EpisodeError
@@ -22,15 +22,25 @@ from scoring.rubric import Reward
 WORTH = {"evidence": 1.0, "reference": 0.9, "half right": 0.8, "wrong": 0.2, "praise": 0.0}
 
 
+class Kinds(KnownEpisodes):
+    """Episodes that are their kinds."""
+
+    accepted_from: Mapping[str, float] = {"half right": 0.9}
+
+    async def honest(self, task: Task) -> Mapping[str, Episode]:
+        return {kind: Episode(answer=kind) for kind in ("evidence", "reference")}
+
+    def dishonest(self, task: Task, random: Random) -> Mapping[str, Episode]:
+        return {kind: Episode(answer=kind) for kind in ("half right", "wrong", "praise")}
+
+
 class Judged(Environment):
     """Its episodes are their kinds; `score_of` (task number, kind) is what the judge gives, None
     for no score.
     """
 
-    accepted_from: Mapping[str, float] = {"half right": 0.9}
-
     def __init__(self, score_of: Callable[[int, str], float | None], paid: bool = False) -> None:
-        self.score_of, self.paid = score_of, paid
+        self.score_of, self.judging, self.known = score_of, Judging(paid=paid), Kinds()
         self.asked: list[tuple[str, str]] = []
         self.lives = True
 
@@ -41,12 +51,6 @@ class Judged(Environment):
         self.asked.append((task.id, episode.answer or ""))
         score = self.score_of(int(task.id), episode.answer or "")
         return Reward(score, {}, None if score is not None else "judge_failed", score=score)
-
-    async def honest(self, task: Task) -> Mapping[str, Episode]:
-        return {kind: Episode(answer=kind) for kind in ("evidence", "reference")}
-
-    def dishonest(self, task: Task, random: Random) -> Mapping[str, Episode]:
-        return {kind: Episode(answer=kind) for kind in ("half right", "wrong", "praise")}
 
     async def check(self) -> None:
         if not self.lives:
@@ -131,9 +135,7 @@ def test_what_is_not_scored_counts_nowhere_and_no_score_at_all_is_a_fault() -> N
 
 def test_where_nothing_honest_is_known_nothing_is_wrong() -> None:
     environment = Judged(lambda *_: 1.0)
-    environment.honest = Environment.honest.__get__(
-        environment
-    )  # the default: gold, which it has none of
+    environment.known = KnownEpisodes()
     assert problem_of(asked(environment)) is None
 
 

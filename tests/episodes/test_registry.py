@@ -40,7 +40,7 @@ def test_an_agent_is_called_like_its_folder_and_knows_its_data_and_sizes(name: s
         sizes = agent.sizes(device)
         assert 0 < sizes.reply <= sizes.response
         assert sizes.prompt > 0
-    assert not agent.failures or agent.failures[0] == "right"
+    assert not agent.showing.failures or agent.showing.failures[0] == "right"
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -71,7 +71,7 @@ def test_an_agent_is_light(name: str) -> None:
 def test_an_agents_own_flags_become_its_options() -> None:
     agent, parser = GuessingAgent(), argparse.ArgumentParser()
     parser.add_argument("--of-the-command", default=1)
-    agent.arguments(parser)
+    agent.flags.add(parser)
     assert registry.own_options(agent, parser.parse_args(["--hint", "h"])) == {"hint": "h"}
 
 

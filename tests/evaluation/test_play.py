@@ -72,7 +72,7 @@ def gold_lines(agent: Agent, name: str) -> str:
         if str(row["id"]) == name
     ]
     environment = agent.open(settings, {})
-    episode = asyncio.run(environment.gold(task))
+    episode = asyncio.run(environment.known.gold(task))
     environment.close()
     assert episode is not None
     replies = [message for message in episode.messages if message["role"] == "assistant"]
@@ -102,7 +102,7 @@ def test_every_agent_is_played_by_piped_lines_and_good_episodes_are_kept(
     shown = capsys.readouterr().out
     assert f"kept in {file}" in shown
     assert "stop reason: answered" in shown
-    first, again = agent.dialogues(file, load_settings())
+    first, again = agent.teaching.dialogues(file, agent.name, load_settings())
     assert first.messages == again.messages
     replies = [message for message in first.messages if message["role"] == "assistant"]
     assert "".join(f"{typed(message)}\n" for message in replies) == lines

@@ -128,7 +128,7 @@ def test_a_database_that_is_gone_raises_and_is_not_told_to_the_policy(
 
 def test_what_needs_no_model_meets_a_missing_database_in_the_same_way(tmp_path: Path) -> None:
     environment = opened(f"sqlite:///{tmp_path}/gone.db")
-    for made in (environment.gold(TASK), environment.baseline("checklist", TASK, "")):
+    for made in (environment.known.gold(TASK), environment.known.baseline("checklist", TASK, "")):
         with pytest.raises(EpisodeError, match="database_error"):
             asyncio.run(made)
 
@@ -137,7 +137,7 @@ def test_the_gold_episode_earns_everything_and_is_missing_without_an_answer(
     database_url: str,
 ) -> None:
     environment = opened(database_url)
-    episode = asyncio.run(environment.gold(TASK))
+    episode = asyncio.run(environment.known.gold(TASK))
     assert episode is not None
     assert asyncio.run(environment.score(TASK, episode)).total == pytest.approx(1.1)
     facts = environment.facts(TASK, episode)
@@ -146,25 +146,25 @@ def test_the_gold_episode_earns_everything_and_is_missing_without_an_answer(
     assert record["queries"] == [{"sql": SQL, "ok": True, "rows": 1, "error": None}]
     assert (record["sql"], record["unanswerable"], record["abstained"]) == (SQL, False, False)
     assert record["checks"].keys() >= {"rule", "execution", "format"}
-    assert asyncio.run(environment.gold(replace(TASK, reference=""))) is None
+    assert asyncio.run(environment.known.gold(replace(TASK, reference=""))) is None
 
 
 def test_the_template_finds_the_name_and_the_column(database_url: str) -> None:
-    episode = asyncio.run(opened(database_url).baseline("checklist", TASK, ""))
+    episode = asyncio.run(opened(database_url).known.baseline("checklist", TASK, ""))
     assert (episode.answer, episode.turns) == (f"朵莎洛片：{STORAGE}", 2)
 
 
-def test_a_bad_episode_is_scored_like_one_that_read_the_gold_rows(database_url: str) -> None:
+def test_a_dishonest_episode_is_scored_like_one_that_read_the_gold_rows(database_url: str) -> None:
     environment = opened(database_url)
     answers = {}
-    for seed in range(120):
-        bad = environment.bad(TASK, Random(seed))
-        assert bad is not None
-        answers[bad.answer] = asyncio.run(environment.score(TASK, bad))
+    for seed in range(40):
+        for kind, bad in environment.known.dishonest(TASK, Random(seed)).items():
+            if kind not in environment.known.accepted_from:
+                answers[bad.answer] = asyncio.run(environment.score(TASK, bad))
     assert set(PRAISE) <= answers.keys()
     assert {reward.terms["rule"] for reward in answers.values()} == {0}, "nothing was really read"
     assert all(reward.score is not None and reward.score < 0.5 for reward in answers.values())
-    assert opened(database_url, reward_terms="rule=1").bad(TASK, Random(0)) is None
+    assert opened(database_url, reward_terms="rule=1").known.dishonest(TASK, Random(0)) == {}
 
 
 def test_an_evaluation_judges_the_answer_whatever_the_reward_is_made_of(database_url: str) -> None:

@@ -37,13 +37,13 @@ def record(
     ],
 )
 def test_an_episode_has_the_kind_the_page_defines(kind: str, found: dict[str, Any]) -> None:
-    assert AGENT.failure(found) == kind
-    assert kind in AGENT.failures
+    assert AGENT.showing.failure(found) == kind
+    assert kind in AGENT.showing.failures
 
 
 def test_the_page_defines_every_kind() -> None:
     page = (ROOT / "docs" / "learning.md").read_text(encoding="utf-8")
-    for kind in AGENT.failures:
+    for kind in AGENT.showing.failures:
         assert f"| `{kind}` |" in page
 
 
@@ -54,12 +54,12 @@ def test_abstention_precision_and_recall() -> None:
         record(unanswerable=True),
         record(abstained=True),
     ]
-    found = AGENT.summarise(records)["abstention"]
+    found = AGENT.showing.summarise(records)["abstention"]
     assert found == {"precision": 1 / 2, "recall": 1 / 3, "abstained": 2, "unanswerable": 3}
 
 
 def test_recovery_needs_a_query_that_ran_after_the_failed_one() -> None:
-    found = AGENT.summarise(
+    found = AGENT.showing.summarise(
         [record(0, RAN), record(0, FAILED, RAN), record(0, RAN, FAILED), record(0, FAILED, FAILED)]
     )
     assert found["recovery"] == {"share": 1 / 3, "episodes": 3}
@@ -67,7 +67,7 @@ def test_recovery_needs_a_query_that_ran_after_the_failed_one() -> None:
 
 
 def test_what_nothing_was_there_to_measure_for_is_none() -> None:
-    found = AGENT.summarise([record()])
+    found = AGENT.showing.summarise([record()])
     assert found["sql_ok"] is None
     assert found["abstention"] == {
         "precision": None,

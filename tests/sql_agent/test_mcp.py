@@ -37,7 +37,7 @@ def written(folder: Path, *arguments: str, **env: str) -> Path:
 
 def opened(url: str, path: Path) -> SqlEnvironment:
     parser = argparse.ArgumentParser()
-    AGENT.arguments(parser)
+    AGENT.flags.add(parser)
     options = own_options(AGENT, parser.parse_args(["--mcp", str(path)]))
     found = AGENT.open(Settings(_env_file=None, database_url=url), options)
     assert isinstance(found, SqlEnvironment)

@@ -311,7 +311,9 @@ def test_another_role_is_learned_from_its_demonstrations(
     assert {path.name for path in (tmp_path / "parrot").iterdir()} == MODEL_FILES
     tokenizer = AutoTokenizer.from_pretrained(tmp_path / "parrot")
     agent = registry.get(echo)
-    told = agent.demonstrations("parrot", agent.rows(agent.splits["train"]), load_settings())
+    told = agent.teaching.demonstrations(
+        "parrot", agent.rows(agent.splits["train"]), load_settings()
+    )
     longest = max(len(example["input_ids"]) for one in told for example in encode(one, tokenizer))
     config = json.loads((tmp_path / "parrot" / "config.json").read_text())
     assert config["max_position_embeddings"] == 4 * longest
@@ -548,11 +550,14 @@ def test_the_doctor_learns_to_read_other_words(name: str, tmp_path: Path) -> Non
     file.write_text('version = "mine"\nsystem = "You are on call."\n', encoding="utf-8")
     agent, settings = registry.get(name), load_settings()
     rows = agent.rows(agent.splits["val"])[:1]
-    for reader, system in ((agent.reading(file), "You are on call."), (agent, None)):
+    for reader, system in (
+        (agent.teaching.reading(file), "You are on call."),
+        (agent.teaching, None),
+    ):
         [told] = reader.demonstrations("policy", rows, settings)
         assert (told.messages[0]["content"].strip() == "You are on call.") == bool(system)
 
 
 def test_an_agent_without_such_words_says_so(tmp_path: Path) -> None:
     with pytest.raises(AgentError, match="no prompts"):
-        registry.get("sql").reading(tmp_path / "words.toml")
+        registry.get("sql").teaching.reading(tmp_path / "words.toml")

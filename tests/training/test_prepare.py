@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -53,7 +54,7 @@ def prepared(
     rows = {name: AGENT.rows(FILES[name]) for name in ("train", "val")}
     change(rows)
     with closing(AGENT.open(settings, {})) as environment:
-        environment.paid = paid
+        environment.judging = replace(environment.judging, paid=paid)
         return prepare(AGENT, FILES, rows, settings, options or {}, environment)
 
 

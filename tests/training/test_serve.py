@@ -86,7 +86,7 @@ def test_a_partner_has_gpus_of_its_own_or_a_share_of_the_policys(
 ) -> None:
     agent, told = registry.get("sql"), dict[str, Any]()
     monkeypatch.setattr(
-        agent, "services", lambda *_: [Service("partner_url", str(TINY), gpus)], raising=False
+        agent.flags, "services", lambda *_: [Service("partner_url", str(TINY), gpus)], raising=False
     )
     monkeypatch.setattr(serve, "choose_device", lambda _: "cuda")
     monkeypatch.setattr(

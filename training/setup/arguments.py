@@ -74,7 +74,7 @@ def parse(agent: Agent, arguments: list[str] | None = None) -> argparse.Namespac
             **{name: value for name, value in given.items() if name != "kind"},
         )
         if names == "--model":
-            agent.arguments(parser)
+            agent.flags.add(parser)
     parser.set_defaults(**{f"{split}_file": str(agent.splits[split]) for split in ("train", "val")})
     options = parser.parse_intermixed_args(arguments)
     if options.resume and "=" in options.resume:  # an override that follows a bare --resume

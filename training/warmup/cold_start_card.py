@@ -36,8 +36,8 @@ def measure(agent: Agent, model: Path, mastered: Path) -> dict[str, Any]:
     start = _evaluate(agent, model, "test", "--temperature", "1")
     greedy = _evaluate(agent, model, "val", "--temperature", "0")
     overall = start["overall"]
-    name = agent.headline
-    shown = [column.metric for column in agent.columns]
+    name = agent.showing.headline
+    shown = [column.metric for column in agent.showing.columns]
     of_both = {"start": overall, "ceiling": ceiling["overall"]}
     return {
         "ceiling": _points(ceiling["overall"][name]),
@@ -112,7 +112,7 @@ def card(agent: Agent, facts: dict[str, Any]) -> str:
     return shared.substitute(
         values,
         agent=agent.name,
-        headline=agent.headline.replace("_", " "),
+        headline=agent.showing.headline.replace("_", " "),
         lessons=own.substitute(values).strip(),
     )
 

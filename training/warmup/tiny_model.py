@@ -65,11 +65,13 @@ def make(
     sizes = agent.sizes("cpu")
     print("making conversations", file=sys.stderr)
     if role == "policy":
-        lessons = agent.lessons(
+        lessons = agent.teaching.lessons(
             rows, settings, min(CONVERSATIONS_A, BATCH_A * steps_a), BATCH_B * steps_b, random
         )
     else:
-        lessons = Lessons([*agent.demonstrations(role, rows, settings)], [], "", {"role": role})
+        lessons = Lessons(
+            [*agent.teaching.demonstrations(role, rows, settings)], [], "", {"role": role}
+        )
     if not lessons.right:
         raise ColdStartError(
             f"these rows have nothing to learn for the role {role!r}; give others with --train-file"

@@ -1,0 +1,89 @@
+"""Episodes of the SQL agent whose worth is known without a model: gold, baselines, and answers that
+deserve much or nothing.
+
+known = KnownAnswers(tool, judged=True)
+await known.gold(task)                       # queries the database and answers
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from random import Random
+
+from episodes.agent import KnownEpisodes
+from episodes.episode import Episode, Task
+from scoring.judge import Case
+from sql_agent.canaries import ACCEPTED_FROM, Canaries, honest_answers
+from sql_agent.reward import Query, case_of
+from sql_agent.task import SqlTask, own
+from sql_agent.template_agent import TemplateAgent, answered_at_once, gold_episode
+from sql_agent.threads import in_thread
+from tools.sql.database import DatabaseError
+from tools.sql.query import QueryTool
+
+
+class KnownAnswers(KnownEpisodes):
+    """`judged`: whether the reward asks a judge; without one no answer is honest or dishonest."""
+
+    accepted_from = ACCEPTED_FROM
+
+    def __init__(self, tool: QueryTool, judged: bool) -> None:
+        self.tool = tool
+        self.judged = judged
+        self.canaries = Canaries(self._column)
+        self._columns: dict[str, list[str]] = {}
+        self._template: TemplateAgent | None = None
+
+    async def gold(self, task: Task) -> Episode | None:
+        if not task.reference:
+            return None
+        episode: Episode = await in_thread(gold_episode, own(task), self.tool)
+        return episode
+
+    async def baseline(self, name: str, task: Task, commonest: str) -> Episode:
+        if name != "checklist":
+            return answered_at_once(
+                task.question, self.tool, commonest if name == "commonest" else ""
+            )
+        if self._template is None:
+            self._template = await in_thread(TemplateAgent, self.tool)
+        episode: Episode = await in_thread(self._template.episode, task.question)
+        return episode
+
+    async def honest(self, task: Task) -> Mapping[str, Episode]:
+        return self._answered(own(task), honest_answers)
+
+    def dishonest(self, task: Task, random: Random) -> Mapping[str, Episode]:
+        names = own(task).names
+        return self._answered(own(task), lambda case: self.canaries.answers(case, names, random))
+
+    def _column(self, name: str) -> Sequence[str]:
+        """Return some values of a column of the tables, read once; [] if there is no such column,
+        or it cannot be read.
+
+        If the database is gone there are no values: the episode that is played beside this reports
+        it.
+        """
+        if name not in self._columns:
+            texts: list[str] = []
+            for table in sorted(self.tool.allowed_tables) if name.isidentifier() else ():
+                try:
+                    result = self.tool.run(
+                        f"SELECT DISTINCT {name} FROM {table} WHERE {name} IS NOT NULL"
+                    )
+                except DatabaseError:
+                    return ()
+                texts += [str(value) for (value,) in result.rows] if result.ok else []
+            self._columns[name] = texts
+        return self._columns[name]
+
+    def _answered(
+        self, task: SqlTask, answers: Callable[[Case], Mapping[str, str]]
+    ) -> Mapping[str, Episode]:
+        """Return an episode that has read the gold rows for each kind of answer; {} if no judge is
+        asked.
+        """
+        read = Episode(stop_reason="answered", events=Query.of_gold(task), turns=2)
+        known = answers(case_of(task, read)) if self.judged else {}
+        return {kind: replace(read, answer=answer) for kind, answer in known.items()}
