@@ -10,6 +10,7 @@ from __future__ import annotations
 from argparse import ArgumentParser
 from collections.abc import Mapping
 from pathlib import Path
+from random import Random
 from types import MappingProxyType
 from typing import Any
 
