@@ -63,7 +63,7 @@ def group_of(record: Record) -> int:
 
 
 def failure(record: Record) -> str:
-    """Return the kind of a scored episode, the first of `CodeAgent.failures` that applies."""
+    """Return the kind of a scored episode, the first of `CodeShowing.failures` that applies."""
     if (record["score"] or 0) >= 1:
         return "right"
     if record["answer"] is None:

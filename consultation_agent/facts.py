@@ -90,7 +90,7 @@ def facets_found(record: Record) -> int | None:
 
 
 def failure(record: Record) -> str:
-    """The kind of a scored episode, one of `ConsultationAgent.failures`: the first that holds."""
+    """The kind of a scored episode, one of `ConsultationShowing.failures`: the first that holds."""
     if not any("diagnosis" in turn for turn in record["dialogue"]):
         return "no_diagnosis"
     if record["facts"]["diagnosis_accuracy"] >= 1:

@@ -82,7 +82,7 @@ def _turns(event: Exchange | Malformed | Conclusion, text: str) -> list[dict[str
 
 
 def failure(record: Record) -> str:
-    """The kind of a scored episode, one of `DiagnosisAgent.failures`: the first that holds."""
+    """The kind of a scored episode, one of `DiagnosisShowing.failures`: the first that holds."""
     if not any("diagnosis" in turn and "examination" not in turn for turn in record["dialogue"]):
         return "no_diagnosis"
     if record["facts"]["accuracy"] >= 1:

@@ -3,7 +3,7 @@ before.
 
     gains_by(agent, before, after, seed=0)      # {"gain_by_asking": (0.21, [0.16, 0.27])}
 
-An agent says in which group an episode is (`Agent.gain_groups`). The change of each group's share
+An agent says in which group an episode is (`Showing.gain_groups`). The change of each group's share
 times the mean of its headline before and after is summed over the groups; what is left of the gain
 happened within them. A group that only one side has counts with that side's headline.
 """

@@ -25,7 +25,7 @@ from data.load import COLUMNS
 from episodes import registry
 from episodes.agent import Agent
 from episodes.lit_agent import EpisodeAgent, endpoint_of
-from tests.episodes.guessing_agent import GuessingAgent, GuessingEnvironment
+from tests.episodes.guessing_agent import GuessingAgent, GuessingEpisodes
 from tests.episodes.scripted import asks, says
 
 ROW = dict.fromkeys(COLUMNS, "") | {
@@ -153,7 +153,7 @@ def test_a_canary_that_is_partly_right_has_a_bound_of_its_own(
 ) -> None:
     setting(monkeypatch, CANARY_SHARE="1")
     llm.script(says("wrong"))
-    monkeypatch.setattr(GuessingEnvironment, "accepted_from", {"bad": 1.5})
+    monkeypatch.setattr(GuessingEpisodes, "accepted_from", {"another word": 1.5})
     found = roll(llm.base_url, {"id": "g", "word": "wrong"}, GuessingAgent())[1]["canaries"]
     assert found == {"judged": 1, "accepted": 0}
 

@@ -11,7 +11,7 @@ import pytest
 
 from common.settings import ROOT, Settings
 from episodes import registry
-from episodes.agent import Agent, Environment
+from episodes.agent import Environment
 from episodes.episode import AgentError
 from tests.episodes.guessing_agent import GuessingAgent
 
@@ -78,6 +78,6 @@ def test_an_agents_own_flags_become_its_options() -> None:
 def test_what_an_agent_does_not_have_is_said_or_left_out() -> None:
     settings = Settings(_env_file=None)
     with pytest.raises(AgentError, match="no demonstrations for the role 'policy'"):
-        Agent.demonstrations(GuessingAgent(), "policy", [], settings)
-    assert list(Agent.services(GuessingAgent(), settings, {})) == []
+        GuessingAgent().teaching.demonstrations("policy", [], settings)
+    assert list(GuessingAgent.flags.services(settings, {})) == []
     assert Environment.description(GuessingAgent().open(settings, {})) == {}
