@@ -13,16 +13,18 @@ from typing import Any
 
 import pytest
 
-from episodes.agent import Record
+from episodes.agent import Record, Showing
 from evaluation.attribution import gains_by
 from tests.episodes.guessing_agent import GuessingAgent
 
 
-class Asking(GuessingAgent):
-    headline = "score"
-
+class ByFound(Showing):
     def gain_groups(self, record: Record) -> Mapping[str, int | None]:
         return {"gain_by_asking": record["found"]}
+
+
+class Asking(GuessingAgent):
+    showing = ByFound()
 
 
 def side(*episodes: tuple[int | None, float | None]) -> list[dict[str, Any]]:

@@ -94,12 +94,12 @@ def test_the_offline_judge_passes_on_one_table_of_real_names(
     )
 
 
-def test_an_agent_that_brings_nothing_but_gold_and_bad_is_checked_too(
+def test_an_agent_that_brings_only_gold_and_one_dishonest_kind_is_checked_too(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     assert main(["digits"]) == 0
     assert (
-        "| gold | yes | 64 | 1.00 | 1.00 | 0.80 | 1.00 |\n| bad | no | 64 | 0.00 | 0.10 | 0.50 | 0.00 |"
+        "| gold | yes | 64 | 1.00 | 1.00 | 0.80 | 1.00 |\n| others | no | 64 | 0.00 | 0.10 | 0.50 | 0.00 |"
         in (capsys.readouterr().out)
     )
 

@@ -53,12 +53,9 @@ def test_the_gains_of_all_kinds_add_up_to_the_gain_of_the_score() -> None:
     )
     assert found["no_query"]["before"] == {"episodes": 1, "share": 33.33, "lost": 23.33}
     assert sum(part["after"]["episodes"] for part in found.values()) == 3
-    assert (
-        by_failure(
-            GuessingAgent(), [record(facts={"silent": 0.0})], [record(facts={"silent": 1.0})]
-        )
-        == {}
-    )
+    quiet, loud = record(score=0.0, facts={"silent": 0.0}), record(score=1.0, facts={"silent": 1.0})
+    silent = by_failure(GuessingAgent(), [quiet], [loud])
+    assert {kind: part["gain"] for kind, part in silent.items()} == {"right": 0.0, "wrong": 100.0}
 
 
 def write_training(folder: Path) -> None:
