@@ -31,6 +31,9 @@ RUN useradd --uid 1000 --home-dir /cache --create-home app \
     && chown -R app:app /app /cache && chmod -R a+rwX /cache
 COPY --chown=app:app install.sh ./
 COPY --chown=app:app requirements ./requirements
+# A container that serves an agent is healthy while its model answers; one that trains listens on no such port.
+HEALTHCHECK --interval=30s --timeout=10s --start-period=600s CMD ["python", "-c", "import socket, urllib.request as u; \
+    socket.socket().connect_ex(('127.0.0.1', 8010)) or u.urlopen('http://127.0.0.1:8010/health', timeout=8)"]
 
 FROM base AS cpu
 USER 1000
