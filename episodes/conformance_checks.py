@@ -22,7 +22,7 @@ from random import Random
 import pytest
 
 from common.settings import Settings
-from episodes.agent import Agent, Environment
+from episodes.agent import Agent, Environment, Flags, Judging, KnownEpisodes, Showing, Teaching
 from episodes.episode import Episode, Message, Scored, Task
 from episodes.outcomes import STOP_REASONS, UNSCORED
 from episodes.play import play
@@ -235,6 +235,17 @@ def test_the_splits_have_their_files_and_every_row_an_id_of_its_own(agent: Agent
         assert path.is_file(), path
         ids = [row.get("id") for row in agent.rows(path)]
         assert len(set(ids)) == len(ids), f"{split}: rows with the same id, or without one"
+
+
+def test_optional_members_stand_in_their_groups(agent: Agent, environment: Environment) -> None:
+    """What is defined beside its group is never asked."""
+    groups = ((agent, (Flags, Showing, Teaching)), (environment, (KnownEpisodes, Judging)))
+    for owner, classes in groups:
+        names = {name for group in classes for name in vars(group) if not name.startswith("_")}
+        astray = sorted((names - {*dir(Agent), *dir(Environment)}) & {*dir(owner)})
+        assert not astray, (
+            f"{type(owner).__name__} has {astray}; see docs/agents.md for their group"
+        )
 
 
 def test_importing_an_agent_imports_nothing_heavy(agent: Agent) -> None:

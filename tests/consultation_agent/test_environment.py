@@ -82,15 +82,15 @@ def test_gold_and_baselines_keep_to_the_budget() -> None:
     small = ConsultationEnvironment(SETTINGS.model_copy(update={"max_turns": 2}), {})
     for task in tasks()[::20]:
         episodes = [
-            asyncio.run(small.gold(task)),
-            asyncio.run(small.baseline("checklist", task, "")),
+            asyncio.run(small.known.gold(task)),
+            asyncio.run(small.known.baseline("checklist", task, "")),
         ]
         assert [episode.turns <= 2 for episode in episodes] == [True, True]
 
 
 def test_a_rehearsed_episode_is_what_the_policy_would_have_played() -> None:
     """What is learned from gold has the very messages that an episode has."""
-    gold = asyncio.run(environment().gold(TASK))
+    gold = asyncio.run(environment().known.gold(TASK))
     texts = [message["content"] for message in gold.messages if message["role"] == "assistant"]
     episode = played(*texts)
     assert episode.messages == gold.messages
@@ -102,7 +102,7 @@ def test_asking_is_worth_something() -> None:
 
     def accuracy(name: str) -> float:
         found = [
-            own.facts(task, asyncio.run(own.baseline(name, task, "")))["diagnosis_accuracy"]
+            own.facts(task, asyncio.run(own.known.baseline(name, task, "")))["diagnosis_accuracy"]
             for task in tasks()
         ]
         return sum(value or 0.0 for value in found) / len(found)
@@ -137,7 +137,7 @@ def test_facts_and_record() -> None:
 def test_a_gain_is_taken_apart_by_the_distinguishing_facets_found() -> None:
     own, silent = environment(), played(END)
     assert AGENT.showing.gain_groups(own.record(TASK, silent)) == {"gain_by_asking": 0}
-    gold = asyncio.run(own.gold(TASK))
+    gold = asyncio.run(own.known.gold(TASK))
     found = round((own.facts(TASK, gold)["facet_recall"] or 0) * len(TASK.distinguishing))
     assert AGENT.showing.gain_groups(own.record(TASK, gold)) == {"gain_by_asking": found}
     assert found >= 1

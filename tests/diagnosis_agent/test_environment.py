@@ -68,7 +68,7 @@ def test_the_last_turn_is_for_the_diagnosis_and_without_it_a_case_is_wrong(
 
 def test_a_rehearsed_episode_is_what_the_policy_would_have_played() -> None:
     """What is learned from gold has the very messages that an episode has."""
-    gold = asyncio.run(environment().gold(TASK))
+    gold = asyncio.run(environment().known.gold(TASK))
     texts = [str(message["content"]) for message in gold.messages if message["role"] == "assistant"]
     episode = played(*texts, max_turns=6)
     assert (episode.messages, episode.events) == (gold.messages, gold.events)
@@ -79,7 +79,7 @@ def test_ordering_is_worth_something() -> None:
 
     def mean(name: str, fact: str) -> float:
         values = [
-            own.facts(task, asyncio.run(own.baseline(name, task, "")))[fact]
+            own.facts(task, asyncio.run(own.known.baseline(name, task, "")))[fact]
             for task in tasks()[::8]
         ]
         return sum(value or 0.0 for value in values) / len(values)

@@ -126,7 +126,7 @@ def test_training_checks_and_demonstrations_follow_too(url: str, questions: Path
     assert "三病区" in conversation.messages[-1]["content"]
     with pytest.raises(AgentError, match="may read neither"):
         asyncio.run(
-            opened(url, database_tables="patients").baseline(
+            opened(url, database_tables="patients").known.baseline(
                 "checklist", AGENT.task(rows[0], settings), ""
             )
         )

@@ -19,7 +19,7 @@ from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from common.settings import ROOT, Settings, load_settings
 from episodes import registry
-from episodes.agent import Agent, Environment, Lessons, Options, Row, Sizes
+from episodes.agent import Agent, Environment, Lessons, Options, Row, Sizes, Teaching
 from episodes.episode import AgentError, Conversation, Task
 from evaluation.evaluate import parse_arguments as evaluation_arguments
 from sql_agent.agent import AGENT
@@ -48,6 +48,32 @@ MODEL_FILES = {
 }
 
 
+def echoed(row: Row) -> Conversation:
+    system = [{"role": "system", "content": "说一遍。"}] if row["system"] else []
+    turns = [
+        {"role": "user", "content": row["word"]},
+        {"role": "assistant", "content": row["word"]},
+    ]
+    return Conversation([*system, *turns], [True])
+
+
+class EchoTeaching(Teaching):
+    def demonstrations(
+        self, role: str, rows: Sequence[Row], settings: Settings
+    ) -> Iterable[Conversation]:
+        if role == "parrot":
+            return [replace(echoed(row), raw=True) for row in rows]
+        if role != "policy":
+            return super().demonstrations(role, rows, settings)
+        return [echoed(row) for row in rows]
+
+    def lessons(
+        self, rows: Sequence[Row], settings: Settings, right: int, flawed: int, random: Random
+    ) -> Lessons:
+        taught = [echoed(random.choice(rows)) for _ in range(right)]
+        return Lessons(taught, [], "", {"words": len(rows)})
+
+
 class EchoAgent(Agent):
     """Repeats a character of the question: no tools, no system prompt where the row has none,
     nothing imperfect.
@@ -56,6 +82,7 @@ class EchoAgent(Agent):
     name = "echo"
     prompt_version = "7"
     splits: ClassVar = {"train": Path("echo.jsonl")}
+    teaching = EchoTeaching()
 
     def sizes(self, device: str) -> Sizes:
         return Sizes(prompt=40, response=24, reply=12)
@@ -73,33 +100,6 @@ class EchoAgent(Agent):
 
     def open(self, settings: Settings, options: Options, evaluating: bool = False) -> Environment:
         raise NotImplementedError
-
-    def demonstrations(
-        self, role: str, rows: Sequence[Row], settings: Settings
-    ) -> Iterable[Conversation]:
-        if role == "parrot":
-            return [replace(self.conversation(row), raw=True) for row in rows]
-        if role != "policy":
-            return super().demonstrations(role, rows, settings)
-        return [self.conversation(row) for row in rows]
-
-    def conversation(self, row: Row) -> Conversation:
-        system = [{"role": "system", "content": "说一遍。"}] if row["system"] else []
-        turns = [
-            {"role": "user", "content": row["word"]},
-            {"role": "assistant", "content": row["word"]},
-        ]
-        return Conversation([*system, *turns], [True])
-
-    def lessons(
-        self, rows: Sequence[Row], settings: Settings, right: int, flawed: int, random: Random
-    ) -> Lessons:
-        return Lessons(
-            [self.conversation(random.choice(rows)) for _ in range(right)],
-            [],
-            "",
-            {"words": len(rows)},
-        )
 
 
 @pytest.fixture
