@@ -235,7 +235,7 @@ def test_a_right_diagnosis_without_gold_advice_is_no_failure() -> None:
         "dialogue": [{"role": "doctor", "diagnosis": "Gout"}],
         "facts": {"diagnosis_accuracy": 1.0, "advice": None},
     }
-    assert registry.get("consultation").failure(record) == "right"
+    assert registry.get("consultation").showing.failure(record) == "right"
 
 
 @pytest.mark.parametrize("row", [OSCE, IMAGE, VIGNETTE, MEDIQ])

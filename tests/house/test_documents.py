@@ -10,6 +10,7 @@ import pytest
 
 from common.settings import ROOT
 from episodes import registry
+from evaluation.published import cells, read_rows
 
 ROOMS = sorted(path.name for path in ROOT.iterdir() if path.is_dir() and any(path.glob("*.py")))
 READMES = ("README.md", "README.zh-CN.md")
@@ -134,3 +135,14 @@ def test_the_tree_of_the_readme_names_what_exists() -> None:
         tree = next(block for block in code(text(name)) if "_agent.py  " in block)
         for line in tree.splitlines():
             assert (ROOT / line.split()[0]).exists(), f"{name}: {line}"
+
+
+@pytest.mark.parametrize("name", READMES)
+def test_the_readme_says_what_the_demos_gave(name: str) -> None:
+    """`docs/results.json` is written by `python -m evaluation.published`."""
+    rows = read_rows()
+    agents = {row["agent"] for row in rows}
+    assert agents == set(registry.names()) & {"sql", "consultation", "diagnosis", "code"}
+    for agent in agents:
+        said = " | ".join(cells([row for row in rows if row["agent"] == agent]))
+        assert f"| {said} |" in text(name), f"{name}: {agent}: expected | {said} |"

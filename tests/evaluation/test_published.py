@@ -1,0 +1,52 @@
+"""Rows that README and docs quote: from demo.json to one file, and the cells of the README's table.
+
+Keeps of README.md: every number of its table comes from docs/results.json.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from evaluation.published import cells, main, read_rows
+
+
+def demo(folder: Path, seed: int, commit: str = "0123456789ab", **values: Any) -> Path:
+    """Write what is read of a finished demo."""
+    folder.mkdir()
+    known = {"agent": "sql", "seed": seed, "headline": "score", "before": 40.0, "after": 80.04}
+    known |= {"gain": 40.04, "ci95": [35.0, 45.0], "n_eval": 320, "steps": 40, "minutes": 9.5}
+    known |= {"by_failure": {}, "curve": [], "by_wording": {"seen": {"after": 81.0}}}
+    known |= {"commit": commit, "command": f"python -m evaluation.demo sql --run-dir {folder}"}
+    (folder / "demo.json").write_text(json.dumps(known | values), encoding="utf-8")
+    return folder
+
+
+def test_a_row_replaces_that_of_the_same_demo(tmp_path: Path) -> None:
+    to = tmp_path / "results.json"
+    first, second = demo(tmp_path / "a", 1), demo(tmp_path / "b", 2, before=42.0)
+    assert main([str(first), str(second), "--to", str(to)]) == 0
+    assert main([str(demo(tmp_path / "c", 1, before=41.0)), "--to", str(to)]) == 0
+    rows = read_rows(to)
+    assert [(row["seed"], row["before"]) for row in rows] == [(1, 41.0), (2, 42.0)]
+    assert str(tmp_path) not in to.read_text(encoding="utf-8"), "paths of a machine stay out"
+
+
+def test_cells_are_ranges_over_seeds_and_the_lowest_bound() -> None:
+    rows = [
+        {"before": 40.0, "after": 80.0, "gain": 40.0, "ci95": [35.0, 45.0], "minutes": 9.5},
+        {"before": 45.0, "after": 80.0, "gain": 35.0, "ci95": [28.04, 45.0], "minutes": 12.0},
+    ]
+    assert cells(rows) == ["40.0–45.0 → 80.0", "35.0–40.0 (> 28.0)", "9.5–12.0"]
+
+
+def test_a_demo_that_no_commit_repeats_is_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    to = tmp_path / "results.json"
+    assert main([str(demo(tmp_path / "a", 1, "0123-dirty")), "--to", str(to)]) == 2
+    assert "uncommitted changes" in capsys.readouterr().err
+    assert not to.exists()
