@@ -21,6 +21,7 @@ import json
 import sys
 import tempfile
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -40,16 +41,18 @@ def make_tiny(
     """Make the tiny model and return all facts about it. Unless --no-measure is given, also measure
     it and write its card.
     """
-    from training.warmup.cold_start_card import measure, write_card
+    from training.warmup.cold_start_card import headline_of, measure, write_card
     from training.warmup.tiny_model import make
 
     out = arguments.out
     seed = arguments.seed
     steps = (arguments.steps_a, arguments.steps_b)
+    measured = arguments.measure and arguments.role == "policy"
+    headline = partial(headline_of, agent) if measured else None
     with tempfile.TemporaryDirectory() as folder:
         mastered = Path(folder) / "mastered"
-        facts = make(agent, rows, settings, steps, seed, out, mastered, arguments.role)
-        if arguments.measure and arguments.role == "policy":
+        facts = make(agent, rows, settings, steps, seed, out, mastered, arguments.role, headline)
+        if measured:
             command = f"python -m training.cold_start {agent.name} --out {agent.name}_agent/tiny_model --force"
             facts["command"] = f"{command} --seed {seed} --steps-a {steps[0]} --steps-b {steps[1]}"
             facts |= measure(agent, out, mastered)

@@ -25,8 +25,10 @@ from evaluation.evaluate import parse_arguments as evaluation_arguments
 from sql_agent.agent import AGENT
 from sql_agent.prompts import TOOL, first_messages
 from training.cold_start import main, parse_arguments
+from training.warmup import tiny_model
 from training.warmup.cold_start_card import card, measure
 from training.warmup.supervised import (
+    ASKED_EVERY,
     NOT_LEARNED,
     WINDOW,
     ColdStartError,
@@ -437,6 +439,44 @@ def test_training_slows_down_at_mastery_and_stops() -> None:
     mastered = next(n for n in range(WINDOW + 1) if 0.5 * (WINDOW - n) + 0.95 * n >= 0.9 * WINDOW)
     assert (schedule.decay_from, schedule.steps) == (100 + mastered, 200 + mastered)
     assert Schedule(1000, 100, 10).target == math.inf
+
+
+def test_mastered_tokens_are_not_enough_while_the_headline_still_gains() -> None:
+    """A digit that decides an answer is one token of many."""
+    headlines = iter([0.5, 0.78, 0.91, 0.92])
+    heard = [next(headlines)]
+
+    def ready() -> bool:
+        heard.append(next(headlines))
+        return heard[-1] < heard[-2] + 0.02
+
+    schedule = Schedule(5000, 100, warm_up=10, target=0.9, ready=ready)
+    while schedule.steps < schedule.end:
+        schedule.update(0.95)
+    assert heard == [0.5, 0.78, 0.91, 0.92]
+    assert (schedule.decay_from, schedule.steps) == (
+        WINDOW + 2 * ASKED_EVERY,
+        WINDOW + 2 * ASKED_EVERY + 100,
+    )
+
+
+def test_phase_a_asks_for_the_headline_of_what_it_wrote(
+    echo: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tiny_model, "MASTERY", 0.0)
+    agent, asked = registry.get(echo), list[set[str]]()
+
+    def headline(folder: Path) -> float:
+        asked.append({path.name for path in folder.iterdir()})
+        return 0.5
+
+    rows = agent.rows(agent.splits["train"])
+    out, mastered = tmp_path / "out", tmp_path / "mastered"
+    facts = tiny_model.make(
+        agent, rows, load_settings(), (160, 0), 1, out, mastered, headline=headline
+    )
+    assert asked == [MODEL_FILES]
+    assert (facts["headline_a"], facts["steps_a"]) == ([0.5], 160), "one look is no comparison"
 
 
 def test_batches_hold_every_example_once_and_alike_ones_have_one_length() -> None:

@@ -67,6 +67,15 @@ def _by_group(scores: dict[str, Any], name: str) -> dict[str, float]:
     return {group: _points(part[name]) for group, part in groups.items()}
 
 
+def headline_of(agent: Agent, model: Path) -> float:
+    """Return the agent's headline, in [0, 1], on the validation tasks, greedy.
+
+    Raises ColdStartError: the evaluation failed; its messages are on stderr.
+    """
+    overall = _evaluate(agent, model, "val", "--temperature", "0")["overall"]
+    return float(overall[agent.showing.headline])
+
+
 def _evaluate(agent: Agent, model: Path, split: str, *flags: str) -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as out:
         command = [

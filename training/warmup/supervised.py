@@ -16,7 +16,7 @@ import json
 import math
 import sys
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -36,6 +36,7 @@ from training.setup.plan import ConfigError
 
 NOT_LEARNED = -100
 WINDOW = 50  # steps over which accuracy is averaged
+ASKED_EVERY = 500  # steps between two looks at what the agent itself can do
 WARM_UP_SHARE = 0.1
 Example = dict[str, list[int]]
 Batch = dict[str, torch.Tensor]
@@ -122,14 +123,23 @@ def batches(
 
 class Schedule:
     """The learning rate rises for `warm_up` steps, stays until the accuracy of the last 50 steps
-    reaches `target`, then falls to 0 in `decay` steps, which ends the training; there are never
-    more than `limit` steps.
+    reaches `target` and `ready` agrees, then falls to 0 in `decay` steps, which ends the training;
+    there are never more than `limit` steps. `ready` is asked every ASKED_EVERY steps at most.
     """
 
-    def __init__(self, limit: int, decay: int, warm_up: int, target: float = math.inf) -> None:
+    def __init__(
+        self,
+        limit: int,
+        decay: int,
+        warm_up: int,
+        target: float = math.inf,
+        ready: Callable[[], bool] = lambda: True,
+    ) -> None:
         self.decay = decay
         self.warm_up = warm_up
         self.target = target
+        self.ready = ready
+        self.asked_at = -ASKED_EVERY
         self.decay_from = limit - decay
         self.steps = 0
         self.accuracies: deque[float] = deque(maxlen=WINDOW)
@@ -166,8 +176,11 @@ class Schedule:
             self.steps < self.decay_from
             and len(self.accuracies) == WINDOW
             and self.accuracy >= self.target
+            and self.steps - self.asked_at >= ASKED_EVERY
         ):
-            self.decay_from = self.steps
+            self.asked_at = self.steps
+            if self.ready():
+                self.decay_from = self.steps
 
 
 def loss_of(model: Any, batch: Batch) -> tuple[torch.Tensor, float]:
