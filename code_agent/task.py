@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from code_agent.graders import Gold
-from common.jsonl import read_jsonl
+from episodes import row_files
 from episodes.agent import Row
 from episodes.episode import AgentError, Task
 
@@ -45,28 +45,11 @@ def read_rows(path: Path | str) -> list[Row]:
 
     Raises AgentError if it is not readable, or empty.
     """
-    try:
-        rows = (
-            _parquet(path)
-            if Path(path).suffix == ".parquet"
-            else [row for _, row in read_jsonl(Path(path))]
-        )
-    except (OSError, ValueError) as error:
-        raise AgentError(
-            f"{path} cannot be read: {error}; expected a parquet or JSONL file of questions"
-        ) from None
-    if not rows:
-        raise AgentError(f"{path} has no rows")
+    rows = row_files.read_rows(path, "questions")
     for number, row in enumerate(rows):
         row.setdefault("id", str(number))
         row.setdefault("task_type", row.get("template") or "unknown")
     return rows
-
-
-def _parquet(path: Path | str) -> list[Row]:
-    from pyarrow import parquet
-
-    return list(parquet.read_table(path).to_pylist())
 
 
 def task_of(row: Row) -> CodeTask:

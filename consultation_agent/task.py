@@ -19,10 +19,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from common.jsonl import read_jsonl
 from data.conditions.table import load_tables
 from data.outside import agentclinic, mediq, symptomcheck
 from data.outside.cases import Case, read_published
+from episodes import row_files
 from episodes.agent import Row
 from episodes.episode import AgentError, Task
 
@@ -73,18 +73,7 @@ def read_rows(path: Path | str) -> list[Row]:
 
     Raises AgentError: not readable, or empty.
     """
-    try:
-        rows = (
-            _parquet(path)
-            if Path(path).suffix == ".parquet"
-            else [row for _, row in read_jsonl(Path(path))]
-        )
-    except (OSError, ValueError) as error:
-        raise AgentError(
-            f"{path} cannot be read: {error}; expected a parquet or JSONL file of consultations"
-        ) from None
-    if not rows:
-        raise AgentError(f"{path} has no rows")
+    rows = row_files.read_rows(path, "consultations")
     published = read_published(rows, str(path), PUBLISHED)
     if published:
         print(f"{path}: {published}", file=sys.stderr)
@@ -118,12 +107,6 @@ def row_of(case: Case) -> Row:
             "options": json.dumps(dict(case.options)),
         },
     }
-
-
-def _parquet(path: Path | str) -> list[Row]:
-    from pyarrow import parquet
-
-    return list(parquet.read_table(path).to_pylist())
 
 
 def task_of(row: Row) -> ConsultationTask:

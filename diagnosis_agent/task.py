@@ -17,10 +17,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from common.jsonl import read_jsonl
 from data.conditions.table import load_tables
 from data.outside import agentclinic, symptomcheck
 from data.outside.cases import Case, read_published
+from episodes import row_files
 from episodes.agent import Row
 from episodes.episode import AgentError, Task
 
@@ -53,18 +53,7 @@ def read_rows(path: Path | str) -> list[Row]:
 
     Raises AgentError: not readable, or empty.
     """
-    try:
-        rows = (
-            _parquet(path)
-            if Path(path).suffix == ".parquet"
-            else [row for _, row in read_jsonl(Path(path))]
-        )
-    except (OSError, ValueError) as error:
-        raise AgentError(
-            f"{path} cannot be read: {error}; expected a parquet or JSONL file of cases"
-        ) from None
-    if not rows:
-        raise AgentError(f"{path} has no rows")
+    rows = row_files.read_rows(path, "cases")
     published = read_published(rows, str(path), PUBLISHED)
     if published:
         print(f"{path}: {published}", file=sys.stderr)
@@ -95,12 +84,6 @@ def _name(extra: Mapping[str, Any], number: int) -> str:
     return str(
         next(name for name in (extra.get("id"), extra.get("index"), number) if name is not None)
     )
-
-
-def _parquet(path: Path | str) -> list[Row]:
-    from pyarrow import parquet
-
-    return list(parquet.read_table(path).to_pylist())
 
 
 def task_of(row: Row) -> DiagnosisTask:

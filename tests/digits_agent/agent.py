@@ -15,12 +15,12 @@ from typing import Any
 
 import httpx
 
-from common.jsonl import read_jsonl
 from common.settings import Settings
 from episodes import agent as contract
 from episodes.agent import Options, Row, Service, Sizes
 from episodes.episode import AgentError, Conversation, Episode, Message, Policy, ServiceError, Task
 from episodes.outcomes import EpisodeError
+from episodes.row_files import read_rows
 from episodes.text_loop import play_with_words
 from scoring.rubric import Reward, Rubric
 
@@ -130,7 +130,7 @@ class DigitsAgent(contract.Agent):
         return Sizes(prompt=96, response=160, reply=24)
 
     def rows(self, path: Path | str) -> list[Row]:
-        return [row for _, row in read_jsonl(Path(path))]
+        return read_rows(path, "digits")
 
     def task(self, row: Row, settings: Settings) -> Task:
         digits = str(row.get("digits"))
