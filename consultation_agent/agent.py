@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from argparse import ArgumentParser
 from collections.abc import Iterable, Mapping, Sequence
-from copy import copy
 from dataclasses import replace
 from pathlib import Path
 from random import Random
@@ -31,10 +30,9 @@ from episodes.agent import (
     Service,
     Showing,
     Sizes,
-    Teaching,
 )
-from episodes.episode import Conversation, Task
-from episodes.partners import PARTNERS, RECORD
+from episodes.episode import Conversation, Episode, Task
+from episodes.partners import PARTNERS, RECORD, PromptedTeaching
 from episodes.shown import Shown
 from episodes.turns import drawn_turns
 
@@ -130,37 +128,27 @@ class ConsultationShowing(Showing):
         return framed(text)
 
 
-class ConsultationTeaching(Teaching):
+class ConsultationTeaching(PromptedTeaching):
     """Gold consultations, dialogues of others, and what the bundled model is made from."""
 
-    prompts: Path | None = None  # a file of other words for the doctor
+    def gold(self, row: Row, settings: Settings) -> Episode:
+        from consultation_agent.prompts import OWN, load_prompts
+        from consultation_agent.rehearsal import gold_episode
+        from consultation_agent.task import task_of
 
-    def reading(self, prompts: Path) -> ConsultationTeaching:
-        other = copy(self)
-        other.prompts = prompts
-        return other
+        task = task_of(row)
+        turns = drawn_turns(settings, task.id) or settings.max_turns
+        return gold_episode(task, load_prompts(self.prompts or OWN), turns)
 
     def demonstrations(
         self, role: str, rows: Sequence[Row], settings: Settings
     ) -> Iterable[Conversation]:
+        if role != "patient":
+            return super().demonstrations(role, rows, settings)
+        from consultation_agent.demonstrations import patient_lessons
         from consultation_agent.task import task_of
 
-        if role == "patient":
-            from consultation_agent.demonstrations import patient_lessons
-
-            return patient_lessons(task_of(row) for row in rows)
-        if role != "policy":
-            return super().demonstrations(role, rows, settings)
-        from consultation_agent.prompts import OWN, load_prompts
-        from consultation_agent.rehearsal import gold_episode
-
-        budgets = (
-            (task, drawn_turns(settings, task.id) or settings.max_turns)
-            for task in map(task_of, rows)
-        )
-        prompts = load_prompts(self.prompts or OWN)
-        gold = (gold_episode(task, prompts, turns) for task, turns in budgets)
-        return (Conversation(episode.messages, [True] * episode.turns) for episode in gold)
+        return patient_lessons(task_of(row) for row in rows)
 
     def dialogues(self, path: Path, agent: str, settings: Settings) -> Iterable[Conversation]:
         from consultation_agent.demonstrations import framed_dialogues

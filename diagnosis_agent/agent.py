@@ -12,7 +12,6 @@ from __future__ import annotations
 import re
 from argparse import ArgumentParser, ArgumentTypeError
 from collections.abc import Iterable, Mapping, Sequence
-from copy import copy
 from dataclasses import replace
 from pathlib import Path
 from random import Random
@@ -30,10 +29,9 @@ from episodes.agent import (
     Service,
     Showing,
     Sizes,
-    Teaching,
 )
-from episodes.episode import Conversation, Task
-from episodes.partners import PARTNERS, RECORD
+from episodes.episode import Conversation, Episode, Task
+from episodes.partners import PARTNERS, RECORD, PromptedTeaching
 from episodes.shown import Shown
 from episodes.turns import drawn_turns
 
@@ -127,37 +125,27 @@ class DiagnosisShowing(Showing):
         return framed(text)
 
 
-class DiagnosisTeaching(Teaching):
+class DiagnosisTeaching(PromptedTeaching):
     """Gold visits, and what the bundled models are made from."""
 
-    prompts: Path | None = None  # a file of other words for the doctor
+    def gold(self, row: Row, settings: Settings) -> Episode:
+        from diagnosis_agent.prompts import OWN, load_prompts
+        from diagnosis_agent.rehearsal import gold_episode
+        from diagnosis_agent.task import task_of
 
-    def reading(self, prompts: Path) -> DiagnosisTeaching:
-        other = copy(self)
-        other.prompts = prompts
-        return other
+        task = task_of(row)
+        turns = drawn_turns(settings, task.id) or settings.max_turns
+        return gold_episode(task, load_prompts(self.prompts or OWN), turns)
 
     def demonstrations(
         self, role: str, rows: Sequence[Row], settings: Settings
     ) -> Iterable[Conversation]:
-        from diagnosis_agent.task import task_of
-
-        if role == "simulator":
-            from diagnosis_agent.world_model import world_lessons
-
-            return world_lessons(task_of(row) for row in rows)
-        if role != "policy":
+        if role != "simulator":
             return super().demonstrations(role, rows, settings)
-        from diagnosis_agent.prompts import OWN, load_prompts
-        from diagnosis_agent.rehearsal import gold_episode
+        from diagnosis_agent.task import task_of
+        from diagnosis_agent.world_model import world_lessons
 
-        budgets = (
-            (task, drawn_turns(settings, task.id) or settings.max_turns)
-            for task in map(task_of, rows)
-        )
-        prompts = load_prompts(self.prompts or OWN)
-        gold = (gold_episode(task, prompts, turns) for task, turns in budgets)
-        return (Conversation(episode.messages, [True] * episode.turns) for episode in gold)
+        return world_lessons(task_of(row) for row in rows)
 
     def lessons(
         self, rows: Sequence[Row], settings: Settings, right: int, flawed: int, random: Random

@@ -7,9 +7,15 @@ partner_model("patient", "llm", settings, "a name")     # what PATIENT_MODEL say
 
 from __future__ import annotations
 
+from abc import abstractmethod
+from collections.abc import Iterable, Sequence
+from copy import copy
+from pathlib import Path
+from typing import Self
+
 from common.settings import Settings
-from episodes.agent import Options
-from episodes.episode import AgentError
+from episodes.agent import Options, Row, Teaching
+from episodes.episode import AgentError, Conversation, Episode
 
 PARTNERS = RECORD, LLM, SERVED = ("record", "llm", "served")
 
@@ -37,3 +43,29 @@ def partner_model(role: str, kind: str, settings: Settings, llm_name: str) -> st
     raise AgentError(
         f"--{role} {kind} needs {expected}; give --{role}-model or set {role.upper()}_MODEL"
     )
+
+
+class PromptedTeaching(Teaching):
+    """Gold episodes in words that a file may replace; a subclass says what gold is.
+
+    prompts: the file, None for the agent's own words.
+    """
+
+    prompts: Path | None = None
+
+    @abstractmethod
+    def gold(self, row: Row, settings: Settings) -> Episode:
+        """Return the perfect episode of a row, within its budget."""
+
+    def reading(self, prompts: Path) -> Self:
+        other = copy(self)
+        other.prompts = prompts
+        return other
+
+    def demonstrations(
+        self, role: str, rows: Sequence[Row], settings: Settings
+    ) -> Iterable[Conversation]:
+        if role != "policy":
+            return super().demonstrations(role, rows, settings)
+        gold = (self.gold(row, settings) for row in rows)
+        return (Conversation(episode.messages, [True] * episode.turns) for episode in gold)
