@@ -11,6 +11,7 @@ docs/agents.md tells the whole. Importing this, or an agent, imports nothing hea
 from __future__ import annotations
 
 import inspect
+import tomllib
 from abc import ABC, abstractmethod
 from argparse import ArgumentParser
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
@@ -210,6 +211,14 @@ class Agent(ABC):
     def folder(self) -> Path:
         """The folder of the agent's own module, wherever that lies."""
         return Path(inspect.getfile(type(self))).resolve().parent
+
+    @property
+    def chinese(self) -> Mapping[str, str]:
+        """Return what its task types and numbers are called in Chinese, for pages: `chinese.toml`
+        in its folder, {} without one.
+        """
+        path = self.folder / "chinese.toml"
+        return tomllib.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
 
     @property
     def model(self) -> str:

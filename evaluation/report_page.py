@@ -29,14 +29,17 @@ from episodes.agent import Agent, Record
 from episodes.shown import Shown, transcript
 from evaluation.report_charts import absent, charts_of
 from evaluation.report_facts import (
+    Comparison,
     Tally,
     agent_of,
+    comparisons,
     differences,
     differing_settings,
     facts_of,
     tables_of,
     unscored,
 )
+from evaluation.report_result import results_of
 from evaluation.run_folder import EVALUATION, TRAINING, Run, numbers, open_folders
 
 FOLDER = Path(__file__).with_name("page")
@@ -119,26 +122,36 @@ class Page:
                     yield dumped(episode_of(number, record, agent))
 
     @cached_property
+    def compared(self) -> Sequence[Comparison]:
+        """Evaluations against the first of their agent."""
+        return comparisons(self.runs, self.tallies)
+
+    @cached_property
+    def words(self) -> dict[str, str]:
+        """What the page says in Chinese, by what it says in English: its own words and agents'."""
+        own = tomllib.loads((FOLDER / "words.toml").read_text(encoding="utf-8"))
+        return {
+            name: text for agent in self.agents if agent for name, text in agent.chinese.items()
+        } | own
+
+    @cached_property
     def shared(self) -> dict[str, Any]:
         """All but the episodes."""
         runs = [
             {"label": run.label or run.folder.name, "kind": run.kind, "facts": facts_of(run)}
-            | {
-                "tables": tables_of(run, agent),
-                "episodes": tally.episodes,
-                "folder": str(run.folder),
-            }
+            | {"tables": tables_of(run, agent), "episodes": tally.episodes}
             for run, agent, tally in zip(self.runs, self.agents, self.tallies, strict=True)
         ]
         return {
             "title": self.title,
-            "words": tomllib.loads((FOLDER / "words.toml").read_text(encoding="utf-8")),
+            "words": self.words,
             "runs": runs,
             "charts": charts_of(self.runs, [tally.validation for tally in self.tallies]),
             "absent": absent(self.runs),
             "unscored": unscored(self.runs, self.tallies),
             "settings": differing_settings([run for run in self.runs if run.kind == TRAINING]),
-            "differences": differences(self.runs, self.tallies),
+            "differences": differences(self.runs, self.compared),
+            "results": results_of(self.runs, self.agents, self.tallies, self.compared),
             "total": self.total,
             "count": self.count,
             "missing": [
@@ -211,7 +224,8 @@ def shown_of(record: Record, agent: Agent | None) -> tuple[Sequence[Shown], str]
     the former.
     """
     problem = ""
-    for show in (agent.shown if agent and "rollout_id" not in record else transcript, transcript):
+    kept = record.get("transcript") or "rollout_id" not in record
+    for show in (agent.shown if agent and kept else transcript, transcript):
         try:
             return show(record), problem
         except MALFORMED as error:
