@@ -11,7 +11,6 @@ docs/agents.md tells the whole. Importing this, or an agent, imports nothing hea
 from __future__ import annotations
 
 import inspect
-import tomllib
 from abc import ABC, abstractmethod
 from argparse import ArgumentParser
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
@@ -32,6 +31,7 @@ from episodes.episode import (
 )
 from episodes.kept import kept_episodes
 from episodes.shown import Shown, transcript
+from episodes.words import Words, words_of
 from scoring.rubric import Reward
 
 Row = dict[str, Any]
@@ -213,12 +213,9 @@ class Agent(ABC):
         return Path(inspect.getfile(type(self))).resolve().parent
 
     @property
-    def chinese(self) -> Mapping[str, str]:
-        """Return what its task types and numbers are called in Chinese, for pages: `chinese.toml`
-        in its folder, {} without one.
-        """
-        path = self.folder / "chinese.toml"
-        return tomllib.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
+    def words(self) -> Words:
+        """What pages say of it: `words.toml` in its folder, where there is one."""
+        return words_of(self.folder)
 
     @property
     def model(self) -> str:
