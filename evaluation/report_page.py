@@ -131,7 +131,10 @@ class Page:
         """What the page says in Chinese, by what it says in English: its own words and agents'."""
         own = tomllib.loads((FOLDER / "words.toml").read_text(encoding="utf-8"))
         return {
-            name: text for agent in self.agents if agent for name, text in agent.words.chinese.items()
+            name: text
+            for agent in self.agents
+            if agent
+            for name, text in agent.words.chinese.items()
         } | own
 
     @cached_property

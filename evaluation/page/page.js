@@ -59,7 +59,7 @@ function sections() {
     shared.differences.length ? part("differences", "Differences", shared.differences.map((one) => [el("h3", {}, against(one.sides)), el("ul", { class: "lines" }, one.facts.map((line) => el("li", { dir: "auto" }, said(line)))), tables(one.tables, one.sides.map(runName).join(` ${t("against")} `))])) : null,
     shared.charts.length ? part("curves", "Curves", curves()) : null,
     finished.length ? part("scores", "Scores", el("p", { class: "quiet" }, t("Points are 100 times the share or score; the brackets hold 95 % intervals.")), finished.map((run) => named(run, tables(run.tables, `${t("Scores")}: ${runName(run.label)}`)))) : null,
-    shared.total && part("unscored", "Unscored episodes", shared.unscored.length > 1 ? table(shared.unscored.map((row, at) => (at ? [row[0] || "–", label(row[1]), row[2], row[3], t(row[4])] : row)), t("Unscored episodes")) : el("p", { class: "quiet" }, t("Every episode has a score, and no token was dropped."))),
+    shared.total && part("unscored", "Unscored episodes", shared.unscored.length > 1 ? table(shared.unscored.map((row, at) => (at ? [row[0] || "–", label(row[1]), ...row.slice(2)] : row)).map((row) => (language === "zh" ? row.slice(0, 4) : row)), t("Unscored episodes")) : el("p", { class: "quiet" }, t("Every episode has a score, and no token was dropped."))),
     part("overview", "What was run", overview()),
     shared.settings.length ? part("settings", "Settings that differ between the runs", table(shared.settings, t("Settings that differ between the runs"))) : null,
     part("episodes", "Episodes", sampled(), shared.total ? list() : [el("p", { class: "quiet" }, t("There are no episodes.")), el("div", { id: "one" })]),

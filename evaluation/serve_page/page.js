@@ -240,6 +240,7 @@ function speak() {  // everything that does not depend on what was said
   say = SAY[language];
   document.documentElement.lang = language === "zh" ? "zh-CN" : "en";
   for (const element of document.querySelectorAll("[data-say]")) element.textContent = say[element.dataset.say];
+  at("form").ariaLabel = about?.converses ? say.complaint : say.question;
   at("other").textContent = language === "zh" ? "English" : "中文";
   at("other").lang = language === "zh" ? "en" : "zh-CN";
   if (!about) return;
@@ -263,6 +264,7 @@ speak();
 at("other").addEventListener("click", () => {
   language = language === "zh" ? "en" : "zh";
   speak();
+  if (at("words").placeholder) at("words").placeholder = about.converses ? say.closed : say.again;
   at("prompt").textContent = at("caserow").hidden ? say.answer : about?.converses ? say.complaint : say.question;
 });
 at("form").addEventListener("submit", (event) => { event.preventDefault(); ask(); });
