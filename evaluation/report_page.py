@@ -77,6 +77,7 @@ class Page:
     runs: Sequence[Run]
     agents: Sequence[Agent | None]
     tallies: Sequence[Tally]
+    most: int  # episodes on one page
 
     @property
     def title(self) -> str:
@@ -92,7 +93,7 @@ class Page:
         """How many parts hold every episode."""
         paths = [run.folder / "episodes.jsonl" for run in self.runs]
         size = sum(path.stat().st_size for path in paths if path.is_file())
-        return max(1, -(-self.total // PAGE_EPISODES), -(-size // PAGE_BYTES))
+        return max(1, -(-self.total // self.most), -(-size // PAGE_BYTES))
 
     def parts(self, every: bool, names: Sequence[str] = ()) -> Iterator[str]:
         """The page of each part, all of them (their files are `names`) or the first, which is the
@@ -165,8 +166,8 @@ class Page:
         }
 
 
-def read(folders: Sequence[Path]) -> Page:
-    """The runs in these folders, each read once.
+def read(folders: Sequence[Path], most: int | None = None) -> Page:
+    """The runs in these folders, each read once; a page holds `most` of their episodes.
 
     Raises UsageError: see open_folders; or too many folders.
     """
@@ -176,7 +177,7 @@ def read(folders: Sequence[Path]) -> Page:
     agents = [agent_of(run) for run in runs]
     compared = sum(run.kind == EVALUATION for run in runs) > 1
     tallies = [Tally.of(run, agent, compared) for run, agent in zip(runs, agents, strict=True)]
-    return Page(runs, agents, tallies)
+    return Page(runs, agents, tallies, most or PAGE_EPISODES)
 
 
 def task_of(record: Record) -> tuple[str, Any]:

@@ -341,6 +341,15 @@ def test_a_large_run_is_a_sample_of_the_same_tasks_in_every_run(tmp_path: Path) 
     )
 
 
+def test_a_page_is_made_small_enough_to_be_sent(tmp_path: Path) -> None:
+    folder = evaluation(tmp_path / "e", [record(f"task-{number}") for number in range(200)])
+    assert made(folder, "--episodes", 20) == 0
+    data = data_of(folder / "report.html")
+    assert 0 < len(data["episodes"]) < 40
+    assert (data["shared"]["total"], data["shared"]["count"]) == (200, 10)
+    assert data["shared"]["results"][0]["after"] == 100, "results are of all episodes"
+
+
 @pytest.mark.usefixtures("small_pages")
 def test_all_writes_every_episode_once(tmp_path: Path) -> None:
     folder = evaluation(tmp_path / "e", [record(f"task-{number}") for number in range(200)])
@@ -466,5 +475,7 @@ def test_rollouts_are_read_without_their_messages(tmp_path: Path) -> None:
 def test_the_documents_name_every_flag() -> None:
     page = (ROOT / "docs" / "report.md").read_text(encoding="utf-8")
     assert {
-        flag for flag in ("--out", "--png", "--markdown", "--all", "--force") if flag not in page
+        flag
+        for flag in ("--out", "--png", "--markdown", "--episodes", "--all", "--force")
+        if flag not in page
     } == set()
