@@ -18,7 +18,7 @@ function label(name) {
 }
 
 // A run's name: the parts of a demo have one in either language.
-const runName = (name) => name.replace(/(^| )(before|after|train)$/, (_, gap, part) => gap + t(part));
+const runName = (name) => name.replace(/(^| )(before|after|train)$/, (_, gap, part) => gap + t(part === "train" ? "training run" : part));
 const against = ([second, first]) => [el("bdi", {}, said(runName(second))), ` ${t("against")} `, el("bdi", {}, said(runName(first)))];
 
 function el(tag, attributes = {}, ...children) {
