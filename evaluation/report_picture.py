@@ -233,5 +233,5 @@ def markdown(page: Page) -> str:
         ]
     causes = unscored(page.runs, page.tallies)
     return "\n".join(
-        [*lines, *(["## Without a score", "", *table(causes)] if len(causes) > 1 else []), ""]
+        [*lines, *(["## Unscored episodes", "", *table(causes)] if len(causes) > 1 else []), ""]
     )
