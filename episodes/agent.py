@@ -34,6 +34,7 @@ from episodes.episode import (
 )
 from episodes.kept import kept_episodes
 from episodes.shown import Shown, transcript
+from episodes.words import Words, words_of
 from scoring.rubric import Reward
 
 Row = dict[str, Any]
@@ -328,6 +329,11 @@ class Agent(ABC):
     def folder(self) -> Path:
         """The folder of the agent's own module, wherever that lies."""
         return Path(inspect.getfile(type(self))).resolve().parent
+
+    @property
+    def words(self) -> Words:
+        """What pages say of it: `words.toml` in its folder, where there is one."""
+        return words_of(self.folder)
 
     @property
     def model(self) -> str:

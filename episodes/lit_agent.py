@@ -2,8 +2,8 @@
 happened.
 
 The only file outside training that imports agentlightning. The note is one annotation with the
-attribute `episode`: a line of `episodes.record` in JSON, without a transcript. Its texts are for
-people: their first SHOWN characters.
+attribute `episode`: a line of `episodes.record` in JSON. Question, reference and answer are for
+people: their first SHOWN characters. Messages are left out where they are longer than MOST_MESSAGES.
 """
 
 from __future__ import annotations
@@ -33,6 +33,7 @@ logger = logging.getLogger(__name__)
 
 RESOURCE = "main_llm"
 SHOWN = 300
+MOST_MESSAGES = 50_000  # characters; the tokens of the same episode are several times that
 SAMPLING = ("temperature", "top_p", "max_tokens")
 
 
@@ -77,7 +78,8 @@ class EpisodeAgent(agl.LitAgent[dict[str, Any]]):
                 self.environment, checked, episode, policy, self.settings.episode_timeout
             )
             facts = self.environment.facts(checked, scored.episode)
-            note = note_of(scored, facts, await canary)
+            own = self.environment.record(checked, scored.episode)
+            note = note_of(scored, facts, own, await canary)
         finally:
             canary.cancel()
         if scored.detail:
@@ -118,11 +120,15 @@ def endpoint_of(llm: Any, rollout: Any, token: str | None = None) -> Endpoint:
 
 
 def note_of(
-    scored: Scored, facts: Mapping[str, float | None], canaries: dict[str, int]
+    scored: Scored,
+    facts: Mapping[str, float | None],
+    own: Mapping[str, Any],
+    canaries: dict[str, int],
 ) -> dict[str, Any]:
-    """Return the episode annotation."""
+    """Return the episode annotation; the trainer keeps the messages of a few."""
     episode = scored.episode
-    record = record_of(scored, facts)
+    messages = json.dumps([episode.messages, own], ensure_ascii=False)
+    record = record_of(scored, facts, own if len(messages) <= MOST_MESSAGES else {})
     counters = {"turns": episode.turns, "answered": int(bool(episode.answer))}
     shortened = replace(
         record,
@@ -131,6 +137,6 @@ def note_of(
         answer=record.answer and record.answer[:SHOWN],
         counters={**counters, **scored.reward.counters},
         canaries=canaries,
-        transcript=None,
+        transcript=record.transcript if len(messages) <= MOST_MESSAGES else None,
     )
     return shortened.line()

@@ -26,12 +26,11 @@ from episodes import registry
 from episodes.agent import Record
 from evaluation.metrics import GROUPINGS, groups_of, headline_of, interval
 from evaluation.results import read_episodes, read_scores
-from evaluation.tables import IDENTITY, MEASURED, Report, Rows, groups_in, points, span
+from evaluation.tables import FEW, IDENTITY, MEASURED, Report, Rows, groups_in, points, span
 
 SHOWN = 20  # questions listed in each direction; --json has all
 SIDES = ("a", "b")
-HEADER = ("group", "tasks", "A", "B", "B - A", "95 %", "better", "worse")
-CHANGED = ("question", "id", "A", "B", "answer of A", "answer of B")
+NAMES = ("A", "B")  # of the sides, for a reader
 SAME = 1e-9
 ANSWER_LENGTH = 60
 
@@ -162,28 +161,34 @@ def _change(a: Evaluation, b: Evaluation, name: str) -> dict[str, Any]:
     }
 
 
-def report_of(result: dict[str, Any]) -> Report:
+def report_of(result: dict[str, Any], names: Sequence[str] = NAMES) -> Report:
     """What `compare` found, in points: differences overall and by group, then the questions that
-    changed most.
+    changed most; `names` are those of the two sides.
     """
+    a, b = names
+    header = ("group", "tasks", a, b, f"{b} - {a}", "95 %", "better", "worse")
+    changed = ("question", "id", a, b, f"answer of {a}", f"answer of {b}")
     tables: dict[str, Rows] = {
-        "": [HEADER, *(_row(name, part) for name, part in groups_in(result).items())]
+        "": [header, *(_row(name, part) for name, part in groups_in(result).items())]
     }
     for name in ("better", "worse"):
         if changes := result[name]:
             most = f", the {SHOWN} that changed most" if len(changes) > SHOWN else ""
             tables[f"{len(changes)} questions {name}{most}"] = [
-                CHANGED,
+                changed,
                 *map(_changed_row, changes[:SHOWN]),
             ]
-    return Report("B against A", _facts(result), tables)
-
-
-def _facts(result: dict[str, Any]) -> list[str]:
-    """What is compared, and what has to be known before the numbers are believed."""
-    lines = [
-        f"{side.upper()}: {result[side]['model']} ({result[side]['folder']})" for side in SIDES
+    sides = [
+        f"{name}: {result[side]['model']} ({result[side]['folder']})"
+        for name, side in zip(names, SIDES, strict=True)
     ]
+    facts = [*sides, *conditions(result, names), _verdict(result, names)]
+    return Report(f"{b} against {a}", facts, tables)
+
+
+def conditions(result: dict[str, Any], names: Sequence[str] = NAMES) -> list[str]:
+    """What has to be known before the numbers are believed; [] where nothing differs."""
+    lines = []
     if not result["same_data"]:
         files = " and ".join(result[side]["data"]["file"] for side in SIDES)
         lines.append(
@@ -194,17 +199,24 @@ def _facts(result: dict[str, Any]) -> list[str]:
             f"{result['left_out']} questions are left out: only one of the two has a score for them"
         )
     for name, (first, second) in result["different_conditions"].items():
-        lines.append(f"CONDITIONS DIFFER: {name} was {first} in A and {second} in B")
+        lines.append(
+            f"CONDITIONS DIFFER: {name} was {first} in {names[0]} and {second} in {names[1]}"
+        )
+    return lines
+
+
+def _verdict(result: dict[str, Any], names: Sequence[str]) -> str:
+    """Whether the second side is better, and by how much at least and at most."""
     low, high = result["overall"]["ci95"]
     verdict = (
         "better" if low > 0 else "worse" if high < 0 else "no difference that chance could not make"
     )
     interval = f"95 % interval of the difference in points: {_span([low, high])}"
-    return [*lines, f"B against A: {verdict} ({interval})"]
+    return f"{names[1]} against {names[0]}: {verdict} ({interval})"
 
 
-def _span(shares: Sequence[float]) -> str:
-    return span([100 * share for share in shares])
+def _span(shares: Sequence[float], n: int = FEW) -> str:
+    return span([100 * share for share in shares], n)
 
 
 def _row(name: str, part: dict[str, Any]) -> list[str]:
@@ -215,7 +227,7 @@ def _row(name: str, part: dict[str, Any]) -> list[str]:
         str(part["n"]),
         *means,
         points(part["difference"], "+.1f"),
-        _span(part["ci95"]),
+        _span(part["ci95"], part["n"]),
         *counts,
     ]
 

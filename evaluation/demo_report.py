@@ -200,7 +200,13 @@ def show(result: dict[str, Any]) -> None:
 
 def _gain_row(name: str, part: dict[str, Any]) -> list[str]:
     means = [number(part[side]) for side in SIDES]
-    return [name, str(part["n_eval"]), *means, number(part["gain"], "+.1f"), span(part["ci95"])]
+    return [
+        name,
+        str(part["n_eval"]),
+        *means,
+        number(part["gain"], "+.1f"),
+        span(part["ci95"], part["n_eval"]),
+    ]
 
 
 def _failure_row(kind: str, part: dict[str, Any]) -> list[str]:

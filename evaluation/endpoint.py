@@ -27,9 +27,11 @@ from starlette.middleware.trustedhost import TrustedHostMiddleware
 
 from common.access import Guard
 from common.command import UsageError
+from episodes.episode import Task
 from evaluation.visits import Asked, End, Host
 
 MOST_BYTES = 512_000  # of a request
+EXAMPLES = 3
 MOST_PER_SECOND = 200  # requests of one address, which may be a proxy with many visitors behind it
 PAGE = {"": "text/html", "page.css": "text/css", "page.js": "text/javascript"}
 HEALTH = "/health"  # 200, or 503 while the model's server does not answer
@@ -104,9 +106,20 @@ def build(host: Host, model: str, token: str | None, hosts: Sequence[str]) -> Gu
 
     @app.get("/agent")
     def agent() -> Response:
-        cases = {task.id: task.question for task in host.tasks()}
-        about = {"agent": host.agent.name, "model": model, "converses": host.environment.converses}
-        return _json({**about, "turns": host.settings.max_turns, "cases": cases})
+        tasks, words = host.tasks(), host.agent.words
+        return _json(
+            {
+                "agent": host.agent.name,
+                "model": model,
+                "converses": host.environment.converses,
+                "turns": host.settings.max_turns,
+                "language": words.language,
+                "title": dict(words.title),
+                "about": dict(words.about),
+                "examples": examples_of(tasks),
+                "cases": {task.id: task.question for task in tasks},
+            }
+        )
 
     @app.post("/v1/chat/completions", response_model=None)
     async def complete(request: Request) -> Response:
@@ -120,6 +133,13 @@ def build(host: Host, model: str, token: str | None, hosts: Sequence[str]) -> Gu
 
     free = [HEALTH, *(f"/{name}" for name in PAGE)]
     return Guard(app, token, MOST_BYTES, free, most_per_second=MOST_PER_SECOND)
+
+
+def examples_of(tasks: Sequence[Task]) -> list[str]:
+    """Return the ids of a few tasks to begin with, of different types where there are as many."""
+    by_type = {task.task_type: task.id for task in reversed(tasks)}
+    first = [task.id for task in tasks if by_type[task.task_type] == task.id]
+    return [*first, *(task.id for task in tasks if task.id not in first)][:EXAMPLES]
 
 
 async def _body(request: Request) -> Body:

@@ -16,11 +16,11 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from common.command import run_command
+from common.command import positive, run_command
 from common.files import refuse_existing
 from common.jsonl import write_text
 from common.stopping import stop_in_order
-from evaluation.report_page import Page, read
+from evaluation.report_page import PAGE_EPISODES, Page, read
 
 NAME = "report.html"
 
@@ -34,6 +34,12 @@ def parse_arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     )
     parser.add_argument(
         "--out", type=Path, metavar="FILE", help=f"default: {NAME} in the first folder"
+    )
+    parser.add_argument(
+        "--episodes",
+        type=positive(int),
+        metavar="N",
+        help=f"at most about N episodes on a page, a sample by task; default: {PAGE_EPISODES:,}",
     )
     parser.add_argument(
         "--all",
@@ -55,7 +61,10 @@ def report(arguments: argparse.Namespace) -> None:
 
     Raises UsageError: a folder, or an output that exists.
     """
-    page, out = read(arguments.folders), arguments.out or arguments.folders[0] / NAME
+    page, out = (
+        read(arguments.folders, arguments.episodes),
+        arguments.out or arguments.folders[0] / NAME,
+    )
     count = page.count if arguments.all else 1
     paths = [
         out,

@@ -16,36 +16,43 @@ from typing import Any
 from common.terminal import watched
 from evaluation.metrics import interval, interval_of_types
 from evaluation.run_folder import Run, numbers
+from evaluation.tables import FEW
 
 Points = list[list[float]]
 Step = dict[str, float]
 Validation = dict[str, dict[int, dict[str, list[float]]]]  # rewards by task type, step and task
 
-# group, title, metric of metrics.jsonl, and the metric it is divided by. A star is a name, which
-# becomes the title.
+SHARE = "share of 1"
+PLAY, TIME = ("How it plays",), ("Time of a step",)
+# group, title, unit, metric of metrics.jsonl, and the metric it is divided by. A star is a name,
+# which becomes the title.
 CURVES = (
-    ("Reward", "reward", "episodes/reward/mean", ""),
-    ("Reward", "*", "episodes/terms/*", ""),
-    ("Validation", "*", "val-core/*/reward/mean@1", ""),
-    ("How it plays", "share with an answer", "episodes/counters/answered", "episodes/rollouts"),
-    ("How it plays", "turns", "num_turns/mean", ""),
-    ("How it plays", "tokens after the prompt", "response_length/mean", ""),
-    ("How it plays", "tokens of the prompt", "prompt_length/mean", ""),
-    ("How it plays", "share without a score", "episodes/unscored", "episodes/rollouts"),
-    ("Measures", "*", "episodes/measures/*", ""),
-    ("Learning", "entropy", "actor/entropy", ""),
-    ("Learning", "vLLM against trainer, KL", "rollout_corr/k3_kl", ""),
-    ("Learning", "groups without a difference", "episodes/equal_reward_groups", "books/groups"),
-    ("Learning", "gradient norm", "actor/grad_norm", ""),
-    ("Seconds of a step", "whole step", "timing_s/step", ""),
-    ("Seconds of a step", "rollouts", "timing_s/gen", ""),
-    ("Seconds of a step", "log-probabilities", "timing_s/old_log_prob", ""),
-    ("Seconds of a step", "update", "timing_s/update_actor", ""),
-    ("Seconds of a step", "weights to vLLM", "timing_s/update_weights", ""),
-    ("Seconds of a step", "validation", "timing_s/testing", ""),
-    ("Seconds of a step", "share of the time vLLM had no call", "policy/idle_share", ""),
+    ("Reward", "reward", "reward", "episodes/reward/mean", ""),
+    ("Reward", "*", "reward", "episodes/terms/*", ""),
+    ("Validation", "*", "reward", "val-core/*/reward/mean@1", ""),
+    (*PLAY, "episodes with an answer", SHARE, "episodes/counters/answered", "episodes/rollouts"),
+    (*PLAY, "unscored episodes", SHARE, "episodes/unscored", "episodes/rollouts"),
+    (*PLAY, "turns", "turns", "num_turns/mean", ""),
+    (*PLAY, "tokens after the prompt", "tokens", "response_length/mean", ""),
+    (*PLAY, "tokens of the prompt", "tokens", "prompt_length/mean", ""),
+    ("Measures", "*", "mean of a step", "episodes/measures/*", ""),
+    ("Learning", "entropy", "nats", "actor/entropy", ""),
+    ("Learning", "vLLM against trainer, KL", "nats a token", "rollout_corr/k3_kl", ""),
+    (
+        *("Learning", "groups without a difference", SHARE),
+        *("episodes/equal_reward_groups", "books/groups"),
+    ),
+    ("Learning", "gradient norm", "norm", "actor/grad_norm", ""),
+    (*TIME, "whole step", "seconds", "timing_s/step", ""),
+    (*TIME, "rollouts", "seconds", "timing_s/gen", ""),
+    (*TIME, "log-probabilities", "seconds", "timing_s/old_log_prob", ""),
+    (*TIME, "update", "seconds", "timing_s/update_actor", ""),
+    (*TIME, "weights to vLLM", "seconds", "timing_s/update_weights", ""),
+    (*TIME, "validation", "seconds", "timing_s/testing", ""),
+    (*TIME, "share of the time vLLM had no call", SHARE, "policy/idle_share", ""),
 )
-IDLE = ("Seconds of a step", "share of the step without rollouts")  # vLLM has nothing to do then
+# vLLM has nothing to do then
+IDLE = (*TIME, "share of the step without rollouts")
 VALIDATION = "Validation"
 ALL = "validation reward, with 95 % interval"  # the mean over task types, as training has it
 
@@ -60,8 +67,14 @@ def charts_of(runs: Sequence[Run], validations: Sequence[Validation]) -> list[di
             if points:
                 found.setdefault(name, []).append({"run": number, "points": points})
     order = list(dict.fromkeys(group for group, *_ in CURVES))
+    units = {(group, title): unit for group, title, unit, *_ in CURVES} | {IDLE: SHARE}
     charts = [
-        {"group": group, "title": title, "series": series}
+        {
+            "group": group,
+            "title": title,
+            "unit": units.get((group, title)) or units.get((group, "*"), "reward"),
+            "series": series,
+        }
         for (group, title), series in found.items()
     ]
     return sorted(charts, key=lambda chart: order.index(chart["group"]))
@@ -70,7 +83,7 @@ def charts_of(runs: Sequence[Run], validations: Sequence[Validation]) -> list[di
 def absent(runs: Sequence[Run]) -> list[str]:
     """Titles of the table's curves that no training run here has numbers for."""
     steps = [data for run in runs for _, data in run.steps]
-    named = [(title, metric) for _, title, metric, _ in CURVES if "*" not in metric]
+    named = [(title, metric) for _, title, _, metric, _ in CURVES if "*" not in metric]
     return [title for title, metric in named if steps and not any(metric in data for data in steps)]
 
 
@@ -78,13 +91,13 @@ def _curves(run: Run, validation: Validation) -> Iterator[tuple[tuple[str, str],
     steps = run.steps
     validated = sorted({step for kinds in validation.values() for step in kinds})
     asked = watched(validated, "intervals of the validation", "steps")
-    yield (VALIDATION, ALL), [_over_types(step, validation) for step in asked]
+    yield (VALIDATION, ALL), [over_types(step, validation) for step in asked]
     for kind, rewards in sorted(validation.items()):
         if kind:
             asked = watched(sorted(rewards), f"intervals of {kind}", "steps")
             yield (VALIDATION, kind), [_with_interval(step, rewards[step]) for step in asked]
     metrics = list(dict.fromkeys(metric for _, data in steps for metric in data))
-    for group, title, wanted, per in CURVES:
+    for group, title, _, wanted, per in CURVES:
         pattern = re.compile(re.escape(wanted).replace(r"\*", "([^/]+)"))
         for match in filter(None, map(pattern.fullmatch, metrics)):
             name = match[1] if title == "*" else title
@@ -102,21 +115,24 @@ def _points(steps: Sequence[tuple[int, Step]], metric: str, per: str) -> Points:
 
 
 def _with_interval(step: int, tasks: dict[str, list[float]]) -> list[float]:
-    """The mean over tasks and its interval, as evaluations have it; one task alone says nothing
-    about the spread.
+    """The mean over tasks and its interval, as evaluations have it; fewer than FEW tasks say
+    nothing about the spread.
     """
     means = [fmean(rewards) for rewards in tasks.values()]
-    return [step, fmean(means), *((interval(means, seed=0) or []) if len(means) > 1 else [])]
+    return [step, fmean(means), *((interval(means, seed=0) or []) if len(means) >= FEW else [])]
 
 
-def _over_types(step: int, validation: Validation) -> list[float]:
-    """The mean over task types and its interval, where every type has more than one task."""
+def over_types(step: int, validation: Validation) -> list[float]:
+    """The mean over task types and its interval, where there are FEW tasks and every type has more
+    than one.
+    """
     types = [
         [fmean(rewards) for rewards in kinds[step].values()]
         for kinds in validation.values()
         if step in kinds
     ]
-    return [step, fmean(map(fmean, types)), *(interval_of_types(types, seed=0) or [])]
+    around = interval_of_types(types, seed=0) if sum(map(len, types)) >= FEW else None
+    return [step, fmean(map(fmean, types)), *(around or [])]
 
 
 def note_validation(validation: Validation, record: dict[str, Any]) -> None:

@@ -14,10 +14,11 @@ from statistics import fmean
 from typing import Any
 
 from common.command import UsageError
+from common.settings import ROOT
 from episodes import registry
 from episodes.agent import Agent, Record
 from episodes.outcomes import UNSCORED
-from evaluation.compare import Evaluation, compare
+from evaluation.compare import Evaluation, compare, conditions
 from evaluation.compare import report_of as comparison_of
 from evaluation.metrics import headline_of
 from evaluation.report_charts import Validation, note_validation
@@ -25,6 +26,7 @@ from evaluation.run_folder import EVALUATION, Run, flat
 from evaluation.tables import MEASURED, Rows, report_of
 
 Fact = tuple[str, str, str]  # section, name, value
+RUN = "Run"  # the section that says which run it is
 ASKED = (
     "id",
     "task_type",
@@ -103,10 +105,10 @@ def facts_of(run: Run) -> list[Fact]:
 
 def _evaluation_facts(run: Run) -> Iterator[Fact]:
     yield from (
-        ("What", name, run.agent if name == "agent" else text(run.scores.get(name)))
+        (RUN, name, run.agent if name == "agent" else text(run.scores.get(name)))
         for name in ("agent", "model")
     )
-    yield "What", "when", run.when
+    yield RUN, "when", run.when
     for name, value in flat(
         {
             name: value
@@ -119,18 +121,21 @@ def _evaluation_facts(run: Run) -> Iterator[Fact]:
 
 def _training_facts(run: Run) -> Iterator[Fact]:
     summary = run.summary
-    yield "What", "agent", run.agent
+    yield RUN, "agent", run.agent
     yield (
-        "What",
+        RUN,
         "model",
         text(summary.get("model") or run.config.get("actor_rollout_ref.model.path")),
     )
-    yield "What", "when", run.when
-    yield from (
-        ("What", name, text(summary.get(name)))
-        for name in ("exit_reason", "message", "device", "store")
-    )
-    for name, value in flat(summary.get("environment") or {}):
+    yield RUN, "when", run.when
+    ended = {"exit_reason": summary.get("exit_reason"), "message": summary.get("message")}
+    if ended["exit_reason"] == "done":
+        ended = {}
+    for name, value in {**ended, "device": summary.get("device")}.items():
+        if value:
+            yield RUN, name, text(value)
+    conditions = {name: summary[name] for name in ("store",) if name in summary}
+    for name, value in flat(conditions | (summary.get("environment") or {})):
         yield "Conditions", name, text(value)
     yield from changed_settings(run)
     for name, value in flat({name: summary[name] for name in NUMBERS if name in summary}):
@@ -203,25 +208,49 @@ def _meaning(cause: str) -> str:
     )
 
 
-def differences(runs: Sequence[Run], tallies: Sequence[Tally]) -> list[dict[str, Any]]:
+@dataclass(frozen=True)
+class Comparison:
+    """What `evaluation.compare` finds of a run against its base, both as numbers of the runs."""
+
+    base: int
+    run: int
+    result: dict[str, Any]
+
+
+def comparisons(runs: Sequence[Run], tallies: Sequence[Tally]) -> list[Comparison]:
     """Every other finished evaluation against the first of its agent, on the tasks both have."""
-    sides = [
-        (run, tally)
-        for run, tally in zip(runs, tallies, strict=True)
+    finished = [
+        number
+        for number, (run, tally) in enumerate(zip(runs, tallies, strict=True))
         if run.scores and tally.values
     ]
     found = []
-    for run, tally in sides:
-        base, its = next(side for side in sides if side[0].agent == run.agent)
-        if base is run:
+    for number in finished:
+        run = runs[number]
+        base = next(one for one in finished if runs[one].agent == run.agent)
+        if base == number:
             continue
         try:
-            report = comparison_of(compare(_side(base, its), _side(run, tally), seed=0))
+            before, after = (_side(runs[one], tallies[one]) for one in (base, number))
+            found.append(Comparison(base, number, compare(before, after, seed=0)))
         except (UsageError, KeyError, TypeError) as error:
-            run.say(f"not compared with {base.label}: {type(error).__name__}: {error}")
-            continue
-        title = f"B: {run.label}, A: {base.label}"
-        found.append({"title": title, "facts": [*report.facts], "tables": dict(report.tables)})
+            run.say(f"not compared with {runs[base].label}: {type(error).__name__}: {error}")
+    return found
+
+
+def differences(runs: Sequence[Run], compared: Sequence[Comparison]) -> list[dict[str, Any]]:
+    """The tables of every comparison, and what has to be known before they are believed."""
+    found = []
+    for one in compared:
+        names = [runs[number].label for number in (one.base, one.run)]
+        report = comparison_of(one.result, names)
+        found.append(
+            {
+                "sides": names[::-1],
+                "facts": conditions(one.result, names),
+                "tables": dict(report.tables),
+            }
+        )
     return found
 
 
@@ -231,9 +260,12 @@ def _side(run: Run, tally: Tally) -> Evaluation:
 
 
 def text(value: Any) -> str:
-    """A value as a cell: a dash where there is none, numbers without noise."""
+    """A value as a cell: a dash where there is none, numbers without noise, and paths of the
+    repository without the way to it.
+    """
     if value is None or value == "":
         return "–"
     if isinstance(value, float):
         return f"{value:.6g}"
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    found = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    return found.replace(f"{ROOT}/", "")

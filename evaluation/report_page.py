@@ -29,14 +29,17 @@ from episodes.agent import Agent, Record
 from episodes.shown import Shown, transcript
 from evaluation.report_charts import absent, charts_of
 from evaluation.report_facts import (
+    Comparison,
     Tally,
     agent_of,
+    comparisons,
     differences,
     differing_settings,
     facts_of,
     tables_of,
     unscored,
 )
+from evaluation.report_result import results_of
 from evaluation.run_folder import EVALUATION, TRAINING, Run, numbers, open_folders
 
 FOLDER = Path(__file__).with_name("page")
@@ -74,6 +77,7 @@ class Page:
     runs: Sequence[Run]
     agents: Sequence[Agent | None]
     tallies: Sequence[Tally]
+    most: int  # episodes on one page
 
     @property
     def title(self) -> str:
@@ -89,7 +93,7 @@ class Page:
         """How many parts hold every episode."""
         paths = [run.folder / "episodes.jsonl" for run in self.runs]
         size = sum(path.stat().st_size for path in paths if path.is_file())
-        return max(1, -(-self.total // PAGE_EPISODES), -(-size // PAGE_BYTES))
+        return max(1, -(-self.total // self.most), -(-size // PAGE_BYTES))
 
     def parts(self, every: bool, names: Sequence[str] = ()) -> Iterator[str]:
         """The page of each part, all of them (their files are `names`) or the first, which is the
@@ -119,26 +123,39 @@ class Page:
                     yield dumped(episode_of(number, record, agent))
 
     @cached_property
+    def compared(self) -> Sequence[Comparison]:
+        """Evaluations against the first of their agent."""
+        return comparisons(self.runs, self.tallies)
+
+    @cached_property
+    def words(self) -> dict[str, str]:
+        """What the page says in Chinese, by what it says in English: its own words and agents'."""
+        own = tomllib.loads((FOLDER / "words.toml").read_text(encoding="utf-8"))
+        return {
+            name: text
+            for agent in self.agents
+            if agent
+            for name, text in agent.words.chinese.items()
+        } | own
+
+    @cached_property
     def shared(self) -> dict[str, Any]:
         """All but the episodes."""
         runs = [
             {"label": run.label or run.folder.name, "kind": run.kind, "facts": facts_of(run)}
-            | {
-                "tables": tables_of(run, agent),
-                "episodes": tally.episodes,
-                "folder": str(run.folder),
-            }
+            | {"tables": tables_of(run, agent), "episodes": tally.episodes}
             for run, agent, tally in zip(self.runs, self.agents, self.tallies, strict=True)
         ]
         return {
             "title": self.title,
-            "words": tomllib.loads((FOLDER / "words.toml").read_text(encoding="utf-8")),
+            "words": self.words,
             "runs": runs,
             "charts": charts_of(self.runs, [tally.validation for tally in self.tallies]),
             "absent": absent(self.runs),
             "unscored": unscored(self.runs, self.tallies),
             "settings": differing_settings([run for run in self.runs if run.kind == TRAINING]),
-            "differences": differences(self.runs, self.tallies),
+            "differences": differences(self.runs, self.compared),
+            "results": results_of(self.runs, self.agents, self.tallies, self.compared),
             "total": self.total,
             "count": self.count,
             "missing": [
@@ -149,8 +166,8 @@ class Page:
         }
 
 
-def read(folders: Sequence[Path]) -> Page:
-    """The runs in these folders, each read once.
+def read(folders: Sequence[Path], most: int | None = None) -> Page:
+    """The runs in these folders, each read once; a page holds `most` of their episodes.
 
     Raises UsageError: see open_folders; or too many folders.
     """
@@ -160,7 +177,7 @@ def read(folders: Sequence[Path]) -> Page:
     agents = [agent_of(run) for run in runs]
     compared = sum(run.kind == EVALUATION for run in runs) > 1
     tallies = [Tally.of(run, agent, compared) for run, agent in zip(runs, agents, strict=True)]
-    return Page(runs, agents, tallies)
+    return Page(runs, agents, tallies, most or PAGE_EPISODES)
 
 
 def task_of(record: Record) -> tuple[str, Any]:
@@ -211,10 +228,8 @@ def shown_of(record: Record, agent: Agent | None) -> tuple[Sequence[Shown], str]
     the former.
     """
     problem = ""
-    for show in (
-        agent.showing.shown if agent and "rollout_id" not in record else transcript,
-        transcript,
-    ):
+    kept = record.get("transcript") or "rollout_id" not in record
+    for show in (agent.showing.shown if agent and kept else transcript, transcript):
         try:
             return show(record), problem
         except MALFORMED as error:

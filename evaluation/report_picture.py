@@ -8,6 +8,7 @@ text = markdown(page)
 from __future__ import annotations
 
 import shlex
+import textwrap
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from statistics import fmean
@@ -20,7 +21,7 @@ from evaluation.report_charts import ALL, VALIDATION
 from evaluation.report_facts import differences, facts_of, tables_of, text, unscored
 from evaluation.report_page import Page
 from evaluation.run_folder import Run
-from evaluation.tables import Report, table
+from evaluation.tables import FEW, Report, table
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -30,12 +31,17 @@ Bar = tuple[float, Sequence[float] | None]  # a mean and its interval, of 100
 Result = dict[str, Any]
 
 COLORS = ("#0b6fb8", "#c2500a", "#17805c", "#9b3f94", "#8a6a00", "#5a54c4", "#b1283d", "#54606b")
-INCHES, DPI = (11.0, 4.6), 120
-ROOM = 10  # groups whose names and numbers stand side by side
+WIDE, LEAST_HIGH, DPI = 11.0, 4.6, 120  # inches, and dots an inch
+HEADING, BAR, BETWEEN = 1.6, 0.15, 0.12  # inches: title and legend, a bar, two groups
+TITLE = 120  # characters of a line of the title
+MOST_NUMBERED = 3  # bars a group that have their number beside them
 
 
 def draw(page: Page, path: Path) -> None:
-    """Write the picture, whole or not at all. Raises UsageError: no run has a curve or a score."""
+    """Write the picture, whole or not at all, as high as its bars need.
+
+    Raises UsageError: no run has a curve or a score.
+    """
     import matplotlib
 
     matplotlib.use("Agg")  # no screen is needed
@@ -46,14 +52,21 @@ def draw(page: Page, path: Path) -> None:
     parts = [part for part, found in ((curves, _rewards(page)), (bars, _scored(page))) if found]
     if not parts:
         raise UsageError(
-            "there is nothing to draw: no run has a step with a reward, and no evaluation has ended"
+            "there is nothing to draw: no run has two steps with a reward, and no evaluation has ended"
         )
-    figure = Figure(figsize=INCHES, layout="constrained")
+    figure = Figure(figsize=(WIDE, _inches(_scored(page))), layout="constrained")
     for axes, part in zip(figure.subplots(1, len(parts), squeeze=False)[0], parts, strict=True):
         part(axes, page, results)
-    figure.suptitle(_title(page, [*results.values()]), fontsize=11)
+    title = textwrap.fill(_title(page, [*results.values()]), TITLE)
+    figure.suptitle(title, fontsize=11)
     with replacing(path) as draft:
         figure.savefig(draft, dpi=DPI, format="png")
+
+
+def _inches(scored: Mapping[str, Mapping[str, Bar]]) -> float:
+    """Return how high the picture must be for every bar to have its place."""
+    groups = len({name for found in scored.values() for name in found})
+    return max(LEAST_HIGH, HEADING + groups * (BAR * len(scored) + BETWEEN))
 
 
 def _title(page: Page, results: Sequence[Result]) -> str:
@@ -75,14 +88,7 @@ def curves(axes: Axes, page: Page, results: Mapping[Path, Result]) -> None:
     for color, (number, points) in zip(COLORS, _rewards(page).items(), strict=False):
         steps, values = zip(*points, strict=True)
         name = _name(page.runs[number], results)
-        axes.plot(
-            steps,
-            values,
-            label=name,
-            color=color,
-            linewidth=1.6,
-            marker="." if len(points) < 4 else "",
-        )
+        axes.plot(steps, values, label=name, color=color, linewidth=1.6)
         for step, value, *bounds in validation.get(number, []):
             ends = [[abs(end - value)] for end in bounds or (value, value)]
             axes.errorbar(
@@ -94,11 +100,18 @@ def curves(axes: Axes, page: Page, results: Mapping[Path, Result]) -> None:
     axes.set_title("while training", fontsize=10)
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     axes.grid(alpha=0.3)
-    axes.legend(loc="lower right", fontsize=8)
+    _legend_below(axes, 2)
+
+
+def _legend_below(axes: Axes, columns: int) -> None:
+    """Put the legend where no curve and no bar can be."""
+    axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.1), fontsize=8, ncols=columns)
 
 
 def _rewards(page: Page) -> dict[int, Points]:
-    return _points(page, "Reward", "reward")
+    """Return the rewards of training runs by step; those of one step alone are no curve."""
+    found = _points(page, "Reward", "reward")
+    return {number: points for number, points in found.items() if len(points) > 1}
 
 
 def _points(page: Page, group: str, title: str) -> dict[int, Points]:
@@ -120,49 +133,40 @@ def _name(run: Run, results: Mapping[Path, Result]) -> str:
 
 
 def bars(axes: Axes, page: Page, results: Mapping[Path, Result]) -> None:
-    """The headline by task type, all tasks first; of several demos the means, else with intervals."""
+    """The headline by task type, all tasks first; of several demos the means, else with intervals.
+
+    Bars lie, so that no name and no number meets another.
+    """
     scored = _scored(page)
     groups = list(dict.fromkeys(name for found in scored.values() for name in found))
-    few, width = len(groups) <= ROOM, 0.8 / len(scored)
-    for place, (color, (name, found)) in enumerate(zip(COLORS, scored.items(), strict=False)):
+    thick = 0.8 / len(scored)
+    for side, (color, (name, found)) in enumerate(zip(COLORS, scored.items(), strict=False)):
         known = [(at, *found[group]) for at, group in enumerate(groups) if group in found]
-        places = [at + (place - (len(scored) - 1) / 2) * width for at, *_ in known]
-        ends = [
-            [abs(end - height) for end in bounds or (height, height)] for _, height, bounds in known
-        ]
-        heights = [height for _, height, _ in known]
-        drawn = axes.bar(places, heights, width, color=color, label=name)
-        axes.errorbar(
-            places,
-            heights,
-            yerr=[*zip(*ends, strict=True)],
-            fmt="none",
-            ecolor="black",
-            elinewidth=0.8,
-        )
-        if few and len(scored) < 4:
-            axes.bar_label(drawn, fmt="%.0f", fontsize=7, label_type="center", color="white")
+        places = [at + (side - (len(scored) - 1) / 2) * thick for at, *_ in known]
+        axes.barh(places, [value for _, value, _ in known], thick, color=color, label=name)
+        for at, (_, value, bounds) in zip(places, known, strict=True):
+            low, high = bounds or (value, value)
+            axes.plot([low, high], [at, at], color="black", linewidth=0.8)
+            if len(scored) <= MOST_NUMBERED:
+                paper = {"facecolor": "white", "edgecolor": "none", "pad": 0.6}
+                place = max(value, high) + 1
+                axes.text(place, at, f"{value:.0f}", fontsize=7, va="center", bbox=paper)
     ceilings = [result["ceiling"] for result in results.values() if result["ceiling"] is not None]
     if ceilings:
-        axes.axhline(
-            fmean(ceilings),
-            color=COLORS[2],
-            linestyle="--",
-            linewidth=1,
-            label="ceiling of the cold start",
-        )
-    names = [name.replace("_", "\n" if few else " ") for name in groups]
-    axes.set_xticks(range(len(groups)), names, fontsize=6.5, rotation=0 if few else 90)
+        name = "ceiling of the cold start"
+        axes.axvline(fmean(ceilings), linewidth=1, linestyle="--", color=COLORS[2], label=name)
+    axes.set_yticks(range(len(groups)), [name.replace("_", " ") for name in groups], fontsize=8)
+    axes.invert_yaxis()
     headlines = dict.fromkeys(
         agent.showing.headline.replace("_", " ") for agent in page.agents if agent
     )
     axes.set(
-        ylabel=f"{', '.join(headlines)}, points", ylim=(0, 118), yticks=range(0, 101, 20)
-    )  # above 100: the legend
+        xlabel=f"{', '.join(headlines)}, points of 100", xlim=(0, 108), xticks=range(0, 101, 20)
+    )
     axes.set_title(
         f"by task type, {'means' if len(results) > 1 else 'with 95 % intervals'}", fontsize=10
     )
-    axes.legend(loc="upper left", fontsize=8, ncols=3)
+    _legend_below(axes, 3)
 
 
 def _scored(page: Page) -> dict[str, dict[str, Bar]]:
@@ -185,6 +189,7 @@ def _scored(page: Page) -> dict[str, dict[str, Bar]]:
 
 def _bar(part: Mapping[str, Any], headline: str) -> Bar | None:
     bounds = part.get("ci95" if headline == "score" else f"{headline}_ci95")
+    bounds = bounds if part["n"] >= FEW else None
     value = part.get(headline)
     return None if value is None else (100 * value, bounds and [100 * bound for bound in bounds])
 
@@ -223,12 +228,14 @@ def markdown(page: Page) -> str:
             .replace("# ", "## ", 1),
             "",
         ]
-    for one in differences(page.runs, page.tallies):
+    for one in differences(page.runs, page.compared):
         lines += [
-            Report(one["title"], one["facts"], one["tables"]).markdown().replace("# ", "## ", 1),
+            Report(" against ".join(one["sides"]), one["facts"], one["tables"])
+            .markdown()
+            .replace("# ", "## ", 1),
             "",
         ]
     causes = unscored(page.runs, page.tallies)
     return "\n".join(
-        [*lines, *(["## Without a score", "", *table(causes)] if len(causes) > 1 else []), ""]
+        [*lines, *(["## Unscored episodes", "", *table(causes)] if len(causes) > 1 else []), ""]
     )

@@ -23,6 +23,8 @@ MEASURED = (*PARTS, "baselines")  # what is measured; all else in scores.json is
 # What tells evaluations apart without being a condition that their scores depend on.
 IDENTITY = ("agent", "model", "kind", "base_url", "model_digest", "data", "seed")
 NARROW = 8  # columns that fit a terminal; Markdown has all
+FEW = 10  # tasks; the interval of fewer says more than they know, such as [100, 100] of three
+TOO_FEW = "too few"  # stands where their interval would
 
 
 def number(value: float | None, form: str = ".1f") -> str:
@@ -35,9 +37,9 @@ def points(share: float | None, form: str = ".1f") -> str:
     return number(None if share is None else 100 * share, form)
 
 
-def span(bounds: Sequence[float]) -> str:
-    """The two ends of a difference's interval, which are points already."""
-    return " to ".join(number(bound, "+.1f") for bound in bounds)
+def span(bounds: Sequence[float], n: int = FEW) -> str:
+    """The two ends of a difference's interval over `n` tasks, which are points already."""
+    return TOO_FEW if n < FEW else " to ".join(number(bound, "+.1f") for bound in bounds)
 
 
 def named(numbers: Mapping[str, Any]) -> str:
@@ -124,7 +126,7 @@ def _columns(agent: Agent) -> dict[str, Cell]:
     """What stands in each column of a group of tasks; the agent's own columns come after the score."""
     return {
         "tasks": lambda part: str(part["n"]),
-        "score [95 %]": lambda part: _with_interval(part["score"], part["ci95"]),
+        "score [95 %]": lambda part: _with_interval(part, part["score"], part["ci95"]),
         **{
             f"{column.heading} [95 %]" if column.interval else column.heading: _own(column)
             for column in agent.showing.columns
@@ -139,15 +141,16 @@ def _columns(agent: Agent) -> dict[str, Cell]:
 
 
 def _own(column: Column) -> Cell:
-    return lambda part: _with_interval(part.get(column.metric), part.get(f"{column.metric}_ci95"))
-
-
-def _with_interval(value: float | None, bounds: list[float] | None) -> str:
-    return (
-        points(value)
-        if bounds is None
-        else f"{points(value)} [{points(bounds[0])}, {points(bounds[1])}]"
+    return lambda part: _with_interval(
+        part, part.get(column.metric), part.get(f"{column.metric}_ci95")
     )
+
+
+def _with_interval(part: Scores, value: float | None, bounds: list[float] | None) -> str:
+    if bounds is None:
+        return points(value)
+    around = f"{points(bounds[0])}, {points(bounds[1])}" if part["n"] >= FEW else TOO_FEW
+    return f"{points(value)} [{around}]"
 
 
 def _last(by_k: dict[str, float]) -> float | None:

@@ -4,15 +4,16 @@ const rows = [...Map.groupBy(episodes, (episode) => `${episode.id.toWellFormed()
 const rowByKey = new Map(rows.map((row) => [row.key, row]));
 const ends = (episode) => episode.unscored || episode.stop_reason || "–";
 const kind = (episode) => [episode.mode, episode.task_type].filter(Boolean).join(" · ") || "–";
+const kindLabel = (name) => name.split(" · ").map(label).join(" · ");
 const rewards = (row) => row.members.map((one) => one.reward).filter((value) => typeof value === "number");
 const ORDERS = {
   "order of the file": null,
   "worst first": (row) => Math.min(...rewards(row)),
   "best first": (row) => -Math.max(...rewards(row)),
-  "with tokens first": (row) => (row.members.some((one) => one.tokens.length) ? 0 : 1),
+  "with messages first": (row) => Math.min(...row.members.map((one) => (one.shown.length ? 0 : 2) - (one.tokens.length ? 1 : 0))),
   "most changed first": (row) => Math.min(...rewards(row)) - Math.max(...rewards(row)),
 };
-const chosen = { run: "", type: "", end: "", low: "", high: "", text: "", order: "order of the file" };
+const chosen = { run: "", type: "", end: "", low: "", high: "", text: "", order: episodes.some((one) => !one.shown.length) ? "with messages first" : "order of the file" };
 
 function passes(row) {
   const low = chosen.low === "" ? -Infinity : Number(chosen.low), high = chosen.high === "" ? Infinity : Number(chosen.high);
@@ -45,7 +46,7 @@ function item(row) {
   return el("li", {}, el("a", { href: address(row) },
     el("span", { class: "asked", dir: "auto" }, said(String(asked(first)).slice(0, 160))),
     el("span", { class: "values" }, row.members.map((one) => [shared.runs.length > 1 ? swatch(one.run) : null, el("b", { class: one.reward === null || one.reward === undefined ? "none" : undefined }, number(one.reward)), " "])),
-    el("span", { class: "kind", dir: "auto" }, said([kind(first), ...(first.mode ? [`${t("step")} ${[...new Set(row.members.map((one) => one.step))].join(" ")}`] : []), ...new Set(row.members.map(ends))].join(" · ").slice(0, 120)))));
+    el("span", { class: "kind", dir: "auto" }, said([kindLabel(kind(first)), ...(first.mode ? [`${t("step")} ${[...new Set(row.members.map((one) => one.step))].join(" ")}`] : []), ...new Set(row.members.map((one) => label(ends(one))))].join(" · ").slice(0, 120)))));
 }
 
 // The rows that pass, of which those in sight and SPARE around them are in the document: scrolling costs the same,
@@ -91,11 +92,11 @@ function list() {
   const set = (name) => ({ oninput: (event) => { chosen[name] = event.target.value; show(); } });
   const choice = (title, name, options) => el("label", {}, t(title), el("select", set(name), options.map(([value, text]) => el("option", { value, selected: chosen[name] === value ? "" : undefined }, text))));
   const field = (title, name, type) => el("label", {}, t(title), el("input", { type, step: "any", value: chosen[name], id: `by-${name}`, ...set(name) }));
-  const every = (get) => [["", t("all")], ...[...new Set(episodes.map(get))].sort().map((value) => [value, value])];
+  const every = (get, name) => [["", t("all")], ...[...new Set(episodes.map(get))].sort().map((value) => [value, name(value)])];
   const filters = el("form", { class: "filters", role: "search", onsubmit: (event) => event.preventDefault() },
     field("Text (/)", "text", "search"),
-    shared.runs.length > 1 ? choice("Run", "run", [["", t("all")], ...shared.runs.map((run, number) => [String(number), run.label])]) : null,
-    choice("Task type", "type", every(kind)), choice("Ended", "end", every(ends)), field("Reward from", "low", "number"), field("to", "high", "number"),
+    shared.runs.length > 1 ? choice("Run", "run", [["", t("all")], ...shared.runs.map((run, number) => [String(number), runName(run.label)])]) : null,
+    choice("Task type", "type", every(kind, kindLabel)), choice("Ended", "end", every(ends, label)), field("Reward from", "low", "number"), field("to", "high", "number"),
     choice("Order", "order", Object.keys(ORDERS).map((name) => [name, t(name)])));
   show();
   return [filters, el("div", { class: "panes" }, el("div", { class: "pane" }, count, box), one)];
@@ -127,33 +128,33 @@ function open(scroll) {
   if (!row) return place.replaceChildren(back, el("p", {}, t("This episode is not on this page."), " ", partLinks(location.hash)));
   const [first] = row.members;
   place.replaceChildren(back,
-    el("p", { class: "quiet", dir: "auto" }, said([first.id, first.sample ? `${t("sample")} ${first.sample}` : "", first.task_type, first.difficulty, first.wording].filter(Boolean).join(" · ")), " ", el("a", { href: address(row), class: "link" }, t("link to this episode"))),
+    el("p", { class: "quiet", dir: "auto" }, said([first.id, first.sample ? `${t("sample")} ${first.sample}` : "", ...[first.task_type, first.difficulty, first.wording].filter(Boolean).map(label)].filter(Boolean).join(" · ")), " ", el("a", { href: address(row), class: "link" }, t("link to this episode"))),
     el("h3", { dir: "auto", class: asked(first).length > 160 ? "long" : undefined }, said(asked(first))),
     el("div", { class: "members" }, row.members.map((one) => member(one, row.members.length > 1))));
   if (scroll) { place.focus({ preventScroll: true }); document.getElementById("episodes").scrollIntoView(); }
 }
 
 function member(one, several) {
-  const facts = [["reward", one.reward], ["score", one.score], ["ended", ends(one)], ["turns", one.turns], ["seconds", one.seconds], ["step", one.step], ["tokens", one.completion_tokens || undefined]].filter(([, value]) => value !== undefined);
+  const facts = [["reward", one.reward], ["score", one.score], ["ended", label(ends(one))], ["turns", one.turns], ["seconds", one.seconds], ["step", one.step], ["tokens", one.completion_tokens || undefined]].filter(([, value]) => value !== undefined);
   const numbers = Object.entries(one.numbers).filter(([, found]) => Object.keys(found).length);
   return el("section", { class: "member", "aria-label": shared.runs[one.run].label },
-    several || shared.runs.length > 1 ? el("h4", {}, swatch(one.run), el("bdi", {}, said(shared.runs[one.run].label))) : null,
+    several || shared.runs.length > 1 ? el("h4", {}, swatch(one.run), el("bdi", {}, said(runName(shared.runs[one.run].label)))) : null,
     el("dl", { class: "facts" }, facts.map(([name, value]) => el("div", {}, el("dt", {}, t(name)), el("dd", {}, said(number(value)))))),
-    one.unscored ? el("p", { class: "warning" }, t("Without a score:"), " ", said(`${one.unscored} ${one.detail || ""}`)) : null,
+    one.unscored ? el("p", { class: "warning" }, t("Unscored:"), " ", said(`${label(one.unscored)} ${one.detail || ""}`)) : null,
     "answer" in one ? el("dl", { class: "answers" }, [["Answer", one.answer], ["Gold", one.reference]].map(([name, text]) => el("div", {}, el("dt", {}, t(name)), el("dd", { dir: "auto", class: text ? undefined : "none" }, text ? said(text) : "–")))) : null,
     one.problem ? el("p", { class: "warning" }, t("Shown plainly; the record is not as its agent writes it:"), " ", said(one.problem)) : null,
-    one.shown.length ? el("ol", { class: "pieces", "aria-label": t("What happened") }, one.shown.map(piece)) : el("p", { class: "quiet" }, one.mode ? t("A training run keeps no messages; they are in the tokens, where those are kept.") : t("No messages of this episode were kept.")),
+    one.shown.length ? el("ol", { class: "pieces", "aria-label": t("What happened") }, one.shown.map(piece)) : el("p", { class: "quiet" }, one.mode ? t("A training run keeps the messages of a sample: of each step and each validation the worst and the best few.") : t("No messages of this episode were kept.")),
     tokens(one),
-    numbers.map(([name, found]) => fold(t(name), name === "terms", table([[t("name"), t("value"), ""], ...Object.entries(found).map(([part, value]) => [el("bdi", {}, said(part)), number(value), measure(value)])], t(name)))),
-    Object.keys(one.more).length ? fold(t("All else that is kept"), false, el("pre", { dir: "auto" }, coloured(JSON.stringify(one.more, null, 1), "json"))) : null);
+    numbers.map(([name, found]) => fold(t(name), name === "terms", table([[t("name"), t("value"), t("share of 1")], ...Object.entries(found).map(([part, value]) => [el("bdi", {}, said(label(part))), number(value), measure(value)])], t(name)))),
+    Object.keys(one.more).length ? fold(t("The record as it is kept"), false, el("pre", { dir: "auto" }, coloured(JSON.stringify(one.more, null, 1), "json"))) : null);
 }
 
 const measure = (value) => el("svg", { viewBox: "0 0 100 6", class: "measure", "aria-hidden": "true" }, el("rect", { width: Math.max(0, Math.min(100, 100 * value)), height: 6, rx: 2 }));
-const WHO = { prompt: "Prompt", policy: "Model", world: "Answer to it" };
+const WHO = { prompt: "Prompt", policy: "Model", world: "Reply" };
 
 function piece(one) {
   const notes = Object.entries(one.notes).filter(([, value]) => value !== null && value !== "" && value !== undefined);
-  const head = el("p", { class: "who" }, t(WHO[one.who] || one.who), notes.map(([name, value]) => el("span", { class: `note ${name === "problem" || value === "error" ? "bad" : ""}` }, el("i", {}, t(name)), " ", el("bdi", {}, said(value)))));
+  const head = el("p", { class: "who" }, t(WHO[one.who] || one.who), notes.map(([name, value]) => el("span", { class: `note ${name === "problem" || value === "error" ? "bad" : ""}` }, el("i", {}, t(name)), " ", el("bdi", {}, said(typeof value === "string" ? t(value) : value)))));
   const text = one.text ? el(one.form === "text" ? "div" : "pre", { class: "text", dir: "auto" }, coloured(one.text, one.form)) : null;
   const body = [text, one.table.length ? table(one.table.map((row) => (Array.isArray(row) ? row : [row]).map((cell) => (cell === null ? "NULL" : typeof cell === "object" ? JSON.stringify(cell) : String(cell)))), t("rows"), { named: false }) : null];
   const long = one.who === "prompt" && one.notes.role === "system";

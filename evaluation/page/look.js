@@ -7,6 +7,20 @@ let language = /^zh/i.test(navigator.language) ? "zh" : "en";
 
 const t = (english) => (language === "zh" && words.get(english)) || english;
 
+// A name of the data (a task type, a measure, an ending) as a person reads it; in Chinese also part by part, such as
+// "difficulty hard" or "evidence [95 %]". A dotted name is a setting and stays as it is.
+function label(name) {
+  const [, base, interval = ""] = /^([^]*?)( \[95 %\])?$/.exec(name);
+  const parts = base.split(" ");
+  if (language === "zh" && words.has(base)) return words.get(base) + interval;
+  if (language === "zh" && parts.every((part) => words.has(part))) return parts.map((part) => words.get(part)).join(" ") + interval;
+  return (base.includes(".") ? base : base.replaceAll("_", " ")) + interval;
+}
+
+// A run's name: the parts of a demo have one in either language.
+const runName = (name) => name.replace(/(^| )(before|after|train)$/, (_, gap, part) => gap + t(part === "train" ? "training run" : part));
+const against = ([second, first]) => [el("bdi", {}, said(runName(second))), ` ${t("against")} `, el("bdi", {}, said(runName(first)))];
+
 function el(tag, attributes = {}, ...children) {
   const drawn = ["svg", "path", "circle", "line", "text", "rect"].includes(tag);
   const node = drawn ? document.createElementNS("http://www.w3.org/2000/svg", tag) : document.createElement(tag);
@@ -57,15 +71,31 @@ function number(value) {
   return String(Number(value.toPrecision(3)));
 }
 
+const FIGURE = /^[-+]?[\d.,]+( %)?( \[.*\]| to [-+]?[\d.]+)?$|^too few$|^–$/;
+
+// Lets a box that is wider than its place be scrolled, and says so while something is cut off.
+const cut = new ResizeObserver((seen) => seen.forEach(({ target }) => {
+  const box = target.closest(".scroll");
+  if (box) box.previousElementSibling.hidden = box.scrollWidth <= box.clientWidth + 1;
+}));
+
+function scrolling(caption, inner) {
+  cut.observe(inner);
+  const box = el("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": caption }, inner);
+  cut.observe(box);
+  return [el("p", { class: "cut", hidden: "" }, t("Cut off on the right: scroll sideways →")), box];
+}
+
 // rows: cells, the header first; a cell is a text or an element. marked: rows (from 1) that are set off. named: whether
 // the first row and column are names of ours, which are translated; an episode's table is as it is.
 function table(rows, caption, { marked = new Set(), named = true } = {}) {
+  const figures = rows[0].map((_, place) => place > 0 && rows.length > 1 && rows.slice(1).every((row) => typeof row[place] === "string" && FIGURE.test(row[place])));
+  const word = (cell, ours) => said(named && (ours || cell.endsWith("too few]")) ? label(cell).replace("too few", t("too few")) : named && cell === "too few" ? t(cell) : named && FIGURE.test(cell) ? cell.replace(" to ", ` ${t("to")} `) : cell);
   const cells = (row, tag) => row.map((cell, place) =>
-    el(place || tag === "th" ? tag : "th", { scope: tag === "th" ? "col" : place ? undefined : "row", dir: "auto", class: place && /^[-+–\d.]+( |$)/.test(cell) ? "figure" : undefined },
-      typeof cell === "string" ? said(named && (tag === "th" || !place) ? t(cell) : cell) : cell));
+    el(place || tag === "th" ? tag : "th", { scope: tag === "th" ? "col" : place ? undefined : "row", dir: "auto", class: figures[place] ? "figure" : undefined },
+      typeof cell === "string" ? word(cell, tag === "th" || !place) : cell));
   const body = rows.slice(1).map((row, place) => el("tr", { class: marked.has(place + 1) ? "differs" : undefined }, cells(row, "td")));
-  return el("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": caption },
-    el("table", {}, el("thead", {}, el("tr", {}, cells(rows[0], "th"))), el("tbody", {}, body)));
+  return scrolling(caption, el("table", {}, el("thead", {}, el("tr", {}, cells(rows[0], "th"))), el("tbody", {}, body)));
 }
 
 const swatch = (run) => el("span", { class: `swatch run${run % 8}`, "aria-hidden": "true" });

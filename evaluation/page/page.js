@@ -6,8 +6,10 @@ const linked = (cells) => {
   const place = cells[0].indexOf("id");
   return place < 0 ? cells : cells.map((row, at) => row.map((cell, number) => (at && number === place && rowByKey.has(`${cell}#0`) ? el("a", { href: address(rowByKey.get(`${cell}#0`)) }, said(cell)) : cell)));
 };
-const tables = (found) => Object.entries(found).map(([title, cells]) => (title ? fold(said(t(title)), false, table(linked(cells), title)) : table(cells, t("Table"))));
-const named = (run, ...children) => [shared.runs.length > 1 ? el("h3", {}, swatch(shared.runs.indexOf(run)), el("bdi", {}, said(run.label))) : null, ...children];
+const tables = (found, caption) => Object.entries(found).map(([title, cells]) => (title ? fold(said(titled(title)), false, table(linked(cells), `${caption}: ${titled(title)}`)) : table(cells, caption)));
+// "132 questions better, the 20 that changed most": a number, and words that have a translation.
+const titled = (title) => title.replace(/^(\d+) (questions (?:better|worse))(, the \d+ that changed most)?$/, (_, count, what, most) => `${count} ${t(what)}${most ? t(", those that changed most") : ""}`);
+const named = (run, ...children) => [shared.runs.length > 1 ? el("h3", {}, swatch(shared.runs.indexOf(run)), el("bdi", {}, said(runName(run.label)))) : null, ...children];
 
 function partLinks(hash = "") {
   return shared.parts.map((name, number) => [el("a", { href: encodeURIComponent(name) + hash, "aria-current": number === shared.part ? "page" : undefined }, `${t("part")} ${number + 1}`), " "]);
@@ -22,23 +24,44 @@ function overview() {
     const names = [...new Set(asked.flatMap((number) => [...told[number].keys()]))];
     const differs = (name) => new Set(asked.filter((number) => told[number].has(name)).map((number) => told[number].get(name))).size > 1;
     const sorted = [...names.filter(differs), ...names.filter((name) => !differs(name))];
-    const head = ["", ...asked.map((number) => (shared.runs.length > 1 ? el("span", {}, swatch(number), el("bdi", {}, said(shared.runs[number].label))) : ""))];
+    const head = [t("name"), ...asked.map((number) => (shared.runs.length > 1 ? el("span", {}, swatch(number), el("bdi", {}, said(runName(shared.runs[number].label)))) : t("value")))];
     const cells = [head, ...sorted.map((name) => [name, ...asked.map((number) => told[number].get(name) ?? "–")])];
     const marked = new Set(sorted.map((name, place) => (differs(name) ? place + 1 : 0)));
-    return fold(t(section), section === "What" || section.startsWith("Settings"), table(cells, t(section), { marked }));
+    return fold(t(section), section === "Run", table(cells, t(section), { marked }));
   });
+}
+
+const POINTS = "points of 100";
+const figure = (value, unit) => (unit === POINTS ? value.toFixed(1) : number(value));
+const signed = (value, unit) => (value < 0 ? "−" : "+") + figure(Math.abs(value), unit);
+const between = (bounds, unit, form) => `${t("95 % interval")} ${bounds.map((bound) => form(bound, unit)).join(` ${t("to")} `)}`;
+
+// One answer: the verdict, the two numbers, how sure they are, and what it took.
+function card(one) {
+  const known = typeof one.after === "number", changed = typeof one.change === "number";
+  const title = one.title.length > 1 ? against(one.title) : one.title.filter(Boolean).map((name) => el("bdi", {}, said(runName(name))));
+  const facts = one.facts.filter(([, value]) => value !== null && value !== undefined).map(([name, value]) => [name, Array.isArray(value) ? value.map(number).join(" → ") : number(name === "minutes" ? Number(value.toFixed(1)) : value)]);
+  return el("article", { class: `card run${one.run % 8}` },
+    title.length ? el("h3", {}, swatch(one.run), title) : null,
+    el("p", { class: "verdict" }, t(one.verdict)),
+    one.state ? el("p", { class: "warning", dir: "auto" }, said(one.state)) : null,
+    known ? el("p", { class: "big" }, changed ? [el("span", { class: "from" }, figure(one.before, one.unit)), " → "] : null, el("b", {}, figure(one.after, one.unit))) : null,
+    known ? el("p", { class: "quiet" }, `${label(one.measure)}${label(one.measure).includes(t(one.unit)) ? "" : `, ${t(one.unit)}`}`) : null,
+    changed ? el("p", {}, `${t("change")} ${signed(one.change, one.unit)}`, one.change_bounds ? ` (${between(one.change_bounds, one.unit, signed)})` : "") : known && one.bounds ? el("p", {}, between(one.bounds, one.unit, figure)) : null,
+    el("dl", { class: "facts" }, facts.map(([name, value]) => el("div", {}, el("dt", {}, t(name)), el("dd", {}, value)))));
 }
 
 function sections() {
   const finished = shared.runs.filter((run) => Object.keys(run.tables).length);
   return [
+    part("result", shared.results.some((card) => card.change !== undefined) ? "Did it get better?" : "Result", el("div", { class: "cards" }, shared.results.map(card))),
     shared.missing.length ? part("missing", "What is missing", el("ul", {}, shared.missing.map((line) => el("li", { dir: "auto" }, said(line))))) : null,
-    shared.differences.length ? part("differences", "Differences", shared.differences.map((one) => [el("h3", {}, said(one.title)), el("ul", { class: "lines" }, one.facts.map((line) => el("li", { dir: "auto" }, said(line)))), tables(one.tables)])) : null,
-    shared.settings.length ? part("settings", "Settings that differ between the runs", table(shared.settings, t("Settings that differ between the runs"))) : null,
-    part("overview", "Overview", overview()),
+    shared.differences.length ? part("differences", "Differences", shared.differences.map((one) => [el("h3", {}, against(one.sides)), el("ul", { class: "lines" }, one.facts.map((line) => el("li", { dir: "auto" }, said(line)))), tables(one.tables, one.sides.map(runName).join(` ${t("against")} `))])) : null,
     shared.charts.length ? part("curves", "Curves", curves()) : null,
-    finished.length ? part("scores", "Scores", el("p", { class: "quiet" }, t("Points are 100 times the share or score; the brackets hold 95 % intervals.")), finished.map((run) => named(run, tables(run.tables)))) : null,
-    shared.total && part("unscored", "Without a score", shared.unscored.length > 1 ? table(shared.unscored, t("Without a score")) : el("p", { class: "quiet" }, t("Every episode has a score, and no token was dropped."))),
+    finished.length ? part("scores", "Scores", el("p", { class: "quiet" }, t("Points are 100 times the share or score; the brackets hold 95 % intervals.")), finished.map((run) => named(run, tables(run.tables, `${t("Scores")}: ${runName(run.label)}`)))) : null,
+    shared.total && part("unscored", "Unscored episodes", shared.unscored.length > 1 ? table(shared.unscored.map((row, at) => (at ? [row[0] || "–", label(row[1]), ...row.slice(2)] : row)).map((row) => (language === "zh" ? row.slice(0, 4) : row)), t("Unscored episodes")) : el("p", { class: "quiet" }, t("Every episode has a score, and no token was dropped."))),
+    part("overview", "What was run", overview()),
+    shared.settings.length ? part("settings", "Settings that differ between the runs", table(shared.settings, t("Settings that differ between the runs"))) : null,
     part("episodes", "Episodes", sampled(), shared.total ? list() : [el("p", { class: "quiet" }, t("There are no episodes.")), el("div", { id: "one" })]),
   ].filter(Boolean);
 }
@@ -50,6 +73,13 @@ function sampled() {
   return el("p", { class: "warning" }, `${share}: ${t("a sample by task, the same tasks of every run; --all writes every episode, in parts.")}`);
 }
 
+// What this page is about, in a line: of which agent, and since when.
+function about() {
+  const facts = new Map(shared.runs.flatMap((run) => run.facts.filter(([section]) => section === "Run").map(([, name, value]) => [name, value])));
+  const kinds = [...new Set(shared.runs.map((run) => t(run.kind)))].join(" + ");
+  return said([t("Report"), kinds, `${t("agent")}: ${facts.get("agent") || "–"}`, facts.get("when")].filter(Boolean).join(" · "));
+}
+
 function render() {
   document.documentElement.lang = language === "zh" ? "zh-CN" : "en";
   rows.forEach((row) => { row.item = null; });
@@ -57,7 +87,7 @@ function render() {
   const other = el("button", { type: "button", onclick: () => { language = language === "zh" ? "en" : "zh"; render(); } }, language === "zh" ? "English" : "中文");
   other.lang = language === "zh" ? "en" : "zh-CN";
   const links = made.map((one) => [el("a", { href: `#${one.id}` }, one.firstChild.textContent), " "]);
-  document.getElementById("top").replaceChildren(el("a", { class: "skip", href: "#episodes" }, t("To the episodes")), el("p", { class: "over" }, t("Report")), el("h1", { dir: "auto" }, said(shared.title)), el("nav", { "aria-label": t("Sections") }, links, other));
+  document.getElementById("top").replaceChildren(el("a", { class: "skip", href: "#episodes" }, t("To the episodes")), el("p", { class: "over" }, about()), el("h1", { dir: "auto" }, said(shared.title)), el("nav", { "aria-label": t("Sections") }, links, other));
   document.getElementById("main").replaceChildren(...made);
   open(false);
 }

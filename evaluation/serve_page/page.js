@@ -8,8 +8,10 @@ const SAY = {
     answer: "Your answer", send: "Send", stop: "Stop", copy: "Copy", fresh: "New", keys: "Enter sends, Shift+Enter starts a line, Esc stops.",
     waiting: "The agent is at work", yours: "Your turn: answer the agent.", done: "Done.", stopped: "Stopped.", copied: "Copied.", over: "The budget is spent; there is no answer.",
     agent: "Agent", visitor: "You", world: "What came back", end: "Answer", error: "Failed", thought: "Thought", reference: "Right would be", empty: "(empty)",
-    cost: (a) => `${a.turns} replies, ${a.prompt_tokens} tokens read, ${a.completion_tokens} written, ${a.seconds.toFixed(1)} s${["answered", "waits"].includes(a.reason) ? "" : ` (${a.reason})`}`,
-    unauthorized: "The server asks for its token.", wrong: "Wrong token.", lost: "The connection was lost.", unavailable: "The agent cannot answer at the moment. Please try again later.", rows: (n) => `${n} rows`,
+    examples: "Try one", cut: "Cut off on the right: scroll sideways →", served: (a) => `the ${a.agent} agent with the model ${a.model}`, spent: "What it took",
+    again: "Ask another question here, or press New for an empty page.", closed: "This conversation is over. Press New to begin again.",
+    cost: (a) => `${a.turns} ${a.turns === 1 ? "reply" : "replies"}, ${a.prompt_tokens} tokens read, ${a.completion_tokens} written, ${a.seconds.toFixed(1)} s${["answered", "waits"].includes(a.reason) ? "" : ` (${a.reason})`}`,
+    unauthorized: "The server asks for its token.", wrong: "Wrong token.", lost: "The connection was lost.", unavailable: "The agent cannot answer at the moment. Please try again later.", rows: (n) => (n === 1 ? "1 row" : `${n} rows`),
   },
   zh: {
     warning: "仅供演示。不是医疗建议，不可用于病人。", token: "令牌（AGL_TOKEN）", case: "病例",
@@ -17,12 +19,14 @@ const SAY = {
     answer: "您的回答", send: "发送", stop: "停止", copy: "复制", fresh: "重新开始", keys: "回车发送，Shift+回车换行，Esc 停止。",
     waiting: "智能体正在工作", yours: "轮到您：请回答智能体。", done: "完成。", stopped: "已停止。", copied: "已复制。", over: "轮数已用完，没有答案。",
     agent: "智能体", visitor: "您", world: "返回的内容", end: "答案", error: "失败", thought: "思考", reference: "正确答案", empty: "（空）",
+    examples: "试一个例子", cut: "右侧未显示完：请左右滑动 →", served: (a) => `智能体 ${a.agent}，模型 ${a.model}`, spent: "用量",
+    again: "可以在这里继续提问，或按“重新开始”清空页面。", closed: "本次对话已结束。请按“重新开始”再来一次。",
     cost: (a) => `回复 ${a.turns} 次，读入 ${a.prompt_tokens} 个词元，写出 ${a.completion_tokens} 个，${a.seconds.toFixed(1)} 秒${["answered", "waits"].includes(a.reason) ? "" : `（${a.reason}）`}`,
     unauthorized: "服务器需要令牌。", wrong: "令牌不正确。", lost: "连接已中断。", unavailable: "智能体暂时无法回答，请稍后再试。", rows: (n) => `${n} 行`,
   },
 };
-const language = navigator.language.toLowerCase().startsWith("zh") ? "zh" : "en";
-const say = SAY[language];
+let language = navigator.language.toLowerCase().startsWith("zh") ? "zh" : "en";
+let say = SAY[language];
 const at = (id) => document.getElementById(id);
 let about = null, messages = [], transcript = [], running = null;
 
@@ -55,7 +59,12 @@ function table(found) {
   const box = make("div", undefined, "scroll");
   box.tabIndex = 0;  // so that the keyboard can scroll it
   box.append(whole);
-  return [box, make("p", say.rows(found.rows.length) + (found.truncated ? " +" : ""), "cost")];
+  box.role = "region";
+  box.ariaLabel = say.world;
+  const hint = make("p", say.cut, "cost");
+  hint.hidden = true;
+  new ResizeObserver(() => { hint.hidden = box.scrollWidth <= box.clientWidth + 1; }).observe(box);
+  return [hint, box, make("p", say.rows(found.rows.length) + (found.truncated ? " +" : ""), "cost")];
 }
 
 const shown = (value) => (typeof value === "string" ? value : JSON.stringify(value, null, 1));
@@ -89,6 +98,7 @@ function parts(step) {
 }
 
 function add(kind, content, plain) {
+  at("intro").hidden = true;
   const item = make("li", undefined, kind);
   item.append(make("strong", say[kind]), ...content);
   at("log").append(item);
@@ -113,7 +123,8 @@ function arrived(chunk) {  // one piece of the stream
 }
 
 function ended(agent) {
-  const cost = make("p", say.cost(agent), "cost"), last = at("log").lastElementChild;
+  const cost = make("details", undefined, "cost"), last = at("log").lastElementChild;
+  cost.append(make("summary", say.spent), make("p", say.cost(agent)));
   if (agent.reason === "waits") {
     at("prompt").textContent = say.answer;
     at("caserow").hidden = true;
@@ -125,9 +136,17 @@ function ended(agent) {
   }
   if (agent.reference) at("log").lastElementChild.append(make("p", `${say.reference}: ${agent.reference}`, "text"));
   at("log").lastElementChild.append(cost);
-  transcript.push(cost.textContent);
-  if (agent.reason !== "waits" && about.converses) at("words").disabled = true;  // the conversation is over
+  transcript.push(say.cost(agent));
+  if (agent.reason !== "waits") {
+    at("words").disabled = about.converses;  // the conversation is over
+    at("words").placeholder = about.converses ? say.closed : say.again;
+    inSight(at("log").lastElementChild);
+  }
   state(agent.reason === "waits" ? say.yours : say.done);
+}
+
+function inSight(item) {  // the answer from its first line on, however long it is
+  at("main").scrollTop += item.getBoundingClientRect().top - at("main").getBoundingClientRect().top - 8;
 }
 
 async function* events(response) {  // the data of server-sent events
@@ -175,7 +194,11 @@ async function ask() {
     if (error.name === "AbortError") state(say.stopped);
     else failed(error instanceof TypeError ? say.lost : error.message);
   }
-  if (chosen) messages = [];  // a case is no conversation of the visitor's
+  if (chosen) {
+    messages = [];  // a case is no conversation of the visitor's
+    at("case").value = "";
+    if (!about.converses) picked();
+  }
   running = null;
   buttons();
   (at("words").disabled ? at("fresh") : at("words")).focus();
@@ -192,6 +215,8 @@ function fresh() {
   transcript = [];
   at("log").replaceChildren();
   at("caserow").hidden = false;
+  at("intro").hidden = !about;
+  at("words").placeholder = "";
   at("prompt").textContent = about?.converses ? say.complaint : say.question;
   state("");
   picked();
@@ -205,15 +230,43 @@ function picked() {  // a case has its own words
 
 async function begin() {  // what is served here; again once there is a token
   try { about = await (await fetched("agent")).json(); } catch (error) { state(error.message); return false; }
-  document.title = at("title").textContent = `${about.agent} · ${about.model}`;
-  const choices = [["", say.own], ["random", say.random], ...Object.entries(about.cases).map(([id, text]) => [id, `${id}: ${text.slice(0, 60)}`])];
-  at("case").replaceChildren(...choices.map(([value, text]) => Object.assign(make("option", text), { value })));
+  if (about.language === "zh") language = "zh";
+  speak();
   fresh();
   return true;
 }
 
-document.documentElement.lang = language;
-for (const element of document.querySelectorAll("[data-say]")) element.textContent = say[element.dataset.say];
+function speak() {  // everything that does not depend on what was said
+  say = SAY[language];
+  document.documentElement.lang = language === "zh" ? "zh-CN" : "en";
+  for (const element of document.querySelectorAll("[data-say]")) element.textContent = say[element.dataset.say];
+  at("form").ariaLabel = about?.converses ? say.complaint : say.question;
+  at("other").textContent = language === "zh" ? "English" : "中文";
+  at("other").lang = language === "zh" ? "en" : "zh-CN";
+  if (!about) return;
+  document.title = at("title").textContent = about.title[language] ?? about.agent;
+  at("served").textContent = say.served(about);
+  at("about").textContent = about.about[language] ?? "";
+  const choices = [["", say.own], ["random", say.random], ...Object.entries(about.cases).map(([id, text]) => [id, `${id}: ${text.slice(0, 60)}`])];
+  const chosen = at("case").value;
+  at("case").replaceChildren(...choices.map(([value, text]) => Object.assign(make("option", text), { value })));
+  at("case").value = chosen;
+  at("examples").replaceChildren(...about.examples.map((id) => {
+    const item = make("li"), button = make("button", about.cases[id].length > 160 ? `${about.cases[id].slice(0, 160)}…` : about.cases[id]);
+    button.type = "button";
+    button.addEventListener("click", () => { at("case").value = id; picked(); ask(); });
+    item.append(button);
+    return item;
+  }));
+}
+
+speak();
+at("other").addEventListener("click", () => {
+  language = language === "zh" ? "en" : "zh";
+  speak();
+  if (at("words").placeholder) at("words").placeholder = about.converses ? say.closed : say.again;
+  at("prompt").textContent = at("caserow").hidden ? say.answer : about?.converses ? say.complaint : say.question;
+});
 at("form").addEventListener("submit", (event) => { event.preventDefault(); ask(); });
 at("words").addEventListener("keydown", (event) => {
   if (event.key === "Enter" && !event.shiftKey && !event.isComposing) { event.preventDefault(); ask(); }

@@ -86,6 +86,9 @@ def test_help_loads_nothing_heavy_and_names_the_flags_people_know() -> None:
         "--keep-best --device --run-dir --debug"
     )
     assert set(flags.split()) <= set(done.stdout.replace(",", " ").replace("[", " ").split())
+    groups = [line[:-1] for line in done.stdout.splitlines() if re.fullmatch(r"[a-z]+:", line)]
+    assert groups == ["options", "data", "model", "agent", "run", "engine", "cluster"]
+    assert str(ROOT) not in done.stdout, "a path of this machine"
 
 
 def test_resume_alone_means_latest_and_leaves_overrides_alone() -> None:
@@ -109,7 +112,7 @@ def test_the_references_flags_are_listed_and_the_one_that_is_missing_is_named(
     [listed] = re.findall(
         r"Those of agent-lightning's examples(.*?)\. `--weave` is not", page, re.S
     )
-    known = {name for names in FLAGS for name in names.split()}
+    known = {name for group in FLAGS.values() for names in group for name in names.split()}
     assert set(re.findall(r"`(--[\w-]+)`", listed)) <= known
     assert "--keep-spans keeps every call" in refused(capsys, "--weave")
 

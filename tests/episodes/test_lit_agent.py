@@ -22,7 +22,7 @@ import agentlightning as agl
 
 from common.settings import load_settings
 from data.load import COLUMNS
-from episodes import registry
+from episodes import lit_agent, registry
 from episodes.agent import Agent
 from episodes.lit_agent import EpisodeAgent, endpoint_of
 from tests.episodes.guessing_agent import GuessingAgent, GuessingEpisodes
@@ -91,6 +91,14 @@ def test_a_good_episode_earns_everything(llm: Any) -> None:
     assert note.pop("seconds") > 0
     assert note.pop("completion_tokens") > 0
     assert note.pop("prompt_tokens") > 0
+    assert [said["role"] for said in note.pop("transcript")][-3:] == [
+        "assistant",
+        "tool",
+        "assistant",
+    ]
+    assert note.pop("queries")[0]["ok"], "the agent's own values stand beside the others"
+    for name in ("checks", "unanswerable", "abstained", "sql"):
+        note.pop(name)
     assert note == {
         "id": ROW["id"],
         "sample": 0,
@@ -120,6 +128,16 @@ def test_a_good_episode_earns_everything(llm: Any) -> None:
             "second_judged": 0,
         },
     }
+
+
+def test_messages_too_long_to_keep_are_left_out_and_the_rest_stands(
+    llm: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lit_agent, "MOST_MESSAGES", 100)
+    llm.script(CALL, ANSWER)
+    reward, note = roll(llm.base_url)
+    assert (reward, note["answer"]) == (pytest.approx(1.1), ROW["answer"])
+    assert {"transcript", "queries"}.isdisjoint(note)
 
 
 def test_a_canary_is_judged_beside_the_episode_also_a_broken_one(

@@ -240,8 +240,7 @@ def test_the_picture_shows_both_sides_by_task_type_and_names_the_keys_of_a_run(
     assert names == ["training, seed 1, algorithm.x=y", "training, seed 1, algorithm.x=z"]
     bars(right, page, {})
     heights = {
-        box.get_label(): [round(bar.get_height(), 1) for bar in box]
-        for box in right.containers[::2]
+        box.get_label(): [round(bar.get_width(), 1) for bar in box] for box in right.containers
     }
     assert heights == {"before": [40.0, 40.0], "after": [93.3, 93.3]}
 

@@ -64,13 +64,46 @@ def test_by_the_keyboard_alone_a_question_its_steps_and_what_it_cost(
     page.wait_for_selector("li.end")
     assert page.locator("li.agent pre").first.inner_text() == QUERY
     assert page.locator("td").all_inner_texts() == ["朵莎洛片", STORAGE]
-    assert "回复 2 次" in page.locator("li.end .cost").inner_text()
-    assert page.locator("html").get_attribute("lang") == "zh"
+    cost = page.locator("li.end .cost")
+    assert "回复 2 次" not in cost.inner_text(), "what it took is folded"
+    cost.locator("summary").click()
+    assert "回复 2 次" in cost.inner_text()
+    assert page.locator("html").get_attribute("lang") == "zh-CN"
+    page.locator("#words").focus()
     for _ in range(2):  # from the question over "send" to "copy"
         page.keyboard.press("Tab")
     page.keyboard.press("Enter")
     page.wait_for_selector("#state:has-text('已复制')")
     assert QUERY in page.evaluate("navigator.clipboard.readText()")
+
+
+def test_it_opens_with_what_it_is_and_three_examples_of_which_one_is_a_click_away(
+    sql: str, llm: ScriptedLLM, visit: Any
+) -> None:
+    """A stranger who sees an empty box does not know what to ask."""
+    llm.script(says("不知道。"))
+    page = visit(sql)
+    assert page.title() == page.inner_text("h1") == "药品与疾病问答"
+    assert "SQL" in page.inner_text("#about")
+    examples = page.locator("#examples button")
+    asked = examples.all_inner_texts()
+    assert len(set(asked)) == 3
+    examples.nth(1).click()
+    page.wait_for_selector("li.end")
+    assert page.inner_text("li.visitor p") == asked[1]
+    assert "正确答案" in page.inner_text("li.end")
+    assert not page.locator("#intro").is_visible()
+    assert "重新开始" in (page.locator("#words").get_attribute("placeholder") or "")
+    page.get_by_role("button", name="English").click()
+    page.locator("li.end summary").click()
+    page.get_by_role("button", name="New").click()
+    assert page.inner_text("h1") == "Questions about drugs and diseases"
+    assert page.locator("#intro").is_visible()
+    llm.script(says("好。"))
+    examples.first.click()
+    page.wait_for_selector("li.end summary")
+    page.locator("li.end summary").click()
+    assert page.inner_text("li.end .cost p").startswith("1 reply, ")
 
 
 def test_what_a_model_writes_cannot_run(sql: str, llm: ScriptedLLM, visit: Any) -> None:
@@ -83,7 +116,7 @@ def test_what_a_model_writes_cannot_run(sql: str, llm: ScriptedLLM, visit: Any) 
     assert (
         page.locator("li.end p.text").inner_text().endswith(HOSTILE.removeprefix("<think></think>"))
     )
-    assert page.title() == "sql · runs/NAME"
+    assert page.title() == "药品与疾病问答"
     blocked = "() => { try { document.body.innerHTML = '<img>'; return false } catch (error) { return true } }"
     assert page.evaluate(blocked), "the policy of the page forbids to make markup of text"
 
@@ -98,7 +131,7 @@ def test_escape_stops_and_the_question_can_be_asked_again(
     page.keyboard.press("Enter")
     page.wait_for_selector("#stop:not([disabled])")
     page.keyboard.press("Escape")
-    page.wait_for_selector("#state:has-text('Stopped')")
+    page.wait_for_selector("#state:has-text('已停止')")
     llm.delay = 0
     page.keyboard.type("x")
     page.keyboard.press("Enter")
@@ -112,6 +145,8 @@ def test_the_visitor_plays_the_patient(llm: ScriptedLLM, visit: Any) -> None:
     )
     with served("consultation", llm.base_url) as (address, _):
         page = visit(address)
+        page.get_by_role("button", name="English").click()
+        page.locator("#words").focus()
         page.keyboard.type("我肚子疼。")
         page.keyboard.press("Enter")
         page.wait_for_selector("#prompt:has-text('Your answer')")
@@ -120,6 +155,8 @@ def test_the_visitor_plays_the_patient(llm: ScriptedLLM, visit: Any) -> None:
         page.keyboard.press("Enter")
         page.wait_for_selector("li.end")
         assert "右下腹。" in llm.requests[-1]["messages"][-1]["content"]
+        over = "This conversation is over. Press New to begin again."
+        assert page.locator("#words").get_attribute("placeholder") == over
         page.keyboard.press("Enter")  # "new" has the focus
         page.wait_for_selector("#log:not(:has(li))", state="attached")
         page.select_option("#case", "random")
@@ -127,7 +164,7 @@ def test_the_visitor_plays_the_patient(llm: ScriptedLLM, visit: Any) -> None:
         page.wait_for_selector("li.end")
         assert "Right would be" in page.locator("li.end").inner_text()
         llm.script(says("<answer>问题：多久了？</answer>"))
-        page.select_option("#case", "")
+        page.locator("#fresh").click()
         page.locator("#words").fill("我头疼。")
         page.keyboard.press("Enter")
         page.wait_for_selector("#prompt:has-text('Your answer')")
@@ -145,10 +182,9 @@ def test_narrow_and_wide_light_and_dark(
     page.keyboard.press("Enter")
     page.wait_for_selector("li.end")
     assert page.evaluate("document.documentElement.scrollWidth") <= width
-    box = page.locator("li.end .cost").bounding_box()
-    assert box["y"] + box["height"] <= page.locator("form").bounding_box()["y"], (
-        "the end is in sight"
-    )
+    top = page.locator("li.end p.text").bounding_box()["y"]
+    assert page.locator("main").bounding_box()["y"] <= top, "the answer's first line is in sight"
+    assert top + 24 <= page.locator("form").bounding_box()["y"]
     paper, ink = (
         page.evaluate(f"getComputedStyle(document.documentElement).{name}")
         for name in ("backgroundColor", "color")
@@ -169,7 +205,7 @@ def test_the_token_is_asked_for_and_an_error_is_told(llm: ScriptedLLM, visit: An
         page.wait_for_selector("option[value=random]", state="attached")
         page.locator("#words").fill("疼")
         page.keyboard.press("Enter")
-        page.wait_for_selector("li.error:has-text('cannot answer at the moment')")
+        page.wait_for_selector("li.error:has-text('智能体暂时无法回答')")
         assert "127.0.0.1" not in page.locator("#log").inner_text()
         assert page.locator("#words").input_value() == "疼"  # kept, to be sent again
 
@@ -198,7 +234,7 @@ def test_a_token_typed_with_chinese_characters_is_a_wrong_token(
         page.wait_for_selector("#tokenrow:not([hidden])")
         page.locator("#token").fill("密码s3cret")
         page.keyboard.press("Tab")
-        page.get_by_text("Wrong token.").wait_for()
+        page.get_by_text("Wrong token.").wait_for()  # nothing is known of the agent yet
         page.locator("#token").fill("s3cret")
         page.keyboard.press("Tab")
         page.wait_for_selector("option[value=random]", state="attached")

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import json
 import re
+import tomllib
 from pathlib import Path
 from statistics import fmean
 from typing import Any
@@ -14,12 +15,27 @@ import pytest
 
 from common.settings import ROOT
 from episodes import registry
+from episodes.outcomes import STOP_REASONS, UNSCORED
 from evaluation import report_page
 from evaluation.metrics import interval, interval_of_types
 from evaluation.report import main
-from evaluation.report_charts import charts_of
+from evaluation.report_charts import CURVES, charts_of
 from evaluation.report_facts import facts_of, tables_of, unscored
 from evaluation.report_page import FOLDER, SCRIPTS, dumped, episode_of, plain, read
+from evaluation.report_result import (
+    BETTER,
+    NO_INTERVAL,
+    NO_VALIDATION,
+    NOT_ENDED,
+    ONE_EVALUATION,
+    ONE_VALIDATION,
+    POINTS,
+    REWARD,
+    TOO_FEW,
+    UNCLEAR,
+    WORSE,
+)
+from evaluation.tables import FEW
 from tests.digits_agent.agent import AGENT as DIGITS
 from tests.evaluation.evaluations import evaluation, record
 from tests.evaluation.folders import (
@@ -120,7 +136,9 @@ def test_a_training_run_without_its_agent_still_gets_a_page(tmp_path: Path) -> N
     assert any("no file names one" in line for line in data["shared"]["missing"])
 
 
-def test_curves_are_points_by_step_and_the_validation_has_its_interval(tmp_path: Path) -> None:
+def test_curves_are_points_by_step_with_a_unit_and_few_tasks_have_no_interval(
+    tmp_path: Path,
+) -> None:
     page = read([training_run(tmp_path / "run")])
     charts = {
         chart["title"]: chart
@@ -128,20 +146,19 @@ def test_curves_are_points_by_step_and_the_validation_has_its_interval(tmp_path:
     }
     assert charts["reward"]["series"] == [{"run": 0, "points": [[1, 0.1], [2, 0.2], [3, 0.3]]}]
     assert charts["share of the step without rollouts"]["series"][0]["points"][0] == [1, 0.25]
-    assert charts["share with an answer"]["series"][0]["points"][0] == [1, 0.75]
+    assert charts["episodes with an answer"]["series"][0]["points"][0] == [1, 0.75]
+    assert charts["episodes with an answer"]["unit"] == "share of 1"
+    assert charts["drug_field"]["unit"] == "reward"
+    assert all(chart["unit"] for chart in charts.values())
     assert charts["drug_field"]["group"] == "Validation"
-    for name in ("drug_field", "two"):
-        [[step, mean, low, high]] = charts[name]["series"][0]["points"]
-        assert (step, mean) == (0, 0.5)
-        assert [low, high] == interval([0, 1], seed=0)
-    [[step, mean, *ends]] = charts["validation reward, with 95 % interval"]["series"][0]["points"]
-    assert (step, mean, ends) == (0, 0.5, interval_of_types([[0, 1], [0, 1]], seed=0))
+    for name in ("drug_field", "two", "validation reward, with 95 % interval"):
+        assert charts[name]["series"][0]["points"] == [[0, 0.5]], "of 2 and of 4 tasks"
 
 
 def test_the_interval_of_a_validation_is_over_tasks_not_over_rollouts(tmp_path: Path) -> None:
     run = training_run(tmp_path / "run")
     played = [
-        rollout(2, "val", reward, index=n, task_type="a") for n in (0, 1) for reward in (n, n, n, n)
+        rollout(2, "val", n % 2, index=n, task_type="a") for n in range(FEW) for _ in range(4)
     ]
     other = rollout(2, "val", 0.5, index=9, task_type="b")
     lost = rollout(2, "val", None, index=8, task_type="c", cause="judge_failed")
@@ -151,7 +168,8 @@ def test_the_interval_of_a_validation_is_over_tasks_not_over_rollouts(tmp_path: 
         chart["title"]: chart
         for chart in charts_of(page.runs, [tally.validation for tally in page.tallies])
     }
-    assert charts["a"]["series"][0]["points"] == [[2, 0.5, 0.0, 1.0]]
+    over_tasks = interval([n % 2 for n in range(FEW)], seed=0)
+    assert charts["a"]["series"][0]["points"] == [[2, 0.5, *over_tasks]]
     assert charts["b"]["series"][0]["points"] == [
         [2, 0.5]
     ]  # one task says nothing about the spread
@@ -165,7 +183,7 @@ def test_a_validation_has_one_reward_wherever_it_is_shown(tmp_path: Path) -> Non
     """The mean over task types; that over tasks differs where the types have different numbers of
     them.
     """
-    by_type = {"a": [1.0, 0.0, 1.0, 1.0], "b": [0.0, 0.5]}
+    by_type = {"a": [1.0, 0.0, 1.0, 1.0] * 2, "b": [0.0, 0.5]}
     run = training_run(tmp_path / "run")
     played = [
         RolloutRecord(
@@ -280,7 +298,9 @@ def test_evaluations_are_compared_on_their_common_tasks(tmp_path: Path) -> None:
     after = evaluation(tmp_path / "after", [record("a", 1.0), record("b", 1.0), record("c", 0.0)])
     assert made(before, after, "--out", tmp_path / "o.html", "--markdown") == 0
     [difference] = data_of(tmp_path / "o.html")["shared"]["differences"]
-    assert difference["title"] == "B: after, A: before"
+    assert difference["sides"] == ["after", "before"]
+    assert [*difference["tables"][""][0][2:5]] == ["before", "after", "after - before"]
+    assert difference["tables"][""][1][5] == "too few", "an interval of two tasks says nothing"
     assert difference["tables"][""][1][:5] == ["overall", "2", "50.0", "100.0", "+50.0"]
     assert "| overall | 2 | 50.0 | 100.0 | +50.0 |" in (tmp_path / "o.md").read_text(
         encoding="utf-8"
@@ -319,6 +339,15 @@ def test_a_large_run_is_a_sample_of_the_same_tasks_in_every_run(tmp_path: Path) 
         8,
         [],
     )
+
+
+def test_a_page_is_made_small_enough_to_be_sent(tmp_path: Path) -> None:
+    folder = evaluation(tmp_path / "e", [record(f"task-{number}") for number in range(200)])
+    assert made(folder, "--episodes", 20) == 0
+    data = data_of(folder / "report.html")
+    assert 0 < len(data["episodes"]) < 40
+    assert (data["shared"]["total"], data["shared"]["count"]) == (200, 10)
+    assert data["shared"]["results"][0]["after"] == 100, "results are of all episodes"
 
 
 @pytest.mark.usefixtures("small_pages")
@@ -410,14 +439,29 @@ def test_data_is_json_whatever_a_record_holds() -> None:
 
 
 def test_every_word_of_the_page_has_its_chinese() -> None:
+    """Also what the page is given: verdicts, units, endings, and what every agent's names are."""
     source = "\n".join((FOLDER / name).read_text(encoding="utf-8") for name in SCRIPTS)
     said = set(re.findall(r'\bt\("([^"]+)"\)', source)) | set(
         re.findall(r'\bpart\("\w+", "([^"]+)"', source)
     )
     said |= set(re.findall(r'\b(?:field|choice)\("([^"]+)"', source))
-    words = (FOLDER / "words.toml").read_text(encoding="utf-8")
-    assert len(said) > 40
-    assert {text for text in said if f'"{text}" = ' not in words} == set()
+    said |= {BETTER, WORSE, UNCLEAR, TOO_FEW, ONE_VALIDATION, ONE_EVALUATION, NO_VALIDATION}
+    said |= {NOT_ENDED, NO_INTERVAL, POINTS, REWARD, *STOP_REASONS, *UNSCORED}
+    said |= {text for group, title, unit, *_ in CURVES for text in (group, title, unit)} - {"*"}
+    words = tomllib.loads((FOLDER / "words.toml").read_text(encoding="utf-8"))
+    assert len(said) > 100
+    assert said - words.keys() == set()
+
+
+@pytest.mark.parametrize("name", sorted({*registry.names()} - {DIGITS.name}))
+def test_every_task_type_and_column_of_an_agent_has_its_chinese(name: str) -> None:
+    agent = registry.get(name)
+    rows = [row for path in agent.splits.values() for row in agent.rows(path)]
+    names = {str(row["task_type"]) for row in rows} | {one.heading for one in agent.showing.columns}
+    common = tomllib.loads((FOLDER / "words.toml").read_text(encoding="utf-8"))
+    known = agent.words.chinese.keys() | common.keys()
+    assert {one for one in names | {agent.showing.headline} if one not in known} == set()
+    assert {*agent.words.title} == {*agent.words.about} == {"en", "zh"}
 
 
 def test_rollouts_are_read_without_their_messages(tmp_path: Path) -> None:
@@ -431,5 +475,7 @@ def test_rollouts_are_read_without_their_messages(tmp_path: Path) -> None:
 def test_the_documents_name_every_flag() -> None:
     page = (ROOT / "docs" / "report.md").read_text(encoding="utf-8")
     assert {
-        flag for flag in ("--out", "--png", "--markdown", "--all", "--force") if flag not in page
+        flag
+        for flag in ("--out", "--png", "--markdown", "--episodes", "--all", "--force")
+        if flag not in page
     } == set()

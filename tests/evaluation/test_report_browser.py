@@ -335,3 +335,114 @@ def test_an_episode_of_another_part_is_found_there(
             assert page.inner_text("#one h3") == f"question {away}"
             return
     raise AssertionError(f"{away} is in no part")
+
+
+@pytest.fixture(scope="module")
+def one_step(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A training run of one step, with the messages of one of its episodes."""
+    run = training_run(tmp_path_factory.mktemp("one") / "run", steps=1)
+    call = {"name": "query_database_by_sql", "arguments": '{"sql": "SELECT 1"}'}
+    said = [
+        {"role": "user", "content": "q"},
+        {"role": "assistant", "content": None, "tool_calls": [{"function": call}]},
+    ]
+    write_lines(run / "episodes.jsonl", [rollout(1), rollout(1, reward=0.9, transcript=said)])
+    metrics = {"episodes/reward/mean": 0.7, "episodes/terms/rule": 0.1}
+    write_lines(run / "metrics.jsonl", [{"step": 1, "data": metrics}])
+    assert main([str(run)]) == 0
+    return run / "report.html"
+
+
+def test_the_first_screen_answers_whether_it_got_better(two: Path, open_page: Any) -> None:
+    page = open_page(two, viewport={"width": 1280, "height": 800})
+    card = page.locator(".card").first
+    assert card.locator(".verdict").inner_text() == "It got better."
+    assert card.locator(".big").inner_text() == "50.0 → 100.0"
+    assert "95 % interval" in card.inner_text()
+    box = card.bounding_box()
+    assert box["y"] + box["height"] < 800
+    assert "exit" not in page.locator("#result").inner_text()
+
+
+def test_one_step_is_a_table_and_no_chart_of_single_dots(one_step: Path, open_page: Any) -> None:
+    page = open_page(one_step)
+    assert page.locator("figure").count() == 0
+    rows = page.locator("#curves tbody tr").all_inner_texts()
+    assert rows[0].split() == ["reward", "0.7", "reward", "1"]
+
+
+def test_a_chart_names_its_axes(two: Path, open_page: Any) -> None:
+    chart = open_page(two).locator("figure svg").first
+    assert {"reward", "step"} <= {*chart.locator("text").all_text_contents()}
+
+
+def test_the_query_of_a_training_episode_is_seen_and_its_row_comes_first(
+    one_step: Path, open_page: Any
+) -> None:
+    page = open_page(one_step)
+    page.locator(f"{ROWS} a").first.click()
+    piece = page.locator("#one .policy")
+    assert piece.locator("pre").inner_text() == "SELECT 1"
+    assert piece.locator(".keyword").inner_text() == "SELECT"
+
+
+def test_what_is_cut_off_on_a_phone_scrolls_and_says_so(two: Path, open_page: Any) -> None:
+    page = open_page(two, viewport=SMALL)
+    page.wait_for_selector("#scores .cut:not([hidden])")
+    tables = page.evaluate(
+        """[...document.querySelectorAll('.scroll')].filter((box) => box.checkVisibility()).map((box) =>
+            [box.scrollWidth > box.clientWidth + 1, !box.previousElementSibling.hidden])"""
+    )
+    assert {cut for cut, _ in tables} == {True, False}
+    assert all(cut == told for cut, told in tables)
+    assert open_page(two).locator("#differences .cut:visible").count() == 0
+
+
+def test_numbers_stand_on_the_right_and_no_word_of_a_header_breaks(
+    two: Path, open_page: Any
+) -> None:
+    page = open_page(two, viewport=SMALL)
+    aligned = """[...document.querySelectorAll('#differences > .scroll tbody tr:first-child td')]
+        .map((cell) => getComputedStyle(cell).textAlign)"""
+    assert {*page.evaluate(aligned)} == {"end"}
+    broken = """[...document.querySelectorAll('th')].filter((cell) => {
+        const range = document.createRange();
+        return [...cell.childNodes].some((text) => text.nodeType === 3 && [...text.data.matchAll(/\\w+/g)].some((word) => {
+            range.setStart(text, word.index);
+            range.setEnd(text, word.index + word[0].length);
+            return new Set([...range.getClientRects()].map((box) => box.top)).size > 1;
+        }));
+    }).map((cell) => cell.textContent)"""
+    assert page.evaluate(broken) == []
+
+
+def test_the_page_is_chinese_where_it_says_so(two: Path, open_page: Any) -> None:
+    page = open_page(two, "#episode=t3&sample=0", locale="zh-CN")
+    seen = page.locator("body").inner_text()
+    assert "变好了。" in seen
+    assert "药品单项" in page.locator("#differences").inner_text()
+    assert "已作答" in page.locator("#one").inner_text()
+    for english in ("drug_field", "drug field", "It got", "answered", "too few"):
+        assert english not in seen
+
+
+CONTRAST = """(scheme) => {
+    const rgb = (text) => text.match(/[\\d.]+/g).slice(0, 3).map(Number);
+    const light = (text) => rgb(text).map((part) => part / 255)
+        .map((part) => (part <= 0.04045 ? part / 12.92 : ((part + 0.055) / 1.055) ** 2.4))
+        .reduce((sum, part, at) => sum + part * [0.2126, 0.7152, 0.0722][at], 0);
+    const paper = getComputedStyle(document.body).backgroundColor;
+    return [...document.querySelectorAll('button, input, select, .card, .pieces > li')].map((node) => {
+        const [low, high] = [light(getComputedStyle(node).borderTopColor), light(paper)].sort();
+        return (high + 0.05) / (low + 0.05);
+    });
+}"""
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_borders_of_controls_are_seen(two: Path, open_page: Any, scheme: str) -> None:
+    """WCAG 1.4.11: 3 to 1 against what is beside them."""
+    page = open_page(two, "#episode=t3&sample=0", color_scheme=scheme)
+    found = page.evaluate(CONTRAST, scheme)
+    assert len(found) > 8
+    assert min(found) >= 3

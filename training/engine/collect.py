@@ -30,7 +30,7 @@ LATE_SPANS_SECONDS = 10.0
 OF_THE_EPISODE = (
     *("id", "difficulty", "wording", "question", "reference", "answer", "stop_reason"),
     *("score", "unscored", "detail", "measures", "facts"),
-    *("turns", "prompt_tokens", "completion_tokens", "reply_tokens"),
+    *("turns", "prompt_tokens", "completion_tokens", "reply_tokens", "transcript", "own"),
 )
 FIRST_PAUSE = 0.01
 LONGEST_PAUSE = 0.2

@@ -27,8 +27,8 @@ from tensordict import NonTensorData, NonTensorStack, TensorDict
 
 from training.engine import sequences
 from training.engine.collect import Collector
-from training.engine.kept_tokens import Decode, keep_tokens
-from training.engine.trajectories import Limits, Trajectory
+from training.engine.kept_sample import Decode, Finished, keep_messages, keep_tokens, sample_of
+from training.engine.trajectories import Limits
 from training.proxy.policy_access import PolicyAccess
 from training.runners.tracing import trace_adapter
 from training.setup.agreement import compares_groups
@@ -42,13 +42,13 @@ from training.watch.summary import read_lines
 logger = logging.getLogger(__name__)
 
 Prompt = dict[str, Any]
-Finished = tuple[RolloutRecord, Trajectory]
 
 
 class RolloutManager:
     """verl's agent loop manager; verl only needs its `generate_sequences`.
 
-    `decode` is the method of the model's tokenizer, for the episodes whose tokens are kept.
+    `decode` is the method of the model's tokenizer, for the episodes whose tokens are kept;
+    `kept_steps` are the training steps that have their sample.
     """
 
     def __init__(self, plan: Plan, config: DictConfig, servers: list[str], decode: Decode) -> None:
@@ -176,8 +176,8 @@ class RolloutManager:
         self._news.set()
 
     def _judge(self, finished: list[Finished], validate: bool) -> str | None:
-        """Return the watch's decision. The records are written whatever it is, those of a step once
-        with some tokens.
+        """Return the watch's decision. The records are written whatever it is, those of a step and
+        of a validation with a sample of their messages, and of a step's tokens.
         """
         records = [record for record, _ in finished]
         if self.compared and not validate:
@@ -189,12 +189,19 @@ class RolloutManager:
             for record in records:
                 if skip and record.cause is None:
                     record.cause = "step_skipped"
-            if not validate and records[0].step not in self.kept_steps:
-                keep_tokens(finished, self.decode)
-                self.kept_steps.update(record.step for record in records if record.tokens)
+            self._keep_sample(finished, validate)
             with (self.plan.run_dir / "episodes.jsonl").open("a", encoding="utf-8") as file:
                 file.writelines(record.to_json() + "\n" for record in records)
         return skip
+
+    def _keep_sample(self, finished: list[Finished], validate: bool) -> None:
+        """Leave messages and tokens with a few episodes; a training step has its sample once."""
+        step = finished[0][0].step
+        sample = sample_of(finished) if validate or step not in self.kept_steps else []
+        keep_messages(finished, sample)
+        if not validate and sample:
+            keep_tokens(sample, self.decode)
+            self.kept_steps.add(step)
 
     async def _enqueue(self, rows: list[Prompt], validate: bool) -> dict[str, RolloutRecord]:
         """Queue n rollouts a prompt, and return their records by rollout id."""

@@ -1,5 +1,5 @@
 """The flags of the training command, which are the same for every agent (`flags.toml`), and the
-agent's own flags.
+agent's own flags, in groups.
 
 options = parse(agent, ["--ci-fast", "data.seed=1"])
 """
@@ -10,9 +10,10 @@ import argparse
 import tomllib
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, NoReturn, cast
 
 from common.command import number
+from common.settings import ROOT
 from episodes import registry
 from episodes.agent import Agent
 from episodes.turns import turns
@@ -38,6 +39,7 @@ KINDS: dict[str, dict[str, Any]] = {
 
 NEEDS = {"lora_rank": "lora", "lora_adapter_path": "lora", "keep_best": "keep"}
 LORA_RANK = 32
+OF_THE_AGENT = "agent"  # the group of the agent's own flags
 # The flag of agent-lightning's examples that does not exist here.
 ELSEWHERE = {
     "--weave": "the one flag of agent-lightning's examples that is not here: --keep-spans keeps every call of a run, "
@@ -57,25 +59,39 @@ class Parser(argparse.ArgumentParser):
         self.exit(2, f"error: {message}{hint}\nsee {self.prog} --help\n")
 
 
-def parse(agent: Agent, arguments: list[str] | None = None) -> argparse.Namespace:
-    """Return the parsed command line; end the program with code 2 if it is wrong."""
+def parser_of(agent: Agent) -> Parser:
+    """Return the parser of an agent's training command, its flags in the groups of `flags.toml`."""
     program = " ".join(registry.training_command(agent.name))
     parser = Parser(
         prog=program,
+        usage=f"{program} [flags] [key=value ...]",
         description=USAGE.format(name=agent.name, program=program),
         allow_abbrev=False,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    for names, given in FLAGS.items():
-        kind = KINDS[given.get("kind", "text")]
-        parser.add_argument(
-            *names.split(),
-            **kind,
-            **{name: value for name, value in given.items() if name != "kind"},
-        )
-        if names == "--model":
-            agent.flags.add(parser)
-    parser.set_defaults(**{f"{split}_file": str(agent.splits[split]) for split in ("train", "val")})
+    splits = {split: agent.splits[split] for split in ("train", "val")}
+    files = {split: below_root(path) for split, path in splits.items()}
+    for title, flags in FLAGS.items():
+        group = parser.add_argument_group(title)
+        if title == OF_THE_AGENT:
+            agent.flags.add(cast("argparse.ArgumentParser", group))  # which is asked to add flags
+        for names, given in flags.items():
+            values = {name: value for name, value in given.items() if name not in ("kind", "help")}
+            kind = KINDS[given.get("kind", "text")]
+            text = given["help"].format(**files)
+            group.add_argument(*names.split(), **kind, **values, help=text)
+    parser.set_defaults(**{f"{split}_file": str(path) for split, path in splits.items()})
+    return parser
+
+
+def below_root(path: Path | str) -> str:
+    """Return a path of the repository without the way to it; any other as it is."""
+    return str(Path(path).relative_to(ROOT)) if Path(path).is_relative_to(ROOT) else str(path)
+
+
+def parse(agent: Agent, arguments: list[str] | None = None) -> argparse.Namespace:
+    """Return the parsed command line; end the program with code 2 if it is wrong."""
+    parser = parser_of(agent)
     options = parser.parse_intermixed_args(arguments)
     if options.resume and "=" in options.resume:  # an override that follows a bare --resume
         options.overrides.append(options.resume)

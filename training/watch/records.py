@@ -1,7 +1,7 @@
 """The record of one rollout, and a step's metrics made of its records, in plain Python.
 
-An agent writes one annotation a rollout, `{"episode": JSON}`, a line of `episodes.record` without
-its transcript. These keys must be there:
+An agent writes one annotation a rollout, `{"episode": JSON}`, a line of `episodes.record`. These
+keys must be there:
 
     {"terms": {name: float}, "reward": float | null, "unscored": cause | null, "stop_reason": str,
      "turns": int, "counters": {name: number}}
@@ -35,8 +35,8 @@ class RolloutRecord(EpisodeRecord):
 
     cause: why it entered no update, which may be the episode's own or the engine's. `weights` is,
     for every call, the step that made the weights which answered it. `question`, `reference` and
-    `answer` may be cut, and there is no transcript. `task_type` is what validation is grouped by,
-    `index` the task's line in its file. `tokens`: `training.engine.kept_tokens`.
+    `answer` may be cut. `task_type` is what validation is grouped by, `index` the task's line in its
+    file. Only a sample has `transcript`, `own` and `tokens` (`training.engine.kept_sample`).
     """
 
     step: int = 0

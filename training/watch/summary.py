@@ -37,6 +37,7 @@ PHASES = {
 }
 TRAINED = ("triplets", "sequences", "generated_tokens", "trained_tokens")
 LEARNED_FROM = ("episodes", "groups", "learnable_groups")
+MOST_NAMED = 5  # counters and measures on the screen, which holds 24 lines; the file has all
 
 
 def write_summary(plan: Plan, exit_reason: str, message: str, started: float) -> dict[str, Any]:
@@ -200,7 +201,7 @@ def _signal(counts: dict[str, int], mismatches: list[float]) -> dict[str, Any]:
 
 
 def show(summary: dict[str, Any], run_dir: Path) -> None:
-    """Print the summary as a table; the last line is the run folder."""
+    """Print the summary as a table, its results last; the last line is the run folder."""
     from rich.console import Console
     from rich.table import Table
 
@@ -217,58 +218,81 @@ def show(summary: dict[str, Any], run_dir: Path) -> None:
 
 
 def _rows(summary: dict[str, Any]) -> list[tuple[str, str]]:
-    reward = summary["reward"]
-    validation = summary["validation"]
+    """Return the lines of the table: what was run, what it cost, what it gave.
+
+    Counts of 0 are left out, and so are lines that would say nothing.
+    """
     seconds = summary["seconds"]
-    signal = summary["signal"]
-    empty = summary["steps_without_signal"]
-    first = _number(validation["first_reward"]["mean"])
-    last = _number(validation["reward"]["mean"])
-    learned = mismatch = ""
-    if signal["groups"]:
-        learned = (
-            f", {signal['learnable_groups']} of {signal['groups']} groups with different rewards"
-        )
-    if signal["log_prob_mismatch"] is not None:
-        mismatch = f", vLLM and trainer differ by a KL of {signal['log_prob_mismatch']:.1g} a token at most"
-    to_first = _number(seconds["to_first_step"])
-    per_step = _number(seconds["per_step"])
-    return [
+    to_first, per_step = _number(seconds["to_first_step"]), _number(seconds["per_step"])
+    tokens = f"{summary['generated_tokens']} generated, {summary['trained_tokens']} trained"
+    left_out = _counted(summary["dropped_tokens"])
+    measures = dict(list(summary["measures"].items())[:MOST_NAMED])
+    further = len(summary["measures"]) - len(measures)
+    canaries = summary["canaries"]
+    rows = [
         ("model, device, store", f"{summary['model']}, {summary['device']}, {summary['store']}"),
-        ("rollouts", ", ".join(f"{count} {name}" for name, count in summary["rollouts"].items())),
-        ("reward", f"{_number(reward['mean'])} ({_named(reward['terms'])})"),
-        ("validation reward", last if first == last else f"{first} -> {last}"),
-        ("measures", _named(summary["measures"])),
-        (
-            "canaries",
-            "{accepted} accepted of {judged} known-bad answers".format(**summary["canaries"]),
-        ),
-        ("counters", _named(summary["counters"], "g")),
-        ("triplets -> sequences", f"{summary['triplets']} -> {summary['sequences']}"),
-        (
-            "tokens generated / trained",
-            f"{summary['generated_tokens']} / {summary['trained_tokens']}",
-        ),
-        ("tokens left out", _named(summary["dropped_tokens"], "d")),
-        (
-            "weight updates",
-            f"{summary['weight_updates']}" + (f", {empty} steps taught nothing" if empty else ""),
-        ),
-        (
-            "signal",
-            f"{_number(signal['sequences_per_episode'])} sequences an episode{learned}{mismatch}",
-        ),
         *(("note", note) for note in summary["environment"].get("notes", [])),
         (
             "seconds",
             f"{seconds['total']:.0f} in all, {to_first} to the first step, {per_step} a step",
         ),
+        ("tokens", f"{tokens}, left out: {left_out}" if left_out else tokens),
+        ("learned from", _learned_from(summary)),
+        ("counters", _counted(summary["counters"], MOST_NAMED)),
+        ("measures", _named(measures) + (f", {further} more" if further > 0 else "")),
+        (
+            "known-bad answers",
+            f"{canaries['accepted']} of {canaries['judged']} accepted"
+            if canaries["judged"]
+            else "",
+        ),
+        ("rollouts", _counted(summary["rollouts"]) or "none"),
+        ("reward", _reward_line(summary["reward"])),
+        ("validation reward", _validation_line(summary["validation"])),
     ]
+    return [row for row in rows if row[1]]
+
+
+def _learned_from(summary: dict[str, Any]) -> str:
+    """Return how many updates there were, and of what they learned."""
+    signal, empty = summary["signal"], summary["steps_without_signal"]
+    parts = [f"{summary['weight_updates']} weight updates"]
+    if empty:
+        parts.append(f"{empty} steps taught nothing")
+    if signal["groups"]:
+        parts.append(
+            f"{signal['learnable_groups']} of {signal['groups']} groups with different rewards"
+        )
+    if signal["sequences_per_episode"] is not None:
+        parts.append(f"{_number(signal['sequences_per_episode'])} sequences an episode")
+    if signal["log_prob_mismatch"] is not None:
+        parts.append(
+            f"vLLM and trainer differ by a KL of {signal['log_prob_mismatch']:.1g} a token at most"
+        )
+    return ", ".join(parts)
+
+
+def _reward_line(reward: dict[str, Any]) -> str:
+    terms = f" ({_named(reward['terms'])})" if reward["terms"] else ""
+    return f"{_number(reward['mean'])}{terms}"
+
+
+def _validation_line(validation: dict[str, Any]) -> str:
+    first = _number(validation["first_reward"]["mean"])
+    last = _number(validation["reward"]["mean"])
+    return last if first == last else f"{first} -> {last}"
+
+
+def _counted(values: dict[str, float], most: int = 99) -> str:
+    """Return the counts that are not 0 by name, the largest number of them `most`."""
+    counts = [f"{value:g} {name}" for name, value in values.items() if value]
+    further = len(counts) - most
+    return ", ".join([*counts[:most], *([f"{further} more"] if further > 0 else [])])
 
 
 def _number(value: float | None) -> str:
     return "-" if value is None else f"{value:.3g}"
 
 
-def _named(values: dict[str, Any], form: str = ".3f") -> str:
-    return ", ".join(f"{name} {value:{form}}" for name, value in values.items()) or "-"
+def _named(values: dict[str, float]) -> str:
+    return ", ".join(f"{name} {value:.3f}" for name, value in values.items())

@@ -1,7 +1,9 @@
-"""The tokens that `episodes.jsonl` keeps of a few episodes of each step: what was trained, and how
-likely it was.
+"""What `episodes.jsonl` keeps of a few episodes of each step and each validation: their messages
+and, of trained ones, the tokens and how likely they were.
 
-    keep_tokens(finished, tokenizer.decode)      # fills `tokens` of the worst and the best records
+    sample = sample_of(finished)                 # the worst and the best
+    keep_messages(finished, sample)              # drops the messages of all others
+    keep_tokens(sample, tokenizer.decode)        # fills their `tokens`
 
 docs/run-folder.md has the form; `python -m evaluation.report` shows it.
 """
@@ -16,20 +18,32 @@ from training.engine.trajectories import TokenSequence, Trajectory
 from training.watch.records import RolloutRecord
 
 Decode = Callable[[list[int]], str]
+Finished = tuple[RolloutRecord, Trajectory]
 
 KEPT = 2  # episodes of the lowest reward, and as many of the highest: some kB each
 LONGEST = 4  # bytes of one character, each of which may be a token
 CUT = "\N{REPLACEMENT CHARACTER}"  # what half a character is decoded as
 
 
-def keep_tokens(finished: Sequence[tuple[RolloutRecord, Trajectory]], decode: Decode) -> None:
-    """Note the tokens of the episodes with the lowest and the highest rewards; episodes that were
-    left out have none.
-    """
+def sample_of(finished: Sequence[Finished]) -> list[Finished]:
+    """Return the episodes with the lowest and the highest rewards, without those left out."""
     scored = sorted(
         (pair for pair in finished if pair[0].cause is None), key=lambda pair: pair[0].reward or 0.0
     )
-    for record, trajectory in [*scored[:KEPT], *scored[KEPT:][-KEPT:]]:
+    return [*scored[:KEPT], *scored[KEPT:][-KEPT:]]
+
+
+def keep_messages(finished: Sequence[Finished], sample: Sequence[Finished]) -> None:
+    """Drop the messages, and the agent's own values, of every episode outside the sample."""
+    kept = {id(record) for record, _ in sample}
+    for record, _ in finished:
+        if id(record) not in kept:
+            record.transcript, record.own = None, {}
+
+
+def keep_tokens(sample: Sequence[Finished], decode: Decode) -> None:
+    """Note the tokens of the sample's sequences."""
+    for record, trajectory in sample:
         record.tokens = [stretches(sequence, decode) for sequence in trajectory.sequences]
 
 

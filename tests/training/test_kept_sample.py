@@ -1,7 +1,7 @@
-"""Which episodes keep their tokens, and that what is kept is what was trained.
+"""Which episodes keep their messages and tokens, and that what is kept is what was trained.
 
-Keeps of docs/run-folder.md that a step keeps the tokens of at most four episodes, and what their
-stretches hold.
+Keeps of docs/run-folder.md that a step keeps the messages and tokens of at most four episodes, and
+what their stretches hold.
 """
 
 from __future__ import annotations
@@ -12,7 +12,13 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from training.engine.kept_tokens import keep_tokens, pieces, stretches
+from training.engine.kept_sample import (
+    keep_messages,
+    keep_tokens,
+    pieces,
+    sample_of,
+    stretches,
+)
 from training.engine.trajectories import TokenSequence, Trajectory
 from training.watch.records import RolloutRecord
 
@@ -63,12 +69,25 @@ def test_the_worst_and_the_best_of_those_with_a_reward_are_kept() -> None:
         replace(RECORD, reward=reward, cause=None if reward else "judge_failed")
         for reward in rewards
     ]
-    keep_tokens([(record, Trajectory([SEQUENCE])) for record in records], letters)
+    keep_tokens(sample_of([(one, Trajectory([SEQUENCE])) for one in records]), letters)
     assert [record.reward for record in records if record.tokens] == [0.1, 0.9, 0.2, 0.8]
     assert json.loads(records[1].to_json())["tokens"] == [stretches(SEQUENCE, letters)]
 
 
 def test_of_a_small_step_each_is_kept_once() -> None:
     records = [replace(RECORD, reward=reward) for reward in (0.0, 1.0, 0.5)]
-    keep_tokens([(record, Trajectory([SEQUENCE, SEQUENCE])) for record in records], letters)
+    keep_tokens(sample_of([(one, Trajectory([SEQUENCE, SEQUENCE])) for one in records]), letters)
     assert [len(record.tokens) for record in records] == [2, 2, 2]
+
+
+def test_messages_are_kept_of_the_sample_alone() -> None:
+    said = [{"role": "user", "content": "q"}]
+    records = [
+        replace(RECORD, reward=number / 10, transcript=said, own={"sql": number})
+        for number in range(7)
+    ]
+    finished = [(record, Trajectory([SEQUENCE])) for record in records]
+    keep_messages(finished, sample_of(finished))
+    lines = [json.loads(record.to_json()) for record in records]
+    assert [line["sql"] for line in lines if "sql" in line] == [0, 1, 5, 6]
+    assert [line.get("transcript") for line in lines] == [said, said, None, None, None, said, said]

@@ -1,0 +1,121 @@
+"""Did it get better: the first screen of a report says so only where the numbers do.
+
+Keeps of docs/report.md what a card shows, and that fewer than ten tasks give no verdict.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from evaluation.report_page import read
+from evaluation.report_result import (
+    BETTER,
+    NO_VALIDATION,
+    NOT_ENDED,
+    ONE_EVALUATION,
+    ONE_VALIDATION,
+    TOO_FEW,
+    UNCLEAR,
+    WORSE,
+)
+from tests.evaluation.evaluations import evaluation, record
+from tests.evaluation.folders import rollout, training_run, write_lines
+
+
+def cards(*folders: Path) -> list[dict[str, Any]]:
+    return list(read(folders).shared["results"])
+
+
+def scored(folder: Path, *scores: float | None) -> Path:
+    return evaluation(folder, [record(f"t{n}", score) for n, score in enumerate(scores)])
+
+
+def trained(folder: Path, first: list[float], last: list[float]) -> Path:
+    """A training run with a validation before it and one after its third step."""
+    run = training_run(folder)
+    played = [
+        rollout(step, "val", reward, index=n, task_type="a")
+        for step, rewards in ((0, first), (3, last))
+        for n, reward in enumerate(rewards)
+    ]
+    lost = rollout(3, reward=None, cause="judge_failed")
+    write_lines(run / "episodes.jsonl", [*played, rollout(1), lost])
+    return run
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "verdict"),
+    [
+        ([0.0] * 12, [1.0] * 9 + [0.0] * 3, BETTER),
+        ([1.0] * 12, [0.0] * 11 + [1.0], WORSE),
+        ([1.0, 0.0, 0.0, 1.0] * 3, [0.0, 1.0] * 6, UNCLEAR),
+    ],
+)
+def test_two_evaluations_have_one_card_that_says_what_the_interval_says(
+    tmp_path: Path, before: list[float], after: list[float], verdict: str
+) -> None:
+    [card] = cards(scored(tmp_path / "before", *before), scored(tmp_path / "after", *after))
+    low, high = card["change_bounds"]
+    assert low <= card["change"] <= high
+    assert card["verdict"] == verdict
+    assert card["title"] == ["after", "before"]
+    assert card["after"] - card["before"] == pytest.approx(card["change"])
+    assert dict(card["facts"])["episodes"] == 24
+
+
+def test_fewer_than_ten_tasks_give_no_verdict_and_no_interval(tmp_path: Path) -> None:
+    few = [scored(tmp_path / "a", *[0.0] * 9), scored(tmp_path / "b", *[1.0] * 9)]
+    [card] = cards(*few)
+    assert (card["verdict"], card["change_bounds"], card["change"]) == (TOO_FEW, None, 100)
+    [alone] = cards(few[0])
+    assert (alone["verdict"], alone["bounds"]) == (TOO_FEW, None)
+
+
+def test_an_evaluation_alone_is_a_score_with_its_interval(tmp_path: Path) -> None:
+    [card] = cards(scored(tmp_path / "a", *[1.0] * 6, *[0.0] * 5, None))
+    assert card["verdict"] == ONE_EVALUATION
+    assert card["after"] == pytest.approx(100 * 6 / 11)
+    assert card["bounds"][0] < card["after"] < card["bounds"][1]
+    facts = dict(card["facts"])
+    assert (facts["tasks"], facts["episodes"], facts["unscored"]) == (11, 12, 1)
+    assert "change" not in card
+
+
+def test_a_training_run_is_its_first_validation_and_its_last(tmp_path: Path) -> None:
+    run = trained(tmp_path / "run", [0.0, 0.2] * 6, [1.0, 0.8] * 6)
+    summary = json.loads((run / "summary.json").read_text())
+    (run / "summary.json").write_text(json.dumps(summary | {"seconds": {"total": 90}}))
+    [card] = cards(run)
+    assert card["verdict"] == BETTER
+    assert (card["before"], card["after"]) == (pytest.approx(0.1), pytest.approx(0.9))
+    assert dict(card["facts"]) == {
+        "steps": 3,
+        "reward in training": [0.1, 0.3],
+        "episodes": 26,
+        "minutes": 1.5,
+        "unscored": 1,
+    }
+    [few] = cards(trained(tmp_path / "few", [0.0] * 4, [1.0] * 4))
+    assert (few["verdict"], few["change_bounds"]) == (TOO_FEW, None)
+
+
+def test_what_was_measured_once_or_not_at_all_is_no_change(tmp_path: Path) -> None:
+    [once] = cards(trained(tmp_path / "once", [], [1.0] * 12))
+    assert (once["verdict"], once["after"]) == (ONE_VALIDATION, 1.0)
+    [never] = cards(trained(tmp_path / "never", [], []))
+    assert never["verdict"] == NO_VALIDATION
+    (tmp_path / "never" / "summary.json").unlink()
+    [died] = cards(tmp_path / "never")
+    assert died["verdict"] == NOT_ENDED
+    assert {"change", "after"}.isdisjoint(once.keys() & never.keys() & died.keys())
+
+
+def test_a_run_that_failed_says_why_on_the_first_screen(tmp_path: Path) -> None:
+    run = training_run(tmp_path / "run")
+    (run / "summary.json").write_text('{"exit_reason": "stopped", "message": "the judge is gone"}')
+    [card] = cards(run)
+    assert card["state"] == "stopped: the judge is gone"
