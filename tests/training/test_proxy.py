@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import threading
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from contextvars import Context
@@ -25,6 +24,7 @@ from agentlightning.store.client_server import LightningStoreServer
 from agentlightning.utils.server_launcher import PythonServerLauncherArgs
 from omegaconf import OmegaConf
 
+from tests.training.standins import MODEL, StandInVllm, standing
 from training.proxy.middleware import TAKEN, take_from_body
 from training.proxy.policy_access import RESOURCE, PolicyAccess
 from training.proxy.recorder import LOG_PROBS_ATTRIBUTE, VERSION_ATTRIBUTE, CallRecorder, Taken
@@ -32,84 +32,15 @@ from training.runners.tracing import ProxyTraceToTriplet
 from training.setup.plan import Plan, RunStopped
 from training.setup.ports import free_port
 
-MODEL = "tiny"
 CALLS = "/rollout/ro/attempt/at/v1/chat/completions"
 SAMPLING = {"temperature": 1.0, "top_p": 1.0, "top_k": -1}
 VALIDATION = {"temperature": 0.25, "top_p": 0.5, "top_k": 7}
 
 
-class StandInVllm:
-    """Answers completions with token ids, as vLLM does when asked for them; keeps what it was
-    asked.
-    """
-
-    def __init__(self) -> None:
-        self.requests: list[dict[str, Any]] = []
-        self.port = free_port("127.0.0.1")
-        config = uvicorn.Config(
-            self, host="127.0.0.1", port=self.port, log_level="warning", lifespan="off"
-        )
-        self.server = uvicorn.Server(config)
-        self.thread = threading.Thread(target=self.server.run, daemon=True)
-
-    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
-        body = b""
-        while True:
-            message = await receive()
-            body += message.get("body", b"")
-            if not message.get("more_body"):
-                break
-        status, reply = (200, {}) if scope["path"] == "/health" else self.complete(json.loads(body))
-        head = {
-            "type": "http.response.start",
-            "status": status,
-            "headers": [(b"content-type", b"application/json")],
-        }
-        await send(head)
-        await send({"type": "http.response.body", "body": json.dumps(reply).encode()})
-
-    def complete(self, request: dict[str, Any]) -> tuple[int, dict[str, Any]]:
-        self.requests.append(request)
-        if request["messages"][-1]["content"] == "too long":
-            message = "This model's maximum context length is 1024 tokens"
-            return 400, {"error": {"message": message, "type": "BadRequestError", "code": 400}}
-        number = len(self.requests)
-        choice = {
-            "index": 0,
-            "message": {"role": "assistant", "content": "好"},
-            "finish_reason": "stop",
-            "token_ids": [7, number],
-            "logprobs": log_probs(number) if request.get("logprobs") else None,
-        }
-        reply = {
-            "id": f"chatcmpl-{self.port}-{number}",
-            "object": "chat.completion",
-            "created": 1,
-            "model": MODEL,
-        }
-        usage = {"prompt_tokens": 3, "completion_tokens": 2, "total_tokens": 5}
-        return 200, {**reply, "prompt_token_ids": [1, 2, 3], "choices": [choice], "usage": usage}
-
-
-def log_probs(number: int) -> dict[str, Any]:
-    """As vLLM writes them for two tokens."""
-    empty: dict[str, Any] = {"bytes": [1], "top_logprobs": []}
-    return {
-        "content": [{"token": "好", "logprob": value, **empty} for value in (-0.5, -float(number))]
-    }
-
-
 @pytest.fixture
 def servers() -> Iterator[list[StandInVllm]]:
-    standing = [StandInVllm(), StandInVllm()]
-    for server in standing:
-        server.thread.start()
-    while not all(server.server.started for server in standing):
-        threading.Event().wait(0.01)
-    yield standing
-    for server in standing:
-        server.server.should_exit = True
-        server.thread.join()
+    with standing(2) as found:
+        yield found
 
 
 @asynccontextmanager
@@ -294,8 +225,7 @@ async def test_direct_refuses_what_it_cannot_do(servers: list[StandInVllm]) -> N
                     ),
                     "route": await client.get(f"{policy.address}/v1/models"),
                 }
-            servers[0].server.should_exit = True
-            servers[0].thread.join()
+            servers[0].stop()
             rollout = await store.start_rollout(input={})
             dead = await ask(policy, store, 0, rollout, "一")
             with pytest.raises(RunStopped, match="vLLM at"):
