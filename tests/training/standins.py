@@ -136,6 +136,18 @@ class Queue:
                 found[name] = NonTensorStack(*values)
         return TensorDict(found, batch_size=[len(rows)])
 
+    def kv_list(self, partition_id: str | None = None) -> dict[str, dict[str, Any]]:
+        """The tags of every partition's keys."""
+        found: dict[str, dict[str, Any]] = {}
+        for (partition, key), tag in self.tags.items():
+            found.setdefault(partition, {})[key] = dict(tag)
+        return found
+
+    def kv_clear(self, keys: list[str], partition_id: str) -> None:
+        for key in keys:
+            self.rows.pop((partition_id, key), None)
+            self.tags.pop((partition_id, key), None)
+
     def batch(self, partition: str = "train") -> Any:
         """All sequences of a partition as verl samples them."""
         from transfer_queue import KVBatchMeta
@@ -149,7 +161,7 @@ class Queue:
         return {
             key: tag["status"]
             for (place, key), tag in self.tags.items()
-            if place == partition and (place, key) not in self.rows
+            if place == partition and tag.get("is_prompt")
         }
 
 

@@ -105,16 +105,19 @@ class Steps:
         told: dict[str, Any] = {"global_steps": step}
         if validate:
             told["validate"] = True
+        tag = {"is_prompt": True, "status": "pending", "global_steps": step}
+        partition = "val" if validate else "train"
+        self.queue.kv_batch_put(columns["uid"], partition, tags=[dict(tag) for _ in tasks])
         self.manager.generate_sequences(tu.get_tensordict(columns, told))
 
     async def settled(self, *groups: str, partition: str = "train") -> None:
         """Wait as verl's trainer does, until these groups are finished or failed."""
-        while {"running"} & {self.status(group, partition) for group in groups}:
+        while {"pending", "running"} & {self.status(group, partition) for group in groups}:
             await asyncio.to_thread(self.manager.wait_for_news, 0.05)
 
     def status(self, group: str, partition: str = "train") -> str:
-        """What a group is tagged with, which is "running" before the first tag, too."""
-        return str(self.queue.statuses(partition).get(group, "running"))
+        """What a group is tagged with."""
+        return str(self.queue.statuses(partition)[group])
 
     async def play(self, tasks: list[dict[str, Any]], step: int, validate: bool = False) -> None:
         self.ask(tasks, step, validate)
@@ -167,8 +170,8 @@ async def played_by(
     from training.engine.rollouts import RolloutManager
 
     queue = Queue()
-    monkeypatch.setattr(tq, "kv_batch_put", queue.kv_batch_put)
-    monkeypatch.setattr(tq, "kv_batch_get", queue.kv_batch_get)
+    for name in ("kv_batch_put", "kv_batch_get", "kv_list", "kv_clear"):
+        monkeypatch.setattr(tq, name, getattr(queue, name))
     settings = {"proxy": "direct", **plan}
     agent = Asker()
     with standing(servers) as engine:

@@ -119,6 +119,19 @@ async def test_a_skipped_step_leaves_nothing_in_the_queue(
     assert sorted(str(line["cause"]) for line in run.lines()) == found
 
 
+async def test_after_a_skipped_step_the_run_pauses(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A judge may be down for a minute; without the pause three steps are lost in seconds."""
+    monkeypatch.setattr(events, "PAUSE_SECONDS", 3600.0)
+    async with played_by(tmp_path, monkeypatch) as run:
+        run.ask([GOOD, DEAD], step=1)
+        while not (tmp_path / "episodes.jsonl").exists() or len(run.lines()) < 4:
+            await asyncio.sleep(0.01)
+        await asyncio.sleep(0.5)
+        assert run.status("a") == "running"
+
+
 async def test_a_step_that_is_skipped_asks_whether_the_engine_lives(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -11,13 +11,16 @@ import asyncio
 import json
 import logging
 from collections.abc import AsyncIterator
+from contextlib import nullcontext
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 
+from tests.training.standins import MODEL
 from tests.training.steps import Steps, played_by
+from training.setup.chat_template import SETTING
 from training.setup.plan import RunStopped
 from training.watch.events import MISMATCH
 
@@ -111,7 +114,7 @@ async def test_an_advantage_that_is_not_the_rewards_stops_before_the_update(
     batch = played.queue.batch()
     trainer._compute_advantage(batch, {})
     change(played, "b_0_0", "advantages", lambda found: found + 0.1)
-    with pytest.raises(RunStopped, match="its advantage is -0.1500 but should be -0.2500"):
+    with pytest.raises(RunStopped, match=r"its advantage is -0\.1500 but should be -0\.2500"):
         trainer._update_actor(batch, {})
     assert trainer.actor_rollout_wg.updates == []
 
@@ -198,36 +201,63 @@ async def test_where_weights_change_within_a_batch_nothing_is_compared(
     assert "log-probabilities differ" not in caplog.text
 
 
+def holds_back(run: Steps, loop: asyncio.AbstractEventLoop) -> bool:
+    """Whether a call that begins now waits; asked from another thread than the loop's."""
+
+    async def call() -> None:
+        async with asyncio.timeout(0.5), run.manager.policy.gate:
+            pass
+
+    try:
+        asyncio.run_coroutine_threadsafe(call(), loop).result()
+    except TimeoutError:
+        return True
+    return False
+
+
 @pytest.mark.parametrize("kind", ["sync", "colocate_async"])
 async def test_weights_change_while_calls_are_held_back(kind: str, played: Steps) -> None:
     """A call that passes while they do would be of both; one that passes after carries the step."""
-    gate, seen = played.manager.policy.gate, []
+    seen, loop = [], asyncio.get_running_loop()
 
-    def note(*step: int) -> None:
-        seen.append((*step, gate._closed, played.manager.policy.weights_version))
+    def look(step: int) -> None:
+        seen.append((step, holds_back(played, loop), played.manager.policy.weights_version))
 
     trainer = trainer_of(played, kind, step=5)
     trainer.checkpoint_manager = SimpleNamespace(
-        update_weights=note, resume_generation_replicas=lambda: None
+        update_weights=look, resume_generation_replicas=lambda: None
     )
-    trainer.on_step_end()
+    await asyncio.to_thread(trainer.on_step_end)
     assert seen == [(5, True, 0)]
-    assert played.manager.policy.weights_version == 5
-    async with asyncio.timeout(30), gate:
-        pass
+    assert not await asyncio.to_thread(holds_back, played, loop)
     await played.play([{"name": "c", "rewards": [1.0, 0.0]}], step=6)
     assert [line["weights"] for line in played.lines() if line["group"] == "c"] == [[5], [5]]
 
 
 async def test_asynchronously_calls_are_held_back_while_the_engine_sleeps(played: Steps) -> None:
-    gate, seen = played.manager.policy.gate, []
+    seen, loop = [], asyncio.get_running_loop()
     trainer = trainer_of(played, "colocate_async")
     trainer.checkpoint_manager = SimpleNamespace(
-        abort_replicas=lambda: seen.append(gate._closed), sleep_replicas=lambda: None
+        abort_replicas=lambda: seen.append(holds_back(played, loop)), sleep_replicas=lambda: None
     )
-    trainer.on_sample_end()
+    await asyncio.to_thread(trainer.on_sample_end)
     assert seen == [True]
-    gate.open()
+
+
+async def test_verl_hears_of_rollouts_and_of_their_failure(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else it would look every two seconds, and wait for ever where a run was stopped."""
+    dead = {"name": "dead", "rewards": [None]}
+    async with played_by(tmp_path, monkeypatch) as run:
+        buffer = trainer_of(run)._build_replay_buffer()
+        buffer.poll_interval = 3600
+        run.ask(TASKS, step=1)
+        batch, _ = await asyncio.to_thread(buffer.sample, 1, "train", 2)
+        assert sorted(batch.keys) == ["a_0_0", "a_0_1", "a_1_0", "a_1_1", "b_0_0", "b_1_0"]
+        run.ask([dead], step=1, validate=True)
+        with pytest.raises(RunStopped, match="validation is worth nothing"):
+            await asyncio.to_thread(buffer.sample, 1, "val", 1)
 
 
 async def test_the_time_between_the_last_episode_and_the_update_is_noted(
@@ -251,21 +281,19 @@ async def test_the_first_step_is_noted_once(played: Steps, monkeypatch: pytest.M
     assert timeline == {"first_step": 10.0}
 
 
-async def test_a_checkpoint_is_whole_and_the_oldest_go(
+async def test_checkpoints_are_whole_and_the_oldest_go(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    template = tmp_path / "template.jinja"
-    template.write_text("the template that is served")
-    key = "+actor_rollout_ref.model.custom_chat_template_path"
-    async with played_by(tmp_path, monkeypatch, runner=False, keep=2) as run:
-        seen = []
+    """verl writes into a hidden folder; a server of the checkpoint must use the run's template."""
+    template = tmp_path / "served.jinja"
+    template.write_text("what is served")
+    keys, seen = {SETTING: str(template)}, []
+    async with played_by(tmp_path, monkeypatch, runner=False, keep=2, keys=keys) as run:
         for step in (1, 2, 3):
             trainer = trainer_of(run, step=step)
             folder = trainer.config.trainer.default_local_dir
-            monkeypatch.setattr(
-                trainer.checkpoint_callback,
-                "on_save",
-                lambda **named: seen.append(Path(named["checkpoint_dir"]).parent.name),
+            trainer.checkpoint_callback.on_save = lambda **named: seen.append(
+                Path(named["checkpoint_dir"])
             )
             trainer._save_checkpoint()
             assert trainer.config.trainer.default_local_dir == folder
@@ -276,7 +304,68 @@ async def test_a_checkpoint_is_whole_and_the_oldest_go(
         "latest_checkpointed_iteration.txt",
     ]
     assert (saved / "latest_checkpointed_iteration.txt").read_text().strip() == "3"
-    assert (saved / "global_step_3/actor/huggingface/model.safetensors").is_file()
-    assert (saved / "global_step_3/data.pt").is_file()
-    assert len(set(seen)) == 3, "verl writes into a hidden folder of its own each time"
-    del key
+    model = saved / "global_step_3" / "actor" / "huggingface"
+    assert (model / "model.safetensors").is_file()
+    assert (model / "chat_template.jinja").read_text() == "what is served"
+    assert (saved / "global_step_3" / "data.pt").is_file()
+    assert not any(saved / path.name == path for path in seen)
+
+
+async def test_the_checkpoint_of_an_adapter_is_split(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    split = []
+    keys = {"actor_rollout_ref.model.lora_rank": 8}
+    async with played_by(tmp_path, monkeypatch, runner=False, keys=keys) as run:
+        monkeypatch.setattr(
+            "training.engine.trainer.split_adapter", lambda *found: split.append(found)
+        )
+        trainer_of(run, step=4)._save_checkpoint()
+    ((actor, base),) = split
+    assert (actor.name, actor.parent.name, base) == ("actor", "global_step_4", MODEL)
+
+
+class Fitting:
+    """verl's trainer in `train`: begins at a step, and fits until it fails or not."""
+
+    tokenizer = SimpleNamespace(decode=str)
+    addresses: ClassVar[list[str]] = []
+    fails = False
+    seen: ClassVar[list[Any]] = []
+
+    def __init__(self, config: Any) -> None:
+        self.config, self.global_steps = config, 0
+        self.logger = SimpleNamespace(finish=lambda exit_code: self.seen.append(exit_code))
+
+    def init(self) -> None:
+        self.global_steps = 7  # of the checkpoint
+
+    def rollout_servers(self) -> list[str]:
+        return self.addresses
+
+    def fit(self, manager: Any) -> None:
+        self.seen.append(manager.policy.weights_version)
+        if self.fails:
+            raise RunStopped("as the test says")
+
+
+@pytest.mark.parametrize("fails", [False, True])
+async def test_a_run_begins_with_the_weights_of_its_checkpoint_and_ends_what_it_began(
+    fails: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import transfer_queue as tq
+
+    from training.engine import trainer as module
+
+    seen: list[Any] = []
+    monkeypatch.setattr(tq, "close", lambda: seen.append("queue"))
+    monkeypatch.setattr(Fitting, "seen", seen)
+    monkeypatch.setattr(Fitting, "fails", fails)
+    monkeypatch.setitem(module.TRAINERS, "sync", Fitting)
+    async with played_by(tmp_path, monkeypatch, runner=False) as run:
+        monkeypatch.setattr(Fitting, "addresses", [f"127.0.0.1:{run.engine[0].port}"])
+        expected = pytest.raises(RunStopped) if fails else nullcontext()
+        with expected:
+            await asyncio.to_thread(module.train, run.manager.config, run.manager.plan)
+    assert seen == [7, int(fails), "queue"]
+    assert "engine_ready" in json.loads((tmp_path / "timeline.json").read_text())
