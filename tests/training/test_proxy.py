@@ -25,6 +25,7 @@ from agentlightning.utils.server_launcher import PythonServerLauncherArgs
 from omegaconf import OmegaConf
 
 from tests.training.standins import MODEL, StandInVllm, standing
+from training.proxy.gate import CallGate
 from training.proxy.middleware import TAKEN, take_from_body
 from training.proxy.policy_access import RESOURCE, PolicyAccess
 from training.proxy.recorder import LOG_PROBS_ATTRIBUTE, VERSION_ATTRIBUTE, CallRecorder, Taken
@@ -142,6 +143,48 @@ async def test_calls_are_recorded_once_in_order_and_stay_with_one_server(
     assert "token_ids" not in reply.text
     assert refused.status_code == 400
     assert "maximum context length" in refused.text
+
+
+async def test_a_call_is_stamped_with_the_weights_that_answered_it(
+    servers: list[StandInVllm],
+) -> None:
+    """A change that waits for the call goes on as soon as it has left the gate."""
+
+    class ChangesAtOnce(CallGate):
+        async def __aexit__(self, *error: object) -> None:
+            await super().__aexit__(*error)
+            policy.weights_version += 1
+
+    async with serve_store() as store:
+        policy = access("direct", servers, store)
+        policy.gate, policy.weights_version = ChangesAtOnce(), 4
+        await policy.start()
+        try:
+            rollout = await store.start_rollout(input={})
+            for text in ("一", "二"):
+                await ask(policy, store, 0, rollout, text)
+            spans = await spans_of(store, rollout.rollout_id, 2)
+        finally:
+            await policy.stop()
+    assert [span.attributes[VERSION_ATTRIBUTE] for span in spans] == [4, 5]
+
+
+async def test_the_first_call_after_a_change_finds_its_number(servers: list[StandInVllm]) -> None:
+    seen = []
+
+    class Looks(CallGate):
+        def open(self) -> None:
+            seen.append(policy.weights_version)
+            super().open()
+
+    async with serve_store() as store:
+        policy = access("direct", servers, store)
+        policy.gate = Looks()
+        with policy.changing_weights(5):
+            pass
+        with pytest.raises(ValueError, match="no weights"), policy.changing_weights(6):
+            raise ValueError("no weights")
+    assert seen == [5, 5]
 
 
 @pytest.mark.parametrize(("mode", "sampling"), [("train", SAMPLING), ("val", VALIDATION)])
