@@ -251,7 +251,7 @@ async def test_verl_hears_of_rollouts_and_of_their_failure(
     dead = {"name": "dead", "rewards": [None]}
     async with played_by(tmp_path, monkeypatch) as run:
         buffer = trainer_of(run)._build_replay_buffer()
-        buffer.poll_interval = 3600
+        buffer.poll_interval = None  # with which verl could not sleep
         run.ask(TASKS, step=1)
         batch, _ = await asyncio.to_thread(buffer.sample, 1, "train", 2)
         assert sorted(batch.keys) == ["a_0_0", "a_0_1", "a_1_0", "a_1_1", "b_0_0", "b_1_0"]
