@@ -133,7 +133,7 @@ def test_where_a_part_has_no_ids_all_rows_are_numbered_anew(tmp_path, target, ca
     with contextlib.closing(sqlite3.connect(tmp_path / "source.db")) as other, other:
         other.execute("CREATE TABLE one (id, drug_name, indication)")
         other.execute("CREATE TABLE two (drug_name, indication)")
-        other.executemany("INSERT INTO one VALUES (?, ?, ?)", [(2, "甲片", "a"), (1, "乙片", "b")])
+        other.executemany("INSERT INTO one VALUES (?, ?, ?)", [(3, "甲片", "a"), (1, "乙片", "b")])
         other.execute("INSERT INTO two VALUES ('丙片', 'c')")
     assert main([url(tmp_path / "source.db"), "--to", url(target)]) == 0
     found = read(target)
