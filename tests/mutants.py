@@ -34,7 +34,11 @@ CORRUPTIONS = tomllib.loads(
     Path(__file__).with_name("corruptions.toml").read_text(encoding="utf-8")
 )["change"]
 NAMED = "corruptions"
-HEAVY = ("agentlightning", "litellm", "agents", "pandas")  # imported once, for all of them
+# Imported once, for all of them
+HEAVY = (
+    *("agentlightning", "litellm", "agents", "pandas", "torch", "litellm.proxy.proxy_server"),
+    "verl.trainer.ppo.v1.trainer_base",
+)
 KILLED = 0.9
 ASKED_AGAIN = (
     0,

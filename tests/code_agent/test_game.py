@@ -5,13 +5,17 @@ ends it.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 import pytest
 
+from code_agent.actions import HERE
 from code_agent.environment import CodeEnvironment
-from code_agent.game import loops
-from episodes.episode import Episode
+from code_agent.game import Game, loops
+from code_agent.judging import Handed
+from code_agent.task import CodeTask
+from episodes.episode import Episode, Message, ToolSpec
 from scoring.rubric import Reward
 from tests.code_agent.cases import COUNT, HAND_IN, RUN, SUBMIT, Script
 from tools.sandbox import sandbox
@@ -60,6 +64,69 @@ def test_names_stay_within_an_episode_and_never_between(opened: Opened) -> None:
     assert "NameError" in str(episode.messages[3]["content"])
     assert reward.score == 1.0
     assert reward.terms["format"] == pytest.approx(0.05)
+
+
+class Meeting(Script):
+    """Says its next text when another policy has come as far."""
+
+    def __init__(self, *texts: str, waits: asyncio.Event, sets: asyncio.Event) -> None:
+        super().__init__(*texts, max_turns=len(texts))
+        self.waits, self.sets = waits, sets
+
+    async def reply(self, messages: Sequence[Message], tools: Sequence[ToolSpec] = ()) -> Message:
+        if self.turns == 1:
+            self.sets.set()
+            await asyncio.wait_for(self.waits.wait(), 60)
+        return await super().reply(messages, tools)
+
+
+def test_episodes_of_one_task_at_the_same_time_share_nothing(
+    opened: Opened, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A group's samples are such: one would be paid for what another found out."""
+    settings = sandbox.load_settings().model_copy(update={"sandbox": "process"})
+    monkeypatch.setattr(sandbox, "load_settings", lambda: settings)
+    environment = opened()
+    task = environment.set_of_name("small").task(0)
+
+    async def both() -> list[Episode]:
+        one, other = asyncio.Event(), asyncio.Event()
+        policies = [
+            Meeting(RUN % f"found = {number}", RUN % "print(found)", HAND_IN, waits=a, sets=b)
+            for number, a, b in ((3, one, other), (4, other, one))
+        ]
+        return await asyncio.gather(*(environment.play(task, policy) for policy in policies))
+
+    assert [episode.answer for episode in asyncio.run(both())] == ["3", "4"]
+
+
+def test_what_was_submitted_is_graded_and_not_the_last_run(
+    opened: Opened, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where a task has a frame around the program, a program is what is handed in."""
+    settings = sandbox.load_settings().model_copy(update={"sandbox": "process"})
+    monkeypatch.setattr(sandbox, "load_settings", lambda: settings)
+    environment = opened()
+    tasks = environment.set_of_name("small")
+    framed = replace(tasks.task(0), context=f"n = 0\n{HERE}\nprint(n)")
+
+    async def handed(*texts: str, task: CodeTask = framed) -> Handed | None:
+        context = environment.context_of(task)
+        game = Game(tasks, task, context)
+        try:
+            for text in texts:
+                await game.answer(text)
+        finally:
+            await context.sandbox.end(context.episode)
+        return game.handed
+
+    ran, submitted = RUN % "n = 3", SUBMIT % "n = 4"
+    assert asyncio.run(handed(ran, submitted)) == Handed("n = 4", "n = 4")
+    assert asyncio.run(handed(ran, HAND_IN)) == Handed("3", "n = 3")
+    plain = tasks.task(0)
+    assert asyncio.run(handed(RUN % "print(3)", SUBMIT % "4", task=plain)) == Handed(
+        "4", "print(3)"
+    )
 
 
 @pytest.mark.usefixtures("bubblewrap")

@@ -60,6 +60,14 @@ def test_the_cache_answers_a_second_client(llm, client, tmp_path):
         assert not ask(new(), **options).cached
 
 
+def test_the_same_name_at_another_address_is_another_model(llm, client, tmp_path):
+    """Its answers would be taken for those of the model that is asked now."""
+    for url in (llm.url, llm.url.replace("127.0.0.1", "localhost")):
+        there = LLMClient("openai/stand-in", base_url=url, api_key=KEY, cache=tmp_path / "c.sqlite")
+        assert not ask(there).cached
+    assert len(llm.requests) == 2
+
+
 def test_without_a_cache_every_ask_is_a_call(llm, client):
     assert not ask(client).cached
     assert not ask(client).cached

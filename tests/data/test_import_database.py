@@ -120,6 +120,27 @@ def test_existing_rows_are_kept_replaced_or_added_to_as_asked(source, tmp_path, 
     assert [row[:2] for row in read(target)] == [(1, "丙片")]
 
 
+def test_rows_that_are_added_are_numbered_after_the_largest_id(source, tmp_path, target, capsys):
+    """By how many there are, a number would be given twice where some are missing."""
+    known = write_csv(tmp_path / "a.csv", [["7", "丁片"], ["3", "戊片"]], ["ID", "drug_name"])
+    assert main([known, "--to", url(target)]) == 0
+    assert main([source, "--to", url(target), "--append"]) == 0
+    assert [row[0] for row in read(target)] == [3, 7, 8, 9]
+
+
+def test_where_a_part_has_no_ids_all_rows_are_numbered_anew(tmp_path, target, capsys):
+    """Kept beside new numbers, an id would be given twice, and the import fail."""
+    with contextlib.closing(sqlite3.connect(tmp_path / "source.db")) as other, other:
+        other.execute("CREATE TABLE one (id, drug_name, indication)")
+        other.execute("CREATE TABLE two (drug_name, indication)")
+        other.executemany("INSERT INTO one VALUES (?, ?, ?)", [(3, "甲片", "a"), (1, "乙片", "b")])
+        other.execute("INSERT INTO two VALUES ('丙片', 'c')")
+    assert main([url(tmp_path / "source.db"), "--to", url(target)]) == 0
+    found = read(target)
+    assert [row[0] for row in found] == [1, 2, 3]
+    assert {row[1] for row in found} == {"甲片", "乙片", "丙片"}
+
+
 def test_a_dry_run_writes_nothing(source, target, capsys):
     assert main([source, "--to", url(target), "--dry-run"]) == 0
     assert "2 rows ready" in capsys.readouterr().out

@@ -17,6 +17,7 @@ from diagnosis_agent.canaries import TO_THE_JUDGE, dishonest_episodes
 from diagnosis_agent.judge_words import WORDS, addresses_the_judge, f1
 from diagnosis_agent.prompts import load_prompts
 from diagnosis_agent.protocol import Conclusion, Order
+from diagnosis_agent.record_simulator import own_name
 from diagnosis_agent.rehearsal import gold_episode, gold_orders, rehearse
 from diagnosis_agent.reward import Scheme, examination_values, key_of
 from diagnosis_agent.simulator import Exchange, Result
@@ -234,6 +235,21 @@ def test_what_addresses_the_judge_is_refused_before_it_is_asked(said: str) -> No
         == 0
     )
     assert not judge.asked
+
+
+def test_words_to_the_judge_in_the_name_of_an_examination_are_not_shown_to_it() -> None:
+    """The record's name of an examination is kept as it is; a name that the policy made up is its
+    own words.
+    """
+    judge = Fixed(Verdict(None, cause="judge_malformed"))
+    episode = ended("appendicitis", TASK.key[0])
+    for name in TO_THE_JUDGE:
+        order = Order("unknown", name, "to see")
+        episode.events.insert(0, Exchange(order, Result(name, "as it is", "recorded")))
+    earned(episode, judge=judge)
+    [case] = judge.asked
+    assert case.context == [own_name(TASK.key[0])]
+    assert case.gold["orders"] == 1 + len(TO_THE_JUDGE)
 
 
 def test_no_name_of_a_condition_is_refused() -> None:

@@ -140,12 +140,21 @@ def assert_same_gradients(ours: list[Any], theirs: list[Any]) -> None:
         assert (one - other).norm() <= 1e-4 * other.norm() + 1e-5
 
 
+def followed_by_trained(sequences: list[Sequence]) -> list[bool]:
+    """Whether the token after each is trained. The last of a sequence is followed by none; the
+    first of the next one is not its own.
+    """
+    found: list[bool] = []
+    for pieces, reply in sequences:
+        before = sum(int(one[1:]) for one in pieces.split()) - len(reply)
+        found += [False] * (before - 1) + [one == 1 for one in reply] + [False]
+    return found
+
+
 def assert_same(engines: tuple[Any, Any], sequences: Any, temperature: Any) -> None:
     import torch
 
-    from training.cpu.shared_tokens import before_trained
-
-    trained = before_trained(micro_batch(sequences))
+    trained = torch.tensor(followed_by_trained(sequences))
     (tree, ours, our_gradients), (_, theirs, their_gradients) = (
         played(
             engine, micro_batch(sequences, temperature, prefix_tree=engine is engines[0]), trained
@@ -166,6 +175,14 @@ def test_trained_tokens_have_verl_s_log_probs_entropies_and_gradients(
     engines: Any, name: str, temperature: float
 ) -> None:
     assert_same(engines, SEQUENCES[name], temperature)
+
+
+def test_logits_are_those_before_the_trained_tokens() -> None:
+    """One place further, the log-probabilities of other tokens would be trained."""
+    from training.cpu.shared_tokens import before_trained
+
+    two = micro_batch([("a4", [1, 0, 1]), ("b3", [1])])
+    assert before_trained(two).tolist() == [True, False, True, False, False, True, False]
 
 
 def test_sequences_of_a_tree_may_differ_in_temperature(engines: Any) -> None:

@@ -10,6 +10,7 @@ stopped evaluation goes on.
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import signal
@@ -26,13 +27,14 @@ import pyarrow.parquet as parquet
 import pytest
 
 from common.command import UsageError
+from common.journal import open_journal
 from common.settings import ROOT, Settings, load_settings
 from episodes import registry
 from episodes.episode import Task
 from evaluation import evaluate, players
 from evaluation.baselines import commonest_answer, names_of
 from evaluation.players import Player, find_player
-from evaluation.results import read_episodes, read_scores, sample_rows
+from evaluation.results import Sample, read_episodes, read_scores, sample_rows
 from sql_agent.agent import AGENT
 from tests.episodes.guessing_agent import GuessingAgent
 from tests.episodes.scripted import ScriptedLLM, asks, calls, says
@@ -262,6 +264,24 @@ def test_what_the_machine_broke_is_unscored_and_tried_again(
     llm.script(says(WRONG))
     code, scores, _ = run(data, *flags)
     assert (code, scores["overall"]["unscored"], scores["overall"]["score"]) == (0, {}, 0)
+
+
+def test_what_stayed_unscored_is_tried_once_more_by_the_same_command(tmp_path: Path) -> None:
+    """A judge may be away for a moment; a command of hours would end without a score of one task."""
+    samples = [Sample(Task(id=name, question=""), 0) for name in ("a", "b", "c")]
+    played: Counter[str] = Counter()
+
+    async def play_one(sample: Sample) -> dict[str, Any]:
+        played[sample.key] += 1
+        fails = {"a#0": 0, "b#0": 1, "c#0": 9}[sample.key] >= played[sample.key]
+        return {"score": None if fails else 1.0, "unscored": "judge_failed", "detail": ""}
+
+    with open_journal(tmp_path / "episodes.jsonl", {}, force=False) as journal:
+        left = asyncio.run(evaluate.play_all(samples, play_one, journal, 2))
+        kept = [sample.key in journal for sample in samples]
+    assert played == {"a#0": 1, "b#0": 2, "c#0": 2}
+    assert list(left) == ["c#0"]
+    assert kept == [True, True, False]
 
 
 def test_the_same_name_at_another_address_is_another_model(

@@ -66,8 +66,10 @@ def test_samples_of_a_question_are_one_cluster() -> None:
 
 
 def test_an_unscored_episode_is_counted_and_is_not_0() -> None:
-    scores = scores_of([record("a", 1.0), record("a", None), record("b", None)], seed=0)
+    broken = [record(name, None, stop_reason="") for name in "ab"]
+    scores = scores_of([record("a", 1.0), *broken], seed=0)
     assert scores["score"] == 1.0
+    assert scores["unfinished"] == 0.0, "what the machine broke, the policy did not leave undone"
     assert scores["n"] == 1
     assert scores["unscored"] == {"judge_failed": 2}
 

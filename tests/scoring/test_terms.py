@@ -95,6 +95,12 @@ def test_evidence():
     )
 
 
+@pytest.mark.parametrize("quote", ["存保处凉阴", "密阴封凉", "密封密封"])
+def test_a_quote_of_a_cell_s_characters_in_another_order_is_none(quote: str) -> None:
+    assert terms.evidence_found([quote], ["密封，阴凉处保存"]) == 0
+    assert terms.evidence_among([quote], ["密封，阴凉处保存"], "怎么保存？") == 0
+
+
 @pytest.mark.parametrize(
     ("answer", "value"),
     [

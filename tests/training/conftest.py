@@ -13,6 +13,7 @@ import agentlightning as agl
 import pytest
 from agentlightning.types import EnqueueRolloutRequest, RolloutConfig
 
+from training.runners.episode_runner import EpisodeRunner
 from training.setup.ports import free_port
 from training.store.live_store import RunStore, make_server
 from training.store.store_client import StoreClient
@@ -101,3 +102,20 @@ async def enqueue(
     )
     requests = [EnqueueRolloutRequest(input=task, mode="train", config=config) for task in tasks]
     return [rollout.rollout_id for rollout in await store.enqueue_many_rollouts(requests)]
+
+
+@asynccontextmanager
+async def running(
+    runner: EpisodeRunner, agent: Any, store: agl.LightningStore
+) -> AsyncIterator[None]:
+    """A runner that plays what this store has, until the block ends."""
+    runner.init(agent, hooks=())
+    runner.init_worker(0, store)
+    task = asyncio.create_task(runner.iter())
+    try:
+        yield
+    finally:
+        task.cancel()
+        await task
+        runner.teardown_worker(0)
+        runner.teardown()

@@ -1,5 +1,8 @@
-"""Which folders can be gone on from; real adapters are in tests/engine/test_signal.py."""
+"""Which folders can be gone on from, and that the merged model is the one that was trained; real
+adapters are in tests/engine/test_signal.py.
+"""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -19,3 +22,36 @@ def test_an_adapter_of_another_rank(tmp_path: Path) -> None:
     check_adapter(str(tmp_path), 16)
     with pytest.raises(ConfigError, match="has rank 16, but --lora-rank is 8"):
         check_adapter(str(tmp_path), 8)
+
+
+def test_the_merged_model_has_the_adapter_at_its_own_scale(tmp_path: Path) -> None:
+    """peft adds alpha / rank of it; with another scale an export answers otherwise than what was
+    trained.
+    """
+    import torch
+    from safetensors.torch import load_file, save_file
+
+    from training.engine.checkpoints import split_adapter
+
+    layer, base = "base_model.model.model.layers.0.mlp.down_proj", torch.eye(3)
+    down, up = torch.tensor([[1.0, 0.0, 2.0]]), torch.tensor([[0.5], [0.0], [1.0]])
+    tensors = {
+        f"{layer}.base_layer.weight": base,
+        f"{layer}.lora_A.default.weight": down,
+        f"{layer}.lora_B.default.weight": up,
+        "base_model.model.lm_head.weight": 2 * base,
+    }
+    (tmp_path / "huggingface").mkdir()
+    save_file(tensors, tmp_path / "huggingface" / "model.safetensors")
+    (tmp_path / "lora_train_meta.json").write_text('{"r": 1, "lora_alpha": 4}')
+    split_adapter(tmp_path, "base/model")
+    merged = load_file(tmp_path / "huggingface" / "model.safetensors")
+    assert set(merged) == {"model.layers.0.mlp.down_proj.weight", "lm_head.weight"}
+    assert merged["lm_head.weight"].equal(2 * base)
+    changed = merged["model.layers.0.mlp.down_proj.weight"]
+    assert changed.equal(base + 4.0 * torch.tensor([[0.5, 0, 1], [0, 0, 0], [1, 0, 2.0]]))
+    adapter = tmp_path / "lora_adapter"
+    config = json.loads((adapter / "adapter_config.json").read_text())
+    assert (config["r"], config["lora_alpha"], config["target_modules"]) == (1, 4, ["down_proj"])
+    kept = load_file(adapter / "adapter_model.safetensors")
+    assert kept[f"{layer}.lora_A.weight"].equal(down)

@@ -15,6 +15,7 @@ from typing import Any, ClassVar
 
 import pytest
 import torch
+from safetensors.torch import load_file
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from common.settings import ROOT, Settings, load_settings
@@ -36,6 +37,7 @@ from training.warmup.supervised import (
     batches,
     encode,
     loss_of,
+    save,
 )
 from training.warmup.tiny_tokenizer import make_tokenizer
 
@@ -382,6 +384,46 @@ def test_only_the_assistants_tokens_are_learned() -> None:
     tokenizer = AutoTokenizer.from_pretrained(TINY)
     assert learned(tokenizer, [True, True]) == [f"{CALL}好<|im_end|>"]
     assert learned(tokenizer, [False, True]) == ["好<|im_end|>"]
+
+
+class Pairs:
+    """A tokenizer whose tokens are two characters each, wherever a turn ends."""
+
+    def __call__(self, text: str, **options: Any) -> dict[str, list[Any]]:
+        offsets = [(at, min(at + 2, len(text))) for at in range(0, len(text), 2)]
+        return {
+            "input_ids": [ord(text[left]) for left, _ in offsets],
+            "offset_mapping": offsets,
+        }
+
+
+def test_a_token_across_a_turn_s_border_is_not_learned() -> None:
+    """What the model generates begins and ends with a token; of these, half is another's text."""
+    texts = ["abc", "defg", "hi"]
+    messages = [
+        {"role": role, "content": text}
+        for role, text in zip(("user", "assistant", "user"), texts, strict=True)
+    ]
+    told = Conversation(
+        [*messages, {"role": "assistant", "content": "jkl"}], [True, True], raw=True
+    )
+    [example] = encode(told, Pairs())
+    assert "".join(map(chr, example["input_ids"])) == "acegik"
+    learned = [chr(label) for label in example["labels"] if label != NOT_LEARNED]
+    assert learned == ["e", "k"]
+
+
+def test_weights_are_written_in_bfloat16(tmp_path: Path) -> None:
+    """float16 has other numbers: of small weights it keeps none."""
+    tokenizer = AutoTokenizer.from_pretrained(TINY)
+    model = AutoModelForCausalLM.from_pretrained(TINY, dtype=torch.float32)
+    with torch.no_grad():
+        for tensor in model.parameters():
+            tensor.fill_(1e-30)
+    save(model, tokenizer, tmp_path)
+    written = load_file(tmp_path / "model.safetensors")
+    assert {tensor.dtype for tensor in written.values()} == {torch.bfloat16}
+    assert all(bool(tensor.all()) for tensor in written.values())
 
 
 def test_a_raw_conversation_is_its_text_and_needs_no_template() -> None:

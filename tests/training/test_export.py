@@ -203,7 +203,11 @@ def test_an_adapter_is_kept_with_its_tokenizer_and_without_the_weights(run: Path
 
 @pytest.mark.parametrize(
     ("theirs", "said"),
-    [(([1, 2], "other"), "vLLM answers 'other', transformers 'same'"), (([1], "same"), "1 tokens")],
+    [
+        (([1, 2], "other"), "vLLM answers 'other', transformers 'same'"),
+        (([1], "same"), "1 tokens"),
+        (([2, 1], "same"), "or as others"),
+    ],
 )
 def test_a_model_that_answers_otherwise_is_not_written(
     run: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any, theirs: Any, said: str

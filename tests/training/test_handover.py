@@ -161,6 +161,19 @@ async def test_a_store_that_is_not_there_yet_is_waited_for() -> None:
     await handover.close()
 
 
+async def test_a_request_that_waits_carries_the_token(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Refused, it would come back at once, and the store be asked again and again."""
+    monkeypatch.setattr(handover_module, "UNREACHABLE_SECONDS", 0.0)
+    async with served(token="secret") as store:
+        handover = Handover(store)
+        waiting = asyncio.create_task(handover.queued())
+        await asyncio.sleep(0.3)
+        assert not waiting.done()
+        await enqueue(store, [{"name": "a"}])
+        await asyncio.wait_for(waiting, 25)
+        await handover.close()
+
+
 async def test_a_store_that_ends_keeps_nobody_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(live_store, "LOOK_SECONDS", 0.5)
     async with asyncio.timeout(25):

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import threading
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from contextvars import Context
@@ -25,6 +24,8 @@ from agentlightning.store.client_server import LightningStoreServer
 from agentlightning.utils.server_launcher import PythonServerLauncherArgs
 from omegaconf import OmegaConf
 
+from tests.training.standins import MODEL, StandInVllm, standing
+from training.proxy.gate import CallGate
 from training.proxy.middleware import TAKEN, take_from_body
 from training.proxy.policy_access import RESOURCE, PolicyAccess
 from training.proxy.recorder import LOG_PROBS_ATTRIBUTE, VERSION_ATTRIBUTE, CallRecorder, Taken
@@ -32,84 +33,15 @@ from training.runners.tracing import ProxyTraceToTriplet
 from training.setup.plan import Plan, RunStopped
 from training.setup.ports import free_port
 
-MODEL = "tiny"
 CALLS = "/rollout/ro/attempt/at/v1/chat/completions"
 SAMPLING = {"temperature": 1.0, "top_p": 1.0, "top_k": -1}
 VALIDATION = {"temperature": 0.25, "top_p": 0.5, "top_k": 7}
 
 
-class StandInVllm:
-    """Answers completions with token ids, as vLLM does when asked for them; keeps what it was
-    asked.
-    """
-
-    def __init__(self) -> None:
-        self.requests: list[dict[str, Any]] = []
-        self.port = free_port("127.0.0.1")
-        config = uvicorn.Config(
-            self, host="127.0.0.1", port=self.port, log_level="warning", lifespan="off"
-        )
-        self.server = uvicorn.Server(config)
-        self.thread = threading.Thread(target=self.server.run, daemon=True)
-
-    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
-        body = b""
-        while True:
-            message = await receive()
-            body += message.get("body", b"")
-            if not message.get("more_body"):
-                break
-        status, reply = (200, {}) if scope["path"] == "/health" else self.complete(json.loads(body))
-        head = {
-            "type": "http.response.start",
-            "status": status,
-            "headers": [(b"content-type", b"application/json")],
-        }
-        await send(head)
-        await send({"type": "http.response.body", "body": json.dumps(reply).encode()})
-
-    def complete(self, request: dict[str, Any]) -> tuple[int, dict[str, Any]]:
-        self.requests.append(request)
-        if request["messages"][-1]["content"] == "too long":
-            message = "This model's maximum context length is 1024 tokens"
-            return 400, {"error": {"message": message, "type": "BadRequestError", "code": 400}}
-        number = len(self.requests)
-        choice = {
-            "index": 0,
-            "message": {"role": "assistant", "content": "好"},
-            "finish_reason": "stop",
-            "token_ids": [7, number],
-            "logprobs": log_probs(number) if request.get("logprobs") else None,
-        }
-        reply = {
-            "id": f"chatcmpl-{self.port}-{number}",
-            "object": "chat.completion",
-            "created": 1,
-            "model": MODEL,
-        }
-        usage = {"prompt_tokens": 3, "completion_tokens": 2, "total_tokens": 5}
-        return 200, {**reply, "prompt_token_ids": [1, 2, 3], "choices": [choice], "usage": usage}
-
-
-def log_probs(number: int) -> dict[str, Any]:
-    """As vLLM writes them for two tokens."""
-    empty: dict[str, Any] = {"bytes": [1], "top_logprobs": []}
-    return {
-        "content": [{"token": "好", "logprob": value, **empty} for value in (-0.5, -float(number))]
-    }
-
-
 @pytest.fixture
 def servers() -> Iterator[list[StandInVllm]]:
-    standing = [StandInVllm(), StandInVllm()]
-    for server in standing:
-        server.thread.start()
-    while not all(server.server.started for server in standing):
-        threading.Event().wait(0.01)
-    yield standing
-    for server in standing:
-        server.server.should_exit = True
-        server.thread.join()
+    with standing(2) as found:
+        yield found
 
 
 @asynccontextmanager
@@ -213,6 +145,48 @@ async def test_calls_are_recorded_once_in_order_and_stay_with_one_server(
     assert "maximum context length" in refused.text
 
 
+async def test_a_call_is_stamped_with_the_weights_that_answered_it(
+    servers: list[StandInVllm],
+) -> None:
+    """A change that waits for the call goes on as soon as it has left the gate."""
+
+    class ChangesAtOnce(CallGate):
+        async def __aexit__(self, *error: object) -> None:
+            await super().__aexit__(*error)
+            policy.weights_version += 1
+
+    async with serve_store() as store:
+        policy = access("direct", servers, store)
+        policy.gate, policy.weights_version = ChangesAtOnce(), 4
+        await policy.start()
+        try:
+            rollout = await store.start_rollout(input={})
+            for text in ("一", "二"):
+                await ask(policy, store, 0, rollout, text)
+            spans = await spans_of(store, rollout.rollout_id, 2)
+        finally:
+            await policy.stop()
+    assert [span.attributes[VERSION_ATTRIBUTE] for span in spans] == [4, 5]
+
+
+async def test_the_first_call_after_a_change_finds_its_number(servers: list[StandInVllm]) -> None:
+    seen = []
+
+    class Looks(CallGate):
+        def open(self) -> None:
+            seen.append(policy.weights_version)
+            super().open()
+
+    async with serve_store() as store:
+        policy = access("direct", servers, store)
+        policy.gate = Looks()
+        with policy.changing_weights(5):
+            pass
+        with pytest.raises(ValueError, match="no weights"), policy.changing_weights(6):
+            raise ValueError("no weights")
+    assert seen == [5, 5]
+
+
 @pytest.mark.parametrize(("mode", "sampling"), [("train", SAMPLING), ("val", VALIDATION)])
 async def test_training_and_validation_are_each_sampled_as_they_are_told(
     servers: list[StandInVllm], mode: str, sampling: dict[str, float]
@@ -294,8 +268,7 @@ async def test_direct_refuses_what_it_cannot_do(servers: list[StandInVllm]) -> N
                     ),
                     "route": await client.get(f"{policy.address}/v1/models"),
                 }
-            servers[0].server.should_exit = True
-            servers[0].thread.join()
+            servers[0].stop()
             rollout = await store.start_rollout(input={})
             dead = await ask(policy, store, 0, rollout, "一")
             with pytest.raises(RunStopped, match="vLLM at"):

@@ -8,8 +8,6 @@ result of a rollout counts, that of its latest attempt.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from typing import Any
 
 import agentlightning as agl
@@ -17,27 +15,11 @@ import aiohttp
 import pytest
 from agentlightning.types import AttemptedRollout
 
-from tests.training.conftest import ToyAgent, enqueue, served
+from tests.training.conftest import ToyAgent, enqueue, running, served
 from training.proxy.recorder import SpanSender
 from training.runners.episode_runner import EpisodeRunner
 from training.store.handover import Endings
 from training.store.live_store import RunStore
-
-
-@asynccontextmanager
-async def running(
-    runner: EpisodeRunner, agent: Any, store: agl.LightningStore
-) -> AsyncIterator[None]:
-    runner.init(agent, hooks=())
-    runner.init_worker(0, store)
-    task = asyncio.create_task(runner.iter())
-    try:
-        yield
-    finally:
-        task.cancel()
-        await task
-        runner.teardown_worker(0)
-        runner.teardown()
 
 
 async def ends(store: agl.LightningStore, ids: list[str], seconds: float = 60) -> list[Any]:

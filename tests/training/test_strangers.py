@@ -28,9 +28,10 @@ from opentelemetry.exporter.otlp.proto.common.trace_encoder import encode_spans
 from common.command import Failure
 from common.settings import load_settings
 from tests import storm
-from tests.training.conftest import HOST, ToyAgent, enqueue, served
-from tests.training.test_proxy import StandInVllm, access, ask, servers, spans_of  # noqa: F401 (a fixture)
-from tests.training.test_runner import ends, running
+from tests.training.conftest import HOST, ToyAgent, enqueue, running, served
+from tests.training.standins import StandInVllm
+from tests.training.test_proxy import access, ask, servers, spans_of  # noqa: F401 (a fixture)
+from tests.training.test_runner import ends
 from training.proxy import policy_access as proxy
 from training.proxy.recorder import _readable
 from training.run import _trainer

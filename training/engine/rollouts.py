@@ -170,9 +170,7 @@ class RolloutManager:
             await asyncio.sleep(self.watch.pause)
         if not validate:
             self.step_records.extend(settled)
-        await asyncio.to_thread(
-            self._deliver, rows, [] if skip else finished, "val" if validate else "train"
-        )
+        await asyncio.to_thread(self._deliver, rows, finished, "val" if validate else "train")
         self._news.set()
 
     def _judge(self, finished: list[Finished], validate: bool) -> str | None:

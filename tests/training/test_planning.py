@@ -1,0 +1,88 @@
+"""What a resumed run is told: where it goes on, in which folder, and whether it validates first.
+
+Keeps of docs/resume.md.
+"""
+
+from __future__ import annotations
+
+import json
+from argparse import Namespace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from training.planning import continued
+from training.setup.plan import ConfigError, Plan
+
+
+def plan(run_dir: Path) -> Plan:
+    return Plan(run_dir, "cpu", "model", 3, "--max-turns", 1.0, 96, 60.0)
+
+
+def make_run(run: Path, step: int, **data: Any) -> Path:
+    """A run with a checkpoint of that step, whose metrics have these numbers."""
+    checkpoint = run / "checkpoints" / f"global_step_{step}"
+    (checkpoint / "actor").mkdir(parents=True)
+    (run / "checkpoints" / "latest_checkpointed_iteration.txt").write_text(str(step))
+    rows = [
+        {"step": number, "data": data if number == step else {"val-core/a/reward/mean@1": 0.5}}
+        for number in (step - 1, step, step + 1)
+    ]
+    (run / "metrics.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return checkpoint
+
+
+def resumed(
+    run: Path, resume: str | None = "latest", ci_fast: bool = False
+) -> tuple[Plan, Path | None, dict[str, Any]]:
+    return continued(plan(run), Namespace(resume=resume, run_dir=run, ci_fast=ci_fast))
+
+
+def test_the_checkpoint_its_folder_and_its_run_are_named(tmp_path: Path) -> None:
+    checkpoint = make_run(tmp_path / "run", 4)
+    plan, found, keys = resumed(tmp_path / "run")
+    assert (plan.run_dir, found) == (tmp_path / "run", checkpoint)
+    assert keys == {
+        "trainer.resume_mode": "resume_path",
+        "trainer.resume_from_path": str(checkpoint),
+        "trainer.default_local_dir": str(tmp_path / "run" / "checkpoints"),
+        "trainer.experiment_name": "run",
+    }
+
+
+@pytest.mark.parametrize(
+    ("data", "validates"),
+    [
+        ({"val-core/a/reward/mean@1": 0.0}, False),
+        ({"timing_s/step": 1.0}, True),
+        ({}, True),
+    ],
+)
+def test_a_step_that_was_validated_is_not_validated_again(
+    data: dict[str, float], validates: bool, tmp_path: Path
+) -> None:
+    """0 is a validation; a step without one, such as the last before a kill, is none, whatever its
+    neighbours have.
+    """
+    make_run(tmp_path / "run", 4, **data)
+    _, _, keys = resumed(tmp_path / "run")
+    assert keys.get("trainer.val_before_train", True) is validates
+
+
+@pytest.mark.parametrize(("resume", "last"), [("latest", 5), ("auto", None)])
+def test_the_quick_check_of_a_resume_is_one_step_more(
+    resume: str, last: int | None, tmp_path: Path
+) -> None:
+    make_run(tmp_path / "run", 4)
+    _, _, keys = resumed(tmp_path / "run", resume, ci_fast=True)
+    assert keys.get("trainer.total_training_steps") == last
+    assert "trainer.total_training_steps" not in resumed(tmp_path / "run", resume)[2]
+
+
+def test_a_new_run_has_a_folder_of_its_own(tmp_path: Path) -> None:
+    assert resumed(tmp_path / "run", None)[1:] == (None, {})
+    assert resumed(tmp_path / "run", "auto")[1:] == (None, {})
+    make_run(tmp_path / "run", 4)
+    with pytest.raises(ConfigError, match="is not empty; choose another, or add --resume"):
+        resumed(tmp_path / "run", None)

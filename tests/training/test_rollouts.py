@@ -1,0 +1,276 @@
+"""A step's rollouts between real neighbours: a store, the proxy, a runner, and a vLLM that speaks
+its protocol over HTTP.
+
+Keeps of docs/architecture.md, "How a step runs" and "What is done about what": what is put into
+verl's queue is what was played, judged and scored, and nothing of a skipped step.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from tests.training.steps import SAMPLING, keys_of, played_by
+from training.setup.plan import RunStopped
+from training.store.handover import MAX_ATTEMPTS
+from training.watch import events
+
+GOOD = {"name": "a", "rewards": [1.0, 0.0]}
+OTHER = {"name": "b", "rewards": [0.25, 0.75]}
+DEAD = {"name": "dead", "rewards": [None]}
+
+
+@pytest.fixture(autouse=True)
+def no_pause(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(events, "PAUSE_SECONDS", 0.0)
+
+
+async def test_a_step_is_queued_as_it_was_played(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with played_by(tmp_path, monkeypatch) as run:
+        await run.play([GOOD, {**OTHER, "turns": 2}], step=3)
+        records = run.manager.take_step_records()
+        trained = run.manager.take_trained_records(["a_0", "a_1", "b_0", "b_1"])
+    assert run.queue.statuses("train") == {"a": "finished", "b": "finished"}
+    sequences = ["a_0_0", "a_1_0", "b_0_0", "b_0_1", "b_1_0", "b_1_1"]
+    (put,) = run.queue.puts
+    assert sorted(put) == sequences
+    earned = {f"{line['group']}_{line['sample']}": line for line in run.lines()}
+    for key in sequences:
+        row, line = run.queue.rows["train", key], earned[key[:3]]
+        assert float(row["rm_scores"].sum()) == line["reward"]
+        assert (row["uid"], row["session_id"], row["num_turns"]) == (
+            line["group"],
+            line["sample"],
+            line["turns"],
+        )
+        assert row["responses"].tolist() == [7, -int(row["rollout_log_probs"][1])]
+    assert keys_of(records) == keys_of(trained) == ["a_0", "a_1", "b_0", "b_1"]
+    assert {record.step for record in records} == {3}
+    assert {(record.mode, record.task_type) for record in records} == {("train", "all")}
+
+
+async def test_rollouts_are_queued_with_the_rules_of_a_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without them a rollout that hangs, or whose runner died, is lost, or played for ever."""
+    async with played_by(tmp_path, monkeypatch, runner=False) as run:
+        run.ask([GOOD], step=1)
+        while not (found := await run.store.query_rollouts()):
+            await asyncio.sleep(0.01)
+    assert [rollout.config.max_attempts for rollout in found] == [MAX_ATTEMPTS] * 2 == [3, 3]
+    assert {tuple(rollout.config.retry_condition) for rollout in found} == {
+        ("timeout", "unresponsive")
+    }
+    assert {(rollout.mode, rollout.input["name"]) for rollout in found} == {("train", "a")}
+
+
+async def test_a_group_stays_with_one_server_and_groups_take_turns(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with played_by(tmp_path, monkeypatch, servers=2) as run:
+        await run.play([GOOD, OTHER], step=1)
+        asked = [
+            {request["messages"][0]["content"][0] for request in server.requests}
+            for server in run.engine
+        ]
+    assert asked == [{"a"}, {"b"}]
+
+
+async def test_an_episode_alone_in_its_group_is_left_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With no other to compare it with, verl would train on its raw reward."""
+    lone = {"name": "lone", "rewards": [1.0, None]}
+    async with played_by(tmp_path, monkeypatch, max_unscored_share=0.9) as run:
+        await run.play([GOOD, lone], step=1)
+    assert run.queue.statuses("train") == {"a": "finished", "lone": "failure"}
+    assert {key[:2] for _, key in run.queue.rows} == {"a_"}
+    causes = sorted(str(line["cause"]) for line in run.lines() if line["group"] == "lone")
+    assert causes == ["alone_in_group", "judge_failed"]
+
+
+async def test_an_episode_alone_is_trained_where_groups_are_not_compared(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lone = {"name": "lone", "rewards": [1.0, None]}
+    keys = {"algorithm.adv_estimator": "gae"}
+    async with played_by(tmp_path, monkeypatch, keys=keys, max_unscored_share=0.9) as run:
+        await run.play([lone, GOOD], step=1)
+    assert run.queue.statuses("train") == {"a": "finished", "lone": "finished"}
+
+
+async def test_a_skipped_step_leaves_nothing_in_the_queue(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with played_by(tmp_path, monkeypatch) as run:
+        await run.play([GOOD, DEAD], step=1)
+        records = run.manager.take_step_records()
+    assert run.queue.rows == {}
+    assert run.queue.statuses("train") == {"a": "failure", "dead": "failure"}
+    found = sorted(str(record.cause) for record in records)
+    assert found == ["judge_failed", "judge_failed", "step_skipped", "step_skipped"]
+    assert sorted(str(line["cause"]) for line in run.lines()) == found
+
+
+async def test_after_a_skipped_step_the_run_pauses(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A judge may be down for a minute; without the pause three steps are lost in seconds."""
+    monkeypatch.setattr(events, "PAUSE_SECONDS", 3600.0)
+    async with played_by(tmp_path, monkeypatch) as run:
+        run.ask([GOOD, DEAD], step=1)
+        while not (tmp_path / "episodes.jsonl").exists() or len(run.lines()) < 4:
+            await asyncio.sleep(0.01)
+        await asyncio.sleep(0.5)
+        assert run.status("a") == "running"
+
+
+async def test_a_step_that_is_skipped_asks_whether_the_engine_lives(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with played_by(tmp_path, monkeypatch) as run:
+        run.ask([{**DEAD, "held": True}, {**DEAD, "name": "other", "held": True}], step=1)
+        while len(run.engine[0].requests) < 4:
+            await asyncio.sleep(0.01)
+        await asyncio.to_thread(run.engine[0].stop)
+        run.agent.released.set()
+        with pytest.raises(RunStopped, match=r"vLLM at .* does not answer"):
+            await run.settled("dead", "other")
+
+
+async def test_an_update_begins_another_window(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Half of the second step is unscored; beside the first, trained already, it would be a
+    quarter and be used.
+    """
+    async with played_by(tmp_path, monkeypatch) as run:
+        await run.play([GOOD, OTHER], step=1)
+        assert len(run.manager.take_step_records()) == 4
+        assert run.manager.take_step_records() == []
+        await run.play([{**GOOD, "name": "c"}, DEAD], step=2)
+    assert run.queue.statuses("train")["c"] == "failure"
+
+
+async def test_a_validation_is_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is sampled with its own settings, n of its own, and enters no step's metrics."""
+    validation = {"temperature": 0.25, "top_p": 0.5, "top_k": 7}
+    prefix = "actor_rollout_ref.rollout.val_kwargs"
+    keys = {f"{prefix}.{name}": value for name, value in validation.items()}
+    async with played_by(tmp_path, monkeypatch, keys=keys) as run:
+        await run.play([GOOD, OTHER], step=7, validate=True)
+        assert run.manager.take_step_records() == []
+        await run.play([{**GOOD, "name": "c"}], step=8)
+    of_validation, of_training = run.engine[0].requests[:2], run.engine[0].requests[2:]
+    for requests, sampling in ((of_validation, validation), (of_training, SAMPLING)):
+        assert {tuple(request[name] for name in sampling) for request in requests} == {
+            tuple(sampling.values())
+        }
+    assert run.queue.statuses("val") == {"a": "finished", "b": "finished"}
+    assert sorted(key for place, key in run.queue.rows if place == "val") == ["a_0_0", "b_0_0"]
+    assert [line["mode"] for line in run.lines()] == ["val"] * 2 + ["train"] * 2
+    assert not any(line["tokens"] for line in run.lines()[:2])
+
+
+async def test_a_validation_that_was_not_scored_stops(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its number would name the best checkpoint."""
+    async with played_by(tmp_path, monkeypatch) as run:
+        run.ask([GOOD, DEAD], step=1, validate=True)
+        with pytest.raises(RunStopped, match="validation is worth nothing: 50% of 2"):
+            await run.settled("a", "dead", partition="val")
+    assert run.queue.rows == {}
+
+
+async def test_the_tokens_of_a_step_are_kept_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Groups that replace failed ones belong to the step, whose worst and best are noted."""
+    many = {"name": "a", "rewards": [0.1, 0.2]}
+    async with played_by(tmp_path, monkeypatch) as run:
+        await run.play([many, {**many, "name": "b"}], step=1)
+        await run.play([{**many, "name": "c"}], step=1)
+        await run.play([{**many, "name": "d"}], step=2)
+    kept = {line["group"] for line in run.lines() if line["tokens"]}
+    assert kept == {"a", "b", "d"}
+    texts = [line["tokens"][0][1]["texts"] for line in run.lines() if line["group"] == "a"]
+    assert all(text[0] == "[7]" for text in texts)
+
+
+async def test_a_run_in_which_nothing_ends_stops_but_not_while_calls_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A slow policy may need longer for an episode than the run bears silence."""
+    clocks = {"rollouts": 0.0, "gate": 0.0}
+    for name, module in (("rollouts", "engine.rollouts"), ("gate", "proxy.gate")):
+        clock = SimpleNamespace(monotonic=lambda name=name: clocks[name])
+        monkeypatch.setattr(f"training.{module}.time", clock)
+    monkeypatch.setattr("training.engine.rollouts.silence_limit", lambda seconds: 0.2)
+    async with played_by(tmp_path, monkeypatch, runner=False) as run:
+        run.ask([GOOD], step=1)
+        while not await run.store.query_rollouts():
+            await asyncio.sleep(0.01)
+        clocks["gate"] = 100.0
+        async with run.manager.policy.gate:
+            pass
+        clocks["rollouts"] = 100.1
+        await asyncio.sleep(0.6)  # in which it looks, and finds that a call has ended
+        await asyncio.to_thread(run.manager.wait_for_news, 0.0)
+        clocks["rollouts"] = 200.0
+        with pytest.raises(RunStopped, match="no rollout and no call of the policy finished"):
+            await run.settled("a")
+
+
+ASYNC = {"asynchronous": "colocate"}
+
+
+async def test_asynchronously_a_group_is_delivered_without_the_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with played_by(tmp_path, monkeypatch, **ASYNC) as run:
+        run.ask([GOOD, {**OTHER, "held": True}], step=1)
+        await run.settled("a")
+        assert run.status("b") == "running"
+        assert {key[:2] for _, key in run.queue.rows} == {"a_"}
+        run.agent.released.set()
+        await run.settled("b")
+
+
+async def test_records_older_than_verl_trains_on_are_forgotten(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """verl drops sequences more than the bound behind; a run of days would keep their records."""
+    async with played_by(tmp_path, monkeypatch, **ASYNC) as run:
+        for step, name in enumerate("abcd", start=1):
+            await run.play([{**GOOD, "name": name}], step)
+        taken = run.manager.take_trained_records(["d_0", "d_1"])
+        assert keys_of(taken) == ["d_0", "d_1"]
+        assert sorted(run.manager.delivered) == []
+        for step, name in ((5, "e"), (6, "f"), (7, "g")):
+            await run.play([{**GOOD, "name": name}], step)
+        run.manager.take_trained_records(["f_0"])
+        assert sorted(run.manager.delivered) == ["f_1", "g_0", "g_1"]
+
+
+async def test_a_resumed_asynchronous_run_knows_what_the_queue_may_still_hold(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    base: dict[str, Any] = {"group": "a", "mode": "train", "step": 1, "reward": 1.0}
+    rows = [
+        {**base, "sample": 0},
+        {**base, "sample": 1, "cause": "judge_failed"},
+        {**base, "sample": 2, "mode": "val"},
+    ]
+    (tmp_path / "episodes.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    async with played_by(tmp_path, monkeypatch, runner=False, **ASYNC) as run:
+        assert sorted(run.manager.delivered) == ["a_0"]
+        taken = run.manager.take_trained_records(["a_0"])
+    assert [record.reward for record in taken] == [1.0]

@@ -1,0 +1,99 @@
+"""What verl is handed of a scored rollout.
+
+Keeps of docs/architecture.md, "How a step runs": exactly the generated tokens are trained, each
+episode with its own reward, in an order that does not depend on which ended first.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.training.standins import Queue
+from training.engine.trajectories import TokenSequence, Trajectory
+from training.watch.records import RolloutRecord
+
+PROMPTS = {"b": {"uid": "b", "task": "{}"}, "a": {"uid": "a", "task": "{}"}}
+
+
+@pytest.fixture
+def queue(monkeypatch: pytest.MonkeyPatch) -> Queue:
+    import transfer_queue as tq
+
+    queue = Queue()
+    monkeypatch.setattr(tq, "kv_batch_put", queue.kv_batch_put)
+    return queue
+
+
+def finished(
+    group: str, sample: int, *tokens: int, **fields: Any
+) -> tuple[RolloutRecord, Trajectory]:
+    """An episode that generated these tokens after a prompt of two, with a tool's in second place."""
+    mask = [0 if place == 1 else 1 for place in range(len(tokens))]
+    sequence = TokenSequence([1, 2], list(tokens), mask, [-0.5 * one for one in mask])
+    values = {"mode": "train", "step": 4, "reward": 0.5, "turns": 2, "terms": {"judge": 0.5}}
+    record = RolloutRecord(group=group, sample=sample, **{**values, **fields})
+    return record, Trajectory([sequence])
+
+
+def put(*scored: tuple[RolloutRecord, Trajectory], partition: str = "train") -> None:
+    from training.engine import sequences
+
+    sequences.put(list(scored), PROMPTS, partition)
+
+
+def test_a_sequence_has_the_tokens_mask_and_reward_of_its_episode(queue: Queue) -> None:
+    put(finished("a", 3, 5, 6, 7, weights=[2, 3]))
+    row = queue.rows["train", "a_3_0"]
+    plain = {name: value.tolist() for name, value in row.items() if hasattr(value, "tolist")}
+    assert plain["prompts"] == [1, 2]
+    assert plain["responses"] == [5, 6, 7]
+    assert plain["input_ids"] == [1, 2, 5, 6, 7]
+    assert plain["position_ids"] == [0, 1, 2, 3, 4]
+    assert plain["response_mask"] == plain["loss_mask"] == [1, 0, 1]
+    assert plain["rollout_log_probs"] == [-0.5, 0.0, -0.5]
+    assert plain["rm_scores"] == [0.0, 0.0, 0.5]
+    assert (row["session_id"], row["uid"], row["num_turns"]) == (3, "a", 2)
+    assert row["extra_fields"]["reward_extra_info"] == {"judge": 0.5}
+    assert queue.tags["train", "a_3_0"] == {
+        "status": "success",
+        "prompt_len": 2,
+        "response_len": 3,
+        "seq_len": 5,
+        "global_steps": 4,
+        "min_global_steps": 2,
+        "max_global_steps": 3,
+    }
+
+
+@pytest.mark.parametrize(("mode", "version"), [("train", 3), ("val", 4)])
+def test_without_a_proxy_weights_are_those_of_the_step(
+    mode: str, version: int, queue: Queue
+) -> None:
+    """A step is played by the weights of the step before; its validation by its own."""
+    put(finished("a", 0, 5, mode=mode))
+    tag = queue.tags["train", "a_0_0"]
+    assert (tag["min_global_steps"], tag["max_global_steps"]) == (version, version)
+
+
+def test_their_order_is_by_group_as_asked_and_by_content(queue: Queue) -> None:
+    """verl sums in this order, and two deterministic runs must be the same to the last bit."""
+    episodes = [finished("a", 0, 9), finished("b", 0, 8), finished("a", 1, 5), finished("b", 1, 7)]
+    put(*episodes)
+    put(*reversed(episodes))
+    assert queue.puts == [["b_1_0", "b_0_0", "a_1_0", "a_0_0"]] * 2
+
+
+def test_the_sequences_of_an_episode_are_numbered_and_all_of_them_are_put(queue: Queue) -> None:
+    record, first = finished("a", 0, 9)
+    _, second = finished("a", 0, 5)
+    put((record, Trajectory([*first.sequences, *second.sequences])), partition="val")
+    assert queue.puts == [["a_0_0", "a_0_1"]]
+    responses = [queue.rows["val", key]["responses"].tolist() for key in queue.puts[0]]
+    assert responses == [[9], [5]]
+
+
+def test_where_nothing_was_scored_nothing_is_asked_of_the_queue(queue: Queue) -> None:
+    put()
+    assert queue.puts == []

@@ -1,0 +1,371 @@
+"""What the trainer does around verl's own steps, on verl's trainer itself. Its workers, its
+TransferQueue and vLLM stand in; store, proxy, runner and rollout manager are real.
+
+Keeps of docs/architecture.md, "How a step runs" and "What is done about what": before every update
+what verl is about to train on is compared with what was played; weights change behind the gate.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+from collections.abc import AsyncIterator
+from contextlib import nullcontext
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, ClassVar
+
+import pytest
+
+from tests.training.standins import MODEL
+from tests.training.steps import Steps, played_by
+from training.setup.chat_template import SETTING
+from training.setup.plan import RunStopped
+from training.watch.events import MISMATCH
+
+TASKS = [
+    {"name": "a", "rewards": [1.0, 0.0], "turns": 2},
+    {"name": "b", "rewards": [0.25, 0.75]},
+]
+EQUAL = [{"name": "a", "rewards": [0.5]}, {"name": "b", "rewards": [1.0]}]
+
+
+class Workers:
+    """verl's workers: they note what they are asked for, and answer with these metrics."""
+
+    def __init__(self, **metrics: float) -> None:
+        self.metrics = {"mfu": [0.5]} | {name: [value] for name, value in metrics.items()}
+        self.updates: list[list[str]] = []
+
+    def update_actor(self, batch: Any) -> dict[str, Any]:
+        self.updates.append(list(batch.keys))
+        return {"metrics": dict(self.metrics)}
+
+    def save_checkpoint(self, path: str, *arguments: Any, **named: Any) -> None:
+        folder = Path(path) / "huggingface"
+        folder.mkdir(parents=True)
+        (folder / "model.safetensors").write_text("weights")
+
+
+def trainer_of(run: Steps, kind: str = "sync", step: int = 1, **metrics: float) -> Any:
+    """verl's trainer with our parts, as it is after its workers were made."""
+    from training.engine.trainer import TRAINERS
+
+    trainer = TRAINERS[kind].__new__(TRAINERS[kind])
+    trainer.config, trainer.trainer_mode = run.manager.config, kind
+    trainer.agent_loop_manager, trainer.global_steps = run.manager, step
+    trainer.actor_rollout_wg = Workers(**metrics)
+    trainer.use_critic, trainer.curr_step_profile, trainer.timing_raw = False, False, {}
+    trainer.train_dataloader = SimpleNamespace(state_dict=dict)
+    trainer.checkpoint_callback = SimpleNamespace(on_save=lambda **named: None)
+    return trainer
+
+
+async def update(run: Steps, trainer: Any) -> dict[str, Any]:
+    """verl's advantages of all that is queued, then the update; returns its metrics."""
+    metrics: dict[str, Any] = {}
+    batch = run.queue.batch()
+    trainer._compute_advantage(batch, metrics)
+    await asyncio.to_thread(trainer._update_actor, batch, metrics)
+    return metrics
+
+
+@pytest.fixture
+async def played(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Steps]:
+    """A step of two questions that was played and queued."""
+    async with played_by(tmp_path, monkeypatch) as run:
+        await run.play(TASKS, step=1)
+        yield run
+
+
+def change(run: Steps, key: str, name: str, value: Any) -> None:
+    row = run.queue.rows["train", key]
+    row[name] = value(row[name])
+
+
+async def test_an_update_is_accounted_for(played: Steps) -> None:
+    trainer = trainer_of(played)
+    metrics = await update(played, trainer)
+    assert [sorted(keys) for keys in trainer.actor_rollout_wg.updates] == [
+        ["a_0_0", "a_0_1", "a_1_0", "a_1_1", "b_0_0", "b_1_0"]
+    ]
+    books = {name: value for name, value in metrics.items() if name.startswith("books/")}
+    assert books == {
+        "books/episodes": 4,
+        "books/sequences": 6,
+        "books/triplets": 6,
+        "books/generated_tokens": 12,
+        "books/trained_tokens": 12,
+        "books/groups": 2,
+        "books/learnable_groups": 2,
+        "books/weights_age/mean": 0.0,
+        "books/weights_age/max": 0,
+        "books/episodes_of_several_weights": 0,
+    }
+    assert (metrics["episodes/rollouts"], metrics["episodes/reward/mean"]) == (4, 0.5)
+    assert 0 <= metrics["policy/idle_share"] <= 1
+
+
+async def test_an_advantage_that_is_not_the_rewards_stops_before_the_update(
+    played: Steps,
+) -> None:
+    trainer = trainer_of(played)
+    batch = played.queue.batch()
+    trainer._compute_advantage(batch, {})
+    change(played, "b_0_0", "advantages", lambda found: found + 0.1)
+    with pytest.raises(RunStopped, match=r"its advantage is -0\.1500 but should be -0\.2500"):
+        trainer._update_actor(batch, {})
+    assert trainer.actor_rollout_wg.updates == []
+
+
+@pytest.mark.parametrize(
+    ("keys", "advantage"),
+    [({"algorithm.use_kl_in_reward": True}, 9.0), ({"algorithm.adv_estimator": "rloo"}, 9.0)],
+)
+async def test_advantages_of_other_algorithms_are_not_those_of_grpo(
+    keys: dict[str, Any], advantage: float, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with played_by(tmp_path, monkeypatch, keys=keys) as run:
+        await run.play(TASKS, step=1)
+        for key in run.queue.batch().keys:
+            row = run.queue.rows["train", key]
+            row["advantages"] = 0.0 * row["loss_mask"] + advantage
+        trainer = trainer_of(run)
+        trainer._update_actor(run.queue.batch(), {})
+        assert len(trainer.actor_rollout_wg.updates) == 1
+
+
+async def test_a_token_too_many_stops_before_the_update(played: Steps) -> None:
+    trainer = trainer_of(played)
+    batch = played.queue.batch()
+    trainer._compute_advantage(batch, {})
+    change(played, "b_0_0", "loss_mask", lambda mask: mask * 0)
+    with pytest.raises(RunStopped, match="10 tokens would be trained but the policy generated 12"):
+        trainer._update_actor(batch, {})
+    assert trainer.actor_rollout_wg.updates == []
+
+
+async def test_rows_that_fill_a_batch_up_are_no_episodes(played: Steps) -> None:
+    """verl adds copies that train nothing until its workers have equal shares."""
+    trainer = trainer_of(played)
+    batch = played.queue.batch()
+    trainer._compute_advantage(batch, {})
+    batch.keys = [*batch.keys, "padding_0_0"]
+    batch.tags = [*batch.tags, {"is_padding": True}]
+    metrics: dict[str, Any] = {}
+    trainer._update_actor(batch, metrics)
+    assert metrics["books/sequences"] == 6
+
+
+async def test_a_step_that_teaches_nothing_is_no_update(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with played_by(tmp_path, monkeypatch) as run:
+        await run.play(EQUAL, step=1)
+        trainer = trainer_of(run)
+        metrics = await update(run, trainer)
+    assert trainer.actor_rollout_wg.updates == []
+    assert (metrics["books/groups"], metrics["books/learnable_groups"]) == (2, 0)
+    assert "no group with different rewards, no update" in caplog.text
+
+
+@pytest.mark.parametrize(("mismatch", "warns"), [(0.01, True), (1e-8, False)])
+async def test_another_policy_than_the_one_that_plays_is_warned_of(
+    mismatch: float, warns: bool, played: Steps, caplog: pytest.LogCaptureFixture
+) -> None:
+    """verl measures it in the loss, under a name of its own."""
+    caplog.set_level(logging.WARNING, logger="training.watch.events")
+    metrics = await update(played, trainer_of(played, **{MISMATCH: mismatch, "pg_loss": 1.0}))
+    assert metrics[MISMATCH] == mismatch
+    assert f"actor/{MISMATCH}" not in metrics
+    assert metrics["actor/pg_loss"] == 1.0
+    assert ("log-probabilities differ" in caplog.text) is warns
+
+
+@pytest.mark.parametrize(
+    "keys",
+    [{"actor_rollout_ref.actor.ppo_epochs": 2}, {"actor_rollout_ref.actor.ppo_mini_batch_size": 1}],
+)
+async def test_where_weights_change_within_a_batch_nothing_is_compared(
+    keys: dict[str, Any],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """The later losses are of weights that did not play."""
+    async with played_by(tmp_path, monkeypatch, keys=keys) as run:
+        await run.play(TASKS, step=1)
+        metrics = await update(run, trainer_of(run, **{MISMATCH: 0.5}))
+    assert metrics[f"actor/{MISMATCH}"] == 0.5
+    assert "log-probabilities differ" not in caplog.text
+
+
+def holds_back(run: Steps, loop: asyncio.AbstractEventLoop) -> bool:
+    """Whether a call that begins now waits; asked from another thread than the loop's."""
+
+    async def call() -> None:
+        async with asyncio.timeout(0.5), run.manager.policy.gate:
+            pass
+
+    try:
+        asyncio.run_coroutine_threadsafe(call(), loop).result()
+    except TimeoutError:
+        return True
+    return False
+
+
+@pytest.mark.parametrize("kind", ["sync", "colocate_async"])
+async def test_weights_change_while_calls_are_held_back(kind: str, played: Steps) -> None:
+    """A call that passes while they do would be of both; one that passes after carries the step."""
+    seen, loop = [], asyncio.get_running_loop()
+
+    def look(step: int) -> None:
+        seen.append((step, holds_back(played, loop), played.manager.policy.weights_version))
+
+    trainer = trainer_of(played, kind, step=5)
+    trainer.checkpoint_manager = SimpleNamespace(
+        update_weights=look, resume_generation_replicas=lambda: None
+    )
+    await asyncio.to_thread(trainer.on_step_end)
+    assert seen == [(5, True, 0)]
+    assert not await asyncio.to_thread(holds_back, played, loop)
+    await played.play([{"name": "c", "rewards": [1.0, 0.0]}], step=6)
+    assert [line["weights"] for line in played.lines() if line["group"] == "c"] == [[5], [5]]
+
+
+async def test_asynchronously_calls_are_held_back_while_the_engine_sleeps(played: Steps) -> None:
+    seen, loop = [], asyncio.get_running_loop()
+    trainer = trainer_of(played, "colocate_async")
+    trainer.checkpoint_manager = SimpleNamespace(
+        abort_replicas=lambda: seen.append(holds_back(played, loop)), sleep_replicas=lambda: None
+    )
+    await asyncio.to_thread(trainer.on_sample_end)
+    assert seen == [True]
+
+
+async def test_verl_hears_of_rollouts_and_of_their_failure(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else it would look every two seconds, and wait for ever where a run was stopped."""
+    dead = {"name": "dead", "rewards": [None]}
+    async with played_by(tmp_path, monkeypatch) as run:
+        buffer = trainer_of(run)._build_replay_buffer()
+        buffer.poll_interval = None  # with which verl could not sleep
+        run.ask(TASKS, step=1)
+        batch, _ = await asyncio.to_thread(buffer.sample, 1, "train", 2)
+        assert sorted(batch.keys) == ["a_0_0", "a_0_1", "a_1_0", "a_1_1", "b_0_0", "b_1_0"]
+        run.ask([dead], step=1, validate=True)
+        with pytest.raises(RunStopped, match="validation is worth nothing"):
+            await asyncio.to_thread(buffer.sample, 1, "val", 1)
+
+
+async def test_the_time_between_the_last_episode_and_the_update_is_noted(
+    played: Steps, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ended = [rollout.end_time for rollout in await played.store.query_rollouts()]
+    trainer = trainer_of(played)
+    trainer.checkpoint_manager = SimpleNamespace(sleep_replicas=lambda: None)
+    now = max(ended) + 7.0
+    monkeypatch.setattr("training.engine.trainer.time", SimpleNamespace(time=lambda: now))
+    trainer.on_sample_end()
+    assert trainer.timing_raw["end_to_update"] == 7.0
+
+
+async def test_the_first_step_is_noted_once(played: Steps, monkeypatch: pytest.MonkeyPatch) -> None:
+    trainer = trainer_of(played)
+    for now in (10.0, 20.0):
+        monkeypatch.setattr("training.engine.trainer.time", SimpleNamespace(time=lambda: now))  # noqa: B023 (called here)
+        trainer.on_step_begin()
+    timeline = json.loads((played.manager.plan.run_dir / "timeline.json").read_text())
+    assert timeline == {"first_step": 10.0}
+
+
+async def test_checkpoints_are_whole_and_the_oldest_go(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """verl writes into a hidden folder; a server of the checkpoint must use the run's template."""
+    template = tmp_path / "served.jinja"
+    template.write_text("what is served")
+    keys, seen = {SETTING: str(template)}, []
+    async with played_by(tmp_path, monkeypatch, runner=False, keep=2, keys=keys) as run:
+        for step in (1, 2, 3):
+            trainer = trainer_of(run, step=step)
+            folder = trainer.config.trainer.default_local_dir
+            trainer.checkpoint_callback.on_save = lambda **named: seen.append(
+                Path(named["checkpoint_dir"])
+            )
+            trainer._save_checkpoint()
+            assert trainer.config.trainer.default_local_dir == folder
+    saved = tmp_path / "checkpoints"
+    assert sorted(path.name for path in saved.iterdir()) == [
+        "global_step_2",
+        "global_step_3",
+        "latest_checkpointed_iteration.txt",
+    ]
+    assert (saved / "latest_checkpointed_iteration.txt").read_text().strip() == "3"
+    model = saved / "global_step_3" / "actor" / "huggingface"
+    assert (model / "model.safetensors").is_file()
+    assert (model / "chat_template.jinja").read_text() == "what is served"
+    assert (saved / "global_step_3" / "data.pt").is_file()
+    assert not any(saved / path.name == path for path in seen)
+
+
+async def test_the_checkpoint_of_an_adapter_is_split(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    split = []
+    keys = {"actor_rollout_ref.model.lora_rank": 8}
+    async with played_by(tmp_path, monkeypatch, runner=False, keys=keys) as run:
+        monkeypatch.setattr(
+            "training.engine.trainer.split_adapter", lambda *found: split.append(found)
+        )
+        trainer_of(run, step=4)._save_checkpoint()
+    ((actor, base),) = split
+    assert (actor.name, actor.parent.name, base) == ("actor", "global_step_4", MODEL)
+
+
+class Fitting:
+    """verl's trainer in `train`: begins at a step, and fits until it fails or not."""
+
+    tokenizer = SimpleNamespace(decode=str)
+    addresses: ClassVar[list[str]] = []
+    fails = False
+    seen: ClassVar[list[Any]] = []
+
+    def __init__(self, config: Any) -> None:
+        self.config, self.global_steps = config, 0
+        self.logger = SimpleNamespace(finish=lambda exit_code: self.seen.append(exit_code))
+
+    def init(self) -> None:
+        self.global_steps = 7  # of the checkpoint
+
+    def rollout_servers(self) -> list[str]:
+        return self.addresses
+
+    def fit(self, manager: Any) -> None:
+        self.seen.append(manager.policy.weights_version)
+        if self.fails:
+            raise RunStopped("as the test says")
+
+
+@pytest.mark.parametrize("fails", [False, True])
+async def test_a_run_begins_with_the_weights_of_its_checkpoint_and_ends_what_it_began(
+    fails: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import transfer_queue as tq
+
+    from training.engine import trainer as module
+
+    seen: list[Any] = []
+    monkeypatch.setattr(tq, "close", lambda: seen.append("queue"))
+    monkeypatch.setattr(Fitting, "seen", seen)
+    monkeypatch.setattr(Fitting, "fails", fails)
+    monkeypatch.setitem(module.TRAINERS, "sync", Fitting)
+    async with played_by(tmp_path, monkeypatch, runner=False) as run:
+        monkeypatch.setattr(Fitting, "addresses", [f"127.0.0.1:{run.engine[0].port}"])
+        expected = pytest.raises(RunStopped) if fails else nullcontext()
+        with expected:
+            await asyncio.to_thread(module.train, run.manager.config, run.manager.plan)
+    assert seen == [7, int(fails), "queue"]
+    assert "engine_ready" in json.loads((tmp_path / "timeline.json").read_text())
