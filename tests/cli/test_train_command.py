@@ -389,7 +389,7 @@ def test_what_cannot_be_resumed_says_what_can(
         in message
     )
     make_run(tmp_path / "two", "sql")
-    given = ("--run-dir", str(tmp_path / "two"), "--n-gpus", "2", "data.train_batch_size=4")
+    given = ("--run-dir", str(tmp_path / "two"), "--n-gpus", "2")
     assert "saved by 1 devices, this run has 2" in refused(capsys, "--ci-fast", "--resume", *given)
 
 

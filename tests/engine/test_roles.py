@@ -95,7 +95,7 @@ def test_three_processes(store: Store, start: Callable[..., Run]) -> None:
     assert trainer.wait() == 0, trainer.output
     summary = trainer.summary()
     assert summary["store"] == "external"
-    assert summary["rollouts"]["finished"] == 16
+    assert summary["rollouts"]["finished"] == 32
     assert summary["generated_tokens"] == summary["trained_tokens"] > 0
     assert runners.process.poll() is None, "runners stay for the next trainer"
     os.killpg(runners.process.pid, signal.SIGINT)

@@ -79,7 +79,7 @@ def test_thoughts_are_trained_in_one_sequence_an_episode_with_the_remedy(
     assert "--keep-thinking" not in said
     assert kept["signal"]["sequences_per_episode"] <= 1.05
     for summary in (without, kept):
-        assert summary["rollouts"]["finished"] == 16
+        assert summary["rollouts"]["finished"] == 32
         assert summary["counters"]["thoughts"] > 8, "the policy thinks"
         assert summary["generated_tokens"] == summary["trained_tokens"] > 0
     checkpoint = Path(servable(str(tmp_path / "with"), tools=False))
