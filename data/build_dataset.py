@@ -27,7 +27,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from common.command import UsageError, new_parser, number, run_command
+from common.command import Failure, UsageError, new_parser, number, run_command
 from common.files import refuse_existing
 from common.settings import load_settings
 from data.database.fictional import SEED
@@ -98,6 +98,18 @@ def share_out(total: int, shares: Shares) -> dict[str, int]:
     return counts
 
 
+def refuse_empty(dataset: Dataset, request: Request) -> None:
+    """Raise Failure if a split that was asked for has no row."""
+    wanted = [split for split, kinds in request.rows.items() if sum(kinds.values())]
+    empty = [split for split in wanted if not dataset.splits[split]]
+    if empty:
+        raise Failure(
+            f"{' and '.join(empty)} would have no row: the database has too few drugs and diseases to "
+            "divide them so that no name stands in two files. Add rows to it (15 drugs are enough), or "
+            f"leave {' and '.join(empty)} out: --rows train=200"
+        )
+
+
 def report(dataset: Dataset, request: Request) -> list[str]:
     """Return lines for the operator: rows by type, what was refused and why, the overlap, and what
     could not be made.
@@ -139,6 +151,7 @@ def _build(options: argparse.Namespace) -> None:
         options.rows, MIX | options.mix, Rates(options.typo_rate, options.partial_rate)
     )
     dataset = make_dataset(url, request, options.seed)
+    refuse_empty(dataset, request)
     lines = report(dataset, request)
     if options.paraphrase:
         from data.questions.paraphrase import paraphrase

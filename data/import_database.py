@@ -28,9 +28,9 @@ from common.files import replacing
 from common.terminal import watched
 from data.database.schema import NAME_COLUMN, SOURCE_LENGTH, TABLES
 from data.intake.columns import Given, Planned, plan_parts, read_mapping
-from data.intake.staging import DUPLICATE, EMPTY, REJECTED, Staging
+from data.intake.staging import DUPLICATE, EMPTY, FOOTER, REJECTED, Staging
 from data.intake.target import APPEND, REPLACE, Target
-from data.readers.sources import open_parts
+from data.readers.sources import encoding_note, open_parts
 
 SHOWN = 20
 
@@ -69,7 +69,10 @@ def parse(arguments: list[str] | None = None) -> argparse.Namespace:
         metavar="N",
         help="the row of column names (CSV, Excel; default: found)",
     )
-    add("--encoding", help="of a text file (default: UTF-8 or GB18030, whichever decodes it)")
+    add(
+        "--encoding",
+        help="of a text file, such as big5 or latin-1 (default: UTF-8 or GB18030, whichever decodes it)",
+    )
     add("--strip-html", action="store_true", help="remove tags, entities and control characters")
     add("--label", default="imported", help="the column `source` of these rows (default: imported)")
     existing = parser.add_mutually_exclusive_group()
@@ -101,6 +104,8 @@ def run(options: argparse.Namespace) -> int:
     """Import, print what was read, left out and written, and return the exit code."""
     target = Target(options.to, options.mode)
     given: Given = read_mapping(options.mapping) if options.mapping else {}
+    if encoding := encoding_note(options.source, options.encoding):
+        print(encoding)
     parts = open_parts(options.source, options.encoding, options.part, options.header_row)
     table = options.table
     if options.propose:
@@ -169,7 +174,7 @@ def _stage(
     """
     name = item.part.name
     rows = Counter[str]()
-    shown: dict[str, list[str]] = {DUPLICATE: [], EMPTY: [], REJECTED: []}
+    shown: dict[str, list[str]] = {DUPLICATE: [], EMPTY: [], FOOTER: [], REJECTED: []}
     for record in watched(item.part.records(), name):
         findings = staging.add(item, record, strip_html)
         rows[findings[0].kind if findings else "ready"] += 1
@@ -183,7 +188,8 @@ def _stage(
 
 
 def _print(item: Planned, rows: Counter[str], shown: dict[str, list[str]]) -> None:
-    left_out = ", ".join(f"{rows[kind]} {kind}" for kind in shown)
+    kinds = [kind for kind in shown if rows[kind] or kind != FOOTER]
+    left_out = ", ".join(f"{rows[kind]} {kind}" for kind in kinds)
     print(f"{item.part.name} -> {item.table}: {rows['ready']} rows ready, {left_out}")
     print(_columns(item))
     for kind, lines in shown.items():

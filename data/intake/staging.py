@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 from data.database.schema import NAME_COLUMN, NAME_LENGTH, SOURCE_LENGTH, Cells
 from data.intake.columns import Planned
+from data.intake.footers import is_footer
 from data.readers.cells import CellError, to_text
 from data.readers.headers import with_unit
 from data.readers.sources import Record
@@ -23,6 +24,7 @@ LARGEST_KEY = 2**31 - 1
 REJECTED = "rejected"
 DUPLICATE = "duplicate"
 EMPTY = "empty"
+FOOTER = "total or signature"
 
 
 class Finding(NamedTuple):
@@ -72,10 +74,16 @@ class Staging:
         return (json.loads(cells) | ({"id": key} if keep else {}) for key, cells in chosen)
 
 
+def _cells_of(record: Record) -> str:
+    return " ".join(str(value).strip() for value in record.values.values() if value is not None)
+
+
 def clean(
     record: Record, item: Planned, strip_html: bool = False
 ) -> tuple[dict[str, str], list[Finding]]:
     """Return a record's texts by column of the table, and what is wrong with them."""
+    if is_footer(record.values):
+        return {}, [Finding(FOOTER, reason=_cells_of(record))]
     if record.problem:
         return {}, [Finding(REJECTED, reason=record.problem)]
     cells: dict[str, str] = {}

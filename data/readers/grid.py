@@ -84,7 +84,8 @@ def _records(rows: Rows, columns: list[str], header: int) -> Iterator[Record]:
         if is_blank(cells):
             yield Record(number, {})
         elif len(cells) < len(columns) or not is_blank(cells[len(columns) :]):
-            yield Record(number, {}, f"{len(cells)} cells, the header has {len(columns)}")
+            values = dict(zip(columns, cells, strict=False))
+            yield Record(number, values, f"{len(cells)} cells, the header has {len(columns)}")
         else:
             yield Record(number, dict(zip(columns, cells, strict=False)))
 

@@ -22,20 +22,25 @@ from itertools import islice, starmap
 from os import PathLike
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
+from zipfile import ZipFile
 
 from common.command import UsageError
 from data.readers.cells import CellError
 from data.readers.grid import SEARCHED, Part, Record, below_headers, column_names
+from data.readers.headers import is_known
 
 if TYPE_CHECKING:
     from sqlalchemy import Engine, Table
 
 WITH_HEADERS = (".csv", ".tsv", ".txt", ".xlsx", ".xlsm")
+TEXTS = (*WITH_HEADERS[:3], ".json", ".jsonl", ".ndjson")
+MOST_MERGED = 32 * 1024 * 1024  # bytes of sheets with merged cells
 MAX_CELL = 16 * 1024 * 1024
 PIECE = (
     64 * 1024
 )  # bytes; a parser holds the events of a whole piece, which are many times its size
 BATCH = 1_000
+LIST = "item"  # ijson's name for an element of a list
 DEEPEST = 100  # levels of a JSON list
 SHOWN = 60  # characters of a bad line in a message
 DRIVERS = {
@@ -141,6 +146,21 @@ def detect_encoding(path: Path) -> str:
     )
 
 
+def encoding_note(source: str, encoding: str | None = None) -> str:
+    """Return a line about how a text file is read where that was a guess; "" for UTF-8, for other
+    kinds of files, and where `encoding` was given.
+
+    GB18030 decodes nearly any text of another encoding into wrong characters, without an error.
+    """
+    path = Path(source)
+    if encoding or not path.is_file() or path.suffix.lower() not in TEXTS:
+        return ""
+    chosen = detect_encoding(path)
+    if chosen != "gb18030":
+        return ""
+    return f"{path} is no UTF-8 and is read as GB18030; if names look wrong, give --encoding big5 or --encoding latin-1"
+
+
 def _csv_parts(source: str, encoding: str | None, header_row: int | None = None) -> list[Part]:
     path = Path(source)
     encoding = encoding or detect_encoding(path)
@@ -166,17 +186,52 @@ def _csv_parts(source: str, encoding: str | None, header_row: int | None = None)
 def _excel_parts(source: str, _: str | None, header_row: int | None = None) -> list[Part]:
     from openpyxl import load_workbook
 
+    merged = _has_merged_cells(Path(source))
+
     def rows(sheet: str) -> Iterator[list[Any]]:
         width = 0
-        with closing(load_workbook(source, read_only=True, data_only=True)) as book:
-            for row in book[sheet].iter_rows():
+        with closing(load_workbook(source, read_only=not merged, data_only=True)) as book:
+            filled = _filled_down(book[sheet]) if merged else {}
+            for number, row in enumerate(book[sheet].iter_rows(), start=1):
                 width = max(width, len(row))
-                yield [*map(_excel_value, row), *[None] * (width - len(row))]
+                values = map(_excel_value, row)
+                cells = [filled.get((number, at), value) for at, value in enumerate(values, 1)]
+                yield [*cells, *[None] * (width - len(row))]
 
     with closing(load_workbook(source, read_only=True)) as book:
         return below_headers(
             {sheet.title: partial(rows, sheet.title) for sheet in book.worksheets}, header_row
         )
+
+
+def _has_merged_cells(path: Path) -> bool:
+    """Return whether a sheet has merged cells, for which the whole workbook has to be in memory.
+
+    Raises ValueError: it has, and is too large for that.
+    """
+    with ZipFile(path) as package:
+        sheets = [name for name in package.namelist() if name.startswith("xl/worksheets/")]
+        found = any(b"<mergeCell " in package.read(name) for name in sheets)
+        size = sum(package.getinfo(name).file_size for name in sheets)
+    if found and size > MOST_MERGED:
+        raise ValueError(
+            f"it has merged cells, and {size >> 20} MB of sheets are too many to undo that; "
+            "unmerge the cells, or save the sheet as CSV"
+        )
+    return found
+
+
+def _filled_down(sheet: Any) -> dict[tuple[int, int], Any]:
+    """Return the value of each cell, by row and column from 1, that a merge from above covers. Names
+    of columns stay where they are.
+    """
+    filled = {}
+    for cells in sheet.merged_cells.ranges:
+        value = _excel_value(sheet.cell(cells.min_row, cells.min_col))
+        if not (isinstance(value, str) and is_known(value.strip())):
+            for row in range(cells.min_row + 1, cells.max_row + 1):
+                filled[row, cells.min_col] = value
+    return filled
 
 
 def _excel_value(cell: Any) -> Any:
@@ -205,10 +260,38 @@ def _json_parts(
     return [Part(path.stem, list(columns), records)]
 
 
-def _list_records(file: IO[str]) -> Iterator[Record]:
+def _json_lists(source: str, encoding: str | None) -> list[Part]:
+    """Return the lists of objects in a JSON file: the file itself, or each list in it, named by its
+    path (`data.drugs`).
+    """
+    path = Path(source)
+    encoding = encoding or detect_encoding(path)
+    lists = _paths_of_lists(path, encoding)
+    if not lists or lists == [LIST]:
+        return _json_parts(partial(_list_records, LIST), source, encoding)
+    return [
+        _json_parts(partial(_list_records, place), source, encoding)[0]._replace(
+            name=place.removesuffix(f".{LIST}")
+        )
+        for place in lists
+    ]
+
+
+def _paths_of_lists(path: Path, encoding: str) -> list[str]:
+    """Return the places of lists of objects, outside of other lists, as ijson writes them."""
+    with path.open(encoding=encoding, newline="") as file:
+        places = dict.fromkeys(
+            place
+            for place, event, _ in json_events(file)
+            if event == "start_map" and place.split(".").count(LIST) == 1 and place.endswith(LIST)
+        )
+    return list(places)
+
+
+def _list_records(place: str, file: IO[str]) -> Iterator[Record]:
     import ijson
 
-    return starmap(as_record, enumerate(ijson.items(json_events(file), "item"), start=1))
+    return starmap(as_record, enumerate(ijson.items(json_events(file), place), start=1))
 
 
 def json_events(file: IO[str]) -> Iterator[tuple[str, str, Any]]:
@@ -321,7 +404,7 @@ DATABASE: tuple[str, Reader] = ("a database", database_parts)
 FILES: dict[str, tuple[str, Reader]] = {
     **dict.fromkeys(WITH_HEADERS[:3], ("a table in text", _csv_parts)),
     **dict.fromkeys(WITH_HEADERS[3:], ("an Excel workbook (.xlsx)", _excel_parts)),
-    ".json": ("a list of JSON objects", partial(_json_parts, _list_records)),
+    ".json": ("a list of JSON objects", _json_lists),
     **dict.fromkeys((".jsonl", ".ndjson"), ("lines of JSON", partial(_json_parts, line_records))),
     ".parquet": ("Parquet", _parquet_parts),
 }

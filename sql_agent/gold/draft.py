@@ -9,6 +9,7 @@ without an answer and is judged without a reference.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from typing import Any
 
@@ -22,6 +23,9 @@ from tools.sql.query import QueryTool
 
 LABELS = {column: label for columns in TABLES.values() for column, label in columns.items()}
 NAMES = frozenset(NAME_COLUMN.values())
+AGGREGATES = {"max": "最大值", "min": "最小值", "avg": "平均值", "sum": "总和", "count": "个数"}
+AGGREGATE = re.compile(rf"({'|'.join(AGGREGATES)})\(\s*(?:distinct\s+)?(?:\w+\.)?(\w+)\s*\)")
+COUNTED = re.compile(r"count\(.*\)")
 NOTHING_FOUND = "数据库中没有找到相关内容。"
 
 
@@ -84,7 +88,7 @@ def from_table(gold: dict[str, Any], names: list[str]) -> str:
     lines = [["" if cell is None else plain(str(cell)) for cell in line] for line in gold["rows"]]
     if not any(cell for line in lines for cell in line):
         return NOTHING_FOUND
-    if columns == ["count"]:
+    if len(columns) == 1 and (columns[0] == "count" or COUNTED.fullmatch(columns[0])):
         return f"共有{lines[0][0]}个。"
     if len(columns) == 1 and columns[0] in NAMES:
         return f"符合条件的有：{'、'.join(line[0] for line in lines)}。"
@@ -116,8 +120,18 @@ def from_quotes(evidence: list[dict[str, Any]], names: list[str]) -> str:
     return "\n".join(dict.fromkeys(sentences))
 
 
+def _label_of(column: str) -> str:
+    """Return what people call a column; of an aggregate such as max(cost) the column and what was
+    made of it.
+    """
+    found = AGGREGATE.fullmatch(column)
+    if not found:
+        return LABELS.get(column, column)
+    return f"{LABELS.get(found[2], found[2])}的{AGGREGATES[found[1]]}"
+
+
 def _sentence(name: str, column: str, text: str) -> str:
-    label = LABELS.get(column.lower(), column)
+    label = _label_of(column.lower())
     if name and label:
         return f"{name}的{label}：{text}"
     return f"{name or label}：{text}" if name or label else text

@@ -131,6 +131,16 @@ def test_missing_answers_are_drafted_and_counted(tmp_path, capsys):
     [
         ({}, ""),
         ({"structured_gt": '{"columns":["count"],"rows":[[3]]}'}, "共有3个。"),
+        ({"structured_gt": '{"columns":["COUNT(*)"],"rows":[[3]]}'}, "共有3个。"),
+        ({"structured_gt": '{"columns":["count(DISTINCT d.id)"],"rows":[[3]]}'}, "共有3个。"),
+        (
+            {"structured_gt": '{"columns":["MAX(d.storage)"],"rows":[["密封"]]}'},
+            "贮藏的最大值：密封",
+        ),
+        (
+            {"structured_gt": '{"columns":["avg(cost)"],"rows":[[2.5]]}', "entities": '["甲片"]'},
+            "甲片的cost的平均值：2.5",
+        ),
         (
             {"structured_gt": '{"columns":["med_name"],"rows":[["甲片"],["乙丸"]]}'},
             "符合条件的有：甲片、乙丸。",

@@ -418,6 +418,18 @@ def test_existing_files_are_kept_unless_forced(database, tmp_path, capsys):
     assert build_dataset.main([*arguments, "--force"]) == 0
 
 
+def test_a_split_without_a_row_is_refused(tmp_path, capsys):
+    """Names stand in one file only, so three drugs cannot fill three files."""
+    few = tmp_path / "few.db"
+    drugs = [{"id": at, "med_name": name, "storage": "密封"} for at, name in enumerate("甲乙丙", 1)]
+    write_database(few, {"drugs_info": drugs, "disease": []})
+    output = tmp_path / "data"
+    arguments = ["--db", f"sqlite:///{few}", "--output", str(output), "--rows", "300"]
+    assert build_dataset.main(arguments) == 1
+    assert "would have no row" in capsys.readouterr().err
+    assert not list(output.glob("*.parquet"))
+
+
 @pytest.mark.parametrize(
     ("arguments", "code", "message"),
     [
