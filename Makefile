@@ -4,7 +4,7 @@
 PYTHON_BIN := .venv/bin/python
 AGENT ?= sql
 # Whose Debian packages a target needs: a folder with a debian-packages.txt.
-train demo train-external: NEEDS = $(AGENT)_agent
+train demo train-external: NEEDS = $(AGENT:all=code)_agent
 test nightly faults bench: NEEDS = tests
 
 .PHONY: help train demo real-model test unit nightly mutants faults lint types imports bench fuzz train-external check-install install clean
@@ -15,7 +15,7 @@ help:           ## This list
 train: install  ## Install what is missing, train for one step on the bundled model, validate, save a checkpoint
 	$(PYTHON_BIN) train_$(AGENT)_agent.py $(or $(ARGS),--ci-fast)
 
-demo: install   ## Watch it learn: evaluate, train, evaluate, with a table and a picture (AGENT=sql SEED=2)
+demo: install   ## Watch it learn: evaluate, train, evaluate, with a table and a picture (AGENT=sql SEED=2; AGENT=all)
 	$(PYTHON_BIN) -m evaluation.demo $(AGENT) $(if $(SEED),--seed $(SEED)) $(ARGS)
 
 real-model: install  ## Fetch a pretrained language model that runs on a laptop (93 MB): models/smollm2-135m

@@ -264,6 +264,7 @@ class Lessons:
     characters: str  # what the tokenizer must know besides the conversations' text
     facts: dict[str, Any]  # numbers for the model's card
     apart: bool = False  # the tokenizer keeps spaces apart from words, for names that are copied from prose into quotes
+    vocabulary: int = 2048  # entries of the tokenizer
 
 
 class Teaching:
@@ -329,6 +330,11 @@ class Agent(ABC):
     def folder(self) -> Path:
         """The folder of the agent's own module, wherever that lies."""
         return Path(inspect.getfile(type(self))).resolve().parent
+
+    @property
+    def folders(self) -> Sequence[Path]:
+        """All folders that its episodes depend on."""
+        return [self.folder]
 
     @property
     def words(self) -> Words:

@@ -32,7 +32,7 @@ class Task:
 
     question, reference: what a person reads as the task and its gold answer. wording: "seen" where
     a training task is worded alike, "unseen" where none is; "": not known. max_turns: its budget;
-    None: the run's.
+    None: the run's. agent: whose it is, where one policy plays several.
     """
 
     id: str
@@ -42,6 +42,7 @@ class Task:
     difficulty: str = "unknown"
     wording: str = ""
     max_turns: int | None = None
+    agent: str = ""
 
 
 @dataclass

@@ -29,6 +29,7 @@ EARLIER_NAMES = {
 NOT_ALWAYS = frozenset(
     {
         "step",
+        "agent",
         "reference",
         "counters",
         "canaries",

@@ -2,6 +2,7 @@
 
 registry.names()        # ["code", "consultation", "diagnosis", "sql", ...]
 registry.get("sql")     # Agent
+registry.get("diagnosis+sql")     # both as one, for training
 
 An agent is the folder `NAME_agent/` whose `agent.py` holds `AGENT`. The folder lies in this
 repository or in any folder of Python's path (`PYTHONPATH=/my/agents`), or an installed package
@@ -26,6 +27,7 @@ from episodes.agent import Agent
 from episodes.episode import AgentError
 
 ENTRY_POINTS = "medical_agent_rl.agents"
+JOINED = "+"  # between the names of agents that one policy learns to be (episodes/joint.py)
 
 _registered: dict[str, Agent] = {}
 
@@ -43,6 +45,10 @@ def get(name: str) -> Agent:
     """
     if name in _registered:
         return _registered[name]
+    if JOINED in name:
+        from episodes.joint import JointAgent
+
+        return JointAgent(dict.fromkeys(name.split(JOINED), 1.0))
     module = _module(name)
     try:
         agent = import_module(module).AGENT
@@ -73,6 +79,8 @@ def training_command(name: str) -> list[str]:
     """Return what follows `python` to train the agent: its own program where the repository has one,
     else the command for all agents.
     """
+    if JOINED in name:
+        return ["train_agents.py", "--agents", name.replace(JOINED, ",")]
     program = f"train_{name}_agent.py"
     return [program] if (ROOT / program).is_file() else ["-m", "training.launch", name]
 

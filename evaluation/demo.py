@@ -3,11 +3,13 @@ what changed.
 
     make demo                                                     # the SQL agent, seed 1, its bundled model
     make demo AGENT=sql SEED=2
+    make demo AGENT=all                                           # one policy that learns to be all agents
     .venv/bin/python -m evaluation.demo --collect runs/A runs/B   # one table of seeds; --picture FILE draws
 
 Every part is one of the project's own commands, printed before it runs; its results lie in the
 folder's `before/`, `train/` and `after/`. `demo.json` and `demo.png` sum them up
-(docs/learning.md). Nothing imports this program. Exit codes: 0 done, 1 a part failed, 2 wrong
+(docs/learning.md). Of several agents each has a folder with its own `before/`, `after/` and
+`demo.json`, beside the one `train/`. Nothing imports this program. Exit codes: 0 done, 1 a part failed, 2 wrong
 usage, 130 interrupted.
 """
 
@@ -30,6 +32,9 @@ from common.jsonl import write_text
 from common.settings import ROOT
 from common.stopping import stop_in_order
 from episodes import registry
+from episodes.agent import Agent
+from episodes.joint import JointAgent
+from episodes.registry import JOINED
 from evaluation.demo_report import (
     AFTER,
     BEFORE,
@@ -53,6 +58,7 @@ LEFT = {  # what is known at the start of a part; each shows its own progress
     TRAIN: "its first step says how long it takes; then about {:.1f} minutes are left, as the evaluation took",
     AFTER: "about {:.1f} minutes left, as the first evaluation took",
 }
+ALL = "all"
 SECONDS_TO_STOP = 90.0  # training hands its servers back and writes its summary
 
 
@@ -60,7 +66,8 @@ def parse_arguments(argv: Sequence[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog="python -m evaluation.demo", description=__doc__.splitlines()[0]
     )
-    parser.add_argument("agent", nargs="?", help=", ".join(registry.names()))
+    names = f"{', '.join(registry.names())}; several with + between them, or {ALL}"
+    parser.add_argument("agent", nargs="?", help=names)
     parser.add_argument(
         "--seed", type=SEED, default=1, help="order of the training tasks; default: 1"
     )
@@ -92,18 +99,18 @@ def parse_arguments(argv: Sequence[str]) -> argparse.Namespace:
 
 
 def demo(arguments: argparse.Namespace, argv: Sequence[str]) -> None:
-    """Run the parts, write and show the result.
+    """Run the parts, write and show the result, of several agents one for each.
 
     Raises UsageError: the folder is not empty; Failure: a part failed.
     """
-    agent, start = registry.get(arguments.agent), time.monotonic()
+    agent, start = agent_of(arguments.agent), time.monotonic()
     name = f"demo-{agent.name}-seed{arguments.seed}-{time.strftime('%Y%m%d-%H%M%S')}"
     folder = (arguments.run_dir or ROOT / "runs" / name).resolve()
     if folder.exists() and any(folder.iterdir()):
         raise UsageError(f"--run-dir {folder} is not empty; choose another")
     model = _path(arguments.model or agent.model)
-    tasks = [] if arguments.n is None else ["--n", str(arguments.n)]
-    evaluate = ["-m", "evaluation.evaluate", agent.name, *tasks, "--model"]
+    joint = isinstance(agent, JointAgent)
+    evaluated = {folder / one.name if joint else folder: one for one in members_of(agent)}
     train = [
         *registry.training_command(agent.name),
         "--ci",
@@ -111,28 +118,49 @@ def demo(arguments: argparse.Namespace, argv: Sequence[str]) -> None:
         model,
         "--run-dir",
         str(folder / TRAIN),
+        f"data.seed={arguments.seed}",
+        *agent.showing.demo,
+        *arguments.overrides,
     ]
-    run_part(BEFORE, [*evaluate, model, "--out", str(folder / BEFORE)])
-    evaluated = (time.monotonic() - start) / 60
-    run_part(
-        TRAIN,
-        [*train, f"data.seed={arguments.seed}", *agent.showing.demo, *arguments.overrides],
-        evaluated,
-    )
-    run_part(AFTER, [*evaluate, str(folder / TRAIN), "--out", str(folder / AFTER)], evaluated)
+    for place, one in evaluated.items():
+        run_part(BEFORE, evaluation_of(one, arguments.n, model, place / BEFORE))
+    minutes = (time.monotonic() - start) / 60
+    run_part(TRAIN, train, minutes)
+    for place, one in evaluated.items():
+        run_part(AFTER, evaluation_of(one, arguments.n, folder / TRAIN, place / AFTER), minutes)
     facts = {
         "minutes": round((time.monotonic() - start) / 60, 2),
         "seed": arguments.seed,
         "model": model,
         "command": shlex.join([".venv/bin/python", "-m", "evaluation.demo", *argv]),
     }
-    result = build(agent, folder, facts)
-    write_text(
-        folder / RESULT, json.dumps(result, ensure_ascii=False, indent=1) + "\n", force=False
-    )
-    draw(read([folder]), folder / PICTURE)
-    show(result)
-    print(f"{folder / PICTURE}\n{folder}", flush=True)
+    for place, one in evaluated.items():
+        result = build(one, place, folder / TRAIN, facts)
+        text = json.dumps(result, ensure_ascii=False, indent=1) + "\n"
+        write_text(place / RESULT, text, force=False)
+        show(result)
+    if not joint:
+        draw(read([folder]), folder / PICTURE)
+        print(folder / PICTURE)
+    print(folder, flush=True)
+
+
+def agent_of(name: str) -> Agent:
+    """Return the agent of that name; `all` are those of this repository as one."""
+    own = [one for one in registry.names() if registry.get(one).folder.parent == ROOT]
+    return registry.get(JOINED.join(own) if name == ALL else name)
+
+
+def members_of(agent: Agent) -> list[Agent]:
+    """Return the agents to evaluate: itself, or those that it is made of."""
+    return [*agent.members.values()] if isinstance(agent, JointAgent) else [agent]
+
+
+def evaluation_of(agent: Agent, tasks: int | None, model: str | Path, out: Path) -> list[str]:
+    """Return the command that evaluates a model as this agent."""
+    some = [] if tasks is None else ["--n", str(tasks)]
+    where = ["--model", str(model), "--out", str(out)]
+    return ["-m", "evaluation.evaluate", agent.name, *some, *where]
 
 
 def _path(model: str) -> str:

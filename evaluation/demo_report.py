@@ -1,6 +1,6 @@
 """The numbers of a demo: from its folder to `demo.json`, and the tables on the screen.
 
-    result = build(agent, folder, facts)      # after both evaluations and the training
+    result = build(agent, folder, folder / TRAIN, facts)      # after both evaluations and the training
     show(result)
 
 Everything is read from what the project's own commands wrote; nothing is measured here. Points are
@@ -35,16 +35,17 @@ SEEDS = ("seed", "before", "after", "gain", "95 %", "minutes", "steps", "answere
 FAILURES = ("kind", "% before", "% after", "lost before", "lost after", "gained")
 
 
-def build(agent: Agent, folder: Path, facts: dict[str, Any]) -> dict[str, Any]:
-    """What `demo.json` holds (docs/learning.md has every key); `facts` are added as they are.
+def build(agent: Agent, folder: Path, train: Path, facts: dict[str, Any]) -> dict[str, Any]:
+    """What `demo.json` holds (docs/learning.md has every key), from an agent's folder and that of the
+    training run; `facts` are added as they are.
 
     Raises UsageError, OSError, KeyError: a part's folder is not what that part writes.
     """
     comparison = compare(read_evaluation(folder / BEFORE), read_evaluation(folder / AFTER), seed=0)
     scores = {side: read_scores(folder / side) for side in SIDES}
     episodes = [read_episodes(folder / side) for side in SIDES]
-    steps = curve(folder / TRAIN)
-    summary = _read(folder / TRAIN / "summary.json")
+    steps = curve(train)
+    summary = _read(train / "summary.json")
     validation, model = summary["validation"], ROOT / facts["model"] / COLD_START
     shown = ["unfinished", *(column.metric for column in agent.showing.columns)]
     return {

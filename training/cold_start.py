@@ -64,7 +64,8 @@ def parse_arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog="python -m training.cold_start", description=__doc__.splitlines()[0]
     )
-    parser.add_argument("agent", choices=registry.names(), help="whose lessons or demonstrations")
+    whose = "whose lessons or demonstrations; several with + between them, such as code+sql"
+    parser.add_argument("agent", help=f"{whose}; the agents are {', '.join(registry.names())}")
     parser.add_argument("--out", type=Path, help="model folder; default: the agent's tiny_model")
     parser.add_argument("--force", action="store_true", help="replace --out if it exists")
     parser.add_argument(

@@ -13,7 +13,7 @@ import argparse
 import os
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
@@ -49,6 +49,8 @@ def check_and_train(
     agent: Agent, options: argparse.Namespace, plan: Plan, preset: dict[str, Any]
 ) -> int:
     """Check everything that is cheap to check, then train and return the exit code."""
+    from episodes.joint import JointAgent
+    from training.engine.mixture import draws
     from training.planning import continued, run_settings
     from training.ready import check_ready, steps_of
     from training.run import with_token
@@ -58,11 +60,15 @@ def check_and_train(
     plan, checkpoint, keys = continued(plan, options)
     files = {"train": options.train_file, "val": options.val_file}
     rows = {name: agent.rows(path) for name, path in files.items()}
+    if isinstance(agent, JointAgent):
+        rows["train"] = agent.weighted(rows["train"])
+        keys["data.shuffle"] = False  # the order in which rows are drawn holds the agents' shares
     check_budgets(agent, rows, settings)
     written = {name: str(plan.run_dir / "data" / f"{name}.jsonl") for name in rows}
     overrides = parse_overrides(options.overrides)
     config = build_config(plan, written, {**preset, **keys}, overrides)
-    done, last = steps_of(config, len(rows["train"]), checkpoint)
+    drawn = len(draws(rows["train"], int(config.data.seed)))
+    done, last = steps_of(config, drawn, checkpoint)
     if checkpoint and done >= last and options.resume == "auto":
         print(
             f"{plan.run_dir} is finished: step {done} of {last}; nothing is left to do", flush=True
@@ -116,15 +122,21 @@ def check_budgets(agent: Agent, rows: Rows, settings: Settings) -> None:
 
 def main(name: str, arguments: list[str] | None = None) -> int:
     """Run the command line of an agent and return the exit code."""
+    from episodes.registry import get
+
+    return run_training(lambda: get(name), arguments)
+
+
+def run_training(make: Callable[[], Agent], arguments: list[str] | None) -> int:
+    """Run the training command of the agent that `make` returns, and return the exit code."""
     stop_in_order()
 
     def body() -> int:
         from common.startup import collect_rarely
-        from episodes.registry import get
         from training.setup.arguments import parse
 
         collect_rarely()
-        agent = get(name)
+        agent = make()
         return train(agent, parse(agent, arguments))
 
     return run_command("error", body)

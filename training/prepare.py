@@ -30,6 +30,7 @@ from common.settings import ROOT, Settings, load_settings
 from common.stopping import stop_in_order
 from episodes import registry
 from episodes.agent import Agent, Environment, Options, Row
+from episodes.episode import Task
 from episodes.judge_check import check_judge, problem_of
 from episodes.turns import with_turns
 from training.serve import serve_environment
@@ -95,12 +96,21 @@ def make(
     """
     prepared = complete(agent, rows, settings, options)
     tasks = [agent.task(row, settings) for row in prepared.rows["train"]]
-    problem = problem_of(asyncio.run(check_judge(environment, tasks)))
+    problem = asyncio.run(judge_problem(environment, tasks))
     if problem and settings.judge_check:
         raise Failure(
             f"the judge cannot be trained on: {problem}\n{environment.judging.help}; JUDGE_CHECK=0 goes on"
         )
     return Prepared(prepared.rows, prepared.notes, problem)
+
+
+async def judge_problem(environment: Environment, tasks: Sequence[Task]) -> str | None:
+    """Return what is wrong with the judge, of each agent where several are trained together."""
+    by_agent: dict[str, list[Task]] = {}
+    for task in tasks:
+        by_agent.setdefault(task.agent, []).append(task)
+    found = [problem_of(await check_judge(environment, own)) for own in by_agent.values()]
+    return "\n".join(problem for problem in found if problem) or None
 
 
 def complete(

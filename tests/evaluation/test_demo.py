@@ -25,7 +25,7 @@ from evaluation import demo, evaluate
 from evaluation.demo_report import build, by_failure, curve, read_result, show
 from evaluation.report_page import read
 from evaluation.report_picture import bars, curves
-from sql_agent.agent import AGENT
+from sql_agent.agent import AGENT, SqlAgent
 from tests.episodes.guessing_agent import GuessingAgent
 from tests.evaluation.evaluations import evaluation, record
 from tests.evaluation.folders import rollout, training_run, write_lines
@@ -125,6 +125,33 @@ def test_a_demo_is_three_commands(tmp_path: Path, commands: list[list[str]]) -> 
     ]
 
 
+class OtherAgent(SqlAgent):
+    name = "other"
+
+
+def test_several_agents_are_evaluated_each_and_trained_once(
+    tmp_path: Path, commands: list[list[str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(registry, "_registered", {"other": OtherAgent()})
+    folder = tmp_path / "run"
+    flags = ["sql+other", "--run-dir", str(folder), "--model", "hub/name", "data.x=1"]
+    assert demo.main(flags) == 0
+    parts = [(part[0] if part[0] != "-m" else part[2], part[-1]) for part in commands]
+    assert parts == [
+        ("sql", f"{folder}/sql/before"),
+        ("other", f"{folder}/other/before"),
+        ("train_agents.py", "data.x=1"),
+        ("sql", f"{folder}/sql/after"),
+        ("other", f"{folder}/other/after"),
+    ]
+    assert read_result(folder / "sql")["gain"] == 53.33
+    assert read_result(folder / "other")["agent"] == "other"
+
+
+def test_all_are_the_agents_of_this_repository() -> None:
+    assert demo.agent_of("all").name == "code+consultation+diagnosis+sql"
+
+
 @pytest.mark.parametrize(
     "flags", [[], ["--model", "sql_agent/tiny_model"], ["--model", AGENT.model]]
 )
@@ -192,6 +219,7 @@ def test_a_gain_by_asking_is_in_the_result_and_on_the_screen(tmp_path: Path, cap
     result = build(
         registry.get("consultation"),
         tmp_path,
+        tmp_path / "train",
         {"model": "none", "seed": 1, "minutes": 1.0, "command": ""},
     )
     low, high = result["gain_by_asking_ci95"]

@@ -296,7 +296,7 @@ def test_another_model_is_warmed_up_on_gold_episodes(
 def test_a_name_has_the_same_tokens_behind_a_space_as_in_quotes_where_spaces_stand_apart() -> None:
     told = [Conversation([{"role": "user", "content": 'Count aspirin in "aspirin".'}], [])]
     joined, apart = (
-        make_tokenizer(told, "", 64, Random(1), apart=apart).tokenize(' aspirin "aspirin"')
+        make_tokenizer(told, "", 64, Random(1), 2048, apart=apart).tokenize(' aspirin "aspirin"')
         for apart in (False, True)
     )
     assert apart[1 : apart.index('"') - 1] == apart[apart.index('"') + 1 : -1] != []

@@ -101,6 +101,23 @@ def test_groups_with_equal_reward_are_counted(rewards: list[float], equal: int) 
     assert step_metrics(records, "x")["x/equal_reward_groups"] == equal
 
 
+def test_agents_that_are_trained_together_have_their_own_numbers() -> None:
+    records = [
+        record(0, agent="sql", reward=1.0, terms={"judge": 1.0}),
+        record(1, agent="sql", reward=0.0, terms={"judge": 0.0}),
+        record(2, agent="code", reward=0.2, terms={"judge": 0.2}),
+        record(3, agent="code", reward=None, cause="judge_failed", canaries={"judged": 1}),
+    ]
+    metrics = step_metrics(records, "episodes")
+    assert metrics["episodes/reward/mean"] == pytest.approx(0.4)
+    assert metrics["episodes/sql/reward/mean"] == 0.5
+    assert metrics["episodes/code/terms/judge"] == pytest.approx(0.2)
+    assert (metrics["episodes/code/unscored"], metrics["episodes/sql/unscored"]) == (1, 0)
+    assert metrics["episodes/code/causes/judge_failed"] == 1
+    assert metrics["episodes/code/canaries/judged"] == 1
+    assert metrics["episodes/sql/equal_reward_groups"] == 0
+
+
 def test_a_lone_scored_rollout_is_left_out() -> None:
     records = [record(0), record(1, reward=None, cause="timeout"), record(2), record(3)]
     leave_out_lone(records)

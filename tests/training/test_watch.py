@@ -4,6 +4,7 @@ Keeps of docs/architecture.md, "What is done about what": every row of its table
 over its window.
 """
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -242,3 +243,31 @@ def test_without_the_setting_the_share_is_the_documented_one() -> None:
     assert MAX_UNSCORED_SHARE == 0.3
     assert Settings(_env_file=None).max_unscored_share == MAX_UNSCORED_SHARE
     assert Plan.max_unscored_share == MAX_UNSCORED_SHARE
+
+
+def of(agent: str, found: list[RolloutRecord]) -> list[RolloutRecord]:
+    return [replace(record, agent=agent) for record in found]
+
+
+def test_the_failed_judge_of_one_agent_does_not_hide_behind_the_others() -> None:
+    good, bad = of("sql", records(72)), of("code", records(8) + records(8, "judge_failed"))
+    reason = Watch(96).judge(good + bad + of("sql", records(8)))
+    assert reason == "50% of 16 rollouts of code are unscored (judge_failed: 8)"
+
+
+def test_a_few_lost_rollouts_of_one_agent_prove_little() -> None:
+    few = of("code", records(4) + records(4, "judge_failed"))
+    assert Watch(96).judge(of("sql", records(88)) + few) is None
+
+
+def test_canaries_are_counted_by_agent() -> None:
+    watch = Watch(4)
+    fooled = {"judged": CANARY_WINDOW, "accepted": CANARY_WINDOW}
+    honest = {"judged": 10 * CANARY_WINDOW, "accepted": 0}
+    both = [
+        replace(record, canaries=canaries)
+        for agent, canaries in (("code", fooled), ("sql", honest))
+        for record in of(agent, records(2))
+    ]
+    with pytest.raises(RunStopped, match="the judge of code took 100"):
+        watch.judge(both)

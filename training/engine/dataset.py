@@ -1,7 +1,6 @@
 """Rows for verl: one line of a JSONL file becomes one prompt group.
 
-The engine does not look inside a line: it travels unchanged to the agent, which makes its task of
-it. verl loads this module by `data.custom_cls`.
+A line travels unchanged to the agent, which makes its task of it. verl loads this module by `data.custom_cls`.
 """
 
 from __future__ import annotations
@@ -13,9 +12,11 @@ from typing import Any
 from omegaconf import DictConfig, ListConfig
 from torch.utils.data import Dataset
 
+from training.engine.mixture import draws
+
 
 class RolloutDataset(Dataset):
-    """Lines of one or several files, in file order.
+    """Lines of one or several files, in file order, or as `training.engine.mixture` draws them.
 
     `config.group_column`, when set, names the field whose value groups the validation metrics.
     """
@@ -36,19 +37,23 @@ class RolloutDataset(Dataset):
             if line
         ]
         self.lines = lines[:max_samples] if max_samples > 0 else lines
-        column = config.get("group_column") if config is not None else None
-        self.groups = [
-            str((column and json.loads(line).get(column)) or "all") for line in self.lines
-        ]
+        settings = config if config is not None else DictConfig({})
+        column = settings.get("group_column")
+        rows = [json.loads(line) for line in self.lines]
+        self.groups = [str((column and row.get(column)) or "all") for row in rows]
+        self.agents = [str(row.get("agent") or "") for row in rows]
+        self.order = draws(rows, int(settings.get("seed") or 0))
 
     def __len__(self) -> int:
-        return len(self.lines)
+        return len(self.order)
 
-    def __getitem__(self, index: int) -> dict[str, Any]:
+    def __getitem__(self, position: int) -> dict[str, Any]:
+        index = self.order[position]
         return {
             "task": self.lines[index],
             "index": index,
             "data_source": self.groups[index],
+            "agent": self.agents[index],  # "" where only one is trained
             # Fields verl's metrics look for; the agent, not verl, builds the prompt and holds the
             # reference.
             "raw_prompt": "",

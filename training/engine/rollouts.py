@@ -224,6 +224,7 @@ class RolloutManager:
                 mode=mode,
                 step=int(row["global_steps"]),
                 task_type=str(row["data_source"]),
+                agent=row.get("agent") or None,
                 index=int(row["index"]),
             )
             for (_, row, session), rollout in zip(keys, queued, strict=True)

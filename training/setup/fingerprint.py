@@ -40,7 +40,7 @@ def fingerprints(
     """
     given = {**_values(settings), **options, "prompt_version": agent.prompt_version}
     named = [path for path in map(_path, given.values()) if path]
-    rooms = [agent.folder, *(ROOT / room for room in ROOMS)]
+    rooms = [*agent.folders, *(ROOT / room for room in ROOMS)]
     return {
         "rows": _digest(json.dumps(rows, ensure_ascii=False)),
         "settings": _digest(json.dumps(given, ensure_ascii=False, sort_keys=True, default=str)),

@@ -13,11 +13,13 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
+from statistics import fmean
 from string import Template
 from typing import Any
 
 from common.settings import ROOT
 from episodes.agent import Agent
+from episodes.joint import JointAgent
 from training.warmup.supervised import ColdStartError
 
 CARD = "tiny_model_card.md"
@@ -68,10 +70,13 @@ def _by_group(scores: dict[str, Any], name: str) -> dict[str, float]:
 
 
 def headline_of(agent: Agent, model: Path) -> float:
-    """Return the agent's headline, in [0, 1], on the validation tasks, greedy.
+    """Return the agent's headline, in [0, 1], on the validation tasks, greedy; of several agents the
+    mean of theirs.
 
     Raises ColdStartError: the evaluation failed; its messages are on stderr.
     """
+    if isinstance(agent, JointAgent):
+        return fmean(headline_of(member, model) for member in agent.members.values())
     overall = _evaluate(agent, model, "val", "--temperature", "0")["overall"]
     return float(overall[agent.showing.headline])
 

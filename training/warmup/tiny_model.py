@@ -87,7 +87,12 @@ def make(
         for conversation in lessons.right
     ]
     tokenizer = make_tokenizer(
-        right, lessons.characters, sizes.prompt + sizes.response, random, lessons.apart
+        right,
+        lessons.characters,
+        sizes.prompt + sizes.response,
+        random,
+        lessons.vocabulary,
+        lessons.apart,
     )
     phase_a, phase_b = (
         [

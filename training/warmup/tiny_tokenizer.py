@@ -20,7 +20,6 @@ SPECIAL = ["<|endoftext|>", "<|im_start|>", "<|im_end|>"]
 TAGS = ["<tool_call>", "</tool_call>", "<tool_response>", "</tool_response>"]
 # Chat marks and tags are tokens of their own; the tokenizer must not learn to spell them.
 MARKS = re.compile("|".join(map(re.escape, SPECIAL + TAGS)))
-VOCABULARY = 2048
 PIECE = r"\p{Han}| ?[A-Za-z_]+|[0-9]|\n| ?[^\p{Han}A-Za-z_0-9\n ]+| +"
 # A name gets the same tokens behind a space as in quotes; otherwise its first token differs, and is
 # miscopied.
@@ -55,9 +54,10 @@ def make_tokenizer(
     characters: str,
     context: int,
     random: Random,
+    vocabulary: int,
     apart: bool = False,
 ) -> Any:
-    """Return a `transformers` tokenizer of at most `VOCABULARY` entries, with the chat template;
+    """Return a `transformers` tokenizer of at most `vocabulary` entries, with the chat template;
     `context`: in tokens.
 
     It learns from conversations as they are rendered, and from random texts of the characters.
@@ -76,7 +76,7 @@ def make_tokenizer(
     as_bytes = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
     tokenizer.pre_tokenizer = pre_tokenizers.Sequence([pieces, as_bytes])
     tokenizer.decoder = decoders.ByteLevel()
-    size = VOCABULARY - len(TAGS)
+    size = vocabulary - len(TAGS)
     letters = pre_tokenizers.ByteLevel.alphabet()
     trainer = trainers.BpeTrainer(
         vocab_size=size, special_tokens=SPECIAL, initial_alphabet=letters, show_progress=False

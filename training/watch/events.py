@@ -15,7 +15,13 @@ from statistics import mean, stdev
 
 from episodes.agent import MOST_ACCEPTED
 from training.setup.plan import MAX_UNSCORED_SHARE, RunStopped
-from training.watch.records import RolloutRecord, causes, rewards_by_group, unscored_share
+from training.watch.records import (
+    RolloutRecord,
+    by_agent,
+    causes,
+    rewards_by_group,
+    unscored_share,
+)
 
 logger = logging.getLogger(__name__)
 
@@ -32,6 +38,8 @@ WINDOW_SECONDS = 600.0
 REPEATS_SECONDS = 60.0  # a runner that ends sooner, as the one it replaced did, has the same cause
 MISMATCH_WARNS = 0.001
 CANARY_WINDOW = 200
+# Rollouts of one agent in a window, from which it is judged by itself: fewer prove little
+LEAST_OF_AN_AGENT = 16
 CANARY_WARNS = 0.02
 CANARY_STOPS = MOST_ACCEPTED
 GRPO_EPSILON = 1e-6  # verl's, core_algos.compute_grpo_outcome_advantage
@@ -109,7 +117,7 @@ class Watch:
         self._window: list[RolloutRecord] = []
         self._since_update = 0
         self._recent: deque[bool] = deque(maxlen=MISSING_SPANS_WINDOW)
-        self._canaries: deque[bool] = deque(maxlen=CANARY_WINDOW)
+        self._canaries: dict[str, deque[bool]] = {}  # by agent; "" where only one is trained
 
     @property
     def pause(self) -> float:
@@ -147,13 +155,23 @@ class Watch:
         return reason
 
     def _reason(self, window: list[RolloutRecord]) -> str | None:
-        """Return why these rollouts cannot be used, or None."""
-        self._stop_on_silence(window)
-        share = unscored_share(window)
-        if share <= self.max_unscored_share:
-            return None
-        counts = ", ".join(f"{name}: {count}" for name, count in causes(window).most_common())
-        return f"{share:.0%} of {len(window)} rollouts are unscored ({counts})"
+        """Return why these rollouts cannot be used, or None.
+
+        Where several agents are trained together each is judged by itself, too, or the failed judge
+        of one would hide behind the others.
+        """
+        parts = [
+            (f" of {name}", own)
+            for name, own in by_agent(window).items()
+            if len(own) >= LEAST_OF_AN_AGENT
+        ]
+        for whose, part in [("", window), *parts]:
+            self._stop_on_silence(part)
+            share = unscored_share(part)
+            if share > self.max_unscored_share:
+                counts = ", ".join(f"{name}: {count}" for name, count in causes(part).most_common())
+                return f"{share:.0%} of {len(part)} rollouts{whose} are unscored ({counts})"
+        return None
 
     def compare_log_probs(self, metrics: Mapping[str, float]) -> None:
         """Warn if vLLM sampled from another distribution than the trainer computes gradients of.
@@ -195,15 +213,23 @@ class Watch:
             )
 
     def _watch_canaries(self, records: list[RolloutRecord]) -> None:
-        """Warn or stop if the judge accepts answers that are known to be bad, over a full window."""
+        """Warn or stop if an agent's judge accepts answers that are known to be bad, over a full
+        window.
+        """
         for record in records:
-            judged = record.canaries.get("judged", 0)
+            seen = self._canaries.setdefault(record.agent or "", deque(maxlen=CANARY_WINDOW))
             accepted = record.canaries.get("accepted", 0)
-            self._canaries.extend(number < accepted for number in range(judged))
-        share = sum(self._canaries) / CANARY_WINDOW
-        if len(self._canaries) < CANARY_WINDOW or share <= CANARY_WARNS:
+            seen.extend(number < accepted for number in range(record.canaries.get("judged", 0)))
+        for agent in {record.agent or "" for record in records}:
+            self._judge_canaries(agent)
+
+    def _judge_canaries(self, agent: str) -> None:
+        window = self._canaries[agent]
+        share = sum(window) / CANARY_WINDOW
+        if len(window) < CANARY_WINDOW or share <= CANARY_WARNS:
             return
-        seen = f"canaries accepted: the judge took {share:.1%} of the last {CANARY_WINDOW} known-bad answers for good"
+        whose = f"the judge of {agent}" if agent else "the judge"
+        seen = f"canaries accepted: {whose} took {share:.1%} of the last {CANARY_WINDOW} known-bad answers for good"
         if share > CANARY_STOPS:
             raise RunStopped(
                 f"{seen}. A reward that can be had for nonsense teaches nonsense. Choose a stronger judge, or fit its "

@@ -17,7 +17,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import fsum
 from statistics import fmean
 from typing import Any
@@ -35,11 +35,13 @@ class RolloutRecord(EpisodeRecord):
 
     cause: why it entered no update, which may be the episode's own or the engine's. `weights` is,
     for every call, the step that made the weights which answered it. `question`, `reference` and
-    `answer` may be cut. `task_type` is what validation is grouped by, `index` the task's line in its
+    `answer` may be cut. `agent` is whose task it was, where several agents are trained together.
+    `task_type` is what validation is grouped by, `index` the task's line in its
     file. Only a sample has `transcript`, `own` and `tokens` (`training.engine.kept_sample`).
     """
 
     step: int = 0
+    agent: str | None = None
     counters: dict[str, float] = field(default_factory=dict)
     canaries: dict[str, int] = field(default_factory=dict)
     rollout_id: str = ""
@@ -135,7 +137,20 @@ def step_metrics(
         for part, found in parts.items()
         for name, value in found.items()
     }
+    for agent, own in by_agent(records).items():
+        metrics |= step_metrics(
+            [replace(record, agent=None) for record in own], f"{prefix}/{agent}", compared
+        )
     return metrics
+
+
+def by_agent(records: Iterable[RolloutRecord]) -> dict[str, list[RolloutRecord]]:
+    """Return the records of each agent, where several are trained together; else {}."""
+    found: dict[str, list[RolloutRecord]] = {}
+    for record in records:
+        if record.agent:
+            found.setdefault(record.agent, []).append(record)
+    return found
 
 
 def validation_reward(data: Mapping[str, float]) -> float | None:

@@ -18,6 +18,7 @@ from training.setup.plan import Plan
 from training.watch.events import MISMATCH
 from training.watch.records import (
     RolloutRecord,
+    by_agent,
     means,
     sum_canaries,
     sums,
@@ -85,6 +86,7 @@ def build_summary(plan: Plan, exit_reason: str, message: str, started: float) ->
         "canaries": sum_canaries(records),
         "stop_reasons": dict(Counter(record.stop_reason for record in train if record.stop_reason)),
         "validation": _validation(validation),
+        **_agents(records),
         "seconds": _seconds(plan.run_dir, steps, started),
     }
 
@@ -150,6 +152,20 @@ def _validation(records: list[RolloutRecord]) -> dict[str, Any]:
         "reward": validation_of(last),
         "first_reward": validation_of(first),
     }
+
+
+def _agents(records: list[RolloutRecord]) -> dict[str, Any]:
+    """Return the numbers of each agent, where several are trained together; else {}."""
+    found = {}
+    for agent, own in sorted(by_agent(records).items()):
+        train = [record for record in own if record.mode == "train"]
+        found[agent] = {
+            "rollouts": _rollouts(train),
+            "reward": _reward(train),
+            "canaries": sum_canaries(own),
+            "validation": _validation([record for record in own if record.mode == "val"]),
+        }
+    return {"agents": found} if found else {}
 
 
 def _reward(records: list[RolloutRecord]) -> dict[str, Any]:
@@ -249,6 +265,7 @@ def _rows(summary: dict[str, Any]) -> list[tuple[str, str]]:
         ("rollouts", _counted(summary["rollouts"]) or "none"),
         ("reward", _reward_line(summary["reward"])),
         ("validation reward", _validation_line(summary["validation"])),
+        *((agent, _agent_line(found)) for agent, found in summary.get("agents", {}).items()),
     ]
     return [row for row in rows if row[1]]
 
@@ -281,6 +298,12 @@ def _validation_line(validation: dict[str, Any]) -> str:
     first = _number(validation["first_reward"]["mean"])
     last = _number(validation["reward"]["mean"])
     return last if first == last else f"{first} -> {last}"
+
+
+def _agent_line(found: dict[str, Any]) -> str:
+    """Return one line about an agent that is trained beside others."""
+    validation = _validation_line(found["validation"])
+    return f"reward {_number(found['reward']['mean'])}, validation {validation}, {_counted(found['rollouts'])}"
 
 
 def _counted(values: dict[str, float], most: int = 99) -> str:

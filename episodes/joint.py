@@ -1,0 +1,336 @@
+"""Several agents that one policy learns to be: an agent made of agents, for training.
+
+    agent = JointAgent({"sql": 1.0, "diagnosis": 2.0})    # train_agents.py --agents sql,diagnosis:2
+    agent.rows("sql=my.parquet,diagnosis=data/diagnosis/train.parquet")
+
+A row says whose it is, and the task made of it, too; everything else is asked of that agent, with
+its own budget and its own flags, which stand behind its name here (`--diagnosis-reward`). What each
+agent alone can do, such as being evaluated or served, is left to it.
+"""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from itertools import zip_longest
+from pathlib import Path
+from random import Random
+from typing import Any
+
+from common.settings import Settings
+from episodes import registry
+from episodes.agent import (
+    Agent,
+    Environment,
+    Flags,
+    Judging,
+    KnownEpisodes,
+    Lessons,
+    Options,
+    Record,
+    Row,
+    Service,
+    Showing,
+    Sizes,
+    Teaching,
+)
+from episodes.episode import AgentError, Episode, Policy, Task
+from episodes.turns import with_turns
+from scoring.rubric import Reward
+
+Members = Mapping[str, Agent]
+FEWEST = 2
+
+
+class JointShowing(Showing):
+    """A step of a demo has an agent's share of the tasks only, so that it trains for more steps."""
+
+    demo = ("trainer.total_training_steps=60", "trainer.test_freq=60", "trainer.save_freq=60")
+
+
+class JointAgent(Agent):
+    """The agents of `weights`: every step draws its tasks from each by weight.
+
+    Raises AgentError: fewer than two agents, one that there is not, or a weight that is not above 0.
+    """
+
+    showing = JointShowing()
+
+    def __init__(self, weights: Mapping[str, float]) -> None:
+        if len(weights) < FEWEST:
+            raise AgentError(
+                f"--agents {','.join(weights)}: expected two agents or more, such as sql,diagnosis:2; "
+                "train_NAME_agent.py trains one"
+            )
+        self.weights = dict(weights)
+        self.members = {name: registry.get(name) for name in weights}
+        self.name = "+".join(sorted(weights))
+        self.flags = JointFlags(self.members)
+        self.teaching = JointTeaching(self.members)
+        self.splits = {split: self._files(split) for split in ("train", "val")}
+        self.prompt_version = ", ".join(
+            f"{name} {member.prompt_version}" for name, member in self.members.items()
+        )
+        self.tools = [tool for member in self.members.values() for tool in member.tools]
+        self.turns = max(member.turns for member in self.members.values())
+
+    @property
+    def folders(self) -> Sequence[Path]:
+        return [member.folder for member in self.members.values()]
+
+    def sizes(self, device: str) -> Sizes:
+        """Return the largest of each."""
+        all_sizes = [member.sizes(device) for member in self.members.values()]
+        return Sizes(
+            prompt=max(sizes.prompt for sizes in all_sizes),
+            response=max(sizes.response for sizes in all_sizes),
+            reply=max(sizes.reply for sizes in all_sizes),
+        )
+
+    def rows(self, path: Path | str) -> list[Row]:
+        """Return the rows of NAME=FILE,NAME=FILE, the agents taking turns, so that the first rows are
+        of all agents.
+
+        Raises AgentError: an agent has no file there, or a file is not as its agent wants it.
+        """
+        parts = [
+            [
+                {"id": f"{name}/{at}", "agent": name, "task_type": name, "row": row}
+                for at, row in enumerate(self.members[name].rows(file))
+            ]
+            for name, file in self._named_files(str(path)).items()
+        ]
+        return [row for turn in zip_longest(*parts) for row in turn if row is not None]
+
+    def weighted(self, rows: Sequence[Row]) -> list[Row]:
+        """Return rows that also say how often their agent's turn comes."""
+        return [{**row, "weight": self.weights[row["agent"]]} for row in rows]
+
+    def task(self, row: Row, settings: Settings) -> Task:
+        member = self.members[row["agent"]]
+        own = own_turns(member, settings)
+        task = member.task(row["row"], own)
+        return replace(task, agent=member.name, max_turns=task.max_turns or own.max_turns)
+
+    def open(self, settings: Settings, options: Options, evaluating: bool = False) -> Environment:
+        environments: dict[str, Environment] = {}
+        for name, member in self.members.items():
+            given = own_options(name, options)
+            own = own_turns(member, settings).under(given)
+            environments[name] = member.open(own, given, evaluating)
+        return JointEnvironment(environments, self.weights)
+
+    def check(
+        self, rows: Mapping[str, Sequence[Row]], settings: Settings, plays: bool
+    ) -> list[str]:
+        notes = []
+        for name, member in self.members.items():
+            own_rows = {
+                split: [row["row"] for row in part if row["agent"] == name]
+                for split, part in rows.items()
+            }
+            found = member.check(own_rows, own_turns(member, settings), plays)
+            notes += [f"{name}: {note}" for note in found]
+        return notes
+
+    def _files(self, split: str) -> Path:
+        return Path(
+            ",".join(f"{name}={member.splits[split]}" for name, member in self.members.items())
+        )
+
+    def _named_files(self, text: str) -> dict[str, str]:
+        files = {}
+        for part in text.split(","):
+            name, equals, file = part.partition("=")
+            if not equals or name not in self.members or name in files:
+                raise AgentError(
+                    f"{part!r} is no file of an agent; expected one for each, such as "
+                    + ",".join(f"{member}=FILE" for member in self.members)
+                )
+            files[name] = file
+        missing = [name for name in self.members if name not in files]
+        if missing:
+            raise AgentError(f"no file is given for {', '.join(missing)}; add {missing[0]}=FILE")
+        return files
+
+
+def own_turns(member: Agent, settings: Settings) -> Settings:
+    """Return the settings with the agent's own budget, or the run's where that is smaller."""
+    most = min(settings.max_turns, with_turns(member, Settings.model_construct()).max_turns)
+    return settings.under({"min_turns": most, "max_turns": most})
+
+
+def own_options(name: str, options: Options) -> dict[str, Any]:
+    """Return the options of one agent, under the names that it gave them."""
+    prefix = f"{name}_"
+    return {
+        option.removeprefix(prefix): value
+        for option, value in options.items()
+        if option.startswith(prefix) or option in Settings.model_fields
+    }
+
+
+class JointFlags(Flags):
+    """The flags of every agent, each behind its agent's name."""
+
+    def __init__(self, members: Members) -> None:
+        self.members = members
+
+    def add(self, parser: ArgumentParser) -> None:
+        for name, member in self.members.items():
+            own = ArgumentParser(add_help=False)
+            member.flags.add(own)
+            for action in own._actions:
+                action.option_strings = [
+                    f"--{name}-{flag.removeprefix('--')}" for flag in action.option_strings
+                ]
+                if action.dest not in Settings.model_fields:  # those are one agent's by their name
+                    action.dest = f"{name}_{action.dest}"
+                parser._add_action(action)
+
+    def services(self, settings: Settings, options: Options) -> Sequence[Service]:
+        return [
+            replace(service, option=f"{name}_{service.option}")
+            for name, member in self.members.items()
+            for service in member.flags.services(settings, own_options(name, options))
+        ]
+
+    def check(self, tasks: Sequence[Task], options: Options) -> list[str]:
+        return [
+            f"{name}: {note}"
+            for name, member in self.members.items()
+            for note in member.flags.check(
+                [task for task in tasks if task.agent == name], own_options(name, options)
+            )
+        ]
+
+
+class JointEnvironment(Environment):
+    """The environments of all agents in one process; a task says whose it is."""
+
+    def __init__(
+        self, environments: Mapping[str, Environment], weights: Mapping[str, float]
+    ) -> None:
+        self.environments, self.weights = environments, weights
+        self.known = JointKnown(environments)
+        judging = [environment.judging for environment in environments.values()]
+        self.judging = Judging(
+            highest=max(one.highest for one in judging),
+            paid=any(one.paid for one in judging),
+            help="; ".join(
+                f"{name}: {environment.judging.help}" for name, environment in environments.items()
+            ),
+        )
+
+    async def play(self, task: Task, policy: Policy) -> Episode:
+        return await self.environments[task.agent].play(task, policy)
+
+    async def score(self, task: Task, episode: Episode) -> Reward:
+        return await self.environments[task.agent].score(task, episode)
+
+    def facts(self, task: Task, episode: Episode) -> Mapping[str, float | None]:
+        return self.environments[task.agent].facts(task, episode)
+
+    def record(self, task: Task, episode: Episode) -> Record:
+        return self.environments[task.agent].record(task, episode)
+
+    def description(self) -> dict[str, Any]:
+        found = {name: each.description() for name, each in self.environments.items()}
+        notes = [
+            f"{name}: {note}" for name, each in found.items() for note in each.pop("notes", [])
+        ]
+        return {"weights": self.weights, "agents": found, **({"notes": notes} if notes else {})}
+
+    async def check(self) -> None:
+        for environment in self.environments.values():
+            await environment.check()
+
+    def close(self) -> None:
+        for environment in self.environments.values():
+            environment.close()
+
+
+class JointKnown(KnownEpisodes):
+    """The known episodes of every agent; kinds stand behind the agent's name."""
+
+    def __init__(self, environments: Mapping[str, Environment]) -> None:
+        self.environments = environments
+        self.accepted_from = {
+            f"{name}: {kind}": bound
+            for name, environment in environments.items()
+            for kind, bound in environment.known.accepted_from.items()
+        }
+
+    async def gold(self, task: Task) -> Episode | None:
+        return await self.environments[task.agent].known.gold(task)
+
+    async def honest(self, task: Task) -> Mapping[str, Episode]:
+        found = await self.environments[task.agent].known.honest(task)
+        return {f"{task.agent}: {kind}": episode for kind, episode in found.items()}
+
+    def dishonest(self, task: Task, random: Random) -> Mapping[str, Episode]:
+        found = self.environments[task.agent].known.dishonest(task, random)
+        return {f"{task.agent}: {kind}": episode for kind, episode in found.items()}
+
+
+class JointTeaching(Teaching):
+    """What the agents teach, one after the other."""
+
+    def __init__(self, members: Members) -> None:
+        self.members = members
+
+    def demonstrations(self, role: str, rows: Sequence[Row], settings: Settings) -> Iterator[Any]:
+        for name, member in self.members.items():
+            own = [row["row"] for row in rows if row["agent"] == name]
+            yield from member.teaching.demonstrations(role, own, own_turns(member, settings))
+
+    def lessons(
+        self, rows: Sequence[Row], settings: Settings, right: int, flawed: int, random: Random
+    ) -> Lessons:
+        """Return the lessons of all agents in random order: of each as many right ones as a model of
+        its own has, since these are what it learns to copy from, and a vocabulary for two.
+        """
+        share = len(self.members)
+        found = {
+            name: member.teaching.lessons(
+                [row["row"] for row in rows if row["agent"] == name],
+                own_turns(member, settings),
+                right,
+                flawed // share,
+                random,
+            )
+            for name, member in self.members.items()
+        }
+        right_ones = [one for lessons in found.values() for one in lessons.right]
+        flawed_ones = [one for lessons in found.values() for one in lessons.flawed]
+        return Lessons(
+            right=random.sample(right_ones, len(right_ones)),
+            flawed=random.sample(flawed_ones, len(flawed_ones)),
+            characters="".join(lessons.characters for lessons in found.values()),
+            facts={name: lessons.facts for name, lessons in found.items()},
+            apart=any(lessons.apart for lessons in found.values()),
+            vocabulary=2 * max(lessons.vocabulary for lessons in found.values()),
+        )
+
+
+def weights(text: str) -> dict[str, float]:
+    """Return the weights of a text such as "sql,diagnosis:2".
+
+    Raises AgentError: it is no such text.
+    """
+    found: dict[str, float] = {}
+    for part in text.split(","):
+        name, colon, number = part.strip().partition(":")
+        try:
+            weight = float(number) if colon else 1.0
+        except ValueError:
+            weight = 0.0
+        if not name or not 0 < weight < float("inf"):
+            raise AgentError(
+                f"{part!r}: expected NAME or NAME:WEIGHT with a weight above 0, such as diagnosis:2"
+            )
+        if name in found:
+            raise AgentError(f"{name} stands there twice; give it one weight")
+        found[name] = weight
+    return found

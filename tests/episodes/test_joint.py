@@ -1,0 +1,127 @@
+"""Several agents as one, for training: whose row it is decides everything else.
+
+Keeps of docs/one-model.md: budgets, flags, judges and data stay each agent's own.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import pickle
+from argparse import ArgumentParser
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from common.settings import Settings
+from episodes import registry
+from episodes.episode import AgentError
+from episodes.joint import JointAgent, own_options, weights
+from episodes.play import play
+from episodes.script import Script
+
+SETTINGS = Settings.model_construct().under({"max_turns": 6, "min_turns": 6})
+
+
+@pytest.fixture(scope="module")
+def agent() -> JointAgent:
+    return JointAgent({"sql": 1.0, "diagnosis": 2.0})
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("sql,diagnosis", {"sql": 1.0, "diagnosis": 1.0}),
+        ("sql,diagnosis:2", {"sql": 1.0, "diagnosis": 2.0}),
+        (" sql:.5 , code:3", {"sql": 0.5, "code": 3.0}),
+    ],
+)
+def test_weights_stand_behind_a_colon(text: str, found: dict[str, float]) -> None:
+    assert weights(text) == found
+
+
+@pytest.mark.parametrize(
+    "text", ["sql,sql:2", "sql:0", "sql:-1", "sql:nan", "sql:many", "sql,", ""]
+)
+def test_other_weights_are_refused(text: str) -> None:
+    with pytest.raises(AgentError):
+        weights(text)
+
+
+def test_one_agent_or_one_that_there_is_not_is_refused() -> None:
+    with pytest.raises(AgentError, match="expected two agents or more"):
+        JointAgent({"sql": 1.0})
+    with pytest.raises(AgentError, match="there is no agent 'sqll'"):
+        JointAgent({"sql": 1.0, "sqll": 1.0})
+
+
+def test_it_is_found_by_its_name_and_travels(agent: JointAgent) -> None:
+    assert agent.name == "diagnosis+sql"
+    assert registry.get("diagnosis+sql").name == agent.name
+    assert pickle.loads(pickle.dumps(agent)).name == agent.name
+    assert registry.training_command(agent.name)[:2] == ["train_agents.py", "--agents"]
+
+
+def test_first_rows_are_of_all_agents_and_none_is_lost(agent: JointAgent) -> None:
+    found = agent.rows(agent.splits["val"])
+    assert {row["agent"] for row in found[:2]} == {"sql", "diagnosis"}
+    for name, member in agent.members.items():
+        own = [row["row"] for row in found if row["agent"] == name]
+        assert own == member.rows(member.splits["val"])
+    assert len({row["id"] for row in found}) == len(found)
+
+
+def test_files_are_given_by_agent(agent: JointAgent, tmp_path: Path) -> None:
+    sql, diagnosis = (agent.members[name].splits["val"] for name in ("sql", "diagnosis"))
+    given = agent.rows(f"diagnosis={diagnosis},sql={sql}")
+    assert len(given) == len(agent.rows(agent.splits["val"]))
+    with pytest.raises(AgentError, match="no file is given for diagnosis"):
+        agent.rows(f"sql={sql}")
+    with pytest.raises(AgentError, match="is no file of an agent; expected one for each"):
+        agent.rows(str(sql))
+
+
+def test_every_task_has_its_own_agents_budget(agent: JointAgent) -> None:
+    rows = agent.rows(agent.splits["val"])[:2]
+    budgets = {row["agent"]: agent.task(row, SETTINGS).max_turns for row in rows}
+    assert budgets == {"sql": 3, "diagnosis": 6}
+    fewer = SETTINGS.under({"max_turns": 2, "min_turns": 2})
+    assert [agent.task(row, fewer).max_turns for row in rows] == [2, 2]
+
+
+def test_flags_stand_behind_their_agents_name(agent: JointAgent) -> None:
+    parser = ArgumentParser()
+    agent.flags.add(parser)
+    given = parser.parse_args(["--sql-tables", "disease", "--diagnosis-reward", "accuracy=1"])
+    options = registry.own_options(agent, given)
+    assert own_options("diagnosis", options)["reward"] == "accuracy=1"
+    assert SETTINGS.under(options).tables == ["disease"]
+
+
+def test_gold_and_dishonest_episodes_are_worth_what_their_own_agent_says(agent: JointAgent) -> None:
+    environment = agent.open(SETTINGS, {})
+    try:
+        for row in agent.rows(agent.splits["val"])[:2]:
+            task = agent.task(row, SETTINGS)
+            honest = asyncio.run(environment.known.honest(task))
+            best = next(iter(honest.values()))
+            assert asyncio.run(environment.score(task, best)).score == 1
+            for kind, bad in environment.known.dishonest(task, Random(0)).items():
+                assert kind.startswith(f"{row['agent']}: ")
+                bound = environment.known.accepted_from.get(kind, 0.5)
+                assert asyncio.run(environment.score(task, bad)).worth < bound
+            policy = Script(["?"], task.max_turns or 0)
+            played = play(environment, task, environment.play(task, policy), policy, 60.0)
+            assert asyncio.run(played).reward.total is not None
+        assert set(environment.description()["agents"]) == {"sql", "diagnosis"}
+    finally:
+        environment.close()
+
+
+def test_rows_are_completed_by_their_own_agent(agent: JointAgent) -> None:
+    rows = agent.rows(agent.splits["val"])
+    bare = next(row for row in rows if row["agent"] == "sql" and row["row"]["answer"])
+    bare["row"]["answer"] = ""
+    notes = agent.check({"train": rows, "val": rows[:4]}, SETTINGS, plays=False)
+    assert bare["row"]["answer"]
+    assert any(note.startswith("sql: ") and "drafted" in note for note in notes)

@@ -1,0 +1,69 @@
+"""In which order tasks are drawn where several agents are trained together.
+
+Keeps of docs/one-model.md: every step holds each agent's share, and every row is drawn.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import orjson
+from hypothesis import given
+from hypothesis import strategies as st
+from omegaconf import OmegaConf
+
+from training.engine.dataset import RolloutDataset
+from training.engine.mixture import draws
+
+BATCH = 8
+
+
+def rows(counts: dict[str, int], weights: dict[str, float]) -> list[dict[str, Any]]:
+    return [
+        {"agent": name, "weight": weights[name]}
+        for name, count in counts.items()
+        for _ in range(count)
+    ]
+
+
+def test_a_batch_holds_each_agent_by_its_weight() -> None:
+    found = rows({"sql": 60, "diagnosis": 30}, {"sql": 1, "diagnosis": 3})
+    names = [found[line]["agent"] for line in draws(found, seed=1)]
+    batches = [Counter(names[at : at + BATCH]) for at in range(0, len(names) - BATCH + 1, BATCH)]
+    assert all(batch == {"sql": 2, "diagnosis": 6} for batch in batches)
+
+
+@given(
+    counts=st.dictionaries(st.sampled_from("abcd"), st.integers(1, 40), min_size=1),
+    weights=st.tuples(*[st.floats(0.1, 10)] * 4),
+)
+def test_every_row_is_drawn_before_one_is_drawn_twice(
+    counts: dict[str, int], weights: tuple[float, ...]
+) -> None:
+    found = rows(counts, dict(zip("abcd", weights, strict=True)))
+    drawn = Counter(draws(found, seed=3))
+    assert set(drawn) == set(range(len(found)))
+    for name in counts:
+        own = [drawn[line] for line, row in enumerate(found) if row["agent"] == name]
+        assert max(own) - min(own) <= 1
+
+
+def test_the_order_depends_on_the_seed_alone() -> None:
+    found = rows({"a": 20, "b": 20}, {"a": 1, "b": 1})
+    assert draws(found, seed=1) == draws(found, seed=1) != draws(found, seed=2)
+
+
+def test_rows_of_one_agent_keep_their_order() -> None:
+    assert draws([{"id": "x"}, {"id": "y"}], seed=1) == [0, 1]
+    assert draws([], seed=1) == []
+
+
+def test_verl_is_given_the_rows_in_this_order_under_their_own_numbers(tmp_path: Path) -> None:
+    file = tmp_path / "train.jsonl"
+    found = rows({"sql": 4, "code": 2}, {"sql": 1, "code": 2})
+    file.write_bytes(b"".join(orjson.dumps(row) + b"\n" for row in found))
+    dataset = RolloutDataset(str(file), config=OmegaConf.create({"seed": 7}))
+    assert [dataset[at]["index"] for at in range(len(dataset))] == draws(found, seed=7)
+    assert [dataset[at]["agent"] for at in range(3)].count("code") == 2

@@ -1,0 +1,13 @@
+"""Train one policy to be several agents; flags as for one agent, each agent's own behind its name.
+
+python train_agents.py --agents sql,diagnosis:2 --ci-fast       a weight stands behind a colon
+python train_agents.py --agents sql,code --train-file sql=my.parquet,code=data/code/train.parquet
+python train_agents.py --agents sql,consultation --consultation-reward doctoragent
+"""
+
+import sys
+
+from training.several import main
+
+if __name__ == "__main__":
+    sys.exit(main())

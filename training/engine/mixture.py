@@ -1,0 +1,46 @@
+"""The order in which a step's tasks are drawn where several agents are trained together.
+
+    draws([{"agent": "sql", "weight": 1}, ...], seed=42)      # line numbers, one epoch
+
+Plain Python. Rows without a weight keep their order, which verl then shuffles.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from math import ceil
+from random import Random
+from typing import Any
+
+
+def draws(rows: Sequence[Mapping[str, Any]], seed: int) -> list[int]:
+    """Return the line numbers of an epoch, in order.
+
+    Agents take turns by weight, as evenly as can be, so that a batch holds each agent's share to
+    within one task. An epoch ends when every line was drawn; by then an agent with few lines, or a
+    large weight, has drawn some of its lines again, in another order.
+    """
+    if not rows or "weight" not in rows[0]:
+        return list(range(len(rows)))
+    lines: dict[str, list[int]] = {}
+    weights: dict[str, float] = {}
+    for number, row in enumerate(rows):
+        lines.setdefault(row["agent"], []).append(number)
+        weights[row["agent"]] = float(row["weight"])
+    total = sum(weights.values())
+    length = max(ceil(len(lines[name]) * total / weights[name]) for name in lines)
+    queues = {name: _shuffled_again_and_again(lines[name], f"{seed}/{name}") for name in lines}
+    taken = dict.fromkeys(lines, 0)
+    order = []
+    for position in range(1, length + 1):
+        due = {name: position * weights[name] / total - taken[name] for name in lines}
+        name = max(due, key=lambda one: due[one])
+        taken[name] += 1
+        order.append(next(queues[name]))
+    return order
+
+
+def _shuffled_again_and_again(lines: Sequence[int], seed: str) -> Iterator[int]:
+    random = Random(seed)
+    while True:
+        yield from random.sample(lines, len(lines))

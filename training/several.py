@@ -1,0 +1,35 @@
+"""The training command for several agents at once: `--agents`, then what every agent's command takes.
+
+sys.exit(main())                               # all of train_agents.py
+"""
+
+from __future__ import annotations
+
+import sys
+from argparse import ArgumentParser
+from typing import TYPE_CHECKING
+
+from training.launch import run_training
+
+if TYPE_CHECKING:
+    from episodes.joint import JointAgent
+
+USAGE = "usage: python train_agents.py --agents sql,diagnosis:2 [flags]; with --agents, --help lists the flags"
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run the command line and return the exit code."""
+    given = sys.argv[1:] if arguments is None else arguments
+    parser = ArgumentParser(prog="train_agents.py", add_help=False, allow_abbrev=False)
+    parser.add_argument("--agents")
+    named, rest = parser.parse_known_args(given)
+    if not named.agents:
+        print(USAGE, file=sys.stderr)
+        return 2
+
+    def make() -> JointAgent:
+        from episodes.joint import JointAgent, weights
+
+        return JointAgent(weights(named.agents))
+
+    return run_training(make, rest)
