@@ -65,7 +65,7 @@ def trained(model: Path, start: Callable[..., Run]) -> Run:
 
 def test_it_trains_on_the_real_engine(trained: Run) -> None:
     summary = trained.summary()
-    assert summary["rollouts"] == {"finished": 32, "failed": 0, "unscored": 0}
+    assert summary["rollouts"] == {"finished": 64, "failed": 0, "unscored": 0}
     assert summary["generated_tokens"] == summary["trained_tokens"] > 0
     assert summary["triplets"] == summary["counters"]["turns"]
     assert summary["signal"]["sequences_per_episode"] <= 1.05
@@ -90,7 +90,10 @@ def test_evaluation_and_demo_report_it(model: Path, trained: Run, tmp_path: Path
     assert {record["task_type"] for record in read_episodes(tmp_path / BEFORE)} == {"two", "three"}
     (tmp_path / TRAIN).symlink_to(trained.run_dir)
     result = build(
-        AGENT, tmp_path, {"minutes": 1.0, "seed": 1, "model": str(model), "command": "x"}
+        AGENT,
+        tmp_path,
+        tmp_path / TRAIN,
+        {"minutes": 1.0, "seed": 1, "model": str(model), "command": "x"},
     )
     assert (result["headline"], result["after"], result["n_eval"], result["steps"]) == (
         "asked_share",

@@ -96,7 +96,7 @@ def drawn(case: Case = CASE, names: tuple[str, ...] = ("朵朵片",), seed: int 
 @pytest.mark.parametrize(("split", "every"), [("test", 1), ("train", 3)])
 def test_the_offline_judge_accepts_too_few_to_warn(split: str, every: int) -> None:
     environment = SqlEnvironment(Settings(_env_file=None))
-    canaries, judge, random = environment.canaries, ReferenceJudge(), Random(1)
+    canaries, judge, random = environment.known.canaries, ReferenceJudge(), Random(1)
     judged, accepted = Counter[str](), []
     for task, case in tasks(split)[::every]:
         for kind, answer in canaries.answers(case, task.names, random).items():
