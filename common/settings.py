@@ -27,6 +27,11 @@ DEFAULT_LLM_CACHE = ROOT / "outputs" / "llm_cache.sqlite"
 DEFAULT_DATABASE = f"sqlite:///{ROOT / 'data' / 'medical.db'}"
 
 
+def below_root(path: Path | str) -> str:
+    """Return a path of the repository without the way to it; any other as it is."""
+    return str(Path(path).relative_to(ROOT)) if Path(path).is_relative_to(ROOT) else str(path)
+
+
 class SettingsError(UsageError):
     """A setting has a value that cannot be used. The message names the setting, the problem and the
     fix.

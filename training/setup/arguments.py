@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, NoReturn, cast
 
 from common.command import number
-from common.settings import ROOT
+from common.settings import below_root
 from episodes import registry
 from episodes.agent import Agent
 from episodes.turns import turns
@@ -83,11 +83,6 @@ def parser_of(agent: Agent) -> Parser:
             group.add_argument(*names.split(), **kind, **values, help=text)
     parser.set_defaults(**{f"{split}_file": str(path) for split, path in splits.items()})
     return parser
-
-
-def below_root(path: Path | str) -> str:
-    """Return a path of the repository without the way to it; any other as it is."""
-    return str(Path(path).relative_to(ROOT)) if Path(path).is_relative_to(ROOT) else str(path)
 
 
 def parse(agent: Agent, arguments: list[str] | None = None) -> argparse.Namespace:

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from common.jsonl import write_text
+from common.settings import below_root
 from training.setup.plan import Plan
 from training.watch.events import MISMATCH
 from training.watch.records import (
@@ -245,8 +246,9 @@ def _rows(summary: dict[str, Any]) -> list[tuple[str, str]]:
     measures = dict(list(summary["measures"].items())[:MOST_NAMED])
     further = len(summary["measures"]) - len(measures)
     canaries = summary["canaries"]
+    model = below_root(summary["model"])
     rows = [
-        ("model, device, store", f"{summary['model']}, {summary['device']}, {summary['store']}"),
+        ("model, device, store", f"{model}, {summary['device']}, {summary['store']}"),
         *(("note", note) for note in summary["environment"].get("notes", [])),
         (
             "seconds",
