@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Stops the Ray this project started on this machine, and no other, starts a new one and waits until it answers.
 # Training on one machine needs none of this: without RAY_ADDRESS every run starts its own Ray. A head of its own is for many runs in a
-# row, and for runs on several machines (docs/cluster.md).
+# row, and for runs on several machines (docs/gpu.md).
 #
 #   ./restart_ray.sh                              a head for runs on this machine; then `source runs/.ray/env` to use it
 #   ./restart_ray.sh --host 10.0.0.1              a head that other machines join, at that address of this machine

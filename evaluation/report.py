@@ -4,8 +4,8 @@
     .venv/bin/python -m evaluation.report BEFORE AFTER --out compared.html   # two to eight, side by side
     .venv/bin/python -m evaluation.report runs/NAME --png --markdown         # report.png and report.md beside it
 
-The page is one file without an address in it: open it from disk, send it, keep it. docs/report.md
-explains it, and docs/run-folder.md what is read. Without --out it lies in the first folder and
+The page is one file without an address in it: open it from disk, send it, keep it. docs/runs.md
+explains it and lists the files that are read. Without --out it lies in the first folder and
 replaces what is there. Exit codes: 0 done, 1 failed, 2 wrong usage.
 """
 

@@ -5,7 +5,7 @@ values.
     runs[1].steps, runs[0].scores, runs[0].missing
     for record in runs[0].episodes(): ...                 # one at a time, however many there are
 
-docs/run-folder.md lists the files. A run that died, or still goes on, is read as far as it got: a
+docs/runs.md lists the files. A run that died, or still goes on, is read as far as it got: a
 file that is not there or is torn stands in `missing`. Nothing here needs the agent, the engine or a
 model.
 """

@@ -1,7 +1,7 @@
 """Two machines train one model: Ray nodes in network namespaces of their own, with addresses of
 their own.
 
-Keeps of docs/cluster.md. Needs root (`ip netns`); takes about ten minutes and 14 GiB:
+Keeps of docs/gpu.md. Needs root (`ip netns`); takes about ten minutes and 14 GiB:
 
     python -m pytest tests/engine/test_cluster.py -m nightly
 """

@@ -1,7 +1,7 @@
 """A run that was killed while it saved, and resumed, is the run that was not: weights, optimizer,
 metrics, episodes.
 
-Keeps of docs/resume.md, for all weights, with a critic and with an adapter. Each takes about five
+Keeps of docs/runs.md, for all weights, with a critic and with an adapter. Each takes about five
 minutes:
 
     python -m pytest tests/engine/test_resume_exact.py -m nightly -k grpo

@@ -473,7 +473,7 @@ def test_rollouts_are_read_without_their_messages(tmp_path: Path) -> None:
 
 
 def test_the_documents_name_every_flag() -> None:
-    page = (ROOT / "docs" / "report.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "runs.md").read_text(encoding="utf-8")
     assert {
         flag
         for flag in ("--out", "--png", "--markdown", "--episodes", "--all", "--force")

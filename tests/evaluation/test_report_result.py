@@ -1,6 +1,6 @@
 """Did it get better: the first screen of a report says so only where the numbers do.
 
-Keeps of docs/report.md what a card shows, and that fewer than ten tasks give no verdict.
+Keeps of docs/runs.md what a card shows, and that fewer than ten tasks give no verdict.
 """
 
 from __future__ import annotations

@@ -136,6 +136,6 @@ def test_memory_does_not_grow_with_the_run(tmp_path: Path) -> None:
 
 
 def test_the_page_of_documents_names_every_file() -> None:
-    page = (ROOT / "docs" / "run-folder.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "runs.md").read_text(encoding="utf-8")
     named = {name for part in (*FILES.values(), *MARKS.values()) for name in part}
     assert {name for name in named if f"`{name}`" not in page} == set()

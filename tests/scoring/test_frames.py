@@ -1,7 +1,7 @@
 """What an answer may say beside gold, and how it may say that there is nothing: frames, heads and
 abstentions.
 
-Keeps of docs/offline-judge.md: polite frames cost nothing, another name, field or sign is not paid.
+Keeps of docs/rewards.md: polite frames cost nothing, another name, field or sign is not paid.
 """
 
 from __future__ import annotations

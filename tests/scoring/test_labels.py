@@ -12,7 +12,7 @@ worth; people wrote them who had read no judge. A line of `labels.jsonl` is one 
 author before the judge was tuned; cases of a task type in the order of sha256(case) are held out
 and tuned on in turn, and the answers to one question are never in both halves.
 
-Keeps of docs/offline-judge.md: the judge agrees with people as far as the page says.
+Keeps of docs/rewards.md: the judge agrees with people as far as the page says.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Numbers and quantities in other forms are the same, and near ones are not.
 
-Keeps of docs/offline-judge.md: number forms and equal units cost nothing.
+Keeps of docs/rewards.md: number forms and equal units cost nothing.
 """
 
 from __future__ import annotations

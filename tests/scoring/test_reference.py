@@ -1,7 +1,7 @@
 """The offline judge: it pays what is quoted, in any order and in any form that means the same, and
 nothing else.
 
-Keeps of docs/offline-judge.md: gold itself earns 1, a changed word, number or sign is not paid, nor
+Keeps of docs/rewards.md: gold itself earns 1, a changed word, number or sign is not paid, nor
 is a denial.
 """
 

@@ -1,5 +1,5 @@
 """What a run asks of its nodes is checked before Ray starts, and against the Ray it joined;
-docs/cluster.md.
+docs/gpu.md.
 """
 
 import socket

@@ -1,6 +1,6 @@
 """Which episodes keep their messages and tokens, and that what is kept is what was trained.
 
-Keeps of docs/run-folder.md that a step keeps the messages and tokens of at most four episodes, and
+Keeps of docs/runs.md that a step keeps the messages and tokens of at most four episodes, and
 what their stretches hold.
 """
 

@@ -1,6 +1,6 @@
 """What a resumed run is told: where it goes on, in which folder, and whether it validates first.
 
-Keeps of docs/resume.md.
+Keeps of docs/runs.md.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """What a resumed run checks before anything is loaded, what its books go on with, and what its disk
 must take.
 
-Keeps of docs/resume.md; tests/engine/test_resume_exact.py does it with the engine.
+Keeps of docs/runs.md; tests/engine/test_resume_exact.py does it with the engine.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """A checkpoint is there whole or not at all, whenever the process that saves or removes it is
 killed; which ones stay.
 
-Keeps of docs/resume.md.
+Keeps of docs/runs.md.
 """
 
 from __future__ import annotations

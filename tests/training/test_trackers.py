@@ -1,7 +1,7 @@
 """Trackers beside a run: what arrives there, and that one that fails or hangs is no concern of the
 run.
 
-Keeps of docs/run-folder.md, "Trackers". The trackers are the real ones, offline; a broken one is a
+Keeps of docs/runs.md, "Trackers". The trackers are the real ones, offline; a broken one is a
 module of its name.
 """
 

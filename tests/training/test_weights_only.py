@@ -1,6 +1,6 @@
 """A checkpoint is data: what verl saves is read again, and what would run code is not.
 
-Keeps of docs/resume.md, "A checkpoint".
+Keeps of docs/runs.md, "A checkpoint".
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ and, of trained ones, the tokens and how likely they were.
     keep_messages(finished, sample)              # drops the messages of all others
     keep_tokens(sample, tokenizer.decode)        # fills their `tokens`
 
-docs/run-folder.md has the form; `python -m evaluation.report` shows it.
+docs/runs.md has the form; `python -m evaluation.report` shows it.
 """
 
 from __future__ import annotations

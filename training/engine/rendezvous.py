@@ -3,7 +3,7 @@
 The first process of a group serves the store where the others find it. torch has it listen on every
 interface, whatever address it was given, and without authentication. Here it listens on that
 address: the loopback one on one machine, the node's own in a cluster, where a firewall has to keep
-others out (docs/cluster.md). gloo and NCCL get the interface that leads there, because by the
+others out (docs/gpu.md). gloo and NCCL get the interface that leads there, because by the
 host's name they might find another.
 
 Every process that imports verl imports this (`VERL_USE_EXTERNAL_MODULES` in `verl.toml`), vLLM's

@@ -50,7 +50,7 @@ def check_nodes_asked(config: DictConfig) -> None:
     if config.trainer.nnodes > 1 and not address:
         raise ConfigError(
             f"--n-nodes {config.trainer.nnodes} needs a Ray that has them: ./restart_ray.sh --host HOST on the first "
-            "machine, --address HOST:6379 on the others, then source runs/.ray/env (docs/cluster.md)"
+            "machine, --address HOST:6379 on the others, then source runs/.ray/env (docs/gpu.md)"
         )
     host, _, port = (address or "").rpartition(":")
     if host and port.isdigit() and not _answers(host, int(port)):

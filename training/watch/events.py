@@ -177,7 +177,7 @@ class Watch:
         """Warn if vLLM sampled from another distribution than the trainer computes gradients of.
 
         Measured with the bundled model: below 1e-8 in 32 bit, 1.6e-4 with a trainer in bfloat16,
-        0.007 and growing where vLLM lacked the trained adapter (docs/learning-signal.md).
+        0.007 and growing where vLLM lacked the trained adapter (docs/learning.md).
         """
         mismatch = metrics.get(MISMATCH)
         if mismatch is not None and not mismatch <= MISMATCH_WARNS:
@@ -185,7 +185,7 @@ class Watch:
                 f"log-probabilities differ: {MISMATCH} is {mismatch:.2g}, over {MISMATCH_WARNS:g}"
             )
             logger.warning(
-                "%s: the policy that plays is not the one that is trained (docs/learning-signal.md)",
+                "%s: the policy that plays is not the one that is trained (docs/learning.md)",
                 seen,
             )
 
