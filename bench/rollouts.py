@@ -28,14 +28,14 @@ from common.startup import collect_rarely
 
 
 def report(parts: dict[str, Any]) -> dict[str, Any]:
-    """Return the figures docs/performance.md publishes, for the default proxy and for `--proxy
-    direct`; then the tables.
+    """Return the figures docs/performance.md publishes, for the default endpoint and for `--proxy
+    litellm`; then the tables.
     """
     common = {
         "sequences_per_episode": parts["engine"]["sequences_per_episode"],
         "end_to_update_s": parts["step"]["end_to_update_s"],
     }
-    return {**_ratios(parts, "litellm"), **common, "direct": _ratios(parts, "direct"), **parts}
+    return {**_ratios(parts, "direct"), **common, "litellm": _ratios(parts, "litellm"), **parts}
 
 
 def _ratios(parts: dict[str, Any], proxy: str) -> dict[str, float]:

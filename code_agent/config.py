@@ -13,9 +13,11 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import sys
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
@@ -36,13 +38,30 @@ NEEDS: Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     ),
     "vLLM": (("model_name",), ()),
 }
+# What the file may hold, by section; keys of a model that the reference knows and that change nothing here.
+MODEL = (
+    *("model_type", "model_name", "deployment_name", "port", "base_url"),
+    *("max_new_tokens", "temperature"),
+)
+WITHOUT_EFFECT = ("log_probs", "max_total_tokens", "max_input_tokens")
+KEYS: Mapping[str, tuple[str, ...]] = {
+    "": (*REQUIRED, "credentials_path", "Agent", "Data", "Debugger", "Env"),
+    "Agent": ("llm", "n_retry", "retry_delay"),
+    "Agent.llm": MODEL,
+    "Data": ("data_path", "metadata_path"),
+    "Debugger": (*MODEL, "n_retry", "retry_delay"),
+    "Env": ("n_retry", "ending"),
+}
 WHOLE = number(int, lambda value: value >= 0, "of 0 or more")
 TO_END = number(int, lambda value: value >= -1, "of 0 or more, or -1 for all")
 
 
 @dataclass(frozen=True)
 class RunConfig:
-    """A checked run. end: one past the last task, or None for all. jobs: episodes at once."""
+    """A checked run. end: one past the last task, or None for all. jobs: episodes at once. n_retry:
+    further tries of a request that failed. replies: how often a reply is asked for with all its
+    tries (`n_retry` of `Env`).
+    """
 
     task: str
     work_dir: Path
@@ -56,6 +75,7 @@ class RunConfig:
     llm: Mapping[str, Any]
     debugger: Mapping[str, Any] | None
     n_retry: int = 3
+    replies: int = 1
     retry_delay: float = 10.0
     ending: str = "submit"
     rollouts: int = 0
@@ -69,7 +89,8 @@ class RunConfig:
 def parser_of(doc: str | None) -> argparse.ArgumentParser:
     parser = new_parser(doc, allow_abbrev=False)
     add = parser.add_argument
-    add("--config_path", type=Path, help="YAML file; the flags below hold over it")
+    # The reference's README writes --config
+    add("--config_path", "--config", type=Path, help="YAML file; the flags below hold over it")
     add("--task", help=", ".join(SETS))
     add("--credentials_path", type=Path, help="TOML file of keys, put into the environment")
     add("--work_dir", type=Path)
@@ -93,8 +114,6 @@ def parser_of(doc: str | None) -> argparse.ArgumentParser:
         help="accepted; episodes share one process either way",
     )
     add("--mode", choices=MODES, default="test")
-    # A flag of the reference's README that its program does not know
-    add("--config", help=argparse.SUPPRESS)
     return parser
 
 
@@ -103,9 +122,8 @@ def load_config(given: argparse.Namespace, calls: bool = True) -> RunConfig:
 
     Without `calls` no model will be called, and no key is needed. Raises UsageError.
     """
-    if given.config is not None:
-        raise UsageError(f"--config {given.config}: the flag is --config_path")
     file = _read_yaml(given.config_path) if given.config_path else {}
+    check_keys(file, given.config_path)
     values = {name: _given(given, file, name) for name in REQUIRED}
     missing = [name for name, value in values.items() if value is None]
     if missing:
@@ -146,6 +164,7 @@ def load_config(given: argparse.Namespace, calls: bool = True) -> RunConfig:
         if calls and file.get("Debugger")
         else None,
         n_retry=int(agent.get("n_retry", 3)),
+        replies=int(env.get("n_retry", 1)),
         retry_delay=float(agent.get("retry_delay", 10)),
         ending=ending,
         rollouts=getattr(given, "num_rollouts", 0),
@@ -153,6 +172,30 @@ def load_config(given: argparse.Namespace, calls: bool = True) -> RunConfig:
         if file["Data"].get("metadata_path")
         else None,
     )
+
+
+def check_keys(file: Mapping[str, Any], path: Path) -> None:
+    """Name the file's keys that do nothing here, once.
+
+    Raises UsageError: a key that nobody knows, with the nearest one.
+    """
+    idle = []
+    for place, known in KEYS.items():
+        section: Any = file
+        for name in place.split(".") if place else ():
+            section = section.get(name) if isinstance(section, dict) else None
+        if not isinstance(section, dict):
+            continue
+        for key in section:
+            if key in WITHOUT_EFFECT and place.endswith(("llm", "Debugger")):
+                idle.append(key)
+            elif key not in known:
+                near = get_close_matches(str(key), known, n=1)
+                hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(known)}"
+                raise UsageError(f"{path}: {place or 'the file'} has no key {key!r}; {hint}")
+    if idle:
+        named = ", ".join(dict.fromkeys(idle))
+        print(f"{path}: {named} have no effect here", file=sys.stderr)
 
 
 def check_model(section: Any, name: str) -> Mapping[str, Any]:
@@ -214,6 +257,30 @@ def _load_credentials(path: Any) -> None:
             f'credentials_path {path} cannot be read; expected lines such as OPENAI_API_KEY = "..."'
         ) from None
     os.environ.update({name: str(value) for name, value in found.items() if isinstance(value, str)})
+
+
+def chosen_indices(config: RunConfig, there: int) -> list[int]:
+    """Return the numbers of the tasks to play: of rollouts those that `rollout_indices.json` beside
+    the metadata file lists for the set and mode, where there is such a file; else all.
+
+    Both stay between start_idx and end_idx. Raises UsageError: the file is no such list.
+    """
+    wanted = range(config.start, last_index(config, there))
+    path = config.metadata_path.with_name("rollout_indices.json") if config.metadata_path else None
+    if not config.rollouts or path is None or not path.is_file():
+        return list(wanted)
+    try:
+        listed = json.loads(path.read_text(encoding="utf-8")).get(config.task, {})
+        indices = listed.get(config.mode)
+        if indices is None:
+            return list(wanted)
+        chosen = [int(index) for index in indices if int(index) in wanted]
+    except (OSError, ValueError, TypeError, AttributeError) as error:
+        raise UsageError(
+            f"{path} cannot be read ({error}); expected lists of numbers by set and mode"
+        ) from None
+    print(f"{len(chosen)} tasks of {path}", file=sys.stderr)
+    return chosen
 
 
 def last_index(config: RunConfig, there: int) -> int:

@@ -11,10 +11,13 @@ from __future__ import annotations
 
 import re
 import tomllib
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from pydantic import BaseModel
 
+from code_agent.model_policy import endpoint_of
 from common.llm import LLMClient
 from common.llm_error import LLMError
 from episodes.outcomes import EpisodeError
@@ -36,9 +39,19 @@ class Debugger:
     """Explains errors, by a model if its name (litellm's) is given."""
 
     def __init__(
-        self, model: str | None = None, base_url: str | None = None, api_key: str | None = None
+        self,
+        model: str | None = None,
+        base_url: str | None = None,
+        api_key: str | None = None,
+        *,
+        max_tokens: int = 1024,
+        temperature: float = 0.0,
+        attempts: int = 5,
     ) -> None:
-        self.client = LLMClient(model, base_url=base_url, api_key=api_key) if model else None
+        """max_tokens: of one explanation. attempts: of one request."""
+        where: dict[str, Any] = {"base_url": base_url, "api_key": api_key, "attempts": attempts}
+        self.client = LLMClient(model, **where) if model else None
+        self.limits: dict[str, Any] = {"temperature": temperature, "max_tokens": max_tokens}
 
     async def debug(self, code: str, error: str) -> str:
         """Return an explanation.
@@ -53,9 +66,28 @@ class Debugger:
             {"role": "user", "content": text},
         ]
         try:
-            return (await self.client.ask(messages, Explanation)).value.explanation
+            return (await self.client.ask(messages, Explanation, **self.limits)).value.explanation
         except LLMError as failed:
             raise EpisodeError("debugger_failed", str(failed)) from None
+
+
+def debugger_of(section: Mapping[str, Any] | None) -> Debugger:
+    """Return the debugger that a section names, in the form of `Agent: llm` with limits of its own;
+    without a section, or without a model, errors are explained offline.
+
+    A section without `model_type` names a model as litellm does.
+    """
+    if not section or not (section.get("model_name") or section.get("deployment_name")):
+        return Debugger()
+    where = endpoint_of({"model_type": "litellm", **section})
+    return Debugger(
+        where.model,
+        where.base_url,
+        where.api_key,
+        max_tokens=int(section.get("max_new_tokens") or 1024),
+        temperature=float(section.get("temperature") or 0.0),
+        attempts=1 + int(section.get("n_retry", 4)),
+    )
 
 
 def explain(code: str, error: str) -> str:

@@ -26,7 +26,7 @@ from typing import Any, TypeVar
 import gymnasium
 
 from code_agent.actions import Observation
-from code_agent.debugger import Debugger
+from code_agent.debugger import debugger_of
 from code_agent.environment import CodeEnvironment
 from code_agent.game import LONGEST, Game
 from code_agent.protocol import Action
@@ -58,14 +58,13 @@ class MedAgentEnv(gymnasium.Env[Observation, str]):
         action_mapping: Mapping[str, Callable[..., Any]] | None = None,
         ending: str = "submit",
     ) -> None:
-        """Read the set's rows. task_kwargs: data_path, mode, and debugger_config (`model_name`;
-        without one errors are explained offline).
+        """Read the set's rows. task_kwargs: data_path, mode, and debugger_config (the section
+        `Debugger` of a configuration; without a model errors are explained offline).
 
         Raises AgentError if the set's rows cannot be read.
         """
         given = dict(task_kwargs or {})
-        named = given.pop("debugger_config", None) or {}
-        debugger = Debugger(named.get("model_name"), named.get("base_url"))
+        debugger = debugger_of(given.pop("debugger_config", None))
         self.tasks = task_entrypoint(
             **{name: value for name, value in given.items() if value is not None}
         )

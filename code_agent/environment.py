@@ -15,12 +15,13 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from code_agent.actions import EpisodeContext
+from code_agent.actions import EpisodeContext, doing_nothing, placed
 from code_agent.canaries import dishonest_episodes
 from code_agent.debugger import Debugger
 from code_agent.facts import facts_of, record_of
 from code_agent.game import Game, permitted
 from code_agent.graders import Gold
+from code_agent.judging import ByOutput
 from code_agent.prompts import load_prompts
 from code_agent.rehearsal import Rehearsed, gold_steps, rehearse, submit
 from code_agent.reward import RUBRIC, score
@@ -120,6 +121,23 @@ class CodeEnvironment(Environment):
         )
         try:
             return await play_with_words(policy, opening, respond)
+        finally:
+            await context.sandbox.end(context.episode)
+
+    async def why_unusable(self, task: Task) -> str:
+        """Return why a task cannot be played here, or "". A program whose output is the answer is
+        run for that.
+        """
+        tasks, code_task = self.set_of(task), own(task)
+        if why := tasks.unusable(code_task):
+            return why
+        check = None if code_task.gold is not None else tasks.check(code_task)
+        if not isinstance(check, ByOutput):
+            return ""
+        context = self.context_of(task)
+        try:
+            stub = doing_nothing(code_task.reference)
+            return await check.problem(placed(code_task.context, stub) if stub else "", context)
         finally:
             await context.sandbox.end(context.episode)
 

@@ -26,6 +26,8 @@ NUMBER = re.compile(
 )
 # np.float64(1.5), as lists show them
 WRAPPED = re.compile(r"\b(?:np\.\w+|(?:pd\.)?Timestamp)\(([^()]*)\)")
+# np.True_, as lists show them
+NUMPY_BOOLEAN = re.compile(r"\bnp\.(True|False)_")
 # array([1, 2]), frozenset({1, 2}), Index([1, 2], dtype='int64', name='id'): what is inside
 HELD = re.compile(
     r"(?:array|frozenset|Index|dict_keys|dict_values)\((.*?)(?:, (?:dtype|name)=[^()]*)?\)",
@@ -245,6 +247,7 @@ def _parsed(text: str) -> Seen:
     except (ValueError, RecursionError):
         pass
     text = WRAPPED.sub(r"\1", HELD.sub(r"\1", text) if HELD.fullmatch(text) else text)
+    text = NUMPY_BOOLEAN.sub(r"\1", text)
     if ARRAY.fullmatch(text):
         text = f"[{', '.join(ITEM.findall(text))}]"
     if not text.startswith(("[", "(", "{", "'", '"')):

@@ -16,6 +16,7 @@ import itertools
 import secrets
 import tomllib
 from base64 import b64decode
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -50,6 +51,20 @@ class ByOutput:
     """Right if the program, put into its context, prints what the gold program prints."""
 
     program: str
+
+    async def problem(self, stub: str, context: EpisodeContext) -> str:
+        """Return why what the program prints says nothing about another one, or "".
+
+        stub: the same program with functions that do nothing; "" if there is none.
+        """
+        printed = [await _alone(self.program, context) for _ in range(2)]
+        if not all(output and output.strip() for output in printed):
+            return "its own program fails here, or prints nothing"
+        if printed[0] != printed[1]:
+            return "its own program prints something else each time"
+        if stub and await _alone(stub, context) == printed[0]:
+            return "a function that does nothing makes the program print the same"
+        return ""
 
     async def worth(self, handed: Handed, context: EpisodeContext) -> float:
         wanted = await _alone(self.program, context)
@@ -125,8 +140,7 @@ class ByPredictions:
             lines = list(csv.reader(io.StringIO(text)))[1:]
         except (ValueError, csv.Error):  # the program controls what its interpreter prints
             return 0.0
-        with open(self.labels, newline="", encoding="utf-8") as file:
-            wanted = {_key(row, self.ids): _label(row[self.label]) for row in csv.DictReader(file)}
+        wanted = self._wanted()
         size = len(self.ids)
         found = {
             tuple(map(_number, row[:size])): _label(row[size])
@@ -135,6 +149,17 @@ class ByPredictions:
         }
         right = sum(found.get(key) == label for key, label in wanted.items())
         return right / len(wanted) if wanted else 0.0
+
+    def commonest(self) -> float:
+        """Return what predictions are worth that are all the commonest label: no success is due for
+        them.
+        """
+        labels = Counter(self._wanted().values())
+        return max(labels.values(), default=0) / max(1, labels.total())
+
+    def _wanted(self) -> dict[tuple[str, ...], str]:
+        with open(self.labels, newline="", encoding="utf-8") as file:
+            return {_key(row, self.ids): _label(row[self.label]) for row in csv.DictReader(file)}
 
 
 async def _alone(program: str, context: EpisodeContext) -> str | None:

@@ -25,14 +25,15 @@ THINKERS = re.compile(r"(^|/)(o\d|gpt-5)")  # models of OpenAI that take no temp
 
 
 def policy_endpoint(
-    section: Mapping[str, Any], n_retry: int = 3, retry_delay: float = 10.0
+    section: Mapping[str, Any], n_retry: int = 3, retry_delay: float = 10.0, replies: int = 1
 ) -> Endpoint:
     """Return where the policy of a section answers and how it is sampled: one for all episodes of a
-    run, with its connections and its pauses.
+    run, with its connections and its pauses. A reply is asked for `replies` times, each with
+    `n_retry` further tries.
     """
     where = endpoint_of(section)
     tokens = section.get("max_new_tokens")
-    chat = ChatModel(where, n_retry + 1, BUDGET, retry_delay)
+    chat = ChatModel(where, (n_retry + 1) * max(1, replies), BUDGET, retry_delay)
     how: dict[str, Any] = {"temperature": section.get("temperature"), "max_tokens": tokens}
     if THINKERS.search(where.model):
         limit = {} if tokens is None else {"max_completion_tokens": tokens}

@@ -15,15 +15,16 @@ import json
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 from code_agent import histories
 from code_agent.compute_score import scores_of, table
-from code_agent.config import RunConfig, last_index
-from code_agent.debugger import Debugger
+from code_agent.config import RunConfig, chosen_indices
+from code_agent.debugger import debugger_of
 from code_agent.environment import CodeEnvironment
 from code_agent.histories import History
-from code_agent.model_policy import endpoint_of, policy_endpoint
+from code_agent.model_policy import policy_endpoint
 from code_agent.serving import served
 from code_agent.tasks import get_task_class
 from code_agent.tasks.base import TaskSet
@@ -50,13 +51,30 @@ class Run:
     policy: Endpoint
     failed: list[str] = field(default_factory=list)
 
-    @property
+    @cached_property
     def episodes(self) -> list[tuple[int, int | None]]:
         """The tasks' indices, each with the number of the rollout if there are several."""
         config = self.config
-        end = last_index(config, len(self.tasks))
+        indices = chosen_indices(config, len(self.tasks))
         numbers: list[int | None] = list(range(config.rollouts)) if config.rollouts else [None]
-        return [(index, number) for index in range(config.start, end) for number in numbers]
+        return [(index, number) for index in indices for number in numbers]
+
+    async def check_tasks(self) -> None:
+        """Say which tasks cannot be played here, before a model is called.
+
+        Raises UsageError: none of them can be, or the set lacks what it needs.
+        """
+        if why := self.tasks.missing():
+            raise UsageError(f"{self.config.task} cannot be played here: {why}")
+        indices = sorted({index for index, _ in self.episodes})
+        reasons: dict[str, list[int]] = {}
+        for index in indices:
+            if why := await self.environment.why_unusable(self.tasks.task(index)):
+                reasons.setdefault(why, []).append(index)
+        said = [f"{len(found)} of {len(indices)} tasks: {why}" for why, found in reasons.items()]
+        if indices and sum(map(len, reasons.values())) == len(indices):
+            raise UsageError(f"{self.config.task} cannot be played here: {'; '.join(said)}")
+        print("".join(f"unusable, {line}\n" for line in said), end="", file=sys.stderr)
 
     async def play_all(self) -> list[History]:
         """Return the finished episodes, including those of earlier runs.
@@ -89,7 +107,8 @@ class Run:
         scored = await play(
             self.environment, task, self.environment.play(task, policy), policy, EPISODE_SECONDS
         )
-        histories.write(path, scored.episode.messages, known | _result(scored))
+        above = self.tasks.success_above(task) if scored.reward.score else 0.0
+        histories.write(path, scored.episode.messages, known | _result(scored, above))
         self._count(scored)
         return histories.read(path)
 
@@ -103,8 +122,8 @@ class Run:
             )
 
 
-def _result(scored: Scored) -> dict[str, Any]:
-    """Return the last element of a history."""
+def _result(scored: Scored, above: float) -> dict[str, Any]:
+    """Return the last element of a history; a score above `above` is a success."""
     episode = scored.episode
     score = scored.reward.score
     spent = {
@@ -115,7 +134,7 @@ def _result(scored: Scored) -> dict[str, Any]:
     more = {"answer": episode.answer, "stop_reason": episode.stop_reason, **spent}
     if score is None:
         return {"result": "unscored", "reason": scored.detail or scored.reward.unscored, **more}
-    return {"result": "success" if score > 0 else "failure", "score": score, **more}
+    return {"result": "success" if score > above else "failure", "score": score, **more}
 
 
 @contextlib.contextmanager
@@ -139,20 +158,14 @@ def prepared(config: RunConfig) -> Iterator[Run]:
     settings = load_settings().under({"max_turns": config.num_steps})
     options = {"ending": config.ending}
     with contextlib.closing(
-        CodeEnvironment(settings, options, True, {config.task: tasks}, debugger_of(config), LONGEST)
+        CodeEnvironment(
+            settings, options, True, {config.task: tasks}, debugger_of(config.debugger), LONGEST
+        )
     ) as environment:
         asyncio.run(environment.check())
         with served(config.llm, config.folder / "vllm.log") as section:
-            policy = policy_endpoint(section, config.n_retry, config.retry_delay)
+            policy = policy_endpoint(section, config.n_retry, config.retry_delay, config.replies)
             yield Run(config, tasks, environment, policy)
-
-
-def debugger_of(config: RunConfig) -> Debugger:
-    """Return the section Debugger as a model; without one, errors are explained offline."""
-    if not config.debugger:
-        return Debugger()
-    endpoint = endpoint_of(config.debugger)
-    return Debugger(endpoint.model, endpoint.base_url, endpoint.api_key)
 
 
 def played(config: RunConfig) -> int:
@@ -161,6 +174,7 @@ def played(config: RunConfig) -> int:
     Raises UsageError, Failure.
     """
     with prepared(config) as run:
+        asyncio.run(run.check_tasks())
         found = asyncio.run(run.play_all())
         wanted = len(run.episodes)
     rate = sum(history.succeeded for history in found) / len(found) if found else None

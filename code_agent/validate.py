@@ -1,31 +1,39 @@
 """Check the questions of a bundled set: gold program and gold SQL are run again, and both must give
-the gold answer.
+the gold answer. Of MedAgentGym's sets: every row is read, its own answer must earn 1, and rows that
+cannot be played here are counted by reason.
 
     python -m code_agent.validate ehr_demo
     python -m code_agent.validate calculators --mode test
+    python -m code_agent.validate mimic_iii --data MedAgentGym/data/mimic_iii --mode test
     python -m code_agent.validate ehr_demo --questions my_questions --data my_hospital
 
-The programs run in this process, without the sandbox, so use only files you trust.
+The programs of a bundled set run in this process, without the sandbox, so use only files you trust.
 Exit codes: 0 all are right, 1 some are not, 2 wrong usage.
 """
 
 from __future__ import annotations
 
 import argparse
+import asyncio
 import io
 import json
 import sqlite3
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import closing, redirect_stdout
 from functools import partial
 from pathlib import Path
 
+from code_agent.environment import CodeEnvironment
 from code_agent.graders import grade
 from code_agent.task import CodeTask
 from code_agent.tasks.bundled import BUNDLED, MODES
+from code_agent.tasks.sets import REFERENCE
 from common.command import Failure, new_parser, run_command
+from common.settings import load_settings
 from common.terminal import watched
+from episodes.episode import AgentError
 
 DATABASE = "hospital.db"
 
@@ -67,27 +75,68 @@ def problems(task: CodeTask, folder: Path | None) -> Iterator[str]:
 
 def validate(options: argparse.Namespace) -> int:
     """Check each mode, print the problems and return the exit code."""
-    wrong = 0
-    for mode in options.mode or MODES:
-        tasks = BUNDLED[options.set](options.data, mode, options.questions)
-        numbers = watched(range(len(tasks)), mode, "questions")
-        found = [
-            problem for index in numbers for problem in problems(tasks.task(index), tasks.folder)
-        ]
-        print("\n".join([*found, f"{mode}: {len(tasks)} questions, {len(found)} problems"]))
-        wrong += len(found)
-    if wrong:
-        raise Failure(
-            f"{wrong} problems; build the questions again from the tables they are asked about"
+    if options.set in REFERENCE:
+        wrong = sum(
+            check_rows(options.set, options.data, mode) for mode in options.mode or ("test",)
         )
+        hint = "these rows are not in the set's form, or the answer is not read as it should be"
+    else:
+        wrong = sum(check_questions(options, mode) for mode in options.mode or MODES)
+        hint = "build the questions again from the tables they are asked about"
+    if wrong:
+        raise Failure(f"{wrong} problems; {hint}")
     return 0
+
+
+def check_questions(options: argparse.Namespace, mode: str) -> int:
+    """Print the problems of a bundled set in one mode and return their number."""
+    tasks = BUNDLED[options.set](options.data, mode, options.questions)
+    numbers = watched(range(len(tasks)), mode, "questions")
+    found = [problem for index in numbers for problem in problems(tasks.task(index), tasks.folder)]
+    print("\n".join([*found, f"{mode}: {len(tasks)} questions, {len(found)} problems"]))
+    return len(found)
+
+
+def check_rows(name: str, folder: Path | None, mode: str) -> int:
+    """Print what is wrong with the rows of one of MedAgentGym's sets, and which cannot be played here
+    and why; return the number of wrong ones.
+    """
+    tasks = REFERENCE[name](folder, mode)
+    settings = load_settings()
+    wrong: list[str] = []
+    unusable = Counter[str]()
+    with closing(CodeEnvironment(settings, {}, True, {name: tasks})) as environment:
+        for index in watched(range(len(tasks)), mode, "rows"):
+            try:
+                task = tasks.task(index)
+            except AgentError as error:
+                wrong.append(str(error))
+                continue
+            answer = tasks.own_answer(tasks.rows[index])
+            if answer is not None and tasks.score(task, str(answer)) != 1:
+                wrong.append(f"{task.id}: its own answer {str(answer)[:80]!r} does not earn 1")
+            if why := asyncio.run(environment.why_unusable(task)):
+                unusable[why] += 1
+    missing = [tasks.missing()] if tasks.missing() else []
+    lines = [
+        *wrong,
+        *missing,
+        *(f"{n} rows cannot be played: {why}" for why, n in unusable.items()),
+    ]
+    print("\n".join([*lines, f"{mode}: {len(tasks)} rows, {len(wrong)} problems"]))
+    return len(wrong)
 
 
 def main(arguments: list[str] | None = None) -> int:
     parser = new_parser(__doc__, prog="python -m code_agent.validate")
     add = parser.add_argument
-    add("set", choices=sorted(BUNDLED))
-    add("--mode", action="append", choices=MODES, help="this one (default: all)")
+    add("set", choices=sorted({*BUNDLED, *REFERENCE}))
+    add(
+        "--mode",
+        action="append",
+        choices=MODES,
+        help="this one; default: all, of MedAgentGym's test",
+    )
     add("--questions", type=Path, metavar="DIR", help="folder with a parquet file of each mode")
     add("--data", type=Path, metavar="DIR", help="folder of the tables")
     options = parser.parse_args(arguments)

@@ -36,6 +36,8 @@ from episodes.agent import (
     Teaching,
 )
 from episodes.episode import AgentError, Episode, Policy, Task
+from episodes.row_files import read_rows
+from episodes.shown import Shown
 from episodes.turns import with_turns
 from scoring.rubric import Reward
 
@@ -44,9 +46,20 @@ FEWEST = 2
 
 
 class JointShowing(Showing):
-    """A step of a demo has an agent's share of the tasks only, so that it trains for more steps."""
+    """Shows an episode as its own agent does. A step of a demo has an agent's share of the tasks only,
+    so that it trains for more steps.
+    """
 
     demo = ("trainer.total_training_steps=60", "trainer.test_freq=60", "trainer.save_freq=60")
+
+    def __init__(self, members: Members) -> None:
+        self.members = members
+
+    def failure(self, record: Record) -> str:
+        return self.members[record["agent"]].showing.failure(record)
+
+    def shown(self, record: Record) -> Sequence[Shown]:
+        return self.members[record["agent"]].showing.shown(record)
 
 
 class JointAgent(Agent):
@@ -54,8 +67,6 @@ class JointAgent(Agent):
 
     Raises AgentError: fewer than two agents, one that there is not, or a weight that is not above 0.
     """
-
-    showing = JointShowing()
 
     def __init__(self, weights: Mapping[str, float]) -> None:
         if len(weights) < FEWEST:
@@ -67,6 +78,7 @@ class JointAgent(Agent):
         self.members = {name: registry.get(name) for name in weights}
         self.name = "+".join(sorted(weights))
         self.flags = JointFlags(self.members)
+        self.showing = JointShowing(self.members)
         self.teaching = JointTeaching(self.members)
         self.splits = {split: self._files(split) for split in ("train", "val")}
         self.prompt_version = ", ".join(
@@ -90,10 +102,12 @@ class JointAgent(Agent):
 
     def rows(self, path: Path | str) -> list[Row]:
         """Return the rows of NAME=FILE,NAME=FILE, the agents taking turns, so that the first rows are
-        of all agents.
+        of all agents; or those that a run wrote into its folder.
 
         Raises AgentError: an agent has no file there, or a file is not as its agent wants it.
         """
+        if "=" not in str(path) and Path(path).suffix == ".jsonl":
+            return self._written_rows(path)
         parts = [
             [
                 {"id": f"{name}/{at}", "agent": name, "task_type": name, "row": row}
@@ -138,6 +152,16 @@ class JointAgent(Agent):
         return Path(
             ",".join(f"{name}={member.splits[split]}" for name, member in self.members.items())
         )
+
+    def _written_rows(self, path: Path | str) -> list[Row]:
+        """Return the rows of `data/*.jsonl` in a run's folder."""
+        rows = read_rows(path, self.name)
+        if any(row.get("agent") not in self.members or "row" not in row for row in rows):
+            raise AgentError(
+                f"{path} has rows of none of {', '.join(self.members)}; expected what such a run wrote, or "
+                + ",".join(f"{name}=FILE" for name in self.members)
+            )
+        return rows
 
     def _named_files(self, text: str) -> dict[str, str]:
         files = {}

@@ -90,7 +90,7 @@ class Tally:
 
 def agent_of(run: Run) -> Agent | None:
     """The run's agent; None, and a word about it, where no file names one that is here."""
-    if run.agent in registry.names():
+    if run.agent and {*run.agent.split(registry.JOINED)} <= {*registry.names()}:
         return registry.get(run.agent)
     run.say(
         f"no agent of this place is named: {run.agent or 'no file names one'}; what only an agent knows is left out"

@@ -122,9 +122,13 @@ def check_budgets(agent: Agent, rows: Rows, settings: Settings) -> None:
 
 def main(name: str, arguments: list[str] | None = None) -> int:
     """Run the command line of an agent and return the exit code."""
-    from episodes.registry import get
 
-    return run_training(lambda: get(name), arguments)
+    def make() -> Agent:
+        from episodes.registry import get
+
+        return get(name)
+
+    return run_training(make, arguments)
 
 
 def run_training(make: Callable[[], Agent], arguments: list[str] | None) -> int:

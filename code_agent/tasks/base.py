@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import ClassVar
 
 from code_agent.graders import grade
+from code_agent.judging import Check
 from code_agent.lookup import LookupRefused, look_up
 from code_agent.task import CodeTask
 from episodes.agent import Row
@@ -70,6 +71,10 @@ class TaskSet(ABC):
             return f"{self.folder} has none of the set's tables ({', '.join(self.shown[:3])} ...)"
         return ""
 
+    def missing(self) -> str:
+        """Return what the set as a whole lacks here, such as a server, or ""."""
+        return ""
+
     def look_up(self, name: str, kind: str, keyterm: str = "") -> str:
         """Return the answer of `request_info` about the set's files.
 
@@ -78,6 +83,14 @@ class TaskSet(ABC):
         if not self.shown:
             raise LookupRefused("this task has no tables")
         return look_up(self.tables(), name, kind, keyterm)
+
+    def success_above(self, task: CodeTask) -> float:
+        """Return the score that an answer must exceed to be a success."""
+        return 0.0
+
+    def check(self, task: CodeTask) -> Check:
+        """Return what judges an answer without a gold value."""
+        raise NotImplementedError(self.name)
 
     def score(self, task: CodeTask, answer: str) -> float:
         """Return what an answer is worth, 0 to 1; a set whose answers are not single values

@@ -26,7 +26,7 @@ from code_agent.actions import EpisodeContext
 from code_agent.judging import Check, Handed
 from code_agent.lookup import LookupRefused
 from code_agent.task import CodeTask
-from code_agent.tasks.fhir import Bundle, fetch
+from code_agent.tasks.fhir import Bundle, alive, fetch
 from code_agent.tasks.reference import ReferenceSet
 from common.settings import load_settings
 from episodes.agent import Row
@@ -69,6 +69,10 @@ class MedAgentBench(ReferenceSet):
 
     def check(self, task: CodeTask) -> Check:
         return ByServer(json.loads(task.reference))
+
+    def missing(self) -> str:
+        why = alive(base_url())
+        return f"no FHIR server answers at {base_url()} ({why}); set FHIR_BASE_URL" if why else ""
 
     def look_up(self, name: str, kind: str, keyterm: str = "") -> str:
         """Return what the server answers, as JSON. Raises LookupRefused, and EpisodeError if it

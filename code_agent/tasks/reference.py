@@ -16,7 +16,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
-from code_agent.judging import Check
 from code_agent.task import CodeTask
 from code_agent.tasks.base import TaskSet
 from common.jsonl import read_jsonl
@@ -26,7 +25,14 @@ from episodes.episode import AgentError
 TABLE: dict[str, dict[str, Any]] = tomllib.loads(
     Path(__file__).with_suffix(".toml").read_text(encoding="utf-8")
 )
-FILES = {"train": "train_tasks", "val": "valid_tasks", "valid": "valid_tasks", "test": "test_tasks"}
+# Names of a mode's file in the reference's folders, the first that is there counts. mimic_iii and eicu ship the tasks
+# of their tests as valid_tasks.
+FILES = {
+    "train": ("train_tasks", "train_tasks_all"),
+    "val": ("valid_tasks", "val_tasks"),
+    "valid": ("valid_tasks",),
+    "test": ("test_tasks", "valid_tasks"),
+}
 
 
 class ReferenceSet(TaskSet):
@@ -58,11 +64,7 @@ class ReferenceSet(TaskSet):
         assert self.data_path is not None
         if self.mode not in FILES:
             raise AgentError(f"{self.name} has no mode {self.mode!r}; it has {', '.join(FILES)}")
-        stems = (
-            [self.known["only"]]
-            if "only" in self.known
-            else [FILES[self.mode], f"{self.mode}_tasks"]
-        )
+        stems = (self.known["only"],) if "only" in self.known else FILES[self.mode]
         found = [
             path
             for stem in stems
@@ -80,6 +82,10 @@ class ReferenceSet(TaskSet):
             return list(json.loads(path.read_text(encoding="utf-8")))
         return [row for _, row in read_jsonl(path)]
 
+    def own_answer(self, row: Row) -> Any:
+        """Return the answer that the row itself gives, which must earn 1; None where a program does."""
+        return row.get(self.known.get("answer", ""))
+
     def task(self, index: int) -> CodeTask:
         row = self.rows[index]
         try:
@@ -93,7 +99,3 @@ class ReferenceSet(TaskSet):
     @abstractmethod
     def read_row(self, row: Row) -> dict[str, Any]:
         """Return the fields of the task. Raises KeyError, TypeError, ValueError."""
-
-    def check(self, task: CodeTask) -> Check:
-        """Return what judges an answer without a gold value."""
-        raise NotImplementedError(self.name)

@@ -40,7 +40,7 @@ class QuerySet(ReferenceSet):
         """Return the score, where None is the answer of a query without a result, for which pandas
         has other names.
         """
-        missing = task.reference == "None" and answer.strip().lower() in MISSING
+        missing = task.reference in ("None", "") and answer.strip().lower() in MISSING
         return 1.0 if missing else super().score(task, answer)
 
 
@@ -210,12 +210,24 @@ class BioDSBench(ReferenceSet):
         study = self.data_path / task.task_type
         return [path for name in task.files if (path := study / name).is_file()]
 
+    def unusable(self, task: CodeTask) -> str:
+        assert self.data_path is not None
+        study = self.data_path / task.task_type
+        absent = [name for name in task.files if not (study / name).is_file()]
+        return f"{study} has no {', '.join(absent)}" if absent else ""
+
 
 def _texts(value: Any) -> list[str]:
     """Return a list of texts, or such a list written as a text."""
     if isinstance(value, str):
         value = ast.literal_eval(value or "[]")
     return [str(part) for part in value or ()]
+
+
+def without(*files: Path) -> str:
+    """Return which of the files are not there, in words; "" if all are."""
+    absent = [str(path) for path in files if not path.is_file()]
+    return f"there is no {', '.join(absent)}" if absent else ""
 
 
 class EHRShot(ReferenceSet):
@@ -230,7 +242,10 @@ class EHRShot(ReferenceSet):
             "task_type": row["task_name"],
         }
 
-    def check(self, task: CodeTask) -> Check:
+    def success_above(self, task: CodeTask) -> float:
+        return self.check(task).commonest()
+
+    def check(self, task: CodeTask) -> ByPredictions:
         assert self.data_path is not None
         labels = self.data_path / task.task_type / "test_labels.csv"
         return ByPredictions("/scratch/predictions.csv", labels, ("patient_id",), "value")
@@ -241,6 +256,12 @@ class EHRShot(ReferenceSet):
             self.data_path / task.task_type / f"{part}_labels.csv" for part in ("train", "val")
         ]
         return [*self.tables(), *(path for path in labels if path.is_file())]
+
+    def unusable(self, task: CodeTask) -> str:
+        assert self.data_path is not None
+        folder = self.data_path / task.task_type
+        labels = [folder / f"{part}_labels.csv" for part in ("train", "test")]
+        return super().unusable(task) or without(*labels)
 
 
 class MimicExtract(ReferenceSet):
@@ -256,7 +277,10 @@ class MimicExtract(ReferenceSet):
             "files": (row["feature_label_directory"].removeprefix("./"),),
         }
 
-    def check(self, task: CodeTask) -> Check:
+    def success_above(self, task: CodeTask) -> float:
+        return self.check(task).commonest()
+
+    def check(self, task: CodeTask) -> ByPredictions:
         ids: tuple[str, ...] = ("subject_id",)
         label = task.task_type
         if task.task_type in ("vasopressor", "ventilation"):
@@ -273,6 +297,11 @@ class MimicExtract(ReferenceSet):
             for path in (*(folder / name for name in self.known["features"]), *labels)
             if path.is_file()
         ]
+
+    def unusable(self, task: CodeTask) -> str:
+        assert self.data_path is not None
+        first = self.data_path / task.files[0] / self.known["features"][0]
+        return without(first, *(self._labels(task, part) for part in ("train", "test")))
 
     def _labels(self, task: CodeTask, part: str) -> Path:
         assert self.data_path is not None

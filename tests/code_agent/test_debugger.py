@@ -9,7 +9,7 @@ import json
 
 import pytest
 
-from code_agent.debugger import EXPLAINED, Debugger, explain
+from code_agent.debugger import EXPLAINED, Debugger, debugger_of, explain
 from episodes.outcomes import EpisodeError
 from tests.common.llm_server import Fault, LLMServer
 
@@ -54,6 +54,28 @@ def test_a_model_explains_and_sees_no_answer(llm: LLMServer) -> None:
     debugger = Debugger("openai/stand-in", llm.url, "none")
     assert asyncio.run(debugger.debug("print(x)", "NameError")) == "The column is named dob."
     assert "do not know the right answer" in json.dumps(llm.requests[0]["messages"])
+
+
+def test_a_sections_limits_are_kept(llm: LLMServer, no_waiting: None) -> None:
+    llm.answer = lambda body: json.dumps({"explanation": "dob"})
+    section = {
+        "model_type": "vLLM",
+        "model_name": "stand-in",
+        "base_url": llm.url,
+        "max_new_tokens": 77,
+        "temperature": 0.5,
+        "n_retry": 1,
+    }
+    debugger = debugger_of(section)
+    assert asyncio.run(debugger.debug("x", "y")) == "dob"
+    sent = llm.requests[0]
+    assert (sent["max_tokens"], sent["temperature"]) == (77, 0.5)
+    llm.faults = [Fault(429)] * 9
+    with pytest.raises(EpisodeError, match="debugger_failed"):
+        asyncio.run(debugger_of(section).debug("x", "y"))
+    assert len(llm.faults) == 7
+    assert debugger_of(None).client is None
+    assert debugger_of({"model_type": "vLLM"}).client is None
 
 
 def test_a_model_that_fails_is_the_machines_fault(llm: LLMServer, no_waiting: None) -> None:

@@ -221,3 +221,10 @@ def test_the_page_compares_with_the_references_rules() -> None:
     assert [grade(count, COUNT) + grade(amount, AMOUNT) for count, amount in ANSWERS.values()] == [
         2
     ] + [0] * (len(ANSWERS) - 1)
+
+
+def test_truth_values_of_numpy_are_read() -> None:
+    assert grade("[np.True_]", Gold("boolean", True))
+    assert grade("[np.True_, np.False_]", Gold("list", (True, False), items=("boolean",)))
+    assert not grade("[np.False_]", Gold("boolean", True))
+    assert not grade("[np.True_, np.True_]", Gold("boolean", True))

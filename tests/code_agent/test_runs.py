@@ -21,6 +21,7 @@ import yaml
 from code_agent import compute_score, main, rollout, tasks
 from code_agent.histories import read
 from code_agent.protocol import Action
+from code_agent.task import CodeTask
 from common.settings import ROOT
 from tests.code_agent.cases import COUNT, Small
 from tests.common.llm_server import KEY, Fault, LLMServer
@@ -168,14 +169,16 @@ def test_429_is_tried_again_and_no_more_than_so_often(
     ending = json.loads((folder(tmp_path) / "history_1.json").read_text(encoding="utf-8"))[-1]
     assert ending["result"] == "unscored"
     assert "429" in ending["reason"]
-    assert len(llm.faults) == 47
+    assert len(llm.faults) == 50 - (1 + 2) * 3, "a reply is asked for three times, with two retries"
     assert "none of 1 episodes was scored" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
     ("flags", "change", "said"),
     [
-        (["--config", "x.yaml"], {}, "the flag is --config_path"),
+        (["--config", "x.yaml"], {}, "x.yaml: No such file"),
+        ([], {"Env": {"n_retries": 3}}, "Env has no key 'n_retries'; did you mean n_retry?"),
+        ([], {"num_step": 4}, "the file has no key 'num_step'; did you mean num_steps?"),
         (
             [],
             {"Agent": {"llm": {"model_type": "Azure", "deployment_name": "x"}}},
@@ -209,6 +212,43 @@ def test_a_wrong_configuration_gets_one_line(
     errors = capsys.readouterr().err
     assert said in errors
     assert errors.count("\n") == 1
+
+
+@pytest.mark.usefixtures("bubblewrap")
+def test_keys_of_the_reference_that_do_nothing_are_named_once(config: Config, capsys: Any) -> None:
+    idle = {"log_probs": False, "max_total_tokens": 32768, "max_input_tokens": 8192}
+    path = config(idle)[1]
+    assert main.main(["--config", path, "--end_idx", "1"]) == 0
+    said = capsys.readouterr().err
+    assert said.count("log_probs, max_input_tokens, max_total_tokens have no effect here") == 1
+
+
+@pytest.mark.usefixtures("bubblewrap")
+def test_rollouts_are_of_the_tasks_that_the_file_beside_the_metadata_lists(
+    config: Config, tmp_path: Path, tables: Path
+) -> None:
+    (tmp_path / "rollout_indices.json").write_text('{"small": {"test": [1, 99]}}')
+    data = {"metadata_path": str(tmp_path / "metadata.json"), "data_path": str(tables)}
+    assert rollout.main([*config(Data=data), "--num_rollouts", "1"]) == 0
+    assert [path.name for path in folder(tmp_path).glob("history_*")] == ["history_1_0.json"]
+    (tmp_path / "rollout_indices.json").write_text('["small"]')
+    assert rollout.main([*config(Data=data), "--num_rollouts", "1"]) == 2
+
+
+class Unusable(Small):
+    def unusable(self, task: CodeTask) -> str:
+        return "needs the package no_such_package"
+
+
+@pytest.mark.usefixtures("bubblewrap")
+def test_a_set_that_cannot_be_played_is_refused_before_the_first_call(
+    config: Config, llm: LLMServer, capsys: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    flags = config()
+    monkeypatch.setitem(tasks.SETS, "small", Unusable)
+    assert main.main(flags) == 2
+    assert "2 of 2 tasks: needs the package no_such_package" in capsys.readouterr().err
+    assert llm.requests == []
 
 
 @pytest.mark.parametrize("text", ["task: [", "just words", "\x00"])

@@ -14,6 +14,8 @@ from typing import Any
 
 import pytest
 
+from code_agent import validate
+from code_agent.actions import HERE
 from code_agent.environment import CodeEnvironment
 from code_agent.graders import Gold
 from code_agent.protocol import Action
@@ -283,6 +285,71 @@ def test_a_function_is_put_into_its_place_and_compared_by_what_is_printed(
         score(tasks, solution, index=1)
 
 
+@pytest.mark.usefixtures("bubblewrap")
+@pytest.mark.parametrize(
+    ("context", "solution", "why"),
+    [
+        ("{here}\nprint(area(2))", "def area(x):\n    return x * x", ""),
+        ("{here}\nprint(area())", "def area(x):\n    return x", "its own program fails here"),
+        (
+            "import random\n{here}\nprint(area(2))",
+            "def area(x):\n    return random.random()",
+            "its own program prints something else each time",
+        ),
+        (
+            "{here}\narea(2)\nprint('done')",
+            "def area(x):\n    return x",
+            "a function that does nothing makes the program print the same",
+        ),
+    ],
+)
+def test_a_program_that_tells_nothing_is_named_before_any_call(
+    tmp_path: Path, context: str, solution: str, why: str
+) -> None:
+    row = {
+        "problem": "An area.",
+        "signature": "def area(x)",
+        "solution": solution,
+        "context": context.format(here=HERE),
+    }
+    tasks = opened("biocoder", write_set(tmp_path, [row]))
+    environment = CodeEnvironment(SETTINGS, {}, task_sets={"biocoder": tasks})
+    found = asyncio.run(environment.why_unusable(tasks.task(0)))
+    assert found.startswith(why)
+    assert bool(found) == bool(why)
+
+
+def test_an_answer_without_rows_is_answered_by_an_empty_list(tmp_path: Path) -> None:
+    row = {"question": "Which?", "query": "select drug from prescriptions", "answer": []}
+    tasks = opened("mimic_iii", write_set(tmp_path, [row]))
+    task = tasks.task(0)
+    right = ("[]", "()", "None", "nan")
+    assert [tasks.score(task, answer) for answer in right] == [1.0] * len(right)
+    wrong = ("0", "['aspirin']", "[0]", "[None]", "no", "Empty DataFrame")
+    assert [tasks.score(task, answer) for answer in wrong] == [0.0] * len(wrong)
+
+
+@pytest.mark.parametrize(
+    ("name", "mode", "file"),
+    [
+        ("mimic_iii", "test", "valid_tasks.jsonl"),
+        ("eicu", "test", "valid_tasks.jsonl"),
+        ("treqs", "train", "train_tasks_all.jsonl"),
+    ],
+)
+def test_files_have_the_names_that_the_reference_ships(
+    tmp_path: Path, name: str, mode: str, file: str
+) -> None:
+    row = {"question": "Which?", "query": "select drug from prescriptions", "answer": ["a"]}
+    assert len(get_task_class(name)(write_set(tmp_path, [row], name=file), mode)) == 1
+
+
+def test_a_set_without_its_server_says_so(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr("code_agent.tasks.medagentbench.base_url", lambda: "http://127.0.0.1:9/")
+    tasks = opened("medagentbench", write_set(tmp_path, []))
+    assert "no FHIR server answers at http://127.0.0.1:9/" in tasks.missing()
+
+
 def test_values_in_variables_pass_the_rows_tests(tmp_path: Path, score: Score) -> None:
     row = {
         "queries": "Save the mean age as `mean_age`.", "dataframes": "A table in `/workdir/ages.csv`.",
@@ -298,6 +365,10 @@ def test_values_in_variables_pass_the_rows_tests(tmp_path: Path, score: Score) -
     assert "/data/ages.csv" in task.note
     assert "x = 1" in task.note
     assert score(tasks, f"{task.program}\nprint(mean_age)") == 1.0
+    assert tasks.unusable(task) == ""
+    (folder / "7" / "ages.csv").rename(folder / "7" / "others.csv")
+    assert tasks.unusable(task).endswith("7 has no ages.csv")
+    (folder / "7" / "others.csv").rename(folder / "7" / "ages.csv")
     assert score(tasks, "mean_age = 49\nprint(mean_age)") == 0.0
     for agreeing in AGREEING:
         assert score(tasks, agreeing) == 0.0, agreeing
@@ -345,6 +416,9 @@ def test_predictions_are_scored_by_accuracy_over_all_test_cases(
     assert score(tasks, PREDICT.format(rows=rows)) == 0.75
     assert score(tasks, PREDICT.format(rows=rows[:2])) == 0.25
     assert score(tasks, "print('done')") == 0.0
+    assert tasks.success_above(tasks.task(0)) == 0.5, "what one label for all would be worth"
+    (folder / "guo_los" / "test_labels.csv").unlink()
+    assert tasks.unusable(tasks.task(0)).endswith("guo_los/test_labels.csv")
 
 
 def test_predictions_by_window(tmp_path: Path, score: Score) -> None:
@@ -356,6 +430,9 @@ def test_predictions_by_window(tmp_path: Path, score: Score) -> None:
     labels = [("subject_id", "6_hour_window_id", "intervention_category"), (1, 0, 1), (1, 1, 4)]
     files = {f"{part}_ventilation_labels": labels for part in ("train", "val", "test")}
     write_set(folder / "windows", [], files, "nothing.jsonl")
+    tasks = opened("mimic_extract", folder)
+    assert tasks.unusable(tasks.task(0)).endswith("windows/X_lab_train.pkl")
+    (folder / "windows" / "X_lab_train.pkl").write_bytes(b"")
     tasks = opened("mimic_extract", folder)
     assert tasks.task(0).reference.startswith("ACC; a forest had 0.800")
     rows = [("subject_id", "window_idx", "prediction"), (1, 0, 1), (1, 1, 2)]
@@ -414,3 +491,20 @@ def test_a_querys_answer_gets_its_type(query: str, answer: list[str], gold: Gold
 def test_columns_are_counted_on_the_first_level() -> None:
     assert columns_of("select coalesce(a, b), 'x, y', c from d") == 3
     assert columns_of("SELECT count(*) FROM d, e") == 1
+
+
+@pytest.mark.usefixtures("bubblewrap")
+def test_a_folder_is_checked_row_by_row(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    good = {"question": "?", "query": "select drug from prescriptions", "answer": ["a, b", "c"]}
+    folder = write_set(tmp_path, [good, {**good, "answer": None}], MIMIC)
+    assert validate.main(["mimic_iii", "--data", str(folder)]) == 1
+    said = capsys.readouterr().out
+    assert "mimic_iii: row 1 of" in said
+    assert said.splitlines()[-1] == "test: 2 rows, 1 problems"
+    assert "cannot be played" not in said
+    write_set(tmp_path, [good], MIMIC)
+    assert validate.main(["mimic_iii", "--data", str(folder)]) == 0
+    for table in MIMIC:
+        (folder / f"{table}.csv").unlink()
+    assert validate.main(["mimic_iii", "--data", str(folder)]) == 0
+    assert "1 rows cannot be played: " in capsys.readouterr().out

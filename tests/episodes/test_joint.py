@@ -11,6 +11,7 @@ from argparse import ArgumentParser
 from pathlib import Path
 from random import Random
 
+import orjson
 import pytest
 
 from common.settings import Settings
@@ -19,6 +20,7 @@ from episodes.episode import AgentError
 from episodes.joint import JointAgent, own_options, weights
 from episodes.play import play
 from episodes.script import Script
+from tests.digits_agent.agent import AGENT as DIGITS
 
 SETTINGS = Settings.model_construct().under({"max_turns": 6, "min_turns": 6})
 
@@ -79,6 +81,12 @@ def test_files_are_given_by_agent(agent: JointAgent, tmp_path: Path) -> None:
         agent.rows(f"sql={sql}")
     with pytest.raises(AgentError, match="is no file of an agent; expected one for each"):
         agent.rows(str(sql))
+    written = tmp_path / "val.jsonl"
+    written.write_bytes(b"".join(orjson.dumps(row) + b"\n" for row in given))
+    assert agent.rows(written) == given
+    written.write_text('{"id": "a", "question": "?"}\n')
+    with pytest.raises(AgentError, match="has rows of none of sql, diagnosis"):
+        agent.rows(written)
 
 
 def test_every_task_has_its_own_agents_budget(agent: JointAgent) -> None:
@@ -125,3 +133,22 @@ def test_rows_are_completed_by_their_own_agent(agent: JointAgent) -> None:
     notes = agent.check({"train": rows, "val": rows[:4]}, SETTINGS, plays=False)
     assert bare["row"]["answer"]
     assert any(note.startswith("sql: ") and "drafted" in note for note in notes)
+
+
+def test_an_agent_from_outside_takes_part(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(registry, "_registered", {DIGITS.name: DIGITS})
+    agent = JointAgent({"sql": 1.0, "digits": 1.0})
+    row = next(row for row in agent.rows(agent.splits["val"]) if row["agent"] == "digits")
+    task = agent.task(row, SETTINGS)
+    parser = ArgumentParser()
+    agent.flags.add(parser)
+    options = registry.own_options(agent, parser.parse_args(["--digits-partner", "gone"]))
+    environment = agent.open(SETTINGS, options)
+    try:
+        assert task.max_turns == len(row["row"]["digits"]) + 1
+        assert environment.description()["agents"]["digits"] == {"partner": "gone"}
+        gold = asyncio.run(environment.known.gold(task))
+        assert gold is not None
+        assert asyncio.run(environment.score(task, gold)).score == 1
+    finally:
+        environment.close()

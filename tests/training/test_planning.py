@@ -12,7 +12,9 @@ from typing import Any
 
 import pytest
 
-from training.planning import continued
+from episodes import registry
+from training.planning import continued, make_plan
+from training.setup.arguments import parse
 from training.setup.plan import ConfigError, Plan
 
 
@@ -86,3 +88,22 @@ def test_a_new_run_has_a_folder_of_its_own(tmp_path: Path) -> None:
     make_run(tmp_path / "run", 4)
     with pytest.raises(ConfigError, match="is not empty; choose another, or add --resume"):
         resumed(tmp_path / "run", None)
+
+
+@pytest.mark.parametrize(
+    ("flags", "traced_in_proxy", "proxy"),
+    [
+        ([], True, "direct"),
+        (["--llm-proxy"], True, "litellm"),
+        (["--no-llm-proxy"], False, "direct"),
+        (["--proxy", "litellm"], True, "litellm"),
+        (["--llm-proxy", "--proxy", "direct"], True, "direct"),
+    ],
+)
+def test_litellm_stands_before_vllm_where_it_is_asked_for(
+    tmp_path: Path, flags: list[str], traced_in_proxy: bool, proxy: str
+) -> None:
+    agent = registry.get("sql")
+    options = parse(agent, ["--device", "cpu", "--run-dir", str(tmp_path), *flags])
+    made, _ = make_plan(agent, options)
+    assert (made.llm_proxy, made.proxy) == (traced_in_proxy, proxy)

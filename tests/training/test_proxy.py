@@ -145,6 +145,40 @@ async def test_calls_are_recorded_once_in_order_and_stay_with_one_server(
     assert "maximum context length" in refused.text
 
 
+async def test_both_endpoints_leave_the_same_spans(servers: list[StandInVllm]) -> None:
+    """But for names that are drawn at random, and times."""
+
+    async def played(kind: str) -> list[Any]:
+        async with serve_store() as store:
+            policy = access(kind, servers, store)
+            await policy.start()
+            try:
+                rollout = await store.start_rollout(input={})
+                for text in ("一", "too long", "二"):
+                    await ask(policy, store, 0, rollout, text)
+                return await spans_of(store, rollout.rollout_id, 2)
+            finally:
+                await policy.stop()
+
+    found = []
+    for kind in ("direct", "litellm"):
+        for server in servers:
+            server.requests.clear()
+        spans = await played(kind)
+        assert len(spans) == 2
+        found.append(
+            [
+                (span.name, span.status, span.sequence_id, without_random_names(span.attributes))
+                for span in spans
+            ]
+        )
+    assert found[0] == found[1]
+
+
+def without_random_names(attributes: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in attributes.items() if not name.endswith(".id")}
+
+
 async def test_a_call_is_stamped_with_the_weights_that_answered_it(
     servers: list[StandInVllm],
 ) -> None:

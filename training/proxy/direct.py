@@ -1,5 +1,4 @@
-"""A thin recording endpoint before vLLM: `--proxy direct`, the LLM proxy's contract without
-litellm.
+"""A thin recording endpoint before vLLM, the default: the LLM proxy's contract without litellm.
 
 The same addresses (`/rollout/{id}/attempt/{id}/v1/chat/completions`), model names and spans as
 `training.proxy.policy_access`'s litellm proxy, at a fraction of its cost a call. What is lost:

@@ -31,6 +31,7 @@ KINDS: dict[str, dict[str, Any]] = {
     "text": {},
     "switch": {"action": "store_true"},
     "on or off": {"action": argparse.BooleanOptionalAction, "default": True},
+    "on, off or unsaid": {"action": argparse.BooleanOptionalAction},
     "count": {"type": number(int, lambda value: value >= 1, "of 1 or more")},
     "count or 0": {"type": number(int, lambda value: value >= 0, "of 0 or more")},
     "path": {"type": Path},

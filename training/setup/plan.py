@@ -54,7 +54,7 @@ class Plan:
     n_runners: int = 4
     concurrency: int = 32
     llm_proxy: bool = True
-    proxy: str = "litellm"
+    proxy: str = "direct"
     asynchronous: str | None = None
     algorithm: str | None = None
     trajectory_level: bool = True

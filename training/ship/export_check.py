@@ -112,11 +112,13 @@ def by_vllm(base_url: str, name: str, prompt: FirstPrompt, ids: list[int]) -> tu
     import httpx
 
     with httpx.Client(base_url=base_url.removesuffix("v1"), timeout=300, trust_env=False) as client:
-        body = {"model": name, "messages": prompt.messages, "tools": prompt.tools or None}
-        rendered = client.post("tokenize", json={**body, "add_generation_prompt": True})
+        tools = {"tools": prompt.tools} if prompt.tools else {}
+        body = {"model": name, "messages": prompt.messages, **tools}
+        one_token = {"max_tokens": 1, "return_token_ids": True}
+        rendered = client.post("v1/chat/completions", json={**body, **one_token})
         asked = {"model": name, "prompt": ids, "temperature": 0, "max_tokens": TOKENS}
         reply = client.post("v1/completions", json=asked)
     for response in (rendered, reply):
         if response.status_code != 200:
             raise Failure(f"vLLM refuses {response.request.url.path}: {response.text[:300]}")
-    return rendered.json()["tokens"], reply.json()["choices"][0]["text"]
+    return rendered.json()["prompt_token_ids"], reply.json()["choices"][0]["text"]
