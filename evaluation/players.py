@@ -125,8 +125,8 @@ def model_player(agent: Agent, model: str, base_url: str | None, settings: Setti
 
 
 def reply_tokens(agent: Agent, player: Player) -> int:
-    """Tokens of one reply, as in training: the bundled model's where a folder has no more positions
-    than it needs.
+    """Return the tokens of one reply, as in training: the bundled model's where a folder has no more
+    positions than it needs, else at most a quarter of the folder's positions.
     """
     small, large = agent.sizes("cpu"), agent.sizes("cuda")
     with contextlib.suppress(OSError):
@@ -134,6 +134,8 @@ def reply_tokens(agent: Agent, player: Player) -> int:
         positions = (config.get("text_config") or config).get("max_position_embeddings")
         if positions is not None and positions <= small.prompt + small.response:
             return small.reply
+        if positions is not None:
+            return min(large.reply, int(positions) // 4)
     return large.reply
 
 

@@ -455,6 +455,7 @@ def test_the_agent_may_come_after_the_flags(data: Path) -> None:
     [
         ({"max_position_embeddings": 1024}, 96),
         ({"max_position_embeddings": 40_960}, 768),
+        ({"max_position_embeddings": 2048}, 512),
         ({"text_config": {"max_position_embeddings": 1024}}, 96),
         (
             {"text_config": {"max_position_embeddings": 40_960}, "max_position_embeddings": 1024},
