@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import inspect
 from abc import ABC, abstractmethod
-from argparse import ArgumentParser
+from argparse import ArgumentParser, Namespace
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -197,6 +197,11 @@ class Flags:
 
     def add(self, parser: ArgumentParser) -> None:
         """Add the agent's own flags to a command that plays episodes."""
+
+    def complete(self, arguments: Namespace) -> None:
+        """Complete the arguments of a command that evaluates a file, `arguments.data`: where a flag
+        says how rows are made from a published file, `data` becomes the file that was made.
+        """
 
     def services(self, settings: Settings, options: Options) -> Sequence[Service]:
         """Return the models to serve while episodes are played."""

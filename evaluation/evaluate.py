@@ -230,6 +230,7 @@ async def play_all(
 
 def evaluate(agent: Agent, arguments: argparse.Namespace, settings: Settings) -> int:
     """Play, score and write; returns the exit code."""
+    agent.flags.complete(arguments)
     player = choose_player(agent, arguments, settings)
     arguments.max_tokens = arguments.max_tokens or reply_tokens(agent, player)
     settings = with_turns(

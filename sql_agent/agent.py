@@ -8,7 +8,7 @@ Importing this is cheap; the database, the judge and openai-agents come with `op
 
 from __future__ import annotations
 
-from argparse import ArgumentParser
+from argparse import ArgumentParser, Namespace
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from random import Random
@@ -29,7 +29,7 @@ from episodes.agent import (
     Sizes,
     Teaching,
 )
-from episodes.episode import Conversation
+from episodes.episode import AgentError, Conversation
 from episodes.shown import Shown
 from sql_agent.prompts import PROMPT_VERSION, TOOL
 from sql_agent.task import SqlTask, task_of
@@ -45,6 +45,19 @@ class SqlFlags(Flags):
         parser.add_argument("--tables", dest="database_tables", metavar="A,B", help=what)
         what = "further tools, of MCP servers: a file as MCP clients have it (docs/sql-safety.md)"
         parser.add_argument("--mcp", type=_file, metavar="FILE", help=what)
+        what = "evaluation.evaluate only: EHRSQL's schema, for its questions (docs/outside.md)"
+        parser.add_argument("--schema", type=_file, metavar="FILE", help=what)
+
+    def complete(self, arguments: Namespace) -> None:
+        """Put the drawn database's questions in the place of EHRSQL's file, and their folder in that
+        of the schema.
+        """
+        if arguments.schema is None:
+            return
+        from sql_agent.ehrsql_questions import DrawnSet, prepare
+
+        arguments.schema = prepare(arguments.data, arguments.schema)
+        arguments.data = DrawnSet.read(arguments.schema).questions
 
 
 class SqlShowing(Showing):
@@ -129,12 +142,22 @@ class SqlAgent(Agent):
         )
 
     def rows(self, path: Path | str) -> list[Row]:
-        return [{column: row[column] for column in COLUMNS} for row in load_rows(path)]
+        rows = load_rows(path)
+        if {"query", "is_impossible"} <= rows[0].keys():
+            raise AgentError(
+                f"{path} has questions of EHRSQL; give the schema of its database, which is drawn "
+                "for them: evaluation.evaluate sql --data FILE --schema mimic_iii.sql"
+            )
+        return [{column: row[column] for column in COLUMNS} for row in rows]
 
     def task(self, row: Row, settings: Settings) -> SqlTask:
         return task_of(row)
 
     def open(self, settings: Settings, options: Options, evaluating: bool = False) -> Environment:
+        if options.get("schema"):
+            from sql_agent.ehrsql import EhrsqlEnvironment
+
+            return EhrsqlEnvironment(options["schema"])
         from sql_agent.environment import SqlEnvironment
 
         return SqlEnvironment(settings.under(options), evaluating, options.get("mcp"))

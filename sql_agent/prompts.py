@@ -33,8 +33,10 @@ def system_prompt(columns: Mapping[str, Iterable[str]]) -> str:
 SYSTEM_PROMPT = system_prompt(COLUMNS)
 
 
-def _function(name: str, description: str, **texts: str) -> dict[str, Any]:
-    """A tool as the chat-completions API describes it; all its parameters are texts, and required."""
+def tool_spec(name: str, description: str, **texts: str) -> dict[str, Any]:
+    """Return a tool as the chat-completions API describes it; all its parameters are texts, and
+    required.
+    """
     properties = {
         parameter: {"type": "string", "description": words} for parameter, words in texts.items()
     }
@@ -51,14 +53,14 @@ def _function(name: str, description: str, **texts: str) -> dict[str, Any]:
     }
 
 
-TOOL = _function(
+TOOL = tool_spec(
     TOOL_NAME,
     "执行一条只读的 SELECT 语句,返回 JSON;出错时按 error 的提示改写后重试。",
     sql="一条 SQL SELECT 语句",
 )
 SCHEMA_TOOLS = (
-    _function("list_tables", "列出可以查询的表,返回 JSON。"),
-    _function(
+    tool_spec("list_tables", "列出可以查询的表,返回 JSON。"),
+    tool_spec(
         "describe_table", "列出一张表的列:名称、类型、说明和样例值,返回 JSON。", table="表名"
     ),
 )

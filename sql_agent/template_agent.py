@@ -47,8 +47,8 @@ def gold_episode(task: SqlTask, tool: QueryTool) -> Episode:
     """Return the episode of a policy that runs the gold SQL and gives the gold answer."""
     episode = Episode(messages=list(first_messages(task.question, prompt_for(tool))))
     for statement in task.sql:
-        _query(episode, statement, tool)
-    return _answer(episode, task.reference)
+        query_in(episode, statement, tool)
+    return answer_in(episode, task.reference)
 
 
 def answered_at_once(question: str, tool: QueryTool, answer: str) -> Episode:
@@ -56,7 +56,7 @@ def answered_at_once(question: str, tool: QueryTool, answer: str) -> Episode:
     none.
     """
     messages = list(first_messages(question, prompt_for(tool)))
-    return _answer(Episode(messages=messages), answer or ABSTENTION)
+    return answer_in(Episode(messages=messages), answer or ABSTENTION)
 
 
 class TemplateAgent:
@@ -90,17 +90,17 @@ class TemplateAgent:
         asked = names or [question]
         listed = ", ".join("'{}'".format(name.replace("'", "''")) for name in asked)
         if len(asked) == 1:
-            result = _query(
+            result = query_in(
                 episode, f"SELECT {column} FROM {table} WHERE {key} = {listed}", self.tool
             )
             cells = [(asked[0], cell) for (cell,) in result.rows]
         else:
-            result = _query(
+            result = query_in(
                 episode, f"SELECT {key}, {column} FROM {table} WHERE {key} IN ({listed})", self.tool
             )
             cells = [(name, cell) for name, cell in result.rows]
         answer = "；".join(f"{name}：{cell}" for name, cell in cells if cell not in (None, ""))
-        return _answer(
+        return answer_in(
             episode, answer or (NOT_FOUND.format(name=names[0]) if names else ABSTENTION)
         )
 
@@ -124,7 +124,7 @@ def _found(names: Sequence[str], question: str) -> list[str]:
     return found
 
 
-def _query(episode: Episode, sql: str, tool: QueryTool) -> QueryResult:
+def query_in(episode: Episode, sql: str, tool: QueryTool) -> QueryResult:
     """Run a statement as a policy's tool call and write both into the transcript."""
     result = tool.run(sql)
     number = f"call-{len(episode.events)}"
@@ -137,7 +137,8 @@ def _query(episode: Episode, sql: str, tool: QueryTool) -> QueryResult:
     return result
 
 
-def _answer(episode: Episode, answer: str) -> Episode:
+def answer_in(episode: Episode, answer: str) -> Episode:
+    """End an episode with an answer, or without one, and return it."""
     episode.messages.append({"role": "assistant", "content": answer})
     episode.turns += 1
     episode.answer = answer or None

@@ -1,0 +1,250 @@
+"""EHRSQL's questions are played on a database that is drawn from their own statements.
+
+Schema, questions and statements are written for these tests, in the published form.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sqlite3
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from common.command import UsageError
+from common.settings import load_settings
+from data.load import load_rows
+from data.outside.ehrsql import EHRSQL, EHRSQL_2024
+from episodes.episode import Episode
+from evaluation.evaluate import main
+from sql_agent import ehrsql_questions
+from sql_agent.agent import AGENT
+from sql_agent.ehrsql import EhrsqlEnvironment
+from sql_agent.ehrsql_questions import DATABASE, DrawnSet, prepare
+from sql_agent.reward import Query
+from sql_agent.task import task_of
+from tests.episodes.scripted import ScriptedPolicy, asks, says
+
+SCHEMA = """
+DROP TABLE IF EXISTS PERSONS;
+CREATE TABLE PERSONS (ROW_ID INT NOT NULL PRIMARY KEY, PERSON_ID INT NOT NULL UNIQUE, SEX VARCHAR(5) NOT NULL);
+CREATE TABLE VISITS (
+    ROW_ID INT NOT NULL PRIMARY KEY, PERSON_ID INT NOT NULL, VISIT_ID INT NOT NULL UNIQUE,
+    CAME TIMESTAMP(0) NOT NULL, LEFT_AT TIMESTAMP(0), AGE INT NOT NULL,
+    FOREIGN KEY(PERSON_ID) REFERENCES PERSONS(PERSON_ID));
+CREATE TABLE D_TESTS (ROW_ID INT NOT NULL PRIMARY KEY, TEST_ID INT NOT NULL UNIQUE, LABEL VARCHAR(99) NOT NULL);
+CREATE TABLE RESULTS (
+    ROW_ID INT NOT NULL PRIMARY KEY, PERSON_ID INT NOT NULL, VISIT_ID INT NOT NULL, TEST_ID INT NOT NULL,
+    TAKEN TIMESTAMP(0) NOT NULL, NUMBER DOUBLE PRECISION NOT NULL,
+    FOREIGN KEY(VISIT_ID) REFERENCES VISITS(VISIT_ID), FOREIGN KEY(TEST_ID) REFERENCES D_TESTS(TEST_ID));
+"""
+OF_7 = "results.visit_id in ( select visits.visit_id from visits where visits.person_id = 7 )"
+OF_IRON = "results.test_id in ( select d_tests.test_id from d_tests where d_tests.label = 'iron' )"
+TODAY = "datetime(results.taken,'start of day') = datetime(current_time,'start of day','-0 day')"
+FIRST = (
+    "select results.person_id, results.taken from results "
+    "join visits on results.visit_id = visits.visit_id"
+)
+SODIUM = "( select d_tests.test_id from d_tests where d_tests.label = 'sodium' )"
+SECOND = f"select results.person_id, results.taken from results where results.test_id = {SODIUM}"
+ANSWERABLE = {
+    "count": f"select count(*) from results where {OF_7} and strftime('%y',results.taken) = '2103'",
+    "last": f"select results.number from results where {OF_IRON} and {OF_7} "
+    "order by results.taken desc limit 1",
+    "today": f"select min(results.number) from results where {OF_IRON} and {TODAY}",
+    "normal": f"select results.taken from results where {OF_7} "
+    "and results.number between temperature_lower and temperature_upper",
+    "ages": "select visits.visit_id from visits where visits.age between 40 and 49 "
+    "and visits.left_at is null",
+    "after": f"select t1.person_id from ( {FIRST} where {OF_IRON} ) as t1 join ( {SECOND} ) as t2 "
+    "on t1.person_id = t2.person_id where t1.taken < t2.taken",
+}
+UNUSABLE = {
+    "yes": f"select count(*)>0 from results where {OF_7}",
+    "never": "select visits.came from visits where visits.age < 3 and visits.age > 90",
+    "gone": "select doctors.name from doctors",
+}
+ROWS = [
+    {"id": name, "question": f"{name}?", "query": sql, "is_impossible": False}
+    for name, sql in (ANSWERABLE | UNUSABLE).items()
+] + [{"id": "who", "question": "Who is on duty?", "query": "null", "is_impossible": True}]
+
+
+@pytest.fixture(autouse=True)
+def _own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ehrsql_questions, "FOLDER", tmp_path / "drawn")
+
+
+def files(folder: Path, questions: Any = ROWS, name: str = "ward.json") -> tuple[Path, Path]:
+    text = questions if isinstance(questions, str) else json.dumps(questions)
+    (folder / name).write_text(text, encoding="utf-8")
+    (folder / "ward.sql").write_text(SCHEMA, encoding="utf-8")
+    return folder / name, folder / "ward.sql"
+
+
+def evaluate(data: Path, schema: Path, *flags: str) -> int:
+    return main(
+        ["sql", "--data", str(data), "--schema", str(schema), "--out", f"{data}.out", *flags]
+    )
+
+
+def played(environment: EhrsqlEnvironment, answer: str | None, *statements: str) -> Episode:
+    tool = environment.tool
+    queries = [Query(sql, tool.run(sql), tool.allowed_tables) for sql in statements]
+    stop = "answered" if answer else "no_answer"
+    return Episode(answer=answer, stop_reason=stop, events=queries)
+
+
+def test_gold_is_100_and_what_cannot_be_asked_is_counted(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    data, schema = files(tmp_path)
+    assert evaluate(data, schema, "--gold", "--with-baselines") == 0
+    said = capsys.readouterr().err
+    assert "recognised as EHRSQL: 7 rows are usable, 1 of them without an answer" in said
+    assert "3 are not" in said
+    for reason in (
+        "1 with gold that a constant",
+        "1 with gold that is empty",
+        "1 with gold that f",
+    ):
+        assert reason in said
+    scores = json.loads((tmp_path / "ward.json.out" / "scores.json").read_text())
+    assert scores["overall"]["score"] == 1.0
+    floors = {name: found["score"] for name, found in scores["baselines"].items()}
+    assert floors == {"silent": 0.0, "at_once": 1 / 7, "commonest": 1 / 7, "checklist": 0.0}
+
+
+def test_the_same_files_give_the_same_database(tmp_path: Path) -> None:
+    data, schema = files(tmp_path)
+    folder = prepare(data, schema)
+    first = list(sqlite3.connect(folder / DATABASE).iterdump())
+    (folder / "set.json").unlink()  # as after a kill in the middle
+    assert prepare(data, schema) == folder
+    assert list(sqlite3.connect(folder / DATABASE).iterdump()) == first
+
+
+def test_events_belong_to_the_patient_of_their_visit(tmp_path: Path) -> None:
+    drawn = sqlite3.connect(prepare(*files(tmp_path)) / DATABASE)
+    strangers = drawn.execute(
+        "SELECT COUNT(*) FROM results JOIN visits USING (visit_id) WHERE results.person_id <> visits.person_id"
+    ).fetchone()
+    assert strangers == (0,)
+    assert drawn.execute("SELECT COUNT(DISTINCT visit_id) - COUNT(*) FROM visits").fetchone() == (
+        0,
+    )
+
+
+def test_what_is_handed_in_is_the_last_statement_that_ran(tmp_path: Path) -> None:
+    drawn = DrawnSet.read(prepare(*files(tmp_path)))
+    environment = EhrsqlEnvironment(drawn.folder)
+    tasks = {row["id"]: task_of(row) for row in load_rows(drawn.questions)}
+    gold = tasks["last"].sql[0]
+    other = "SELECT number + 1 FROM results LIMIT 1"
+
+    def score(task: str, answer: str | None, *statements: str) -> float | None:
+        episode = played(environment, answer, *statements)
+        return asyncio.run(environment.score(tasks[task], episode)).score
+
+    assert score("last", "It is this.", other, gold) == 1.0
+    assert score("last", "It is this.", gold, "SELECT nothing FROM nowhere") == 1.0
+    assert score("last", "It is this.", gold, other) == 0.0
+    assert score("last", "It is this.") == 0.0
+    assert score("last", "null", gold) == 0.0
+    assert score("last", None, gold) == 0.0
+    assert score("who", "null") == 1.0
+    assert score("who", "The database does not contain this information.") == 1.0
+    assert score("who", "Dr. Lee is on duty.", gold) == 0.0
+    assert score("who", None) == 0.0
+
+
+def test_statements_run_as_the_benchmarks_run_them() -> None:
+    published = "SELECT A FROM T WHERE X > = current_time AND strftime('%y',B) < = '2100'"
+    assert EHRSQL.as_run(published) == (
+        "select a from t where x >= '2105-12-31 23:59:00' and strftime('%Y',b) <= '2100'"
+    )
+    assert EHRSQL_2024.as_run(f"  {published}\n") == (
+        "SELECT A FROM T WHERE X >= '2100-12-31 23:59:00' AND strftime('%Y',B) <= '2100'"
+    )
+    assert EHRSQL.as_run("x between heart_rate_lower and heart_rate_upper") == (
+        "x between 60.0 and 100.0"
+    )
+
+
+def test_results_are_compared_as_the_benchmarks_compare_them() -> None:
+    assert EHRSQL.answer([("b", 1), ("a", 2)]) == EHRSQL.answer([("a", 3), ("b", 4)])
+    assert EHRSQL.answer([(1.0,)]) != EHRSQL.answer([(1.01,)])
+    assert EHRSQL_2024.answer([("b", 1), ("a", 2)]) != EHRSQL_2024.answer([("a", 3), ("b", 4)])
+    assert EHRSQL_2024.answer([(1.04,)]) == EHRSQL_2024.answer([(1.0,)])
+    many = [(f"{number:03}",) for number in range(101)]
+    assert EHRSQL_2024.answer(many) == EHRSQL_2024.answer(many[:-1])
+
+
+@pytest.mark.parametrize("given", ["label.json", "data.json"])
+def test_the_two_files_of_2024_are_read_together(
+    given: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    labels = {name: f"{sql.upper()};" for name, sql in ANSWERABLE.items() if name == "ages"}
+    asked = [{"id": name, "question": f"{name}?"} for name in (*labels, "who")]
+    files(tmp_path, {"version": "1", "data": asked}, "data.json")
+    _, schema = files(tmp_path, labels | {"who": "null"}, "label.json")
+    assert evaluate(tmp_path / given, schema, "--gold") == 0
+    assert "recognised as EHRSQL-2024: 2 rows are usable" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("questions", "seen"),
+    [
+        (json.dumps(ROWS)[:300], "is no whole JSON"),
+        ("", "is no whole JSON"),
+        ([{"question": "Which?", "options": {"A": "none"}}], "is no file of EHRSQL"),
+        ([{"question": "", "query": "select 1 from visits"}], "row 0 has no question"),
+        ([*ROWS, ROWS[0]], "the id 'count' twice"),
+        ([row for row in ROWS if row["id"] in (*UNUSABLE, "who")], "no usable question"),
+        ({"count": ANSWERABLE["count"]}, "data.json cannot be read"),
+    ],
+)
+def test_another_file_is_one_line(
+    questions: Any, seen: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert evaluate(*files(tmp_path, questions), "--gold") == 2
+    said = capsys.readouterr().err
+    assert seen in said
+    assert len(said.strip().splitlines()) == 1
+
+
+@pytest.mark.parametrize("schema", ["-- nothing", "no SQL (", "DROP TABLE VISITS;"])
+def test_a_schema_that_makes_no_tables_is_one_line(
+    schema: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    data, path = files(tmp_path)
+    path.write_text(schema, encoding="utf-8")
+    assert evaluate(data, path, "--gold") == 2
+    said = capsys.readouterr().err
+    assert "expected CREATE TABLE statements" in said
+    assert len(said.strip().splitlines()) == 1
+
+
+def test_without_a_schema_the_questions_are_not_played_on_another_database(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    data, _ = files(tmp_path)
+    assert main(["sql", "--data", str(data), "--gold"]) == 2
+    assert "--schema" in capsys.readouterr().err
+
+
+def test_commands_that_do_not_complete_the_flag_refuse_it(tmp_path: Path) -> None:
+    _, schema = files(tmp_path)
+    with pytest.raises(UsageError, match=r"read by evaluation\.evaluate"):
+        AGENT.open(load_settings(), {"schema": schema})
+
+
+def test_the_tool_takes_the_words_of_the_benchmark(tmp_path: Path) -> None:
+    drawn = DrawnSet.read(prepare(*files(tmp_path)))
+    environment = EhrsqlEnvironment(drawn.folder)
+    task = next(task for row in load_rows(drawn.questions) if (task := task_of(row)).id == "today")
+    policy = ScriptedPolicy(asks(ANSWERABLE["today"]), says("It is the lowest value."))
+    episode = asyncio.run(environment.play(task, policy))
+    assert asyncio.run(environment.score(task, episode)).score == 1.0
