@@ -14,6 +14,7 @@ from dataclasses import replace
 from pathlib import Path
 from random import Random
 from types import MappingProxyType
+from typing import Any
 
 from common.settings import ROOT, Settings
 from consultation_agent.doctoragent_format import doctoragent
@@ -106,6 +107,11 @@ class ConsultationShowing(Showing):
     baselines = ("at_once", "commonest", "checklist")
     formats: Mapping[str, Format] = MappingProxyType({"doctoragent": doctoragent})
     failures = ("right", "wrong_advice", "asked_too_little", "wrong_diagnosis", "no_diagnosis")
+
+    def summarise(self, records: Sequence[Record]) -> Mapping[str, Any]:
+        from episodes.rules import judged_diagnoses
+
+        return judged_diagnoses(records)
 
     def gain_groups(self, record: Record) -> Mapping[str, int | None]:
         from consultation_agent.facts import facets_found

@@ -23,6 +23,7 @@ from consultation_agent.questions import content_of
 from consultation_agent.task import ConsultationTask
 from data.conditions.records import terms
 from episodes.episode import AgentError, Episode
+from episodes.rules import beside_the_rule
 from scoring.case import Case, Judge, Verdict
 from scoring.diagnosis import names_it
 from scoring.gold_sentence import diseases_in
@@ -184,11 +185,14 @@ class Scheme:
             conclusion_of(episode),
             {name: float(n) for name, n in kinds_of(episode).items()},
         )
+        measures: dict[str, float] = {}
         if conclusion and self.judge and not task.options:
             verdict = await self.judge.judge(case_of(task, conclusion))
             if verdict.score is None:
                 return Reward(None, {}, verdict.cause, counters=counters)
             values = judged(task, verdict)
+            rule = diagnosis_value(task, conclusion.diagnosis)
+            measures = beside_the_rule(rule, values["diagnosis"])
         else:
             values = conclusion_values(task, conclusion)
         weights = {name: RUBRIC.weights[name] for name in values}
@@ -200,7 +204,13 @@ class Scheme:
             if self.amounts
             else self._weighed(task, episode, values)
         )
-        return Reward(math.fsum(paid.values()), paid, score=min(1.0, score), counters=counters)
+        return Reward(
+            math.fsum(paid.values()),
+            paid,
+            score=min(1.0, score),
+            measures=measures,
+            counters=counters,
+        )
 
     def _weighed(
         self, task: ConsultationTask, episode: Episode, values: Mapping[str, float]

@@ -15,6 +15,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from random import Random
+from typing import Any
 
 from common.settings import ROOT, Settings
 from episodes.agent import (
@@ -105,6 +106,11 @@ class DiagnosisShowing(Showing):
     )
     baselines = ("at_once", "commonest", "checklist")
     failures = ("right", "ordered_too_little", "wrong_diagnosis", "no_diagnosis")
+
+    def summarise(self, records: Sequence[Record]) -> Mapping[str, Any]:
+        from episodes.rules import judged_diagnoses
+
+        return judged_diagnoses(records)
 
     def gain_groups(self, record: Record) -> Mapping[str, int | None]:
         return {"gain_by_ordering": len(record["key_seen"]) if record["key"] else None}

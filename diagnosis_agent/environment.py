@@ -88,7 +88,7 @@ class DiagnosisEnvironment(RuledEnvironment):
             return reward
         if verdict.score is None:
             return Reward(None, {}, verdict.cause)
-        return replace(reward, measures={"rubric_score": verdict.score})
+        return replace(reward, measures={**reward.measures, "rubric_score": verdict.score})
 
     def facts(self, task: Task, episode: Episode) -> Mapping[str, float | None]:
         return facts_of(_own(task), episode)

@@ -25,6 +25,7 @@ from diagnosis_agent.record_simulator import own_name
 from diagnosis_agent.simulator import Exchange, Result
 from diagnosis_agent.task import DiagnosisTask
 from episodes.episode import AgentError, Episode
+from episodes.rules import beside_the_rule
 from episodes.text_loop import Malformed
 from scoring.case import Case, Judge
 from scoring.diagnosis import names_it
@@ -82,11 +83,16 @@ def values_of(task: DiagnosisTask, episode: Episode) -> dict[str, float]:
     judged = next((event for event in episode.events if isinstance(event, Judged)), None)
     if judged:
         return dict(judged.values)
-    conclusion, share = conclusion_of(episode), examination_values(task, episode)["f1"]
-    right = conclusion is not None and names_it(
-        conclusion.diagnosis, (task.reference, *task.aliases)
-    )
-    return {"diagnosis": float(right)} | ({} if share is None else {"examinations": share})
+    share = examination_values(task, episode)["f1"]
+    right = named_rightly(task, episode)
+    return {"diagnosis": right} | ({} if share is None else {"examinations": share})
+
+
+def named_rightly(task: DiagnosisTask, episode: Episode) -> float:
+    """Return 1 where the diagnosis is the gold one by the rules, else 0."""
+    conclusion = conclusion_of(episode)
+    names = (task.reference, *task.aliases)
+    return float(conclusion is not None and names_it(conclusion.diagnosis, names))
 
 
 def kinds_of(episode: Episode) -> Counter[str]:
@@ -132,7 +138,12 @@ class Scheme:
             paid["turns"] = -amount * (episode.turns - free)
         total = math.fsum(paid.values())
         score = min(1.0, max(0.0, total / self.reachable(task)))
-        return Reward(total, paid, score=score, counters=counters)
+        measures = (
+            beside_the_rule(named_rightly(task, episode), values["diagnosis"])
+            if self.judge and conclusion
+            else {}
+        )
+        return Reward(total, paid, score=score, measures=measures, counters=counters)
 
     def reachable(self, task: DiagnosisTask) -> float:
         """Return the most that a case can earn: no examinations are paid where none is recommended."""

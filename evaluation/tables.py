@@ -177,6 +177,7 @@ def _facts(agent: Agent, scores: Scores) -> list[str]:
             f"{name}: {_words(overall[name])}"
             for name in agent.showing.summarise([])
             if isinstance(overall[name], dict)
+            and any(value is not None for value in overall[name].values())
         ),
         f"stop reasons: {named(overall['stop_reasons'])}",
     ]

@@ -231,6 +231,8 @@ def test_a_judge_gives_the_values() -> None:
     assert reward.terms["diagnosis"] == pytest.approx(0.6)
     assert reward.terms["recommendation"] == pytest.approx(0.15)
     assert judge.asked[0].answer == "诊断：阑尾发炎\n建议：急诊"
+    beside = {"diagnosis_by_rule": 0.0, "diagnosis_by_judge": 1.0, "diagnosis_agreement": 0.0}
+    assert reward.measures == beside
 
 
 def test_a_judge_sees_both_sides_of_the_conclusion_and_what_the_patient_is() -> None:

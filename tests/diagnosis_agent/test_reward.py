@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from diagnosis_agent.agent import AGENT
 from diagnosis_agent.canaries import TO_THE_JUDGE, dishonest_episodes
 from diagnosis_agent.judge_words import WORDS, addresses_the_judge, f1
 from diagnosis_agent.prompts import load_prompts
@@ -156,6 +157,20 @@ def test_a_judge_gives_the_values_twice_alike() -> None:
             {"format": 0.1, "diagnosis": 1.0, "examinations": 0.25}
         )
     assert judge.asked[0].context == ["complete blood count"]
+
+
+def test_the_rule_s_value_stands_beside_the_judge_s() -> None:
+    right = Fixed(Verdict(1.0, {"diagnosis": 1.0, "examinations": 0.5}))
+    beside = earned(ended("inflammation", "CBC"), judge=right).measures
+    assert beside == {
+        "diagnosis_by_rule": 0.0,
+        "diagnosis_by_judge": 1.0,
+        "diagnosis_agreement": 0.0,
+    }
+    assert earned(ended(TASK.reference, "CBC"), judge=right).measures["diagnosis_agreement"] == 1
+    assert earned(ended(TASK.reference, "CBC")).measures == {}
+    shown = AGENT.showing.summarise([{"measures": beside}, {"measures": {}}])
+    assert shown == {"diagnoses judged": {"by_rule": 0.0, "by_judge": 1.0, "agreement": 0.0}}
 
 
 def test_a_judge_sees_the_case_its_gold_and_what_came_of_the_orders() -> None:
