@@ -3,6 +3,8 @@
 
 PYTHON_BIN := .venv/bin/python
 AGENT ?= sql
+ALL := code,consultation,diagnosis,sql
+PROGRAM = $(if $(filter all,$(AGENT)),train_agents.py --agents $(ALL),train_$(AGENT)_agent.py)
 # Whose Debian packages a target needs: a folder with a debian-packages.txt.
 train demo train-external: NEEDS = $(AGENT:all=code)_agent
 test nightly faults bench: NEEDS = tests
@@ -12,8 +14,8 @@ test nightly faults bench: NEEDS = tests
 help:           ## This list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*##/\t/' | expand -t 18
 
-train: install  ## Install what is missing, train for one step on the bundled model, validate, save a checkpoint
-	$(PYTHON_BIN) train_$(AGENT)_agent.py $(or $(ARGS),--ci-fast)
+train: install  ## Install what is missing, train for one step on the bundled model, validate, save a checkpoint (AGENT=sql; AGENT=all)
+	$(PYTHON_BIN) $(PROGRAM) $(or $(ARGS),--ci-fast)
 
 demo: install   ## Watch it learn: evaluate, train, evaluate, with a table and a picture (AGENT=sql SEED=2; AGENT=all)
 	$(PYTHON_BIN) -m evaluation.demo $(AGENT) $(if $(SEED),--seed $(SEED)) $(ARGS)

@@ -2,7 +2,7 @@
 every check and limit that the trained agents have.
 
     python -m tools.sql.mcp                                            # stdio, as clients start it
-    python -m tools.sql.mcp --database mysql://reader:...@host/ward --tables visits,drugs
+    DATABASE_URL=... python -m tools.sql.mcp --tables visits,drugs     # a password stays off the command line
     AGL_TOKEN=... python -m tools.sql.mcp --transport http --host 0.0.0.0 --port 8020   # at /mcp
 
 The database and its tables are the SQL agent's: DATABASE_URL, DATABASE_TABLES, DATABASE_STRICT

@@ -265,7 +265,8 @@ def _rows(summary: dict[str, Any]) -> list[tuple[str, str]]:
             else "",
         ),
         ("rollouts", _counted(summary["rollouts"]) or "none"),
-        ("reward", _reward_line(summary["reward"])),
+        # Terms of one name in several agents are not one term
+        ("reward", _reward_line(summary["reward"], with_terms="agents" not in summary)),
         ("validation reward", _validation_line(summary["validation"])),
         *((agent, _agent_line(found)) for agent, found in summary.get("agents", {}).items()),
     ]
@@ -291,8 +292,8 @@ def _learned_from(summary: dict[str, Any]) -> str:
     return ", ".join(parts)
 
 
-def _reward_line(reward: dict[str, Any]) -> str:
-    terms = f" ({_named(reward['terms'])})" if reward["terms"] else ""
+def _reward_line(reward: dict[str, Any], with_terms: bool) -> str:
+    terms = f" ({_named(reward['terms'])})" if reward["terms"] and with_terms else ""
     return f"{_number(reward['mean'])}{terms}"
 
 
