@@ -34,7 +34,7 @@ from common.terminal import progress
 from episodes.agent import SERVED_NAME, Agent, Options, Service
 from training.engine.checkpoints import PREFIX, latest_checkpoint
 from training.setup.chat_template import lacks_tools, with_tools
-from training.setup.device import choose_device, environment
+from training.setup.device import choose_device, environment, has_bfloat16, is_large
 from training.setup.model_folder import cache_bytes, check_model, read_template
 from training.setup.plan import ConfigError
 from training.setup.ports import free_port, require_free
@@ -51,12 +51,6 @@ POLL_SECONDS = 0.5
 LOG_LINES = 12
 
 CPU_SEQUENCES = 64
-DEVICE_FLAGS = {
-    # As in training: compiling takes over a minute, and the CPU has no kernels for the weights' 16
-    # bits worth having.
-    "cpu": ("--dtype", "float32", "--enforce-eager", "--max-num-seqs", str(CPU_SEQUENCES)),
-    "cuda": ("--dtype", "auto"),  # not run
-}
 # Shares of a GPU's memory: a server's alone, a partner's beside a policy, whose vLLM takes half of
 # it in training.
 ALONE, BESIDE = 0.9, 0.25
@@ -143,7 +137,7 @@ def serve(
         process = subprocess.Popen(
             [*WITH_PARENT, str(os.getpid()), *asked, *template],
             env=os.environ
-            | environment(device)
+            | environment(device, model)
             | {"VLLM_HOST_IP": HOST}
             | ({"CUDA_VISIBLE_DEVICES": gpus} if gpus else {}),
             stdin=subprocess.DEVNULL,
@@ -225,13 +219,20 @@ def command(
         ),  # sampling is the client's business, not that of a file in the folder
         *("--tensor-parallel-size", str(n_gpus), "--uvicorn-log-level", "warning"),
         *("--worker-extension-cls", "training.engine.rendezvous.OneAddress"),
-        *DEVICE_FLAGS[device],
-        *(
-            ("--gpu-memory-utilization", str(memory))
-            if device == "cuda"
-            else ("--kv-cache-memory-bytes", str(cache_bytes(model, CPU_SEQUENCES)))
-        ),
+        *_device_flags(model, device, memory),
     ]
+
+
+def _device_flags(model: str, device: str, memory: float) -> list[str]:
+    """Return the flags by device. A small model computes as in training, so that both give the same
+    numbers; a large one in bfloat16 where the processor has it, which is more than twice as fast.
+    """
+    if device == "cuda":
+        return ["--dtype", "auto", "--gpu-memory-utilization", str(memory)]  # not run
+    kind = "bfloat16" if is_large(model) and has_bfloat16() else "float32"
+    # Compiling takes over a minute
+    flags = ["--dtype", kind, "--enforce-eager", "--max-num-seqs", str(CPU_SEQUENCES)]
+    return [*flags, "--kv-cache-memory-bytes", str(cache_bytes(model, CPU_SEQUENCES))]
 
 
 def _write_template(model: str, log: Path) -> tuple[str, ...]:

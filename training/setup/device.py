@@ -7,9 +7,14 @@ from __future__ import annotations
 
 import os
 import shutil
+from contextlib import suppress
+from pathlib import Path
 
 from common.settings import ROOT
 from training.setup.presets import VERL_DEFAULTS
+
+LARGE_BYTES = 50_000_000  # of weights: the bundled models have 2 million, the smallest real one 270
+BFLOAT16 = {"avx512_bf16", "amx_bf16"}  # of /proc/cpuinfo: the processor multiplies these itself
 
 
 def choose_device(asked: str) -> str:
@@ -18,9 +23,29 @@ def choose_device(asked: str) -> str:
     return found if asked == "auto" else asked
 
 
-def environment(device: str) -> dict[str, str]:
-    """Return the variables that every process of a run on this device needs."""
+def is_large(model: str) -> bool:
+    """Return whether a model's folder has so many weights that one core is not enough for it."""
+    return sum(file.stat().st_size for file in Path(model).glob("*.safetensors")) > LARGE_BYTES
+
+
+def has_bfloat16() -> bool:
+    """Return whether this machine's processor computes in bfloat16; False where it does not say."""
+    with suppress(OSError):
+        return bool(BFLOAT16 & set(Path("/proc/cpuinfo").read_text().split()))
+    return False
+
+
+def environment(device: str, model: str | None = None) -> dict[str, str]:
+    """Return the variables that every process of a run with this model on this device needs.
+
+    On the CPU the trainer and vLLM take turns on all cores where the model is large. Threads that
+    wait sleep, else those of one would take the cores of the other.
+    """
     given = os.environ.get("PYTHONPATH", "").split(os.pathsep)
     path = dict.fromkeys([str(ROOT), *filter(None, given), str(ROOT / "training" / "cpu" / "site")])
     variables = VERL_DEFAULTS["environment"]
-    return variables["every"] | {"PYTHONPATH": os.pathsep.join(path)} | variables.get(device, {})
+    shared = variables["every"] | {"PYTHONPATH": os.pathsep.join(path)} | variables.get(device, {})
+    if device == "cpu" and model and is_large(model):
+        cores = str(len(os.sched_getaffinity(0)))
+        return shared | {"OMP_NUM_THREADS": cores, "OMP_WAIT_POLICY": "PASSIVE"}
+    return shared
