@@ -177,7 +177,7 @@ def load_config(given: argparse.Namespace, calls: bool = True) -> RunConfig:
 def check_keys(file: Mapping[str, Any], path: Path) -> None:
     """Name the file's keys that do nothing here, once.
 
-    Raises UsageError: a key that nobody knows, with the nearest one.
+    Raises UsageError: an unknown key, with the nearest known one.
     """
     idle = []
     for place, known in KEYS.items():

@@ -179,7 +179,7 @@ def _words(
 ) -> dict[str, str]:
     """Return what the patient says of the facets it knows and of the symptoms it has.
 
-    What a doctor would ask for is never told beside another fact.
+    A fact that a doctor would ask for never stands beside another one.
     """
     has = [name for name, there in symptoms.items() if there]
     words = dict[str, str]()

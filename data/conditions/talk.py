@@ -29,7 +29,7 @@ class Talk:
     def fact(self, phrase: Phrase, beside: Sequence[Phrase] = (), bare: bool = False) -> str:
         """Return what the patient says of a fact, perhaps with one of the other things it has.
 
-        A bare fact is told without a remark or another thing, because a reader looks for words in it.
+        A bare fact stands without a remark or another thing, because a reader looks for words in it.
         """
         text = self._plain(phrase)
         if self._happens("before"):
