@@ -19,6 +19,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -32,14 +33,15 @@ from common.settings import ROOT
 from training.setup.ports import free_port
 from training.watch.summary import PHASES, read_lines, read_timeline
 
+PROGRAM = ("train_sql_agent.py", "--ci")
 OVERRIDES = ("trainer.val_before_train=false", "trainer.test_freq=-1", "trainer.save_freq=-1")
 
 
-def train(run_dir: Path, steps: int) -> float:
-    """Run the training command, with its output and its processes drawn to standard error, and
-    return its peak of memory in GiB.
+def train(run_dir: Path, steps: int, program: Sequence[str] = PROGRAM) -> float:
+    """Run a training program, with its output and its processes drawn to standard error, and return
+    its peak of memory in GiB.
     """
-    command = [sys.executable, "train_sql_agent.py", "--ci", "--run-dir", str(run_dir), *OVERRIDES]
+    command = [sys.executable, *program, "--run-dir", str(run_dir), *OVERRIDES]
     command.append(f"trainer.total_training_steps={steps}")
     environment = {**os.environ, "AGL_SERVER_PORT": str(free_port("127.0.0.1"))}
     began = time.time()
@@ -60,8 +62,8 @@ def train(run_dir: Path, steps: int) -> float:
     return (free - min(available for available, _ in samples)) / 2**30
 
 
-def report(run_dir: Path, peak_memory: float) -> dict[str, Any]:
-    """Return what the run wrote, as medians over steps."""
+def report(run_dir: Path, peak_memory: float, threads: int = 1) -> dict[str, Any]:
+    """Return what the run wrote, as medians over steps. threads: of the plain update."""
     summary = json.loads((run_dir / "summary.json").read_text(encoding="utf-8"))
     steps = [
         row["data"]
@@ -78,7 +80,7 @@ def report(run_dir: Path, peak_memory: float) -> dict[str, Any]:
     }
     rollouts = summary["rollouts"]["finished"] / len(steps)
     tokens = median(step["perf/total_num_tokens"] for step in steps)
-    plain = plain_update.seconds(run_dir, summary["model"], tokens)
+    plain = plain_update.seconds(run_dir, summary["model"], tokens, threads)
     by_phase = {**phases, "wait": per_step - sum(phases.values())}
     return {
         "steps": len(steps),
