@@ -1,15 +1,21 @@
-"""Which device a run uses, and the variables its processes need (`verl.toml`).
+"""Which device a run uses, the variables its processes need (`verl.toml`), and the libraries.
 
 Imports nothing heavy.
 """
 
 from __future__ import annotations
 
+import ctypes
 import os
 import shutil
 
 from common.settings import ROOT
+from training.setup.plan import ConfigError
 from training.setup.presets import VERL_DEFAULTS
+
+# Libraries that vLLM's CPU build is linked against and no wheel brings, with their packages of
+# Debian. Without one, vLLM starts and fails a minute later without its name.
+SYSTEM_LIBRARIES = {"libnuma.so.1": "libnuma1"}
 
 
 def choose_device(asked: str) -> str:
@@ -24,3 +30,15 @@ def environment(device: str) -> dict[str, str]:
     path = dict.fromkeys([str(ROOT), *filter(None, given), str(ROOT / "training" / "cpu" / "site")])
     variables = VERL_DEFAULTS["environment"]
     return variables["every"] | {"PYTHONPATH": os.pathsep.join(path)} | variables.get(device, {})
+
+
+def check_libraries(device: str) -> None:
+    """Raise ConfigError if this machine lacks a library that vLLM loads on the device."""
+    for library, package in SYSTEM_LIBRARIES.items() if device == "cpu" else ():
+        try:
+            ctypes.CDLL(library)
+        except OSError:
+            raise ConfigError(
+                f"vLLM on the CPU loads {library}, which is not on this machine; as root, on"
+                f" Debian or Ubuntu: apt-get install {package}"
+            ) from None
