@@ -258,7 +258,7 @@ CHECKS: dict[str, tuple[Callable[..., str], str]] = {
         check_accelerator,
         "mend the driver, use --device cpu, or remove .venv, then DEVICE=gpu ./install.sh",
     ),
-    "libraries": (check_libraries, "run ./install.sh as root, or what stands above"),
+    "libraries": (check_libraries, "run that line, or ./install.sh as root"),
     "disk": (
         check_disk,
         "free some, or put runs elsewhere with --run-dir, temporary files with TMPDIR",
