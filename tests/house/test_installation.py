@@ -434,7 +434,7 @@ def test_the_image_gets_what_is_committed_and_neither_keys_nor_databases() -> No
     kept = "sql_agent/agent.py common/settings.py env_template data/medical.db tools/sql/sqlite.py"
     kept += " data/ehr/tables/hospital.db requirements/cpu.txt sql_agent/tiny_model/tokenizer.json"
     assert [path for path in kept.split() if ignored(rules, path)] == []
-    out = ".env .env.prod code_agent/.env server.pem certs/tls.key id_rsa keys/id_ed25519 .netrc"
+    out = ".env .env.prod prod.env key.ppk id_dsa code_agent/.env server.pem certs/tls.key id_rsa keys/id_ed25519 .netrc"
     out += " credentials.toml code_agent/credentials.json patients.db data/mine.sqlite3 a/b.duckdb"
     out += " runs/mine/summary.json store/store.sqlite .aws/credentials data/medical.db-wal x/dump.sql.gz"
     assert [path for path in out.split() if not ignored(rules, path)] == []
