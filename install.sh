@@ -2,7 +2,7 @@
 # Makes the virtual environment and installs one complete lock into it, without resolving anything.
 # A second call returns at once: the lock's checksum is stamped into the environment, last, so a broken install is repeated.
 #
-#   ./install.sh                 CPU:  requirements/cpu.txt, and torch without CUDA packages
+#   ./install.sh                 CPU:  requirements/cpu.txt, torch without CUDA packages, and requirements/debian-packages.txt
 #   DEVICE=gpu ./install.sh      CUDA: requirements/gpu.txt (resolved, not run)
 #   ./install.sh code_agent      also what code_agent/debian-packages.txt lists and this machine has not; or: tests
 #   ./install.sh --repair        every package anew, whatever the stamp says: files of a package are gone or were changed
@@ -154,6 +154,7 @@ checksum() { cat "$LOCK" install.sh requirements/vllm_metadata.py | sha256sum | 
 
 REPAIR=
 folders=()
+[ "$DEVICE" = gpu ] || folders=(requirements)
 for argument in "$@"; do
     case "$argument" in
         --repair) REPAIR=yes ;;

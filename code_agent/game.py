@@ -117,10 +117,12 @@ class Game:
 
     async def _submit(self, action: Action) -> Step:
         """Hand in the given answer, or else what the last program printed; a program is handed in
-        with it.
+        with it. Where a set is judged by what a program left, it may have printed nothing.
         """
         given = action.params.get("answer")
         answer = as_text(given) if given is not None else self.printed
+        if answer is None and self._runs and not self.tasks.answered:
+            answer = ""
         if answer is None:
             self.events.append(
                 Event("submit", action.params, kind="error", problem="nothing_to_hand_in")

@@ -66,7 +66,8 @@ def check_writable(folder: Path, setting: str) -> None:
 
     `setting` names the setting that chooses another folder.
     """
-    place = next(place for place in (folder, *folder.parents) if place.exists())
+    # os.path.exists is false where Path.exists raises: below a folder that may not be entered
+    place = next(place for place in (folder, *folder.parents) if os.path.exists(place))
     try:
         with tempfile.TemporaryFile(dir=place) as file:
             file.write(b"written")

@@ -16,6 +16,7 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
+from common.files import check_writable
 from common.llm import reveal
 from common.settings import ROOT, Settings, load_settings
 from episodes.agent import Agent, Options
@@ -109,8 +110,11 @@ def continued(plan: Plan, options: argparse.Namespace) -> tuple[Plan, Path | Non
 
     The folder is that of the checkpoint's run, or --run-dir.
 
-    Raises ConfigError: the folder of a new run is not empty, or there is no such checkpoint.
+    Raises:
+        ConfigError: the folder of a new run is not empty, or there is no such checkpoint.
+        FileError: --run-dir cannot be written.
     """
+    check_writable(plan.run_dir, "--run-dir")
     if not options.resume:
         if plan.role != "runner" and plan.run_dir.exists() and any(plan.run_dir.iterdir()):
             raise ConfigError(

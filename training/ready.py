@@ -14,6 +14,7 @@ from common.files import check_writable
 from training.engine.checkpoints import check_resumable, checkpoints, step_of
 from training.setup.agreement import check_rows, last_step
 from training.setup.cluster import check_nodes_asked
+from training.setup.device import check_libraries
 from training.setup.model_folder import (
     check_adapter,
     check_disk,
@@ -39,8 +40,8 @@ def steps_of(config: DictConfig, n_train: int, checkpoint: Path | None) -> tuple
 
 
 def check_ready(plan: Plan, config: DictConfig, done: int, last: int) -> None:
-    """Check the model's folder, the run's disk, the store's ports and the nodes, for a run that
-    goes on after step `done` to step `last`.
+    """Check the model's folder, the run's disk, the device's libraries, the store's ports and the
+    nodes, for a run that goes on after step `done` to step `last`.
 
     Raises UsageError, such as ConfigError: one of them cannot be used.
     """
@@ -54,4 +55,5 @@ def check_ready(plan: Plan, config: DictConfig, done: int, last: int) -> None:
         check_adapter(plan.lora_adapter_path, plan.lora_rank)
     check_store(plan)
     if plan.role != "runner":
+        check_libraries(plan.device)
         check_nodes_asked(config)

@@ -34,7 +34,13 @@ from common.terminal import progress
 from episodes.agent import SERVED_NAME, Agent, Options, Service
 from training.engine.checkpoints import PREFIX, latest_checkpoint
 from training.setup.chat_template import lacks_tools, with_tools
-from training.setup.device import choose_device, environment, has_bfloat16, is_large
+from training.setup.device import (
+    check_libraries,
+    choose_device,
+    environment,
+    has_bfloat16,
+    is_large,
+)
 from training.setup.model_folder import cache_bytes, check_model, read_template
 from training.setup.plan import ConfigError
 from training.setup.ports import free_port, require_free
@@ -121,11 +127,12 @@ def serve(
         gpus: the GPUs it may see, as CUDA_VISIBLE_DEVICES names them; default: all.
 
     Raises:
-        ConfigError: the model cannot be served, or the port is taken.
+        ConfigError: the model cannot be served, the port is taken, or a library is missing.
         ServeError: the server ended, did not answer in time, or ended before something in the body
             failed.
     """
     model, device = servable(model, tools), choose_device(device)
+    check_libraries(device)
     if port:
         require_free(HOST, port, "--port")
     port = port or free_port(HOST)

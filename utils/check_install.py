@@ -120,6 +120,16 @@ def check_accelerator() -> str:
     return run.stdout.strip().splitlines()[0]
 
 
+def check_libraries() -> str:
+    """Check that the libraries of the machine are there that vLLM loads."""
+    from training.setup.device import SYSTEM_LIBRARIES, check_libraries
+
+    if has_gpu_lock():
+        return "the GPU lock brings its own"
+    check_libraries("cpu")
+    return f"{', '.join(SYSTEM_LIBRARIES)} can be loaded"
+
+
 def check_disk() -> str:
     from common.files import check_temporary
 
@@ -248,6 +258,7 @@ CHECKS: dict[str, tuple[Callable[..., str], str]] = {
         check_accelerator,
         "mend the driver, use --device cpu, or remove .venv, then DEVICE=gpu ./install.sh",
     ),
+    "libraries": (check_libraries, "run that line, or ./install.sh as root"),
     "disk": (
         check_disk,
         "free some, or put runs elsewhere with --run-dir, temporary files with TMPDIR",

@@ -30,6 +30,7 @@ class TaskSet(ABC):
     actions: ClassVar[tuple[str, ...]] = READING
     overview: ClassVar[str] = ""  # describes the set's files, tables and columns for a policy
     shown: ClassVar[tuple[str, ...]] = ()  # the files of its folder that programs see, by name
+    answered: ClassVar[bool] = True  # False: judged by what a program left, so it may print nothing
 
     def __init__(self, data_path: Path | str | None = None, mode: str = "test") -> None:
         """Read the rows. Raises AgentError if the set has no such mode, or its rows cannot be read."""

@@ -160,6 +160,7 @@ class BioCoder(ReferenceSet):
     """
 
     name = "biocoder"
+    answered = False
 
     def read_row(self, row: Row) -> dict[str, Any]:
         if HERE not in row["context"]:
@@ -186,6 +187,7 @@ class BioDSBench(ReferenceSet):
     """Values in variables, which the row's tests check."""
 
     name = "biodsbench"
+    answered = False
     mounted: ClassVar[str] = "/workdir/"  # where the rows say that the tables are
 
     def read_row(self, row: Row) -> dict[str, Any]:
@@ -234,6 +236,7 @@ class EHRShot(ReferenceSet):
     """A model to train; accuracy on the test patients."""
 
     name = "ehrshot"
+    answered = False
 
     def read_row(self, row: Row) -> dict[str, Any]:
         return {
@@ -268,6 +271,7 @@ class MimicExtract(ReferenceSet):
     """A model to train; the metric of the row that labels can show, accuracy."""
 
     name = "mimic_extract"
+    answered = False
 
     def read_row(self, row: Row) -> dict[str, Any]:
         return {

@@ -365,6 +365,7 @@ def test_values_in_variables_pass_the_rows_tests(tmp_path: Path, score: Score) -
     assert "/data/ages.csv" in task.note
     assert "x = 1" in task.note
     assert score(tasks, f"{task.program}\nprint(mean_age)") == 1.0
+    assert score(tasks, task.program) == 1.0, "what the variables hold counts, printed or not"
     assert tasks.unusable(task) == ""
     (folder / "7" / "ages.csv").rename(folder / "7" / "others.csv")
     assert tasks.unusable(task).endswith("7 has no ages.csv")

