@@ -33,7 +33,7 @@ from common.terminal import watched
 from episodes.episode import Conversation
 from training.pairs.checked import counted
 from training.pairs.pair import LeftOut, Pair, Side
-from training.pairs.trainers import Shown, Silent, last_checkpoint, trainer_settings
+from training.pairs.trainers import Shown, Silent, last_checkpoint, say_little, trainer_settings
 from training.setup.chat_template import keep_thinking, with_tools
 from training.warmup.supervised import NOT_LEARNED, ColdStartError, Example, encode
 
@@ -55,6 +55,7 @@ def load(folder: Path, tools: bool, thinking: bool) -> tuple[Any, Any, int]:
     thinking: change the template so that it keeps thoughts of earlier turns. The tokenizer's
     template shows tools where there are `tools`. Raises UsageError: the folder cannot be loaded.
     """
+    say_little()
     try:
         tokenizer = AutoTokenizer.from_pretrained(folder)
         # bfloat16 would lose small updates.

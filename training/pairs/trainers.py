@@ -23,7 +23,7 @@ from typing import Any
 
 import torch
 from transformers import TrainerCallback
-from transformers.utils.logging import disable_progress_bar
+from transformers.utils import logging
 
 from common.command import UsageError
 from common.files import file_digest
@@ -99,6 +99,12 @@ def model_digest(folder: Path) -> list[str]:
     ]
 
 
+def say_little() -> None:
+    """Show no bar of transformers for each checkpoint, and no warning that a new head is new."""
+    logging.set_verbosity_error()
+    logging.disable_progress_bar()
+
+
 def check_devices() -> None:
     """Raise UsageError where several GPUs are seen by one process, which TRL cannot use."""
     if torch.cuda.device_count() > 1 and "LOCAL_RANK" not in os.environ:
@@ -144,9 +150,6 @@ class Shown(TrainerCallback):
 
     def __init__(self, title: str) -> None:
         self.title = title
-
-    def on_init_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
-        disable_progress_bar()  # of every checkpoint's files
 
     def on_train_begin(self, args: Any, state: Any, control: Any, **_: Any) -> None:
         self.bar = progress(self.title, state.max_steps, "steps")
