@@ -121,6 +121,8 @@ def test_a_line_without_a_score_is_counted(tmp_path: Path) -> None:
         ),
         ({"prompt": " ", "chosen": "b", "rejected": "c"}, r"line 1: expected a prompt"),
         ({"prompt": "a", "chosen": "b", "rejected": "c", "agent": "sql"}, r"got 'sql'"),
+        ({"prompt": "a", "chosen": "b", "rejected": "c", "tools": "{"}, r"tools: not JSON: '{'"),
+        ({"prompt": "a", "chosen": "b", "rejected": "c", "tools": {"a": 1}}, r"tools: expected a"),
         (
             {"prompt": "a", "chosen": "b", "rejected": "c", "chosen_score": "high"},
             r"expected a number in chosen_score, got 'high'",

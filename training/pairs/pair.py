@@ -194,11 +194,21 @@ def _pair_of_row(row: dict[str, Any], agent: Agent, where: str) -> Pair:
     prompt = chosen.prompt
     asked = [one["content"] for one in prompt if one["role"] == "user" and one.get("content")]
     question = str(row.get("question") or (asked[-1] if asked else ""))
-    tools = row.get("tools") or agent.tools
-    if isinstance(tools, str):  # a table with columns of one type keeps them as JSON
-        tools = json.loads(tools)
     task = str(row.get("task", question))
-    return Pair(task, question, chosen, rejected, tuple(tools))
+    return Pair(task, question, chosen, rejected, _tools(row, agent, where))
+
+
+def _tools(row: dict[str, Any], agent: Agent, where: str) -> tuple[ToolSpec, ...]:
+    """Return the tools of a line, or the agent's own where it names none."""
+    found = row.get("tools") or agent.tools
+    if isinstance(found, str):  # a table with columns of one type keeps them as JSON
+        try:
+            found = json.loads(found)
+        except ValueError:
+            raise UsageError(f"{where}, tools: not JSON: {shortly(found)}") from None
+    if not isinstance(found, list | tuple) or not all(isinstance(one, dict) for one in found):
+        raise UsageError(f"{where}, tools: expected a list of tools, got {shortly(found)}")
+    return tuple(found)
 
 
 def _side(row: dict[str, Any], name: str, where: str) -> Side:

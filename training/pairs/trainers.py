@@ -100,9 +100,10 @@ def model_digest(folder: Path) -> list[str]:
 
 
 def say_little() -> None:
-    """Show no bar of transformers for each checkpoint, and no warning that a new head is new."""
+    """Show no bars of libraries for each checkpoint and batch, nor that a new head is new."""
     logging.set_verbosity_error()
     logging.disable_progress_bar()
+    os.environ["TQDM_DISABLE"] = "1"  # TRL asks it; tqdm itself read it when it was imported
 
 
 def check_devices() -> None:
