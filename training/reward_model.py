@@ -72,15 +72,10 @@ def learn(arguments: argparse.Namespace) -> None:
     started = time.monotonic()
     with work_folder(arguments.out, began, arguments.force) as work:
         trained, learned = ranking.train(scorer, taught, work, arguments)
-        facts = {
-            "agent": agent.name,
-            "base": arguments.base,
-            "pairs": len(taught),
-            "left_out": dict(left_out),
-            **flags,
-            "seconds": round(time.monotonic() - started, 1),  # since the last start
-            **learned,
-        }
+        named = {"agent": agent.name, "base": arguments.base}
+        counts = {"pairs": len(taught), "left_out": dict(left_out)}
+        seconds = round(time.monotonic() - started, 1)  # since the last start
+        facts = {**named, **counts, **flags, "seconds": seconds, **learned}
         with replacing(arguments.out) as draft:
             facts = write(trained, scorer.tokenizer, held, facts, draft)
     print(json.dumps({name: facts[name] for name in facts if name != "curve"}, ensure_ascii=False))

@@ -23,7 +23,6 @@ from typing import Any
 import torch
 from datasets import Dataset
 from jinja2 import TemplateError
-from peft import LoraConfig
 from torch.nn.utils.rnn import pad_sequence
 from transformers import AutoModelForCausalLM, AutoTokenizer, PrinterCallback
 from trl import DPOConfig, DPOTrainer
@@ -33,7 +32,14 @@ from common.terminal import watched
 from episodes.episode import Conversation
 from training.pairs.checked import counted
 from training.pairs.pair import LeftOut, Pair, Side
-from training.pairs.trainers import Shown, Silent, last_checkpoint, say_little, trainer_settings
+from training.pairs.trainers import (
+    Shown,
+    Silent,
+    last_checkpoint,
+    lora,
+    say_little,
+    trainer_settings,
+)
 from training.setup.chat_template import keep_thinking, with_tools
 from training.warmup.supervised import NOT_LEARNED, ColdStartError, Example, encode
 
@@ -148,9 +154,6 @@ def train(
     adapter merged into it, and what the training measured.
     """
     rank = arguments.lora_rank
-    adapter = rank and LoraConfig(
-        r=rank, lora_alpha=2 * rank, target_modules="all-linear", task_type="CAUSAL_LM"
-    )
     config = DPOConfig(
         **trainer_settings(work, arguments, len(rows)),
         beta=arguments.beta,
@@ -163,7 +166,7 @@ def train(
         train_dataset=Dataset.from_list([*rows]),
         data_collator=collator(tokenizer.pad_token_id),
         processing_class=tokenizer,
-        peft_config=adapter or None,
+        peft_config=lora(rank, "CAUSAL_LM") if rank else None,
         callbacks=[Shown("DPO")],
     )
     trainer.remove_callback(PrinterCallback)

@@ -15,7 +15,6 @@ from typing import Any
 
 from datasets import Dataset
 from jinja2 import TemplateError
-from peft import LoraConfig
 from transformers import PrinterCallback
 from trl import RewardConfig, RewardTrainer
 
@@ -25,7 +24,7 @@ from training.pairs.answers import AnswerPair
 from training.pairs.checked import counted
 from training.pairs.pair import LeftOut
 from training.pairs.scorer import Scorer
-from training.pairs.trainers import Shown, Silent, last_checkpoint, trainer_settings
+from training.pairs.trainers import Shown, Silent, last_checkpoint, lora, trainer_settings
 
 
 class AnswerPairTrainer(Silent, RewardTrainer):
@@ -60,13 +59,6 @@ def train(
     adapter merged into it, and what the training measured.
     """
     rank = arguments.lora_rank
-    adapter = rank and LoraConfig(
-        r=rank,
-        lora_alpha=2 * rank,
-        target_modules="all-linear",
-        modules_to_save=["score"],
-        task_type="SEQ_CLS",
-    )
     rows = [
         {
             "chosen_ids": scorer.tokens(pair.question, pair.chosen),
@@ -79,7 +71,7 @@ def train(
         args=RewardConfig(**trainer_settings(work, arguments, len(rows))),
         train_dataset=Dataset.from_list(rows),
         processing_class=scorer.tokenizer,
-        peft_config=adapter or None,
+        peft_config=lora(rank, "SEQ_CLS", whole=["score"]) if rank else None,
         callbacks=[Shown("reward model")],
     )
     trainer.remove_callback(PrinterCallback)
