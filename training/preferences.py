@@ -83,6 +83,7 @@ def prefer(arguments: argparse.Namespace) -> None:
             **found,
         }
         with replacing(arguments.out) as draft:
+            trained.config.use_cache = True  # transformers' trainer turned it off
             save(trained, tokenizer, draft)
             text = json.dumps(facts, ensure_ascii=False, indent=1) + "\n"
             (draft / FACTS).write_text(text, encoding="utf-8")

@@ -101,6 +101,7 @@ def test_the_chosen_side_becomes_likelier(
     assert facts["curve"][-1]["rewards/margins"] > facts["curve"][0]["rewards/margins"] == 0
     assert margin(tmp_path / "out") > margin(TINY) + 1
     assert not work_path(tmp_path / "out").exists()
+    assert json.loads((tmp_path / "out" / "config.json").read_text())["use_cache"] is True
 
 
 def test_an_adapter_is_merged_into_the_folder(tmp_path: Path) -> None:
