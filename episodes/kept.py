@@ -53,7 +53,7 @@ def conversation_of(row: dict[str, Any], agent: str, where: str) -> Conversation
             f"{where}: expected an episode of the {agent} agent, got one of {row['agent']!r}"
         )
     if not (
-        isinstance(messages, list) and all(map(_is_message, messages)) and isinstance(tools, list)
+        isinstance(messages, list) and all(map(is_message, messages)) and isinstance(tools, list)
     ):
         raise AgentError(f"{where}: expected messages of an episode, got {shortly(row)}")
     replies = sum(message["role"] == "assistant" for message in messages)
@@ -62,7 +62,7 @@ def conversation_of(row: dict[str, Any], agent: str, where: str) -> Conversation
     return Conversation(messages, [True] * replies, tuple(tools))
 
 
-def _is_message(found: Message | Any) -> bool:
+def is_message(found: Message | Any) -> bool:
     """A text and its role; instead of the text, calls of tools."""
     if not isinstance(found, dict) or not isinstance(found.get("role"), str):
         return False

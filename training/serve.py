@@ -3,6 +3,7 @@ and GPU.
 
     .venv/bin/python -m training.serve sql_agent/tiny_model                  # until Ctrl-C; prints the address
     .venv/bin/python -m training.serve runs/NAME --port 8000                 # a run's latest checkpoint
+    .venv/bin/python -m training.serve --reward-model models/reward          # of training.reward_model: scores answers
 
     with serve("runs/NAME", log=Path("vllm.log")) as server:                 # in a program
         server.base_url, server.max_model_len
@@ -298,7 +299,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(
         prog="python -m training.serve", description=__doc__.splitlines()[0]
     )
-    parser.add_argument("model", help="model folder, hub id, run folder or global_step_N folder")
+    who = parser.add_mutually_exclusive_group(required=True)
+    who.add_argument(
+        "model", nargs="?", help="model folder, hub id, run folder or global_step_N folder"
+    )
+    who.add_argument(
+        "--reward-model", type=Path, metavar="DIR", help="a reward model, without vLLM"
+    )
     parser.add_argument("--port", type=int, default=0, help="default: a free one")
     parser.add_argument("--device", choices=("auto", "cpu", "cuda"), default="auto")
     parser.add_argument("--n-gpus", type=int, default=1, help="GPUs the model is split over")
@@ -312,6 +319,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     stop_in_order()
 
     def body() -> None:
+        reward_model = vars(arguments).pop("reward_model")
+        if reward_model:
+            from training.pairs.score_server import serve_scores
+
+            serve_scores(reward_model, arguments.port)
+            return
         print(f"starting vLLM, log in {arguments.log}", flush=True)
         with serve(**vars(arguments)) as server:
             print(

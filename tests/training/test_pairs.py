@@ -1,0 +1,188 @@
+"""Pairs of episodes and of files: which there are, which are left out and why."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from code_agent.histories import History
+from code_agent.rollout import dpo_rows
+from common.command import UsageError
+from episodes import registry
+from training.pairs.checked import longer_wins, problem_of, usable
+from training.pairs.pair import Pair, Side, pairs_of_episodes, pairs_of_file
+
+AGENT = registry.get("code")
+PROMPT = [{"role": "system", "content": "Solve."}, {"role": "user", "content": "How many?"}]
+
+
+def said(*texts: str) -> list[dict[str, str]]:
+    """Return replies with what a partner said between them."""
+    messages = []
+    for text in texts:
+        messages += [{"role": "assistant", "content": text}, {"role": "user", "content": "Go on."}]
+    return messages[:-1]
+
+
+def episode(score: float | None, *texts: str, **more: Any) -> dict[str, Any]:
+    line = {"id": "t1", "question": "How many?", "answer": texts[-1] if texts else None}
+    return {**line, "score": score, "transcript": [*PROMPT, *said(*texts)], **more}
+
+
+def pair(chosen: str, rejected: str | Side, task: str = "t1") -> Pair:
+    better = Side([*PROMPT, *said(chosen)], chosen, 1.0)
+    if isinstance(rejected, str):
+        rejected = Side([*PROMPT, *said(rejected)], rejected, 0.0)
+    return Pair(task, "How many?", better, rejected)
+
+
+def written(path: Path, *rows: Any) -> Path:
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    return path
+
+
+def test_the_best_stand_against_the_worst(tmp_path: Path) -> None:
+    lines = [episode(score, f"{score}") for score in (0.5, 1.0, 0.0, 0.45)]
+    other = [episode(1.0, "a", id="t2"), episode(0.95, "b", id="t2")]
+    path = written(tmp_path / "episodes.jsonl", *lines, *other)
+    pairs, left_out = pairs_of_episodes([path], AGENT, margin=0.2)
+    assert [(one.chosen.answer, one.rejected.answer) for one in pairs] == [("1.0", "0.0")]
+    assert left_out == Counter({"tasks whose episodes earn alike": 1})
+    closer, _ = pairs_of_episodes([tmp_path], AGENT, margin=0.04)
+    found = [(one.task, one.chosen.score, one.rejected.score) for one in closer]
+    assert found == [("t1", 1.0, 0.0), ("t1", 0.5, 0.45), ("t2", 1.0, 0.95)]
+
+
+def test_unscored_and_silent_episodes_are_counted_and_left_out(tmp_path: Path) -> None:
+    broken = episode(0.0, "x")
+    broken["transcript"][2] = {"role": "assistant", "content": None}
+    silent = {**episode(1.0, "x"), "transcript": None}
+    lines = [episode(1.0, "a"), episode(0.0, "b"), episode(None, "c"), episode(0.0), broken, silent]
+    pairs, left_out = pairs_of_episodes(
+        [written(tmp_path / "kept.jsonl", *lines)], AGENT, margin=0.2
+    )
+    assert [(one.chosen.answer, one.rejected.answer) for one in pairs] == [("a", "b")]
+    assert left_out == {
+        "episodes without a score": 1,
+        "episodes without a reply": 1,
+        "episodes with messages that no template renders": 1,
+        "episodes without messages": 1,
+    }
+
+
+def test_a_pair_of_a_rollout_is_read(tmp_path: Path) -> None:
+    right = History(3, 0, [*PROMPT, *said("a", "b")], {"result": "success"})
+    wrong = History(3, 1, [*PROMPT, *said("c")], {"result": "failure"})
+    path = written(tmp_path / "pairs.jsonl", *dpo_rows([right, wrong]))
+    (found,), left_out = pairs_of_file(path, AGENT)
+    assert found.task == "3"
+    assert found.question == "How many?"
+    assert (found.chosen.prompt, found.rejected.prompt) == (PROMPT, PROMPT)
+    assert (found.chosen.replies, found.rejected.replies) == (["a", "b"], ["c"])
+    assert not left_out
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        {"prompt": "How many?", "chosen": "five", "rejected": "six"},
+        {"prompt": PROMPT[1:], "chosen": said("five"), "rejected": said("six")},
+        {"chosen": [*PROMPT[1:], *said("five")], "rejected": [*PROMPT[1:], *said("six")]},
+        {"prompt": "How many?", "chosen": [*PROMPT[1:], *said("five")], "rejected": "six"},
+    ],
+)
+def test_public_forms_of_a_pair(tmp_path: Path, row: dict[str, Any]) -> None:
+    (found,), _ = pairs_of_file(written(tmp_path / "pairs.jsonl", row), AGENT)
+    assert found.chosen.messages == [*PROMPT[1:], *said("five")]
+    assert found.rejected.messages == [*PROMPT[1:], *said("six")]
+    assert (found.chosen.answer, found.rejected.answer) == ("five", "six")
+
+
+def test_a_line_without_a_score_is_counted(tmp_path: Path) -> None:
+    row = {"prompt": "How many?", "chosen": "five", "rejected": "six", "chosen_score": None}
+    assert pairs_of_file(written(tmp_path / "pairs.jsonl", row), AGENT) == (
+        [],
+        {"a side has no score": 1},
+    )
+
+
+@pytest.mark.parametrize(
+    ("row", "seen"),
+    [
+        ({"messages": PROMPT}, r"line 1, chosen: expected a text or a list of messages, got None"),
+        ({"prompt": "a", "chosen": "b", "rejected": 3}, r"line 1, rejected: expected a text"),
+        (
+            {"prompt": "a", "chosen": [{"role": "user"}], "rejected": "c"},
+            r"line 1, chosen: expected",
+        ),
+        ({"prompt": " ", "chosen": "b", "rejected": "c"}, r"line 1: expected a prompt"),
+        ({"prompt": "a", "chosen": "b", "rejected": "c", "agent": "sql"}, r"got 'sql'"),
+        ({"prompt": "a", "chosen": "b", "rejected": "c", "tools": "{"}, r"tools: not JSON: '{'"),
+        ({"prompt": "a", "chosen": "b", "rejected": "c", "tools": {"a": 1}}, r"tools: expected a"),
+        (
+            {"prompt": "a", "chosen": "b", "rejected": "c", "chosen_score": "high"},
+            r"expected a number in chosen_score, got 'high'",
+        ),
+    ],
+)
+def test_a_file_of_another_form(tmp_path: Path, row: dict[str, Any], seen: str) -> None:
+    with pytest.raises(UsageError, match=seen):
+        pairs_of_file(written(tmp_path / "pairs.jsonl", row), AGENT)
+
+
+def test_places_without_episodes(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=r"no episodes\.jsonl"):
+        pairs_of_episodes([tmp_path], AGENT, margin=0.2)
+    (tmp_path / "history_0_1.json").write_text("[]")
+    with pytest.raises(UsageError, match="--to-dpo"):
+        pairs_of_episodes([tmp_path], AGENT, margin=0.2)
+    path = written(tmp_path / "pairs.jsonl", {"prompt": "a", "chosen": "b", "rejected": "c"})
+    with pytest.raises(UsageError, match=r"line 1: expected an episode with id and score"):
+        pairs_of_episodes([path], AGENT, margin=0.2)
+    (tmp_path / "scores.json").write_text('{"agent": "sql"}')
+    written(tmp_path / "episodes.jsonl", episode(1.0, "a"))
+    with pytest.raises(UsageError, match="of the sql agent"):
+        pairs_of_episodes([tmp_path], AGENT, margin=0.2)
+
+
+@pytest.mark.parametrize(
+    ("found", "reason"),
+    [
+        (pair("five", "six"), None),
+        (pair("five", "six", task="tested"), "task of the test file"),
+        (pair("five", Side([PROMPT[1], *said("six")], "", 0.0)), "two different"),
+        (pair("five", Side([*PROMPT], "", 0.0)), "one side is empty"),
+        (pair("five", "  "), "one side is empty"),
+        (pair("five", Side([*PROMPT, *said("six")], "", 1.0)), "no higher"),
+        (pair("five", " five"), "equal"),
+        (pair("five", "five of them"), "length alone"),
+        (pair("five of them", "five"), "length alone"),
+    ],
+)
+def test_why_a_pair_is_left_out(found: Pair, reason: str | None) -> None:
+    problem = problem_of(found, {"tested"}, length_pairs=False)
+    assert problem == reason if reason is None else reason in str(problem)
+
+
+def test_pairs_of_length_are_kept_when_asked_for() -> None:
+    assert problem_of(pair("five", "five of them"), set(), length_pairs=True) is None
+
+
+def test_usable_pairs_are_counted_once() -> None:
+    left_out = Counter[str]()
+    twice = [pair("five", "six"), pair("five", "six"), pair("five", "five")]
+    assert usable(twice, AGENT, False, left_out) == twice[:1]
+    assert left_out == {"there already": 1, "both sides are equal": 1}
+    with pytest.raises(UsageError, match=r"no pair is left to learn from: both sides are equal: 1"):
+        usable(twice[2:], AGENT, False, Counter())
+
+
+def test_the_share_of_longer_sides() -> None:
+    assert (
+        longer_wins([pair("aaa", "bb"), pair("a", "bb"), pair("a", "bbb"), pair("a", "b")]) == 1 / 3
+    )
+    assert longer_wins([pair("a", "b")]) is None

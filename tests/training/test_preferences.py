@@ -1,0 +1,210 @@
+"""DPO on pairs, with TRL and a bundled tiny model: what is learned, what is refused, and that a
+killed command goes on (needs torch).
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from safetensors.torch import load_file
+from transformers import AutoModelForCausalLM, AutoTokenizer
+
+from common.settings import ROOT
+from episodes.episode import Conversation
+from sql_agent.prompts import TOOL
+from training.pairs import dpo
+from training.pairs.pair import Pair, Side
+from training.pairs.trainers import last_checkpoint, work_path
+from training.preferences import main
+from training.warmup.supervised import encode
+
+TINY = ROOT / "code_agent" / "tiny_model"
+SQL = ROOT / "sql_agent" / "tiny_model"
+CALL = {
+    "id": "call00001",
+    "type": "function",
+    "function": {"name": TOOL["function"]["name"], "arguments": '{"query": "SELECT 1"}'},
+}
+
+
+def rows(count: int) -> list[dict[str, Any]]:
+    """Return pairs of which the chosen side counts rows and the rejected one columns."""
+    return [
+        {
+            "prompt": f"How many lab tests did patient {number} have?",
+            "chosen": f"print((l.subject_id == {number}).sum())",
+            "rejected": f"print((l.subject_id == {number}).count())",
+            "task": f"t{number}",
+        }
+        for number in range(count)
+    ]
+
+
+def pairs_file(folder: Path, count: int = 16) -> Path:
+    path = folder / "pairs.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows(count)), encoding="utf-8")
+    return path
+
+
+def command(folder: Path, out: str, *flags: str) -> list[str]:
+    files = [
+        "--model",
+        str(TINY),
+        "--out",
+        str(folder / out),
+        "--pairs",
+        str(folder / "pairs.jsonl"),
+    ]
+    return ["code", *files, "--batch-size", "4", "--lr", "3e-3", *flags]
+
+
+def margin(model: Path) -> float:
+    """Return how much likelier the chosen reply to a question is than the rejected one, in nats; the
+    question is not among the pairs.
+    """
+    tokenizer = AutoTokenizer.from_pretrained(model)
+    loaded = AutoModelForCausalLM.from_pretrained(model, dtype=torch.float32)
+    row = rows(100)[-1]
+    found = []
+    for name in ("chosen", "rejected"):
+        messages = [
+            {"role": "user", "content": row["prompt"]},
+            {"role": "assistant", "content": row[name]},
+        ]
+        (example,) = encode(Conversation(messages, [True]), tokenizer)
+        ids, labels = (torch.tensor([example[key]]) for key in ("input_ids", "labels"))
+        with torch.no_grad():
+            loss = loaded(ids, labels=labels).loss
+        found.append(-float(loss) * int((labels != -100).sum()))
+    return found[0] - found[1]
+
+
+def test_the_chosen_side_becomes_likelier(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pairs_file(tmp_path)
+    assert main(command(tmp_path, "out", "--epochs", "2")) == 0
+    said = capsys.readouterr()
+    facts = json.loads((tmp_path / "out" / "preferences.json").read_text())
+    assert "16 pairs of 16 tasks; the longer side wins 0%" in said.err
+    assert (facts["pairs"], facts["steps"], facts["longer_wins"]) == (16, 8, 0.0)
+    assert facts["curve"][-1]["rewards/margins"] > facts["curve"][0]["rewards/margins"] == 0
+    assert margin(tmp_path / "out") > margin(TINY) + 1
+    assert not work_path(tmp_path / "out").exists()
+    assert json.loads((tmp_path / "out" / "config.json").read_text())["use_cache"] is True
+
+
+def test_an_adapter_is_merged_into_the_folder(tmp_path: Path) -> None:
+    pairs_file(tmp_path)
+    flags = ["--lora-rank", "4", "--epochs", "2", "--lr", "1e-2"]
+    assert main(command(tmp_path, "out", *flags)) == 0
+    names = set(load_file(tmp_path / "out" / "model.safetensors"))
+    assert names == set(load_file(TINY / "model.safetensors"))
+    assert margin(tmp_path / "out") > margin(TINY) + 1
+
+
+def test_only_what_the_policy_wrote_is_learned() -> None:
+    _, tokenizer, context = dpo.load(SQL, tools=True, thinking=False)
+    prompt = [{"role": "system", "content": "查。"}, {"role": "user", "content": "几？"}]
+    result = {"role": "tool", "tool_call_id": CALL["id"], "name": "query", "content": "[[7]]"}
+    called = {"role": "assistant", "content": "", "tool_calls": [CALL]}
+    chosen = Side([*prompt, called, result, {"role": "assistant", "content": "七。"}], "七。", 1.0)
+    rejected = Side([*prompt, {"role": "assistant", "content": "八。"}], "八。", 0.0)
+    found = Pair("t", "几？", chosen, rejected, (TOOL,))
+    (row,) = dpo.encoded([found], tokenizer, context, Counter())
+    learned = {
+        name: tokenizer.decode(
+            [token for token, mark in zip(row[name], row[f"{name}_mask"], strict=True) if mark]
+        )
+        for name in ("chosen", "rejected")
+    }
+    assert "SELECT 1" in learned["chosen"]
+    assert "七。" in learned["chosen"]
+    assert "[[7]]" not in learned["chosen"]
+    assert "[[7]]" in tokenizer.decode(row["chosen"])
+    assert learned["rejected"].startswith("八。")
+    assert "几" not in learned["rejected"]
+    batch = dpo.collator(tokenizer.pad_token_id)([row, row])
+    assert batch["input_ids"].shape == batch["completion_mask"].shape == (4, len(row["chosen"]))
+    assert batch["completion_mask"].sum(1).tolist() == 2 * [sum(row["chosen_mask"])] + 2 * [
+        sum(row["rejected_mask"])
+    ]
+
+
+def test_a_pair_longer_than_the_context_is_left_out(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = pairs_file(tmp_path, 4)
+    long = {**rows(5)[4], "chosen": "print(7) " * 2000}
+    path.write_text(path.read_text() + json.dumps(long) + "\n")
+    assert main(command(tmp_path, "out", "--epochs", "1")) == 0
+    facts = json.loads((tmp_path / "out" / "preferences.json").read_text())
+    assert facts["left_out"] == {"longer than the model's 1088 positions": 1}
+    path.write_text(json.dumps(long) + "\n")
+    assert main(command(tmp_path, "other")) == 2
+    assert "no pair can be learned by this model: longer than" in capsys.readouterr().err
+
+
+def test_what_exists_is_not_replaced(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    pairs_file(tmp_path)
+    (tmp_path / "out").mkdir()
+    assert main(command(tmp_path, "out")) == 2
+    assert "exists and is no model folder" in capsys.readouterr().err
+    (tmp_path / "out" / "config.json").touch()
+    assert main(command(tmp_path, "out")) == 2
+    assert "give --force to replace it" in capsys.readouterr().err
+
+
+def test_a_folder_that_is_no_model(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    pairs_file(tmp_path)
+    (tmp_path / "model").mkdir()
+    assert main([*command(tmp_path, "out"), "--model", str(tmp_path / "model")]) == 2
+    assert "cannot be loaded" in capsys.readouterr().err
+
+
+def killed_after_a_checkpoint(arguments: list[str], work: Path) -> None:
+    """Start the command and send SIGKILL once it has saved half of its steps."""
+    process = subprocess.Popen([sys.executable, "-m", "training.preferences", *arguments], cwd=ROOT)
+    while not (work / "checkpoint-4" / "trainer_state.json").is_file():
+        assert process.poll() is None, "it ended before it could be killed"
+        time.sleep(0.01)
+    process.send_signal(signal.SIGKILL)
+    assert process.wait() == -signal.SIGKILL
+
+
+def test_a_killed_command_ends_where_an_undisturbed_one_does(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(os.environ, "OMP_NUM_THREADS", "1")
+    pairs_file(tmp_path, 40)
+    arguments = command(tmp_path, "out", "--epochs", "1")
+    work = work_path(tmp_path / "out")
+    killed_after_a_checkpoint(arguments, work)
+    assert not (tmp_path / "out").exists()
+    assert main([*arguments, "--lr", "1e-3"]) == 2
+    assert "with other lr; give the same command" in capsys.readouterr().err
+    half = work / "checkpoint-99"
+    half.mkdir()
+    (half / "trainer_state.json").write_text('{"epoch": 0.')
+    assert "checkpoint-99" not in str(last_checkpoint(work))
+    assert not half.exists()
+    for name in ("out", "undisturbed"):
+        same = command(tmp_path, name, "--epochs", "1")
+        subprocess.run([sys.executable, "-m", "training.preferences", *same], cwd=ROOT, check=True)
+    curves = [
+        json.loads((tmp_path / name / "preferences.json").read_text())["curve"]
+        for name in ("out", "undisturbed")
+    ]
+    assert curves[0] == curves[1]
+    weights = [load_file(tmp_path / name / "model.safetensors") for name in ("out", "undisturbed")]
+    assert all(weights[0][name].equal(weights[1][name]) for name in weights[1])

@@ -1,0 +1,205 @@
+"""A reward model trained on pairs by TRL, what it is measured by, and its server (needs torch)."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import random
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from safetensors.torch import load_file
+
+from common.command import UsageError
+from common.settings import ROOT
+from scoring.case import Case
+from scoring.reward_model import RewardModelJudge
+from scoring.scale import load_scale
+from training.pairs.answers import AnswerPair, answer_pairs, platt, ranked
+from training.pairs.pair import Pair, Side
+from training.pairs.ranking import split_by_task
+from training.pairs.scorer import load_scorer
+from training.pairs.trainers import work_path
+from training.reward_model import main
+
+TINY = ROOT / "sql_agent" / "tiny_model"
+WORDS = ("口苦", "恶心", "皮疹", "头晕")
+
+
+def row(number: int, ties: bool = False) -> dict[str, str]:
+    """Return a pair of which the better answer quotes a row and the worse one finds nothing."""
+    word = WORDS[number % len(WORDS)]
+    good, bad = f"不良反应：{word}", "没有找到该药品。"
+    if ties:  # nothing in the answers says which one is the better one
+        good, bad = random.Random(number).sample([good, bad], 2)
+    return {
+        "prompt": f"药品{number}有什么不良反应？",
+        "chosen": good,
+        "rejected": bad,
+        "task": str(number),
+    }
+
+
+def pairs_file(folder: Path, count: int, ties: bool = False) -> Path:
+    path = folder / "pairs.jsonl"
+    lines = [json.dumps(row(number, ties)) + "\n" for number in range(count)]
+    path.write_text("".join(lines), encoding="utf-8")
+    return path
+
+
+def command(folder: Path, *flags: str, count: int = 40, ties: bool = False) -> list[str]:
+    path = pairs_file(folder, count, ties)
+    where = ["--base", str(TINY), "--out", str(folder / "out"), "--pairs", str(path)]
+    return ["sql", *where, "--lr", "3e-3", *flags]
+
+
+@pytest.fixture(scope="module")
+def learned(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A reward model that prefers what quotes a row."""
+    folder = tmp_path_factory.mktemp("reward")
+    assert main(command(folder, "--epochs", "2")) == 0
+    return folder / "out"
+
+
+def test_it_ranks_answers_of_tasks_that_it_never_saw(learned: Path) -> None:
+    facts = json.loads((learned / "reward_model.json").read_text())
+    held = facts["held_out"]
+    assert (facts["pairs"], held["pairs"], held["tasks"]) == (32, 8, 8)
+    assert held["accuracy"] == 1.0
+    assert held["ci95"] == [1.0, 1.0]
+    assert not work_path(learned).exists()
+    good, bad = load_scorer(learned).scores(
+        [("药品99？", "不良反应：皮疹"), ("药品99？", "没有找到。")]
+    )
+    assert good > bad
+
+
+def test_its_map_gives_better_answers_more(learned: Path) -> None:
+    scale = load_scale(learned / "reward_scale.json")
+    lines = [json.loads(line) for line in (learned / "scores.jsonl").read_text().splitlines()]
+    better = [scale.apply(line["score"]) for line in lines if line["chosen"]]
+    worse = [scale.apply(line["score"]) for line in lines if not line["chosen"]]
+    assert len(better) == len(worse) == 8
+    assert min(better) > 0.8 > 0.2 > max(worse)
+
+
+def test_an_adapter_is_merged(tmp_path: Path, learned: Path) -> None:
+    assert main(command(tmp_path, "--lora-rank", "4", "--epochs", "2", "--lr", "1e-2")) == 0
+    facts = json.loads((tmp_path / "out" / "reward_model.json").read_text())
+    assert facts["held_out"]["accuracy"] == 1.0
+    names = [set(load_file(folder / "model.safetensors")) for folder in (tmp_path / "out", learned)]
+    assert names[0] == names[1]
+
+
+def test_scores_that_say_nothing_get_no_map(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(command(tmp_path, "--lr", "1e-7", "--epochs", "0.2", count=80, ties=True)) == 1
+    facts = json.loads((tmp_path / "out" / "reward_model.json").read_text())
+    assert facts["held_out"]["accuracy"] < 0.9
+    assert "do not tell better answers of held-out tasks from worse" in capsys.readouterr().err
+    assert not (tmp_path / "out" / "reward_scale.json").exists()
+
+
+def test_pairs_without_two_answers_are_left_out() -> None:
+    def side(answer: str) -> Side:
+        return Side([{"role": "user", "content": "?"}], answer)
+
+    found = [("a", "b"), ("a", " a"), ("a", ""), ("a", "b")]
+    left_out = Counter[str]()
+    pairs = [Pair("t", "?", side(good), side(bad)) for good, bad in found]
+    assert answer_pairs(pairs, left_out) == [AnswerPair("t", "?", "a", "b")]
+    assert left_out == {
+        "both answers are equal": 1,
+        "an episode without an answer": 1,
+        "answers there already": 1,
+    }
+    with pytest.raises(UsageError, match="no pair has two different answers: both"):
+        answer_pairs(pairs[1:2], Counter())
+
+
+def test_no_task_is_on_both_sides() -> None:
+    pairs = [AnswerPair(str(number // 3), "?", "a", "b") for number in range(30)]
+    taught, held = split_by_task(pairs, 0.2, seed=1)
+    assert (len(taught), len(held)) == (24, 6)
+    assert not {pair.task for pair in taught} & {pair.task for pair in held}
+    with pytest.raises(UsageError, match="all pairs are of one task"):
+        split_by_task(pairs[:3], 0.2, seed=1)
+
+
+def test_the_accuracy_is_one_over_tasks_beside_that_of_length() -> None:
+    pairs = [
+        AnswerPair("1", "?", "longer by far", "b"),
+        AnswerPair("1", "?", "a", "much longer"),
+        AnswerPair("2", "?", "abcd", "abcde"),
+    ]
+    facts = ranked(pairs, [(1.0, 0.0), (0.0, 1.0), (0.5, 0.5)], seed=0)
+    assert facts["accuracy"] == 0.5  # of task 1 a half, of task 2 a tie
+    assert facts["longer_wins"] == 0.25
+    assert facts["alike"] == {"pairs": 1, "tasks": 1}
+    better = [AnswerPair(str(number), "?", "a", "b") for number in range(10)]
+    low, high = ranked(better, [(1.0, 0.0)] * 8 + [(0.0, 1.0)] * 2, seed=0)["ci95"]
+    assert low < 0.8 < high
+
+
+def test_a_map_is_the_probability_of_being_better() -> None:
+    """Of logistic scores it finds their own centre and scale again."""
+    draw = random.Random(0)
+    good, bad = [], []
+    for _ in range(4000):
+        raw = draw.uniform(-6, 10)
+        chance = 1 / (1 + 2.718281828 ** (-(raw - 2) / 1.5))
+        (good if draw.random() < chance else bad).append(raw)
+    found = platt(good, bad)
+    assert found is not None
+    assert found["kind"] == "logistic"
+    assert found["center"] == pytest.approx(2, abs=0.2)
+    assert found["scale"] == pytest.approx(1.5, abs=0.2)
+    assert platt(bad, good) is None
+
+
+@pytest.fixture(scope="module")
+def address(learned: Path) -> Iterator[tuple[str, str]]:
+    """The URL and the scale that the served reward model names."""
+    asked = [sys.executable, "-m", "training.serve", "--reward-model", str(learned)]
+    process = subprocess.Popen(asked, cwd=ROOT, stdout=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    line = process.stdout.readline()
+    settings = dict(word.split("=", 1) for word in line.split() if "=" in word)
+    yield settings["REWARD_MODEL_URL"], settings["REWARD_SCALE"]
+    process.terminate()
+    process.wait()
+
+
+def test_the_judge_reads_what_is_served(address: tuple[str, str], learned: Path) -> None:
+    url, scale = address
+    judge = RewardModelJudge(url, timeout=30, scale=load_scale(scale))
+
+    async def judged(answer: str) -> float | None:
+        return (await judge.judge(Case("药品5有什么不良反应？", answer, "", [], {}))).score
+
+    async def both() -> list[float | None]:
+        return [await judged("不良反应：皮疹"), await judged("没有找到该药品。")]
+
+    good, bad = asyncio.run(both())
+    assert good is not None
+    assert bad is not None
+    assert good > 0.8 > 0.2 > bad
+
+
+def test_a_text_that_does_not_fit_is_unscored_and_never_cut(address: tuple[str, str]) -> None:
+    judge = RewardModelJudge(address[0], timeout=30, scale=load_scale(address[1]))
+    verdict = asyncio.run(judge.judge(Case("药品5？", "不良反应：皮疹" * 2000, "", [], {})))
+    assert verdict.score is None
+    assert "reads 1024 at most" in judge.last_failure
+
+
+def test_a_folder_without_a_reward_model_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    from training.serve import main as serve
+
+    assert serve(["--reward-model", str(TINY)]) == 2
+    assert "has no reward_model.json" in capsys.readouterr().err

@@ -1,0 +1,181 @@
+"""Direct preference optimization on pairs of whole episodes, by TRL.
+
+    model, tokenizer, context = load(Path("models/warm"), tools=True, thinking=False)
+    rows = encoded(pairs, tokenizer, context, left_out)
+    model, facts = train(model, tokenizer, rows, work, arguments)
+
+TRL's own preparation counts everything behind the prompt as the policy's: with tools or a partner
+their words would be learned as well. So pairs are encoded here, by the encoder of the warm-up, with
+marks on what the policy wrote, and TRL's trainer gets tokens and marks. Its loss, reference
+log-probabilities, optimizer, checkpoints and LoRA are used as they are.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+from datasets import Dataset
+from jinja2 import TemplateError
+from torch.nn.utils.rnn import pad_sequence
+from transformers import AutoModelForCausalLM, AutoTokenizer, PrinterCallback
+from trl import DPOConfig, DPOTrainer
+
+from common.command import UsageError
+from common.terminal import watched
+from episodes.episode import Conversation
+from training.pairs.checked import counted
+from training.pairs.pair import LeftOut, Pair, Side
+from training.pairs.trainers import (
+    Shown,
+    Silent,
+    last_checkpoint,
+    lora,
+    say_little,
+    trainer_settings,
+)
+from training.setup.chat_template import keep_thinking, with_tools
+from training.warmup.supervised import NOT_LEARNED, ColdStartError, Example, encode
+
+SIDES = ("chosen", "rejected")
+METRICS = ("loss", "rewards/accuracies", "rewards/margins", "logps/chosen", "logps/rejected")
+Row = dict[str, list[int]]
+
+
+class EpisodePairTrainer(Silent, DPOTrainer):
+    """TRL's trainer on rows that are encoded already: see `encoded`."""
+
+    def _prepare_dataset(self, dataset: Dataset, *_: Any) -> Dataset:
+        return dataset
+
+
+def load(folder: Path, tools: bool, thinking: bool) -> tuple[Any, Any, int]:
+    """Return model, tokenizer and the model's context in tokens.
+
+    thinking: change the template so that it keeps thoughts of earlier turns. The tokenizer's
+    template shows tools where there are `tools`. Raises UsageError: the folder cannot be loaded.
+    """
+    say_little()
+    try:
+        tokenizer = AutoTokenizer.from_pretrained(folder)
+        # bfloat16 would lose small updates.
+        model = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32)
+    except (OSError, ValueError) as error:
+        first = str(error).strip().splitlines()[0]
+        raise UsageError(
+            f"--model {folder} cannot be loaded: {first}; give a model folder"
+        ) from None
+    template = str(tokenizer.chat_template or "")
+    if not template:
+        raise UsageError(f"--model {folder} has no chat template; take an instruction-tuned model")
+    template = with_tools(template) if tools else template
+    tokenizer.chat_template = keep_thinking(template, tools) if thinking else template
+    if tokenizer.pad_token is None:
+        tokenizer.pad_token = tokenizer.eos_token
+    context = getattr(model.config, "max_position_embeddings", None) or sys.maxsize
+    return model, tokenizer, int(context)
+
+
+def encoded(pairs: Sequence[Pair], tokenizer: Any, context: int, left_out: LeftOut) -> list[Row]:
+    """Return a row a pair: `chosen` and `rejected` are token ids, `chosen_mask` and `rejected_mask`
+    1 on what the policy wrote; `left_out` gets the pairs that cannot be encoded, by reason.
+
+    Raises UsageError: none can.
+    """
+    rows = []
+    for pair in watched(pairs, "encoding", "pairs"):
+        try:
+            sides = [_example(side, pair, tokenizer) for side in (pair.chosen, pair.rejected)]
+        except (TemplateError, TypeError, ColdStartError):
+            left_out["the chat template refuses the messages"] += 1
+            continue
+        if None in sides:
+            left_out["the chat template rewrites earlier turns (see --keep-thinking)"] += 1
+        elif max(len(side["input_ids"]) for side in sides if side) > context:
+            left_out[f"longer than the model's {context} positions"] += 1
+        else:
+            rows.append(_row([side for side in sides if side]))
+    if not rows:
+        raise UsageError(f"no pair can be learned by this model: {counted(left_out)}")
+    return rows
+
+
+def _example(side: Side, pair: Pair, tokenizer: Any) -> Example | None:
+    """Return the side's tokens and labels, or None where its turns make several sequences, whose
+    log-probabilities TRL cannot add up.
+    """
+    learned = [True] * len(side.replies)
+    examples = encode(Conversation(side.messages, learned, pair.tools), tokenizer)
+    return examples[0] if len(examples) == 1 else None
+
+
+def _row(sides: Sequence[Example]) -> Row:
+    row = {}
+    for name, side in zip(SIDES, sides, strict=True):
+        row[name] = side["input_ids"]
+        row[f"{name}_mask"] = [int(label != NOT_LEARNED) for label in side["labels"]]
+    return row
+
+
+def collator(pad: int) -> Callable[[Sequence[dict[str, Any]]], dict[str, torch.Tensor]]:
+    """Return what makes a batch in TRL's form: all chosen sides, then all rejected ones, padded on
+    the right to (2 x pairs, longest).
+    """
+
+    def collate(rows: Sequence[dict[str, Any]]) -> dict[str, torch.Tensor]:
+        ids = [torch.tensor(row[name]) for name in SIDES for row in rows]
+        masks = [torch.tensor(row[f"{name}_mask"]) for name in SIDES for row in rows]
+        batch = {
+            "input_ids": pad_sequence(ids, True, pad),
+            "attention_mask": pad_sequence([torch.ones_like(one) for one in ids], True, 0),
+            "completion_mask": pad_sequence(masks, True, 0),
+        }
+        known = [name for name in ("ref_chosen_logps", "ref_rejected_logps") if name in rows[0]]
+        return batch | {name: torch.tensor([row[name] for row in rows]) for name in known}
+
+    return collate
+
+
+def digest(rows: Sequence[Row]) -> str:
+    """Return what tells these rows from others."""
+    return hashlib.sha256(json.dumps(rows).encode()).hexdigest()
+
+
+def train(
+    model: Any, tokenizer: Any, rows: Sequence[Row], work: Path, arguments: argparse.Namespace
+) -> tuple[Any, dict[str, Any]]:
+    """Train, from the last checkpoint in `work` where there is one, and return the model, with the
+    adapter merged into it, and what the training measured.
+    """
+    rank = arguments.lora_rank
+    config = DPOConfig(
+        **trainer_settings(work, arguments, len(rows)),
+        beta=arguments.beta,
+        precompute_ref_log_probs=True,  # no second model in memory
+        precompute_ref_batch_size=arguments.batch_size,
+    )
+    trainer = EpisodePairTrainer(
+        model=model,
+        args=config,
+        train_dataset=Dataset.from_list([*rows]),
+        data_collator=collator(tokenizer.pad_token_id),
+        processing_class=tokenizer,
+        peft_config=lora(rank, "CAUSAL_LM") if rank else None,
+        callbacks=[Shown("DPO")],
+    )
+    trainer.remove_callback(PrinterCallback)
+    trainer.train(resume_from_checkpoint=last_checkpoint(work))
+    trained = trainer.accelerator.unwrap_model(trainer.model)
+    history = [line for line in trainer.state.log_history if "loss" in line]
+    facts = {"steps": trainer.state.global_step, "curve": [_shown(line) for line in history]}
+    return trained.merge_and_unload() if rank else trained, facts
+
+
+def _shown(line: dict[str, Any]) -> dict[str, float]:
+    return {name: round(line[name], 5) for name in ("step", *METRICS) if name in line}

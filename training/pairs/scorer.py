@@ -1,0 +1,83 @@
+"""A reward model: a classifier of one score for a question and an answer.
+
+    scorer = load_scorer(Path("models/reward"))
+    scorer.scores([("Which drug?", "This one.")])          # [-1.7]: any number, larger is better
+
+It sees what a judge behind REWARD_MODEL_URL sees: the question and the final answer, as a user's
+message and the reply to it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch.nn.utils.rnn import pad_sequence
+from transformers import AutoModelForSequenceClassification, AutoTokenizer, set_seed
+
+from common.command import UsageError
+from common.terminal import watched
+from training.pairs.trainers import say_little
+
+SCORED_AT_ONCE = 16
+
+
+@dataclass(frozen=True)
+class Scorer:
+    """A classifier of one score with its tokenizer. context: tokens that it takes at most."""
+
+    model: Any
+    tokenizer: Any
+    context: int
+
+    def tokens(self, prompt: str, response: str) -> list[int]:
+        """Return the token ids of a question and an answer."""
+        messages = [
+            {"role": "user", "content": prompt},
+            {"role": "assistant", "content": response},
+        ]
+        text = str(self.tokenizer.apply_chat_template(messages, tokenize=False))
+        return list(self.tokenizer(text, add_special_tokens=False)["input_ids"])
+
+    @torch.no_grad()
+    def scores(self, texts: Sequence[tuple[str, str]]) -> list[float]:
+        """Return the raw score of each prompt and response."""
+        self.model.eval()
+        found: list[float] = []
+        for at in watched(range(0, len(texts), SCORED_AT_ONCE), "scoring", "batches"):
+            ids = [torch.tensor(self.tokens(*one)) for one in texts[at : at + SCORED_AT_ONCE]]
+            batch = {
+                "input_ids": pad_sequence(ids, True, self.tokenizer.pad_token_id),
+                "attention_mask": pad_sequence([torch.ones_like(one) for one in ids], True, 0),
+            }
+            on_device = {name: tensor.to(self.model.device) for name, tensor in batch.items()}
+            found += self.model(**on_device).logits.float().squeeze(-1).tolist()
+        return found
+
+
+def load_scorer(folder: Path, seed: int = 0) -> Scorer:
+    """Return the classifier of a folder; a language model gets a new head, drawn by the seed.
+
+    Raises UsageError: it cannot be loaded or has no chat template.
+    """
+    say_little()
+    set_seed(seed)
+    try:
+        tokenizer = AutoTokenizer.from_pretrained(folder)
+        model = AutoModelForSequenceClassification.from_pretrained(
+            folder, num_labels=1, dtype=torch.float32
+        )
+    except (OSError, ValueError) as error:
+        first = str(error).strip().splitlines()[0]
+        raise UsageError(f"{folder} cannot be loaded: {first}; give a model folder") from None
+    if not tokenizer.chat_template:
+        raise UsageError(f"{folder} has no chat template; take an instruction-tuned model")
+    if tokenizer.pad_token is None:
+        tokenizer.pad_token = tokenizer.eos_token
+    model.config.get_text_config().pad_token_id = tokenizer.pad_token_id
+    positions = getattr(model.config.get_text_config(), "max_position_embeddings", None)
+    device = "cuda" if torch.cuda.is_available() else "cpu"
+    return Scorer(model.to(device), tokenizer, int(positions or tokenizer.model_max_length))

@@ -1,0 +1,178 @@
+"""What both trainers of pairs share: the model's folder, a work folder that can be gone on with, and
+the progress.
+
+    with work_folder(out, fingerprint, force) as work:        # OUT.training
+        settings = trainer_settings(work, arguments, steps)
+        trainer.train(resume_from_checkpoint=last_checkpoint(work))
+
+The work folder keeps checkpoints until the result is written. A command that is killed goes on from
+the last one when it is given again; other data, model or flags are refused.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import os
+import shutil
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import torch
+from peft import LoraConfig
+from transformers import TrainerCallback
+from transformers.utils import logging
+
+from common.command import UsageError
+from common.files import file_digest
+from common.jsonl import write_text
+from common.terminal import progress
+
+BEGUN = "begun.json"
+CHECKPOINTS = 10  # in the course of a training
+KEPT = 2
+STATE = "trainer_state.json"  # a checkpoint's last file
+WARM_UP = 0.1
+
+
+def work_path(out: Path) -> Path:
+    """Return the folder that holds checkpoints while `out` is made."""
+    return out.with_name(f"{out.name}.training")
+
+
+def check_out(out: Path, force: bool) -> None:
+    """Raise UsageError if `out` exists and may not be replaced."""
+    if out.exists() and not (out / "config.json").is_file():
+        raise UsageError(f"--out {out} exists and is no model folder; give another folder")
+    if out.exists() and not force:
+        raise UsageError(f"--out {out} exists; give --force to replace it, or another folder")
+
+
+@contextmanager
+def work_folder(out: Path, fingerprint: Mapping[str, Any], force: bool) -> Iterator[Path]:
+    """Yield the folder for checkpoints; it is removed when the block ends well.
+
+    Raises UsageError: it holds the beginning of a training with another fingerprint.
+    """
+    work = work_path(out)
+    if force and work.exists():
+        shutil.rmtree(work)
+    work.mkdir(parents=True, exist_ok=True)
+    begun = work / BEGUN
+    if begun.is_file():
+        was = json.loads(begun.read_text(encoding="utf-8"))
+        other = [name for name, value in fingerprint.items() if was.get(name) != value]
+        if other:
+            raise UsageError(
+                f"{work} holds the beginning of a training with other {', '.join(other)}; give the "
+                "same command to go on with it, or --force to begin anew"
+            )
+    else:
+        write_text(begun, json.dumps(fingerprint) + "\n", force=True)
+    yield work
+    shutil.rmtree(work)
+
+
+def last_checkpoint(work: Path) -> str | None:
+    """Return the newest complete checkpoint of a work folder, or None; half a one is removed."""
+    found = sorted(work.glob("checkpoint-*"), key=lambda path: int(path.name.split("-")[1]))
+    while found and not _is_complete(found[-1]):
+        shutil.rmtree(found.pop())
+    return str(found[-1]) if found else None
+
+
+def _is_complete(checkpoint: Path) -> bool:
+    try:
+        json.loads((checkpoint / STATE).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return False
+    return True
+
+
+def model_digest(folder: Path) -> list[str]:
+    """Return the digests of a model's weights and configuration."""
+    return [
+        file_digest(path)
+        for path in sorted([*folder.glob("*.safetensors"), folder / "config.json"])
+    ]
+
+
+def say_little() -> None:
+    """Show no bars of libraries for each checkpoint and batch, nor that a new head is new."""
+    logging.set_verbosity_error()
+    logging.disable_progress_bar()
+    os.environ["TQDM_DISABLE"] = "1"  # TRL asks it; tqdm itself read it when it was imported
+
+
+def check_devices() -> None:
+    """Raise UsageError where several GPUs are seen by one process, which TRL cannot use."""
+    if torch.cuda.device_count() > 1 and "LOCAL_RANK" not in os.environ:
+        raise UsageError(
+            f"{torch.cuda.device_count()} GPUs are seen; choose one with CUDA_VISIBLE_DEVICES=0"
+        )
+
+
+def trainer_settings(work: Path, arguments: argparse.Namespace, pairs: int) -> dict[str, Any]:
+    """Return the settings that the trainers of pairs have in common."""
+    gpu = torch.cuda.is_available()
+    steps = max(1, math.ceil(pairs / arguments.batch_size) * arguments.epochs)
+    return {
+        "output_dir": str(work),
+        "num_train_epochs": arguments.epochs,
+        "learning_rate": arguments.lr,
+        "warmup_steps": max(1, round(WARM_UP * steps)),
+        "per_device_train_batch_size": arguments.batch_size,
+        "seed": arguments.seed,
+        "save_steps": max(1, round(steps / CHECKPOINTS)),
+        "save_total_limit": KEPT,
+        "logging_steps": 1,
+        "bf16": gpu,
+        "use_cpu": not gpu,
+        "gradient_checkpointing": gpu,  # a small model on a CPU has room
+        "dataloader_pin_memory": gpu,
+        "disable_tqdm": True,
+        "report_to": "none",
+        "max_length": None,  # what does not fit was left out, and is never cut
+        "remove_unused_columns": False,
+    }
+
+
+def lora(rank: int, task_type: str, whole: Sequence[str] = ()) -> LoraConfig:
+    """Return the settings of an adapter on all linear layers, at the scale that training uses.
+
+    whole: modules that are trained without one.
+    """
+    return LoraConfig(
+        r=rank,
+        lora_alpha=2 * rank,
+        target_modules="all-linear",
+        modules_to_save=[*whole] or None,
+        task_type=task_type,
+    )
+
+
+class Silent:
+    """A mixin for TRL's trainers, which report their use to their makers unless they are stopped."""
+
+    def _send_telemetry(self) -> None:
+        """Send nothing."""
+
+
+class Shown(TrainerCallback):
+    """Shows the progress of a training as all programs here do."""
+
+    def __init__(self, title: str) -> None:
+        self.title = title
+
+    def on_train_begin(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+        self.bar = progress(self.title, state.max_steps, "steps")
+        self.bar.update(state.global_step)
+
+    def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+        self.bar.update()
+
+    def on_train_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+        self.bar.close()
