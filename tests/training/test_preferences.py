@@ -96,7 +96,7 @@ def test_the_chosen_side_becomes_likelier(
     assert main(command(tmp_path, "out", "--epochs", "2")) == 0
     said = capsys.readouterr()
     facts = json.loads((tmp_path / "out" / "preferences.json").read_text())
-    assert "16 pairs of 16 tasks; the longer side wins 0%" in said.err
+    assert "16 pairs of 16 tasks; the longer side wins 0%\nbeware: " in said.err
     assert (facts["pairs"], facts["steps"], facts["longer_wins"]) == (16, 8, 0.0)
     assert facts["curve"][-1]["rewards/margins"] > facts["curve"][0]["rewards/margins"] == 0
     assert margin(tmp_path / "out") > margin(TINY) + 1

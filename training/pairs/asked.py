@@ -12,6 +12,7 @@ from training.pairs.checked import counted, longer_wins, usable
 from training.pairs.pair import LeftOut, Pair, pairs_of_episodes, pairs_of_file
 
 MARGIN = 0.2
+LOPSIDED = 0.2  # distance from a half of the share of pairs whose longer side wins
 SHARE = number(float, lambda value: 0 < value <= 1, "above 0, at most 1")
 
 
@@ -61,6 +62,8 @@ def pairs_asked(agent: Agent, arguments: argparse.Namespace) -> tuple[list[Pair]
     lengths = "all of equal length" if share is None else f"the longer side wins {share:.0%}"
     tasks = len({pair.task for pair in kept})
     print(f"{len(kept)} pairs of {tasks} tasks; {lengths}", file=sys.stderr)
+    if share is not None and abs(share - 0.5) > LOPSIDED:
+        print("beware: what is learned from such pairs may be length", file=sys.stderr)
     if left_out:
         print(f"left out: {counted(left_out)}", file=sys.stderr)
     return kept, left_out
