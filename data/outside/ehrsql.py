@@ -92,7 +92,7 @@ def read_questions(path: Path) -> Published:
     Raises:
         PublishedError: not readable, empty, in none of the two forms, or an id twice.
     """
-    found = _read_json(path)
+    found = read_json(path)
     if isinstance(found, Mapping):
         published = Published(EHRSQL_2024, _both_files(path, found))
     else:
@@ -111,7 +111,7 @@ def statements(path: Path) -> tuple[list[str], int]:
     Raises:
         PublishedError: not readable, empty, or in none of the two forms.
     """
-    found = _read_json(path)
+    found = read_json(path)
     if isinstance(found, list) and all(
         isinstance(row, Mapping) and "query" in row for row in found
     ):
@@ -140,7 +140,7 @@ def table_names(path: Path) -> set[str]:
         PublishedError: not readable, or without tables.
     """
     if path.suffix == ".json":
-        databases = _read_json(path)
+        databases = read_json(path)
         databases = databases if isinstance(databases, list) else [databases]
         listed = [one.get("table_names_original") for one in databases if isinstance(one, Mapping)]
         names = {str(name).lower() for one in listed for name in one or ()}
@@ -166,9 +166,9 @@ def _both_files(path: Path, found: Mapping[str, Any]) -> list[Question]:
     """Return the questions of `data.json` with the statements of `label.json`."""
     is_data = isinstance(found.get("data"), list)
     labels = path.with_name("label.json") if is_data else path
-    asked = found if is_data else _read_json(path.with_name("data.json"))
+    asked = found if is_data else read_json(path.with_name("data.json"))
     statements(labels)
-    gold = _read_json(labels)
+    gold = read_json(labels)
     rows = asked.get("data") if isinstance(asked, Mapping) else None
     if not isinstance(rows, list) or not rows:
         raise PublishedError(
@@ -202,7 +202,8 @@ def _to_one_decimal(cell: Any) -> str:
     return str(round(cell, 1) if isinstance(cell, float) else cell)
 
 
-def _read_json(path: Path) -> Any:
+def read_json(path: Path) -> Any:
+    """Return a file's JSON. Raises PublishedError: it cannot be read, or is not whole."""
     text = read_text(path)
     try:
         return json.loads(text)

@@ -1,14 +1,14 @@
 """The tables of an EHRSQL schema: columns, kinds of values, keys.
 
-    tables = read_schema(Path("mimic_iii.sql"))
-    tables["labevents"].parents["itemid"]        # ("d_labitems", "itemid")
+    tables = read_schema(Path("mimic_iii.sql"))          # or a tables.json, of one database
+    tables["labevents"].parents["itemid"]                # ("d_labitems", "itemid")
 
 Names are lower-case, as SQLite compares them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -17,13 +17,15 @@ from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
 from data.outside.cases import PublishedError
-from data.outside.ehrsql import read_text
+from data.outside.ehrsql import read_json, read_text
 
 KINDS = {
     "time": ("TIMESTAMP", "DATE", "TIME"),
     "integer": ("INT",),
     "real": ("DOUBLE", "NUMERIC", "DECIMAL", "REAL", "FLOAT"),
 }
+LISTED_KINDS = {"number": ("integer", "INT"), "time": ("time", "TIMESTAMP")}  # of a tables.json
+LISTED = "expected table_names_original, column_names_original, column_types and keys"
 
 
 @dataclass(frozen=True)
@@ -52,11 +54,13 @@ Tables = Mapping[str, Table]
 
 
 def read_schema(path: Path) -> dict[str, Table]:
-    """Return the tables that a file's CREATE TABLE statements make.
+    """Return the tables that a file's CREATE TABLE statements make, or that its tables.json lists.
 
     Raises:
-        PublishedError: not readable, no SQL, or without tables.
+        PublishedError: not readable, no SQL, without tables, or a tables.json of several databases.
     """
+    if path.suffix == ".json":
+        return _listed_tables(path)
     expected = "expected CREATE TABLE statements, such as EHRSQL's mimic_iii.sql"
     try:
         statements = sqlglot.parse(read_text(path), read="postgres")
@@ -95,6 +99,47 @@ def key_columns(tables: Tables) -> set[str]:
         names |= {name for name, column in table.columns.items() if column.unique}
         names |= {*table.parents, *(key for _, key in table.parents.values())}
     return names
+
+
+def _listed_tables(path: Path) -> dict[str, Table]:
+    """Return the tables of a tables.json, in the form of Spider: columns and keys by their numbers.
+
+    It does not say what may be NULL: here all but keys may. What others refer to is unique.
+    """
+    listed = read_json(path)
+    listed = listed if isinstance(listed, list) else [listed]
+    if len(listed) != 1:
+        raise PublishedError(
+            f"{path} lists {len(listed)} databases; give the .sql file of the one that is asked"
+        )
+    try:
+        names = [name.lower() for name in listed[0]["table_names_original"]]
+        columns = [
+            (names[at] if at >= 0 else "", name.lower())
+            for at, name in listed[0]["column_names_original"]
+        ]
+        primary = {columns[at] for at in listed[0]["primary_keys"]}
+        references = [
+            (columns[child], columns[parent]) for child, parent in listed[0]["foreign_keys"]
+        ]
+        types = dict(zip(columns, listed[0]["column_types"], strict=True))
+    except (KeyError, IndexError, TypeError, ValueError, AttributeError) as error:
+        raise PublishedError(f"{path} is no tables.json: {error!r}; {LISTED}") from None
+    unique = primary | {parent for _, parent in references}
+    keys = unique | {child for child, _ in references}
+    tables = {name: Table(name, {}, key=_primary(name, primary)) for name in names}
+    for column, kind in types.items():
+        if column[0]:
+            tables[column[0]].columns[column[1]] = Column(
+                *LISTED_KINDS.get(kind, ("text", "TEXT")), column not in keys, column in unique
+            )
+    for (table, column), parent in references:
+        tables[table].parents.setdefault(column, parent)
+    return tables
+
+
+def _primary(table: str, primary: Iterable[tuple[str, str]]) -> str:
+    return next((column for name, column in primary if name == table), "")
 
 
 def _table(schema: exp.Schema) -> Table:

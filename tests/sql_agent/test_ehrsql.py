@@ -215,6 +215,54 @@ def test_another_file_is_one_line(
     assert len(said.strip().splitlines()) == 1
 
 
+LISTED = {
+    "db_id": "ward",
+    "table_names_original": ["Persons", "Visits"],
+    "column_names_original": [
+        [-1, "*"],
+        [0, "row_id"],
+        [0, "person_id"],
+        [1, "row_id"],
+        [1, "person_id"],
+        [1, "visit_id"],
+        [1, "left_at"],
+        [1, "age"],
+    ],
+    "column_types": ["text", "number", "number", "number", "number", "number", "time", "number"],
+    "primary_keys": [1, 3],
+    "foreign_keys": [[4, 2]],
+}
+
+
+def test_a_tables_json_is_a_schema(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    data, _ = files(tmp_path, [row for row in ROWS if row["id"] in ("ages", "who")])
+    schema = tmp_path / "tables.json"
+    schema.write_text(json.dumps([LISTED]), encoding="utf-8")
+    assert evaluate(data, schema, "--gold") == 0
+    assert "2 rows are usable" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("listed", "seen"),
+    [
+        ([LISTED, LISTED], "lists 2 databases"),
+        ([{"table_names_original": ["visits"]}], "is no tables.json"),
+        ([LISTED | {"foreign_keys": [[1, 99]]}], "is no tables.json"),
+        ([[]], "is no tables.json"),
+    ],
+)
+def test_a_tables_json_of_another_form_is_one_line(
+    listed: Any, seen: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    data, _ = files(tmp_path)
+    schema = tmp_path / "tables.json"
+    schema.write_text(json.dumps(listed), encoding="utf-8")
+    assert evaluate(data, schema, "--gold") == 2
+    said = capsys.readouterr().err
+    assert seen in said
+    assert len(said.strip().splitlines()) == 1
+
+
 @pytest.mark.parametrize("schema", ["-- nothing", "no SQL (", "DROP TABLE VISITS;"])
 def test_a_schema_that_makes_no_tables_is_one_line(
     schema: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
