@@ -7,6 +7,8 @@ verl's engine is played on the same weights, sequences and loss; what differs is
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 from typing import Any
 
 import pytest
@@ -299,3 +301,15 @@ def test_verl_finds_them_on_the_cpu(engines: Any) -> None:
     assert EngineRegistry.get_engine_cls("language_model", "fsdp2") is type(engines[0])
     assert EngineRegistry.get_engine_cls("value_model", "fsdp2") is TreeValueEngine
     assert "VERL_ENGINE_DEVICE" not in os.environ
+
+
+@pytest.mark.parametrize("device", ["cpu", "cuda"])
+def test_verl_leaves_trl_alone_where_it_is_installed(device: str) -> None:
+    """verl 0.9.1 looks for a class that the lock's TRL no longer has, and ends there."""
+    pytest.importorskip("trl")
+    asks = "from verl.models.transformers import monkey_patch as m; print(m.is_trl_available())"
+    known = os.environ | environment(device)
+    told = subprocess.run(
+        [sys.executable, "-c", asks], env=known, capture_output=True, text=True, check=False
+    )
+    assert told.stdout.splitlines()[-1:] == ["False"], told.stderr
