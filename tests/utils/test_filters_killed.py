@@ -36,9 +36,10 @@ def start(place, teacher, *options):
     )
 
 
-def wait_for(condition, seconds=60):
+def wait_for(condition, program, seconds=300):
     end = time.monotonic() + seconds
     while not condition():
+        assert program.poll() is None, f"ended with {program.returncode}: {program.communicate()}"
         assert time.monotonic() < end, "waited in vain"
         time.sleep(0.02)
 
@@ -48,7 +49,7 @@ def test_killed_again_and_again_it_ends_the_same_and_pays_no_reply_twice(place, 
     journal = place / "out.jsonl.journal"
     for killed_at in (10, 40):
         program = start(place, teacher, "--concurrency", "4")
-        wait_for(lambda: llm.answered > killed_at)  # noqa: B023
+        wait_for(lambda: llm.answered > killed_at, program)  # noqa: B023
         program.kill()
         program.communicate()
         assert journal.exists()
@@ -91,7 +92,7 @@ def test_without_its_journal_no_call_is_made_twice(place, llm):
 def test_ctrl_c_keeps_the_journal(place, llm, teacher):
     llm.delay = 0.1
     program = start(place, teacher)
-    wait_for(lambda: llm.answered > 10)
+    wait_for(lambda: llm.answered > 10, program)
     program.send_signal(signal.SIGINT)
     _, errors = program.communicate(timeout=20)
     assert program.returncode == 130
@@ -111,7 +112,7 @@ def test_ctrl_c_keeps_the_journal(place, llm, teacher):
 def test_a_second_process_on_one_output_is_refused(place, llm, teacher):
     llm.delay = 0.3
     program = start(place, teacher, "--concurrency", "2")
-    wait_for(lambda: len(llm.requests) > 2)
+    wait_for(lambda: len(llm.requests) > 2, program)
     second = start(place, teacher)
     _, errors = second.communicate(timeout=30)
     assert second.returncode == 2
