@@ -2,7 +2,7 @@
 
     seconds(run_dir, model, tokens=80_000)
 
-It runs in one process of as many threads as the trainer's worker has, with PyTorch and transformers
+It runs in one process of one thread, as the trainer's worker does, with PyTorch and transformers
 alone: every sequence by itself (so nothing is padded), forward, the log-probability of its trained
 tokens, backward, and one step of AdamW at the end. The sequences are those whose tokens the run
 kept, the worst and the best of each step, repeated until they have as many tokens as a step.
@@ -26,12 +26,12 @@ def kept_sequences(run_dir: Path) -> list[list[dict[str, Any]]]:
     return [sequence for row in rows for sequence in row.get("tokens") or []]
 
 
-def seconds(run_dir: Path, model: str, tokens: float, threads: int = 1) -> float:
+def seconds(run_dir: Path, model: str, tokens: float) -> float:
     """Return the wall-clock seconds of one update, the second of two; the first only warms up."""
     import torch
     from transformers import AutoModelForCausalLM
 
-    torch.set_num_threads(threads)
+    torch.set_num_threads(1)
     policy = AutoModelForCausalLM.from_pretrained(
         model, dtype=torch.float32, attn_implementation="sdpa"
     )

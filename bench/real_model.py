@@ -60,7 +60,7 @@ def calls_of(sequences: list[list[dict[str, Any]]]) -> list[Call]:
 def offline_tokens_per_s(model: str, calls: list[Call]) -> float:
     """Return the tokens a second that vLLM alone generates for the calls, in a process of its own."""
     script = f"from bench.real_model import generate; generate({model!r})"
-    variables = os.environ | environment("cpu", model)
+    variables = os.environ | environment("cpu")
     done = subprocess.run(
         [sys.executable, "-c", script],
         cwd=ROOT,
@@ -111,7 +111,7 @@ def measure(options: argparse.Namespace) -> dict[str, Any]:
         run_dir = Path(folder) / "run"
         os.environ["MAX_TOKENS"] = str(REPLY)
         memory = train(run_dir, options.steps, program)
-        figures = report(run_dir, memory, threads=len(os.sched_getaffinity(0)))
+        figures = report(run_dir, memory)
         summary = json.loads((run_dir / "summary.json").read_text(encoding="utf-8"))
         kept = calls_of(kept_sequences(run_dir))
         episodes = summary["rollouts"]["finished"] / figures["steps"]

@@ -62,8 +62,8 @@ def train(run_dir: Path, steps: int, program: Sequence[str] = PROGRAM) -> float:
     return (free - min(available for available, _ in samples)) / 2**30
 
 
-def report(run_dir: Path, peak_memory: float, threads: int = 1) -> dict[str, Any]:
-    """Return what the run wrote, as medians over steps. threads: of the plain update."""
+def report(run_dir: Path, peak_memory: float) -> dict[str, Any]:
+    """Return what the run wrote, as medians over steps."""
     summary = json.loads((run_dir / "summary.json").read_text(encoding="utf-8"))
     steps = [
         row["data"]
@@ -80,7 +80,7 @@ def report(run_dir: Path, peak_memory: float, threads: int = 1) -> dict[str, Any
     }
     rollouts = summary["rollouts"]["finished"] / len(steps)
     tokens = median(step["perf/total_num_tokens"] for step in steps)
-    plain = plain_update.seconds(run_dir, summary["model"], tokens, threads)
+    plain = plain_update.seconds(run_dir, summary["model"], tokens)
     by_phase = {**phases, "wait": per_step - sum(phases.values())}
     return {
         "steps": len(steps),

@@ -103,7 +103,7 @@ def start(
             with closing(agent.open(settings, served)) as opened:
                 prepared = prepare(agent, files, rows, settings, flags, opened)
                 write_inputs(plan, prepared.rows, opened.description())
-        os.environ.update(environment(plan.device, plan.model))  # before the imports that read it
+        os.environ.update(environment(plan.device))  # before the imports that read it
         from episodes.lit_agent import EpisodeAgent
 
         turns = (settings.min_turns or plan.max_turns, plan.max_turns)

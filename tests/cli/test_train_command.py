@@ -331,9 +331,7 @@ def test_where_only_weights_are_made_the_judge_is_not_asked(
 ) -> None:
     monkeypatch.setattr("training.prepare.check_judge", lambda *arguments: pytest.fail("asked"))
     monkeypatch.setattr("training.run.run", lambda *arguments: 0)
-    plan = SimpleNamespace(
-        role="algorithm", run_dir=tmp_path, device="cpu", model=AGENT.model, max_turns=3
-    )
+    plan = SimpleNamespace(role="algorithm", run_dir=tmp_path, device="cpu", max_turns=3)
     rows = {"train": [], "val": []}
     assert start(AGENT, {}, load_settings(), None, plan, AGENT.splits, rows) == 0
 

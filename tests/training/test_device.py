@@ -1,4 +1,4 @@
-"""On a CPU a large model gets all cores, and a small one stays on one."""
+"""On a CPU a large model that is served gets all cores, and a small one stays on one."""
 
 from __future__ import annotations
 

@@ -40,17 +40,18 @@ def has_bfloat16() -> bool:
     return False
 
 
-def environment(device: str, model: str | None = None) -> dict[str, str]:
-    """Return the variables that every process of a run with this model on this device needs.
+def environment(device: str, served: str | None = None) -> dict[str, str]:
+    """Return the variables that every process of a run on this device needs.
 
-    On the CPU the trainer and vLLM take turns on all cores where the model is large. Threads that
-    wait sleep, else those of one would take the cores of the other.
+    served: the model of a server that stands alone; on the CPU a large one gets all cores. A run's
+    workers stay on one core each: they are forks of a process that has imported torch, and a fork of
+    a process with OpenMP threads hangs.
     """
     given = os.environ.get("PYTHONPATH", "").split(os.pathsep)
     path = dict.fromkeys([str(ROOT), *filter(None, given), str(ROOT / "training" / "cpu" / "site")])
     variables = VERL_DEFAULTS["environment"]
     shared = variables["every"] | {"PYTHONPATH": os.pathsep.join(path)} | variables.get(device, {})
-    if device == "cpu" and model and is_large(model):
+    if device == "cpu" and served and is_large(served):
         cores = str(len(os.sched_getaffinity(0)))
         return shared | {"OMP_NUM_THREADS": cores, "OMP_WAIT_POLICY": "PASSIVE"}
     return shared
