@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import socket
@@ -138,7 +139,8 @@ def test_a_visitor_who_says_nothing_is_nothing_to_the_others(
     for said in (b"", b"+", b"+{"):
         with socket.socket(socket.AF_UNIX) as visitor:
             visitor.connect(str(tmp_path / "own" / "socket"))
-            visitor.sendall(said)
+            with contextlib.suppress(BrokenPipeError, ConnectionResetError):  # sent off already
+                visitor.sendall(said)
     assert ask(tmp_path)["engine"]
 
 
