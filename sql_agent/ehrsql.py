@@ -21,7 +21,7 @@ from scoring.abstention import abstains
 from scoring.rubric import Reward
 from sql_agent import facts
 from sql_agent.ehrsql_questions import WHOLE, DrawnSet
-from sql_agent.prompts import TOOL_NAME, first_messages, tool_spec
+from sql_agent.prompts import TOOL_NAME, first_messages, table_lines, tool_spec
 from sql_agent.reward import Query
 from sql_agent.task import own
 from sql_agent.template_agent import answer_in, query_in
@@ -156,7 +156,8 @@ def gives_none(episode: Episode) -> bool:
 
 def _tables(tool: QueryTool) -> str:
     database = tool.database()
-    return "\n".join(
-        f"{table}({', '.join(column.name for column in database.columns(table))})"
+    columns = {
+        table: [column.name for column in database.columns(table)]
         for table in sorted(tool.allowed_tables)
-    )
+    }
+    return "\n".join(table_lines(columns))

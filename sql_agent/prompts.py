@@ -27,7 +27,12 @@ TASK = "你是医药数据库问答助手。先用工具查询数据库,再照�
 
 def system_prompt(columns: Mapping[str, Iterable[str]]) -> str:
     """The system prompt for a database with these columns, by table."""
-    return "\n".join([TASK, *(f"{table}({', '.join(names)})" for table, names in columns.items())])
+    return "\n".join([TASK, *table_lines(columns)])
+
+
+def table_lines(columns: Mapping[str, Iterable[str]]) -> list[str]:
+    """Return a line for each table, with its columns."""
+    return [f"{table}({', '.join(names)})" for table, names in columns.items()]
 
 
 SYSTEM_PROMPT = system_prompt(COLUMNS)

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -96,10 +97,10 @@ def read_questions(path: Path) -> Published:
     if isinstance(found, Mapping):
         published = Published(EHRSQL_2024, _both_files(path, found))
     else:
-        statements(path)
+        _statements(path, found)
         published = Published(EHRSQL, [_question(path, row, at) for at, row in enumerate(found)])
-    ids = [question.id for question in published.questions]
-    twice = next((id for at, id in enumerate(ids) if id in ids[:at]), None)
+    often = Counter(question.id for question in published.questions)
+    twice = next((id for id, count in often.items() if count > 1), None)
     if twice is not None:
         raise PublishedError(f"{path} has the id {twice!r} twice; expected one question of each id")
     return published
@@ -111,7 +112,10 @@ def statements(path: Path) -> tuple[list[str], int]:
     Raises:
         PublishedError: not readable, empty, or in none of the two forms.
     """
-    found = read_json(path)
+    return _statements(path, read_json(path))
+
+
+def _statements(path: Path, found: Any) -> tuple[list[str], int]:
     if isinstance(found, list) and all(
         isinstance(row, Mapping) and "query" in row for row in found
     ):
@@ -167,8 +171,8 @@ def _both_files(path: Path, found: Mapping[str, Any]) -> list[Question]:
     is_data = isinstance(found.get("data"), list)
     labels = path.with_name("label.json") if is_data else path
     asked = found if is_data else read_json(path.with_name("data.json"))
-    statements(labels)
-    gold = read_json(labels)
+    gold = read_json(labels) if is_data else found
+    _statements(labels, gold)
     rows = asked.get("data") if isinstance(asked, Mapping) else None
     if not isinstance(rows, list) or not rows:
         raise PublishedError(

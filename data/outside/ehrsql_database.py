@@ -37,18 +37,16 @@ OLD_PARENT = 0.6  # share of events without a patient of their own that go to a 
 FILLED = 0.9  # share of cells that are not NULL where they may be
 
 
-def draw_database(path: Path, tables: Tables, statements: Sequence[str], now: str) -> int:
-    """Write the database; return how many statements could not be read.
+def draw_database(path: Path, tables: Tables, statements: Sequence[str], now: str) -> None:
+    """Write the database. A statement that cannot be read draws no rows.
 
     statements: as the benchmark runs them. now: its current time.
     """
-    witnesses = [witness_of(sql, tables) for sql in statements]
-    read = [witness for witness in witnesses if witness is not None]
-    drawing = _Drawing(tables, now, read)
-    for witness in read:
+    witnesses = [witness for sql in statements if (witness := witness_of(sql, tables))]
+    drawing = _Drawing(tables, now, witnesses)
+    for witness in witnesses:
         drawing.add(Witness(witness.rows, drawing.askable(witness.conditions)))
     drawing.write(path)
-    return len(witnesses) - len(read)
 
 
 class _Drawing:

@@ -68,10 +68,7 @@ def forking(plan: Plan) -> Iterator[str]:
         return
     # Only this account may connect: a client may run anything
     folder = Path(tempfile.mkdtemp(prefix="fork-server-"))
-    variables = environment(plan.device) | {
-        JOB_VARIABLE: JOB,
-        PARENT_VARIABLE: str(os.getpid()),
-    }
+    variables = environment(plan.device) | {JOB_VARIABLE: JOB, PARENT_VARIABLE: str(os.getpid())}
     command = [
         sys.executable,
         "-m",
