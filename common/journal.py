@@ -203,7 +203,8 @@ async def run_all(
         for item in waiting:
             name = key(item)
             if name in journal or name in running:
-                bar.initial += 1  # rows an earlier run finished do not enter the speed
+                if not bar.disable:  # TQDM_DISABLE=1 leaves a bar without these
+                    bar.initial += 1  # rows an earlier run finished do not enter the speed
             else:
                 running.add(name)
                 try:

@@ -16,6 +16,7 @@ import tracemalloc
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tqdm import tqdm
 
 from common import journal as journals
 from common import terminal
@@ -323,6 +324,12 @@ def test_earlier_rows_do_not_enter_the_speed(path, monkeypatch, capsys):
     run([str(number) for number in range(902)], slow, path, concurrency=1)
     speed = capsys.readouterr().err.split("902/902 rows")[-1]
     assert "s/ rows" in speed or float(speed.split("?")[0].split(" rows/s")[0].split()[-1]) < 10
+
+
+def test_earlier_rows_are_passed_over_where_bars_are_disabled(path, monkeypatch):
+    run("ab", Work(), path)
+    monkeypatch.setattr(journals, "progress", lambda *_: tqdm(disable=True))  # TQDM_DISABLE=1
+    assert run("abc", Work(), path)[0] == list("ABC")
 
 
 def test_a_journal_is_a_database_anyone_can_read(path):

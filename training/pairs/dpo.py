@@ -37,6 +37,7 @@ from training.pairs.trainers import (
     Silent,
     last_checkpoint,
     lora,
+    no_bars_of_trl,
     say_little,
     trainer_settings,
 )
@@ -170,7 +171,8 @@ def train(
         callbacks=[Shown("DPO")],
     )
     trainer.remove_callback(PrinterCallback)
-    trainer.train(resume_from_checkpoint=last_checkpoint(work))
+    with no_bars_of_trl():
+        trainer.train(resume_from_checkpoint=last_checkpoint(work))
     trained = trainer.accelerator.unwrap_model(trainer.model)
     history = [line for line in trainer.state.log_history if "loss" in line]
     facts = {"steps": trainer.state.global_step, "curve": [_shown(line) for line in history]}

@@ -101,10 +101,24 @@ def model_digest(folder: Path) -> list[str]:
 
 
 def say_little() -> None:
-    """Show no bars of libraries for each checkpoint and batch, nor that a new head is new."""
+    """Show no bars of transformers for each checkpoint, nor that a new head is new."""
     logging.set_verbosity_error()
     logging.disable_progress_bar()
-    os.environ["TQDM_DISABLE"] = "1"  # TRL asks it; tqdm itself read it when it was imported
+
+
+@contextmanager
+def no_bars_of_trl() -> Iterator[None]:
+    """Show no bars of TRL in the block. The variable it looks at would also silence the bars of
+    every program started later, so it does not outlive the block.
+    """
+    before = os.environ.get("TQDM_DISABLE")
+    os.environ["TQDM_DISABLE"] = "1"
+    try:
+        yield
+    finally:
+        del os.environ["TQDM_DISABLE"]
+        if before is not None:
+            os.environ["TQDM_DISABLE"] = before
 
 
 def check_devices() -> None:
