@@ -11,7 +11,6 @@ prints tables, into a pipe Markdown. Exit codes: 0 done, 2 wrong usage.
 
 from __future__ import annotations
 
-import argparse
 import json
 import signal
 import sys
@@ -21,7 +20,7 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-from common.command import UsageError, run_command
+from common.command import UsageError, new_parser, run_command
 from episodes import registry
 from episodes.agent import Record
 from evaluation.metrics import GROUPINGS, groups_of, headline_of, interval
@@ -166,7 +165,7 @@ def report_of(result: dict[str, Any], names: Sequence[str] = NAMES) -> Report:
     changed most; `names` are those of the two sides.
     """
     a, b = names
-    header = ("group", "tasks", a, b, f"{b} - {a}", "95 %", "better", "worse")
+    header = ("group", "tasks", a, b, f"{b} - {a}", "95 % interval", "better", "worse")
     changed = ("question", "id", a, b, f"answer of {a}", f"answer of {b}")
     tables: dict[str, Rows] = {
         "": [header, *(_row(name, part) for name, part in groups_in(result).items())]
@@ -247,9 +246,7 @@ def _changed_row(change: dict[str, Any]) -> list[str]:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(
-        prog="python -m evaluation.compare", description=__doc__.splitlines()[0]
-    )
+    parser = new_parser(__doc__, prog="python -m evaluation.compare")
     parser.add_argument(
         "a", type=Path, metavar="A", help="folder of an evaluation, such as before training"
     )

@@ -27,7 +27,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from common.command import Failure, UsageError, number, run_command
+from common.command import Failure, UsageError, new_parser, number, run_command
 from common.jsonl import write_text
 from common.settings import ROOT
 from common.stopping import stop_in_order
@@ -63,9 +63,7 @@ SECONDS_TO_STOP = 90.0  # training hands its servers back and writes its summary
 
 
 def parse_arguments(argv: Sequence[str]) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        prog="python -m evaluation.demo", description=__doc__.splitlines()[0]
-    )
+    parser = new_parser(__doc__, prog="python -m evaluation.demo")
     names = f"{', '.join(registry.names())}; several with + between them, or {ALL}"
     parser.add_argument("agent", nargs="?", help=names)
     parser.add_argument(

@@ -30,8 +30,8 @@ SIDES = (BEFORE, AFTER)
 RESULT, PICTURE = "demo.json", "demo.png"
 COLD_START = "cold_start.json"  # beside a model that `training.cold_start` made
 PLAYED = ("rollouts", "generated_tokens", "trained_tokens", "weight_updates", "seconds")
-GAINS = ("group", "tasks", "before", "after", "gain", "95 %")
-SEEDS = ("seed", "before", "after", "gain", "95 %", "minutes", "steps", "answered")
+GAINS = ("group", "tasks", "before", "after", "gain", "95 % interval")
+SEEDS = ("seed", "before", "after", "gain", "95 % interval", "minutes", "steps", "answered")
 FAILURES = ("kind", "% before", "% after", "lost before", "lost after", "gained")
 
 

@@ -24,9 +24,9 @@ import sys
 import traceback
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
-from common.command import Failure, positive, run_command
+from common.command import Failure, new_parser, positive, run_command
 from common.files import file_digest
 from common.journal import Journal, open_journal, run_all
 from common.jsonl import write_text
@@ -58,52 +58,35 @@ def parse_arguments(
     """The agent and the flags; an agent's own flags are known once it is."""
     words = sys.argv[1:] if argv is None else argv
     agent = next((registry.get(word) for word in words if word in registry.names()), None)
-    parser = argparse.ArgumentParser(
-        prog="python -m evaluation.evaluate", description=__doc__.splitlines()[0]
+    parser = new_parser(__doc__, prog="python -m evaluation.evaluate")
+    parser.set_defaults(format=None)  # where the agent has no other form
+    parser.add_argument(
+        "agent", choices=registry.names(), metavar="AGENT", help=", ".join(registry.names())
     )
-    add = parser.add_argument
-    add("agent", choices=registry.names(), metavar="AGENT", help=", ".join(registry.names()))
-    who = parser.add_mutually_exclusive_group(required=True)
-    who.add_argument("--model", help=MODELS)
-    who.add_argument(
-        "--gold", action="store_true", help="no model: gold episodes, as the agent knows them"
+    _add_player(parser, agent)
+    tasks = parser.add_argument_group("tasks")
+    tasks.add_argument("--data", type=Path, metavar="FILE", help="default: the agent's test file")
+    tasks.add_argument(
+        "--n",
+        type=positive(int),
+        metavar="N",
+        help="a sample of N tasks, each task type with its share; default: all",
     )
-    who.add_argument(
-        "--baseline",
-        choices=names_of(agent) if agent else None,
-        help="no model: docs/evaluation.md says what each does",
+    tasks.add_argument(
+        "--k", type=positive(int), default=1, metavar="K", help="episodes of each task; default: 1"
     )
-    add(
-        "--with-baselines",
-        action="store_true",
-        help="also play every baseline on the same tasks, for the table",
-    )
-    add("--data", type=Path, help="default: the agent's test file")
-    add(
-        "--n", type=positive(int), help="tasks, a sample with every task type's share; default: all"
-    )
-    add("--k", type=positive(int), default=1, help="episodes a task; default: 1")
-    add(
+    tasks.add_argument(
         "--seed",
         type=int,
         default=0,
-        help="of the choice of tasks, of drawn budgets and of the intervals",
+        metavar="SEED",
+        help="draws the sample, budgets of turns and the intervals; default: 0",
     )
-    add(
-        "--out",
-        type=Path,
-        help="folder; default: outputs/evaluations/ and a name made of the flags",
-    )
-    add("--concurrency", type=positive(int), default=32, help="episodes at a time; default: 32")
-    add(
-        "--format",
-        choices=agent.showing.formats if agent else None,
-        help="also write the episodes in a form of the agent's",
-    )
-    add("--force", action="store_true", help="throw away what is in --out")
+    _add_output(parser, agent)
     add_flags(parser, settings)
     if agent:
-        agent.flags.add(parser)
+        group = parser.add_argument_group("agent")
+        agent.flags.add(cast("argparse.ArgumentParser", group))  # which is asked to add flags
     arguments = parser.parse_args(argv)
     if arguments.k > 1 and (not arguments.model or arguments.temperature == 0):
         parser.error(f"--k {arguments.k}: every episode of a task would be the same; leave --k out")
@@ -112,6 +95,51 @@ def parse_arguments(
     agent = registry.get(arguments.agent)
     arguments.data = arguments.data or agent.splits["test"]
     return agent, arguments
+
+
+def _add_player(parser: argparse.ArgumentParser, agent: Agent | None) -> None:
+    """Add the flags that say who plays."""
+    group = parser.add_argument_group("who plays")
+    who = group.add_mutually_exclusive_group(required=True)
+    who.add_argument("--model", metavar="MODEL", help=MODELS)
+    who.add_argument(
+        "--gold",
+        action="store_true",
+        help="the agent's gold episodes, without a model: must be 100",
+    )
+    who.add_argument(
+        "--baseline",
+        choices=names_of(agent) if agent else None,
+        help="a baseline, without a model (docs/evaluation.md)",
+    )
+    group.add_argument(
+        "--with-baselines", action="store_true", help="also play every baseline on the same tasks"
+    )
+
+
+def _add_output(parser: argparse.ArgumentParser, agent: Agent | None) -> None:
+    """Add the flags that say where results go, and how many episodes run at once."""
+    group = parser.add_argument_group("run")
+    group.add_argument(
+        "--out",
+        type=Path,
+        metavar="DIR",
+        help="folder of the results; default: a folder in outputs/evaluations, named by the flags",
+    )
+    group.add_argument("--force", action="store_true", help="discard what is in --out")
+    group.add_argument(
+        "--concurrency",
+        type=positive(int),
+        default=32,
+        metavar="N",
+        help="episodes at a time; default: 32",
+    )
+    if agent is None or agent.showing.formats:
+        group.add_argument(
+            "--format",
+            choices=agent.showing.formats if agent else None,
+            help="also write the episodes in this form",
+        )
 
 
 def choose_player(agent: Agent, arguments: argparse.Namespace, settings: Settings) -> Player:

@@ -24,7 +24,7 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from common.command import Failure, UsageError, positive, run_command
+from common.command import Failure, UsageError, new_parser, positive, run_command
 from common.files import FileError
 from common.jsonl import read_jsonl
 from common.settings import ROOT, Settings, load_settings
@@ -49,9 +49,7 @@ def parse_arguments(
     """The agent and the flags; an agent's own flags are known once it is."""
     words = sys.argv[1:] if argv is None else argv
     agent = next((registry.get(word) for word in words if word in registry.names()), None)
-    parser = argparse.ArgumentParser(
-        prog="python -m evaluation.play", description=__doc__.splitlines()[0]
-    )
+    parser = new_parser(__doc__, prog="python -m evaluation.play")
     add = parser.add_argument
     add("agent", choices=registry.names(), metavar="AGENT", help=", ".join(registry.names()))
     add("--task", metavar="ID", help="this one; default: drawn by --seed")

@@ -67,26 +67,43 @@ def add_flags(parser: ArgumentParser, settings: Settings) -> None:
     """The flags of a command that lets a model play: where it answers, how it is sampled, what it
     is served on.
     """
-    add = parser.add_argument
-    add("--base-url", help="OpenAI-compatible endpoint ending in /v1; its key is OPENAI_API_KEY")
+    add = parser.add_argument_group("model").add_argument
+    add(
+        "--base-url",
+        metavar="URL",
+        help="an OpenAI-compatible endpoint, ending in /v1; its key is OPENAI_API_KEY",
+    )
     add(
         "--temperature",
         type=TEMPERATURE,
         default=settings.temperature,
+        metavar="T",
         help="default: TEMPERATURE, as in training",
     )
     add(
         "--max-tokens",
         type=positive(int),
         default=settings.max_tokens,
-        help="of one reply; default: as trained",
+        metavar="N",
+        help="tokens of one reply; default: as in training",
     )
-    range_help = "or a range, drawn by task; default: MAX_TURNS, else the agent's own"
+    range_help = (
+        "turns of an episode, or a range, drawn by task; default: MAX_TURNS, else the agent's own"
+    )
     add("--max-turns", type=turns, metavar="N|A-B", help=range_help)
     add(
-        "--device", choices=("auto", "cpu", "cuda"), default="auto", help="of the vLLM started here"
+        "--device",
+        choices=("auto", "cpu", "cuda"),
+        default="auto",
+        help="where a model is served that is started here",
     )
-    add("--n-gpus", type=positive(int), default=1, help="GPUs the vLLM started here is split over")
+    add(
+        "--n-gpus",
+        type=positive(int),
+        default=1,
+        metavar="N",
+        help="GPUs that this model is split over; default: 1",
+    )
 
 
 def find_player(model: str, base_url: str | None, settings: Settings) -> Player:

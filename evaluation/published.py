@@ -8,7 +8,6 @@ table with the file. Exit codes: 0 written, 1 failed, 2 wrong usage.
 
 from __future__ import annotations
 
-import argparse
 import json
 import re
 import sys
@@ -16,7 +15,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from common.command import UsageError, run_command
+from common.command import UsageError, new_parser, run_command
 from common.jsonl import write_text
 from common.settings import ROOT
 from evaluation.demo_report import read_result
@@ -89,9 +88,7 @@ def publish(folders: Sequence[Path], to: Path) -> None:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(
-        prog="python -m evaluation.published", description=__doc__.splitlines()[0]
-    )
+    parser = new_parser(__doc__, prog="python -m evaluation.published")
     parser.add_argument("folders", type=Path, nargs="+", metavar="DIR", help="finished demos")
     parser.add_argument("--to", type=Path, default=RESULTS, help="default: docs/results.json")
     arguments = parser.parse_args(argv)

@@ -16,7 +16,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from common.command import positive, run_command
+from common.command import new_parser, positive, run_command
 from common.files import refuse_existing
 from common.jsonl import write_text
 from common.stopping import stop_in_order
@@ -26,9 +26,7 @@ NAME = "report.html"
 
 
 def parse_arguments(argv: Sequence[str] | None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        prog="python -m evaluation.report", description=__doc__.splitlines()[0]
-    )
+    parser = new_parser(__doc__, prog="python -m evaluation.report")
     parser.add_argument(
         "folders", type=Path, nargs="+", metavar="FOLDER", help="of a run, an evaluation or a demo"
     )

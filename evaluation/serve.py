@@ -22,7 +22,7 @@ from threading import Thread
 from typing import TYPE_CHECKING
 
 from common.access import is_loopback, require_token
-from common.command import Failure, number, positive, run_command
+from common.command import Failure, new_parser, number, positive, run_command
 from common.llm import reveal
 from common.settings import ROOT, Settings, load_settings
 from common.stopping import stop_in_order
@@ -50,9 +50,7 @@ def parse_arguments(
     """The agent and the flags; an agent's own flags are known once it is."""
     words = sys.argv[1:] if argv is None else argv
     named = next((registry.get(word) for word in words if word in registry.names()), None)
-    parser = argparse.ArgumentParser(
-        prog="python -m evaluation.serve", description=__doc__.splitlines()[0]
-    )
+    parser = new_parser(__doc__, prog="python -m evaluation.serve")
     add = parser.add_argument
     add("agent", choices=registry.names(), metavar="AGENT", help=", ".join(registry.names()))
     add("model", metavar="MODEL", help=MODELS)

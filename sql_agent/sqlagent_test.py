@@ -20,7 +20,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from common.command import Failure, positive, run_command
+from common.command import Failure, new_parser, positive, run_command
 from common.llm import reveal
 from common.settings import Settings, load_settings
 from episodes.episode import Scored
@@ -75,7 +75,7 @@ def show(scored: Scored, judge: str) -> None:
 
 
 def parse_arguments(argv: Sequence[str] | None, settings: Settings) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = new_parser(__doc__)
     parser.add_argument(
         "--base-url",
         default=settings.openai_base_url,

@@ -25,7 +25,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from common.command import positive, run_command
+from common.command import new_parser, positive, run_command
 from common.settings import Settings, load_settings
 from episodes import registry
 from episodes.agent import Agent, Row
@@ -61,9 +61,7 @@ def make_tiny(
 
 
 def parse_arguments(argv: Sequence[str] | None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        prog="python -m training.cold_start", description=__doc__.splitlines()[0]
-    )
+    parser = new_parser(__doc__, prog="python -m training.cold_start")
     whose = "whose lessons or demonstrations; several with + between them, such as code+sql"
     parser.add_argument("agent", help=f"{whose}; the agents are {', '.join(registry.names())}")
     parser.add_argument("--out", type=Path, help="model folder; default: the agent's tiny_model")

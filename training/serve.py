@@ -15,7 +15,6 @@ part was run; the GPU part was not.
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import os
 import signal
@@ -28,7 +27,7 @@ from pathlib import Path
 from typing import Any
 
 from common import parent
-from common.command import Failure, run_command
+from common.command import Failure, new_parser, run_command
 from common.settings import Settings
 from common.stopping import stop_in_order
 from common.terminal import progress
@@ -296,9 +295,7 @@ def _stop(process: subprocess.Popen[bytes]) -> None:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Command line; returns the exit code."""
-    parser = argparse.ArgumentParser(
-        prog="python -m training.serve", description=__doc__.splitlines()[0]
-    )
+    parser = new_parser(__doc__, prog="python -m training.serve")
     who = parser.add_mutually_exclusive_group(required=True)
     who.add_argument(
         "model", nargs="?", help="model folder, hub id, run folder or global_step_N folder"

@@ -62,7 +62,7 @@ function chart(one, [low, high]) {
       event.preventDefault();
       read((place = Math.min(steps.length - 1, Math.max(0, place + move))));
     } }, grid, ends, names, lines, cursor);
-  reading.append(...one.series.flatMap(({ run, points: own }) => [swatch(run), number(own[own.length - 1][1]) + " "]));
+  reading.append(...one.series.flatMap(({ run, points: own }) => [swatch(run), `${number(own[0][1])} → ${number(own[own.length - 1][1])} `]));
   return el("figure", {}, el("figcaption", { dir: "auto" }, said(label(one.title))), drawing, reading);
 }
 

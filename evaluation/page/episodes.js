@@ -46,7 +46,7 @@ function item(row) {
   return el("li", {}, el("a", { href: address(row) },
     el("span", { class: "asked", dir: "auto" }, said(String(asked(first)).slice(0, 160))),
     el("span", { class: "values" }, row.members.map((one) => [shared.runs.length > 1 ? swatch(one.run) : null, el("b", { class: one.reward === null || one.reward === undefined ? "none" : undefined }, number(one.reward)), " "])),
-    el("span", { class: "kind", dir: "auto" }, said([kindLabel(kind(first)), ...(first.mode ? [`${t("step")} ${[...new Set(row.members.map((one) => one.step))].join(" ")}`] : []), ...new Set(row.members.map((one) => label(ends(one))))].join(" · ").slice(0, 120)))));
+    el("span", { class: "kind", dir: "auto" }, said([kindLabel(kind(first)), ...(first.mode ? [`${t("step")} ${[...new Set(row.members.map((one) => one.step))].join(", ")}`] : []), ...new Set(row.members.map((one) => label(ends(one))))].join(" · ").slice(0, 120)))));
 }
 
 // The rows that pass, of which those in sight and SPARE around them are in the document: scrolling costs the same,

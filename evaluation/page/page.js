@@ -46,7 +46,7 @@ function card(one) {
     el("p", { class: "verdict" }, t(one.verdict)),
     one.state ? el("p", { class: "warning", dir: "auto" }, said(one.state)) : null,
     known ? el("p", { class: "big" }, changed ? [el("span", { class: "from" }, figure(one.before, one.unit)), " → "] : null, el("b", {}, figure(one.after, one.unit))) : null,
-    known ? el("p", { class: "quiet" }, `${label(one.measure)}${label(one.measure).includes(t(one.unit)) ? "" : `, ${t(one.unit)}`}`) : null,
+    known ? el("p", { class: "quiet" }, `${label(one.measure)}${label(one.measure).includes(t(one.unit)) ? "" : `${language === "zh" ? "，" : ", "}${t(one.unit)}`}`) : null,
     changed ? el("p", {}, `${t("change")} ${signed(one.change, one.unit)}`, one.change_bounds ? ` (${between(one.change_bounds, one.unit, signed)})` : "") : known && one.bounds ? el("p", {}, between(one.bounds, one.unit, figure)) : null,
     el("dl", { class: "facts" }, facts.map(([name, value]) => el("div", {}, el("dt", {}, t(name)), el("dd", {}, value)))));
 }
@@ -68,9 +68,9 @@ function sections() {
 
 function sampled() {
   if (shared.count === 1) return null;
-  const share = `${number(episodes.length)} ${t("of")} ${number(shared.total)}`;
+  const share = `${number(episodes.length)} ${t("of")} ${number(shared.total)} ${t("episodes in all")}`;
   if (shared.parts.length) return el("p", {}, `${share}. `, partLinks());
-  return el("p", { class: "warning" }, `${share}: ${t("a sample by task, the same tasks of every run; --all writes every episode, in parts.")}`);
+  return el("p", { class: "warning" }, `${share}${language === "zh" ? "：" : ": "}${t("a sample by task, the same tasks of every run; --all writes every episode, in parts.")}`);
 }
 
 // What this page is about, in a line: of which agent, and since when.

@@ -162,7 +162,7 @@ def test_the_visitor_plays_the_patient(llm: ScriptedLLM, visit: Any) -> None:
         page.select_option("#case", "random")
         page.locator("#send").press("Enter")
         page.wait_for_selector("li.end")
-        assert "Right would be" in page.locator("li.end").inner_text()
+        assert "Right answer" in page.locator("li.end").inner_text()
         llm.script(says("<answer>问题：多久了？</answer>"))
         page.locator("#fresh").click()
         page.locator("#words").fill("我头疼。")
