@@ -23,7 +23,7 @@ ENV AGENT=sql PYTHONUNBUFFERED=1 PIP_NO_CACHE_DIR=1 PIP_DISABLE_PIP_VERSION_CHEC
     HOME=/cache HF_HOME=/cache/huggingface VLLM_CACHE_ROOT=/cache/vllm \
     PATH=/app/.venv/bin:$PATH
 WORKDIR /app
-# libnuma1: vLLM's CPU build loads it. bubblewrap: the code agent's programs run in it; docs/sandbox.md says what the container must be allowed.
+# libnuma1: vLLM's CPU build loads it. bubblewrap: the code agent's programs run in it; docs/safety.md says what the container must be allowed.
 # hadolint ignore=DL3008
 RUN apt-get update && apt-get install -y --no-install-recommends bubblewrap libnuma1 && rm -rf /var/lib/apt/lists/*
 RUN useradd --uid 1000 --home-dir /cache --create-home app \

@@ -43,7 +43,7 @@ class SqlFlags(Flags):
     def add(self, parser: ArgumentParser) -> None:
         what = "tables the agent may read; default: DATABASE_TABLES"
         parser.add_argument("--tables", dest="database_tables", metavar="A,B", help=what)
-        what = "further tools, of MCP servers: a file as MCP clients have it (docs/sql-safety.md)"
+        what = "further tools, of MCP servers: a file as MCP clients have it (docs/safety.md)"
         parser.add_argument("--mcp", type=_file, metavar="FILE", help=what)
         what = "evaluation.evaluate only: EHRSQL's schema, for its questions (docs/outside.md)"
         parser.add_argument("--schema", type=_file, metavar="FILE", help=what)

@@ -148,7 +148,7 @@ def bubblewrap() -> None:
     tried = subprocess.run(line, capture_output=True, text=True)
     if tried.returncode:
         pytest.skip(
-            f"this machine allows no sandbox (docs/sandbox.md), so it is not tested: {tried.stderr.strip()}"
+            f"this machine allows no sandbox (docs/safety.md), so it is not tested: {tried.stderr.strip()}"
         )
 
 

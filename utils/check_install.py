@@ -271,11 +271,11 @@ WITH_SETTINGS: dict[str, tuple[Callable[..., str], str]] = {
     "ports": (check_ports, "end what listens there, or set the port's variable"),
     "database": (
         check_database,
-        "python -m data.build_database, set DATABASE_URL, or grant less (docs/sql-safety.md)",
+        "python -m data.build_database, set DATABASE_URL, or grant less (docs/safety.md)",
     ),
     "sandbox": (
         check_sandbox,
-        "apt-get install bubblewrap; docs/sandbox.md says what a container must allow",
+        "apt-get install bubblewrap; docs/safety.md says what a container must allow",
     ),
     "judge": (check_judge, "start it, or mend TEACHER_BASE_URL / REWARD_MODEL_URL"),
     "model": (

@@ -1,4 +1,4 @@
-"""Who is let in, and how much of a request is read; keeps of docs/architecture.md, "Strangers"."""
+"""Who is let in, and how much of a request is read; keeps of docs/safety.md, "Strangers"."""
 
 from __future__ import annotations
 

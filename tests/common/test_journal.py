@@ -1,7 +1,7 @@
 """The journal: killed at any moment it ends the same; locked; flat in memory. And the runner of
 many rows.
 
-Keeps of docs/curation.md that a reply which arrived is never paid for twice.
+Keeps of docs/data.md that a reply which arrived is never paid for twice.
 """
 
 from __future__ import annotations

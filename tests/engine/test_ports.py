@@ -1,7 +1,7 @@
 """A stranger on the machine of a run: every port of it is found, thrown bytes at, and asked for
 what it must not give.
 
-Keeps of docs/security.md.
+Keeps of docs/safety.md.
 """
 
 from __future__ import annotations

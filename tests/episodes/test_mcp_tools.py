@@ -1,6 +1,6 @@
 """Tools of other people's MCP servers in an episode: what a good one adds, and how a bad one is met.
 
-Keeps of docs/sql-safety.md, "Other people's tools": servers start once a process, are bounded in
+Keeps of docs/safety.md, "Other people's tools": servers start once a process, are bounded in
 time and size, and one that fails leaves the episode unscored.
 """
 

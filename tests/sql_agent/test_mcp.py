@@ -1,6 +1,6 @@
 """`--mcp FILE`: the SQL agent with the tools of a real stdio server, our own SQL tool for others.
 
-Keeps of docs/sql-safety.md, "Other people's tools".
+Keeps of docs/safety.md, "Other people's tools".
 """
 
 from __future__ import annotations

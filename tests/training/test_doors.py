@@ -1,6 +1,6 @@
 """ZeroMQ sockets and vLLM's port in front of people who have no token, with real sockets.
 
-Keeps of docs/security.md.
+Keeps of docs/safety.md.
 """
 
 from __future__ import annotations

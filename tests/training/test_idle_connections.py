@@ -1,6 +1,6 @@
 """Servers of a run with few files, and many connections that send no whole request.
 
-Keeps of docs/security.md, "Connections that wait".
+Keeps of docs/safety.md, "Connections that wait".
 """
 
 from __future__ import annotations

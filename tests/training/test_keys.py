@@ -1,7 +1,7 @@
 """Keys appear nowhere: a store on disk, a runner and a proxy work with planted ones, and all they
 leave is searched.
 
-Keeps of docs/architecture.md, "Strangers". The trainer's own files are searched by
+Keeps of docs/safety.md, "Strangers". The trainer's own files are searched by
 `tests/engine/test_roles.py`, what trackers write by `test_trackers.py`.
 """
 

@@ -1,6 +1,6 @@
 """What passes to an app with hundreds of routes: every one of litellm's is asked for.
 
-Keeps of docs/security.md.
+Keeps of docs/safety.md.
 """
 
 from __future__ import annotations

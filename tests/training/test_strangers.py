@@ -1,6 +1,6 @@
 """Store and proxy in front of people who should not be there, and of requests that mean nothing.
 
-Keeps of docs/architecture.md, "Strangers".
+Keeps of docs/safety.md, "Strangers".
 """
 
 from __future__ import annotations

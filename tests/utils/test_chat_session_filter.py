@@ -18,7 +18,7 @@ from utils.chat_session_filter import main
 from utils.curation.chat_export import as_time
 from utils.curation.chat_questions import judge
 
-DOCUMENT = (ROOT / "docs" / "curation.md").read_text(encoding="utf-8")
+DOCUMENT = (ROOT / "docs" / "data.md").read_text(encoding="utf-8")
 MOBILES = st.from_regex(r"1[3-9][0-9]{9}", fullmatch=True)
 TURNS = [
     ("user", "医生您好，我叫张三，布洛芬一天吃几次？谢谢", "2024-01-01 10:00:00"),

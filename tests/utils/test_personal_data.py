@@ -196,7 +196,7 @@ LABELLED = [
     [("open", 128, 1, 98, 0), ("sealed", 132, 24, 110, 2)],
 )
 def test_labelled_messages_leak_no_more_than_published(half, secrets, leaks, words, gone):
-    """Lines of {text, kind, half, and secrets or keep}; docs/curation.md has the same figures."""
+    """Lines of {text, kind, half, and secrets or keep}; docs/data.md has the same figures."""
     masked = [(line, mask(line["text"])[0]) for line in LABELLED if line["half"] == half]
     stayed = [secret in text for line, text in masked for secret in line.get("secrets", ())]
     kept = [word in text for line, text in masked for word in line.get("keep", ())]

@@ -1,4 +1,4 @@
-"""Where programs that a model wrote are run: docs/sandbox.md."""
+"""Where programs that a model wrote are run: docs/safety.md."""
 
 from tools.sandbox.errors import MachineTooSlowError, SandboxError
 from tools.sandbox.probe import probe

@@ -19,7 +19,7 @@ from typing import Any
 
 from tools.sandbox.errors import SandboxError
 
-HELP = "docs/sandbox.md says what a machine or container must allow"
+HELP = "docs/safety.md says what a machine or container must allow"
 INSTALL = "apt-get install bubblewrap"
 _SHOWN = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
 SYSTEM, ROOT_FOLDERS, DEVICES, FLAGS = (

@@ -1,4 +1,4 @@
-"""Runs programs that a model wrote, each episode isolated from everything else (docs/sandbox.md).
+"""Runs programs that a model wrote, each episode isolated from everything else (docs/safety.md).
 
     sandbox = Sandbox(data=["data/ehr/tables"])            # read-only inside, at sandbox.paths[...]
     run = await sandbox.run("print(1 + 1)", "task-7")      # Run(status="ok", output="2\n", ...)

@@ -4,7 +4,7 @@ tables.
 The statement is parsed with sqlglot in the database's dialect, every node and name of the tree is
 compared with the allow-lists of `allowed.toml`, which also refuse what was not foreseen, and only
 the regenerated form is ever executed, so comments, stacked statements and parser tricks do not
-reach the database. This is the first of several layers (docs/sql-safety.md): sqlglot is not a
+reach the database. This is the first of several layers (docs/safety.md): sqlglot is not a
 validator, so the connection itself refuses too (tools/sql/database.py).
 
     from tools.sql.guard import check

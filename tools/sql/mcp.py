@@ -7,7 +7,7 @@ every check and limit that the trained agents have.
 
 The database and its tables are the SQL agent's: DATABASE_URL, DATABASE_TABLES, DATABASE_STRICT
 (docs/settings.md). Over HTTP it listens on the loopback address unless --host says otherwise, which
-needs AGL_TOKEN. docs/sql-safety.md says what a statement may do. Exit codes: 0 the client closed
+needs AGL_TOKEN. docs/safety.md says what a statement may do. Exit codes: 0 the client closed
 stdin, 1 failed, 2 wrong usage, 130 interrupted.
 """
 

@@ -1,7 +1,7 @@
 """Programs that try to get out, to last, to reach a neighbour or to stop the machine:
 corpus/README.md.
 
-docs/sandbox.md promises that none does. A fifth of each kind is played in every run, all of them
+docs/safety.md promises that none does. A fifth of each kind is played in every run, all of them
 nightly.
 """
 

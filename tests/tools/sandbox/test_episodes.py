@@ -1,7 +1,7 @@
 """What a program can rely on: its episode's state, its output, its deadline; and what others notice
 of it: nothing.
 
-Keeps of docs/sandbox.md: what each `status` means, and that episodes share nothing that can be
+Keeps of docs/safety.md: what each `status` means, and that episodes share nothing that can be
 written.
 """
 

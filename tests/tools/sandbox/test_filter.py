@@ -1,6 +1,6 @@
 """The filter of system calls, run as the kernel runs it.
 
-Keeps of docs/sandbox.md, "What holds, and by what": the calls the filter refuses.
+Keeps of docs/safety.md, "What holds, and by what": the calls the filter refuses.
 """
 
 import struct

@@ -1,7 +1,7 @@
 """What goes over a supervisor's line arrives as it was sent, however it is cut, and is whole or not
 there.
 
-Keeps of docs/sandbox.md, "How it is made": a program has nothing to forge a message with.
+Keeps of docs/safety.md, "How it is made": a program has nothing to forge a message with.
 """
 
 import socket

@@ -1,6 +1,6 @@
 """What a hostile program gets out of the sandbox: nothing, and no neighbour notices.
 
-Keeps of docs/sandbox.md, "What holds, and by what": every row.
+Keeps of docs/safety.md, "What holds, and by what": every row.
 """
 
 import asyncio

@@ -1,7 +1,7 @@
 """What a sandbox is shown of this machine, read off the command line that starts it; nothing is
 started.
 
-Keeps of docs/sandbox.md, "What holds, and by what": read-only, nothing but what is listed, no
+Keeps of docs/safety.md, "What holds, and by what": read-only, nothing but what is listed, no
 variable of this process.
 """
 

@@ -1,6 +1,6 @@
 """How the warm interpreter is started and given up, and what it is told.
 
-Keeps of docs/sandbox.md, "What holds, and by what", that programs run in the sandbox they are set
+Keeps of docs/safety.md, "What holds, and by what", that programs run in the sandbox they are set
 to run in; nothing is started in bubblewrap here.
 """
 

@@ -1,6 +1,6 @@
 """The guard and the connection behind it: hostile statements do nothing, legal ones run unchanged.
 
-Keeps of docs/sql-safety.md, "Layers": the syntax tree, names by scope, functions, and the read-only
+Keeps of docs/safety.md, "Layers": the syntax tree, names by scope, functions, and the read-only
 connection.
 """
 

@@ -1,6 +1,6 @@
 """The tool's result: shape, limits, harmless text, and whose fault a failure is.
 
-Keeps of docs/sql-safety.md, "Whose fault it was", and of the tool's limits that nothing longer
+Keeps of docs/safety.md, "Whose fault it was", and of the tool's limits that nothing longer
 reaches the model.
 """
 

@@ -1,7 +1,7 @@
 """What the guard alone says of a statement: the reason the model reads, or the text that is run in
 its place.
 
-Keeps of docs/sql-safety.md, "Layers": each check of the guard, without the connection behind it,
+Keeps of docs/safety.md, "Layers": each check of the guard, without the connection behind it,
 which would hide that one is gone.
 """
 

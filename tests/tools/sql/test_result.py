@@ -1,7 +1,7 @@
 """What of a result is shown: each kind of cell, what is cut and what is said of it, to the
 character.
 
-Keeps of docs/sql-safety.md, "Layers": a bounded text, and a note wherever something is
+Keeps of docs/safety.md, "Layers": a bounded text, and a note wherever something is
 left out.
 """
 

@@ -1,7 +1,7 @@
 """PostgreSQL and MariaDB: results like SQLite's, a clean connection after every call, and whose
 fault a failure is.
 
-Keeps of docs/sql-safety.md, "Whose fault it was" and "Setting up the account".
+Keeps of docs/safety.md, "Whose fault it was" and "Setting up the account".
 """
 
 from __future__ import annotations
