@@ -1,14 +1,14 @@
 """What a training step of a real language model costs, with the real engine on this machine.
 
     make real-model
-    python -m bench.real_model [--steps 2]     # ten minutes and more on two cores; one line of JSON last
+    python -m bench.real_model [--steps 2] [--model models/warm]    # ten minutes; one line of JSON last
 
 It trains the diagnosis agent with the model (4 cases x 8 episodes a step, replies of at most 128
 tokens) and reports what `bench.step` does, and:
 
 - rollouts_vs_offline: tokens a second that a step's rollouts generate, over those of vLLM alone on
-  prompts and replies of the same lengths, all given to it at once, in 32 bit as in the run. Prompts
-  and lengths are those of the episodes whose tokens the run kept.
+  prompts and replies of the same lengths, all given to it at once, with the run's threads and
+  precision. Prompts and lengths are those of the episodes whose tokens the run kept.
 - log_prob_mismatch: KL between vLLM and the trainer, a token, in the worst step.
 
 Without the model it says so in its line, and measures nothing.
@@ -30,16 +30,11 @@ from bench._harness import main
 from bench.plain_update import kept_sequences
 from bench.step import report, train
 from common.settings import ROOT
-from training.setup.device import environment
+from training.setup.device import environment, has_bfloat16
 from training.watch.summary import read_lines
 
 MODEL = ROOT / "models" / "smollm2-135m"
 REPLY = 128  # tokens
-SIZES = (
-    "data.train_batch_size=4",
-    "actor_rollout_ref.rollout.n=8",
-    "actor_rollout_ref.actor.ppo_mini_batch_size=4",
-)
 IN_FLIGHT = 32
 CACHE_BYTES = 2**30
 Call = tuple[list[int], int]  # the tokens before a reply, and how many the reply has
@@ -60,7 +55,7 @@ def calls_of(sequences: list[list[dict[str, Any]]]) -> list[Call]:
 def offline_tokens_per_s(model: str, calls: list[Call]) -> float:
     """Return the tokens a second that vLLM alone generates for the calls, in a process of its own."""
     script = f"from bench.real_model import generate; generate({model!r})"
-    variables = os.environ | environment("cpu")
+    variables = os.environ | environment("cpu", model)
     done = subprocess.run(
         [sys.executable, "-c", script],
         cwd=ROOT,
@@ -82,7 +77,7 @@ def generate(model: str) -> None:
     calls: list[Call] = json.load(sys.stdin)
     engine = LLM(
         model,
-        dtype="float32",
+        dtype="bfloat16" if has_bfloat16() else "float32",
         enforce_eager=True,
         kv_cache_memory_bytes=CACHE_BYTES,
         max_num_seqs=IN_FLIGHT,
@@ -104,9 +99,9 @@ def generate(model: str) -> None:
 
 def measure(options: argparse.Namespace) -> dict[str, Any]:
     """Train in a temporary folder, and return the figures."""
-    if not MODEL.is_dir():
-        return {"skipped": f"there is no {MODEL.relative_to(ROOT)}; run: make real-model"}
-    program = ("train_diagnosis_agent.py", "--ci", "--model", str(MODEL), *SIZES)
+    if not options.model.is_dir():
+        return {"skipped": f"there is no folder {options.model}; run: make real-model"}
+    program = ("train_diagnosis_agent.py", "--ci", "--model", str(options.model))
     with tempfile.TemporaryDirectory() as folder:
         run_dir = Path(folder) / "run"
         os.environ["MAX_TOKENS"] = str(REPLY)
@@ -117,7 +112,7 @@ def measure(options: argparse.Namespace) -> dict[str, Any]:
         episodes = summary["rollouts"]["finished"] / figures["steps"]
         rows = [row for row in read_lines(run_dir / "episodes.jsonl") if row.get("tokens")]
         calls = list(islice(cycle(kept), round(len(kept) * episodes / len(rows))))
-        offline = offline_tokens_per_s(str(MODEL), calls)
+        offline = offline_tokens_per_s(str(options.model), calls)
     generated = summary["generated_tokens"] / figures["steps"]
     rollouts = generated / figures["seconds_by_phase"]["rollout"]
     return {
@@ -135,5 +130,12 @@ if __name__ == "__main__":
         "real_model",
         __doc__,
         measure,
-        {"--steps": {"type": int, "default": 2, "help": "steps to measure (default: 2)"}},
+        {
+            "--steps": {"type": int, "default": 2, "help": "steps to measure (default: 2)"},
+            "--model": {
+                "type": Path,
+                "default": MODEL,
+                "help": "folder of the model, such as one that was warmed up (default: %(default)s)",
+            },
+        },
     )
