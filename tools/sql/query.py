@@ -273,9 +273,7 @@ def excess_of(database: Database, tables: frozenset[str]) -> str:
 
         message = f"the account of {database.label} may do more than read its tables: {excess}"
         if load_settings().database_strict:
-            raise DatabaseError(
-                f"{message}; DATABASE_STRICT wants the account of docs/safety.md"
-            )
+            raise DatabaseError(f"{message}; DATABASE_STRICT wants the account of docs/safety.md")
         LOG.warning("%s; docs/safety.md says what to grant", message)
     return excess
 
