@@ -17,6 +17,7 @@ from __future__ import annotations
 import os
 import sys
 from argparse import ArgumentParser, Namespace
+from collections.abc import Mapping
 from importlib import import_module
 from importlib.metadata import entry_points
 from pathlib import Path
@@ -25,9 +26,9 @@ from typing import Any
 from common.settings import ROOT
 from episodes.agent import Agent
 from episodes.episode import AgentError
+from episodes.joint import JOINED, JointAgent
 
 ENTRY_POINTS = "medical_agent_rl.agents"
-JOINED = "+"  # between the names of agents that one policy learns to be (episodes/joint.py)
 
 _registered: dict[str, Agent] = {}
 
@@ -46,9 +47,7 @@ def get(name: str) -> Agent:
     if name in _registered:
         return _registered[name]
     if JOINED in name:
-        from episodes.joint import JointAgent
-
-        return JointAgent(dict.fromkeys(name.split(JOINED), 1.0))
+        return joined(dict.fromkeys(name.split(JOINED), 1.0))
     module = _module(name)
     try:
         agent = import_module(module).AGENT
@@ -61,6 +60,14 @@ def get(name: str) -> Agent:
     if agent.name != name:
         raise AgentError(f"{module}.AGENT calls itself {agent.name!r}; expected name = {name!r}")
     return agent
+
+
+def joined(weights: Mapping[str, float]) -> JointAgent:
+    """Return the agents of these names as one.
+
+    Raises AgentError: fewer than two, or one that there is not.
+    """
+    return JointAgent({name: get(name) for name in weights}, weights)
 
 
 def register(agent: Agent) -> None:

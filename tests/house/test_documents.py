@@ -10,6 +10,7 @@ import pytest
 
 from common.settings import ROOT
 from episodes import registry
+from episodes.joint import JOINED
 from evaluation.published import cells, read_rows
 
 ROOMS = sorted(path.name for path in ROOT.iterdir() if path.is_dir() and any(path.glob("*.py")))
@@ -83,7 +84,7 @@ def test_programs_named_exist(page: str) -> None:
             r"python -m (?:evaluation\.(?:evaluate|demo|play)|training\.cold_start) (\S+)", command
         ):
             known = [*registry.names(), "<name>", "AGENT", "--collect"]
-            several = {*agent.split(registry.JOINED)} <= {*registry.names()}
+            several = {*agent.split(JOINED)} <= {*registry.names()}
             written_here = f"episodes.new {agent}" in text(page)
             assert agent in known or several or written_here, f"{page}: {command} names no agent"
 
