@@ -17,11 +17,11 @@ from __future__ import annotations
 import os
 import sys
 from argparse import ArgumentParser, Namespace
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from importlib import import_module
 from importlib.metadata import entry_points
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from common.settings import ROOT
 from episodes.agent import Agent
@@ -73,6 +73,23 @@ def joined(weights: Mapping[str, float]) -> JointAgent:
 def register(agent: Agent) -> None:
     """Make an agent known in this process, beside those that are found."""
     _registered[agent.name] = agent
+
+
+def add_agent(parser: ArgumentParser, argv: Sequence[str] | None) -> Agent | None:
+    """Add the argument AGENT to a command, and the flags of the agent that its words name.
+
+    Return that agent; None where no agent is named, which parsing refuses.
+    """
+    known, words = names(), sys.argv[1:] if argv is None else argv
+    name = next((word for word in words if word in known), None)
+    choices = [name] if name else known
+    parser.add_argument("agent", choices=choices, metavar="AGENT", help=", ".join(known))
+    if name is None:
+        return None
+    agent = get(name)
+    group = parser.add_argument_group(f"flags of the {name} agent")
+    agent.flags.add(cast("ArgumentParser", group))  # which is asked to add flags
+    return agent
 
 
 def own_options(agent: Agent, namespace: Namespace) -> dict[str, Any]:
