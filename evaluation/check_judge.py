@@ -23,7 +23,7 @@ from common.command import new_parser, positive, run_command
 from common.settings import ROOT, load_settings
 from episodes import registry
 from episodes.agent import ACCEPTED_FROM, Agent, Environment
-from episodes.judge_check import GOOD, TASKS, Probed, check_judge, problem_of
+from episodes.judge_probe import GOOD, TASKS, Probed, check_judge, problem_of
 from episodes.turns import with_turns
 from evaluation.tables import table
 from scoring.rubric import Reward

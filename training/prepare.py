@@ -31,7 +31,7 @@ from common.stopping import stop_in_order
 from episodes import registry
 from episodes.agent import Agent, Environment, Options, Row
 from episodes.episode import Task
-from episodes.judge_check import check_judge, problem_of
+from episodes.judge_probe import check_judge, problem_of
 from episodes.turns import with_turns
 from training.serve import serve_environment
 from training.setup.fingerprint import elsewhere, fingerprints
