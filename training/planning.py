@@ -26,7 +26,7 @@ from episodes.registry import own_options
 from episodes.turns import with_turns
 from training.engine.checkpoints import find_checkpoint, run_of, step_of
 from training.setup.algorithms import keys_of
-from training.setup.device import choose_device
+from training.setup.device import choose_device, is_large
 from training.setup.plan import ConfigError, Plan
 from training.setup.presets import GPU_MODEL, choose
 from training.watch.summary import curve
@@ -73,14 +73,14 @@ def make_plan(agent: Agent, options: argparse.Namespace) -> tuple[Plan, dict[str
     settings = with_turns(agent, load_settings(), options.max_turns)
     device = choose_device(options.device)
     purpose = "smoke" if options.ci_fast else "ci" if options.ci else "full"
-    sizes = choose(agent, purpose, device, options.n_gpus, options.n_nodes)
+    model = options.model or settings.base_model or (agent.model if device == "cpu" else GPU_MODEL)
+    sizes = choose(agent, purpose, device, options.n_gpus, options.n_nodes, is_large(model))
     preset = {**sizes, **keys_of(options.algorithm)}
     run_dir = options.run_dir or new_run_dir(RUNS, f"{agent.name}-agent-{purpose}")
-    bundled = agent.model if device == "cpu" else GPU_MODEL
     plan = Plan(
         run_dir=run_dir.resolve(),
         device=device,
-        model=options.model or settings.base_model or bundled,
+        model=model,
         max_turns=settings.max_turns,
         max_turns_origin="--max-turns" if options.max_turns else own,
         max_tokens=settings.max_tokens or agent.sizes(device).reply,
