@@ -24,7 +24,7 @@ import sys
 import traceback
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 from common.command import Failure, new_parser, positive, run_command
 from common.files import file_digest
@@ -56,13 +56,9 @@ def parse_arguments(
     argv: Sequence[str] | None, settings: Settings
 ) -> tuple[Agent, argparse.Namespace]:
     """The agent and the flags; an agent's own flags are known once it is."""
-    words = sys.argv[1:] if argv is None else argv
-    agent = next((registry.get(word) for word in words if word in registry.names()), None)
     parser = new_parser(__doc__, prog="python -m evaluation.evaluate")
     parser.set_defaults(format=None)  # where the agent has no other form
-    parser.add_argument(
-        "agent", choices=registry.names(), metavar="AGENT", help=", ".join(registry.names())
-    )
+    agent = registry.add_agent(parser, argv)
     _add_player(parser, agent)
     tasks = parser.add_argument_group("tasks")
     tasks.add_argument("--data", type=Path, metavar="FILE", help="default: the agent's test file")
@@ -84,9 +80,6 @@ def parse_arguments(
     )
     _add_output(parser, agent)
     add_flags(parser, settings)
-    if agent:
-        group = parser.add_argument_group("agent")
-        agent.flags.add(cast("argparse.ArgumentParser", group))  # which is asked to add flags
     arguments = parser.parse_args(argv)
     if arguments.k > 1 and (not arguments.model or arguments.temperature == 0):
         parser.error(f"--k {arguments.k}: every episode of a task would be the same; leave --k out")

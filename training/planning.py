@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import os
 import time
+from collections.abc import Mapping
 from dataclasses import replace
 from itertools import count
 from pathlib import Path
@@ -19,7 +20,8 @@ from typing import Any
 from common.files import check_writable
 from common.llm import reveal
 from common.settings import ROOT, Settings, load_settings
-from episodes.agent import Agent, Options
+from episodes.agent import Agent, Options, Row
+from episodes.joint import JointAgent
 from episodes.registry import own_options
 from episodes.turns import with_turns
 from training.engine.checkpoints import find_checkpoint, run_of, step_of
@@ -140,6 +142,20 @@ def continued(plan: Plan, options: argparse.Namespace) -> tuple[Plan, Path | Non
         keys["trainer.total_training_steps"] = step + 1
     print(f"resuming from {checkpoint}", flush=True)
     return replace(plan, run_dir=run_dir), checkpoint, keys
+
+
+def read_rows(
+    agent: Agent, files: Mapping[str, Path | str]
+) -> tuple[dict[str, list[Row]], dict[str, Any]]:
+    """Return the rows of "train" and "val", and the verl keys that they need.
+
+    Rows of several agents say how often each agent's turn comes, so verl must not shuffle them.
+    """
+    rows = {name: agent.rows(path) for name, path in files.items()}
+    if not isinstance(agent, JointAgent):
+        return rows, {}
+    rows["train"] = agent.weighted(rows["train"])
+    return rows, {"data.shuffle": False}
 
 
 def loggers(settings: Settings) -> list[str]:
