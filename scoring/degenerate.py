@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from scoring.case import Case
+from scoring.pieces import SIGN
 from scoring.text import SEPARATOR, canonical, words_only
 
 LONGEST_BY_CHANCE = 4  # characters of a cell that an answer may hold by chance
@@ -18,10 +19,10 @@ def is_degenerate(case: Case) -> bool:
 
     A dump is only seen when `case.context` has the row.
     """
-    answer, asked = _words(case.answer), _words(case.question)
-    if not answer or _dumps_a_row(case, answer):
+    answer, asked, signed = _words(case.answer), _words(case.question), SIGN.search(case.answer)
+    if not (answer or signed) or _dumps_a_row(case, answer):
         return True
-    if answer not in asked and answer.replace(asked, ""):
+    if signed or (answer not in asked and answer.replace(asked, "")):
         return False
     parts = (part for text in _gold_texts(case) for part in SEPARATOR.split(canonical(text)))
     return answer not in {*map(_words, _gold_texts(case)), *map(words_only, parts)}

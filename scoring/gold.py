@@ -30,7 +30,7 @@ from scoring.text import canonical, words_only
 
 COUNTED = "[种个款类项例名位家样味条盒]?"
 TOTAL = re.compile(
-    rf"(?:一?共计?|总共|合计|总计|共有|有|查到|找到|查询到|数量[是为]?)*(\d+){COUNTED}(.*)"
+    rf"(?:一?共计?|总共|合计|总计|有|查到|找到|查询到|数量[是为]?){{0,4}}(\d+){COUNTED}"
 )
 PROGRAM = re.compile(
     r'^\W*[{\[]\s*["\[{]|"?(?:columns|rows|row_count)"?\s*:|"\w+"\s*:\s*["\[\d]|\|\s*:?-{2,}'
@@ -147,7 +147,7 @@ def _count_of(reference: str) -> tuple[str | None, str]:
     """Return the number and the fact of a reference that only counts; (None, "") of any other."""
     pieces = pieces_of(reference)
     match = TOTAL.fullmatch(pieces[0][0]) if len(pieces) == 1 else None
-    return (match[1], key_of(pieces[0][0])) if match and not match[2] else (None, "")
+    return (match[1], key_of(pieces[0][0])) if match else (None, "")
 
 
 def _text(cell: Any) -> str:

@@ -62,16 +62,19 @@ _AND_A_HALF = re.compile(
     rf"(\d{{1,3}})(?:个半(?={_UNIT})|({_UNIT}|{_COUNTED})半(?!夜|{_UNIT}|{_COUNTED}))"
 )
 
-_RANGE_SIGN = re.compile(rf"(?<=\d)((?:{_UNIT}|{_COUNTED})?) ?(?:[至到~-]|—+) ?(?=-?\d)")
+# As in scoring.text, patterns begin with the signs they match and look back afterwards.
+_RANGE_SIGN = re.compile(rf"(\d(?:{_UNIT}|{_COUNTED})?) ?(?:[至到~-]|—+) ?(?=-?\d)")
 _RANGE = re.compile(rf"({_DECIMAL})(?:{_UNIT})?~(-?{_DECIMAL})({_UNIT}){_BEHIND}")
 _COUNTED_RANGE = re.compile(rf"(\d)({_COUNTED})~({_DECIMAL})\2")
-_RATE = re.compile(r"(?<![\d.])[每1全]个?(日|天|周|星期|礼拜|月|分钟|小时)(?=\d+(?:~\d+)?次)")
+_RATE = re.compile(r"[每1全](?<![\d.].)个?(日|天|周|星期|礼拜|月|分钟|小时)(?=\d+(?:~\d+)?次)")
 _RATES = {"天": "日", "星期": "周", "礼拜": "周"}
-_EACH_TIME = re.compile(r"(?<![\d.日天周月时年])(?:1|单)次(?=\d)")
+_EACH_TIME = re.compile(r"[1单](?<![\d.日天周月时年].)次(?=\d)")
 _PER = re.compile(rf"/({_UNIT}){_BEHIND}")
-_QUANTITY = re.compile(rf"(?<![\d.])(-?)({_DECIMAL})({_UNIT}){_BEHIND}")
-_SUM = re.compile(rf"(?<![\d.~-])({_DECIMAL})小时({_DECIMAL})小时")
-_PLAIN_NUMBER = re.compile(r"(?<![\d.a-z])\d{1,15}\.\d{1,9}(?![\d.])")
+_QUANTITY = re.compile(
+    rf"([-\d](?<![\d.].)(?:(?<=-)\d{{1,12}}|(?<=\d)\d{{0,11}})(?:\.\d{{1,6}})?)({_UNIT}){_BEHIND}"
+)
+_SUM = re.compile(rf"(\d(?<![\d.~-].)\d{{0,11}}(?:\.\d{{1,6}})?)小时({_DECIMAL})小时")
+_PLAIN_NUMBER = re.compile(r"\d(?<![\d.a-z].)\d{0,14}\.\d{1,9}(?![\d.])")
 
 
 def in_digits(text: str) -> str:
@@ -104,7 +107,7 @@ def _digits(match: re.Match[str]) -> str:
         return "~".join(_digit(sign) for sign in text)
     try:
         return _digit(text) if text not in TIMES else text
-    except ValueError:
+    except (ValueError, KeyError):  # cn2an's for "十百", and for "二十零"
         return text
 
 
@@ -166,9 +169,9 @@ def _pint() -> Any:
 
 def _converted(match: re.Match[str]) -> str:
     """A quantity in the unit that is kept."""
-    sign, number, unit = match.groups()
+    number, unit = match.groups()
     factor, offset, kept = _line(unit)
-    return f"{_seven_digits(float(sign + number) * factor + offset)}{kept}"
+    return f"{_seven_digits(float(number) * factor + offset)}{kept}"
 
 
 def _seven_digits(value: float) -> str:
@@ -176,11 +179,11 @@ def _seven_digits(value: float) -> str:
     return f"{float(f'{value:.7g}'):.15g}"
 
 
-Step = tuple[str, re.Pattern[str], str | Callable[[re.Match[str]], str]]
+Step = tuple[Sequence[str], re.Pattern[str], str | Callable[[re.Match[str]], str]]
 DIGITS: tuple[Step, ...] = (
     (",", re.compile(r"(?<=\d),(?=\d{3}(?!\d))"), ""),
     (".", re.compile(r"(?<![0-9a-z.])\.(?=\d)"), "0."),
-    ("下负", _BELOW_ZERO, "-"),
+    (("零下", "负"), _BELOW_ZERO, "-"),
     ("", _NUMERAL, _digits),
     ("千万亿", _THOUSANDS, _in_full),
     ("百", re.compile(r"百分之(\d+(?:\.\d+)?)"), r"\1%"),

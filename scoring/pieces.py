@@ -18,7 +18,11 @@ from pathlib import Path
 from scoring.text import SEPARATOR, canonical
 
 TABLE = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
-HAS_WORD = re.compile(r"[^\W_]")
+SIGN = re.compile("[+±×≠¬❌✗✘✖🚫]")
+"""Says something without a word: a result may be "+", and "❌" denies."""
+HAS_WORD = re.compile(rf"[^\W_]|{SIGN.pattern}")
+OTHER_NUMBER = r"[-+.~<>≤≥≠±≈/^%\d]"
+"""What makes another number of the one that it stands beside."""
 JOINT = "以及|还有|另有|和|及|与|或者?|跟|并且?|且|还有| and | or |and |or "
 JOINTS = re.compile(JOINT)
 COPULA = (
@@ -50,20 +54,24 @@ def pieces_in(plain: str) -> tuple[tuple[str, str], ...]:
     """As `pieces_of`, of a canonical text."""
     place, found = 0, []
     for match in SEPARATOR.finditer(plain):
-        found.append((plain[place : match.start()].strip(" -"), match.group().strip()))
+        found.append((_undashed(plain[place : match.start()]), match.group().strip()))
         place = match.end()
     found.append((plain[place:].strip(), ""))
-    return tuple((_signed(plain, piece), sign) for piece, sign in found if HAS_WORD.search(piece))
+    return tuple(one for one in found if HAS_WORD.search(one[0]))
 
 
-def _signed(plain: str, piece: str) -> str:
-    """The piece with the minus before its number, which is no dash."""
-    return f"-{piece}" if piece[:1].isdigit() and f"-{piece}" in plain else piece
+def _undashed(text: str) -> str:
+    """The text without dashes around it; the minus before its number is no dash."""
+    piece = text.strip(" -")
+    minus = piece[:1].isdigit() and text[: text.index(piece)].endswith("-")
+    return f"-{piece}" if minus else piece
 
 
 @lru_cache(maxsize=16384)
 def key_of(piece: str) -> str:
-    """The piece's items in one order: "噪声与油烟" and "油烟与噪声" are equal."""
+    """The piece's items in one order: "噪声与油烟" and "油烟与噪声" are equal; so are "是" and "是的"."""
+    if piece == "是的":
+        return "是"
     parts = sorted(filter(None, JOINTS.split(piece)))
     return "\t".join(parts) if len(parts) > 1 else piece
 

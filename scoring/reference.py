@@ -25,8 +25,10 @@ from scoring.pieces import (
     ABOUT,
     ENDING,
     FRAME,
+    HAS_WORD,
     HELPERS,
     JOINT,
+    OTHER_NUMBER,
     WORDS,
     is_free,
     key_of,
@@ -42,7 +44,7 @@ LONGEST_LABEL = 10  # characters of a field's name that neither question nor gol
 MOST_JOINED = 4  # pieces of the answer that may be one piece of gold
 
 DENYING = re.compile(
-    r"不|没|未|无|非|误|错|反|否|假|谣|虚|禁|勿|别|莫|可以|放心|撤回|更正|纠正|作废|忽略|(?<![a-z])(?:no|not|none|never"
+    r"不|没|未|无|非|误|错|反|否|假|谣|虚|禁|勿|别|莫|可以|放心|撤回|更正|纠正|作废|忽略|[≠¬❌✗✘✖🚫]|(?<![a-z])(?:no|not|none|never"
     r"|wrong|false|ignore|incorrect|untrue|untruth|myth|opposite|contrary|disregard|isn|aren|doesn|don|won|can)(?![a-z])"
 )
 ENGLISH_HEAD = re.compile(
@@ -58,6 +60,7 @@ PLAIN = "方面|相关|有关|对应|具体|一共|总共|方法|如下|记录|�
 MAY = re.compile("可以|选用|使用|服用|应用|治疗|用于|可|能|用|吃|治")
 PLAIN_WORDS = re.compile(f"\n|{PLAIN}")
 BESIDE_NAMES = re.compile(f"\n|{PLAIN}|{WORDS}")
+BEFORE_NUMBER, BEHIND_NUMBER = re.compile(f"{OTHER_NUMBER}$"), re.compile(OTHER_NUMBER)
 JOINT_BEFORE, JOINT_BEHIND = re.compile(f"^(?:{JOINT})"), re.compile(f"(?:{JOINT})$")
 FORBIDS = re.compile("禁|忌|慎|不宜|不能|不可|避免")
 
@@ -228,12 +231,12 @@ class _Reading:
 
     def _is_count(self, piece: str) -> bool:
         """Whether the piece is gold's number, with a measure word and words of the question."""
-        for start in range(len(piece)):
-            match = TOTAL.fullmatch(piece, start)
-            if match and (start == 0 or self._is_head(piece[:start])):
-                tail = words_only(match[2])
-                known = not tail or self._in_words_of_the_question(tail, PLAIN_WORDS)
-                return match[1] == self.gold.number and known
+        for match in TOTAL.finditer(piece):
+            heads, tail = [piece[: match.start()], piece[: match.start(1)]], piece[match.end() :]
+            led = not heads[0] or any(map(self._is_head, heads))
+            if match[1] == self.gold.number and led:
+                alone = not BEFORE_NUMBER.search(heads[1]) and not BEHIND_NUMBER.match(tail)
+                return alone and self._in_words_of_the_question(tail, PLAIN_WORDS)
         return False
 
     def _is_head(self, text: str, closed: bool = False) -> bool:
@@ -283,14 +286,16 @@ class _Reading:
         left = words.split(rest)
         if MAY.search(asked) and not FORBIDS.search(asked):
             left = [part for one in left for part in MAY.split(one)]
-        left = [part for part in left if words_only(part)]
+        left = [part for part in left if HAS_WORD.search(part)]
         return not DENYING.search("".join(left)) and all(map(self._is_asked, left))
 
     def _is_asked(self, text: str) -> bool:
-        """Whether the text is a part of the question; an English one is whole words of it."""
-        if text.isascii() and text.strip().isalpha():
-            return re.search(rf"(?<![a-z]){text.strip()}(?![a-z])", self.gold.asked) is not None
-        return words_only(text) in self.gold.question
+        """Whether the text is a part of the question; an English word or a number is a whole one."""
+        if text.isascii() and text.strip().isalnum():
+            whole = rf"(?<![a-z0-9]){text.strip()}(?![a-z0-9])"
+            return re.search(whole, self.gold.asked) is not None
+        words = words_only(text)
+        return words in self.gold.question if words else text.strip() in self.gold.asked
 
     def _enter(self, head: str) -> None:
         """Keep the name and field that a head names: what follows is said of them."""
@@ -304,6 +309,8 @@ class _Reading:
 
 def _ends_with(text: str, fact: str) -> bool:
     """Whether the text ends with the fact, and not inside a number or an English word."""
-    before = text[: -len(fact)][-1:]
-    inside = before.isascii() and (before.isalnum() or before in "-.~") and fact[0].isascii()
+    start = len(text) - len(fact)
+    before = text[start - 1] if start > 0 else ""
+    number = (fact[0].isdecimal() or not fact[0].isalnum()) and BEFORE_NUMBER.search(before)
+    inside = number or (before.isascii() and before.isalnum() and fact[0].isascii())
     return text.endswith(fact) and not inside

@@ -19,35 +19,46 @@ from typing import Any
 from scoring.numerals import english_in_digits, in_digits, in_units
 
 UNSEEN = re.compile("[\u00ad\u061c\u180e\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufeff]")
-MARKUP = re.compile(r"</?[a-zA-Z][^<>]{0,400}>|&(?:nbsp|lt|gt|amp);|[*#`]+")
+MARKUP = re.compile(r"</?[a-zA-Z][^<>]{0,400}>|&(?:nbsp|lt|gt|amp);|\*|#|`")
 LIST_MARK = re.compile(
     r"(?m)^[ \t>]*(?:\d{1,2}[.、)）](?!\d)|[-•+][ \t])|(?<=[。;；:：])[ \t]*\d{1,2}[.、)）](?!\d)"
     r"|[（(]\d{1,2}[)）]|[①-⑳]"
 )
+# Patterns begin with the signs they match and look back afterwards: `re` then skips all other signs.
+_ALWAYS = r"""[;!?、。·()\[\]{}"“”‘《》【】「」『』\n|…]"""
 SEPARATOR = re.compile(
-    r"""(?<!\d)[.,:]|[.,:](?!\d)|[;!?、。·()\[\]{}"“”‘《》【】「」『』\n|…]|(?<![a-z])['’]|['’](?![a-z])|—+"""
-    r"|(?<![0-9a-z])/|/(?![0-9a-z])| - "
+    rf"[.,:'’/—\ {_ALWAYS[1:]}(?:(?<={_ALWAYS})|(?<=[.,:])(?:(?<!\d.)|(?!\d))|(?<=['’])(?:(?<![a-z].)|(?![a-z]))"
+    r"|(?<=—)—*|(?<=/)(?:(?<![0-9a-z].)|(?![0-9a-z]))|(?<= )- )"
 )
 """What stands between the pieces of a text; a point or a comma inside a number does not."""
 
-_NOT_WORD = re.compile(r"(?:[^\w.%]|_|(?<!\d)\.|\.(?!\d))+")
+_NOT_WORD = re.compile(r"[\W_](?:(?<!\.)|(?<!\d\.)|(?!\d))")
 _NUMBER = re.compile(r"\d{1,30}(?:\.\d{1,30})?")
-_MIXED_NUMBER = re.compile("(?<=[0-9０-９]) ?(?=[½⅓⅔¼¾⅕⅛])")
-_CHINESE_GAP = re.compile(r"(?<=[一-鿿]) +(?=[一-鿿])")
-_NEEDLESS_GAP = re.compile(r"(?<=[^\x00-\x7f]) +| +(?=[^\x00-\x7f])|(?<=\d) +(?=[a-z%~])")
+_MIXED_NUMBER = re.compile("([0-9０-９]) ?(?=[½⅓⅔¼¾⅕⅛])")
+_GAPS = re.compile(r"[ \t\u3000]+")
+_CHINESE_GAP = re.compile(r" (?<=[一-鿿] )(?=[一-鿿])")
+_NEEDLESS_GAP = re.compile(r" (?:(?<=[^\x00-\x7f] )|(?=[^\x00-\x7f])|(?<=\d )(?=[a-z%~]))")
+_WIDE = {wide: unicodedata.normalize("NFKC", wide) for wide in "，：；！？（）～℃％"}
 
 
 def normalise(text: str) -> str:
     """The text in NFKC form, lower case, without white space and unseen signs: "１５ ｍｇ" and "15mg"
     become equal.
     """
-    return "".join(unicodedata.normalize("NFKC", UNSEEN.sub("", text)).lower().split())
+    return "".join(_narrow(UNSEEN.sub("", text)).lower().split())
+
+
+def _narrow(text: str) -> str:
+    """The text in NFKC form; without its usual wide signs, which are replaced first, it mostly is."""
+    for wide, narrow in _WIDE.items():
+        text = text.replace(wide, narrow)
+    return unicodedata.normalize("NFKC", text)
 
 
 @lru_cache(maxsize=8192)
 def words_only(text: str) -> str:
     """The normalised text's letters, digits and Chinese characters; "" when there are none."""
-    return _NOT_WORD.sub("", normalise(text)).replace("%", "")
+    return _NOT_WORD.sub("", normalise(text))
 
 
 @lru_cache(maxsize=8192)
@@ -58,7 +69,7 @@ def numbers(text: str) -> frozenset[float]:
 
 def fragments(text: str) -> list[str]:
     """The text's parts between punctuation, as words only: what can be right or wrong by itself."""
-    parts = map(words_only, SEPARATOR.split(unicodedata.normalize("NFKC", text)))
+    parts = map(words_only, SEPARATOR.split(_narrow(text)))
     return [part for part in parts if part]
 
 
@@ -69,9 +80,9 @@ def canonical(text: str) -> str:
     """
     text = MARKUP.sub("", LIST_MARK.sub("", UNSEEN.sub("", text)))
     text = _opencc().convert(text.encode("utf-8", "replace").decode())  # no halves of surrogates
-    text = _MIXED_NUMBER.sub("又", text)
-    text = unicodedata.normalize("NFKC", text).lower().replace("⁄", "/").replace("∶", ":")
-    text = _CHINESE_GAP.sub(",", re.sub(r"[ \t\u3000]+", " ", text))
+    text = _MIXED_NUMBER.sub(r"\1又", text)
+    text = _narrow(text).lower().replace("⁄", "/").replace("∶", ":")
+    text = _CHINESE_GAP.sub(",", _GAPS.sub(" ", text))
     text = _NEEDLESS_GAP.sub("", english_in_digits(text))
     text = in_units(in_digits(text.replace("−", "-").replace("–", "-")))
     return _NEEDLESS_GAP.sub("", text)  # units are Chinese now

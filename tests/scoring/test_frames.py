@@ -92,6 +92,12 @@ def test_another_name_field_or_sign_is_not_paid(answer):
         ("男", "男或女"),
         ("5 days", "about 5 days"),
         ("5 days", "no 5 days"),
+        ("儿童禁用", "❌儿童禁用"),
+        ("儿童禁用", "儿童禁用，❌"),
+        ("儿童禁用", "≠儿童禁用"),
+        ("14℃以下", ">14℃以下"),
+        ("14℃以下", "±14℃以下"),
+        ("+", "++"),
     ],
 )
 def test_words_of_a_frame_are_none_beside_a_short_value(gold, answer):

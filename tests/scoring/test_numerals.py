@@ -59,6 +59,20 @@ def test_a_form_stays_what_it_is(forms):
     assert canonical(canonical(forms[0])) == canonical(forms[0])
 
 
-@pytest.mark.parametrize("text", ["十百", "万", "二甲双胍", "三七", "半身不遂", "2日夜", "千克"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "十百",
+        "万",
+        "二十零",
+        "一亿一",
+        "两百万零十",
+        "二甲双胍",
+        "三七",
+        "半身不遂",
+        "2日夜",
+        "千克",
+    ],
+)
 def test_what_is_no_number_is_read_without_fail(text):
     assert canonical(text)

@@ -74,7 +74,9 @@ def test_no_field_of_another_entity_is_paid():
     assert len(paid) <= 0.005 * len(pairs), paid
 
 
-@pytest.mark.parametrize("value", ["男", "是", "口服", "儿童禁用", "无", "尚不明确", "14℃", "8"])
+@pytest.mark.parametrize(
+    "value", ["男", "是", "口服", "儿童禁用", "无", "尚不明确", "14℃", "8", "+", "±"]
+)
 def test_short_gold_earns_one_by_itself_and_with_its_frame(value):
     assert score(value, value) == 1
     assert score(f"您好，根据数据库查询结果，朵朵片的性质是{value}。", value) == 1
@@ -114,6 +116,7 @@ def test_one_changed_term_number_or_sign_is_not_paid_either_way(right, wrong):
     [
         ("惡心、頭暈", "恶心、头晕"),
         ("头晕、恶心、皮疹", "皮疹、头晕和恶心"),
+        ("是", "是的"),
         ("一次0.5克，一日2次", "一次500mg，每日两次"),
         ("有效期24个月", "有效期2年"),
         ("共14天", "共2周"),
@@ -156,6 +159,45 @@ def test_a_share_of_gold_earns_its_share_and_many_guesses_nothing():
     judge, counted = ReferenceJudge(), {"question": "有几种药？", "rows": [{"count": 7}]}
     assert judge.score(answer=guesses, **counted) < PAID
     assert judge.score(answer="共有七种。", **counted) == judge.score(answer="7", **counted) == 1
+
+
+@pytest.mark.parametrize(
+    ("answer", "paid"),
+    [
+        ("12种药品", 1),
+        ("阿朵药业在2023年共有12种药品", 1),
+        ("-12种", 0),
+        ("共有>12种", 0),
+        ("≥12", 0),
+        ("~12", 0),
+        ("12+", 0),
+        ("12%", 0),
+        ("12/20", 0),
+        ("3.12", 0),
+        ("12 3", 0),
+    ],
+)
+def test_a_count_is_paid_in_words_of_the_question_and_no_other_number_is(answer, paid):
+    counted = {"question": "阿朵药业在2023年出了多少种药品？", "rows": [{"count": 12}]}
+    assert ReferenceJudge().score(answer=answer, reference="共有12种。", **counted) == paid
+
+
+def test_an_english_list_may_end_with_and():
+    assert score("Mistapan, Velorin and Corazel", "Corazel, Velorin, Mistapan") == 1
+
+
+def test_a_minus_elsewhere_in_the_answer_turns_no_number():
+    assert score("14，-14度以下保存", "14，-14℃以下保存") == 1
+    assert score("(-14)，-14度以下保存", "14，-14℃以下保存") < 1
+
+
+@pytest.mark.parametrize(
+    "repeated", ["共有", "查到有共计", "12共有", "不 ", "一亿", "{[", "<a ", "a，"]
+)
+def test_reading_a_repeated_text_ends(repeated):
+    """Reading ends: a pattern that could split such a text in many ways tried all of them."""
+    judge, counted = ReferenceJudge(), {"question": "几种药？", "rows": [{"count": 12}]}
+    assert judge.score(answer=repeated * 400, reference="共有12种。", **counted) < PAID
 
 
 def test_names_must_stand_with_their_values():
