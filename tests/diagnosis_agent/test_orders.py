@@ -24,7 +24,8 @@ MEANT = {
 NONE = [
     "CBC with CRP", "CBC/CRP", "CT", "MRI", "blood", "thyroid", "thyroid scan", "lung", "CT neck with contrast",
     "cervical spine MRI", "颈椎MRI", "丙肝抗体", "coronary angiography", "冠脉造影", "sacroiliac CT", "dual-energy CT",
-    "LE arterial duplex", "transesophageal echocardiogram", "sigmoidoscopy", "liver biopsy", "blood type", "lumbar spine CT", "检查", "彩超",
+    "LE arterial duplex",
+    "transesophageal echocardiogram", "sigmoidoscopy", "liver biopsy", "blood type", "lumbar spine CT", "检查", "彩超",
 ]  # fmt: skip
 
 
