@@ -24,11 +24,15 @@ from scoring.gold_sentence import secrets_of
 
 NEAR = 0.6  # of 1: a question once asked, or a sentence, that has so much of a question's content answers it
 ASKED = ("?", "？")
-PAIN = re.compile(r"疼|\bpain|\bach(?:e|ing)|hurt|\bsore|tender|cramp|\w{3}algia|\w{3}ache")
+PAIN = re.compile(
+    r"疼|\bpain|\bach(?:e|ing)|hurt|\bsore|tender|cramp|\bsharp|\bdull|stabbing|throbbing|\w{3}algia|\w{3}ache"
+)
 BARE = re.compile(r"(?:yes|no|yeah|right|correct|ok|okay|有|没有?|是的?|对|嗯|不是)[.!。！]?", re.I)
 OPEN = re.compile(
     r"\b(?:how|when|where|what|which|who)\b|多[久少长大]|几|什么|哪|怎么"
 )  # what BARE is no answer to
+CHOICE = re.compile(r"\bor\b|还是")  # of a side, such as "sharp or dull"
+NOTHING = re.compile(r"\b(?:no|without|denies)\b[^,.;]*|没有?[^，。；]*")  # of what there is not
 WHOLE = 0.3  # is what an answer of several sentences is worth less than the one sentence of it that tells
 ENDING = re.compile(r"(?<=[.!?;])\s+|(?<=[。！？；])|,\s*(?=(?:no|denies|denied|without)\b)", re.I)
 DENIED = re.compile(r"\s*(?:no|denies|denied|without|not|没有?|无)\b", re.I)
@@ -127,7 +131,12 @@ def _memories(
         ]
     for name, text in (("sentence", description), ("complaint", PERSON.sub("", complaint))):
         held += [_memory(f"{name} {at}", one) for at, one in enumerate(safe(text))]
-    return tuple(one for one in held if one.question or not one.text.endswith(ASKED))
+    return tuple(one for one in held if not _asks_back(one.text))
+
+
+def _asks_back(text: str) -> bool:
+    """Whether a text is nothing but questions of the patient's own."""
+    return all(one.strip().endswith(ASKED) for one in ENDING.split(text) if one.strip())
 
 
 def _memory(
@@ -171,13 +180,16 @@ def _best(question: str, wanted: frozenset[str], held: Iterable[Memory]) -> Memo
     content, scored = content_of(question), list[tuple[float, Memory]]()
     sides = {name for name in wanted if _is_side(name)}
     pain = PAIN.search(plain(question))
+    closed = sides == wanted and (CHOICE.search(question.lower()) or OPEN.search(question.lower()))
     for one in held:
+        if closed and BARE.fullmatch(one.text.strip()):
+            continue
         worth = _subject_worth(wanted - sides, one) if wanted - sides else _side_worth(sides, one)
         if (
             pain
             and not wanted - sides
             and not sides & one.asked
-            and not PAIN.search(plain(one.text))
+            and not PAIN.search(NOTHING.sub("", plain(one.text)))
         ):
             continue
         if worth:

@@ -60,6 +60,11 @@ def _from_facts(task: ConsultationTask, question: str, mentioned: Mapping[str, R
         return _of_topic(task, topic, mentioned)
     if not items:
         return _not_understood(question)
+    several = _of_one_facet(question, items)
+    if len(several) > 1 and not any(_holds(task, one, items[0]) for one in several):
+        reply = _of_topic(task, several[0], mentioned)
+        text = SAID["zh"]["compound"].format(text=reply.text)
+        return Reply("compound", text, reply.facets) if reply.kind == "informative" else reply
     if items[0] in mentioned:
         return again(mentioned[items[0]], task)
     reply = _mentioned(task, items[0], mentioned)
@@ -73,13 +78,17 @@ def _topic_of(question: str, items: Sequence[str]) -> Topic | None:
     say, one where they say nothing, or the one thing of the facet that they name.
     """
     first = asked_first(question)
-    found = asked_topics(question)
     if first or not items:
-        return first or next(iter(found), None)
-    facet = items[0] if len(items) == 1 and items[0] in load_tables().facets else None
-    of_facet = [one for one in found if [facet] == [*one.of][:1] and not one.kind]
+        return first or next(iter(asked_topics(question)), None)
+    of_facet = _of_one_facet(question, items)
     relatives = [one for one in of_facet if one.name == "relatives"]
     return (relatives or of_facet)[0] if relatives or len(of_facet) == 1 else None
+
+
+def _of_one_facet(question: str, items: Sequence[str]) -> list[Topic]:
+    """The topics that a question names of the one facet that its ask-words found."""
+    facet = items[0] if len(items) == 1 and items[0] in load_tables().facets else None
+    return [one for one in asked_topics(question) if [facet] == [*one.of][:1] and not one.kind]
 
 
 def _of_topic(task: ConsultationTask, topic: Topic, mentioned: Mapping[str, Reply]) -> Reply:

@@ -20,7 +20,7 @@ from collections.abc import Iterable
 from functools import lru_cache
 from typing import NamedTuple
 
-from scoring.diagnosis_words import TABLE, Words, beside, conditions, organs, words_of
+from scoring.diagnosis_words import HAN, TABLE, Words, beside, conditions, organs, words_of
 from scoring.framing import unframed
 
 LONGEST = 200  # characters of a diagnosis
@@ -32,7 +32,10 @@ JOINED = re.compile(r"[;；\n、,，+&]|\band\b|" + "|".join(TABLE["said"]["clau
 CLAUSE = re.compile(
     "|".join(rf"\b{one}\b" if one.isascii() else one for one in TABLE["said"]["clause"]), re.I
 )
-UNDECIDED = re.compile("|".join(TABLE["said"]["undecided"]), re.I)
+UNDECIDED, NOTHING = (
+    re.compile("|".join(TABLE["said"][name]), re.I) for name in ("undecided", "nothing")
+)
+SMALL = frozenset(TABLE["said"]["small"])
 
 
 def names_it(said: str, names: Iterable[str]) -> bool:
@@ -40,12 +43,46 @@ def names_it(said: str, names: Iterable[str]) -> bool:
 
     Of a gold of several parts, joined by ";", all are needed, in any order and nothing else.
     """
-    known = [name for name in names if name.strip()]
+    known = [_without_initials(name) for name in names if name.strip()]
     said = unframed(unicodedata.normalize("NFKC", said))
-    if not known or len(said) > LONGEST or UNDECIDED.search(said):
+    if not known or len(said) > LONGEST or _undecided(said, known):
         return False
+    said = NOTHING.sub(" ", _spelt_out(said, known))
     several = [parts for name in known if len(parts := _parts(name)) > 1]
     return _names_one(said, known) or any(_names_all(said, parts) for parts in several)
+
+
+def _undecided(said: str, names: list[str]) -> bool:
+    """Whether words decide nothing that are no words of a name, as "status" is in "status
+    epilepticus".
+    """
+    beside_names = re.sub("|".join(map(re.escape, names)), " ", said, flags=re.I)
+    return bool(UNDECIDED.search(NOTHING.sub(" ", beside_names)))
+
+
+def _initials(name: str) -> str:
+    """The first letters of a name's words, in capitals; "" where the tables know them as an
+    illness, or they are too few.
+    """
+    words = [word for word in re.findall(r"[A-Za-z]+", name) if word.lower() not in SMALL]
+    letters = "".join(word[0] for word in words).upper()
+    known = {other.upper() for names in conditions() for other in names}
+    usual = letters in known or words_of(letters) != {letters.lower()}
+    return "" if usual or len(letters) < 2 else letters
+
+
+def _without_initials(name: str) -> str:
+    """A name less its own initials in brackets."""
+    bare = re.sub(r"\s*\([A-Z]{2,6}\)", "", name)
+    return bare if f"({_initials(bare)})" in name else name
+
+
+def _spelt_out(said: str, names: list[str]) -> str:
+    """What is said, with the name for its initials."""
+    for name in names:
+        if letters := _initials(name):
+            said = re.sub(rf"(?<![A-Za-z]){letters}(?![A-Za-z])", lambda _, name=name: name, said)  # type: ignore[misc]
+    return said
 
 
 def _parts(name: str) -> list[str]:
@@ -66,13 +103,24 @@ def _names_all(said: str, parts: list[str]) -> bool:
 
 def _names_one(said: str, names: list[str]) -> bool:
     gold = _gold(tuple(names))
-    if _is(words_of(said), gold):
+    if any(_is(words, gold) for words in _readings(said, gold)):
         return True
     clause = CLAUSE.search(said)
     if not clause or any(CLAUSE.search(name) for name in gold.names):
         return False
     behind = words_of(said[clause.end() :])
-    return _is(words_of(said[: clause.start()]), gold) and not _others(behind, gold)
+    before = _readings(said[: clause.start()], gold)
+    return any(_is(words, gold) for words in before) and not _others(behind, gold)
+
+
+def _readings(said: str, gold: Gold) -> tuple[Words, Words]:
+    """The words of what is said, as they stand and with a Chinese name cut out of what stands
+    beside it.
+    """
+    chinese = [re.escape(name) for name in gold.names if HAN.search(name)]
+    longest = "|".join(sorted(chinese, key=len, reverse=True))
+    cut = re.sub(longest, lambda m: f" {m[0]} ", said) if chinese else said
+    return words_of(said), words_of(cut)
 
 
 class Gold(NamedTuple):

@@ -60,7 +60,7 @@ def plain(text: str) -> str:
 
 
 def _american(text: str) -> str:
-    return re.sub("[ao]e", "e", text)
+    return re.sub("(?<=tum|col)our", "or", re.sub("[ao]e", "e", text)).replace("sulph", "sulf")
 
 
 def _numbered(found: re.Match[str]) -> str:
@@ -75,11 +75,13 @@ def words_of(text: str) -> Words:
 
 
 def _words(text: str) -> Iterable[str]:
-    """The words of a plain text, what says the same as one; rewritten twice, for rows that name
-    each other.
+    """The words of a plain text, what says the same as one; rewritten until no row changes it, at
+    most four times, for rows that name each other.
     """
-    for _ in range(2):
-        text = _english().sub(lambda m: _same()[m[0]], _singular(_apart(text)))
+    for _ in range(4):
+        before, text = text, _english().sub(lambda m: _same()[m[0]], _singular(_apart(text)))
+        if text == before:
+            break
     return PIECE.findall(_singular(_apart(text)))
 
 
@@ -125,7 +127,8 @@ def organs() -> Words:
 
 @cache
 def _chinese() -> re.Pattern[str]:
-    known = (*_same(), *(word for words in TABLE["beside"].values() for word in words))
+    tables = (TABLE["beside"], TABLE["one_of"])
+    known = (*_same(), *(word for one in tables for words in one.values() for word in words))
     return _any(word for word in known if HAN.search(word))
 
 

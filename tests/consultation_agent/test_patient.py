@@ -349,11 +349,23 @@ class TestOfASentenceForADiagnosis:
             ("您是男的还是女的？", "I am a man."),
             ("Do you have any children?", "I am not sure about that."),
             ("Is it getting worse?", "I am not sure about that."),
+            ("Did it start suddenly or gradually?", "About two months."),
+            ("Do you use recreational drugs?", "I am not sure about that."),
             ("What did the doctor say about the gastritis?", "I am not sure about that."),
         ],
     )
     def test_content_decides(self, question: str, text: str) -> None:
         assert asked(question, task=task_of(self.row)).text == text
+
+    def test_a_bare_yes_answers_no_choice_and_a_question_back_nothing(self) -> None:
+        once = [
+            {"doctor_question": ["So it started yesterday?"], "patient_response": ["Yes."]},
+            {"doctor_question": ["What makes it worse?"], "patient_response": ["Is it worse?"]},
+        ]
+        model = self.row["reward_model"] | {"patient_information": once, "enhanced_description": ""}
+        task = task_of(self.row | {"reward_model": model})
+        for question in ("Did it start suddenly or gradually?", "What makes it worse?"):
+            assert asked(question, task=task).kind == "unknown", question
 
     def test_a_length_of_time_is_no_age_and_a_relative_no_sex(self) -> None:
         said = "Patient's description: My father coughs as I do. I have had it for 10 years\nDecide"
@@ -366,3 +378,34 @@ class TestOfASentenceForADiagnosis:
         task = task_of(reference_row(enhanced_description="Without fever or cough."))
         assert asked("Any fever?", "Any cough?", task=task).kind == "informative"
         assert asked("Any fever?", "发烧吗？", task=task).kind == "repeated"
+
+
+@pytest.mark.parametrize(
+    ("question", "facet"),
+    [
+        ("多久犯一次？", "course"),
+        ("How often does it happen?", "course"),
+        ("近来有没有加重？", "course"),
+        ("Has it been getting better or worse?", "course"),
+        ("What brings it on?", "aggravating"),
+        ("Have you tried any medicine?", "medication"),
+        ("您平时多久喝一次酒？", "habits"),
+    ],
+)
+def test_a_question_is_answered_for_what_it_asks(question: str, facet: str) -> None:
+    words = {"onset": "两天", "course": "时好时坏", "aggravating": "一动就疼", "habits": "喝点酒"}
+    task = replace(TASK, words=words | {"medication": "平时不吃药"})
+    assert asked(question, task=task) == Reply("informative", f"{task.words[facet]}。", (facet,))
+
+
+def test_of_two_things_that_a_history_lacks_the_first_is_denied_and_nothing_else_said() -> None:
+    task = replace(TASK, words={"history": "有高血压"})
+    reply = asked("受过伤或者输过血吗？", task=task)
+    assert (reply.kind, reply.facets) == ("compound", ("history:injury",))
+    assert "高血压" not in reply.text
+
+
+def test_passing_water_often_is_the_complaint_of_whom_it_troubles() -> None:
+    task = replace(TASK, complaint="urination")
+    for question in ("尿频吗？", "小便次数多吗？", "Do you urinate frequently?"):
+        assert asked(question, task=task).facets == ("complaint",), question

@@ -9,7 +9,8 @@ from diagnosis_agent.examinations import ORDERS, named, table_key
 
 MEANT = {
     "cbc": ["CBC with differential", "hemoglobin and hematocrit", "急查血常规", "WBC count"],
-    "troponin": ["Troponin T", "serial troponins", "high sensitivity troponin"],
+    "troponin": ["Troponin T", "serial troponins", "high sensitivity troponin", "cardiac enzymes"],
+    "leg_ultrasound": ["LE Doppler"],
     "head_ct": ["CT head without contrast", "stat head CT", "头颅CT平扫"],
     "chest_xray": ["CXR PA and lateral", "portable chest X-ray", "拍个胸片"],
     "abdominal_ct": ["CT abdomen/pelvis with IV contrast", "contrast-enhanced CT of the abdomen and pelvis"],
@@ -23,6 +24,7 @@ MEANT = {
 NONE = [
     "CBC with CRP", "CBC/CRP", "CT", "MRI", "blood", "thyroid", "thyroid scan", "lung", "CT neck with contrast",
     "cervical spine MRI", "颈椎MRI", "丙肝抗体", "coronary angiography", "冠脉造影", "sacroiliac CT", "dual-energy CT",
+    "LE arterial duplex",
     "transesophageal echocardiogram", "sigmoidoscopy", "liver biopsy", "blood type", "lumbar spine CT", "检查", "彩超",
 ]  # fmt: skip
 

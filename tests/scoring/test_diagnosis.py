@@ -8,6 +8,7 @@ import pytest
 
 from data.conditions.table import load_tables
 from scoring.diagnosis import names_it
+from scoring.diagnosis_words import TABLE, words_of
 
 CONDITIONS = load_tables().conditions.values()
 NAMES = [(one.en, one.zh, *one.aliases_en, *one.aliases_zh) for one in CONDITIONS]
@@ -24,7 +25,15 @@ RIGHT = {
     "Left lower extremity deep vein thrombosis": ["LLE DVT", "Deep venous thrombosis, left leg"],
     "Stage 3 chronic kidney disease": ["CKD III期", "慢性肾脏病3期", "chronic kidney disease stage III"],
     "Diabetic ketoacidosis; type 1 diabetes mellitus": ["T1DM with DKA", "type 1 diabetes and diabetic ketoacidosis"],
-    "chronic obstructive pulmonary disease": ["Acute exacerbation of COPD", "慢阻肺急性加重"],
+    "chronic obstructive pulmonary disease": ["Acute exacerbation of COPD", "慢阻肺急性加重",
+        "acute exacerbation of chronic obstructive pulmonary disease"],
+    "Obstructive sleep apnea (OSA)": ["OSA", "obstructive sleep apnoea", "severe OSA"],
+    "Status epilepticus": ["Status epilepticus", "Refractory status epilepticus"],
+    "Bladder cancer": ["Malignant neoplasm of the bladder", "Biopsy-proven carcinoma of bladder"],
+    "Primary hyperparathyroidism": ["Idiopathic hyperparathyroidism"],
+    "Bronchiolitis": ["Bronchiolitis, organism not specified", "high-risk bronchiolitis"],
+    "脑膜瘤": ["左侧额叶脑膜瘤", "复发性脑膜瘤"],
+    "室性早搏": ["室性早搏，低危", "阵发性室性早搏"],
 }  # fmt: skip
 WRONG = {
     "acute appendicitis": [
@@ -38,6 +47,10 @@ WRONG = {
     "Left lower extremity deep vein thrombosis": ["RLE DVT", "leg DVT", "left upper extremity DVT", "左右下肢深静脉血栓"],
     "Stage 3 chronic kidney disease": ["chronic kidney disease", "CKD stage 4"],
     "Diabetic ketoacidosis; type 1 diabetes mellitus": ["DKA", "type 1 diabetes", "T1DM; DKA; pneumonia", "T2DM; DKA"],
+    "Obstructive sleep apnea": ["central sleep apnea", "COPD", "Osa syndrome of the heart"],
+    "Status epilepticus": ["not status epilepticus", "possible status epilepticus"],
+    "Pulmonary hypertension": ["PE", "risk of pulmonary hypertension", "high risk for pulmonary hypertension"],
+    "脑膜瘤": ["非脑膜瘤", "脑膜瘤术后", "脑膜瘤高危", "脊髓脑膜瘤"],
     "angina": ["unstable coronary disease", "stable angina pectoris and gout"],
 }  # fmt: skip
 
@@ -67,3 +80,26 @@ def test_an_added_word_is_right_unless_it_makes_another_condition_of_the_tables(
     assert not names_it("type 2 diabetes", ["diabetes insipidus"])
     assert names_it("chronic pericarditis", ["pericarditis"])
     assert not names_it("chronic pericarditis", ["acute pericarditis", "pericarditis"])
+
+
+def test_of_a_kind_that_a_name_has_another_one_is_wrong_and_an_added_one_right() -> None:
+    for said, name in (
+        ("permanent atrial flutter", "persistent atrial flutter"),
+        ("severe croup", "mild croup"),
+        ("partial airway obstruction", "complete airway obstruction"),
+        ("右上肺脓肿", "右下肺脓肿"),
+    ):
+        bare = name.split(" ", 1)[-1] if name.isascii() else "肺脓肿"
+        assert names_it(said, [bare]), said
+        assert not names_it(said, [name, bare]), said
+
+
+def test_initials_that_the_tables_know_as_an_illness_stand_for_no_other_one() -> None:
+    assert names_it("AVM", ["arteriovenous malformation", "Atypical vascular malformation"])
+    assert not names_it("AS", ["Aortic stenosis"])
+    assert not names_it("PE", ["Pericardial effusion"])
+
+
+def test_all_wordings_of_a_row_are_read_alike() -> None:
+    for read_as, others in TABLE["same"].items():
+        assert {words_of(other) for other in others} == {words_of(read_as)}, read_as
