@@ -34,6 +34,29 @@ def test_a_named_corruption_is_one_change_of_code_that_is_there_with_a_test_that
     assert f"def {name}{'(' if name else ''}" in (ROOT / "tests" / file).read_text(encoding="utf-8")
 
 
+@pytest.mark.parametrize(("file", "old", "new"), mutants.ACCEPTED)
+def test_an_accepted_survivor_changes_code_that_is_there_and_says_why(
+    file: str, old: str, new: str
+) -> None:
+    """One whose code is gone would be taken for a reason some day."""
+    lines = [line.strip() for line in (ROOT / file).read_text(encoding="utf-8").splitlines()]
+    assert any(lines[at : at + old.count("\n") + 1] == old.split("\n") for at in range(len(lines)))
+    assert new != old
+    assert mutants.ACCEPTED[file, old, new]
+
+
+def test_a_change_that_nothing_notices_must_be_accepted() -> None:
+    text = """--- a.py
++++ a.py
+@@ -1,2 +1,2 @@
+ def a():
+-    return first(
+-        one)
++    return None
+"""
+    assert mutants.survivor_of("a.py", text) == ("a.py", "return first(\none)", "return None")
+
+
 def test_a_corruption_that_no_test_notices_is_said(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys
 ) -> None:

@@ -38,6 +38,7 @@ from training.warmup.supervised import (
     encode,
     loss_of,
     save,
+    train,
 )
 from training.warmup.tiny_tokenizer import make_tokenizer
 
@@ -471,6 +472,22 @@ def test_the_loss_is_that_of_the_learned_tokens() -> None:
         batch["labels"][:, 1:] != NOT_LEARNED
     ]
     assert accuracy == pytest.approx(right.float().mean().item())
+
+
+def test_each_step_learns_from_its_own_batch_alone() -> None:
+    """Two steps are as a step and another one, whatever the first has left."""
+    tokenizer = AutoTokenizer.from_pretrained(TINY)
+    examples = encode(conversation([True, True]), tokenizer)
+    data = batches(examples, 1, tokenizer.pad_token_id, Random(0))[:1]
+    found = []
+    for steps in ((1, 1), (2,)):
+        model = AutoModelForCausalLM.from_pretrained(TINY, dtype=torch.float32)
+        for count in steps:
+            optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+            train("", model, [optimizer], data, Schedule(count, 1, 1), Random(0))
+            model.zero_grad()
+        found.append(model.state_dict())
+    assert all(found[0][name].equal(found[1][name]) for name in found[1])
 
 
 def test_training_slows_down_at_mastery_and_stops() -> None:
