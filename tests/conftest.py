@@ -83,6 +83,7 @@ SYSTEM = (
     "tests/faults/test_faults.py::test_faults_of_the_path",
     "tests/house/test_check_install.py",
     "tests/house/test_installation.py",
+    "tests/house/test_mutants.py::test_a_call",
     "tests/house/test_mutants.py::test_a_corruption",
     "tests/scoring/test_reference.py::test_answers_of_other_rows",
     "tests/scoring/test_reference.py::test_every_gold_answer",

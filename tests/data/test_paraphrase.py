@@ -13,7 +13,7 @@ from data.build_dataset import main
 from data.load import load_rows
 from data.questions.entities import Mentions
 from data.questions.generate import overlap
-from data.questions.paraphrase import held_words, is_faithful
+from data.questions.paraphrase import held_words, is_faithful, reword
 from sql_agent.gold.checker import Checker
 from tests.common.llm_server import KEY, Fault
 from tests.utils.conftest import llm, teacher  # noqa: F401 (fixtures)
@@ -51,6 +51,19 @@ def reply(body):
         else f"医生您好,想请教:{question.rstrip('？。')},谢谢啦"
     )
     return json.dumps({"question": text}, ensure_ascii=False)
+
+
+def test_a_rewording_that_is_nearly_a_question_of_another_split_is_refused():
+    """Of its own split it is taken, and what is taken is compared with what comes after."""
+
+    def row(name, question):
+        return {"id": name, "question": question, "entities": "[]", "difficulty": "easy"}
+
+    theirs, ours = "请问这种药平时应该怎么保存才好呢？", "我想知道这种药物的储存条件是什么"
+    splits = {"train": [row("a", theirs), row("b", "别的什么事情要说")], "test": [row("c", ours)]}
+    replies = {"b": theirs.rstrip("？"), "c": theirs.replace("请问", "请问，")}
+    assert reword(splits, replies, Mentions([])) == 1
+    assert (splits["train"][1]["question"], splits["test"][0]["question"]) == (replies["b"], ours)
 
 
 @pytest.fixture

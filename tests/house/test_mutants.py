@@ -45,16 +45,45 @@ def test_an_accepted_survivor_changes_code_that_is_there_and_says_why(
     assert mutants.ACCEPTED[file, old, new]
 
 
-def test_a_change_that_nothing_notices_must_be_accepted() -> None:
-    text = """--- a.py
-+++ a.py
-@@ -1,2 +1,2 @@
- def a():
--    return first(
--        one)
-+    return None
+CODE = """def total(values, seen):
+    seen.append(values)
+    return sum(value for value in values if value)
 """
-    assert mutants.survivor_of("a.py", text) == ("a.py", "return first(\none)", "return None")
+DELETED = {
+    ("counted/code.py", "seen.append(values)", "None"),
+    (
+        "counted/code.py",
+        "return sum(value for value in values if value)",
+        "return sum(value for value in values)",
+    ),
+}
+
+
+def test_a_call_and_a_filter_are_deleted_and_must_be_noticed_or_accepted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    names = ["counted/code.py", "counted/__init__.py", "tests/test_code.py", "tests/conftest.py"]
+    for name in names:
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).touch()
+    (tmp_path / names[0]).write_text(CODE)
+    (tmp_path / names[2]).write_text(
+        "from counted.code import total\ndef test_one(): assert total([1, 2], []) == 3\n"
+    )
+    (tmp_path / names[3]).write_text(
+        "from hypothesis import settings\nsettings.register_profile('mutants')\n"
+    )
+    room = {"files": names[:1], "tests": ["test_code.py"]}
+    monkeypatch.setattr(mutants, "ROOMS", {"small": room})
+    monkeypatch.setattr(mutants, "copy", lambda _: (tmp_path, names))
+    monkeypatch.setattr(mutants, "ACCEPTED", {})
+    assert mutants.run("small") == "small"
+    said = capsys.readouterr().out
+    changed = [line[1:].strip() for line in said.splitlines() if line[:2] in ("- ", "+ ")]
+    survivors = {(names[0], old, new) for old, new in zip(changed[::2], changed[1::2], strict=True)}
+    assert survivors >= DELETED
+    monkeypatch.setattr(mutants, "ACCEPTED", dict.fromkeys(survivors, "why"))
+    assert mutants.run("small") == ""
 
 
 def test_a_corruption_that_no_test_notices_is_said(

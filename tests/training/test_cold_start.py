@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import json
 import math
+import shutil
 import subprocess
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
@@ -39,6 +40,7 @@ from training.warmup.supervised import (
     loss_of,
     save,
     train,
+    warm_up,
 )
 from training.warmup.tiny_tokenizer import make_tokenizer
 
@@ -488,6 +490,22 @@ def test_each_step_learns_from_its_own_batch_alone() -> None:
             model.zero_grad()
         found.append(model.state_dict())
     assert all(found[0][name].equal(found[1][name]) for name in found[1])
+
+
+def test_examples_over_the_models_context_are_left_out(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It has no positions for them."""
+    short = conversation([True, True])
+    long = replace(short, messages=[short.messages[0], *short.messages])
+    [fits] = encode(short, AutoTokenizer.from_pretrained(TINY))
+    base = shutil.copytree(TINY, tmp_path / "base")
+    config = json.loads((base / "config.json").read_text())
+    positions = {"max_position_embeddings": len(fits["input_ids"])}
+    (base / "config.json").write_text(json.dumps(config | positions))
+    facts = warm_up(str(base), [short, long], tmp_path / "out", 1, 1e-5, batch_size=1, seed=0)
+    assert facts["steps"] == 1
+    assert "1 examples of 2 fit the context" in capsys.readouterr().err
 
 
 def test_training_slows_down_at_mastery_and_stops() -> None:
