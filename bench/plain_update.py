@@ -2,10 +2,11 @@
 
     seconds(run_dir, model, tokens=80_000)
 
-It runs in one process of one thread, as the trainer's worker does, with PyTorch and transformers
-alone: every sequence by itself (so nothing is padded), forward, the log-probability of its trained
-tokens, backward, and one step of AdamW at the end. The sequences are those whose tokens the run
-kept, the worst and the best of each step, repeated until they have as many tokens as a step.
+It runs in one process with as many threads as the trainer's worker has, in bfloat16 where that
+computes so, with PyTorch and transformers alone: every sequence by itself (so nothing is padded),
+forward, the log-probability of its trained tokens, backward, and one step of AdamW at the end. The
+sequences are those whose tokens the run kept, the worst and the best of each step, repeated until
+they have as many tokens as a step.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from itertools import cycle
 from pathlib import Path
 from typing import Any
 
+from training.setup.device import THREADS, environment, has_bfloat16, is_large
 from training.watch.summary import read_lines
 
 
@@ -31,7 +33,8 @@ def seconds(run_dir: Path, model: str, tokens: float) -> float:
     import torch
     from transformers import AutoModelForCausalLM
 
-    torch.set_num_threads(1)
+    torch.set_num_threads(int(environment("cpu", model)[THREADS]))
+    short = is_large(model) and has_bfloat16()
     policy = AutoModelForCausalLM.from_pretrained(
         model, dtype=torch.float32, attn_implementation="sdpa"
     )
@@ -48,7 +51,8 @@ def seconds(run_dir: Path, model: str, tokens: float) -> float:
     for _ in range(2):
         began = time.perf_counter()
         for ids, trained in batch:
-            logits = policy(ids[:, :-1], use_cache=False).logits[0, trained]
+            with torch.autocast("cpu", torch.bfloat16, enabled=short):
+                logits = policy(ids[:, :-1], use_cache=False).logits[0, trained].float()
             chosen = logits.log_softmax(-1).gather(1, ids[0, 1:][trained][:, None])
             (-chosen.sum() / tokens).backward()
         optimizer.step()

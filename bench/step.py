@@ -4,10 +4,11 @@
 
 It trains the bundled tiny model (16 questions x 8 episodes a step) and reports: seconds to the
 first step, seconds a step by phase, update and log-probabilities over the same work without verl
-(bench/plain_update.py), seconds from the last episode's end to verl's start on the batch, rollouts
-a second while rolling out, and the peak of memory taken from the machine. Which process works when
-until the first step is drawn to standard error (bench/timeline.py). README and docs/performance.md
-publish them.
+(bench/plain_update.py), tokens a second of the rollouts over those of vLLM alone for the same calls
+(bench/offline.py), the KL between vLLM and the trainer a token in the worst step, seconds from the
+last episode's end to verl's start on the batch, rollouts a second while rolling out, and the peak
+of memory taken from the machine. Which process works when until the first step is drawn to standard
+error (bench/timeline.py). README and docs/performance.md publish them.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from typing import Any
 
 import psutil
 
-from bench import plain_update
+from bench import offline, plain_update
 from bench._harness import main, sampled
 from bench.timeline import EVERY, draw, processes_below
 from common.settings import ROOT
@@ -81,6 +82,8 @@ def report(run_dir: Path, peak_memory: float) -> dict[str, Any]:
     rollouts = summary["rollouts"]["finished"] / len(steps)
     tokens = median(step["perf/total_num_tokens"] for step in steps)
     plain = plain_update.seconds(run_dir, summary["model"], tokens)
+    alone = offline.tokens_per_s(run_dir, summary["model"], rollouts)
+    generated = summary["generated_tokens"] / len(steps) / phases["rollout"]
     by_phase = {**phases, "wait": per_step - sum(phases.values())}
     return {
         "steps": len(steps),
@@ -89,6 +92,10 @@ def report(run_dir: Path, peak_memory: float) -> dict[str, Any]:
         "seconds_by_phase": {name: round(value, 2) for name, value in by_phase.items()},
         "update_vs_plain": round((phases["update"] + phases.get("log_prob", 0.0)) / plain, 2),
         "plain_update_s": round(plain, 2),
+        "rollouts_vs_offline": round(generated / alone, 2),
+        "rollout_tokens_per_s": round(generated, 1),
+        "offline_tokens_per_s": round(alone, 1),
+        "log_prob_mismatch": summary["signal"]["log_prob_mismatch"],
         "end_to_update_s": round(end_to_update, 3),
         "rollouts_per_second": round(rollouts / phases["rollout"], 2),
         "peak_memory_gib": round(peak_memory, 2),

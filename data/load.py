@@ -28,7 +28,8 @@ from typing import Any
 from common.command import UsageError
 from common.files import replacing
 from data.database.schema import NAME_COLUMN, TABLES  # noqa: F401 (the first for agents)
-from data.readers.sources import as_record, line_records, parquet_records, refusing
+from data.readers.json_rows import as_record, line_records
+from data.readers.sources import parquet_records, refusing
 
 REQUIRED = ("id", "question")
 TEXTS = ("id", "question", "answer", "task_type", "difficulty", "split", "wording")

@@ -1,6 +1,6 @@
 """Several agents that one policy learns to be: an agent made of agents, for training.
 
-    agent = JointAgent({"sql": 1.0, "diagnosis": 2.0})    # train_agents.py --agents sql,diagnosis:2
+    agent = registry.joined({"sql": 1.0, "diagnosis": 2.0})    # train_agents.py --agents sql,diagnosis:2
     agent.rows("sql=my.parquet,diagnosis=data/diagnosis/train.parquet")
 
 A row says whose it is, and the task made of it, too; everything else is asked of that agent, with
@@ -19,7 +19,6 @@ from random import Random
 from typing import Any
 
 from common.settings import Settings
-from episodes import registry
 from episodes.agent import (
     Agent,
     Environment,
@@ -43,6 +42,7 @@ from scoring.rubric import Reward
 
 Members = Mapping[str, Agent]
 FEWEST = 2
+JOINED = "+"  # between the names of agents that one policy learns to be
 
 
 class JointShowing(Showing):
@@ -63,20 +63,20 @@ class JointShowing(Showing):
 
 
 class JointAgent(Agent):
-    """The agents of `weights`: every step draws its tasks from each by weight.
+    """The agents of `members`: every step draws its tasks from each by weight.
 
-    Raises AgentError: fewer than two agents, one that there is not, or a weight that is not above 0.
+    Raises AgentError: fewer than two agents.
     """
 
-    def __init__(self, weights: Mapping[str, float]) -> None:
-        if len(weights) < FEWEST:
+    def __init__(self, members: Members, weights: Mapping[str, float]) -> None:
+        if len(members) < FEWEST:
             raise AgentError(
-                f"--agents {','.join(weights)}: expected two agents or more, such as sql,diagnosis:2; "
+                f"--agents {','.join(members)}: expected two agents or more, such as sql,diagnosis:2; "
                 "train_NAME_agent.py trains one"
             )
         self.weights = dict(weights)
-        self.members = {name: registry.get(name) for name in weights}
-        self.name = "+".join(sorted(weights))
+        self.members = dict(members)
+        self.name = JOINED.join(sorted(members))
         self.flags = JointFlags(self.members)
         self.showing = JointShowing(self.members)
         self.teaching = JointTeaching(self.members)

@@ -17,17 +17,18 @@ from __future__ import annotations
 import os
 import sys
 from argparse import ArgumentParser, Namespace
+from collections.abc import Mapping, Sequence
 from importlib import import_module
 from importlib.metadata import entry_points
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from common.settings import ROOT
 from episodes.agent import Agent
 from episodes.episode import AgentError
+from episodes.joint import JOINED, JointAgent
 
 ENTRY_POINTS = "medical_agent_rl.agents"
-JOINED = "+"  # between the names of agents that one policy learns to be (episodes/joint.py)
 
 _registered: dict[str, Agent] = {}
 
@@ -46,9 +47,7 @@ def get(name: str) -> Agent:
     if name in _registered:
         return _registered[name]
     if JOINED in name:
-        from episodes.joint import JointAgent
-
-        return JointAgent(dict.fromkeys(name.split(JOINED), 1.0))
+        return joined(dict.fromkeys(name.split(JOINED), 1.0))
     module = _module(name)
     try:
         agent = import_module(module).AGENT
@@ -63,9 +62,34 @@ def get(name: str) -> Agent:
     return agent
 
 
+def joined(weights: Mapping[str, float]) -> JointAgent:
+    """Return the agents of these names as one.
+
+    Raises AgentError: fewer than two, or one that there is not.
+    """
+    return JointAgent({name: get(name) for name in weights}, weights)
+
+
 def register(agent: Agent) -> None:
     """Make an agent known in this process, beside those that are found."""
     _registered[agent.name] = agent
+
+
+def add_agent(parser: ArgumentParser, argv: Sequence[str] | None) -> Agent | None:
+    """Add the argument AGENT to a command, and the flags of the agent that its words name.
+
+    Return that agent; None where no agent is named, which parsing refuses.
+    """
+    known, words = names(), sys.argv[1:] if argv is None else argv
+    name = next((word for word in words if word in known), None)
+    choices = [name] if name else known
+    parser.add_argument("agent", choices=choices, metavar="AGENT", help=", ".join(known))
+    if name is None:
+        return None
+    agent = get(name)
+    group = parser.add_argument_group(f"flags of the {name} agent")
+    agent.flags.add(cast("ArgumentParser", group))  # which is asked to add flags
+    return agent
 
 
 def own_options(agent: Agent, namespace: Namespace) -> dict[str, Any]:

@@ -23,7 +23,7 @@ from common.command import new_parser, positive, run_command
 from common.settings import ROOT, load_settings
 from episodes import registry
 from episodes.agent import ACCEPTED_FROM, Agent, Environment
-from episodes.judge_check import GOOD, TASKS, Probed, check_judge, problem_of
+from episodes.judge_probe import GOOD, TASKS, Probed, check_judge, problem_of
 from episodes.turns import with_turns
 from evaluation.tables import table
 from scoring.rubric import Reward
@@ -35,15 +35,12 @@ HEADER = ("answer", "honest", "tasks", "judge", "reward", "accepted from", "acce
 def parse_arguments(argv: Sequence[str] | None) -> tuple[Agent, argparse.Namespace]:
     """The agent and the flags, its own among them."""
     parser = new_parser(__doc__, prog="python -m evaluation.check_judge")
-    parser.add_argument(
-        "agent", choices=registry.names(), metavar="AGENT", help=", ".join(registry.names())
-    )
+    registry.add_agent(parser, argv)
     parser.add_argument("--data", type=Path, help="default: the agent's training file")
     most = f"tasks, at most; default: {TASKS}, and few with a judge that costs money or time"
     parser.add_argument("--sample", type=positive(int), default=TASKS, metavar="N", help=most)
-    agent = registry.get(parser.parse_known_args(argv)[0].agent)
-    agent.flags.add(parser)
-    return agent, parser.parse_args(argv)
+    arguments = parser.parse_args(argv)
+    return registry.get(arguments.agent), arguments
 
 
 def rows_of(probed: Sequence[Probed], environment: Environment) -> list[Sequence[str]]:
@@ -70,15 +67,11 @@ def rows_of(probed: Sequence[Probed], environment: Environment) -> list[Sequence
 
 def check(agent: Agent, arguments: argparse.Namespace) -> int:
     """Ask, print what was found, and return the exit code."""
-    settings, rows = (
-        with_turns(agent, load_settings()),
-        agent.rows(arguments.data or agent.splits["train"]),
-    )
+    settings = with_turns(agent, load_settings())
+    rows = agent.rows(arguments.data or agent.splits["train"])
     print("\n".join(agent.check({"train": rows}, settings, plays=True)), file=sys.stderr)
-    tasks, options = (
-        [agent.task(row, settings) for row in rows],
-        registry.own_options(agent, arguments),
-    )
+    tasks = [agent.task(row, settings) for row in rows]
+    options = registry.own_options(agent, arguments)
     print("\n".join(agent.flags.check(tasks, options)), file=sys.stderr)
     with (
         serve_environment(agent, settings, options, ROOT / "outputs" / "check_judge") as served,

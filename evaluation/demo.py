@@ -33,8 +33,7 @@ from common.settings import ROOT
 from common.stopping import stop_in_order
 from episodes import registry
 from episodes.agent import Agent
-from episodes.joint import JointAgent
-from episodes.registry import JOINED
+from episodes.joint import JOINED, JointAgent
 from evaluation.demo_report import (
     AFTER,
     BEFORE,

@@ -56,13 +56,11 @@ def parse_arguments(
     argv: Sequence[str] | None, settings: Settings
 ) -> tuple[Agent, argparse.Namespace]:
     """The agent and the flags; an agent's own flags are known once it is."""
-    words = sys.argv[1:] if argv is None else argv
-    agent = next((registry.get(word) for word in words if word in registry.names()), None)
     parser = argparse.ArgumentParser(
         prog="python -m evaluation.evaluate", description=__doc__.splitlines()[0]
     )
+    agent = registry.add_agent(parser, argv)
     add = parser.add_argument
-    add("agent", choices=registry.names(), metavar="AGENT", help=", ".join(registry.names()))
     who = parser.add_mutually_exclusive_group(required=True)
     who.add_argument("--model", help=MODELS)
     who.add_argument(
@@ -102,8 +100,6 @@ def parse_arguments(
     )
     add("--force", action="store_true", help="throw away what is in --out")
     add_flags(parser, settings)
-    if agent:
-        agent.flags.add(parser)
     arguments = parser.parse_args(argv)
     if arguments.k > 1 and (not arguments.model or arguments.temperature == 0):
         parser.error(f"--k {arguments.k}: every episode of a task would be the same; leave --k out")

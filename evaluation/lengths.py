@@ -35,14 +35,12 @@ Count = Callable[[Sequence[Message]], int]
 def parse_arguments(argv: Sequence[str] | None) -> tuple[Agent, argparse.Namespace]:
     """The agent and the flags, its own among them."""
     parser = new_parser(__doc__, prog="python -m evaluation.lengths")
-    names = registry.names()
-    parser.add_argument("agent", choices=names, metavar="AGENT", help=", ".join(names))
+    registry.add_agent(parser, argv)
     parser.add_argument("--data", type=Path, help="default: the agent's training file")
     parser.add_argument("--n", type=positive(int), default=200, help="tasks, at most; default: 200")
     parser.add_argument("--model", help="whose tokenizer; default: the agent's bundled model")
-    agent = registry.get(parser.parse_known_args(argv)[0].agent)
-    agent.flags.add(parser)
-    return agent, parser.parse_args(argv)
+    arguments = parser.parse_args(argv)
+    return registry.get(arguments.agent), arguments
 
 
 def counter(model: str, tools: Sequence[ToolSpec]) -> Count:

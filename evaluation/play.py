@@ -47,13 +47,11 @@ def parse_arguments(
     argv: Sequence[str] | None, settings: Settings
 ) -> tuple[Agent, argparse.Namespace]:
     """The agent and the flags; an agent's own flags are known once it is."""
-    words = sys.argv[1:] if argv is None else argv
-    agent = next((registry.get(word) for word in words if word in registry.names()), None)
     parser = argparse.ArgumentParser(
         prog="python -m evaluation.play", description=__doc__.splitlines()[0]
     )
+    registry.add_agent(parser, argv)
     add = parser.add_argument
-    add("agent", choices=registry.names(), metavar="AGENT", help=", ".join(registry.names()))
     add("--task", metavar="ID", help="this one; default: drawn by --seed")
     add("--n", type=positive(int), default=1, help="tasks to draw; default: 1")
     add("--seed", type=int, help="of the draw; default: another one each time")
@@ -61,8 +59,6 @@ def parse_arguments(
     add("--save", type=Path, metavar="FILE", help="JSONL file that good episodes are added to")
     add("--model", help="who suggests replies: as evaluation.evaluate takes it")
     add_flags(parser, settings)
-    if agent:
-        agent.flags.add(parser)
     arguments = parser.parse_args(argv)
     if arguments.base_url and not arguments.model:
         parser.error("--base-url needs --model, the name the endpoint serves the model under")

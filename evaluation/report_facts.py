@@ -17,6 +17,7 @@ from common.command import UsageError
 from common.settings import ROOT
 from episodes import registry
 from episodes.agent import Agent, Record
+from episodes.joint import JOINED
 from episodes.outcomes import UNSCORED
 from evaluation.compare import Evaluation, compare, conditions
 from evaluation.compare import report_of as comparison_of
@@ -90,7 +91,7 @@ class Tally:
 
 def agent_of(run: Run) -> Agent | None:
     """The run's agent; None, and a word about it, where no file names one that is here."""
-    if run.agent and {*run.agent.split(registry.JOINED)} <= {*registry.names()}:
+    if run.agent and {*run.agent.split(JOINED)} <= {*registry.names()}:
         return registry.get(run.agent)
     run.say(
         f"no agent of this place is named: {run.agent or 'no file names one'}; what only an agent knows is left out"

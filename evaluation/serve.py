@@ -48,13 +48,11 @@ def parse_arguments(
     argv: Sequence[str] | None, settings: Settings
 ) -> tuple[Agent, argparse.Namespace]:
     """The agent and the flags; an agent's own flags are known once it is."""
-    words = sys.argv[1:] if argv is None else argv
-    named = next((registry.get(word) for word in words if word in registry.names()), None)
     parser = argparse.ArgumentParser(
         prog="python -m evaluation.serve", description=__doc__.splitlines()[0]
     )
+    registry.add_agent(parser, argv)
     add = parser.add_argument
-    add("agent", choices=registry.names(), metavar="AGENT", help=", ".join(registry.names()))
     add("model", metavar="MODEL", help=MODELS)
     add(
         "--host",
@@ -70,8 +68,6 @@ def parse_arguments(
     )
     add("--data", type=Path, help="the cases a visitor may choose; default: the agent's test file")
     add_flags(parser, settings)
-    if named:
-        named.flags.add(parser)
     arguments = parser.parse_args(argv)
     return registry.get(arguments.agent), arguments
 

@@ -32,7 +32,14 @@ from episodes.agent import Agent, Row
 from episodes.turns import with_turns
 
 TINY_FLAGS = {"steps_a": 6500, "steps_b": 200}
-BASE_FLAGS = {"dialogues": None, "prompts": None, "epochs": 2.0, "lr": 1e-5, "batch_size": 8}
+BASE_FLAGS = {
+    "dialogues": None,
+    "prompts": None,
+    "epochs": 2.0,
+    "lr": 1e-5,
+    "batch_size": 8,
+    "lora_rank": 0,
+}
 
 
 def make_tiny(
@@ -102,6 +109,8 @@ def parse_arguments(argv: Sequence[str] | None) -> argparse.Namespace:
         "--lr", type=positive(float), help="learning rate at its highest; default: 1e-5"
     )
     base.add_argument("--batch-size", type=positive(int), help="default: 8")
+    adapter = "train an adapter of this rank and merge it; default: train all weights"
+    base.add_argument("--lora-rank", type=positive(int), metavar="RANK", help=adapter)
     arguments = parser.parse_args(argv)
     own, foreign = (BASE_FLAGS, TINY_FLAGS) if arguments.base else (TINY_FLAGS, BASE_FLAGS)
     for name in foreign:
@@ -154,6 +163,7 @@ def cold_start(given: argparse.Namespace) -> None:
             given.lr,
             given.batch_size,
             given.seed,
+            given.lora_rank,
         )
     else:
         facts = make_tiny(agent, rows, given, settings)

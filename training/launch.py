@@ -49,9 +49,7 @@ def check_and_train(
     agent: Agent, options: argparse.Namespace, plan: Plan, preset: dict[str, Any]
 ) -> int:
     """Check everything that is cheap to check, then train and return the exit code."""
-    from episodes.joint import JointAgent
-    from training.engine.mixture import draws
-    from training.planning import continued, run_settings
+    from training.planning import continued, read_rows, run_settings
     from training.ready import check_ready, steps_of
     from training.run import with_token
     from training.setup.verl_config import build_config, parse_overrides
@@ -59,16 +57,12 @@ def check_and_train(
     settings, flags = run_settings(agent, options)
     plan, checkpoint, keys = continued(plan, options)
     files = {"train": options.train_file, "val": options.val_file}
-    rows = {name: agent.rows(path) for name, path in files.items()}
-    if isinstance(agent, JointAgent):
-        rows["train"] = agent.weighted(rows["train"])
-        keys["data.shuffle"] = False  # the order in which rows are drawn holds the agents' shares
+    rows, keys_of_rows = read_rows(agent, files)
     check_budgets(agent, rows, settings)
     written = {name: str(plan.run_dir / "data" / f"{name}.jsonl") for name in rows}
     overrides = parse_overrides(options.overrides)
-    config = build_config(plan, written, {**preset, **keys}, overrides)
-    drawn = len(draws(rows["train"], int(config.data.seed)))
-    done, last = steps_of(config, drawn, checkpoint)
+    config = build_config(plan, written, {**preset, **keys, **keys_of_rows}, overrides)
+    done, last = steps_of(config, rows["train"], checkpoint)
     if checkpoint and done >= last and options.resume == "auto":
         print(
             f"{plan.run_dir} is finished: step {done} of {last}; nothing is left to do", flush=True

@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import os
 import time
+from collections.abc import Mapping
 from dataclasses import replace
 from itertools import count
 from pathlib import Path
@@ -19,12 +20,13 @@ from typing import Any
 from common.files import check_writable
 from common.llm import reveal
 from common.settings import ROOT, Settings, load_settings
-from episodes.agent import Agent, Options
+from episodes.agent import Agent, Options, Row
+from episodes.joint import JointAgent
 from episodes.registry import own_options
 from episodes.turns import with_turns
 from training.engine.checkpoints import find_checkpoint, run_of, step_of
 from training.setup.algorithms import keys_of
-from training.setup.device import choose_device
+from training.setup.device import choose_device, is_large
 from training.setup.plan import ConfigError, Plan
 from training.setup.presets import GPU_MODEL, choose
 from training.watch.summary import curve
@@ -71,14 +73,14 @@ def make_plan(agent: Agent, options: argparse.Namespace) -> tuple[Plan, dict[str
     settings = with_turns(agent, load_settings(), options.max_turns)
     device = choose_device(options.device)
     purpose = "smoke" if options.ci_fast else "ci" if options.ci else "full"
-    sizes = choose(agent, purpose, device, options.n_gpus, options.n_nodes)
+    model = options.model or settings.base_model or (agent.model if device == "cpu" else GPU_MODEL)
+    sizes = choose(agent, purpose, device, options.n_gpus, options.n_nodes, is_large(model))
     preset = {**sizes, **keys_of(options.algorithm)}
     run_dir = options.run_dir or new_run_dir(RUNS, f"{agent.name}-agent-{purpose}")
-    bundled = agent.model if device == "cpu" else GPU_MODEL
     plan = Plan(
         run_dir=run_dir.resolve(),
         device=device,
-        model=options.model or settings.base_model or bundled,
+        model=model,
         max_turns=settings.max_turns,
         max_turns_origin="--max-turns" if options.max_turns else own,
         max_tokens=settings.max_tokens or agent.sizes(device).reply,
@@ -140,6 +142,20 @@ def continued(plan: Plan, options: argparse.Namespace) -> tuple[Plan, Path | Non
         keys["trainer.total_training_steps"] = step + 1
     print(f"resuming from {checkpoint}", flush=True)
     return replace(plan, run_dir=run_dir), checkpoint, keys
+
+
+def read_rows(
+    agent: Agent, files: Mapping[str, Path | str]
+) -> tuple[dict[str, list[Row]], dict[str, Any]]:
+    """Return the rows of "train" and "val", and the verl keys that they need.
+
+    Rows of several agents say how often each agent's turn comes, so verl must not shuffle them.
+    """
+    rows = {name: agent.rows(path) for name, path in files.items()}
+    if not isinstance(agent, JointAgent):
+        return rows, {}
+    rows["train"] = agent.weighted(rows["train"])
+    return rows, {"data.shuffle": False}
 
 
 def loggers(settings: Settings) -> list[str]:

@@ -31,7 +31,7 @@ from common.stopping import stop_in_order
 from episodes import registry
 from episodes.agent import Agent, Environment, Options, Row
 from episodes.episode import Task
-from episodes.judge_check import check_judge, problem_of
+from episodes.judge_probe import check_judge, problem_of
 from episodes.turns import with_turns
 from training.serve import serve_environment
 from training.setup.fingerprint import elsewhere, fingerprints
@@ -179,14 +179,12 @@ def read(path: Path) -> Prepared:
 def parse_arguments(argv: Sequence[str] | None) -> tuple[Agent, argparse.Namespace]:
     """Return the agent and the flags, its own among them."""
     parser = new_parser(__doc__, prog="python -m training.prepare")
-    names = registry.names()
-    parser.add_argument("agent", choices=names, metavar="AGENT", help=", ".join(names))
+    registry.add_agent(parser, argv)
     for split in ("train", "val"):
         what = f"default: the agent's {split} file"
         parser.add_argument(f"--{split}-file", type=Path, metavar="FILE", help=what)
-    agent = registry.get(parser.parse_known_args(argv)[0].agent)
-    agent.flags.add(parser)
-    return agent, parser.parse_args(argv)
+    arguments = parser.parse_args(argv)
+    return registry.get(arguments.agent), arguments
 
 
 def run(agent: Agent, arguments: argparse.Namespace) -> int:

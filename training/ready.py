@@ -1,17 +1,20 @@
 """What a run needs of its machine, checked before anything heavy is started.
 
-done, last = steps_of(config, len(rows), checkpoint)
+done, last = steps_of(config, rows["train"], checkpoint)
 check_ready(plan, config, done, last)
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from omegaconf import DictConfig
 
 from common.files import check_writable
+from episodes.agent import Row
 from training.engine.checkpoints import check_resumable, checkpoints, step_of
+from training.engine.mixture import draws
 from training.setup.agreement import check_rows, last_step
 from training.setup.cluster import check_nodes_asked
 from training.setup.device import check_libraries
@@ -26,11 +29,14 @@ from training.setup.plan import Plan
 from training.store.probe import check_store
 
 
-def steps_of(config: DictConfig, n_train: int, checkpoint: Path | None) -> tuple[int, int]:
+def steps_of(
+    config: DictConfig, train_rows: Sequence[Row], checkpoint: Path | None
+) -> tuple[int, int]:
     """Return the step after which a run goes on, 0 for a new one, and its last step.
 
     Raises ConfigError: the rows do not fill a batch, or the run cannot continue this checkpoint.
     """
+    n_train = len(draws(train_rows, int(config.data.seed)))
     check_rows(config, n_train)
     last = last_step(config, n_train)
     if checkpoint is None:

@@ -28,8 +28,9 @@ def main(arguments: list[str] | None = None) -> int:
         return 2
 
     def make() -> JointAgent:
-        from episodes.joint import JointAgent, weights
+        from episodes.joint import weights
+        from episodes.registry import joined
 
-        return JointAgent(weights(named.agents))
+        return joined(weights(named.agents))
 
     return run_training(make, rest)

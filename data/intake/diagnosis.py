@@ -40,7 +40,8 @@ from common.terminal import watched
 from data.conditions.diagnosis_cases import INSTRUCTION
 from data.intake.consultation_rows import Refused, object_of, text_of, texts_of
 from data.parquet import DIAGNOSIS, Form, write_parquet
-from data.readers.sources import SourceError, detect_encoding, json_events, refusing
+from data.readers.json_rows import json_events
+from data.readers.sources import SourceError, detect_encoding, refusing
 
 EXAMINED = "Physical Exam:"  # where the history of a note ends
 SPLITS = ("train", "test")

@@ -13,9 +13,8 @@ line, elsewhere the first row is 1.
 from __future__ import annotations
 
 import csv
-import json
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from functools import partial
 from itertools import islice, starmap
@@ -28,6 +27,14 @@ from common.command import UsageError
 from data.readers.cells import CellError
 from data.readers.grid import SEARCHED, Part, Record, below_headers, column_names
 from data.readers.headers import is_known
+from data.readers.json_rows import (
+    LIST,
+    PIECE,
+    as_record,
+    line_records,
+    list_records,
+    paths_of_lists,
+)
 
 if TYPE_CHECKING:
     from sqlalchemy import Engine, Table
@@ -36,13 +43,7 @@ WITH_HEADERS = (".csv", ".tsv", ".txt", ".xlsx", ".xlsm")
 TEXTS = (*WITH_HEADERS[:3], ".json", ".jsonl", ".ndjson")
 MOST_MERGED = 32 * 1024 * 1024  # bytes of sheets with merged cells
 MAX_CELL = 16 * 1024 * 1024
-PIECE = (
-    64 * 1024
-)  # bytes; a parser holds the events of a whole piece, which are many times its size
 BATCH = 1_000
-LIST = "item"  # ijson's name for an element of a list
-DEEPEST = 100  # levels of a JSON list
-SHOWN = 60  # characters of a bad line in a message
 DRIVERS = {
     "postgresql": "postgresql+psycopg",
     "postgres": "postgresql+psycopg",
@@ -266,75 +267,16 @@ def _json_lists(source: str, encoding: str | None) -> list[Part]:
     """
     path = Path(source)
     encoding = encoding or detect_encoding(path)
-    lists = _paths_of_lists(path, encoding)
+    with path.open(encoding=encoding, newline="") as file:
+        lists = paths_of_lists(file)
     if not lists or lists == [LIST]:
-        return _json_parts(partial(_list_records, LIST), source, encoding)
+        return _json_parts(partial(list_records, LIST), source, encoding)
     return [
-        _json_parts(partial(_list_records, place), source, encoding)[0]._replace(
+        _json_parts(partial(list_records, place), source, encoding)[0]._replace(
             name=place.removesuffix(f".{LIST}")
         )
         for place in lists
     ]
-
-
-def _paths_of_lists(path: Path, encoding: str) -> list[str]:
-    """Return the places of lists of objects, outside of other lists, as ijson writes them."""
-    with path.open(encoding=encoding, newline="") as file:
-        places = dict.fromkeys(
-            place
-            for place, event, _ in json_events(file)
-            if event == "start_map" and place.split(".").count(LIST) == 1 and place.endswith(LIST)
-        )
-    return list(places)
-
-
-def _list_records(place: str, file: IO[str]) -> Iterator[Record]:
-    import ijson
-
-    return starmap(as_record, enumerate(ijson.items(json_events(file), place), start=1))
-
-
-def json_events(file: IO[str]) -> Iterator[tuple[str, str, Any]]:
-    """Return the events of a JSON text in ijson's form.
-
-    Raises what ijson does, and ValueError if it is nested too deep.
-    """
-    import ijson
-
-    pieces = ijson.from_iter(piece.encode() for piece in iter(partial(file.read, PIECE), ""))
-    return ijson.parse(_shallow(ijson.basic_parse(pieces, use_float=True)))
-
-
-def _shallow(events: Iterator[tuple[str, Any]]) -> Iterator[tuple[str, Any]]:
-    """Yield the events of a JSON parser; ijson's memory grows with the square of the depth,
-    whatever the file's size.
-    """
-    depth = 0
-    for event in events:
-        depth += {"start": 1, "end": -1}.get(event[0].partition("_")[0], 0)
-        if depth > DEEPEST:
-            raise ValueError(
-                f"lists and objects are nested more than {DEEPEST} deep; expected a list of objects"
-            )
-        yield event
-
-
-def line_records(lines: Iterable[str | bytes]) -> Iterator[Record]:
-    """Yield the objects of JSONL, one a line, bytes as UTF-8; a blank line is a row without values."""
-    for number, line in enumerate(lines, start=1):
-        try:
-            record = as_record(number, json.loads(line)) if line.strip() else Record(number, {})
-        except (ValueError, RecursionError) as error:
-            text = line if isinstance(line, str) else line.decode("utf-8", "replace")
-            record = Record(number, {}, f"not JSON ({error}): {text[:SHOWN]!r}")
-        yield record
-
-
-def as_record(number: int, value: Any) -> Record:
-    """Return a JSON value as a row; it must be an object."""
-    if isinstance(value, dict):
-        return Record(number, value)
-    return Record(number, {}, f"a JSON {type(value).__name__}, expected an object")
 
 
 def parquet_records(path: str | PathLike[str]) -> Iterator[Record]:

@@ -1,9 +1,6 @@
-"""A second agent, only in the tests: no tools, a protocol of words, a scripted partner, a budget
-that differs by task.
+"""An agent that only the tests have: no tools, a scripted partner, a budget that differs by task.
 
-The partner keeps two or three digits. "ask 2" is answered with the second; "answer 7 3" ends the
-episode. That nothing in the engine, the evaluation, the cold start or the demo is about SQL is
-shown by running them on this one.
+The partner keeps two or three digits. "ask 2" is answered with the second; "answer 7 3" ends.
 """
 
 import re
@@ -24,19 +21,18 @@ from episodes.row_files import read_rows
 from episodes.text_loop import play_with_words
 from scoring.rubric import Reward, Rubric
 
-HERE = Path(__file__).parent
 RUBRIC = Rubric({"format": 0.1, "digits": 0.9})
-ASK, ANSWER = re.compile(r"ask (\d)"), re.compile(r"answer( \d)+")
+ASK = re.compile(r"ask (\d)")
 
 
 class DigitsEpisodes(contract.KnownEpisodes):
     async def gold(self, task: Task) -> Episode:
-        messages = dialogue(digits_of(task))
-        asked = [str(number) for number in range(1, len(digits_of(task)) + 1)]
-        return Episode(messages, task.reference, "answered", asked, turns=len(asked) + 1)
+        digits = task.reference.split()[1:]
+        asked = [str(number) for number in range(1, len(digits) + 1)]
+        return Episode(dialogue(digits), task.reference, "answered", asked, turns=len(asked) + 1)
 
     def dishonest(self, task: Task, random: Random) -> Mapping[str, Episode]:
-        wrong = " ".join(str((int(digit) + 5) % 10) for digit in digits_of(task))
+        wrong = " ".join(str((int(digit) + 5) % 10) for digit in task.reference.split()[1:])
         return {"others": Episode(answer=f"answer {wrong}", stop_reason="answered", turns=1)}
 
 
@@ -48,15 +44,14 @@ class DigitsEnvironment(contract.Environment):
         self.partner, self.url = partner, url
 
     async def play(self, task: Task, policy: Policy) -> Episode:
-        digits = digits_of(task)
+        digits = task.reference.split()[1:]
 
         async def respond(reply: str, episode: Episode) -> str | None:
             if self.partner == "gone":
                 raise EpisodeError("endpoint_unreachable", "the partner is gone")
             if found := ASK.fullmatch(reply.strip()):
                 episode.events.append(found[1])
-                at = int(found[1]) - 1
-                return digits[at] if 0 <= at < len(digits) else "no such digit"
+                return dict(enumerate(digits, 1)).get(int(found[1]), "no such digit")
             episode.answer = reply.strip() or None
             episode.stop_reason = "answered" if episode.answer else "no_answer"
             return None
@@ -64,16 +59,15 @@ class DigitsEnvironment(contract.Environment):
         return await play_with_words(policy, dialogue(digits)[:2], respond)
 
     async def score(self, task: Task, episode: Episode) -> Reward:
-        answer, digits = episode.answer or "", digits_of(task)
-        said = answer.removeprefix("answer").split()
-        form = float(bool(ANSWER.fullmatch(answer)) and len(said) == len(digits))
-        right = sum(a == b for a, b in zip(said, digits, strict=False)) / len(digits)
+        said, gold = (episode.answer or "").split(), task.reference.split()
+        form = float(said[:1] == gold[:1] and len(said) == len(gold))
+        right = sum(a == b for a, b in zip(said[1:], gold[1:], strict=False)) / len(gold[1:])
         terms = RUBRIC.weigh({"format": form, "digits": form * right})
         asked = {"asked": len(episode.events)}
         return Reward(sum(terms.values()), terms, score=form * right, counters=asked)
 
     def facts(self, task: Task, episode: Episode) -> Mapping[str, float | None]:
-        return {"asked_share": min(1.0, len(set(episode.events)) / len(digits_of(task)))}
+        return {"asked_share": min(1.0, len(set(episode.events)) / len(task.reference.split()[1:]))}
 
     def description(self) -> dict[str, Any]:
         return {"partner": self.partner}
@@ -103,25 +97,23 @@ class DigitsShowing(contract.Showing):
 
 
 class DigitsTeaching(contract.Teaching):
-    def demonstrations(
-        self, role: str, rows: Sequence[Row], settings: Settings
-    ) -> list[Conversation]:
+    def demonstrations(self, role: str, rows: Sequence[Row], settings: Settings) -> Any:
         heard = [dialogue(row["digits"]) for row in rows]
         return [Conversation(messages, [True] * (len(messages) // 2)) for messages in heard]
 
     def lessons(
         self, rows: Sequence[Row], settings: Settings, right: int, flawed: int, random: Random
     ) -> contract.Lessons:
-        drawn = [drawn_row(random) for _ in range(right)]
-        taught = self.demonstrations("policy", drawn, settings)
-        return contract.Lessons(taught, [], "0123456789", {})
+        sizes = random.choices((2, 3), k=right)
+        drawn = [{"digits": "".join(random.choices("0123456789", k=size))} for size in sizes]
+        return contract.Lessons(
+            self.demonstrations("policy", drawn, settings), [], "0123456789", {}
+        )
 
 
 class DigitsAgent(contract.Agent):
     name = "digits"
-    splits: Mapping[str, Path] = {
-        split: HERE / f"{split}.jsonl" for split in ("train", "val", "test")
-    }
+    splits: Mapping[str, Path] = {path.stem: path for path in Path(__file__).parent.glob("*.jsonl")}
     flags = DigitsFlags()
     showing = DigitsShowing()
     teaching = DigitsTeaching()
@@ -135,9 +127,7 @@ class DigitsAgent(contract.Agent):
     def task(self, row: Row, settings: Settings) -> Task:
         digits = str(row.get("digits"))
         if not re.fullmatch(r"\d{2,3}", digits):
-            raise AgentError(
-                f"row {row.get('id')!r}: digits is {digits!r}; expected two or three digits"
-            )
+            raise AgentError(f"row {row.get('id')!r}: expected two or three digits, got {digits!r}")
         question, answer = (dialogue(digits)[at]["content"] for at in (1, -1))
         known = {"id": row["id"], "task_type": row["task_type"], "question": question}
         return Task(**known, reference=answer, max_turns=len(digits) + 1)
@@ -146,26 +136,13 @@ class DigitsAgent(contract.Agent):
         return DigitsEnvironment(options.get("partner", "here"), options.get("partner_url"))
 
 
-def dialogue(digits: str) -> list[Message]:
+def dialogue(digits: Sequence[str]) -> list[Message]:
     """Return the messages of an episode that asks for every digit, then answers them."""
-    question = [
-        {"role": "system", "content": "ask N for a digit, then answer them"},
-        {"role": "user", "content": f"{len(digits)} digits"},
-    ]
-    asked = [
-        {"role": role, "content": content}
-        for number, digit in enumerate(digits, 1)
-        for role, content in (("assistant", f"ask {number}"), ("user", digit))
-    ]
-    return [*question, *asked, {"role": "assistant", "content": f"answer {' '.join(digits)}"}]
-
-
-def drawn_row(random: Random) -> Row:
-    return {"digits": "".join(random.choices("0123456789", k=random.choice((2, 3))))}
-
-
-def digits_of(task: Task) -> str:
-    return "".join(task.reference.split()[1:])
+    said = [("system", "ask N for a digit, then answer them"), ("user", f"{len(digits)} digits")]
+    for number, digit in enumerate(digits, 1):
+        said += [("assistant", f"ask {number}"), ("user", digit)]
+    said.append(("assistant", f"answer {' '.join(digits)}"))
+    return [{"role": role, "content": content} for role, content in said]
 
 
 AGENT = DigitsAgent()

@@ -28,7 +28,7 @@ SETTINGS = Settings.model_construct().under({"max_turns": 6, "min_turns": 6})
 
 @pytest.fixture(scope="module")
 def agent() -> JointAgent:
-    return JointAgent({"sql": 1.0, "diagnosis": 2.0})
+    return registry.joined({"sql": 1.0, "diagnosis": 2.0})
 
 
 @pytest.mark.parametrize(
@@ -53,9 +53,9 @@ def test_other_weights_are_refused(text: str) -> None:
 
 def test_one_agent_or_one_that_there_is_not_is_refused() -> None:
     with pytest.raises(AgentError, match="expected two agents or more"):
-        JointAgent({"sql": 1.0})
+        registry.joined({"sql": 1.0})
     with pytest.raises(AgentError, match="there is no agent 'sqll'"):
-        JointAgent({"sql": 1.0, "sqll": 1.0})
+        registry.joined({"sql": 1.0, "sqll": 1.0})
 
 
 def test_it_is_found_by_its_name_and_travels(agent: JointAgent) -> None:
@@ -152,7 +152,7 @@ def test_rows_are_completed_by_their_own_agent(agent: JointAgent) -> None:
 
 def test_an_agent_from_outside_takes_part(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(registry, "_registered", {DIGITS.name: DIGITS})
-    agent = JointAgent({"sql": 1.0, "digits": 1.0})
+    agent = registry.joined({"sql": 1.0, "digits": 1.0})
     row = next(row for row in agent.rows(agent.splits["val"]) if row["agent"] == "digits")
     task = agent.task(row, SETTINGS)
     parser = ArgumentParser()

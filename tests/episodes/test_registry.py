@@ -75,6 +75,23 @@ def test_an_agents_own_flags_become_its_options() -> None:
     assert registry.own_options(agent, parser.parse_args(["--hint", "h"])) == {"hint": "h"}
 
 
+def test_a_command_has_the_flags_of_the_agent_that_it_names(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    parser, words = argparse.ArgumentParser(), ["--n", "3", "diagnosis", "--simulator", "llm"]
+    parser.add_argument("--n")
+    assert registry.add_agent(parser, words) is registry.get("diagnosis")
+    assert parser.parse_args(words).simulator == "llm"
+    assert "--simulator" in parser.format_help()
+
+    other, wrong = argparse.ArgumentParser(), ["--n", "sql", "diagnosis"]
+    other.add_argument("--n")
+    registry.add_agent(other, wrong)
+    with pytest.raises(SystemExit, match="2"):
+        other.parse_args(wrong)
+    assert "invalid choice: 'diagnosis' (choose from 'sql')" in capsys.readouterr().err
+
+
 def test_what_an_agent_does_not_have_is_said_or_left_out() -> None:
     settings = Settings(_env_file=None)
     with pytest.raises(AgentError, match="no demonstrations for the role 'policy'"):

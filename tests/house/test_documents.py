@@ -2,6 +2,7 @@
 same.
 """
 
+import ast
 import os
 import re
 from pathlib import Path
@@ -10,6 +11,7 @@ import pytest
 
 from common.settings import ROOT
 from episodes import registry
+from episodes.joint import JOINED
 from evaluation.published import cells, read_rows
 
 ROOMS = sorted(path.name for path in ROOT.iterdir() if path.is_dir() and any(path.glob("*.py")))
@@ -83,7 +85,7 @@ def test_programs_named_exist(page: str) -> None:
             r"python -m (?:evaluation\.(?:evaluate|demo|play)|training\.cold_start) (\S+)", command
         ):
             known = [*registry.names(), "<name>", "AGENT", "--collect"]
-            several = {*agent.split(registry.JOINED)} <= {*registry.names()}
+            several = {*agent.split(JOINED)} <= {*registry.names()}
             written_here = f"episodes.new {agent}" in text(page)
             assert agent in known or several or written_here, f"{page}: {command} names no agent"
 
@@ -148,3 +150,36 @@ def test_the_readme_says_what_the_demos_gave(name: str) -> None:
     for agent in agents:
         said = " | ".join(cells([row for row in rows if row["agent"] == agent]))
         assert f"| {said} |" in text(name), f"{name}: {agent}: expected | {said} |"
+
+
+def test_a_run_starts_by_the_files_that_the_page_lists() -> None:
+    """docs/architecture.md, How a run starts: what `check_and_train` and `start` import."""
+    listed = re.findall(r"^\| `(\S+\.py)` \|", section("How a run starts"), flags=re.MULTILINE)
+    launch = ast.parse(text("training/launch.py"))
+    start = [
+        node
+        for node in launch.body
+        if isinstance(node, ast.FunctionDef) and node.name in ("check_and_train", "start")
+    ]
+    imported = [
+        f"{node.module.replace('.', '/')}.py"
+        for function in start
+        for node in ast.walk(function)
+        if isinstance(node, ast.ImportFrom) and node.module
+    ]
+    assert len(start) == 2
+    assert sorted({*imported, "training/launch.py"}) == sorted(listed)
+    assert len(listed) + 1 <= 10  # the agent's own file stands there without a path
+
+
+def test_a_row_has_at_most_twelve_forms_and_their_files_are_there() -> None:
+    forms = section("How a step runs").split("from its file to the gradient:")[1].split("\n\n")[1]
+    rows = forms.splitlines()[2:]
+    assert 0 < len(rows) <= 12
+    files = re.findall(r"`((?:training|episodes)/\S+\.py)`", forms)
+    assert [file for file in files if not (ROOT / file).is_file()] == []
+
+
+def section(title: str) -> str:
+    """Return a section of docs/architecture.md."""
+    return text("docs/architecture.md").split(f"\n## {title}\n")[1].split("\n## ")[0]

@@ -43,7 +43,7 @@ def tracked() -> list[str]:
     listed = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True)
     if listed.returncode:
         pytest.skip("no git checkout: which files belong to the project is not known")
-    files = [name for name in listed.stdout.splitlines() if "/" in name]
+    files = [name for name in listed.stdout.splitlines() if "/" in name or name.endswith(".py")]
     return [name for name in files if not name.startswith(OUTSIDE)]
 
 

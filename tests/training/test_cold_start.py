@@ -221,6 +221,16 @@ def test_an_agent_without_tools_has_a_tiny_model_too(
     )
     assert warm["steps"] == 2
     assert {path.name for path in (tmp_path / "warm").iterdir()} == MODEL_FILES
+    adapted = ("--base", str(tmp_path / "one"), "--out", str(tmp_path / "adapted"))
+    cold_start(capsys, echo, *adapted, "--lr", "3e-3", "--lora-rank", "4")
+    assert {path.name for path in (tmp_path / "adapted").iterdir()} == MODEL_FILES
+    before, after = (
+        load_file(tmp_path / name / "model.safetensors") for name in ("one", "adapted")
+    )
+    assert before.keys() == after.keys()
+    changed = {name for name in before if not torch.equal(before[name], after[name])}
+    assert changed
+    assert all("proj" in name for name in changed)  # an adapter is on linear layers alone
 
 
 def test_a_doctor_is_warmed_up_on_dialogues_and_a_patient_on_the_record_patients(

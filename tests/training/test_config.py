@@ -15,6 +15,7 @@ from omegaconf import DictConfig, OmegaConf
 from sql_agent.agent import AGENT
 from training.setup import verl_config as config_module
 from training.setup.agreement import check_agreement, check_rows, last_step
+from training.setup.device import LARGE_BYTES
 from training.setup.plan import ConfigError, Plan
 from training.setup.presets import choose
 from training.setup.verl_config import build_config, parse_overrides
@@ -84,6 +85,23 @@ def test_a_run_learns_by_the_published_recipe(tmp_path: Path, device: str, rate:
     assert (config.data.train_batch_size, actor.ppo_mini_batch_size) == (16, 16)
     assert config.algorithm.norm_adv_by_std_in_grpo is True
     assert (config.trainer.total_epochs, config.trainer.test_freq) == (2, 20)
+
+
+@pytest.mark.parametrize("has", [True, False])
+def test_a_large_model_on_the_cpu_is_trained_gently_and_in_bfloat16_where_that_is_fast(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, has: bool
+) -> None:
+    with (tmp_path / "model.safetensors").open("wb") as file:
+        file.truncate(LARGE_BYTES + 1)
+    (tmp_path / "config.json").write_text("{}")
+    monkeypatch.setattr(config_module, "has_bfloat16", lambda: has)
+    large = plan(tmp_path, model=str(tmp_path), max_tokens=AGENT.sizes("cpu").reply)
+    preset = choose(AGENT, "full", "cpu", 1, large=True)
+    policy = build_config(large, FILES, preset, []).actor_rollout_ref
+    assert policy.actor.optim.lr == 1e-5
+    assert policy.rollout.dtype == ("bfloat16" if has else "float32")
+    assert policy.actor.fsdp_config.mixed_precision.param_dtype == ("bf16" if has else "fp32")
+    assert policy.actor.fsdp_config.mixed_precision.reduce_dtype == "fp32"
 
 
 def test_validation_samples_as_training_does(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""On a CPU a large model that is served gets all cores, and a small one stays on one."""
+"""On a CPU a large model gets all cores, and a small one stays on one."""
 
 from __future__ import annotations
 
@@ -23,9 +23,12 @@ def test_a_small_model_computes_on_one_core(tmp_path: Path) -> None:
 
 
 def test_a_large_model_computes_on_all_cores_and_waits_asleep(tmp_path: Path) -> None:
-    found = environment("cpu", folder(tmp_path, LARGE_BYTES + 1))
-    assert found["OMP_NUM_THREADS"] == str(len(os.sched_getaffinity(0)))
-    assert found["OMP_WAIT_POLICY"] == "PASSIVE"
+    model = folder(tmp_path, LARGE_BYTES + 1)
+    cores = len(os.sched_getaffinity(0))
+    assert environment("cpu", model)["OMP_NUM_THREADS"] == str(cores)
+    assert environment("cpu", model)["OMP_WAIT_POLICY"] == "PASSIVE"
+    assert environment("cpu", model, processes=cores)["OMP_NUM_THREADS"] == "1"
+    assert environment("cpu", model, processes=2 * cores)["OMP_NUM_THREADS"] == "1"
 
 
 @pytest.mark.parametrize(

@@ -18,12 +18,13 @@ import pytest
 from common.settings import ROOT
 from training.cpu import fork_server
 from training.cpu.fork_server import CLIENT, JOB, JOB_VARIABLE
+from training.setup.device import environment
 
 # The engine is something quick to import that no Python has by itself.
 SERVER = """
 import os, sys
 from training.cpu import fork_server
-fork_server.import_engine = lambda parent: __import__("colorsys")
+fork_server.import_engine = lambda parent: __import__(os.environ.get("ENGINE", "colorsys"))
 fork_server.serve(sys.argv[1], int(sys.argv[2]))
 """
 STARTER = f"""
@@ -37,6 +38,11 @@ import json, os, sys
 told = {"arguments": sys.argv, "main": __name__, "path": sys.path[0], "folder": os.getcwd(), "read": sys.stdin.read()}
 told |= {"engine": "colorsys" in sys.modules, "environment": dict(os.environ)}
 told |= {"pid": os.getpid(), "parent": os.getppid()}
+if "torch" in sys.modules:
+    import torch
+    told["sum"] = float((torch.ones(512, 512) @ torch.ones(512, 512)).sum())
+    told["threads"] = torch.get_num_threads()
+    told["tasks"] = len(os.listdir("/proc/self/task"))
 print(json.dumps(told), flush=True)
 if "--fail" in sys.argv:
     sys.exit(3)
@@ -56,7 +62,9 @@ def server(tmp_path: Path) -> Iterator[subprocess.Popen[bytes]]:
     process.wait()
 
 
-def ask(tmp_path: Path, *arguments: str, job: str = JOB, text: str = "") -> dict[str, object]:
+def ask(
+    tmp_path: Path, *arguments: str, job: str = JOB, text: str = "", threads: int = 1
+) -> dict[str, object]:
     """What a worker says of itself; the client may have left before the fork that writes to its
     output.
     """
@@ -72,6 +80,7 @@ def ask(tmp_path: Path, *arguments: str, job: str = JOB, text: str = "") -> dict
         *arguments,
     ]
     environment = {"PATH": os.environ["PATH"], JOB_VARIABLE: job, "OWN": "各位"}
+    environment["OMP_NUM_THREADS"] = str(threads)
     reader, writer = os.pipe()
     os.write(writer, text.encode())
     os.close(writer)
@@ -102,6 +111,21 @@ def test_a_fork_has_the_engine_and_all_that_was_its_caller_s(
     environment = dict(told["environment"])  # type: ignore[call-overload]
     assert environment["OWN"] == "各位"
     assert "HOME" not in environment
+
+
+def test_a_fork_computes_on_as_many_threads_as_it_is_given(
+    tmp_path: Path, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The forks of a server whose threads had worked would wait for them without an end."""
+    for name, value in (environment("cpu") | {"ENGINE": "torch"}).items():
+        monkeypatch.setenv(name, value)
+    server = request.getfixturevalue("server")
+    alone, several = ask(tmp_path), ask(tmp_path, threads=3)
+    assert (alone["threads"], alone["tasks"]) == (1, 1)
+    assert several["threads"] == 3
+    assert int(several["tasks"]) > 1  # type: ignore[call-overload]
+    assert several["sum"] == 512**3
+    assert psutil.Process(server.pid).num_threads() == 1
 
 
 def test_forks_are_processes_of_their_own_and_leave_nothing(

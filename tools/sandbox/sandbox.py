@@ -14,7 +14,6 @@ episodes do not see each other.
 from __future__ import annotations
 
 import asyncio
-import json
 import logging
 import os
 import signal
@@ -33,7 +32,8 @@ from common.settings import load_settings
 from tools.sandbox import mounts
 from tools.sandbox.errors import MachineTooSlowError, SandboxError
 from tools.sandbox.inside.clock import MOST
-from tools.sandbox.inside.frames import HEADER, frame
+from tools.sandbox.inside.frames import frame
+from tools.sandbox.line import readable, receive
 from tools.sandbox.seccomp import filter_bytes
 
 LOG = logging.getLogger(__name__)
@@ -383,30 +383,3 @@ def stopped(number: int) -> bool:
         return Path(f"/proc/{number}/stat").read_text().rpartition(")")[2].split()[0] == "T"
     except OSError:
         return False
-
-
-async def readable(line: socket.socket) -> None:
-    """Wait until there is something to read."""
-    loop = asyncio.get_running_loop()
-    ready = asyncio.Event()
-    loop.add_reader(line, ready.set)
-    try:
-        await ready.wait()
-    finally:
-        loop.remove_reader(line)
-
-
-async def receive(line: socket.socket) -> dict[str, Any]:
-    """Return the next message of a supervisor. Raises EOFError if it has ended."""
-    (size,) = HEADER.unpack(await exactly(line, HEADER.size))
-    return json.loads(await exactly(line, size))
-
-
-async def exactly(line: socket.socket, size: int) -> bytes:
-    data = bytearray()
-    while len(data) < size:
-        part = await asyncio.get_running_loop().sock_recv(line, size - len(data))
-        if not part:
-            raise EOFError
-        data += part
-    return bytes(data)

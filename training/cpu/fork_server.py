@@ -32,7 +32,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from training.setup.device import environment
+from training.setup.device import THREADS, environment
 from training.setup.plan import Plan
 
 logger = logging.getLogger(__name__)
@@ -173,6 +173,9 @@ def _become(arguments: list[str], environment: dict[str, str], folder: str) -> N
     os.environ.update(environment)
     if "numpy" in sys.modules:
         sys.modules["numpy"].random.seed()  # each fork has inherited one state
+    # The server has one thread: a fork of a process with OpenMP threads hangs
+    if "torch" in sys.modules and THREADS in environment:
+        sys.modules["torch"].set_num_threads(int(environment[THREADS]))
     sys.argv = arguments
     sys.path[0] = str(Path(arguments[0]).parent)
     runpy.run_path(arguments[0], run_name="__main__")

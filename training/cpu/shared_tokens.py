@@ -131,7 +131,7 @@ class TreeEngine(_OfTrees, FSDPEngineWithLMHead):
         ids = micro_batch["input_ids"]
         heat = torch.as_tensor(micro_batch["temperature"], dtype=torch.float32).expand(len(ids))
         heat = heat.repeat_interleave(ids.offsets().diff())[trained]
-        logits = output.logits[0, output_args["rows"]] / heat[:, None]
+        logits = output.logits[0, output_args["rows"]].float() / heat[:, None]
         following = ids.values().roll(-1)[trained]
         found = {
             "log_probs": -torch.nn.functional.cross_entropy(logits, following, reduction="none")

@@ -143,7 +143,8 @@ def _start_ray(plan: Plan, config: DictConfig) -> Any:
         from verl.trainer.constants_ppo import get_ppo_ray_runtime_env
 
         runtime_env = dict(get_ppo_ray_runtime_env(config))
-    runtime_env["env_vars"] = {**runtime_env.get("env_vars", {}), **environment(plan.device)}
+    variables = environment(plan.device, plan.model, config.trainer.n_gpus_per_node)
+    runtime_env["env_vars"] = {**runtime_env.get("env_vars", {}), **variables}
     runtime_env["env_vars"]["VERL_FILE_LOGGER_PATH"] = str(plan.run_dir / "metrics.jsonl")
     runtime_env["worker_process_setup_hook"] = "training.proxy.doors.guard_sockets"
     level = logging.INFO if plan.debug else logging.ERROR

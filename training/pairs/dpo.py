@@ -36,13 +36,12 @@ from training.pairs.trainers import (
     Shown,
     Silent,
     last_checkpoint,
-    lora,
     no_bars_of_trl,
     say_little,
     trainer_settings,
 )
 from training.setup.chat_template import keep_thinking, with_tools
-from training.warmup.supervised import NOT_LEARNED, ColdStartError, Example, encode
+from training.warmup.supervised import NOT_LEARNED, ColdStartError, Example, adapter, encode
 
 SIDES = ("chosen", "rejected")
 METRICS = ("loss", "rewards/accuracies", "rewards/margins", "logps/chosen", "logps/rejected")
@@ -167,7 +166,7 @@ def train(
         train_dataset=Dataset.from_list([*rows]),
         data_collator=collator(tokenizer.pad_token_id),
         processing_class=tokenizer,
-        peft_config=lora(rank, "CAUSAL_LM") if rank else None,
+        peft_config=adapter(rank, "CAUSAL_LM") if rank else None,
         callbacks=[Shown("DPO")],
     )
     trainer.remove_callback(PrinterCallback)

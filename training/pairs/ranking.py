@@ -24,7 +24,8 @@ from training.pairs.answers import AnswerPair
 from training.pairs.checked import counted
 from training.pairs.pair import LeftOut
 from training.pairs.scorer import Scorer
-from training.pairs.trainers import Shown, Silent, last_checkpoint, lora, trainer_settings
+from training.pairs.trainers import Shown, Silent, last_checkpoint, trainer_settings
+from training.warmup.supervised import adapter
 
 
 class AnswerPairTrainer(Silent, RewardTrainer):
@@ -71,7 +72,7 @@ def train(
         args=RewardConfig(**trainer_settings(work, arguments, len(rows))),
         train_dataset=Dataset.from_list(rows),
         processing_class=scorer.tokenizer,
-        peft_config=lora(rank, "SEQ_CLS", whole=["score"]) if rank else None,
+        peft_config=adapter(rank, "SEQ_CLS", whole=["score"]) if rank else None,
         callbacks=[Shown("reward model")],
     )
     trainer.remove_callback(PrinterCallback)

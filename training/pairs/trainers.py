@@ -16,13 +16,12 @@ import json
 import math
 import os
 import shutil
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import torch
-from peft import LoraConfig
 from transformers import TrainerCallback
 from transformers.utils import logging
 
@@ -152,20 +151,6 @@ def trainer_settings(work: Path, arguments: argparse.Namespace, pairs: int) -> d
         "max_length": None,  # what does not fit was left out, and is never cut
         "remove_unused_columns": False,
     }
-
-
-def lora(rank: int, task_type: str, whole: Sequence[str] = ()) -> LoraConfig:
-    """Return the settings of an adapter on all linear layers, at the scale that training uses.
-
-    whole: modules that are trained without one.
-    """
-    return LoraConfig(
-        r=rank,
-        lora_alpha=2 * rank,
-        target_modules="all-linear",
-        modules_to_save=[*whole] or None,
-        task_type=task_type,
-    )
 
 
 class Silent:

@@ -15,6 +15,7 @@ from common.settings import ROOT
 from training.setup.plan import ConfigError
 from training.setup.presets import VERL_DEFAULTS
 
+THREADS = "OMP_NUM_THREADS"
 LARGE_BYTES = 50_000_000  # of weights: the bundled models have 2 million, the smallest real one 270
 BFLOAT16 = {"avx512_bf16", "amx_bf16"}  # of /proc/cpuinfo: the processor multiplies these itself
 # Libraries that vLLM's CPU build is linked against and no wheel brings, with their packages of
@@ -40,20 +41,18 @@ def has_bfloat16() -> bool:
     return False
 
 
-def environment(device: str, served: str | None = None) -> dict[str, str]:
+def environment(device: str, model: str | None = None, processes: int = 1) -> dict[str, str]:
     """Return the variables that every process of a run on this device needs.
 
-    served: the model of a server that stands alone; on the CPU a large one gets all cores. A run's
-    workers stay on one core each: they are forks of a process that has imported torch, and a fork of
-    a process with OpenMP threads hangs.
+    model: what is served or trained; on the CPU a large one gets all cores, shared by as many
+    processes. Waiting threads sleep, so that vLLM and the trainer take turns.
     """
     given = os.environ.get("PYTHONPATH", "").split(os.pathsep)
     path = dict.fromkeys([str(ROOT), *filter(None, given), str(ROOT / "training" / "cpu" / "site")])
     variables = VERL_DEFAULTS["environment"]
     shared = variables["every"] | {"PYTHONPATH": os.pathsep.join(path)} | variables.get(device, {})
-    if device == "cpu" and served and is_large(served):
-        cores = str(len(os.sched_getaffinity(0)))
-        return shared | {"OMP_NUM_THREADS": cores, "OMP_WAIT_POLICY": "PASSIVE"}
+    if device == "cpu" and model and is_large(model):
+        shared[THREADS] = str(max(1, len(os.sched_getaffinity(0)) // processes))
     return shared
 
 

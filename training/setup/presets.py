@@ -26,11 +26,12 @@ VERL_DEFAULTS: dict[str, dict[str, dict[str, Any]]] = tomllib.loads(
 
 
 def choose(
-    agent: Agent, purpose: str, device: str, n_gpus: int, n_nodes: int = 1
+    agent: Agent, purpose: str, device: str, n_gpus: int, n_nodes: int = 1, large: bool = False
 ) -> dict[str, Any]:
     """Return verl keys for a purpose (`smoke`, `ci`, `full`) on a device (`cpu`, `cuda`).
 
     Each of `n_nodes` has `n_gpus`; on the CPU these are processes that train.
+    large: the model is no tiny one (`training.setup.device.is_large`); this matters on the CPU.
     """
     sizes = agent.sizes(device)
     defaults = VERL_DEFAULTS["preset"]
@@ -51,6 +52,7 @@ def choose(
         **dict.fromkeys(
             MICRO_BATCH, 2 * longest if device == "cuda" else f"${{{ROLLOUT}.max_model_len}}"
         ),
+        **(defaults["large"] if large and device == "cpu" else {}),
         **(defaults["small"] if small else {}),
         **defaults[purpose],
     }

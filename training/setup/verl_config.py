@@ -22,6 +22,7 @@ from omegaconf.errors import OmegaConfBaseException
 from training.setup.agreement import MAX_TURNS_KEY, TEMPERATURE_KEY, check_agreement
 from training.setup.algorithms import check_algorithm
 from training.setup.chat_template import SETTING, TEMPLATE
+from training.setup.device import has_bfloat16, is_large
 from training.setup.model_folder import cache_bytes
 from training.setup.plan import ConfigError, Plan
 from training.setup.presets import ROLLOUT, VERL_DEFAULTS
@@ -79,10 +80,12 @@ def build_config(
     """
     config = _verl_defaults()
     device = VERL_DEFAULTS["device"]
+    short = plan.device == "cpu" and is_large(plan.model) and has_bfloat16()
     exact = VERL_DEFAULTS["run"]["deterministic"] if plan.deterministic else {}
     for layer in (
         device["every"],
         device.get(plan.device, {}),
+        device["cpu_bfloat16"] if short else {},
         _derived(plan, files),
         preset,
         exact,
@@ -144,9 +147,10 @@ def _old_log_probs(plan: Plan) -> Overrides:
     """Return the keys that, on the CPU, take vLLM's log-probabilities for the old policy's, which
     saves a pass over every batch.
 
-    Both sides count in 32 bit there and the weights that played are those the update begins with.
-    That does not hold on GPUs (16 bit), with a merged adapter (rounded on its way to vLLM) and in
-    asynchronous runs (older weights).
+    The weights that played are those the update begins with. A tiny model is counted in 32 bit on
+    both sides; where a large one is counted in bfloat16, the ratio of the loss corrects what vLLM
+    and the trainer differ by. That does not hold with a merged adapter (rounded on its way to vLLM)
+    and in asynchronous runs (older weights), and was not tried on GPUs.
     """
     if plan.device != "cpu" or plan.lora_rank or plan.asynchronous:
         return {}

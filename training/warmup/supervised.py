@@ -23,6 +23,7 @@ from typing import Any
 
 import torch
 from jinja2 import TemplateError
+from peft import LoraConfig, get_peft_model
 from torch.nn.utils.rnn import pad_sequence
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
@@ -31,6 +32,7 @@ from common.files import replacing
 from common.terminal import progress, watched
 from episodes.episode import Conversation
 from training.setup.chat_template import with_tools
+from training.setup.device import LARGE_BYTES, has_bfloat16
 from training.setup.model_folder import find_model
 from training.setup.plan import ConfigError
 
@@ -210,13 +212,15 @@ def train(
     The same arguments and machine give the same weights.
     """
     device = "cuda" if torch.cuda.is_available() else "cpu"
+    weights = sum(weight.numel() * weight.element_size() for weight in model.parameters())
+    short = device == "cuda" or (weights > LARGE_BYTES and has_bfloat16())
     rates = [
         torch.optim.lr_scheduler.LambdaLR(optimizer, schedule.factor) for optimizer in optimizers
     ]
     model.to(device).train()
     with progress(title, schedule.end, "steps") as bar:
         for batch in schedule.until_end(data, random):
-            with torch.autocast(device, torch.bfloat16, enabled=device == "cuda"):
+            with torch.autocast(device, torch.bfloat16, enabled=short):
                 loss, accuracy = loss_of(
                     model, {name: tensor.to(device) for name, tensor in batch.items()}
                 )
@@ -239,9 +243,12 @@ def warm_up(
     lr: float,
     batch_size: int,
     seed: int,
+    lora_rank: int = 0,
 ) -> dict[str, Any]:
     """Train a model (folder or hub id) on conversations in its own chat template, write it to
     `out`, and return the steps taken and the accuracy of the last 50.
+
+    lora_rank: the rank of an adapter that is trained and merged; 0: all weights are trained.
 
     Raises ColdStartError: it cannot be loaded, or its tokenizer has no usable chat template.
     """
@@ -284,14 +291,32 @@ def warm_up(
     schedule = Schedule(steps, max(1, steps - rise), rise)
     pad = tokenizer.pad_token_id if tokenizer.pad_token_id is not None else tokenizer.eos_token_id
     torch.manual_seed(seed)
-    optimizer = torch.optim.AdamW(model.parameters(), lr=lr)
+    if lora_rank:
+        model = get_peft_model(model, adapter(lora_rank, "CAUSAL_LM"))
+    optimizer = torch.optim.AdamW(
+        [weight for weight in model.parameters() if weight.requires_grad], lr=lr
+    )
     train(
         "warm-up", model, [optimizer], batches(fitting, batch_size, pad, random), schedule, random
     )
     out.parent.mkdir(parents=True, exist_ok=True)
     with replacing(out) as folder:
-        save(model, tokenizer, folder)
+        save(model.merge_and_unload() if lora_rank else model, tokenizer, folder)
     return {"steps": schedule.steps, "accuracy": schedule.accuracy}
+
+
+def adapter(rank: int, task_type: str, whole: Sequence[str] = ()) -> LoraConfig:
+    """Return the settings of an adapter on all linear layers, at the scale that training uses.
+
+    whole: modules that are trained without one.
+    """
+    return LoraConfig(
+        r=rank,
+        lora_alpha=2 * rank,
+        target_modules="all-linear",
+        modules_to_save=[*whole] or None,
+        task_type=task_type,
+    )
 
 
 def save(model: Any, tokenizer: Any, folder: Path) -> None:

@@ -20,7 +20,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from data.readers.sources import SourceError, detect_encoding, json_events, open_parts, refusing
+from data.readers.json_rows import json_events
+from data.readers.sources import SourceError, detect_encoding, open_parts, refusing
 
 _TABLE = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
 NAMES: dict[str, list[str]] = {field: text.split() for field, text in _TABLE["names"].items()}

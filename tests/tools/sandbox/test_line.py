@@ -20,7 +20,8 @@ import pytest
 from tools.sandbox import Sandbox, SandboxError, mounts
 from tools.sandbox import sandbox as sandbox_module
 from tools.sandbox.inside.frames import READY, frame
-from tools.sandbox.sandbox import Episode, exactly, receive
+from tools.sandbox.line import exactly, receive
+from tools.sandbox.sandbox import Episode
 
 ANSWER = {"status": "ok", "output": "1\n", "fresh": True}
 QUESTION = {"source": "x", "language": "python", "deadline": 1.0}

@@ -15,7 +15,7 @@ import pytest
 from common.command import Failure
 from episodes.agent import Environment, Judging, KnownEpisodes
 from episodes.episode import Episode, Policy, Task
-from episodes.judge_check import PAID_TASKS, TASKS, Probed, check_judge, problem_of
+from episodes.judge_probe import PAID_TASKS, TASKS, Probed, check_judge, problem_of
 from episodes.outcomes import EpisodeError
 from scoring.rubric import Reward
 

@@ -17,7 +17,7 @@ from random import Random
 
 from common.terminal import watched
 from episodes.agent import ACCEPTED_FROM, MOST_ACCEPTED, Environment
-from episodes.episode import ServiceError, Task
+from episodes.episode import Episode, ServiceError, Task
 from episodes.outcomes import EpisodeError
 from scoring.rubric import Reward
 
@@ -85,43 +85,50 @@ async def check_judge(
     has a score.
     """
     await environment.check()
-    most, random, probed, asked = (
-        min(most, PAID_TASKS) if environment.judging.paid else most,
-        Random(0),
-        [],
-        Counter[str](),
-    )
+    paid = environment.judging.paid
+    most = min(most, PAID_TASKS) if paid else most
+    random = Random(0)
+    probed: list[Probed] = []
+    asked = Counter[str]()
     sample = tasks[:: max(1, len(tasks) // most)][:most]
     for number, task in enumerate(watched(sample, "asking the judge", "tasks")):
         try:
-            honest, bad = (
-                await environment.known.honest(task),
-                environment.known.dishonest(task, random),
-            )
-            turn = PAID_KINDS * number % len(bad) if environment.judging.paid and bad else 0
-            kinds = [
-                *honest,
-                *[*bad, *bad][turn:][: PAID_KINDS if environment.judging.paid else len(bad)],
-            ]
-            rewards = await asyncio.gather(
-                *(environment.score(task, {**bad, **honest}[kind]) for kind in kinds)
+            honest = await environment.known.honest(task)
+            bad = environment.known.dishonest(task, random)
+            good_ones, bad_ones = await asyncio.gather(
+                _rewards(environment, task, honest),
+                _rewards(environment, task, _in_turn(bad, number) if paid else bad),
             )
         except EpisodeError as error:
             raise ServiceError(f"task {task.id} cannot be scored: {error}") from None
-        scored = {
-            kind: reward
-            for kind, reward in zip(kinds, rewards, strict=True)
-            if reward.score is not None
-        }
-        asked.update(reward.unscored or "scored" for reward in rewards[: len(honest)])
-        good, dishonest = (
-            {kind: scored[kind] for kind in side if kind in scored} for side in (honest, bad)
-        )
+        asked.update(reward.unscored or "scored" for reward in good_ones.values())
+        good, dishonest = _scored(good_ones), _scored(bad_ones)
         if dishonest and good and next(iter(good)) == next(iter(honest)):
             probed.append(Probed(task, good, dishonest, environment.known.accepted_from))
     if asked and not asked["scored"]:
         raise ServiceError(f"the judge gave no score for any honest answer ({dict(asked)})")
     return probed
+
+
+async def _rewards(
+    environment: Environment, task: Task, episodes: Mapping[str, Episode]
+) -> dict[str, Reward]:
+    """Return what each episode earns, all asked for at once."""
+    rewards = await asyncio.gather(
+        *(environment.score(task, episode) for episode in episodes.values())
+    )
+    return dict(zip(episodes, rewards, strict=True))
+
+
+def _in_turn(kinds: Mapping[str, Episode], number: int) -> dict[str, Episode]:
+    """Return PAID_KINDS of the kinds, other ones for the next number."""
+    names = [*kinds]
+    first = PAID_KINDS * number % len(names) if names else 0
+    return {name: kinds[name] for name in [*names, *names][first : first + PAID_KINDS]}
+
+
+def _scored(rewards: Mapping[str, Reward]) -> dict[str, Reward]:
+    return {kind: reward for kind, reward in rewards.items() if reward.score is not None}
 
 
 def problem_of(probed: Sequence[Probed]) -> str | None:
