@@ -7,12 +7,15 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
+import pytest
+
 from bench.rollout_sides.fixed_latency import TASK, bare_loop, manager, play
 from bench.rollout_sides.processes import llm, stores_with_runners
 
 CALLS = 3
 
 
+@pytest.mark.nightly
 def test_the_path_around_the_model_collects_whole_episodes(tmp_path: Path) -> None:
     with llm(0.0, CALLS) as server, stores_with_runners((1, 4, CALLS)) as (address,):
         side = manager(address, tmp_path, server, CALLS, 4)

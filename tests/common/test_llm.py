@@ -178,11 +178,9 @@ def test_retry_after_is_honoured_by_all_callers(llm, client, form):
 
 def test_retry_after_beyond_the_budget_ends_at_once(llm, client):
     llm.faults = [Fault(429, headers={"Retry-After": "3600"})] * 2
-    start = time.monotonic()
     error = refusal(client)
     assert (error.cause, error.status, error.retry_after) == ("timeout", 429, None)
     assert "it asks to wait 3600 s" in str(error)
-    assert time.monotonic() - start < 10
     assert len(llm.requests) == 1
 
 
@@ -194,12 +192,11 @@ def test_a_senseless_retry_after_does_no_harm(header):
 
 
 def test_a_slow_endpoint_ends_within_the_budget(llm):
-    llm.delay = 3.0
+    llm.delay = 10.0
     client = LLMClient("openai/stand-in", base_url=llm.url, api_key=KEY, timeout=0.3)
     load_litellm()  # its seconds are not counted
-    start = time.monotonic()
     assert refusal(client).cause == "timeout"
-    assert time.monotonic() - start < 1.5
+    assert llm.answered == 0, "the reply was not waited for"
 
 
 def test_the_first_wait_is_the_shortest_and_each_is_twice_the_one_before(llm, monkeypatch):
@@ -266,13 +263,13 @@ def test_keys_of_the_environment_do_not_reach_messages(llm, client, monkeypatch)
 
 async def test_a_pause_stops_everybody_also_where_it_grows_meanwhile():
     rate = RateLimit(None)
-    rate.pause(0.1)
+    rate.pause(0.5)
     start = time.monotonic()
-    waiting = asyncio.gather(rate.resumed(0.0, start + 9), rate.resumed(0.0, start + 9))
-    await asyncio.sleep(0.05)
-    rate.pause(0.15)
+    waiting = asyncio.gather(rate.resumed(0.0, start + 99), rate.resumed(0.0, start + 99))
+    await asyncio.sleep(0)
+    rate.pause(0.75)
     await waiting
-    assert time.monotonic() - start >= 0.19
+    assert time.monotonic() - start >= 0.74
     rate.pause(60)
     with pytest.raises(TimeoutError):
         await rate.resumed(0.0, time.monotonic() + 9)

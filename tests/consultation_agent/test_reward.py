@@ -235,6 +235,14 @@ def test_a_judge_gives_the_values() -> None:
     assert reward.measures == beside
 
 
+def test_a_choice_between_options_is_compared_and_no_judge_is_asked() -> None:
+    judge = Fixed(Verdict(0.0))
+    task = replace(TASK, options={"A": "急性阑尾炎", "B": "肺炎"}, reference="A")
+    reward = earned(Conclusion("A", "急诊"), task=task, judge=judge)
+    assert reward.terms["diagnosis"] == pytest.approx(0.6)
+    assert judge.asked == []
+
+
 def test_a_judge_sees_both_sides_of_the_conclusion_and_what_the_patient_is() -> None:
     judge = Fixed(Verdict(1.0))
     told_of = replace(TASK, description="腹痛两天")

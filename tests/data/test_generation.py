@@ -15,6 +15,7 @@ from data.build_dataset import make_dataset, request_for
 from data.load import DataError
 from data.questions.entities import Mentions, parts_of
 from data.questions.generate import overlap
+from data.questions.near_duplicates import NearDuplicates
 from data.questions.streams import Rates
 from sql_agent.gold.checker import Checker
 
@@ -75,6 +76,22 @@ def test_no_split_names_an_entity_another_split_asks_about(real):
         named = set(dataset.mentions.find(told))
         others = [row for other, part in dataset.splits.items() if other != split for row in part]
         assert not named & {word for row in others for word in json.loads(row["entities"])}
+
+
+def test_no_question_is_nearly_one_of_another_split(tmp_path):
+    """Names that differ by their last character make questions that nearly are the same."""
+    stem = "复方盐酸伪麻黄碱对乙酰氨基酚右美沙芬缓释胶囊第"
+    drugs = [
+        (number, stem + chr(0x4E00 + 7 * number), f"第{number}种不适", f"一次{number}粒")
+        for number in range(1, 61)
+    ]
+    dataset = made(small(tmp_path / "near.db", drugs), 300)
+    near = NearDuplicates()
+    for split in ("val", "test"):
+        for row in dataset.splits[split]:
+            near.add(row["id"], row["question"])
+    assert dataset.refused["nearly a question of another split"] > 0
+    assert [row for row in dataset.splits["train"] if near.nearest(row["question"])] == []
 
 
 def test_typos_and_parts_of_names_find_the_one_that_was_meant(real):

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
-import sys
 
 import pytest
 
-from common.settings import ROOT
+from common.settings import load_settings
 from data.build_database import DEFAULT_PATH
+from data.build_dataset import main
 from data.load import load_rows
 from data.questions.entities import Mentions
 from data.questions.generate import overlap
-from data.questions.paraphrase import held_words, is_faithful
+from data.questions.paraphrase import held_words, is_faithful, reword
 from sql_agent.gold.checker import Checker
 from tests.common.llm_server import KEY, Fault
 from tests.utils.conftest import llm, teacher  # noqa: F401 (fixtures)
@@ -54,37 +53,43 @@ def reply(body):
     return json.dumps({"question": text}, ensure_ascii=False)
 
 
-def build(folder, environment, *options):
-    url = f"sqlite:///{DEFAULT_PATH}"
-    command = [
-        sys.executable,
-        "-m",
-        "data.build_dataset",
-        "--db",
-        url,
-        "--output",
-        str(folder),
-        "--rows",
-        "80",
-    ]
-    return subprocess.run(
-        [*command, "--paraphrase", "0.5", *options],
-        cwd=ROOT,
-        env=environment,
-        capture_output=True,
-        text=True,
-    )
+def test_a_rewording_that_is_nearly_a_question_of_another_split_is_refused():
+    """Of its own split it is taken, and what is taken is compared with what comes after."""
+
+    def row(name, question):
+        return {"id": name, "question": question, "entities": "[]", "difficulty": "easy"}
+
+    theirs, ours = "请问这种药平时应该怎么保存才好呢？", "我想知道这种药物的储存条件是什么"
+    splits = {"train": [row("a", theirs), row("b", "别的什么事情要说")], "test": [row("c", ours)]}
+    replies = {"b": theirs.rstrip("？"), "c": theirs.replace("请问", "请问，")}
+    assert reword(splits, replies, Mentions([])) == 1
+    assert (splits["train"][1]["question"], splits["test"][0]["question"]) == (replies["b"], ours)
 
 
-def test_a_share_is_reworded_and_the_rows_stay_true(llm, teacher, tmp_path):  # noqa: F811
+@pytest.fixture
+def build(teacher, monkeypatch, capsys):  # noqa: F811
+    """The command, in this process: its exit code and what it printed."""
+    for name, value in teacher.items():
+        monkeypatch.setenv(name, value)
+
+    def run(folder):
+        url = f"sqlite:///{DEFAULT_PATH}"
+        words = ["--db", url, "--output", str(folder), "--rows", "80", "--paraphrase", "0.5"]
+        load_settings.cache_clear()
+        return main(words), capsys.readouterr()
+
+    return run
+
+
+def test_a_share_is_reworded_and_the_rows_stay_true(llm, build, tmp_path):  # noqa: F811
     llm.answer = reply
-    done = build(tmp_path, teacher)
-    assert done.returncode == 0, done.stderr
+    code, said = build(tmp_path)
+    assert code == 0, said.err
     splits = {split: load_rows(tmp_path / f"{split}.parquet") for split in ("train", "val", "test")}
     rows = [row for part in splits.values() for row in part]
     reworded = [row for row in rows if row["question"].startswith("医生您好")]
     assert 20 < len(reworded) < 50
-    assert f"reworded: {len(reworded)} of {len(llm.requests)} questions" in done.stdout
+    assert f"reworded: {len(reworded)} of {len(llm.requests)} questions" in said.out
     assert not [row for row in rows if row["question"].startswith("这个")]
     assert {row["difficulty"] for row in reworded} <= {"mid", "hard"}
     assert (
@@ -99,21 +104,21 @@ def test_a_share_is_reworded_and_the_rows_stay_true(llm, teacher, tmp_path):  # 
     assert [f for f in Checker(f"sqlite:///{DEFAULT_PATH}").check(rows) if f.problems] == []
 
 
-def test_after_a_failure_the_same_command_goes_on(llm, teacher, tmp_path):  # noqa: F811
+def test_after_a_failure_the_same_command_goes_on(llm, build, tmp_path):  # noqa: F811
     llm.answer = reply
     llm.faults = [Fault(400, body=f'{{"error": {{"message": "no, {KEY}"}}}}')]
-    first = build(tmp_path, teacher)
-    assert first.returncode == 1
-    assert "HTTP 400" in first.stderr
-    assert "the same command goes on" in first.stderr
-    assert KEY not in first.stderr + first.stdout
+    code, said = build(tmp_path)
+    assert code == 1
+    assert "HTTP 400" in said.err
+    assert "the same command goes on" in said.err
+    assert KEY not in said.err + said.out
     assert [path.name for path in tmp_path.glob("*.parquet")] == []
-    second = build(tmp_path, teacher)
-    assert second.returncode == 0, second.stderr
+    code, said = build(tmp_path)
+    assert code == 0, said.err
     asked = len(llm.requests)
     straight = tmp_path / "straight"
     straight.mkdir()
-    assert build(straight, teacher).returncode == 0
+    assert build(straight)[0] == 0
     assert len(llm.requests) == asked
     for split in ("train", "val", "test"):
         assert (straight / f"{split}.parquet").read_bytes() == (
@@ -121,10 +126,9 @@ def test_after_a_failure_the_same_command_goes_on(llm, teacher, tmp_path):  # no
         ).read_bytes()
 
 
-def test_without_a_model_it_says_what_to_set(tmp_path):
-    environment = {
-        name: value for name, value in os.environ.items() if not name.startswith("TEACHER")
-    }
-    done = build(tmp_path, environment)
-    assert done.returncode == 2
-    assert "TEACHER_MODEL" in done.stderr
+def test_without_a_model_it_says_what_to_set(build, tmp_path, monkeypatch):
+    for name in [name for name in os.environ if name.startswith("TEACHER")]:
+        monkeypatch.delenv(name)
+    code, said = build(tmp_path)
+    assert code == 2
+    assert "TEACHER_MODEL" in said.err

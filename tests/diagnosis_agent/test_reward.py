@@ -159,6 +159,13 @@ def test_a_judge_gives_the_values_twice_alike() -> None:
     assert judge.asked[0].context == ["complete blood count"]
 
 
+def test_an_episode_that_is_judged_again_has_the_later_values() -> None:
+    episode = ended("inflammation", "CBC")
+    earned(episode, judge=Fixed(Verdict(0.9, {"diagnosis": 1.0, "examinations": 1.0})))
+    again = earned(episode, judge=Fixed(Verdict(0.0, {"diagnosis": 0.0, "examinations": 0.0})))
+    assert again.terms["diagnosis"] == 0.0
+
+
 def test_the_rule_s_value_stands_beside_the_judge_s() -> None:
     right = Fixed(Verdict(1.0, {"diagnosis": 1.0, "examinations": 0.5}))
     beside = earned(ended("inflammation", "CBC"), judge=right).measures

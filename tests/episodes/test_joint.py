@@ -16,10 +16,11 @@ import pytest
 
 from common.settings import Settings
 from episodes import registry
-from episodes.episode import AgentError
+from episodes.episode import AgentError, ServiceError
 from episodes.joint import JointAgent, own_options, weights
 from episodes.play import play
 from episodes.script import Script
+from episodes.turns import with_turns
 from tests.digits_agent.agent import AGENT as DIGITS
 
 SETTINGS = Settings.model_construct().under({"max_turns": 6, "min_turns": 6})
@@ -97,6 +98,20 @@ def test_every_task_has_its_own_agents_budget(agent: JointAgent) -> None:
     assert [agent.task(row, fewer).max_turns for row in rows] == [2, 2]
 
 
+def test_every_environment_has_its_own_agents_budget() -> None:
+    """The most that a consultation can earn depends on its turns, not on those of the run."""
+    agent = JointAgent({"consultation": 1.0, "sql": 1.0})
+    settings = SETTINGS.under({"max_turns": 100, "min_turns": 100})
+    environment = agent.open(settings, {"consultation_reward": "doctoragent"})
+    try:
+        own = agent.members["consultation"]
+        alone = own.open(with_turns(own, Settings.model_construct()), {"reward": "doctoragent"})
+        assert environment.judging.highest == alone.judging.highest
+        alone.close()
+    finally:
+        environment.close()
+
+
 def test_flags_stand_behind_their_agents_name(agent: JointAgent) -> None:
     parser = ArgumentParser()
     agent.flags.add(parser)
@@ -150,5 +165,7 @@ def test_an_agent_from_outside_takes_part(monkeypatch: pytest.MonkeyPatch) -> No
         gold = asyncio.run(environment.known.gold(task))
         assert gold is not None
         assert asyncio.run(environment.score(task, gold)).score == 1
+        with pytest.raises(ServiceError, match="the partner is gone"):
+            asyncio.run(environment.check())
     finally:
         environment.close()

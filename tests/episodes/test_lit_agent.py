@@ -20,6 +20,7 @@ os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
 
 import agentlightning as agl
 
+from common.proxies import EXCEPTIONS
 from common.settings import load_settings
 from data.load import COLUMNS
 from episodes import lit_agent, registry
@@ -260,3 +261,15 @@ def test_the_proxys_address_names_the_rollout() -> None:
     found = endpoint_of(llm, rollout, "token")
     assert found.traced
     assert found.api_key == "token", "vLLM asks for it, too"
+
+
+def test_a_policy_on_another_machine_is_asked_past_the_network_s_proxy(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("http_proxy", "http://proxy.example:3128")
+    for name in EXCEPTIONS:
+        monkeypatch.delenv(name, raising=False)
+    llm = agl.ProxyLLM(endpoint="http://10.0.0.1:4000/v1", model="tiny", sampling_parameters={})
+    rollout = SimpleNamespace(rollout_id="ro-1", attempt=SimpleNamespace(attempt_id="at-1"))
+    endpoint_of(llm, rollout)
+    assert "10.0.0.1" in os.environ["no_proxy"].split(",")

@@ -510,6 +510,13 @@ def test_a_sample_has_every_task_types_share_and_its_seed() -> None:
     assert sample_rows(rows, 100, seed=0) == sample_rows(rows, None, seed=0) == rows
 
 
+def test_of_a_small_sample_the_largest_fractions_are_rounded_up() -> None:
+    """Of 7 rows 1.4, 2.8 and 2.8."""
+    rows = [{"id": str(number), "task_type": "abbcc"[number % 5]} for number in range(100)]
+    chosen = sample_rows(rows, 7, seed=0)
+    assert Counter(row["task_type"] for row in chosen) == {"a": 1, "b": 3, "c": 3}
+
+
 def test_the_tools_that_describe_the_database_are_offered_when_asked_for(
     data: Path, llm: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -66,6 +66,20 @@ def test_a_reward_that_changed_changes_the_scores(
 
 
 @pytest.mark.parametrize("evaluated", ["sql"], indirect=True)
+def test_what_the_machine_broke_stays_unscored(evaluated: Path) -> None:
+    """Its transcript ends where the machine did: played again, the policy would be blamed for it."""
+    path = evaluated / "episodes.jsonl"
+    first, *others = [json.loads(line) for line in path.read_text().splitlines()]
+    broken = {**first, "score": None, "unscored": "endpoint_unreachable", "detail": "gone"}
+    path.write_text("".join(json.dumps(line) + "\n" for line in (broken, *others)))
+    assert rescore.main([str(evaluated)]) == 1
+    again = evaluated.with_name("kept-rescored")
+    assert json.loads((again / "episodes.jsonl").read_text().splitlines()[0]) == broken
+    scores = json.loads((again / "scores.json").read_text())
+    assert scores["overall"]["unscored"] == {"endpoint_unreachable": 1}
+
+
+@pytest.mark.parametrize("evaluated", ["sql"], indirect=True)
 def test_bad_input_is_one_line(
     evaluated: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -34,6 +34,58 @@ def test_a_named_corruption_is_one_change_of_code_that_is_there_with_a_test_that
     assert f"def {name}{'(' if name else ''}" in (ROOT / "tests" / file).read_text(encoding="utf-8")
 
 
+@pytest.mark.parametrize(("file", "old", "new"), mutants.ACCEPTED)
+def test_an_accepted_survivor_changes_code_that_is_there_and_says_why(
+    file: str, old: str, new: str
+) -> None:
+    """One whose code is gone would be taken for a reason some day."""
+    lines = [line.strip() for line in (ROOT / file).read_text(encoding="utf-8").splitlines()]
+    assert any(lines[at : at + old.count("\n") + 1] == old.split("\n") for at in range(len(lines)))
+    assert new != old
+    assert mutants.ACCEPTED[file, old, new]
+
+
+CODE = """def total(values, seen):
+    seen.append(values)
+    return sum(value for value in values if value)
+"""
+DELETED = {
+    ("counted/code.py", "seen.append(values)", "None"),
+    (
+        "counted/code.py",
+        "return sum(value for value in values if value)",
+        "return sum(value for value in values)",
+    ),
+}
+
+
+def test_a_call_and_a_filter_are_deleted_and_must_be_noticed_or_accepted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    names = ["counted/code.py", "counted/__init__.py", "tests/test_code.py", "tests/conftest.py"]
+    for name in names:
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).touch()
+    (tmp_path / names[0]).write_text(CODE)
+    (tmp_path / names[2]).write_text(
+        "from counted.code import total\ndef test_one(): assert total([1, 2], []) == 3\n"
+    )
+    (tmp_path / names[3]).write_text(
+        "from hypothesis import settings\nsettings.register_profile('mutants')\n"
+    )
+    room = {"files": names[:1], "tests": ["test_code.py"]}
+    monkeypatch.setattr(mutants, "ROOMS", {"small": room})
+    monkeypatch.setattr(mutants, "copy", lambda _: (tmp_path, names))
+    monkeypatch.setattr(mutants, "ACCEPTED", {})
+    assert mutants.run("small") == "small"
+    said = capsys.readouterr().out
+    changed = [line[1:].strip() for line in said.splitlines() if line[:2] in ("- ", "+ ")]
+    survivors = {(names[0], old, new) for old, new in zip(changed[::2], changed[1::2], strict=True)}
+    assert survivors >= DELETED
+    monkeypatch.setattr(mutants, "ACCEPTED", dict.fromkeys(survivors, "why"))
+    assert mutants.run("small") == ""
+
+
 def test_a_corruption_that_no_test_notices_is_said(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys
 ) -> None:

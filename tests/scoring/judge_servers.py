@@ -34,7 +34,7 @@ class Server(ThreadingHTTPServer):
 
     def __init__(self):
         super().__init__(("127.0.0.1", 0), Handler)
-        self.replies, self.requests, self.delay = [], [], 0.0
+        self.replies, self.requests, self.delay, self.answered = [], [], 0.0, 0
         self.busy, self.retry_after, self.since = 0.0, None, None
         self.handle_error = lambda *client: None  # clients that gave up waiting
         self.url = f"http://127.0.0.1:{self.server_port}"
@@ -61,6 +61,7 @@ class Handler(BaseHTTPRequestHandler):
         self.send_header("Content-Length", str(len(text.encode())))
         self.end_headers()
         self.wfile.write(text.encode())
+        self.server.answered += 1
 
     def log_message(self, *arguments):
         pass

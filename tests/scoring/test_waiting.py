@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import time
 
 import pytest
 
@@ -103,8 +102,7 @@ def test_requests_count_that_were_refused_too_slow_or_reached_nobody(server, whi
 
 
 def test_a_slow_judge_ends_within_its_budget(server):
-    server.replies, server.delay = [(200, completion(json.dumps(SCORES)))], 4.0
+    server.replies, server.delay = [(200, completion(json.dumps(SCORES)))], 10.0
     for ask in (ask_llm, ask_reward_model):
-        start = time.monotonic()
         assert ask(server, timeout=0.2) == LATE
-        assert time.monotonic() - start < 2.0
+        assert server.answered == 0, "the reply was not waited for"

@@ -22,8 +22,8 @@ HOST = "127.0.0.1"
 
 
 class ToyAgent(agl.LitAgent[dict[str, Any]]):
-    """Does what its task says: sleep, hang, block a thread, refuse to be cancelled, or raise; then
-    emits its name.
+    """Does what its task says: sleep, hang, block a thread, refuse to be cancelled, raise, or
+    cancel itself; then emits its name.
 
     What blocks or refuses does so until `released` is set.
     """
@@ -58,6 +58,8 @@ class ToyAgent(agl.LitAgent[dict[str, Any]]):
             await asyncio.to_thread(self.released.wait)
         if "raise" in task:
             raise RuntimeError("as the task says")
+        if "cancel" in task:
+            raise asyncio.CancelledError
         while "stubborn" in task and not self.released.is_set():
             try:
                 await asyncio.sleep(0.05)

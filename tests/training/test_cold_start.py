@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import json
 import math
+import shutil
 import subprocess
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
@@ -38,6 +39,8 @@ from training.warmup.supervised import (
     encode,
     loss_of,
     save,
+    train,
+    warm_up,
 )
 from training.warmup.tiny_tokenizer import make_tokenizer
 
@@ -481,6 +484,38 @@ def test_the_loss_is_that_of_the_learned_tokens() -> None:
         batch["labels"][:, 1:] != NOT_LEARNED
     ]
     assert accuracy == pytest.approx(right.float().mean().item())
+
+
+def test_each_step_learns_from_its_own_batch_alone() -> None:
+    """Two steps are as a step and another one, whatever the first has left."""
+    tokenizer = AutoTokenizer.from_pretrained(TINY)
+    examples = encode(conversation([True, True]), tokenizer)
+    data = batches(examples, 1, tokenizer.pad_token_id, Random(0))[:1]
+    found = []
+    for steps in ((1, 1), (2,)):
+        model = AutoModelForCausalLM.from_pretrained(TINY, dtype=torch.float32)
+        for count in steps:
+            optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+            train("", model, [optimizer], data, Schedule(count, 1, 1), Random(0))
+            model.zero_grad()
+        found.append(model.state_dict())
+    assert all(found[0][name].equal(found[1][name]) for name in found[1])
+
+
+def test_examples_over_the_models_context_are_left_out(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It has no positions for them."""
+    short = conversation([True, True])
+    long = replace(short, messages=[short.messages[0], *short.messages])
+    [fits] = encode(short, AutoTokenizer.from_pretrained(TINY))
+    base = shutil.copytree(TINY, tmp_path / "base")
+    config = json.loads((base / "config.json").read_text())
+    positions = {"max_position_embeddings": len(fits["input_ids"])}
+    (base / "config.json").write_text(json.dumps(config | positions))
+    facts = warm_up(str(base), [short, long], tmp_path / "out", 1, 1e-5, batch_size=1, seed=0)
+    assert facts["steps"] == 1
+    assert "1 examples of 2 fit the context" in capsys.readouterr().err
 
 
 def test_training_slows_down_at_mastery_and_stops() -> None:

@@ -14,7 +14,7 @@ from omegaconf import DictConfig, OmegaConf
 
 from sql_agent.agent import AGENT
 from training.setup import verl_config as config_module
-from training.setup.agreement import check_agreement, check_rows
+from training.setup.agreement import check_agreement, check_rows, last_step
 from training.setup.device import LARGE_BYTES
 from training.setup.plan import ConfigError, Plan
 from training.setup.presets import choose
@@ -181,6 +181,7 @@ def test_max_turns_is_written_once(tmp_path: Path) -> None:
             "+actor_rollout_ref.rollout.enforce_eagr=true",
             "did you mean 'actor_rollout_ref.rollout.enforce_eager'",
         ),
+        ("trainer.max_actor_ckpt_to_keep=2", "max_actor_ckpt_to_keep=2: use --keep N"),
         ("+trainer.nonsense=1", "knows no key 'trainer.nonsense'"),
         ("not-an-override", "neither a flag nor key=value"),
         ("data.seed=[1", "not valid YAML"),
@@ -191,6 +192,22 @@ def test_a_contradiction_or_unknown_key_is_explained(
 ) -> None:
     with pytest.raises(ConfigError, match=message):
         build(tmp_path, override)
+
+
+@pytest.mark.parametrize(
+    ("rows", "overrides", "last"),
+    [
+        (70, ("trainer.total_epochs=2",), 8),  # four whole batches an epoch
+        (70, ("trainer.total_epochs=2", "trainer.total_training_steps=5"), 5),
+        (70, ("trainer.total_epochs=2", "trainer.total_training_steps=9"), 8),
+        (70, ("trainer.total_epochs=2", "data.train_max_samples=40"), 4),
+    ],
+)
+def test_the_last_step_is_that_of_the_epochs_or_an_earlier_one(
+    tmp_path: Path, rows: int, overrides: tuple[str, ...], last: int
+) -> None:
+    steps = ("trainer.total_training_steps=null", "data.train_batch_size=16")
+    assert last_step(build(tmp_path, *steps, *overrides), rows) == last
 
 
 @pytest.mark.parametrize(

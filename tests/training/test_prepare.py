@@ -69,6 +69,20 @@ def test_what_is_kept_is_read_and_the_judge_is_not_asked_again(
     assert len(asked) == 1
 
 
+def test_what_episodes_need_must_answer_though_the_result_is_kept(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    prepared()
+
+    async def gone(environment: Environment) -> None:
+        raise Failure("the database does not answer")
+
+    with closing(AGENT.open(SETTINGS, {})) as environment:
+        monkeypatch.setattr(type(environment), "check", gone)
+    with pytest.raises(Failure, match="the database does not answer"):
+        prepared()
+
+
 @pytest.mark.parametrize(
     ("changed", "part"),
     [

@@ -8,6 +8,7 @@ verl's queue is what was played, judged and scored, and nothing of a skipped ste
 from __future__ import annotations
 
 import asyncio
+import gc
 import json
 from pathlib import Path
 from types import SimpleNamespace
@@ -69,6 +70,20 @@ async def test_rollouts_are_queued_with_the_rules_of_a_run(
         ("timeout", "unresponsive")
     }
     assert {(rollout.mode, rollout.input["name"]) for rollout in found} == {("train", "a")}
+
+
+async def test_rollouts_that_play_when_the_run_ends_are_abandoned(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Left behind, they are destroyed in the middle of what they do, with an error each."""
+    async with played_by(tmp_path, monkeypatch, runner=False) as run:
+        run.ask([GOOD, OTHER], step=1)
+        while len(await run.store.query_rollouts()) < 4:
+            await asyncio.sleep(0.01)
+    del run
+    gc.collect()
+    assert "Task was destroyed but it is pending" not in caplog.text
+    assert "Event loop is closed" not in caplog.text
 
 
 async def test_a_group_stays_with_one_server_and_groups_take_turns(

@@ -8,17 +8,21 @@ result of a rollout counts, that of its latest attempt.
 from __future__ import annotations
 
 import asyncio
+import os
+import threading
 from typing import Any
 
 import agentlightning as agl
 import aiohttp
 import pytest
-from agentlightning.types import AttemptedRollout
+from agentlightning.types import AttemptedRollout, EnqueueRolloutRequest
+from agentlightning.types import PromptTemplate as Template
 
 from tests.training.conftest import ToyAgent, enqueue, running, served
 from training.proxy.recorder import SpanSender
-from training.runners.episode_runner import EpisodeRunner
-from training.store.handover import Endings
+from training.runners import episode_runner as runner_module
+from training.runners.episode_runner import EpisodeRunner, Threads
+from training.store.handover import Endings, worker_name
 from training.store.live_store import RunStore
 
 
@@ -209,3 +213,236 @@ async def test_an_episode_whose_spans_are_lost_is_not_reported_as_played(
         await asyncio.wait_for(tried.wait(), 30)
         await asyncio.sleep(0.2)
         assert (await store.get_rollout_by_id(rollout_id)).status == "preparing"
+        monkeypatch.undo()
+        await ends(store, await enqueue(store, [{"name": "the runner goes on"}]))
+
+
+async def test_an_episode_that_is_cancelled_from_inside_is_played_again(store: Any) -> None:
+    """As failed it would not be, and as succeeded it would be trained."""
+    (rollout_id,) = await enqueue(store, [{"name": "a", "cancel": True, "first_only": True}])
+    async with running(EpisodeRunner(1, 30), ToyAgent(), store):
+        (rollout,) = await ends(store, [rollout_id])
+    attempts = await store.query_attempts(rollout_id)
+    assert [attempt.status for attempt in attempts] == ["timeout", "succeeded"]
+    assert rollout.status == "succeeded"
+
+
+@pytest.mark.parametrize("how", ["unresponsive", "timeout", "failed", "another's", "released"])
+async def test_an_attempt_that_the_store_has_given_up_is_dropped_and_not_kept_alive(
+    how: str, store: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Kept alive beside the one that replaced it, it would be played to its end and paid for."""
+    agent = ToyAgent()
+
+    async def nothing(**_: Any) -> list[Any]:
+        return []
+
+    (rollout_id,) = await enqueue(store, [{"name": "a", "sleep": 3600}])
+    async with running(EpisodeRunner(1, 90, heartbeat=0.2), agent, store):
+        while not agent.playing:
+            await asyncio.sleep(0.02)
+        # What is queued again is taken by others
+        monkeypatch.setattr(store, "dequeue_many_rollouts", nothing)
+        if how == "released":
+            monkeypatch.setattr(store, "query_rollouts", nothing)
+        else:
+            status = "unresponsive" if how == "another's" else how
+            await store.update_attempt(rollout_id, "latest", status=status)
+        if how == "another's":
+            await store.dequeue_rollout(worker_id="another")
+        before = (await store.query_attempts(rollout_id))[0].last_heartbeat_time
+        while agent.playing:
+            await asyncio.sleep(0.02)
+        assert (await store.query_attempts(rollout_id))[0].last_heartbeat_time == before
+
+
+async def test_heartbeats_are_of_the_attempts_that_still_play(
+    store: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The store is told how many there are, and goes on being told after it was away."""
+    beats, told = store.update_attempt, list[str]()
+    counted, counts = store.update_worker, list[Any]()
+
+    async def beat(rollout_id: str, *attempt: Any, **values: Any) -> Any:
+        told.extend([rollout_id] if "last_heartbeat_time" in values else [])
+        return await beats(rollout_id, *attempt, **values)
+
+    async def count(name: str, statistics: Any) -> Any:
+        counts.append((name, statistics))
+        if len(counts) == 1:
+            raise ConnectionError("away")
+        return await counted(name, statistics)
+
+    monkeypatch.setattr(store, "update_attempt", beat)
+    monkeypatch.setattr(store, "update_worker", count)
+    quick, quiet = await enqueue(store, [{"name": "quick"}, {"name": "quiet", "block": True}])
+    agent = ToyAgent()
+    async with running(EpisodeRunner(4, 90, heartbeat=0.2), agent, store):
+        await ends(store, [quick])
+        while len(told) < 2:
+            await asyncio.sleep(0.02)
+        agent.released.set()
+        await ends(store, [quiet])
+    assert set(told) == {quiet}
+    assert counts[1] == (worker_name(os.getpid()), {"episodes": 1})
+
+
+async def test_an_episode_that_ends_while_the_store_is_asked_about_it_is_reported(
+    store: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Cancelled, its result would be lost."""
+    agent, send = ToyAgent(), SpanSender.send
+    reporting, asked = asyncio.Event(), asyncio.Event()
+
+    async def query(**_: Any) -> list[Any]:
+        agent.released.set()
+        await reporting.wait()
+        asked.set()
+        return []  # as if it were another's by now
+
+    async def report(sender: SpanSender, endpoint: str, spans: Any) -> None:
+        reporting.set()
+        await asked.wait()
+        await asyncio.sleep(0.1)
+        await send(sender, endpoint, spans)
+
+    (rollout_id,) = await enqueue(store, [{"name": "a", "block": True}])
+    monkeypatch.setattr(SpanSender, "send", report)
+    async with running(EpisodeRunner(1, 90, heartbeat=0.2), agent, store):
+        monkeypatch.setattr(store, "query_rollouts", query)
+        while not asked.is_set():
+            await asyncio.sleep(0.02)
+        monkeypatch.undo()
+        (rollout,) = await ends(store, [rollout_id])
+    assert rollout.status == "succeeded"
+
+
+async def test_a_short_queue_is_shared_and_a_store_that_fails_is_asked_again(
+    store: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    take, limits = store.dequeue_many_rollouts, list[int]()
+
+    async def taken(limit: int, worker_id: str) -> Any:
+        limits.append(limit)
+        if len(limits) == 1:
+            raise ConnectionError("away")
+        return await take(limit=limit, worker_id=worker_id)
+
+    monkeypatch.setattr(store, "dequeue_many_rollouts", taken)
+    agent = ToyAgent()
+    ids = await enqueue(store, [{"name": str(number), "block": True} for number in range(10)])
+    async with running(EpisodeRunner(10, 30), agent, store):
+        while agent.playing < 10:
+            await asyncio.sleep(0.02)
+        assert limits == [8, 8, 2], "no place is free"
+        agent.released.set()
+        await ends(store, ids)
+
+
+class Noting(agl.LitAgent[Any]):
+    """Notes what each of its methods was given; a validation has no reward."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.played: list[Any] = []
+
+    async def training_rollout_async(self, task: Any, resources: Any, rollout: Any) -> float:
+        self.played.append(("train", task, resources["policy"].template, rollout.rollout_id))
+        agl.emit_annotation({"episode": "t"})
+        return 0.5
+
+    async def validation_rollout_async(self, task: Any, resources: Any, rollout: Any) -> None:
+        self.played.append(("val", task, resources["policy"].template, rollout.rollout_id))
+        agl.emit_annotation({"episode": "v"})
+
+
+async def test_an_episode_has_its_mode_s_method_its_resources_and_its_reward_last(
+    store: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    find, found = store.get_resources_by_id, list[str]()
+
+    async def noted(name: str) -> Any:
+        found.append(name)
+        return await find(name)
+
+    monkeypatch.setattr(store, "get_resources_by_id", noted)
+    agent, name = Noting(), "r1"
+    await store.update_resources(name, {"policy": Template(template="p", engine="f-string")})
+    modes = ("train", "val", "train")
+    requests = [
+        EnqueueRolloutRequest(input={"n": number}, mode=mode, resources_id=name)
+        for number, mode in enumerate(modes)
+    ]
+    ids = [rollout.rollout_id for rollout in await store.enqueue_many_rollouts(requests)]
+    async with running(EpisodeRunner(1, 30), agent, store):
+        await ends(store, ids)
+        assert agent.get_runner().agent is agent
+    assert agent.played == [
+        (mode, {"n": number}, "p", rollout_id)
+        for number, (mode, rollout_id) in enumerate(zip(modes, ids, strict=True))
+    ]
+    assert found == [name], "asked for once"
+    spans = [list(await store.query_spans(rollout_id)) for rollout_id in ids[:2]]
+    assert [agl.find_final_reward(of) for of in spans] == [0.5, None]
+    assert [span.attributes.get("episode") for of in spans for span in of] == ["t", None, "v"]
+
+
+async def test_resources_the_store_does_not_have_are_named(
+    store: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    request = EnqueueRolloutRequest(input={"name": "a"}, mode="train", resources_id="r9")
+    (queued,) = await store.enqueue_many_rollouts([request])
+    async with running(EpisodeRunner(1, 30), ToyAgent(), store):
+        (rollout,) = await ends(store, [queued.rollout_id])
+    assert rollout.status == "failed"
+    assert "the store has no resources r9" in caplog.text
+
+
+@pytest.mark.parametrize("how", ["refuses", "hangs"])
+async def test_a_runner_ends_though_the_store_takes_nothing_back(
+    how: str, store: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(runner_module, "GIVE_UP_SECONDS", 0.1)
+
+    async def gone(**_: Any) -> Any:
+        if how == "hangs":
+            await asyncio.Event().wait()
+        raise ConnectionError("gone")
+
+    agent = ToyAgent()
+    await enqueue(store, [{"name": "a", "sleep": 3600}])
+    async with asyncio.timeout(60):
+        async with running(EpisodeRunner(1, 90), agent, store):
+            while not agent.playing:
+                await asyncio.sleep(0.02)
+            monkeypatch.setattr(store, "query_rollouts", gone)
+        while agent.playing:
+            await asyncio.sleep(0.02)
+
+
+async def test_a_runner_that_is_stopped_by_its_event_returns_and_gives_back() -> None:
+    """Its requests carry the token of its store."""
+    async with served(token="secret") as store:
+        agent, stopped = ToyAgent(), threading.Event()
+        done, long = await enqueue(store, [{"name": "done"}, {"name": "long", "sleep": 3600}])
+        runner = EpisodeRunner(2, 90)
+        runner.init(agent)
+        runner.init_worker(0, store)
+        playing = asyncio.create_task(runner.iter(event=stopped))  # type: ignore[arg-type]
+        await ends(store, [done])
+        stopped.set()
+        await asyncio.wait_for(playing, 30)
+        runner.teardown_worker(0)
+        assert await emitted(store, done) == ["done"]
+        assert (await store.get_rollout_by_id(long)).status == "requeuing"
+
+
+def test_a_blocking_call_has_a_thread_of_its_own_and_its_result_or_error() -> None:
+    threads, release = Threads(), threading.Event()
+    hung = [threads.submit(release.wait) for _ in range(40)]
+    assert threads.submit(lambda number, base: int(number, base=base), "11", base=2).result(30) == 3
+    assert isinstance(threads.submit(int, "x").exception(30), ValueError)
+    threads.shutdown()
+    assert not any(future.done() for future in hung), "nothing waits for them"
+    release.set()
+    assert all(future.result(30) for future in hung)

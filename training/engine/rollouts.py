@@ -129,13 +129,14 @@ class RolloutManager:
         """Stop the proxy; rollouts still running are abandoned."""
         self._run(self.policy.stop()).result(timeout=30)
         self._run(self._endings.close()).result(timeout=30)
+        self._run(_cancel_others()).result(timeout=30)
         self._loop.call_soon_threadsafe(self._loop.stop)
 
     def _run(self, coroutine: Coroutine[Any, Any, Any]) -> Future[Any]:
         return asyncio.run_coroutine_threadsafe(coroutine, self._loop)
 
     def _note_failure(self, future: Future[Any]) -> None:
-        error = future.exception()
+        error = None if future.cancelled() else future.exception()
         if error is not None:
             self._failure = error
             self._news.set()
@@ -280,6 +281,14 @@ class RolloutManager:
         delivered = {record.group for record, _ in scored}
         _tag([uid for uid in by_uid if uid in delivered], partition, "finished")
         _tag([uid for uid in by_uid if uid not in delivered], partition, "failure")
+
+
+async def _cancel_others() -> None:
+    """Cancel every other task of this loop, and return when they have ended."""
+    others = asyncio.all_tasks() - {asyncio.current_task()}
+    for task in others:
+        task.cancel()
+    await asyncio.gather(*others, return_exceptions=True)
 
 
 def untrained(run_dir: Path) -> dict[str, RolloutRecord]:

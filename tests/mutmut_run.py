@@ -1,0 +1,45 @@
+"""`mutmut run` as `make mutants` wants it; its text is run by tests/mutants.py in a room's copy.
+
+Beside mutmut's own changes it deletes a call whose value is not used, and a filter of a
+comprehension. A text is changed in one way, since its others, in small and in capital letters, say
+the same again. The quick tests are asked first, because the first that fails is the last.
+"""
+
+from collections.abc import Iterator
+from itertools import islice
+from typing import Any
+
+import libcst as cst
+from mutmut.__main__ import cli
+from mutmut.mutation import mutators
+from mutmut.runners.harness import PytestRunner
+from mutmut.state import state
+
+
+def one_text(node: Any) -> Iterator[Any]:
+    return islice(mutators.operator_string(node), 1)
+
+
+def deleted_call(node: cst.Expr) -> Iterator[cst.Expr]:
+    called = node.value.expression if isinstance(node.value, cst.Await) else node.value
+    if isinstance(called, cst.Call):
+        yield node.with_changes(value=cst.Name("None"))
+
+
+def deleted_filter(node: cst.CompFor) -> Iterator[cst.CompFor]:
+    for condition in node.ifs:
+        yield node.with_changes(ifs=[one for one in node.ifs if one is not condition])
+
+
+def quick_first(runner: Any, tests: Any) -> Any:
+    seconds = state().duration_by_test
+    return asked(runner, sorted(tests, key=lambda test: seconds.get(test, 0.0)))
+
+
+operators = mutators.mutation_operators
+place = [change for _, change in operators].index(mutators.operator_string)
+operators[place] = (operators[place][0], one_text)
+operators += [(cst.Expr, deleted_call), (cst.CompFor, deleted_filter)]
+asked = PytestRunner._pytest_args_regular_run
+PytestRunner._pytest_args_regular_run = quick_first
+cli(["run", "--max-children", "2"])
