@@ -110,7 +110,7 @@ def test_the_references_flags_are_listed_and_the_one_that_is_missing_is_named(
 ) -> None:
     page = (ROOT / "docs" / "settings.md").read_text(encoding="utf-8")
     [listed] = re.findall(
-        r"Those of agent-lightning's examples(.*?)\. `--weave` is not", page, re.S
+        r"flags of agent-lightning's examples keep(.*?)\. `--weave` is not", page, re.S
     )
     known = {name for group in FLAGS.values() for names in group for name in names.split()}
     assert set(re.findall(r"`(--[\w-]+)`", listed)) <= known

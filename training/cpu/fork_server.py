@@ -129,6 +129,7 @@ def import_engine(parent: int) -> None:
     """Import what the workers need while `parent` lives, and make vLLM's server fork its engine in
     turn.
     """
+    draw_actor_classes_from_the_system()
     for name in ENGINE:
         if os.getppid() != parent:
             return
@@ -141,6 +142,23 @@ def import_engine(parent: int) -> None:
     utils.get_mp_context = lambda: multiprocessing.get_context("fork")
     # If two libraries write process titles, the second fails
     setproctitle.setproctitle = ray._raylet.setproctitle
+
+
+def draw_actor_classes_from_the_system() -> None:
+    """Make Ray name the actor classes that modules define without its own generator.
+
+    Forks would inherit that generator's state, all draw the same object ids, and two that start at
+    once would end with "Trying to put an object that already existed".
+    """
+    import ray
+    import ray.actor
+
+    class ActorClassID:
+        @staticmethod
+        def from_random() -> Any:
+            return ray.ActorClassID(os.urandom(ray.ActorClassID.size()))
+
+    ray.actor.ActorClassID = ActorClassID
 
 
 def _answer(listener: socket.socket) -> dict[str, Any] | None:
