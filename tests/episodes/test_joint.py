@@ -100,7 +100,7 @@ def test_every_task_has_its_own_agents_budget(agent: JointAgent) -> None:
 
 def test_every_environment_has_its_own_agents_budget() -> None:
     """The most that a consultation can earn depends on its turns, not on those of the run."""
-    agent = JointAgent({"consultation": 1.0, "sql": 1.0})
+    agent = registry.joined({"consultation": 1.0, "sql": 1.0})
     settings = SETTINGS.under({"max_turns": 100, "min_turns": 100})
     environment = agent.open(settings, {"consultation_reward": "doctoragent"})
     try:
