@@ -22,7 +22,5 @@ def test_eight_names_are_required() -> None:
     assert required(Agent) == OF_AGENTS
     assert required(Environment) == OF_ENVIRONMENTS
     page = (ROOT / "docs" / "agents.md").read_text(encoding="utf-8")
-    sentence = next(
-        line for line in page.splitlines() if line.startswith("An agent must define")
-    )
+    sentence = next(line for line in page.splitlines() if line.startswith("An agent must define"))
     assert all(f"`{name}`" in sentence for name in OF_AGENTS | OF_ENVIRONMENTS)
