@@ -19,7 +19,7 @@ from typing import Any
 
 from bench.plain_update import kept_sequences
 from common.settings import ROOT
-from training.setup.device import environment, has_bfloat16, is_large
+from training.setup.device import environment, in_bfloat16
 from training.watch.summary import read_lines
 
 IN_FLIGHT = 128
@@ -65,7 +65,7 @@ def generate(model: str) -> None:
     calls: list[Call] = json.load(sys.stdin)
     engine = LLM(
         model,
-        dtype="bfloat16" if is_large(model) and has_bfloat16() else "float32",
+        dtype="bfloat16" if in_bfloat16(model) else "float32",
         enforce_eager=True,
         kv_cache_memory_bytes=CACHE_BYTES,
         max_num_seqs=IN_FLIGHT,

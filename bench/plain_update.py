@@ -16,7 +16,7 @@ from itertools import cycle
 from pathlib import Path
 from typing import Any
 
-from training.setup.device import THREADS, environment, has_bfloat16, is_large
+from training.setup.device import THREADS, environment, in_bfloat16
 from training.watch.summary import read_lines
 
 
@@ -34,7 +34,7 @@ def seconds(run_dir: Path, model: str, tokens: float) -> float:
     from transformers import AutoModelForCausalLM
 
     torch.set_num_threads(int(environment("cpu", model)[THREADS]))
-    short = is_large(model) and has_bfloat16()
+    short = in_bfloat16(model)
     policy = AutoModelForCausalLM.from_pretrained(
         model, dtype=torch.float32, attn_implementation="sdpa"
     )

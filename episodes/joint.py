@@ -1,6 +1,7 @@
 """Several agents that one policy learns to be: an agent made of agents, for training.
 
-    agent = registry.joined({"sql": 1.0, "diagnosis": 2.0})    # train_agents.py --agents sql,diagnosis:2
+    # train_agents.py --agents sql,diagnosis:2
+    agent = registry.joined({"sql": 1.0, "diagnosis": 2.0})
     agent.rows("sql=my.parquet,diagnosis=data/diagnosis/train.parquet")
 
 A row says whose it is, and the task made of it, too; everything else is asked of that agent, with

@@ -38,8 +38,7 @@ from training.setup.device import (
     check_libraries,
     choose_device,
     environment,
-    has_bfloat16,
-    is_large,
+    in_bfloat16,
 )
 from training.setup.model_folder import cache_bytes, check_model, read_template
 from training.setup.plan import ConfigError
@@ -236,7 +235,7 @@ def _device_flags(model: str, device: str, memory: float) -> list[str]:
     """
     if device == "cuda":
         return ["--dtype", "auto", "--gpu-memory-utilization", str(memory)]  # not run
-    kind = "bfloat16" if is_large(model) and has_bfloat16() else "float32"
+    kind = "bfloat16" if in_bfloat16(model) else "float32"
     # Compiling takes over a minute
     flags = ["--dtype", kind, "--enforce-eager", "--max-num-seqs", str(CPU_SEQUENCES)]
     return [*flags, "--kv-cache-memory-bytes", str(cache_bytes(model, CPU_SEQUENCES))]

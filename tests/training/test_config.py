@@ -13,6 +13,7 @@ import pytest
 from omegaconf import DictConfig, OmegaConf
 
 from sql_agent.agent import AGENT
+from training.setup import device
 from training.setup import verl_config as config_module
 from training.setup.agreement import check_agreement, check_rows, last_step
 from training.setup.device import LARGE_BYTES
@@ -94,7 +95,7 @@ def test_a_large_model_on_the_cpu_is_trained_gently_and_in_bfloat16_where_that_i
     with (tmp_path / "model.safetensors").open("wb") as file:
         file.truncate(LARGE_BYTES + 1)
     (tmp_path / "config.json").write_text("{}")
-    monkeypatch.setattr(config_module, "has_bfloat16", lambda: has)
+    monkeypatch.setattr(device, "has_bfloat16", lambda: has)
     large = plan(tmp_path, model=str(tmp_path), max_tokens=AGENT.sizes("cpu").reply)
     preset = choose(AGENT, "full", "cpu", 1, large=True)
     policy = build_config(large, FILES, preset, []).actor_rollout_ref

@@ -41,6 +41,13 @@ def has_bfloat16() -> bool:
     return False
 
 
+def in_bfloat16(model: str) -> bool:
+    """Return whether this machine's CPU computes this model in bfloat16: a large one, if the
+    processor has it. A tiny one gains nothing.
+    """
+    return is_large(model) and has_bfloat16()
+
+
 def environment(device: str, model: str | None = None, processes: int = 1) -> dict[str, str]:
     """Return the variables that every process of a run on this device needs.
 

@@ -22,7 +22,7 @@ from omegaconf.errors import OmegaConfBaseException
 from training.setup.agreement import MAX_TURNS_KEY, TEMPERATURE_KEY, check_agreement
 from training.setup.algorithms import check_algorithm
 from training.setup.chat_template import SETTING, TEMPLATE
-from training.setup.device import has_bfloat16, is_large
+from training.setup.device import in_bfloat16
 from training.setup.model_folder import cache_bytes
 from training.setup.plan import ConfigError, Plan
 from training.setup.presets import ROLLOUT, VERL_DEFAULTS
@@ -80,7 +80,7 @@ def build_config(
     """
     config = _verl_defaults()
     device = VERL_DEFAULTS["device"]
-    short = plan.device == "cpu" and is_large(plan.model) and has_bfloat16()
+    short = plan.device == "cpu" and in_bfloat16(plan.model)
     exact = VERL_DEFAULTS["run"]["deterministic"] if plan.deterministic else {}
     for layer in (
         device["every"],
