@@ -19,7 +19,9 @@ def is_degenerate(case: Case) -> bool:
 
     A dump is only seen when `case.context` has the row.
     """
-    answer, asked, signed = _words(case.answer), _words(case.question), SIGN.search(case.answer)
+    answer = _words(case.answer)
+    asked = _words(case.question)
+    signed = SIGN.search(case.answer)
     if not (answer or signed) or _dumps_a_row(case, answer):
         return True
     if signed or (answer not in asked and answer.replace(asked, "")):

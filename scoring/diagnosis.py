@@ -32,9 +32,8 @@ JOINED = re.compile(r"[;；\n、,，+&]|\band\b|" + "|".join(TABLE["said"]["clau
 CLAUSE = re.compile(
     "|".join(rf"\b{one}\b" if one.isascii() else one for one in TABLE["said"]["clause"]), re.I
 )
-UNDECIDED, NOTHING = (
-    re.compile("|".join(TABLE["said"][name]), re.I) for name in ("undecided", "nothing")
-)
+UNDECIDED = re.compile("|".join(TABLE["said"]["undecided"]), re.I)
+NOTHING = re.compile("|".join(TABLE["said"]["nothing"]), re.I)
 SMALL = frozenset(TABLE["said"]["small"])
 
 
@@ -81,7 +80,9 @@ def _spelt_out(said: str, names: list[str]) -> str:
     """What is said, with the name for its initials."""
     for name in names:
         if letters := _initials(name):
-            said = re.sub(rf"(?<![A-Za-z]){letters}(?![A-Za-z])", lambda _, name=name: name, said)  # type: ignore[misc]
+            # A backslash in a name is no group of the pattern
+            verbatim = name.replace("\\", r"\\")
+            said = re.sub(rf"(?<![A-Za-z]){letters}(?![A-Za-z])", verbatim, said)
     return said
 
 

@@ -79,7 +79,8 @@ def _words(text: str) -> Iterable[str]:
     most four times, for rows that name each other.
     """
     for _ in range(4):
-        before, text = text, _english().sub(lambda m: _same()[m[0]], _singular(_apart(text)))
+        before = text
+        text = _english().sub(lambda m: _same()[m[0]], _singular(_apart(text)))
         if text == before:
             break
     return PIECE.findall(_singular(_apart(text)))

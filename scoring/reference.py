@@ -60,7 +60,8 @@ PLAIN = "方面|相关|有关|对应|具体|一共|总共|方法|如下|记录|�
 MAY = re.compile("可以|选用|使用|服用|应用|治疗|用于|可|能|用|吃|治")
 PLAIN_WORDS = re.compile(f"\n|{PLAIN}")
 BESIDE_NAMES = re.compile(f"\n|{PLAIN}|{WORDS}")
-BEFORE_NUMBER, BEHIND_NUMBER = re.compile(f"{OTHER_NUMBER}$"), re.compile(OTHER_NUMBER)
+BEFORE_NUMBER = re.compile(f"{OTHER_NUMBER}$")
+BEHIND_NUMBER = re.compile(OTHER_NUMBER)
 JOINT_BEFORE, JOINT_BEHIND = re.compile(f"^(?:{JOINT})"), re.compile(f"(?:{JOINT})$")
 FORBIDS = re.compile("禁|忌|慎|不宜|不能|不可|避免")
 
@@ -232,7 +233,8 @@ class _Reading:
     def _is_count(self, piece: str) -> bool:
         """Whether the piece is gold's number, with a measure word and words of the question."""
         for match in TOTAL.finditer(piece):
-            heads, tail = [piece[: match.start()], piece[: match.start(1)]], piece[match.end() :]
+            heads = [piece[: match.start()], piece[: match.start(1)]]
+            tail = piece[match.end() :]
             led = not heads[0] or any(map(self._is_head, heads))
             if match[1] == self.gold.number and led:
                 alone = not BEFORE_NUMBER.search(heads[1]) and not BEHIND_NUMBER.match(tail)
