@@ -260,8 +260,10 @@ async def test_heartbeats_are_of_the_attempts_that_still_play(
     store: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The store is told how many there are, and goes on being told after it was away."""
-    beats, told = store.update_attempt, list[str]()
-    counted, counts = store.update_worker, list[Any]()
+    beats = store.update_attempt
+    told = list[str]()
+    counted = store.update_worker
+    counts = list[Any]()
 
     async def beat(rollout_id: str, *attempt: Any, **values: Any) -> Any:
         told.extend([rollout_id] if "last_heartbeat_time" in values else [])
@@ -320,7 +322,8 @@ async def test_an_episode_that_ends_while_the_store_is_asked_about_it_is_reporte
 async def test_a_short_queue_is_shared_and_a_store_that_fails_is_asked_again(
     store: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    take, limits = store.dequeue_many_rollouts, list[int]()
+    take = store.dequeue_many_rollouts
+    limits = list[int]()
 
     async def taken(limit: int, worker_id: str) -> Any:
         limits.append(limit)
@@ -359,7 +362,8 @@ class Noting(agl.LitAgent[Any]):
 async def test_an_episode_has_its_mode_s_method_its_resources_and_its_reward_last(
     store: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    find, found = store.get_resources_by_id, list[str]()
+    find = store.get_resources_by_id
+    found = list[str]()
 
     async def noted(name: str) -> Any:
         found.append(name)
