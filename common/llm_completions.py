@@ -38,7 +38,9 @@ class Address:
         self.rests_until = 0.0
 
     def rest(self, error: LLMError) -> None:
-        """Leave this address alone for a while; requests that fail together count as one failure."""
+        """Leave this address alone for a while; requests that fail together count as
+        one failure.
+        """
         now = time.monotonic()
         if self.rests_until <= now:
             self.failures += 1
