@@ -38,8 +38,9 @@ from tools.sandbox.seccomp import filter_bytes
 
 LOG = logging.getLogger(__name__)
 UNPROTECTED = (
-    "SANDBOX=process: programs of the model run with this account's rights; they can read its files and keys, write "
-    "and delete them, and signal its processes. Limits, deadline and the ban on sockets hold, nothing else does."
+    "SANDBOX=process: programs of the model run with this account's rights; "
+    "they can read its files and keys, write and delete them, and signal its "
+    "processes. Limits, deadline and the ban on sockets hold, nothing else does."
 )
 DEADLINE = 10.0  # seconds a program may take
 # Seconds after the deadline in which the supervisor may still answer, before its episode is ended
@@ -58,7 +59,8 @@ LIMITS = {
     "NPROC": PROCESSES,
     "NOFILE": 128,
     "FSIZE": 2**26,
-    "CORE": 1,  # byte: no file, and not the program either that takes cores on this machine, as 0 would
+    # byte: no file, and not the program either that takes cores on this machine, as 0 would
+    "CORE": 1,
     "MEMLOCK": 0,
     "MSGQUEUE": 0,
     "SIGPENDING": 256,
@@ -349,9 +351,9 @@ def finish(process: subprocess.Popen[bytes]) -> None:
 
 def too_slow(deadline: float) -> MachineTooSlowError:
     return MachineTooSlowError(
-        f"a program's {deadline:g} s went by {MOST} times while this machine kept it from running: its processes "
-        "waited for a processor or were stopped from outside; run fewer episodes at once (--concurrency), or nothing "
-        "beside them"
+        f"a program's {deadline:g} s went by {MOST} times while this machine kept it "
+        "from running: its processes waited for a processor or were stopped from "
+        "outside; run fewer episodes at once (--concurrency), or nothing beside them"
     )
 
 
