@@ -31,7 +31,9 @@ AROUND = " \t.。\"'“”‘’「」"
 
 
 class Part(NamedTuple):
-    """What stands behind a label of framing.toml, by its kind; "" for what stands before the first."""
+    """What stands behind a label of framing.toml, by its kind; "" for what stands
+    before the first.
+    """
 
     kind: str
     text: str

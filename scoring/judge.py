@@ -87,5 +87,8 @@ async def why_unusable(judge: Judge, known_case: Case) -> str | None:
         verdict = await asked.judge(known_case)
         if verdict.score is None:
             detail = getattr(asked, "last_failure", "")
-            return f"the {asked.name} judge gave no score ({verdict.cause}{': ' if detail else ''}{detail})"
+            return (
+                f"the {asked.name} judge gave no score "
+                f"({verdict.cause}{': ' if detail else ''}{detail})"
+            )
     return None

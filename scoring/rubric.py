@@ -85,7 +85,8 @@ class Reward:
     def __post_init__(self) -> None:
         if (self.total is None) == (self.unscored is None):
             raise ValueError(
-                f"a reward has either a total or a cause why not, got {self.total} and {self.unscored!r}"
+                "a reward has either a total or a cause why "
+                f"not, got {self.total} and {self.unscored!r}"
             )
         numbers = [*self.terms.values(), *([] if self.total is None else [self.total])]
         if not all(math.isfinite(number) for number in numbers):
