@@ -8,7 +8,8 @@ and shows it.
 An agent must bring `name`, `splits`, `sizes`, `rows`, `task` and `open`, and its environment `play`
 and `score`. Everything else has a default, and is grouped by who asks for it: `Flags` (commands),
 `Showing` (evaluation, demo, report), `Teaching` (cold starts), `KnownEpisodes` and `Judging` (the
-check of the judge). docs/agents.md explains each. Importing this, or an agent, imports nothing heavy.
+check of the judge). docs/agents.md explains each. Importing this, or an agent, imports nothing
+heavy.
 """
 
 from __future__ import annotations
@@ -102,8 +103,8 @@ class Judging:
 class KnownEpisodes:
     """Episodes of a task whose worth is known without a model; the default knows none.
 
-    accepted_from: the score from which a dishonest kind has fooled the reward, for kinds where it is
-    not ACCEPTED_FROM because they are partly right.
+    accepted_from: the score from which a dishonest kind has fooled the reward, for kinds where it
+    is not ACCEPTED_FROM because they are partly right.
     """
 
     accepted_from: Mapping[str, float] = MappingProxyType({})
@@ -126,12 +127,16 @@ class KnownEpisodes:
         return {"gold": gold} if gold else {}
 
     def dishonest(self, task: Task, random: Random) -> Mapping[str, Episode]:
-        """Return episodes that deserve a low score, by kind; none where there is nothing to fool."""
+        """Return episodes that deserve a low score, by kind; none where there is
+        nothing to fool.
+        """
         return {}
 
 
 class Environment(ABC):
-    """One a process, many episodes at once; owns what episodes need and gives it back in `close`."""
+    """One a process, many episodes at once; owns what episodes need and gives it back
+    in `close`.
+    """
 
     judging: Judging = Judging()
     known: KnownEpisodes = KnownEpisodes()
@@ -166,14 +171,14 @@ class Environment(ABC):
         return {}
 
     def record(self, task: Task, episode: Episode) -> Record:
-        """Return what `episodes.jsonl` keeps of an episode besides what it keeps for every agent, as
-        JSON values.
+        """Return what `episodes.jsonl` keeps of an episode besides what it keeps for every agent,
+        as JSON values.
         """
         return {}
 
     def description(self) -> dict[str, Any]:
-        """Return what scores depend on besides the policy (database, judge, partner), as JSON values
-        without secrets.
+        """Return what scores depend on besides the policy (database, judge, partner), as JSON
+        values without secrets.
         """
         return {}
 
@@ -239,8 +244,8 @@ class Showing:
         return {}
 
     def gain_groups(self, record: Record) -> Mapping[str, int | None]:
-        """Return what a demo takes its gain apart by: name of the part, and the group of an episode;
-        None: not known.
+        """Return what a demo takes its gain apart by: name of the part, and the group of an
+        episode; None: not known.
         """
         return {}
 
@@ -268,7 +273,8 @@ class Lessons:
     flawed: list[Conversation]  # imperfect on purpose, learned after the right ones
     characters: str  # what the tokenizer must know besides the conversations' text
     facts: dict[str, Any]  # numbers for the model's card
-    apart: bool = False  # the tokenizer keeps spaces apart from words, for names that are copied from prose into quotes
+    # The tokenizer keeps spaces apart from words, for names that are copied from prose into quotes
+    apart: bool = False
     vocabulary: int = 2048  # entries of the tokenizer
 
 
@@ -373,8 +379,8 @@ class Agent(ABC):
 
     @abstractmethod
     def open(self, settings: Settings, options: Options, evaluating: bool = False) -> Environment:
-        """Return what plays and scores; `options` are the agent's own flags and the addresses of its
-        services.
+        """Return what plays and scores; `options` are the agent's own flags and the addresses of
+        its services.
 
         One opened before anything is served, without these addresses, is asked for its
         `description` alone.

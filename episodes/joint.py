@@ -47,8 +47,8 @@ JOINED = "+"  # between the names of agents that one policy learns to be
 
 
 class JointShowing(Showing):
-    """Shows an episode as its own agent does. A step of a demo has an agent's share of the tasks only,
-    so that it trains for more steps.
+    """Shows an episode as its own agent does. A step of a demo has an agent's share of the tasks
+    only, so that it trains for more steps.
     """
 
     demo = ("trainer.total_training_steps=60", "trainer.test_freq=60", "trainer.save_freq=60")
@@ -72,8 +72,8 @@ class JointAgent(Agent):
     def __init__(self, members: Members, weights: Mapping[str, float]) -> None:
         if len(members) < FEWEST:
             raise AgentError(
-                f"--agents {','.join(members)}: expected two agents or more, such as sql,diagnosis:2; "
-                "train_NAME_agent.py trains one"
+                f"--agents {','.join(members)}: expected two agents or more, "
+                "such as sql,diagnosis:2; train_NAME_agent.py trains one"
             )
         self.weights = dict(weights)
         self.members = dict(members)
@@ -102,8 +102,8 @@ class JointAgent(Agent):
         )
 
     def rows(self, path: Path | str) -> list[Row]:
-        """Return the rows of NAME=FILE,NAME=FILE, the agents taking turns, so that the first rows are
-        of all agents; or those that a run wrote into its folder.
+        """Return the rows of NAME=FILE,NAME=FILE, the agents taking turns, so that the first rows
+        are of all agents; or those that a run wrote into its folder.
 
         Raises AgentError: an agent has no file there, or a file is not as its agent wants it.
         """
@@ -159,7 +159,8 @@ class JointAgent(Agent):
         rows = read_rows(path, self.name)
         if any(row.get("agent") not in self.members or "row" not in row for row in rows):
             raise AgentError(
-                f"{path} has rows of none of {', '.join(self.members)}; expected what such a run wrote, or "
+                f"{path} has rows of none of {', '.join(self.members)}; "
+                "expected what such a run wrote, or "
                 + ",".join(f"{name}=FILE" for name in self.members)
             )
         return rows
@@ -313,8 +314,8 @@ class JointTeaching(Teaching):
     def lessons(
         self, rows: Sequence[Row], settings: Settings, right: int, flawed: int, random: Random
     ) -> Lessons:
-        """Return the lessons of all agents in random order: of each as many right ones as a model of
-        its own has, since these are what it learns to copy from, and a vocabulary for two.
+        """Return the lessons of all agents in random order: of each as many right ones as a model
+        of its own has, since these are what it learns to copy from, and a vocabulary for two.
         """
         share = len(self.members)
         found = {

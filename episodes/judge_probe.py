@@ -72,7 +72,10 @@ class Probed:
                 if kind in {*self.unbeaten, *self.accepted}
             ),
         ]
-        return f"{self.task.id} {self.task.question}: {', '.join(f'{kind} {of.worth:.2f}' for kind, of in shown)}"
+        return (
+            f"{self.task.id} {self.task.question}: "
+            f"{', '.join(f'{kind} {of.worth:.2f}' for kind, of in shown)}"
+        )
 
 
 async def check_judge(
@@ -134,7 +137,10 @@ def _scored(rewards: Mapping[str, Reward]) -> dict[str, Reward]:
 def problem_of(probed: Sequence[Probed]) -> str | None:
     """Return in words what is wrong with the judge, None if nothing is."""
     kinds = Counter(kind for of in probed for kind in of.unbeaten).most_common()
-    beaten = f"an honest answer does not beat each dishonest one ({', '.join(f'{kind} {n}' for kind, n in kinds)})"
+    beaten = (
+        "an honest answer does not beat each dishonest one "
+        f"({', '.join(f'{kind} {n}' for kind, n in kinds)})"
+    )
     disorder = [of for of in probed if of.unbeaten]
     poor = [of for of in probed if next(iter(of.honest.values())).worth < GOOD]
     faults = (

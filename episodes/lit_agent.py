@@ -3,7 +3,8 @@ happened.
 
 The only file outside training that imports agentlightning. The note is one annotation with the
 attribute `episode`: a line of `episodes.record` in JSON. Question, reference and answer are for
-people: their first SHOWN characters. Messages are left out where they are longer than MOST_MESSAGES.
+people: their first SHOWN characters. Messages are left out where they are longer than
+MOST_MESSAGES.
 """
 
 from __future__ import annotations

@@ -54,9 +54,15 @@ class Pace:
         most = reply_tokens or max(tokens for _, tokens in self.calls)
         needed = MARGIN * replies * most / speed
         seconds = min(max(timeout, needed), LONGEST * timeout)
-        why = f"at the {speed:.3g} tokens a second seen, {replies} replies of {most} tokens take {needed / MARGIN:.3g} s"
+        why = (
+            f"at the {speed:.3g} tokens a second seen, {replies} "
+            f"replies of {most} tokens take {needed / MARGIN:.3g} s"
+        )
         if needed > LONGEST * timeout:
-            why += f", and an episode has at most {LONGEST:g} times EPISODE_TIMEOUT; raise it, or lower the concurrency"
+            why += (
+                f", and an episode has at most {LONGEST:g} times "
+                "EPISODE_TIMEOUT; raise it, or lower the concurrency"
+            )
         return Limit(seconds, why)
 
 

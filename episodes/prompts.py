@@ -80,8 +80,9 @@ def load_prompts(own: Path, answered: Sequence[str], path: Path | None = None) -
     except (OSError, ValueError, TypeError, KeyError, IndexError, AttributeError) as error:
         keys = ", ".join(field.name for field in fields(Prompts))
         raise AgentError(
-            f"--prompts {path}: {type(error).__name__}: {error}; expected a TOML file with some of {keys}, and in "
-            "their texts no other fields than {complaint}, {text}, {turn} and {turns}"
+            f"--prompts {path}: {type(error).__name__}: {error}; expected "
+            f"a TOML file with some of {keys}, and in their texts no "
+            "other fields than {complaint}, {text}, {turn} and {turns}"
         ) from None
 
 

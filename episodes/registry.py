@@ -100,8 +100,8 @@ def own_options(agent: Agent, namespace: Namespace) -> dict[str, Any]:
 
 
 def training_command(name: str) -> list[str]:
-    """Return what follows `python` to train the agent: its own program where the repository has one,
-    else the command for all agents.
+    """Return what follows `python` to train the agent: its own program where the repository has
+    one, else the command for all agents.
     """
     if JOINED in name:
         return ["train_agents.py", "--agents", name.replace(JOINED, ",")]

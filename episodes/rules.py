@@ -48,8 +48,8 @@ class RuledEnvironment(Environment):
 
 
 def beside_the_rule(rule: float, judged: float) -> dict[str, float]:
-    """Return the measures of a diagnosis that a judge valued: by the rule, by the judge, and whether
-    both call it right or both wrong.
+    """Return the measures of a diagnosis that a judge valued: by the rule, by the judge, and
+    whether both call it right or both wrong.
     """
     same = (rule >= RIGHT_FROM) == (judged >= RIGHT_FROM)
     return dict(zip(JUDGED, (rule, judged, float(same)), strict=True))
