@@ -69,8 +69,8 @@ def ask(prompt: str) -> str:
 
 
 class KeyboardPolicy:
-    """`episodes.agent.Policy`. model: who suggests replies, if anybody; frame: what makes a reply of
-    what is typed.
+    """`episodes.agent.Policy`. model: who suggests replies, if anybody; frame: what makes a reply
+    of what is typed.
     """
 
     def __init__(
@@ -173,7 +173,10 @@ def described(tool: ToolSpec) -> str:
         f"{name}: {of.get('description') or of.get('type', 'any')}"
         for name, of in properties.items()
     ]
-    return f"/{function['name']}  {function.get('description', '')}  ({'; '.join(words) or 'no arguments'})"
+    return (
+        f"/{function['name']}  {function.get('description', '')}  "
+        f"({'; '.join(words) or 'no arguments'})"
+    )
 
 
 def message_of(typed: str, tools: Sequence[ToolSpec], number: int) -> Message:

@@ -1,6 +1,6 @@
 """From the records of an evaluation's episodes to its numbers.
 
-    scores = summarise(agent, records, seed=0)       # {"overall": {...}, "by_task_type": {...}, ...}
+    scores = summarise(agent, records, seed=0)  # {"overall": {...}, "by_task_type": {...}, ...}
 
 A record is a line of `episodes.jsonl` (`evaluation/results.py`). Several samples of a question are
 one cluster: every number is a mean over questions of the mean over a question's episodes, and
@@ -108,7 +108,8 @@ def headline_of(agent: Agent, record: Record) -> float | None:
         facts = record["facts"]
         if agent.showing.headline not in facts:
             raise AgentError(
-                f"{agent.name}: headline is {agent.showing.headline!r}; expected score or one of {[*facts]}"
+                f"{agent.name}: headline is {agent.showing.headline!r}; "
+                f"expected score or one of {[*facts]}"
             )
         value = facts[agent.showing.headline]
     return None if value is None else float(value)

@@ -193,7 +193,10 @@ def _open(folder: Path, name: str) -> list[Run]:
     ]
     if not runs:
         holds = ", ".join(sorted(path.name for path in folder.iterdir())[:6]) or "nothing"
-        expected = "expected a run (metrics.jsonl), an evaluation (scores.json) or a demo (before, train, after)"
+        expected = (
+            "expected a run (metrics.jsonl), an evaluation "
+            "(scores.json) or a demo (before, train, after)"
+        )
         raise UsageError(f"{folder} holds {holds}; {expected}")
     return runs
 
