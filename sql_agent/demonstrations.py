@@ -46,7 +46,8 @@ RANDOM_NAME_SHARE = 0.4
 ENDING_SHARE = 0.8
 RECOVERY_SHARE = 0.05
 # Right demonstrations show these more often than the rows do: answers of several values, where
-# copying fails last, and names that do not exist, which only the hint distinguishes from wrong ones.
+# copying fails last, and names that do not exist, which only the hint distinguishes from wrong
+# ones.
 SHOWN_MORE = 2
 # Share of the questions about one field of one entity that call it by another name than its own.
 MISNAMED_SHARE = 0.4
@@ -78,7 +79,8 @@ def gold_conversations(
             )
             if failed:
                 raise AgentError(
-                    f"the gold SQL of {task.id} fails: {failed}; is DATABASE_URL the right database?"
+                    f"the gold SQL of {task.id} fails: {failed}; "
+                    "is DATABASE_URL the right database?"
                 )
             yield Conversation(episode.messages, [True] * episode.turns, (TOOL,))
 
@@ -94,7 +96,8 @@ def lessons(
     cases = Cases(rows, names_in(database_url), alphabet(rows, random), random)
     if not cases.patterns:
         raise AgentError(
-            "no training row looks up a field of a named entity; make lessons from data/train.parquet"
+            "no training row looks up a field of a named "
+            "entity; make lessons from data/train.parquet"
         )
     positions = range(len(cases.patterns))
     good = cases.play(
@@ -195,7 +198,9 @@ class Cases:
         return next((ending for ending in self.left_out if name.endswith(ending)), "")
 
     def called(self, name: str) -> str:
-        """Return another name as in training rows: without its ending, or with a wrong character."""
+        """Return another name as in training rows: without its ending, or with a wrong
+        character.
+        """
         ending = self.ending(name)
         at = self.random.randrange(len(name))
         if ending and self.random.random() < 0.5:
@@ -203,7 +208,9 @@ class Cases:
         return name[:at] + self.random.choice(self.characters) + name[at + 1 :]
 
     def name(self, endings: Sequence[str]) -> str:
-        """Return a new name: random characters or shuffled syllables, mostly with one of `endings`."""
+        """Return a new name: random characters or shuffled syllables, mostly with one
+        of `endings`.
+        """
         while True:
             if self.random.random() < RANDOM_NAME_SHARE:
                 name = "".join(self.random.choices(self.characters, k=self.random.randint(2, 5)))
@@ -281,7 +288,8 @@ class Cases:
             # Too different from its own name for the hint to find it
             if f"：“{case.names[0]}”" not in tool.run(statements[0]).hint:
                 return self._conversation(replace(case, called=""), tool)
-            what = f"SELECT {NAME_COLUMN[case.pattern.table]}, "  # as in gold: the question has another name
+            # As in gold: the question has another name
+            what = f"SELECT {NAME_COLUMN[case.pattern.table]}, "
             statements.append(case.fill(case.pattern.sql).replace("SELECT ", what, 1))
         if case.flaw == "no_call":
             statements = []

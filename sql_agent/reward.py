@@ -1,7 +1,7 @@
 """Named reward terms of the SQL agent and what an episode earns; docs/rewards.md shows the same
 table.
 
-    rubric = rubric_from(load_settings())                             # REWARD_TERMS, "rule=0.1,judge=1.0*format"
+    rubric = rubric_from(load_settings())                # REWARD_TERMS, "rule=0.1,judge=1.0*format"
     reward = await score_episode(task, episode, judge, rubric)
     reward.total, reward.terms, reward.unscored, reward.score
 
