@@ -78,7 +78,8 @@ def write_data(folder: Path, sft: Path | None, dpo: Path | None) -> None:
             lines = list(rows(histories))
             if not lines:
                 raise UsageError(
-                    f"{path} would be empty: there is no {what} in {folder}; play more with --num_rollouts"
+                    f"{path} would be empty: there is no {what} "
+                    f"in {folder}; play more with --num_rollouts"
                 )
             write_jsonl(path, lines, force=False)
             print(f"{len(lines)} lines in {path}")
