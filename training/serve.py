@@ -150,7 +150,8 @@ def serve(
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=subprocess.STDOUT,
-            start_new_session=True,  # Ctrl-C reaches this program first, which then stops the server
+            # Ctrl-C reaches this program first, which then stops the server
+            start_new_session=True,
         )
     try:
         server = _wait(process, model, f"http://{HOST}:{port}", log, begins)
@@ -274,7 +275,9 @@ def _wait(
 
 
 def _failed(process: subprocess.Popen[bytes], log: Path, begins: int = 0) -> ServeError:
-    """Return what became of the server, with its last words: those behind byte `begins` of the log."""
+    """Return what became of the server, with its last words: those behind byte `begins`
+    of the log.
+    """
     code = process.poll()
     seen = (
         f"did not answer within {START_SECONDS:g} s" if code is None else f"ended with code {code}"

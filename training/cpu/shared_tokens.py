@@ -98,7 +98,9 @@ class _OfTrees:
 
 @EngineRegistry.register("language_model", ["fsdp", "fsdp2"], "cpu")
 class TreeEngine(_OfTrees, FSDPEngineWithLMHead):
-    """verl's language model. A micro-batch of T tokens in all has log-probabilities of shape (T,)."""
+    """verl's language model. A micro-batch of T tokens in all has log-probabilities of
+    shape (T,).
+    """
 
     def prepare_model_inputs(
         self, micro_batch: TensorDict

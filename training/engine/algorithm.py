@@ -187,14 +187,17 @@ def _init_ray(**options: Any) -> None:
         if "timed out" not in str(error):  # Ray has no class for this error
             raise
         raise RunStopped(
-            f"Ray did not start in its time ({str(error).splitlines()[0]}). The machine is busy, or short of memory or "
-            "of room in /tmp and /dev/shm: end other programs (python -m utils.check_install says what is free) "
+            f"Ray did not start in its time ({str(error).splitlines()[0]}). The "
+            "machine is busy, or short of memory or of room in /tmp and /dev/shm: "
+            "end other programs (python -m utils.check_install says what is free) "
             "and try again; Ray's own words are in /tmp/ray/session_latest/logs"
         ) from error
 
 
 def _stop_ray(plan: Plan) -> None:
-    """End what this run started in Ray and keep its logs; a second Ctrl-C waits until that is done."""
+    """End what this run started in Ray and keep its logs; a second Ctrl-C waits until
+    that is done.
+    """
     import ray
 
     previous = signal.signal(signal.SIGINT, signal.SIG_IGN)

@@ -68,8 +68,9 @@ class CallGate:
             self._closed = True
             if not self._state.wait_for(lambda: self._in_flight == 0, timeout=seconds):
                 raise RunStopped(
-                    f"{self._in_flight} calls of the policy were not answered within {seconds:.0f} s, so its weights "
-                    "could not be changed. Is vLLM alive? Its log is in the run folder's logs."
+                    f"{self._in_flight} calls of the policy were not answered "
+                    f"within {seconds:.0f} s, so its weights could not be "
+                    "changed. Is vLLM alive? Its log is in the run folder's logs."
                 )
 
     def open(self) -> None:

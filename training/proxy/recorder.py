@@ -47,7 +47,8 @@ OUTAGE_SECONDS = (
     150.0  # how long a store that does not answer is waited for: below the time a run bears silence
 )
 REQUEST_SECONDS = 30.0
-GATHER_SECONDS = 0.005  # how long a finished call may wait for company; a request to the store costs about that much
+# How long a finished call may wait for company; a request to the store costs about that much
+GATHER_SECONDS = 0.005
 
 
 Emitted = tuple[str, str, SpanCoreFields]  # rollout id, attempt id, span
@@ -66,7 +67,9 @@ class Taken(NamedTuple):
 
 
 class SpanSender:
-    """Sends spans to stores that accept OTLP, again while one is away; belongs to one event loop."""
+    """Sends spans to stores that accept OTLP, again while one is away; belongs to one
+    event loop.
+    """
 
     def __init__(self, token: str | None = None) -> None:
         self._headers = {"content-type": "application/x-protobuf", **bearer(token)}

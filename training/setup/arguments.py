@@ -43,8 +43,8 @@ LORA_RANK = 32
 OF_THE_AGENT = "agent"  # the group of the agent's own flags
 # The flag of agent-lightning's examples that does not exist here.
 ELSEWHERE = {
-    "--weave": "the one flag of agent-lightning's examples that is not here: --keep-spans keeps every call of a run, "
-    "and WANDB_API_KEY sends its metrics to W&B"
+    "--weave": "the one flag of agent-lightning's examples that is not here: "
+    "--keep-spans keeps every call of a run, and WANDB_API_KEY sends its metrics to W&B"
 }
 
 

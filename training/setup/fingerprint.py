@@ -1,8 +1,8 @@
-"""What rows, gold and rewards depend on, as one digest for each part, so that a program can say which
-part changed.
+"""What rows, gold and rewards depend on, as one digest for each part, so that a program can say
+which part changed.
 
-    parts = fingerprints(agent, rows, settings, options)     # {"rows": "3f1c...", "code": ...}
-    elsewhere(settings, options)                             # ["reward_model_url"]: no digest sees it
+    parts = fingerprints(agent, rows, settings, options)  # {"rows": "3f1c...", "code": ...}
+    elsewhere(settings, options)                          # ["reward_model_url"]: no digest sees it
 
 Secrets, and settings that only say how a run is served or shown, are left out.
 """

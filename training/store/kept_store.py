@@ -1,7 +1,7 @@
 """A store that keeps what it holds in an SQLite file, so that one that is started again goes on
 where it was.
 
-    store = await KeptStore.open(Path("store"))        # python -m training.store serve --persist store
+    store = await KeptStore.open(Path("store"))  # python -m training.store serve --persist store
 
 The store itself is the one in memory: what changes in its collections is written as it changes,
 before the request that changed it is answered, and read once, at the start. So a request costs what
@@ -10,8 +10,8 @@ from both. agent-lightning 0.3 itself keeps a store in MongoDB or not at all.
 
 After a kill nothing is missing but requests that were not answered. What waits is what the rollouts
 say, those that were given back first. What is being played goes on: runners have time to be heard
-again before any is given up. Endings that are still held are handed out once more, since the
-store cannot know which were read; a waiting trainer takes each ending once (`training.store.handover`).
+again before any is given up. Endings that are still held are handed out once more, since the store
+cannot know which were read; a waiting trainer takes each ending once (`training.store.handover`).
 """
 
 from __future__ import annotations
@@ -40,11 +40,15 @@ OPEN = (
     "PRAGMA journal_mode = WAL",
     "PRAGMA synchronous = NORMAL",
     "CREATE TABLE IF NOT EXISTS items "
-    "(number INTEGER PRIMARY KEY, kind TEXT, key TEXT, value TEXT, UNIQUE (kind, key))",  # in the order they came
+    # In the order they came
+    "(number INTEGER PRIMARY KEY, kind TEXT, key TEXT, value TEXT, UNIQUE (kind, key))",
     "BEGIN IMMEDIATE",  # takes the lock
     "COMMIT",
 )
-PUT = "INSERT INTO items (kind, key, value) VALUES (?, ?, ?) ON CONFLICT DO UPDATE SET value = excluded.value"
+PUT = (
+    "INSERT INTO items (kind, key, value) VALUES (?, ?, "
+    "?) ON CONFLICT DO UPDATE SET value = excluded.value"
+)
 DROP = "DELETE FROM items WHERE kind = ? AND key = ?"
 
 

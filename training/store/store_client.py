@@ -72,7 +72,9 @@ class StoreClient(LightningStoreClient):
     async def enqueue_many_rollouts(
         self, rollouts: Sequence[EnqueueRolloutRequest]
     ) -> Sequence[Rollout]:
-        """Send it once: where the answer is lost, ask the store what it took before sending it again."""
+        """Send it once: where the answer is lost, ask the store what it took before sending it
+        again.
+        """
         mark = uuid.uuid4().hex
         marked = [
             one.model_copy(update={"metadata": {**(one.metadata or {}), MARK: mark}})
