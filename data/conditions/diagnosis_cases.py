@@ -38,7 +38,10 @@ ROUTINE = (
     "urinalysis",
 )
 KINDS = ("physical", "lab", "imaging", "procedure")  # in the order in which they are recorded
-INSTRUCTION = "You are a physician. Order one examination at a time; when you know enough, give the diagnosis."
+INSTRUCTION = (
+    "You are a physician. Order one examination at a "
+    "time; when you know enough, give the diagnosis."
+)
 
 
 @dataclass(frozen=True)

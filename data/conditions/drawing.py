@@ -119,7 +119,9 @@ def new_case(
 def case_of(
     tables: Tables, name: str, complaint: str, patient: Patient, random: Random
 ) -> Case | None:
-    """Return a case if questions distinguish the patient from others with the complaint, else None."""
+    """Return a case if questions distinguish the patient from others with the
+    complaint, else None.
+    """
     asked = questions_for(tables, complaint, name, patient)
     return Case(name, complaint, patient, asked) if asked else None
 

@@ -163,7 +163,8 @@ def _draw(
         if FITS.get(name, bool)(numbers):
             return Result(name, examination, sex, age, numbers)
     raise UsageError(
-        f"conditions.toml: no {examination.en} of a {sex} patient of {age} whose numbers fit together"
+        f"conditions.toml: no {examination.en} of a {sex} "
+        f"patient of {age} whose numbers fit together"
     )
 
 

@@ -30,7 +30,9 @@ ITEM = re.compile(
 
 
 def osce_case(row: Record, number: int) -> Case:
-    """Return the case of an OSCE examination: the patient's part as summary, the rest as findings."""
+    """Return the case of an OSCE examination: the patient's part as summary, the rest
+    as findings.
+    """
     osce = row["OSCE_Examination"]
     patient = osce.get("Patient_Actor") if isinstance(osce, Mapping) else None
     diagnosis = osce.get("Correct_Diagnosis") if isinstance(osce, Mapping) else None

@@ -37,9 +37,9 @@ class Case:
 
     complaint: what the patient says first. summary: what is known before anything is examined.
     findings: results by name of examination. age: in years; sex: "female" or "male"; None: not
-    stated. kind: the part of the set that scores are reported for. question, options, right: what is
-    asked, the answers to choose from by letter, and the letter of the right one; without options the
-    question is for the diagnosis.
+    stated. kind: the part of the set that scores are reported for. question, options, right: what
+    is asked, the answers to choose from by letter, and the letter of the right one; without options
+    the question is for the diagnosis.
     """
 
     id: str

@@ -14,7 +14,9 @@ NUMBER = re.compile(r"^\s*\d+\s*[.)]\s*")
 
 
 def choice(row: Record, number: int) -> Case:
-    """Return the case of a question; the doctor knows the first item of the context at the start."""
+    """Return the case of a question; the doctor knows the first item of the context at
+    the start.
+    """
     options, letter = row["options"], row["answer_idx"]
     if not isinstance(options, dict) or len(options) < 2 or letter not in options:
         raise UnusableCase("have no right option")
