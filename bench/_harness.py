@@ -46,7 +46,10 @@ def main(
     options = parser.parse_args()
     with contextlib.redirect_stdout(sys.stderr):
         figures = measure(options)
-    machine = f"{os.cpu_count()} cores, {psutil.virtual_memory().total / 2**30:.0f} GiB, {platform.machine()}"
+    machine = (
+        f"{os.cpu_count()} cores, {psutil.virtual_memory().total / 2**30:.0f} "
+        f"GiB, {platform.machine()}"
+    )
     print(json.dumps({"bench": name, "machine": machine, **figures}, ensure_ascii=False))
 
 

@@ -142,7 +142,9 @@ def _play_seconds(side: RolloutManager, tasks: list[str]) -> float:
 
 
 def growth(run_dir: Path, latency: float = 0.05, calls: int = 2) -> list[dict[str, Any]]:
-    """Return the path's rollouts a second and memory, by runner processes and episodes in flight."""
+    """Return the path's rollouts a second and memory, by runner processes and episodes
+    in flight.
+    """
     rows = []
     with llm(latency, calls) as server:
         for count, concurrency in SIZES:
