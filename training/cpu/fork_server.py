@@ -101,8 +101,8 @@ def forking(plan: Plan) -> Iterator[str]:
 
 
 def serve(address: str, parent: int) -> None:
-    """Answer requests with forks until the parent of this process is no longer `parent`. A fork
-    returns when its work is done.
+    """Answer requests with forks until the parent of this process is no longer `parent`. In a fork,
+    return when its work is done.
     """
     with socket.socket(socket.AF_UNIX) as listener:
         listener.bind(address)
