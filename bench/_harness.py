@@ -4,7 +4,7 @@ of JSON last.
     medians({"ours": partial(seconds, ours), "theirs": partial(seconds, theirs)}, rounds=5)
     main("sql_tool", __doc__, measure)          # the whole command line of a bench
 
-The command is `python -m bench.NAME`; whatever a measurement prints meanwhile goes to standard
+The command is `python -m bench.NAME`; all that a measurement prints meanwhile goes to standard
 error.
 """
 

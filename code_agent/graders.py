@@ -1,4 +1,5 @@
-"""Whether an answer is the gold value: values are compared, not texts, and one answer is one value.
+"""Decides whether an answer is the gold value: values are compared, not texts, and one answer is
+one value.
 
     grade("[4280, '041']", Gold("set", ("041", "4280"), items=("text",)))  # True
     grade("17 18 19", Gold("integer", 17))                                 # False: not one integer

@@ -78,8 +78,7 @@ class Service:
     """A model to serve for the length of a run, as SERVED_NAME; its address becomes the option
     `option`.
 
-    gpus: those it has for itself, as CUDA_VISIBLE_DEVICES names them; without, it has a share of
-    the policy's.
+    gpus: its own, as CUDA_VISIBLE_DEVICES names them; without them it shares the policy's.
     """
 
     option: str
@@ -134,8 +133,8 @@ class KnownEpisodes:
 
 
 class Environment(ABC):
-    """One a process, many episodes at once; owns what episodes need and gives it back
-    in `close`.
+    """Plays and scores an agent's episodes, many at once. A process has one; it owns what episodes
+    need and releases it in `close`.
     """
 
     judging: Judging = Judging()
@@ -227,7 +226,7 @@ class Showing:
     environment's facts. columns: the agent's own ones of the evaluation's table. baselines: names
     that `KnownEpisodes.baseline` knows. failures: kinds of `failure` in the order a report shows
     them, "right" first. formats: in which others read an evaluation's scored episodes. demo: verl's
-    keys of its demo, where that trains otherwise than --ci.
+    keys for its demo, where they differ from those of --ci.
     """
 
     headline: str = "score"
@@ -323,8 +322,8 @@ class Agent(ABC):
 
     name: as commands know it. splits: the data files by "train", "val", "test". tools: what the
     policy may call; without any its chat template need not know tools. turns: calls of the policy
-    in one episode where neither MAX_TURNS nor --max-turns says it. draws_turns: they may say a
-    range, and a task's budget is `episodes.turns.drawn_turns`.
+    in one episode, unless MAX_TURNS or --max-turns is set. draws_turns: these may be a range, from
+    which `episodes.turns.drawn_turns` draws a task's budget.
     """
 
     name: str

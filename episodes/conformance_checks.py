@@ -1,4 +1,4 @@
-"""What every agent keeps to, as tests that need a fixture `agent` and nothing else.
+"""The obligations of every agent, as tests that need a fixture `agent` and nothing else.
 
 What an agent brings (gold, known-bad episodes, tasks) is all they use. `episodes/conformance.py`
 runs them for one agent, tests/conformance over every name in the registry.

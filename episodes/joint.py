@@ -1,12 +1,12 @@
-"""Several agents that one policy learns to be: an agent made of agents, for training.
+"""An agent made of several agents, so that one policy is trained to be all of them.
 
     # train_agents.py --agents sql,diagnosis:2
     agent = registry.joined({"sql": 1.0, "diagnosis": 2.0})
     agent.rows("sql=my.parquet,diagnosis=data/diagnosis/train.parquet")
 
-A row says whose it is, and the task made of it, too; everything else is asked of that agent, with
-its own budget and its own flags, which stand behind its name here (`--diagnosis-reward`). What each
-agent alone can do, such as being evaluated or served, is left to it.
+A row names its agent, and so does the task made of it. Everything else is asked of that agent, with
+its own budget and its own flags, which have its name in front here (`--diagnosis-reward`).
+Evaluation and serving are left to the single agents.
 """
 
 from __future__ import annotations
@@ -198,7 +198,7 @@ def own_options(name: str, options: Options) -> dict[str, Any]:
 
 
 class JointFlags(Flags):
-    """The flags of every agent, each behind its agent's name."""
+    """The flags of every agent, each with its agent's name in front."""
 
     def __init__(self, members: Members) -> None:
         self.members = members
@@ -233,7 +233,7 @@ class JointFlags(Flags):
 
 
 class JointEnvironment(Environment):
-    """The environments of all agents in one process; a task says whose it is."""
+    """The environments of all agents in one process; a task names its agent."""
 
     def __init__(
         self, environments: Mapping[str, Environment], weights: Mapping[str, float]
@@ -278,7 +278,7 @@ class JointEnvironment(Environment):
 
 
 class JointKnown(KnownEpisodes):
-    """The known episodes of every agent; kinds stand behind the agent's name."""
+    """The known episodes of every agent; kinds have the agent's name in front."""
 
     def __init__(self, environments: Mapping[str, Environment]) -> None:
         self.environments = environments

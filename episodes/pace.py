@@ -1,5 +1,5 @@
-"""How long an episode may take: the limit that was set, or longer where the policy's server is seen
-to be slow.
+"""The time limit of an episode: the one that was set, or longer if the policy's server turns out to
+be slow.
 
 pace_of(endpoint.base_url, endpoint.model).note(seconds=12.0, tokens=80)
 limit_of(policy, timeout=300)          # Limit(seconds=720.0, why="at the 1.7 tokens a second ...")

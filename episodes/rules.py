@@ -1,5 +1,5 @@
-"""What environments have in common whose own rules score: a judge that replaces them where the
-settings name one.
+"""The common part of environments that score by rules of their own: a judge replaces the rules if
+the settings name one.
 
 class MyEnvironment(RuledEnvironment):
     def __init__(self, settings, options):
@@ -23,7 +23,9 @@ RIGHT_FROM = 0.5  # of a value of a diagnosis
 
 
 class RuledEnvironment(Environment):
-    """`words` are the judge's. Raises SettingsError: REWARD_SCALE cannot be used."""
+    """An environment that scores by its own rules, or by a judge. `words` are the judge's. Raises
+    SettingsError: REWARD_SCALE cannot be used.
+    """
 
     def __init__(self, settings: Settings, words: JudgeWords) -> None:
         self.settings, self.words = settings, words

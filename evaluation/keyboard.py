@@ -69,8 +69,8 @@ def ask(prompt: str) -> str:
 
 
 class KeyboardPolicy:
-    """`episodes.agent.Policy`. model: who suggests replies, if anybody; frame: what makes a reply
-    of what is typed.
+    """`episodes.agent.Policy`. model: suggests replies, if there is one. frame: makes a reply of
+    what is typed.
     """
 
     def __init__(

@@ -5,7 +5,7 @@
 A record is a line of `episodes.jsonl` (`evaluation/results.py`). Several samples of a question are
 one cluster: every number is a mean over questions of the mean over a question's episodes, and
 intervals come from resampling questions. Unscored episodes are counted and otherwise left out. A
-number nothing was there to measure for is None, not 0.
+number for which there was nothing to measure is None, not 0.
 """
 
 from __future__ import annotations

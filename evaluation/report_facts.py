@@ -1,4 +1,4 @@
-"""What stands beside the curves of a report: facts of each run, its tables, differences, what has
+"""The texts beside the curves of a report: facts of each run, its tables, differences, and what has
 no score.
 
 Everything here is texts and numbers by name; the page and the Markdown show the same.
@@ -56,8 +56,8 @@ NUMBERS = (*COUNTS, "signal", "canaries", "stop_reasons", "seconds")
 
 @dataclass
 class Tally:
-    """What reading all episodes of a run once leaves behind; records are kept only where
-    evaluations are compared.
+    """The counts from reading all episodes of a run once; records are kept only if evaluations are
+    compared.
     """
 
     episodes: int = 0

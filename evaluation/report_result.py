@@ -1,5 +1,5 @@
-"""Did it get better: what the first screen of a report answers, of each training run and
-evaluation.
+"""The cards on the first screen of a report, which say for each training run and evaluation whether
+it got better.
 
 results = results_of(runs, agents, tallies, comparisons)      # cards: a verdict, two numbers, intervals, facts
 

@@ -40,8 +40,8 @@ WAITS = "waits"  # stop reason: the visitor is to speak
 
 @dataclass(frozen=True)
 class Asked:
-    """words: the visitor's, of which the first are the question or case. said: the agent's earlier
-    replies, as given.
+    """A visitor's request. words: the visitor's, the first of which are the question or case. said:
+    the agent's earlier replies.
 
     case: the id of one of the agent's own cases, or RANDOM; then there are no words.
     """
@@ -75,7 +75,7 @@ class End:
 
 
 class TheirTurn(Exception):
-    """The visitor is to speak and has not yet."""
+    """It is the visitor's turn, and the request has no further words."""
 
 
 class Watched(ChatPolicy):
@@ -117,7 +117,7 @@ class Watched(ChatPolicy):
 
 @dataclass
 class Host:
-    """What plays visits, `at_once` of them at a time; who comes later waits in line."""
+    """Plays visits, `at_once` of them at a time; later ones wait in line."""
 
     agent: Agent
     environment: Environment

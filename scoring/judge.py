@@ -1,5 +1,5 @@
-"""Which judge scores the answers: the LLM if one is set, else the reward-model endpoint, else the
-offline judge.
+"""The choice of the judge: the LLM if one is set, else the reward-model endpoint, else the offline
+judge.
 
     from scoring.judge import Case, choose_judge
     verdict = await choose_judge(load_settings(), WORDS).judge(Case(question, answer, reference))

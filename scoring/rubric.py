@@ -79,7 +79,9 @@ class Reward:
 
     @property
     def worth(self) -> float:
-        """What is paid of the score, before its weight; without one NaN, which reaches no bound."""
+        """The part of the score that is paid, before its weight; without a score NaN, which reaches
+        no bound.
+        """
         return math.nan if self.score is None else self.score * self.factor
 
     def __post_init__(self) -> None:

@@ -4,9 +4,9 @@ compare them with.
     Canaries().answers(case, ["阿朵片"], Random(1))      # bad ones by kind: {"the question again": "关于...", ...}
     honest_answers(case)                      # {"exact evidence": "...", "reference answer": "..."}
 
-A run asks its judge about both before it starts (episodes/judge_probe.py); which share of its
-episodes is followed by a bad one (CANARY_SHARE), says episodes/lit_agent.py, and what happens when
-it is accepted, training/watch/events.py.
+A run asks its judge about both before it starts (episodes/judge_probe.py); episodes/lit_agent.py
+adds a bad one to a share of its episodes (CANARY_SHARE), and training/watch/events.py says what
+happens when one is accepted.
 """
 
 from __future__ import annotations

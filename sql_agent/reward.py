@@ -37,8 +37,8 @@ FEWEST_TURNS = 2  # one query and the answer
 
 @dataclass(frozen=True)
 class Query:
-    """An event of an episode: a statement the policy ran, what came back, and the tables it might
-    read.
+    """An event of an episode: a statement that the policy ran, its result, and the tables that it
+    might read.
     """
 
     sql: str
@@ -66,8 +66,8 @@ Value = Callable[[SqlTask, Episode], float | None]
 
 @dataclass(frozen=True)
 class Term:
-    """What a term earns, in words, and its value of an episode; None of it: the term does not apply
-    to the question.
+    """What a term earns, in words, and its value for an episode, which is None if the term does not
+    apply to the question.
     """
 
     range: str

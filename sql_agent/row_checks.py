@@ -1,4 +1,4 @@
-"""What a training run checks of its questions before anything heavy is started.
+"""The checks of a training run's questions before anything heavy is started.
 
 Used by `SqlAgent.check`.
 """

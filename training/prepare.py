@@ -43,8 +43,10 @@ Rows = dict[str, list[Row]]
 
 @dataclass(frozen=True)
 class Prepared:
-    """Rows by "train" and "val", with drafted answers; what was seen of them; and what is wrong
-    with the judge, None where it can be trained on.
+    """The result of `prepare`.
+
+    rows: by "train" and "val", with drafted answers. notes: warnings about them. problem: what is
+    wrong with the judge, None if nothing is.
     """
 
     rows: Rows

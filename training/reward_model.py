@@ -4,11 +4,11 @@
     python -m training.reward_model sql --base Qwen/Qwen3-0.6B --out models/reward --pairs pairs.jsonl --lora-rank 16
     python -m training.serve --reward-model models/reward  # says which settings to use it with
 
-Pairs come from the same places as those of training.preferences; of each the question and the final
-answers are learned, as a judge sees them. A fifth of the tasks is held out: how often the better
-answer of these scores higher, with its interval, stands in reward_model.json beside how often it is
-the longer one. reward_scale.json maps raw scores to [0, 1], scores.jsonl has the held-out ones. A
-killed command goes on when it is given again. Exit codes: 0 done, 1 failed, 2 wrong usage, 130
+Pairs come from the same places as those of training.preferences; the question and the final answers
+of each are learned, as a judge sees them. A fifth of the tasks is held out. reward_model.json says
+how often the better answer of these scores higher, with an interval, and how often it is the longer
+one. reward_scale.json maps raw scores to [0, 1], scores.jsonl has the held-out ones. A killed
+command goes on when it is given again. Exit codes: 0 done, 1 failed, 2 wrong usage, 130
 interrupted.
 """
 

@@ -57,8 +57,8 @@ transformer_impl.prepare_micro_batches = _deal_micro_batches
 
 
 class _OfTrees:
-    """What actor, reference and critic have in common; it stands before an engine of verl in the
-    order of bases.
+    """The common part of actor, reference and critic; it comes before an engine of verl in the list
+    of bases.
     """
 
     def forward_backward_batch(self, data: TensorDict, *arguments: Any, **options: Any) -> Any:

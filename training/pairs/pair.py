@@ -34,8 +34,8 @@ LeftOut = Counter[str]
 
 @dataclass(frozen=True)
 class Side:
-    """A conversation, its prompt included. answer: what a judge reads. score: None where a file of
-    pairs says none.
+    """A conversation, its prompt included. answer: what a judge reads. score: None if a file of
+    pairs has none.
     """
 
     messages: list[Message]

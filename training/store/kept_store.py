@@ -8,10 +8,11 @@ before the request that changed it is answered, and read once, at the start. So 
 it changes, however much there is, and the file grows no more than the memory: rollouts are released
 from both. agent-lightning 0.3 itself keeps a store in MongoDB or not at all.
 
-After a kill nothing is missing but requests that were not answered. What waits is what the rollouts
-say, those that were given back first. What is being played goes on: runners have time to be heard
-again before any is given up. Endings that are still held are handed out once more, since the store
-cannot know which were read; a waiting trainer takes each ending once (`training.store.handover`).
+After a kill nothing is missing but requests that were not answered. The queue follows from the
+rollouts' states, with those that were given back in front. Episodes that are being played go on:
+runners have time to be heard again before any is given up. Endings that are still held are handed
+out once more, since the store cannot know which were read; a waiting trainer takes each ending once
+(`training.store.handover`).
 """
 
 from __future__ import annotations
@@ -69,7 +70,9 @@ class KeptCollection(ListBasedCollection[Any]):
 
 
 class KeptCollections(InMemoryLightningCollections):
-    """Read from the database at first; what a block changed is in there when the block ends."""
+    """Collections that are read from the database at first; it has the changes of a block when the
+    block ends.
+    """
 
     def __init__(self, database: sqlite3.Connection) -> None:
         super().__init__(lock_type="thread")

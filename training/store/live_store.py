@@ -49,7 +49,8 @@ KEPT_ENDINGS = 100_000
 
 
 class WaitMixin(CollectionBasedLightningStore[Any]):
-    """For a collection-based store of agent-lightning: numbers the endings and wakes who waits.
+    """For a collection-based store of agent-lightning: numbers the endings and wakes those who
+    wait.
 
     Lives on its server's event loop; only `stop_waits` may be called from elsewhere.
     """

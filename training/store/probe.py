@@ -1,5 +1,5 @@
-"""What is checked of a run's store, and of a store that this process does not serve, before
-anything depends on it.
+"""Checks of a run's store, and of a store that this process does not serve, before anything depends
+on it.
 """
 
 from __future__ import annotations

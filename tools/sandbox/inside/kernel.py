@@ -1,5 +1,5 @@
-"""What the processes inside ask of the kernel: namespaces, limits, a filter of system calls, and
-the running processes.
+"""The system calls of the processes inside: namespaces, limits, a filter of system calls, and the
+running processes.
 """
 
 from __future__ import annotations

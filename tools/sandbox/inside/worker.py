@@ -1,4 +1,4 @@
-"""What runs the model's programs: an episode's interpreter, and a shell.
+"""Runs the model's programs: an episode's interpreter, and a shell.
 
 The program controls everything here.
 """
