@@ -22,10 +22,9 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
+# The path of a script would begin with this folder
 if __name__ == "__main__":
-    sys.path[0] = str(
-        Path(__file__).resolve().parent.parent
-    )  # the path of a script would begin with this folder
+    sys.path[0] = str(Path(__file__).resolve().parent.parent)
 
 from code_agent.histories import NAME, History, read_all
 from common.command import UsageError, new_parser, run_command

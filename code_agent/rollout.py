@@ -20,10 +20,9 @@ from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
+# The path of a script would begin with this folder
 if __name__ == "__main__":
-    sys.path[0] = str(
-        Path(__file__).resolve().parent.parent
-    )  # the path of a script would begin with this folder
+    sys.path[0] = str(Path(__file__).resolve().parent.parent)
 
 from code_agent.config import load_config, parser_of
 from code_agent.histories import History, read_all

@@ -117,7 +117,7 @@ class Completions:
             if text := read(reply["choices"][0]["text"]):
                 return text
         except (LookupError, TypeError, AttributeError):
-            pass  # said below
+            pass  # the error is raised below
         who = without_secrets(address.url)
         words = clean(str(reply), self.api_key)
         raise LLMError(f"{who}: expected a completion, got {words}", "malformed")

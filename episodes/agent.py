@@ -42,9 +42,8 @@ Row = dict[str, Any]
 Record = dict[str, Any]
 Options = Mapping[str, Any]
 Answer = Callable[[str], Awaitable[str]]  # what the policy says to a person -> what the person says
-Format = Callable[
-    [Sequence[Record]], Any
-]  # from lines of episodes.jsonl, one a task, to a JSON value
+# From lines of episodes.jsonl, one a task, to a JSON value
+Format = Callable[[Sequence[Record]], Any]
 
 SERVED_NAME = "policy"  # of every model that is served here, a partner's too
 MOST_ACCEPTED = 0.05  # of known-bad episodes that may fool the reward: a run with more stops

@@ -209,7 +209,9 @@ def test_what_a_dead_judge_or_partner_leaves_is_unscored_and_named(
         for message in gold(environment, tasks[0]).messages
         if message["role"] == "assistant"
     ]
-    try:  # what is no answer may need neither: then the first words or the answer do
+    try:
+        # A text that is not an answer may need neither judge nor partner, but then gold's first or
+        # last reply does
         texts = {"something that is neither empty nor right", *map(str, replies[:1] + replies[-1:])}
         found = [played(dead, tasks[0], settings, text).reward for text in sorted(texts)]
     finally:

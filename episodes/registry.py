@@ -88,7 +88,7 @@ def add_agent(parser: ArgumentParser, argv: Sequence[str] | None) -> Agent | Non
         return None
     agent = get(name)
     group = parser.add_argument_group(f"flags of the {name} agent")
-    agent.flags.add(cast("ArgumentParser", group))  # which is asked to add flags
+    agent.flags.add(cast("ArgumentParser", group))  # takes flags like a parser
     return agent
 
 

@@ -269,7 +269,6 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
-    signal.signal(
-        signal.SIGPIPE, signal.SIG_DFL
-    )  # a reader that has seen enough, such as head, is no error
+    # A reader that has seen enough, such as head, is not an error
+    signal.signal(signal.SIGPIPE, signal.SIG_DFL)
     sys.exit(main())

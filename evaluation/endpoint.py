@@ -205,9 +205,8 @@ class Answer:
 
     def _json(self, kind: str, choice: dict[str, Any], **more: Any) -> str:
         head = {"id": self.id, "object": kind, "created": self.created, "model": self.model}
-        return json.dumps(
-            {**head, "choices": [choice], **more}
-        )  # ASCII: half a surrogate pair has no UTF-8
+        # ASCII, because half a surrogate pair has no UTF-8
+        return json.dumps({**head, "choices": [choice], **more})
 
 
 def finish_of(end: End) -> str:

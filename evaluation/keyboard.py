@@ -147,9 +147,8 @@ class KeyboardPolicy:
         """
         if self.model is None:
             raise UsageError("an empty reply is none; type one, or give --model for suggestions")
-        self.model.turns = (
-            self.turns
-        )  # its tools are forbidden with the last reply, as the person's are
+        # The model's tools are forbidden with the last reply, as the person's are
+        self.model.turns = self.turns
         try:
             message = await self.model.reply(messages, tools)
         except (EpisodeError, PolicyStop) as error:

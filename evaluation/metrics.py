@@ -22,11 +22,12 @@ from episodes.episode import AgentError
 
 Clusters = list[list[float]]
 
+# Columns by which tasks are grouped; "" is in no group
 GROUPINGS = (
     "task_type",
     "difficulty",
     "wording",
-)  # what a task carries to be grouped by; "" is in no group
+)
 SUCCESS = 0.9  # an episode succeeds when its answer's score is at least this
 RESAMPLES = 10_000
 CHUNK = 500  # resamples drawn at a time, and fewer of many questions: memory stays at DRAWN numbers

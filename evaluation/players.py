@@ -59,9 +59,8 @@ class Player:
         content.
         """
         content = {"model_digest": _digest(Path(self.name))} if self.kind == "served" else {}
-        address = (
-            re.sub(r"//[^/@]*@", "//", self.base_url) if self.base_url else None
-        )  # without a password
+        # Without a password
+        address = re.sub(r"//[^/@]*@", "//", self.base_url) if self.base_url else None
         return {"model": self.name, "kind": self.kind, "base_url": address} | content
 
 

@@ -87,10 +87,11 @@ class Watched(ChatPolicy):
     def __init__(self, endpoint: Endpoint, max_turns: int, show: Show, said: Sequence[str]) -> None:
         super().__init__(endpoint, max_turns)
         self.show, self.said = show, deque(said)
+        # Messages read so far, and whether the visitor knows the next one
         self.read, self.known = (
             0,
             True,
-        )  # messages read so far; whether the visitor knows what is read next
+        )
         self.last = ""
 
     async def reply(self, messages: Sequence[Message], tools: Sequence[ToolSpec] = ()) -> Message:

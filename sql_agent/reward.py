@@ -102,9 +102,8 @@ def rule(task: SqlTask, episode: Episode) -> float:
     )
 
 
-TERMS["judge"] = Term(
-    "0 to 1", "the judge's score of the answer", None
-)  # it comes with the verdict
+# The judge's value comes with the verdict
+TERMS["judge"] = Term("0 to 1", "the judge's score of the answer", None)
 
 
 @term("0 or 1", "the last query that ran returned the gold result set")

@@ -45,11 +45,12 @@ from training.setup.plan import ConfigError
 from training.setup.ports import free_port, require_free
 
 HOST = "127.0.0.1"
+# By its path, because a model may be named relative to this folder
 WITH_PARENT = (
     sys.executable,
     "-P",
     parent.__file__,
-)  # by its path: a model may be named relative to this folder
+)
 START_SECONDS = 1800.0  # a model of the hub is downloaded first
 STOP_SECONDS = 20.0
 POLL_SECONDS = 0.5
@@ -221,10 +222,11 @@ def command(
         *("--max-model-len", "auto"),
         *(() if Path(model).is_dir() else ("--load-format", "safetensors")),
         *("--middleware", "training.proxy.doors.ServedDoor", "--allowed-origins", "[]"),
+        # Clients decide on sampling, not a file in the folder
         *(
             "--generation-config",
             "vllm",
-        ),  # sampling is the client's business, not that of a file in the folder
+        ),
         *("--tensor-parallel-size", str(n_gpus), "--uvicorn-log-level", "warning"),
         *("--worker-extension-cls", "training.engine.rendezvous.OneAddress"),
         *_device_flags(model, device, memory),

@@ -60,8 +60,8 @@ class VerlAlgorithm(Algorithm):
         self.plan = plan
         self.config = config
         self.outcome = Outcome("interrupted", "the run was interrupted before the engine started")
-        # Ray ends an actor that nobody refers to. If that were before Ray itself is shut down, the
-        # actor's own workers would be said to have died, on the screen of a run that went well.
+        # Ray ends an actor without references. If that happened before Ray itself is shut down, the
+        # screen of a successful run would say that the actor's own workers died.
         self._training: Any = None
 
     def is_async(self) -> bool:

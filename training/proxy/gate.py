@@ -30,9 +30,8 @@ class CallGate:
         self._state = threading.Condition()
         self._closed = False
         self._in_flight = 0
-        self._busy = self._since = (
-            0.0  # seconds with a call in flight, and when the calls of now began
-        )
+        # Seconds with a call in flight, and when the calls of now began
+        self._busy = self._since = 0.0
         self.left = 0.0  # when the latest call ended, by the monotonic clock
         self._waiting: list[asyncio.Future[None]] = []
 

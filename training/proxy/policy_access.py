@@ -74,10 +74,11 @@ class PolicyAccess:
         self.store = store
         self.weights_version = 0
         self.gate = CallGate()
+        # The time of the last `idle_share`, and how busy vLLM had been by then
         self._asked = (
             time.monotonic(),
             0.0,
-        )  # when `idle_share` last was, and how busy vLLM had been by then
+        )
         self.resources: dict[str, list[str]] = {"train": [], "val": []}
         self.address = ""
         self.proxy: LLMProxy | PythonServerLauncher | None = None
@@ -232,9 +233,8 @@ def litellm_proxy(
     """Return agent-lightning's proxy with the recording middleware in place of its two own ones and
     its OpenTelemetry spans.
     """
-    os.environ.pop(
-        "DATABASE_URL", None
-    )  # the agent's: litellm would take it for its own, and not start
+    # The agent's: litellm would take it for its own, and not start
+    os.environ.pop("DATABASE_URL", None)
     # One that ended before in this process left its app "shutting down"
     GracefulShutdownManager.reset()
     RecordingMiddleware.default = recorder

@@ -22,7 +22,7 @@ from training.setup.presets import ROLLOUT
 REPLICA = ("tensor_model_parallel_size", "data_parallel_size", "pipeline_model_parallel_size")
 ANSWER_SECONDS = 5.0
 JOIN_SECONDS = 60.0
-# Until Ray calls a machine dead that was silent; it asks every 3 s, and gives it 10 s five times
+# Seconds until Ray declares a silent machine dead: it asks every 3 s, and waits 10 s five times
 LOST_SECONDS = 45.0
 
 

@@ -32,9 +32,8 @@ from training.setup.plan import ConfigError
 from training.store.live_store import RunStore
 
 FILE = "store.sqlite"
-GRACE_SECONDS = (
-    30.0  # after the start, before silent runners are given up: three of their heartbeats
-)
+# From the start until silent runners are given up: three of their heartbeats
+GRACE_SECONDS = 30.0
 KINDS = ("rollouts", "attempts", "spans", "resources", "workers")
 OPEN = (
     "PRAGMA locking_mode = EXCLUSIVE",

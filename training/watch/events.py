@@ -46,7 +46,7 @@ GRPO_EPSILON = 1e-6  # verl's, core_algos.compute_grpo_outcome_advantage
 TOLERANCE = 1e-4  # of a reward; verl computes in 32 bit
 
 MISMATCH = "rollout_corr/k3_kl"
-# Of the time since the update before, in which vLLM had no call of the policy
+# Share of the time since the last update in which vLLM had no call of the policy
 IDLE = "policy/idle_share"
 SPANS_MISSING = "spans_missing"
 REWARD_MISSING = "reward_missing"

@@ -51,9 +51,8 @@ LIBC.prctl.argtypes = [
     ctypes.c_ulong,
 ]
 NICE = 5  # of programs, beside their supervisor's 0
-SPARSE = (
-    4  # times as much address space as memory, because shared memory may be left out of the count
-)
+# Times as much address space as memory, because shared memory may be left out of the count
+SPARSE = 4
 Settings = dict[str, Any]  # `Sandbox._settings`
 
 

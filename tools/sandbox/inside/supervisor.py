@@ -182,9 +182,8 @@ class Supervisor:
 
     def start_interpreter(self) -> None:
         self.commands, theirs = socket.socketpair()
-        self.commands.setblocking(
-            False
-        )  # a program that does not listen must not block this process
+        # A program that does not listen must not block this process
+        self.commands.setblocking(False)
         with theirs:
             self.interpreter = fork(lambda: interpret(theirs, self.settings))
 
