@@ -6,7 +6,7 @@ and shows it.
     scored = await play(environment, task, environment.play(task, policy), policy, timeout)      # episodes/play.py
 
 An agent must bring `name`, `splits`, `sizes`, `rows`, `task` and `open`, and its environment `play`
-and `score`. Everything else has a default, and is grouped by who asks for it: `Flags` (commands),
+and `score`. Everything else has a default, and is grouped by its callers: `Flags` (commands),
 `Showing` (evaluation, demo, report), `Teaching` (cold starts), `KnownEpisodes` and `Judging` (the
 check of the judge). docs/agents.md explains each. Importing this, or an agent, imports nothing
 heavy.
@@ -258,7 +258,7 @@ class Showing:
     def typed(self, text: str) -> str:
         """Return what a person typed in the form of a reply.
 
-        Raises UsageError: it is none, which costs the person no turn.
+        Raises UsageError: it is not a reply, which costs the person no turn.
         """
         return text
 

@@ -42,7 +42,7 @@ def names() -> list[str]:
 def get(name: str) -> Agent:
     """Return the agent of that name.
 
-    Raises AgentError: there is none, it cannot be imported, or it calls itself otherwise.
+    Raises AgentError: there is none, it cannot be imported, or it has another name.
     """
     if name in _registered:
         return _registered[name]
@@ -65,7 +65,7 @@ def get(name: str) -> Agent:
 def joined(weights: Mapping[str, float]) -> JointAgent:
     """Return the agents of these names as one.
 
-    Raises AgentError: fewer than two, or one that there is not.
+    Raises AgentError: fewer than two, or an unknown one.
     """
     return JointAgent({name: get(name) for name in weights}, weights)
 

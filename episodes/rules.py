@@ -35,7 +35,7 @@ class RuledEnvironment(Environment):
 
     @property
     def judge_name(self) -> str | None:
-        """Of an LLM the model's."""
+        """The judge's name; an LLM's is its model's."""
         name = self.judge.name if self.judge else "rules"
         return self.settings.teacher_model if name == "llm" else name
 

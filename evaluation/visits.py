@@ -54,8 +54,8 @@ class Asked:
 
 @dataclass(frozen=True)
 class End:
-    """How a visit ended. reason: a stop reason, WAITS, or why there is none, which `failure` then
-    tells.
+    """How a visit ended. reason: a stop reason, WAITS, or the cause why there is none, which
+    `failure` explains.
 
     reply: the policy's last, word for word. content: what a visitor reads: the answer; in a
     conversation the reply, so that it can be sent back. case, reference: of one of the agent's own.

@@ -9,7 +9,7 @@ Each file is a JSON object of records by note id, or a list of records that have
 - the notes of DiagGym: `text`, of which what stands before "Physical Exam:" is taken, as a
   simulator reads no more; and what was found: `reformat_physical_exam` [{exam_name, exam_results}]
   and `events` [{time, data {label, lab_data}}], in this order, become `examinations`, an event with
-  its time. Of an examination that was made several times all results are kept, each with its time;
+  its time. All results of an examination that was made several times are kept, each with its time;
 - the cases of DiagAgent: `case_summary`, `final_diagnosis`, `recommended_exam_names`. What else
   they have is left out.
 

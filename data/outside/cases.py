@@ -82,7 +82,7 @@ class Reader:
 def read_published(
     rows: Sequence[Record], path: str, readers: Sequence[Reader]
 ) -> PublishedSet | None:
-    """Return the set that the rows are of, by the keys they have; None where it is none of these.
+    """Return the set that the rows are of, by the keys they have; None if they are those of no set.
 
     Raises:
         PublishedError: rows of several sets, or no usable row.

@@ -315,8 +315,8 @@ class _Drawing:
 
 
 def _constants(witnesses: Sequence[Witness]) -> defaultdict[tuple[str, str], set[Any]]:
-    """Return the constants that statements compare a column with, by table and column; of a pattern
-    its text.
+    """Return the constants that statements compare a column with, by table and column; a pattern
+    counts as its text.
     """
     found: defaultdict[tuple[str, str], set[Any]] = defaultdict(set)
     for witness in witnesses:

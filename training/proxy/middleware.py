@@ -104,9 +104,7 @@ class RecordingMiddleware:
         return None
 
     async def _until_shutdown(self, receive: Receive) -> Message:
-        """Pass the server's messages on; what is recorded is sent before the loop it
-        lives on ends.
-        """
+        """Pass the server's messages on, and send what is recorded before the event loop ends."""
         message = await receive()
         if message["type"] == "lifespan.shutdown":
             await self.recorder.close()
