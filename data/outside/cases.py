@@ -32,7 +32,7 @@ class UnusableCase(ValueError):
 
 
 @dataclass(frozen=True)
-class Case:
+class PublishedCase:
     """A patient with one gold diagnosis.
 
     complaint: what the patient says first. summary: what is known before anything is examined.
@@ -60,7 +60,7 @@ class PublishedSet:
     """The usable cases of a file, and how many rows are not, by reason."""
 
     name: str
-    cases: list[Case]
+    cases: list[PublishedCase]
     unusable: Counter[str]
 
     def __str__(self) -> str:
@@ -76,7 +76,7 @@ class Reader:
 
     name: str
     keys: frozenset[str]
-    read: Callable[[Record, int], Case]
+    read: Callable[[Record, int], PublishedCase]
 
 
 def read_published(
@@ -90,7 +90,7 @@ def read_published(
     reader = next((reader for reader in readers if reader.keys <= rows[0].keys()), None)
     if reader is None:
         return None
-    cases: list[Case] = []
+    cases: list[PublishedCase] = []
     unusable: Counter[str] = Counter()
     for number, row in enumerate(rows, 1):
         if not reader.keys <= row.keys():
