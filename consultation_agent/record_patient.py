@@ -51,7 +51,7 @@ class RecordPatient(Patient):
 
 
 def _from_facts(task: ConsultationTask, question: str, mentioned: Mapping[str, Reply]) -> Reply:
-    """Return the reply of a patient whose record has facets and symptoms."""
+    """What a patient says whose record has facets and symptoms."""
     if task.complaint and asks_whether(question, task.complaint):
         return _complaint(task, mentioned)
     items = asked_for(question, task.opening)
