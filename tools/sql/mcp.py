@@ -50,8 +50,9 @@ READS = ToolAnnotations(readOnlyHint=True, openWorldHint=False)
 
 QUERY = (
     "执行一条只读的 SELECT 语句（{dialect}），返回 JSON；出错时按 error 和 hint 改写后重试。"
-    "可用的表：{tables}。\nRun one read-only SELECT ({dialect}) and return JSON; after an "
-    "error rewrite the statement as `error` and `hint` say. Tables: {tables}."
+    "可用的表：{tables}。\n"
+    "Run one read-only SELECT ({dialect}) and return JSON; after an error rewrite the statement as "
+    "`error` and `hint` say. Tables: {tables}."
 )
 LIST = "列出可以查询的表，返回 JSON。\nList the tables that may be read, as JSON."
 DESCRIBE = (
