@@ -23,8 +23,9 @@ MEANT = {
 }  # fmt: skip
 NONE = [
     "CBC with CRP", "CBC/CRP", "CT", "MRI", "blood", "thyroid", "thyroid scan", "lung", "sacroiliac CT", "dual-energy CT",
-    "检查", "彩超", "hepatitis A and B", "hepatitis A/B", "乙肝丙肝", "hepatitis E IgM", "24h urine calcium", "24h urine glucose",
-    "24h尿钙", "BMP and CBC", "TVU", "LP with CSF glucose, CRP",
+    "检查", "彩超", "hepatitis A and B", "hepatitis A/B", "乙肝丙肝", "hepatitis E IgM", "24h urine calcium",
+    "24h urine glucose", "24h尿钙", "BMP and CBC", "TVU",
+    "LP with CSF glucose, CRP",
 ]  # fmt: skip
 
 
