@@ -137,7 +137,7 @@ def _topics_of(task: ConsultationTask, question: str, items: Sequence[str]) -> l
     its words tell of none of them.
     """
     several = _of_one_facet(question, items)
-    if len(several) > 1 and not asked_first(question) and _joined(question):
+    if len(several) > 1 and not asked_first(question):
         return _telling_first(task, several, items[0])
     if not items and _joined(question):
         return [one for one in asked_topics(question) if not one.is_side]
