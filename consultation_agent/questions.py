@@ -30,10 +30,12 @@ SENTENCE = re.compile(r"[^?？!！。；;\n]+[?？]?")
 CHOICE = re.compile(r"([^\W\d_a-z]{1,2})[不没]\1")  # 疼不疼
 PIECE = re.compile(r"(?=([\u4e00-\u9fff]{2}|(?<![a-z])[a-z]{4,5}))")
 SAID = tomllib.loads(Path(__file__).with_name("said.toml").read_text(encoding="utf-8"))
-ASKING, ADVICE, TAG, EXAMPLE = (
-    re.compile("|".join(SAID["heard"][name])) for name in ("asking", "advice", "tag", "example")
+ASKING, ADVICE, TAG, EXAMPLE, CLAUSE, ITSELF = (
+    re.compile("|".join(SAID["heard"][name]))
+    for name in ("asking", "advice", "tag", "example", "clause", "itself")
 )
 HAN_RUN, ENGLISH, STEM = re.compile(r"[\u4e00-\u9fff]+"), re.compile(r"[a-z]+"), 5
+SIDES = frozenset(SAID["heard"]["sides"])
 SMALL_CHINESE = re.compile(SAID["small"]["chinese"])
 SMALL_ENGLISH = frozenset(SAID["small"]["english"].split())
 
@@ -76,6 +78,32 @@ def asked_for(question: str, complaint: str) -> list[str]:
     return list(dict.fromkeys(found)) or [
         item for sentence in asking[-1:] for item in _nearest(sentence)
     ]
+
+
+def parts_of(question: str) -> list[str]:
+    """The sentences of a question that ask, and of one with several clauses that ask for something
+    by themselves, these; the question itself where it is not several. A side, such as how long,
+    that follows another thing is no part: it is asked of that thing.
+    """
+    sentences = [one for one in SENTENCE.findall(TAG.sub("", question.lower())) if asks(one)]
+    parts = list[tuple[str, tuple[str, ...]]]()
+    for sentence in sentences:
+        clauses = [one for one in CLAUSE.split(EXAMPLE.sub("", sentence)) if one and one.strip()]
+        asking = [(one, named) for one in clauses if (named := _asked_by_itself(one))]
+        parts += asking if len(asking) > 1 else [(sentence, _asked_by_itself(sentence))]
+    kept = [
+        part
+        for number, (part, named) in enumerate(parts)
+        if not number or {*named} - SIDES or ITSELF.search(plain(part)) or {*parts[0][1]} <= SIDES
+    ]
+    return [part if asks(part) else f"{part}?" for part in kept] if len(kept) > 1 else [question]
+
+
+def _asked_by_itself(clause: str) -> tuple[str, ...]:
+    """What a clause names that asks."""
+    if not ASKING.search(clause) or ADVICE.search(clause):
+        return ()
+    return tuple(word.item for _, word in named_in(plain(clause)) if not word.weak)
 
 
 def asks(sentence: str) -> bool:

@@ -16,7 +16,15 @@ from types import MappingProxyType
 
 from consultation_agent.memory import hidden, recalled
 from consultation_agent.patient import Exchange, Patient, Reply
-from consultation_agent.questions import SAID, asked_for, asks_whether
+from consultation_agent.questions import (
+    ITSELF,
+    SAID,
+    SIDES,
+    asked_for,
+    asks_whether,
+    parts_of,
+    plain,
+)
 from consultation_agent.task import ConsultationTask
 from consultation_agent.topics import Topic, asked_first, asked_topics
 from data.conditions.table import load_tables
@@ -24,6 +32,8 @@ from data.conditions.talk import sentence
 from scoring.diagnosis import mention
 
 LONGEST = 400  # characters of a question that a patient listens to
+MOST = 3  # things that are answered at once
+JOINT = re.compile("|".join(SAID["heard"]["joint"]))
 HAN = re.compile(r"[\u4e00-\u9fff]")
 
 
@@ -46,31 +56,103 @@ class RecordPatient(Patient):
         return (
             _from_facts(task, question, mentioned)
             if task.words
-            else _recalled(task, question, mentioned)
+            else _recalled_parts(task, question, mentioned)
         )
 
 
 def _from_facts(task: ConsultationTask, question: str, mentioned: Mapping[str, Reply]) -> Reply:
     """What a patient says whose record has facets and symptoms."""
-    if task.complaint and asks_whether(question, task.complaint):
-        return _complaint(task, mentioned)
-    items = asked_for(question, task.opening)
-    topic = _topic_of(question, items)
-    if topic:
-        return _of_topic(task, topic, mentioned)
-    if not items:
-        return _not_understood(question)
-    several = _of_one_facet(question, items)
-    if len(several) > 1 and not any(_holds(task, one, items[0]) for one in several):
+    if question in SAID["as_read"]:
+        return _as_read(task, question, mentioned)
+    replies = [reply for part in parts_of(question) for reply in _to_each(task, part, mentioned)]
+    return _together(replies, SAID["zh"]) if replies else _not_understood(question)
+
+
+def _as_read(task: ConsultationTask, question: str, mentioned: Mapping[str, Reply]) -> Reply:
+    """The first thing that a question asks for, as lessons of the bundled model have it."""
+    [facet] = asked_for(question, task.opening)
+    several = _of_one_facet(question, [facet])
+    if len(several) > 1 and not any(_holds(task, one, facet) for one in several):
         reply = _of_topic(task, several[0], mentioned)
         text = SAID["zh"]["compound"].format(text=reply.text)
         return Reply("compound", text, reply.facets) if reply.kind == "informative" else reply
-    if items[0] in mentioned:
-        return again(mentioned[items[0]], task)
-    reply = _mentioned(task, items[0], mentioned)
-    if len(items) > 1:
-        return Reply("compound", SAID["zh"]["compound"].format(text=reply.text), reply.facets)
-    return reply
+    return _of_item(task, facet, mentioned)
+
+
+def _to_each(task: ConsultationTask, question: str, mentioned: Mapping[str, Reply]) -> list[Reply]:
+    """What is said to each thing that one clause asks for."""
+    if task.complaint and asks_whether(question, task.complaint):
+        return [_complaint(task, mentioned)]
+    items = _less_sides(question, asked_for(question, task.opening))
+    first = asked_first(question)
+    if len(items) > 1 and not (first and (first.is_side or not _joined(question))):
+        return [reply for item in items for reply in _of_several(task, question, item, mentioned)]
+    topics = _topics_of(task, question, items)
+    if topics:
+        return [_of_topic(task, topic, mentioned) for topic in topics]
+    if not items:
+        return [_not_understood(question)]
+    return [_of_item(task, items[0], mentioned)]
+
+
+def _less_sides(question: str, items: Sequence[str]) -> list[str]:
+    """The items less such sides as "how long" that are asked of another one, not of the complaint."""
+    others = [item for item in items if item not in SIDES]
+    return [*items] if ITSELF.search(plain(question)) or not others else others
+
+
+def _of_several(
+    task: ConsultationTask, question: str, item: str, mentioned: Mapping[str, Reply]
+) -> list[Reply]:
+    """What is said to one of several items: of a facet to the topics of it that are named."""
+    topics = _telling_first(task, _of_one_facet(question, [item]), item)
+    if topics:
+        return [_of_topic(task, topic, mentioned) for topic in topics]
+    return [_of_item(task, item, mentioned)]
+
+
+def _of_item(task: ConsultationTask, item: str, mentioned: Mapping[str, Reply]) -> Reply:
+    return again(mentioned[item], task) if item in mentioned else _mentioned(task, item, mentioned)
+
+
+def _together(replies: Sequence[Reply], said: Mapping[str, str]) -> Reply:
+    """One reply for all that was asked, at most of three things; what is not recorded is left out."""
+    each = list({reply.facets or (reply.text,): reply for reply in replies}.values())
+    known = [reply for reply in each if reply.kind in ("informative", "repeated")]
+    if len(each) == 1 or not known:
+        return each[0]
+    texts = list(dict.fromkeys(reply.text for reply in known))
+    text = said["between"].join(texts[:MOST])
+    if len(texts) > MOST:
+        text = said["compound"].format(text=text)
+    elif any(reply.kind == "unknown" for reply in each):
+        text = said["partly"].format(text=text)
+    facets = tuple(dict.fromkeys(facet for reply in known[:MOST] for facet in reply.facets))
+    repeated = all(reply.kind == "repeated" for reply in each)
+    return Reply("repeated" if repeated else "compound", text, facets)
+
+
+def _topics_of(task: ConsultationTask, question: str, items: Sequence[str]) -> list[Topic]:
+    """The topics that are answered instead of what the ask-words found; several of one facet where
+    its words tell of none of them.
+    """
+    several = _of_one_facet(question, items)
+    if len(several) > 1 and not asked_first(question):
+        return _telling_first(task, several, items[0])
+    if not items and _joined(question):
+        return [one for one in asked_topics(question) if not one.is_side]
+    one = _topic_of(question, items)
+    return [one] if one else []
+
+
+def _telling_first(task: ConsultationTask, topics: Sequence[Topic], facet: str) -> list[Topic]:
+    """Of topics of one facet one that its words tell of, then those that they tell nothing of."""
+    telling = [one for one in topics if _holds(task, one, facet)]
+    return [*telling[:1], *(one for one in topics if one not in telling)]
+
+
+def _joined(question: str) -> bool:
+    return bool(JOINT.search(question.lower()))
 
 
 def _topic_of(question: str, items: Sequence[str]) -> Topic | None:
@@ -202,6 +284,19 @@ def _mentioned(task: ConsultationTask, item: str, mentioned: Container[str]) -> 
     if item == "sex" and task.sex in said:
         return Reply("informative", said[task.sex], (item,))
     return Reply("unknown", said["unknown"], (item,))
+
+
+def _recalled_parts(task: ConsultationTask, question: str, mentioned: Mapping[str, Reply]) -> Reply:
+    """What a record without facets tells of each thing that is asked for, unless all of it was once
+    asked at once.
+    """
+    whole = _recalled(task, question, mentioned)
+    parts = parts_of(question)
+    if len(parts) == 1 or (whole.facets and ":" not in whole.facets[0]):
+        return whole
+    replies = [_recalled(task, part, mentioned) for part in parts]
+    known = [reply for reply in replies if reply.kind != "unknown"]
+    return _together(replies, SAID[_language(task)]) if len(known) > 1 else whole
 
 
 def _recalled(task: ConsultationTask, question: str, mentioned: Mapping[str, Reply]) -> Reply:

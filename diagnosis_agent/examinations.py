@@ -5,8 +5,9 @@ of these.
     named("CT scan of the abdomn")           # "abdominal CT"
     named("CBC and CRP")                     # None: several in one order are none
 
-Everything goes by the English names of data/conditions/examinations.toml, or, where these do not
-know it, by the name that a case's own record has.
+Everything goes by the English names of data/conditions/examinations.toml, by those that orders.toml
+has further, or, where these do not know it, by the name that a case's own record has. A panel, such
+as a basic metabolic panel, is several examinations under one name.
 """
 
 from __future__ import annotations
@@ -57,6 +58,7 @@ NOISE = {
     *("bedside", "contrast", "diagnostic", "left", "plain", "right"),
 }
 LETTER = re.compile(r"\b([a-z])(?:-(?=[a-z])| (?=ray|dimer|reactive))")  # x-ray, D dimer: one word
+VIRUS = re.compile(r"\b(hep(?:atitis)?) ([a-e])\b")  # hepatitis A: its letter is no article
 
 ORDERS = tomllib.loads(Path(__file__).with_name("orders.toml").read_text(encoding="utf-8"))
 BESIDE, WORDS = ORDERS["beside"], ORDERS["words"]
@@ -86,6 +88,16 @@ def named(text: str, own: Iterable[str] = ()) -> str | None:
 
 
 @cache
+def covered_by(name: str) -> frozenset[str]:
+    """The examinations that an order of this name has made: itself, those of a panel, and panels of
+    these alone.
+    """
+    parts = PANELS.get(name, frozenset())
+    smaller = {panel for panel, others in PANELS.items() if others <= parts}
+    return frozenset({name} | parts | smaller)
+
+
+@cache
 def table_key(name: str) -> str | None:
     """Return the key of an English name in data/conditions/examinations.toml; None for an unknown
     name.
@@ -101,8 +113,19 @@ def _usual(text: str) -> str | None:
     tail = TAIL.search(plain)
     head, rest = (plain[: tail.start()], plain[tail.end() :]) if tail else (plain, "")
     found = _reduced().get(_bare(head)) or _together(head)
-    others = [_named_plainly(part) for part in JOINED.split(rest)]
-    return found if found and not {*others} - {None, found} else None
+    if not found:
+        return None
+    others = {_named_plainly(part) for part in JOINED.split(rest) if not _is_number(part, found)}
+    return None if others - {None, found} else found
+
+
+def _is_number(text: str, name: str) -> bool:
+    """Whether a text is one of the numbers of an examination, such as the glucose of a lumbar
+    puncture.
+    """
+    key = table_key(name)
+    parts = load_tables().examinations[key].parts.values() if key else ()
+    return any(_words(text) == _words(known) for one in parts for known in (one.en, one.zh))
 
 
 def _together(text: str) -> str | None:
@@ -151,7 +174,7 @@ def _reduced() -> Index:
     every = {one.en: (one.en, *one.aliases_en, one.zh, *one.aliases_zh) for one in tables.values()}
     more = {tables[key].en: tuple(names) for key, names in ORDERS["names"].items()}
     homes: dict[Words, set[str]] = {}
-    for known in (every, more):
+    for known in (every, more, _beside_the_tables()):
         for name, texts in known.items():
             for text in texts:
                 homes.setdefault(_bare(text), set()).add(name)
@@ -166,8 +189,10 @@ def _exact(words: Words, index: Index) -> str | None:
 
 def _nearest(words: Words, index: Index) -> str | None:
     """The one examination with a name of which each word is spelt next to one of these; None: none,
-    or several.
+    or several. An abbreviation is spelt right or another one.
     """
+    if sum(map(len, words)) <= SHORT:
+        return None
     names = {
         name for other, name in index.items() if len(other) == len(words) and _alike(words, other)
     }
@@ -206,9 +231,18 @@ def _tables() -> Index:
     ]
     homes = {words: {name for other, name in parts if other == words} for words, _ in parts}
     alone = {words: names.pop() for words, names in homes.items() if len(names) == 1}
-    return alone | _index_of(
-        {one.en: (one.en, *one.aliases_en, one.zh, *one.aliases_zh) for one in every}
+    return (
+        alone
+        | _index_of(_beside_the_tables())
+        | _index_of({one.en: (one.en, *one.aliases_en, one.zh, *one.aliases_zh) for one in every})
     )
+
+
+def _beside_the_tables() -> dict[str, tuple[str, ...]]:
+    """The names of the examinations that orders.toml alone knows, and of the panels."""
+    further = {name: (name, *names) for name, names in ORDERS["further"].items()}
+    panels = {name: (name, *panel["names"]) for name, panel in ORDERS["panels"].items()}
+    return further | panels
 
 
 def _index_of(names: Mapping[str, Iterable[str]]) -> dict[Words, str]:
@@ -220,7 +254,8 @@ def _words(text: str) -> Words:
     for none.
     """
     plain = unicodedata.normalize("NFKC", text).lower()
-    words = [_word(word) for word in re.findall(r"[^\W_]+", LETTER.sub(r"\1", plain))]
+    plain = VIRUS.sub(r"\1 virus0\2", LETTER.sub(r"\1", plain))
+    words = [_word(word) for word in re.findall(r"[^\W_]+", plain)]
     return tuple(sorted([word for word in words if word not in NOISE] or words))
 
 
@@ -238,6 +273,10 @@ def _word(word: str) -> str:
     )
 
 
+PANELS = {
+    name: frozenset(load_tables().examinations[key].en for key in panel["of"])
+    for name, panel in ORDERS["panels"].items()
+}
 BESIDE_ENGLISH, SOFT, KINDS = (
     frozenset(map(_word, BESIDE[name])) for name in ("english", "soft", "kinds")
 )

@@ -18,7 +18,7 @@ from types import MappingProxyType
 from data.conditions.records import Patient
 from data.conditions.results import draw_results
 from data.conditions.table import load_tables
-from diagnosis_agent.examinations import named, table_key
+from diagnosis_agent.examinations import PANELS, named, table_key
 from diagnosis_agent.simulator import Result, Simulator
 from diagnosis_agent.task import DiagnosisTask
 from episodes.episode import AgentError
@@ -42,17 +42,31 @@ class RecordSimulator(Simulator):
         found = ordered(task, name)
         if found is None:
             return Result(" ".join(name.split())[:80], UNAVAILABLE, "unavailable")
-        earlier = repeated(found, past)
-        if earlier:
-            return earlier
-        text = {own_name(other): text for other, text in task.results.items()}.get(found)
-        if text:
-            return Result(found, text, "recorded")
-        key = table_key(found)
-        settles = found in {own_name(other) for other in task.key}
-        if task.condition is None or key is None or settles:
-            return Result(found, NOT_RECORDED, "not_recorded")
-        return Result(found, _normal(task, key), "normal")
+        return repeated(found, past) or _recorded(task, found)
+
+
+def _recorded(task: DiagnosisTask, found: str) -> Result:
+    """What the case has of an examination."""
+    text = {own_name(other): text for other, text in task.results.items()}.get(found)
+    if text:
+        return Result(found, text, "recorded")
+    if found in PANELS:
+        return _panel(task, found)
+    key = table_key(found)
+    settles = found in {own_name(other) for other in task.key}
+    if task.condition is None or key is None or settles:
+        return Result(found, NOT_RECORDED, "not_recorded")
+    return Result(found, _normal(task, key), "normal")
+
+
+def _panel(task: DiagnosisTask, panel: str) -> Result:
+    """What the case has of each examination of a panel."""
+    parts = [_recorded(task, name) for name in sorted(PANELS[panel])]
+    there = [one for one in parts if one.kind != "not_recorded"]
+    if not there:
+        return Result(panel, NOT_RECORDED, "not_recorded")
+    kind = "recorded" if any(one.kind == "recorded" for one in there) else "normal"
+    return Result(panel, " | ".join(f"{one.name}: {one.text}" for one in there), kind)
 
 
 def check_recorded(tasks: Sequence[DiagnosisTask]) -> list[str]:

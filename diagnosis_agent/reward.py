@@ -19,6 +19,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from diagnosis_agent.examinations import covered_by
 from diagnosis_agent.judge_words import addresses_the_judge, f1
 from diagnosis_agent.protocol import Conclusion
 from diagnosis_agent.record_simulator import own_name
@@ -60,19 +61,30 @@ def key_seen(task: DiagnosisTask, episode: Episode) -> set[str]:
     """Return the recommended examinations that were ordered and exist for this patient, recorded or
     not.
     """
-    ordered = {own_name(one.name) for one in results_of(episode) if one.kind != "unavailable"}
-    return ordered & key_of(task)
+    return set[str]().union(*_key_by_order(task, episode))
+
+
+def _key_by_order(task: DiagnosisTask, episode: Episode) -> list[set[str]]:
+    """Of each order the recommended examinations that no earlier one has."""
+    left, found = key_of(task), list[set[str]]()
+    for one in results_of(episode):
+        made = covered_by(own_name(one.name)) if one.kind != "unavailable" else frozenset()
+        found.append(left & made)
+        left = left - made
+    return found
 
 
 def examination_values(task: DiagnosisTask, episode: Episode) -> dict[str, float | None]:
     """Return precision over all orders, with repeats and unavailable ones, recall, and F1; None
     where a share has no basis.
     """
-    orders, key, found = len(results_of(episode)), key_of(task), len(key_seen(task, episode))
+    by_order, key = _key_by_order(task, episode), key_of(task)
+    orders, useful = len(by_order), sum(map(bool, by_order))
+    found = len(key_seen(task, episode))
     return {
-        "precision": found / orders if orders else None,
+        "precision": useful / orders if orders else None,
         "recall": found / len(key) if key else None,
-        "f1": f1(found, orders, found, len(key)) if key else None,
+        "f1": f1(useful, orders, found, len(key)) if key else None,
     }
 
 

@@ -35,8 +35,10 @@ CODE = re.compile(
     r"\bicd[- ]?1[01](?:-cm)?:?|\b[a-z]\d{2}\.[\dx]{1,4}[a-z]?\b|[(（]\s*[a-z]\d{2}\s*[)）]"
 )
 PREFIX = re.compile(
-    r"\b(gastro|keto|non|hyper|hypo|sub|peri|broncho|cardio|cerebro|cholecysto|cholangio|myo|neuro)-(?=[a-z])"
+    r"\b(gastro|keto|non(?!-st\b)|hyper|hypo|sub|peri|broncho|cardio|cerebro|cholecysto|cholangio|myo|neuro)-(?=[a-z])"
 )
+VIRUS = re.compile(r"\bhepatitis (?:type )?([a-e])\b")  # its letter is no article
+LEVELS = re.compile(r"(?<![a-z\d])([clts])(\d{1,2}) ?[/~–-] ?([clts]?)(\d{1,2})(?!\d)")  # L4/5
 POSSESSIVE = re.compile(r"(?<=[a-z])['’]s?\b|(?<=s)['’]")
 HAN = re.compile(r"[\u4e00-\u9fff]")
 PIECE = re.compile(r"[a-z0-9]+|[\u4e00-\u9fff]+")
@@ -52,11 +54,14 @@ def plain(text: str) -> str:
         if not unicodedata.combining(letter)
     )
     text = CODE.sub(" ", POSSESSIVE.sub("", unicodedata.normalize("NFKC", text).lower()))
+    text = LEVELS.sub(lambda m: f"{m[1]}{m[2]} {m[3] or m[1]}{m[4]} ", text)
     text = PREFIX.sub(r"\1", _american(text))
     text = _american(re.sub(r"[^\w\u4e00-\u9fff/?:]+", " ", text)).replace("_", " ")
     text = NUMBERED.sub(lambda m: f"{m[1]}{DIGITS.get(m[2], m[2])}{m[3]}", text)
-    text = NUMBERED_ZH.sub(_numbered, text)
-    return " ".join(text.replace("疾病", "病").split())
+    text = VIRUS.sub(r"hepatitis\1", NUMBERED_ZH.sub(_numbered, text))
+    for other, usual in TABLE["written"].items():
+        text = text.replace(other, usual)
+    return " ".join(text.split())
 
 
 def _american(text: str) -> str:

@@ -84,9 +84,7 @@ def test_what_it_does_not_understand_tells_nothing(question: str) -> None:
     assert asked(question) == Reply("off_topic", SAID["zh"]["off_topic"])
 
 
-@pytest.mark.parametrize(
-    "again", ["疼的位置是哪儿？", "Which part hurts?", "在什么部位？还有，发烧吗？"]
-)
+@pytest.mark.parametrize("again", ["疼的位置是哪儿？", "Which part hurts?"])
 def test_a_question_in_other_words_is_repeated(again: str) -> None:
     reply = asked("具体在什么部位？", again)
     assert (reply.kind, reply.facets) == ("repeated", ("place",))
@@ -94,13 +92,55 @@ def test_a_question_in_other_words_is_repeated(again: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "question", ["发烧吗？恶心吗？", "有没有发烧、恶心？", "发烧吗？在吃什么药？"]
+    ("question", "facets", "text"),
+    [
+        ("发烧吗？恶心吗？", ("fever", "nausea"), "有，身上发烫。没有恶心。"),
+        ("有没有发烧、恶心？", ("fever", "nausea"), "有，身上发烫。没有恶心。"),
+        ("Any fever or nausea?", ("fever", "nausea"), "有，身上发烫。没有恶心。"),
+        ("发烧吗？在吃什么药？", ("fever", "medication"), "有，身上发烫。平时不吃药。"),
+        ("疼多久了，有没有发烧？", ("onset", "fever"), "就这几个小时。有，身上发烫。"),
+        ("Where does it hurt and when did it start?", ("place", "onset"), "肚子右下角。就这几个小时。"),
+        ("您多大年纪，做什么工作？", ("age",), "我31岁。别的我说不清楚。"),
+    ],
+)  # fmt: skip
+def test_of_several_questions_each_is_answered(
+    question: str, facets: tuple[str, ...], text: str
+) -> None:
+    assert asked(question) == Reply("compound", text, facets)
+
+
+def test_of_a_list_of_questions_three_are_answered() -> None:
+    reply = asked("哪里疼，疼多久了，发烧吗，多大年纪，吃什么药？")
+    assert reply.facets == ("place", "onset", "fever")
+    assert reply.text.endswith("别的您再一样一样问。")
+
+
+@pytest.mark.parametrize(
+    ("question", "facets"),
+    [
+        ("发烧吗，最高多少度？", ("fever",)),
+        ("吃什么药，吃多久了？", ("medication",)),
+        ("是突然疼的，还是慢慢疼起来的？", ("onset",)),
+    ],
 )
-def test_of_several_questions_the_first_is_answered(question: str) -> None:
+def test_two_clauses_about_one_thing_are_one_question(
+    question: str, facets: tuple[str, ...]
+) -> None:
     reply = asked(question)
-    assert (reply.kind, reply.facets) == ("compound", ("fever",))
-    assert "身上发烫" in reply.text
-    assert "恶心" not in reply.text
+    assert (reply.kind, reply.facets) == ("informative", facets)
+
+
+def test_of_two_things_one_of_which_was_asked_before_both_are_answered() -> None:
+    reply = asked("具体在什么部位？", "在什么部位？还有，发烧吗？")
+    assert (reply.kind, reply.facets) == ("compound", ("place", "fever"))
+
+
+@pytest.mark.parametrize(
+    "question", ["有没有慢性病？", "有什么基础疾病没有？", "Any chronic conditions?"]
+)
+def test_a_question_for_chronic_illness_is_answered_with_nothing_else(question: str) -> None:
+    for history, text in (("前几天有过没戴套的", "没有什么慢性病。"), ("有糖尿病", "有糖尿病。")):
+        assert asked(question, task=replace(TASK, words={"history": history})).text == text
 
 
 def test_what_was_told_as_accompanying_is_not_told_twice() -> None:
@@ -374,6 +414,12 @@ class TestOfASentenceForADiagnosis:
         assert asked("How old are you?", task=task).kind == "unknown"
         assert asked("您是男的还是女的？", task=task).kind == "unknown"
 
+    def test_of_two_questions_each_is_answered(self) -> None:
+        task = task_of(self.row)
+        reply = asked("When did it start, and do you have any allergies?", task=task)
+        assert reply.kind == "compound"
+        assert reply.text == "About two months. I have no drug allergies."
+
     def test_two_facts_of_one_sentence_are_two(self) -> None:
         task = task_of(reference_row(enhanced_description="Without fever or cough."))
         assert asked("Any fever?", "Any cough?", task=task).kind == "informative"
@@ -398,11 +444,38 @@ def test_a_question_is_answered_for_what_it_asks(question: str, facet: str) -> N
     assert asked(question, task=task) == Reply("informative", f"{task.words[facet]}。", (facet,))
 
 
-def test_of_two_things_that_a_history_lacks_the_first_is_denied_and_nothing_else_said() -> None:
+def test_of_two_things_that_a_history_lacks_both_are_denied_and_nothing_else_said() -> None:
     task = replace(TASK, words={"history": "有高血压"})
     reply = asked("受过伤或者输过血吗？", task=task)
-    assert (reply.kind, reply.facets) == ("compound", ("history:injury",))
-    assert "高血压" not in reply.text
+    assert reply == Reply(
+        "compound", "没受过伤。没输过血。", ("history:injury", "history:transfusion")
+    )
+
+
+@pytest.mark.parametrize(
+    ("question", "text"),
+    [
+        ("身体一直怎么样？", "血压高好些年。"),
+        ("以前住过院吗？", "没住过院。"),
+        ("Have you ever been hospitalized?", "没住过院。"),
+        ("吃药打针起过疹子没有？", "青霉素过敏。"),
+        ("是绞着疼还是胀着疼？", "胀着疼。"),
+        ("最近一次大便是什么时候？", "大便还正常。"),
+        ("抽烟喝酒吗？", "一天一包烟。不喝酒。"),
+        ("抽烟吗，多久了？", "一天一包烟。"),
+    ],
+)
+def test_a_real_question_is_not_answered_with_another_fact(question: str, text: str) -> None:
+    words = {"history": "血压高好些年", "allergies": "青霉素过敏", "character": "胀着疼"}
+    words |= {"habits": "一天一包烟", "course": "一阵一阵的", "onset": "三天了"}
+    assert asked(question, task=replace(TASK, words=words, symptoms={})).text == text
+
+
+def test_what_the_bundled_model_asked_in_its_lessons_is_answered_as_it_has_read() -> None:
+    task = replace(TASK, words={"history": "前几天有过没戴套的", "habits": "三餐不定时"})
+    assert SAID["as_read"] == ["平时抽烟喝酒吗？", "有什么慢性病吗？"]
+    assert asked("有什么慢性病吗？", task=task).text == "前几天有过没戴套的。"
+    assert asked("平时抽烟喝酒吗？", task=task).text == "不抽烟。别的您再一样一样问。"
 
 
 def test_passing_water_often_is_the_complaint_of_whom_it_troubles() -> None:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from data.conditions.results import read_result
 from data.conditions.table import load_tables
-from diagnosis_agent.examinations import named
+from diagnosis_agent.examinations import PANELS, named
 from diagnosis_agent.record_simulator import NOT_RECORDED, RecordSimulator, check_recorded
 from diagnosis_agent.simulator import KINDS, Result
 from diagnosis_agent.task import task_of
@@ -51,7 +51,7 @@ def test_names_synonyms_and_near_spellings(order: str, name: str) -> None:
 
 @pytest.mark.parametrize(
     "order",
-    ["", "()", "CT", "blood", "knee MRI", "hip X-ray", "hepatitis C serology", "manometry", "ANCA", "EEG",
+    ["", "()", "CT", "blood", "knee CT", "skull X-ray", "hepatitis D serology", "manometry", "VNG",
      "complete blood aura count", "CBC and CRP", "CBC, CRP, chest X-ray", "everything", "x" * 10_000, "<|im_end|>"],
 )  # fmt: skip
 def test_what_is_no_single_examination(order: str) -> None:
@@ -90,6 +90,23 @@ def test_what_is_not_recorded_is_normal_for_age_and_sex_and_always_alike() -> No
             read.range_of(part).low <= value <= read.range_of(part).high
             for part, value in read.numbers.items()
         )
+
+
+def test_an_examination_that_the_tables_lack_is_understood_and_not_invented() -> None:
+    for order in ("EEG", "lactate", "KUB"):
+        assert result(order).kind == "not_recorded"
+
+
+def test_a_panel_is_the_results_of_its_parts() -> None:
+    found = result("BMP")
+    assert (found.name, found.kind) == ("basic metabolic panel", "recorded")
+    for name in PANELS["basic metabolic panel"]:
+        assert f"{name}: {result(name).text}" in found.text
+    bare = replace(TASK, condition=None, results={"renal function tests": "creatinine 300 umol/L"})
+    text = RecordSimulator().result_of(bare, "BMP", []).text
+    assert text == "renal function tests: creatinine 300 umol/L"
+    none = RecordSimulator().result_of(replace(bare, results={}), "CMP", [])
+    assert (none.kind, none.text) == ("not_recorded", NOT_RECORDED)
 
 
 def test_each_patient_has_normal_results_of_their_own() -> None:

@@ -215,6 +215,15 @@ def test_examinations_are_measured_over_all_orders_and_all_that_is_recommended()
     assert unknown == {"precision": 0.0, "recall": None, "f1": None}
 
 
+def test_a_panel_is_one_order_for_all_of_its_examinations() -> None:
+    key = ("electrolytes", "renal function tests")
+    task = replace(TASK, key=key)
+    values = examination_values(task, ended("gout", "BMP", task=task))
+    assert values == {"precision": 1.0, "recall": 1.0, "f1": 1.0}
+    again = examination_values(task, ended("gout", "BMP", "creatinine", task=task))
+    assert (again["precision"], again["recall"]) == (0.5, 1.0)
+
+
 def test_a_case_without_recommended_examinations_is_paid_without_them() -> None:
     task = replace(TASK, key=())
     assert earned(ended("appendicitis", task=task), task).terms == {"format": 0.1, "diagnosis": 1.0}

@@ -34,6 +34,17 @@ RIGHT = {
     "Bronchiolitis": ["Bronchiolitis, organism not specified", "high-risk bronchiolitis"],
     "脑膜瘤": ["左侧额叶脑膜瘤", "复发性脑膜瘤"],
     "室性早搏": ["室性早搏，低危", "阵发性室性早搏"],
+    "NSTEMI": ["Non-ST-segment elevation MI", "non ST elevation myocardial infarction", "非ST段抬高型心肌梗塞"],
+    "偏头痛": ["无先兆偏头痛", "migraine with aura", "普通型偏头痛"],
+    "Migraine without aura": ["无先兆性偏头痛", "common migraine"],
+    "胃食管反流病": ["胃食管返流病"],
+    "尿路感染": ["泌尿系感染", "泌尿系统感染", "UTI"],
+    "过敏性鼻炎": ["变应性鼻炎", "allergic rhinitis"],
+    "幽门螺杆菌感染": ["幽门螺旋杆菌感染", "Hp感染", "Helicobacter pylori infection"],
+    "Infectious mononucleosis": ["Mono", "glandular fever"],
+    "腰椎间盘突出症": ["L4/5腰椎间盘突出", "lumbar disc herniation, L5-S1"],
+    "Hepatitis B": ["chronic HBV infection", "hepatitis, type B"],
+    "慢性胃炎": ["慢性浅表性胃炎"],
 }  # fmt: skip
 WRONG = {
     "acute appendicitis": [
@@ -51,6 +62,14 @@ WRONG = {
     "Status epilepticus": ["not status epilepticus", "possible status epilepticus"],
     "Pulmonary hypertension": ["PE", "risk of pulmonary hypertension", "high risk for pulmonary hypertension"],
     "脑膜瘤": ["非脑膜瘤", "脑膜瘤术后", "脑膜瘤高危", "脊髓脑膜瘤"],
+    "NSTEMI": ["STEMI", "unstable angina"],
+    "Migraine without aura": ["migraine with aura", "有先兆偏头痛", "migraine"],
+    "过敏性鼻炎": ["变应性结膜炎", "鼻炎"],
+    "尿路感染": ["泌尿系结石"],
+    "L4/5 disc herniation": ["L5/S1 disc herniation"],
+    "Hepatitis B": ["hepatitis A and B", "hepatitis A", "hepatitis"],
+    "Hepatitis A": ["hepatitis"],
+    "内痔": ["外痔"],
     "angina": ["unstable coronary disease", "stable angina pectoris and gout"],
 }  # fmt: skip
 
