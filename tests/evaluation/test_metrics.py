@@ -42,6 +42,14 @@ def test_the_facts_of_an_agent_stand_beside_the_score_with_the_intervals_it_asks
     assert metrics.headline_of(GuessingAgent(), record(score=None)) is None
 
 
+def test_a_column_without_an_interval_has_none() -> None:
+    facts = {"execution_accuracy": 1.0, "evidence_recall": 1.0}
+    scores = scores_of([record(str(number), 1.0, facts=facts) for number in range(3)])
+    assert scores["evidence_recall"] == 1.0
+    assert "evidence_recall_ci95" not in scores
+    assert scores["execution_accuracy_ci95"] == [1.0, 1.0]
+
+
 def test_checks_and_parts_of_the_judge_are_means_over_the_questions_that_have_them() -> None:
     """A check that fails half of the time would be reported as one that nothing ever asked."""
     records = [
