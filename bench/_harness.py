@@ -16,6 +16,7 @@ import contextlib
 import json
 import os
 import platform
+import shlex
 import sys
 import threading
 import time
@@ -26,6 +27,7 @@ from typing import Any, TypeVar
 import psutil
 
 from common.terminal import watched
+from evaluation.demo_report import commit
 
 Sample = TypeVar("Sample")
 
@@ -47,7 +49,13 @@ def main(
     with contextlib.redirect_stdout(sys.stderr):
         figures = measure(options)
     machine = f"{os.cpu_count()} cores, {psutil.virtual_memory().total / 2**30:.0f} GiB, {platform.machine()}"
-    print(json.dumps({"bench": name, "machine": machine, **figures}, ensure_ascii=False))
+    measured = {
+        "bench": name,
+        "command": shlex.join(["python", "-m", f"bench.{name}", *sys.argv[1:]]),
+        "commit": commit(),
+        "machine": machine,
+    }
+    print(json.dumps({**measured, **figures}, ensure_ascii=False))
 
 
 def seconds(call: Callable[[], Any], calls: int = 1) -> float:

@@ -72,7 +72,9 @@ def cases() -> list[Case]:
 
 
 def long_cases() -> list[Case]:
-    """Answers about fields as long as real records have: the field itself, its half, and a refusal."""
+    """Return answers about fields as long as those of real records: the field itself, its first
+    half, and a refusal.
+    """
     texts = [case.reference for case in cases()[::3]]
     random, found = Random(0), []
     for length in [500, 1000, 2000, 3000] * 25:
@@ -86,7 +88,9 @@ def long_cases() -> list[Case]:
 
 
 def answer_ms(known: list[Case]) -> dict[str, float]:
-    """Mean and 99th percentile of the offline judge's milliseconds an answer."""
+    """Return the mean and the 99th percentile of the milliseconds that the offline judge takes for
+    an answer.
+    """
     judge, taken = ReferenceJudge(), []
     judge.compare(known[0])  # loads OpenCC and pint
     for case in known[1:]:

@@ -55,7 +55,7 @@ HOSTILE = {
 
 @pytest.fixture(scope="module")
 def settings() -> Settings:
-    """The defaults, whatever the environment says: no judge but the offline one."""
+    """Return the default settings, whatever the environment says: the offline judge scores."""
     return Settings.model_construct(
         **{name: field.get_default() for name, field in Settings.model_fields.items()}
     )
@@ -159,7 +159,9 @@ def test_the_budget_is_honoured_and_that_of_the_task(
 def test_tools_answer_the_right_call_and_bear_the_wrong_one(
     agent: Agent, environment: Environment, tasks: list[Task], settings: Settings
 ) -> None:
-    """Calls as gold makes them, with values of another type, without arguments, with no JSON."""
+    """Play calls as gold makes them, with values of another type, without arguments and without
+    JSON.
+    """
     if not agent.tools:
         pytest.skip("the agent has no tools")
     task = tasks[0]
@@ -238,7 +240,7 @@ def test_the_splits_have_their_files_and_every_row_an_id_of_its_own(agent: Agent
 
 
 def test_optional_members_stand_in_their_groups(agent: Agent, environment: Environment) -> None:
-    """What is defined beside its group is never asked."""
+    """Refuse optional members defined beside their group, where no caller looks for them."""
     groups = ((agent, (Flags, Showing, Teaching)), (environment, (KnownEpisodes, Judging)))
     for owner, classes in groups:
         names = {name for group in classes for name in vars(group) if not name.startswith("_")}

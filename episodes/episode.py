@@ -78,8 +78,10 @@ class Policy(Protocol):
     finish_reason: str | None  # of the last reply; "length": it was cut by its token limit
 
     async def reply(self, messages: Sequence[Message], tools: Sequence[ToolSpec] = ()) -> Message:
-        """The assistant's next message. The last allowed one is asked for in words: its tools are
-        forbidden.
+        """Return the assistant's next message.
+
+        With the last message that the budget allows, tools are forbidden, so that the policy
+        answers in words.
 
         Raises:
             PolicyStop: the policy cannot go on (budget spent, prompt too long); names a stop

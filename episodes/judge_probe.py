@@ -78,11 +78,11 @@ class Probed:
 async def check_judge(
     environment: Environment, tasks: Sequence[Task], most: int = TASKS
 ) -> list[Probed]:
-    """What the episodes of at most so many tasks earned; nothing of tasks of which no honest answer
-    is known.
+    """Return what honest and dishonest episodes of at most `most` tasks earned. A task whose surest
+    honest answer is not known is left out.
 
-    Raises Failure, such as ServiceError: what episodes need does not answer, or no honest episode
-    has a score.
+    Raises Failure, such as ServiceError: a service that episodes need does not answer, or no honest
+    episode has a score.
     """
     await environment.check()
     paid = environment.judging.paid
@@ -132,7 +132,7 @@ def _scored(rewards: Mapping[str, Reward]) -> dict[str, Reward]:
 
 
 def problem_of(probed: Sequence[Probed]) -> str | None:
-    """What is wrong with the judge, in words, or None."""
+    """Return in words what is wrong with the judge, None if nothing is."""
     kinds = Counter(kind for of in probed for kind in of.unbeaten).most_common()
     beaten = f"an honest answer does not beat each dishonest one ({', '.join(f'{kind} {n}' for kind, n in kinds)})"
     disorder = [of for of in probed if of.unbeaten]
@@ -158,7 +158,9 @@ def problem_of(probed: Sequence[Probed]) -> str | None:
 
 
 def _paid_kinds(probed: Sequence[Probed]) -> list[tuple[str, int, int]]:
-    """The dishonest kinds for which a run would stop: how often they were paid, of how many tasks."""
+    """Return each dishonest kind for which a run would stop, with the number of tasks that paid it
+    and the number of tasks that have it.
+    """
     asked = Counter(kind for of in probed for kind in of.dishonest)
     paid = Counter(kind for of in probed for kind in of.accepted)
     return [

@@ -90,8 +90,8 @@ class EpisodeAgent(agl.LitAgent[dict[str, Any]]):
     validation_rollout_async = training_rollout_async  # what is measured is what is trained
 
     async def _judge_canary(self, task: Task) -> dict[str, int]:
-        """How many known-bad episodes of this task were scored and accepted; none when it is not
-        its turn.
+        """Return the number of known-bad episodes of this task that were scored, and that were
+        accepted: at most one, for a CANARY_SHARE of the tasks.
         """
         bad = self.environment.known.dishonest(
             task, self.random

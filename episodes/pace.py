@@ -34,15 +34,17 @@ class Pace:
         self.calls.append((seconds, tokens))
 
     def tokens_per_second(self) -> float | None:
-        """Of one reply while others are made, waiting included; None where there was no token."""
+        """Return the tokens per second of one reply, waiting included, while others are made; None
+        before the first token.
+        """
         seconds, tokens = (
             (sum(numbers) for numbers in zip(*self.calls, strict=True)) if self.calls else (0.0, 0)
         )
         return tokens / seconds if tokens and seconds > 0 else None
 
     def limit(self, timeout: float, replies: int, reply_tokens: int | None) -> Limit:
-        """What an episode of so many replies of at most so many tokens may take; without a bound
-        the longest reply seen is one.
+        """Return the time limit of an episode of `replies` replies of at most `reply_tokens`
+        tokens. Without that bound the longest reply so far stands for it.
         """
         speed = self.tokens_per_second()
         if speed is None:
@@ -62,5 +64,5 @@ _paces: dict[tuple[str, str], Pace] = {}
 
 
 def pace_of(base_url: str, model: str) -> Pace:
-    """The pace of a model at a server, whichever rollout's path leads there."""
+    """Return the pace of a model at a server; all rollouts share it, whatever their URL's path."""
     return _paces.setdefault((urlsplit(base_url).netloc, model), Pace())

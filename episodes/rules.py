@@ -38,7 +38,7 @@ class RuledEnvironment(Environment):
         return self.settings.teacher_model if name == "llm" else name
 
     def turns(self, task: Task) -> int:
-        """The budget of a task."""
+        """Return the most turns of a task."""
         return task.max_turns or self.settings.max_turns
 
     async def check(self) -> None:

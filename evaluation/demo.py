@@ -161,8 +161,8 @@ def evaluation_of(agent: Agent, tasks: int | None, model: str | Path, out: Path)
 
 
 def _path(model: str) -> str:
-    """A folder by its whole path, or from the repository where it lies in it, as parts run there; a
-    hub id as it is.
+    """Return a folder's path from the repository, where the parts run, or in full if it is outside;
+    a hub id as it is.
     """
     folder = Path(model).resolve()
     inside = folder.relative_to(ROOT) if folder.is_relative_to(ROOT) else folder

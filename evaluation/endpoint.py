@@ -78,8 +78,9 @@ class Body(BaseModel):
 
 
 def build(host: Host, model: str, token: str | None, hosts: Sequence[str]) -> Guard:
-    """The application. token: what requests must carry; hosts: names it may be reached by, "*" for
-    any.
+    """Return the application.
+
+    token: what requests must carry. hosts: the names by which it may be reached, "*" for any.
     """
 
     app = FastAPI(docs_url=None, redoc_url=None, openapi_url=None)
@@ -143,8 +144,10 @@ def examples_of(tasks: Sequence[Task]) -> list[str]:
 
 
 async def _body(request: Request) -> Body:
-    """A request's body, of JSON alone: a page of another site cannot send that without asking
-    first.
+    """Return a request's body, which must be JSON: a page of another site cannot send that without
+    asking first.
+
+    Raises HTTPException: another content type, or not a valid body.
     """
     if request.headers.get("content-type", "").split(";")[0].strip().lower() != "application/json":
         raise HTTPException(415, "expected the Content-Type application/json")
@@ -159,10 +162,10 @@ async def _body(request: Request) -> Body:
 
 
 def _asked(host: Host, body: Body) -> tuple[Asked, bool]:
-    """What a request asks. An agent that does not converse is asked the last question; each is an
-    episode of its own.
+    """Return what a request asks, and whether it wants a stream. An agent that does not converse
+    receives the last question alone; each is an episode of its own.
 
-    Raises HTTPException: another model is meant, or nothing is asked.
+    Raises HTTPException: another model is meant, or the request asks nothing.
     """
     if body.model != host.agent.name:
         raise HTTPException(
@@ -220,8 +223,8 @@ def error_of(message: str, kind: str) -> str:
 
 
 async def _events(host: Host, asked: Asked, answer: Answer) -> AsyncGenerator[str, None]:
-    """The data of server-sent events; closing it, as happens when the client goes, ends the
-    episode.
+    """Yield the data of server-sent events. Closing the generator, as happens when the client
+    leaves, ends the episode.
     """
     try:
         async with aclosing(host.visit(asked)) as steps:
@@ -253,7 +256,7 @@ async def _whole(host: Host, asked: Asked, answer: Answer) -> Response:
 
 
 async def _unless_gone(request: Request, work: Any) -> Response:
-    """The answer, unless the client goes first: then the work is ended."""
+    """Return the answer, or end the work if the client leaves first."""
 
     async def gone() -> Response:
         while (await request.receive())["type"] != "http.disconnect":

@@ -132,14 +132,14 @@ class Host:
         self._places = asyncio.Semaphore(self.at_once)
 
     def tasks(self) -> list[Task]:
-        """The agent's own cases."""
+        """Return the agent's own cases."""
         return [self.agent.task(row, self.settings) for row in self.rows.values()]
 
     async def visit(self, asked: Asked) -> AsyncGenerator[Message | End, None]:
-        """The messages of an episode one by one, then its End; closing the generator ends the
+        """Yield the messages of an episode one by one, then its End; closing the generator ends the
         episode.
 
-        Raises AgentError: there is no such case, or the agent takes no own questions.
+        Raises AgentError: there is no such case, or the agent does not take questions of visitors.
         """
         steps: asyncio.Queue[Message | None] = asyncio.Queue()
         playing = asyncio.create_task(self._play(asked, steps.put_nowait))

@@ -123,8 +123,8 @@ class Gold:
 def read_gold(
     question: str, reference: str, encoded: str, by_reference: bool = True
 ) -> Gold | None:
-    """What is known to be right, of the gold rows (else the evidence) and the reference; None
-    without any of them.
+    """Return what is known to be right: the gold rows (else the evidence) and the reference; None
+    if the task has neither.
     """
     known = json.loads(encoded)
     table, evidence = known.get("structured_gt"), known.get("evidence") or []
@@ -155,8 +155,8 @@ def _text(cell: Any) -> str:
 
 
 def _row_form(rows: Sequence[Sequence[str]], gold: Gold) -> Form:
-    """The cells as facts, each row's name apart: the cell that the question or a head of the
-    reference has too.
+    """Return the cells as facts, apart from each row's name: the cell that the question or a head
+    of the reference has too.
     """
     form, heads = Form(), "\n".join(gold.heads)
     names = [_name_of(row, gold.question, heads) for row in rows]
@@ -178,7 +178,9 @@ def _plain(text: str) -> str:
 
 
 def _name_of(row: Sequence[str], question: str, heads: str) -> str:
-    """The cell that says what the row is about; "" where none does or the row has no other."""
+    """Return the cell that says what the row is about; "" if no cell does or the row has
+    no other.
+    """
     if len(row) < 2:
         return ""
     found = [cell for cell in row if _plain(cell) in heads or words_only(_plain(cell)) in question]
@@ -186,8 +188,8 @@ def _name_of(row: Sequence[str], question: str, heads: str) -> str:
 
 
 def _reference_form(reference: str, gold: Gold) -> Form:
-    """The reference's facts; what stands before a colon is a head, of a name and a field where it
-    says both.
+    """Return the reference's facts. The text before a colon is a head: a name and a field, if it
+    has both.
     """
     form, owner, label = Form(), "", ""
     for line in re.split(r"[;。\n]", canonical(reference)):

@@ -78,12 +78,14 @@ _PLAIN_NUMBER = re.compile(r"\d(?<![\d.a-z].)\d{0,14}\.\d{1,9}(?![\d.])")
 
 
 def in_digits(text: str) -> str:
-    """The text with its numerals and fractions as digits: "三分之二" is "2/3", "一片半" is "1.5片"."""
+    """Return the text with its numerals and fractions as digits: "三分之二" is "2/3", "一片半" is
+    "1.5片".
+    """
     return _rewritten(text, DIGITS)
 
 
 def in_units(text: str) -> str:
-    """The text with its quantities and ranges in the units that are kept, and rates in one form."""
+    """Return the text with quantities and ranges in the units of KEPT, and rates in one form."""
     return _rewritten(text, QUANTITIES)
 
 
@@ -96,12 +98,14 @@ def _rewritten(text: str, steps: Sequence[Step]) -> str:
 
 
 def english_in_digits(text: str) -> str:
-    """The text with English numerals up to ten as digits: "three times" is "3 times"."""
+    """Return the text with English numerals up to ten as digits: "three times" is "3 times"."""
     return _ENGLISH_NUMERAL.sub(lambda match: _ENGLISH[match.group()], text)
 
 
 def _digits(match: re.Match[str]) -> str:
-    """A Chinese numeral in digits; "两三" is "2~3", and what is no numeral ("十百") stays."""
+    """Return a Chinese numeral in digits: "两三" is "2~3". A text that is not a numeral
+    ("十百") stays.
+    """
     text = match.group()
     if re.fullmatch("[一二两三四五六七八九]{2}", text):
         return "~".join(_digit(sign) for sign in text)
@@ -137,22 +141,25 @@ def _shortest(match: re.Match[str]) -> str:
 
 
 def _decimal(match: re.Match[str]) -> str:
-    """A fraction before a measure word as a decimal: "1又1/2" is "1.5", and "3/2" stays."""
+    """Return a fraction before a measure word as a decimal: "1又1/2" is "1.5", and "3/2" stays."""
     whole, above, below = int(match[1] or 0), int(match[2]), int(match[3])
     return f"{whole + above / below:.12g}" if above < below else match.group()
 
 
 def _added(match: re.Match[str]) -> str:
-    """Hours and smaller parts of them in one number; a pair whose second is not smaller stays."""
+    """Return hours and smaller parts of them as one number; a pair whose second is not smaller
+    stays.
+    """
     first, second = float(match[1]), float(match[2])
     return f"{_seven_digits(first + second)}小时" if second < first else match.group()
 
 
 @cache
 def _line(unit: str) -> tuple[float, float, str]:
-    """Of a spelling: factor and offset into the unit that is kept, and that unit.
+    """Return factor and offset from a unit, given by its spelling, to the unit of KEPT, and that
+    unit.
 
-    Pint is slow, so it is asked once.
+    The result is cached, because pint is slow.
     """
     quantity = _pint().Quantity
     kept, name = next(
@@ -168,14 +175,14 @@ def _pint() -> Any:
 
 
 def _converted(match: re.Match[str]) -> str:
-    """A quantity in the unit that is kept."""
+    """Return a quantity in the unit of KEPT."""
     number, unit = match.groups()
     factor, offset, kept = _line(unit)
     return f"{_seven_digits(float(number) * factor + offset)}{kept}"
 
 
 def _seven_digits(value: float) -> str:
-    """The number with seven digits: kilograms and months do not come out even."""
+    """Return the number with seven digits, because kilograms and months do not come out even."""
     return f"{float(f'{value:.7g}'):.15g}"
 
 

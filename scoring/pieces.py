@@ -45,13 +45,15 @@ ADVICE = re.compile(_FRAME["advice"])
 
 
 def pieces_of(text: str) -> tuple[tuple[str, str], ...]:
-    """The text's pieces between punctuation in canonical form, each with the sign behind it."""
+    """Return the text's pieces between punctuation in canonical form, each with the sign that
+    follows it.
+    """
     return pieces_in(canonical(text))
 
 
 @lru_cache(maxsize=8192)
 def pieces_in(plain: str) -> tuple[tuple[str, str], ...]:
-    """As `pieces_of`, of a canonical text."""
+    """Return the pieces of a text that is canonical already."""
     place, found = 0, []
     for match in SEPARATOR.finditer(plain):
         found.append((_undashed(plain[place : match.start()]), match.group().strip()))
@@ -61,7 +63,7 @@ def pieces_in(plain: str) -> tuple[tuple[str, str], ...]:
 
 
 def _undashed(text: str) -> str:
-    """The text without dashes around it; the minus before its number is no dash."""
+    """Return the text without dashes around it; a minus before its number stays."""
     piece = text.strip(" -")
     minus = piece[:1].isdigit() and text[: text.index(piece)].endswith("-")
     return f"-{piece}" if minus else piece
@@ -69,7 +71,9 @@ def _undashed(text: str) -> str:
 
 @lru_cache(maxsize=16384)
 def key_of(piece: str) -> str:
-    """The piece's items in one order: "噪声与油烟" and "油烟与噪声" are equal; so are "是" and "是的"."""
+    """Return the piece's items in one order, so that "噪声与油烟" and "油烟与噪声" are equal, and "是" and
+    "是的".
+    """
     if piece == "是的":
         return "是"
     parts = sorted(filter(None, JOINTS.split(piece)))
@@ -77,13 +81,13 @@ def key_of(piece: str) -> str:
 
 
 def is_free(piece: str) -> bool:
-    """Whether the piece is a frame, or advice to ask somebody else; "是" alone is neither."""
+    """Return whether the piece is a frame, or advice to ask somebody else; "是" alone is neither."""
     framed = FRAME.fullmatch(piece) is not None and not HELPERS.fullmatch(piece)
     return framed or ADVICE.fullmatch(piece) is not None
 
 
 def without_frames(text: str) -> str:
-    """The text's pieces without punctuation, and without the frames before them."""
+    """Return the text's pieces without punctuation and without the frames before them."""
     pieces = [piece for piece, _ in pieces_of(text)]
     while len(pieces) > 1 and is_free(pieces[0]):
         del pieces[0]
@@ -91,6 +95,6 @@ def without_frames(text: str) -> str:
 
 
 def split_head(head: str) -> tuple[str, str]:
-    """What a head is about and its label: ("X", "用法") of "X的用法"."""
+    """Return the subject and the label of a head: ("X", "用法") of "X的用法"."""
     about, _, label = head.rpartition("的")
     return about, label

@@ -26,7 +26,7 @@ TASK = "你是医药数据库问答助手。先用工具查询数据库,再照�
 
 
 def system_prompt(columns: Mapping[str, Iterable[str]]) -> str:
-    """The system prompt for a database with these columns, by table."""
+    """Return the system prompt for a database whose columns are given by table."""
     return "\n".join([TASK, *table_lines(columns)])
 
 

@@ -81,7 +81,8 @@ class Server:
 
 
 def servable(model: str, tools: bool = True) -> str:
-    """The model folder (or hub id) meant by `model`: a run means its latest complete checkpoint.
+    """Return the model folder (or hub id) that `model` means; a run means its latest complete
+    checkpoint.
 
     Raises:
         ConfigError: a run without a checkpoint, or a folder that is not a model that can chat (and,
@@ -201,7 +202,7 @@ def _serve_beside(
 def command(
     model: str, device: str, port: int, n_gpus: int = 1, tools: bool = True, memory: float = ALONE
 ) -> list[str]:
-    """The command line of the server."""
+    """Return the server's command line."""
     parser = ("--enable-auto-tool-choice", "--tool-call-parser", "hermes") if tools else ()
     return [
         *(sys.executable, "-m", "vllm.entrypoints.openai.api_server"),
@@ -293,7 +294,7 @@ def _stop(process: subprocess.Popen[bytes]) -> None:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Command line; returns the exit code."""
+    """Run the command line and return the exit code."""
     parser = new_parser(__doc__, prog="python -m training.serve")
     who = parser.add_mutually_exclusive_group(required=True)
     who.add_argument(

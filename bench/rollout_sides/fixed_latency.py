@@ -153,9 +153,8 @@ def growth(run_dir: Path, latency: float = 0.05, calls: int = 2) -> list[dict[st
                 seconds, finished = play(side, [TASK] * max(20, in_flight // 10))
                 speed = round(len(finished) / seconds, 1)
                 sizes = {"runners": count, "in_flight": in_flight}
-                rows.append(
-                    {**sizes, "rollouts_per_second": speed, "children_rss_mb": _children_rss()}
-                )
+                memory = {"children_rss_mb": _children_rss(), "children_pss_mb": _children_pss()}
+                rows.append({**sizes, "rollouts_per_second": speed, **memory})
                 side.close()
     return rows
 
@@ -183,3 +182,9 @@ def _children_rss() -> int:
     return (
         sum(child.memory_info().rss for child in psutil.Process().children(recursive=True)) // 2**20
     )
+
+
+def _children_pss() -> int:
+    """Return the memory of all child processes in MB; what several share counts once in all."""
+    children = psutil.Process().children(recursive=True)
+    return sum(child.memory_full_info().pss for child in children) // 2**20

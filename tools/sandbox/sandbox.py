@@ -269,7 +269,7 @@ class Sandbox:
         return held
 
     async def _open(self, held: Episode) -> None:
-        """Have a supervisor forked for this episode. Raises SandboxError."""
+        """Start a supervisor for this episode in a fork. Raises SandboxError."""
         ours, theirs = socket.socketpair()
         ours.setblocking(False)
         try:

@@ -159,7 +159,7 @@ def is_request(line: str) -> bool:
 
 
 async def over_stdio(server: FastMCP) -> None:
-    """Answer on stdout what comes on stdin, until that is closed.
+    """Serve the messages of stdin on stdout until stdin is closed.
 
     Raises:
         Failure: a message is too long.

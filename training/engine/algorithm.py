@@ -60,6 +60,9 @@ class VerlAlgorithm(Algorithm):
         self.plan = plan
         self.config = config
         self.outcome = Outcome("interrupted", "the run was interrupted before the engine started")
+        # Ray ends an actor that nobody refers to. If that were before Ray itself is shut down, the
+        # actor's own workers would be said to have died, on the screen of a run that went well.
+        self._training: Any = None
 
     def is_async(self) -> bool:
         return True
@@ -101,8 +104,8 @@ class VerlAlgorithm(Algorithm):
             ray.get_runtime_context().get_node_id(), soft=False
         )
         store = StoreClient(self.plan.store_address, self.plan.token)
-        actor = TrainingActor.options(scheduling_strategy=here).remote()  # type: ignore[attr-defined]
-        finished = actor.run.remote(self.config, replace(self.plan, token=None))
+        self._training = TrainingActor.options(scheduling_strategy=here).remote()  # type: ignore[attr-defined]
+        finished = self._training.run.remote(self.config, replace(self.plan, token=None))
         looks = itertools.count()
         flight = dict[str, int]()
         try:

@@ -101,13 +101,13 @@ class DirectEndpoint:
 def direct_proxy(
     endpoint: DirectEndpoint, recorder: CallRecorder, launcher: PythonServerLauncherArgs
 ) -> PythonServerLauncher:
-    """The endpoint behind the recording middleware, to be served in a thread with its own event
-    loop.
+    """Return the endpoint behind the recording middleware, to be served in a thread with its own
+    event loop.
     """
 
     @asynccontextmanager
     async def closing() -> AsyncIterator[None]:
-        """Around the server: at its end what is recorded is written and connections are closed."""
+        """Write what is recorded and close the connections when the server ends."""
         yield
         await recorder.close()
         await endpoint.close()

@@ -38,8 +38,8 @@ _connect = _Socket.connect
 
 
 def run_token() -> str:
-    """The run's token: inherited from the run's own Ray, or asked of the one it joined, which has
-    Ray's own token.
+    """Return the run's token: the one inherited from the run's own Ray, or the one kept by the Ray
+    that it joined, which has a Ray token of its own.
     """
     if not os.environ.get(TOKEN):
         from ray.experimental.internal_kv import _internal_kv_get
@@ -64,7 +64,9 @@ def _kept_under() -> bytes:
 
 
 def guard_sockets() -> None:
-    """From now on, ZeroMQ's TCP sockets of this process speak to those alone that have the token."""
+    """Make ZeroMQ's TCP sockets of this process talk only to those that have the token, from now
+    on.
+    """
     _Socket.bind = _bind_guarded
     _Socket.connect = _connect_guarded
 
@@ -92,7 +94,7 @@ def _take_keys(socket: zmq.Socket[Any]) -> bytes:
 
 @cache
 def keys(token: str) -> tuple[bytes, bytes]:
-    """CURVE's secret and public key of a token, in ZeroMQ's letters."""
+    """Return CURVE's secret and public key of a token, in ZeroMQ's base-85 encoding."""
     secret = z85.encode(hashlib.sha256(b"zeromq " + token.encode()).digest())
     return secret, zmq.curve_public(secret)
 

@@ -55,7 +55,7 @@ class CallGate:
             self._state.notify_all()
 
     def busy_seconds(self) -> float:
-        """How long there has been at least one call in flight."""
+        """Return for how many seconds at least one call has been in flight."""
         with self._state:
             return self._busy + (time.monotonic() - self._since if self._in_flight else 0.0)
 
@@ -101,7 +101,7 @@ class RequestSeeds:
         self._asked: Counter[bytes] = Counter()
 
     def add(self, body: bytes, version: int) -> bytes:
-        """The request with a `seed`; one that is no completion passes as it is."""
+        """Return the request with a `seed`; one that is not a completion is returned as it is."""
         try:
             request = orjson.loads(body)
             said = [_said(message) for message in request["messages"]]
@@ -117,6 +117,8 @@ class RequestSeeds:
 
 
 def _said(message: dict[str, Any]) -> list[Any]:
-    """What a message says, without the ids of its tool calls, which vLLM draws at random."""
+    """Return role, content and calls of a message, without the ids of the calls, which vLLM draws
+    at random.
+    """
     calls = [call["function"] for call in message.get("tool_calls") or []]
     return [message.get("role"), message.get("content"), calls]

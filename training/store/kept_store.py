@@ -56,7 +56,7 @@ class KeptCollection(ListBasedCollection[Any]):
     def _mutate_single(
         self, item: Any, mode: Any, update_fields: Sequence[str] | None = None
     ) -> Any:
-        """All that changes a collection passes here."""
+        """Change an item and note the change; every change of a collection passes here."""
         changed = super()._mutate_single(item, mode, update_fields)
         if self.changes is not None:
             key = self.collection_name, json.dumps(self._extract_primary_key_values(item))
@@ -89,9 +89,10 @@ class KeptCollections(InMemoryLightningCollections):
                 self._write()
 
     def _write(self) -> None:
-        """All changes or none.
+        """Write all changes, or none of them.
 
-        Raises sqlite3.Error: the disk is full, for one; then they wait for the next time.
+        Raises sqlite3.Error: for example, the disk is full; the changes then wait for the next
+        time.
         """
         if not self._changes:
             return
@@ -111,7 +112,10 @@ class KeptStore(RunStore):
 
     @classmethod
     async def open(cls, folder: Path) -> KeptStore:
-        """Raises ConfigError: another store has the folder, or what is there cannot be read."""
+        """Return the store kept in a folder, or a new one.
+
+        Raises ConfigError: another store uses the folder, or its file cannot be read.
+        """
         folder.mkdir(parents=True, exist_ok=True)
         (folder / FILE).touch(mode=0o600)  # questions of patients are in there
         store = cls()

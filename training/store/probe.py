@@ -83,7 +83,7 @@ def check_external(address: str, token: str | None = None) -> None:
 
 
 def check_mongo(uri: str) -> None:
-    """Raises ConfigError when MongoDB's driver is missing or no server answers."""
+    """Raise ConfigError when MongoDB's driver is missing or no server answers."""
     try:
         from pymongo import MongoClient
         from pymongo.errors import PyMongoError
@@ -99,12 +99,12 @@ def check_mongo(uri: str) -> None:
 
 
 def ask(token: str | None) -> httpx.Client:
-    """A client that trusts what OpenSSL trusts, SSL_CERT_FILE included."""
+    """Return a client that trusts what OpenSSL trusts, SSL_CERT_FILE included."""
     trust = ssl.create_default_context()
     return httpx.Client(timeout=CHECK_SECONDS, trust_env=False, headers=bearer(token), verify=trust)
 
 
 def refusal(base: str, token: str | None) -> str:
-    """What to say of an answer 401."""
+    """Return the message for an answer of 401."""
     seen = "refuses this AGL_TOKEN" if token else "asks for AGL_TOKEN, and it is not set"
     return f"the store at {base} {seen}; set it to what the store was started with"

@@ -64,7 +64,7 @@ async def serve(host: str, port: int, token: str | None, folder: Path | None) ->
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Command line of this module; returns the exit code."""
+    """Run this module's command line and return the exit code."""
     parser = new_parser(__doc__, prog="python -m training.store")
     commands = parser.add_subparsers(dest="command", required=True)
     add = commands.add_parser("serve", help="serve a store").add_argument

@@ -83,7 +83,7 @@ def step_line(step: int, data: Mapping[str, float], seen: Seen) -> str:
         parts.append("every group has equal reward: nothing learned, weights left as they were")
     elif data.get("episodes/equal_reward_groups"):
         parts.append(
-            f"{data['episodes/equal_reward_groups']:.0f} groups with equal reward (no gradient)"
+            f"groups with equal reward (no gradient): {data['episodes/equal_reward_groups']:.0f}"
         )
     if seen.left is not None and step < seen.steps:
         parts.append(f"about {duration(seen.left)} left")

@@ -47,7 +47,9 @@ STATUS = {DONE: "ok", FAILED: "error"}
 
 
 def supervise(line: socket.socket, settings: Settings) -> None:
-    """Answer what is asked on `line`, one step after another, until its other end is closed."""
+    """Run the steps that arrive on `line`, one after another, and answer each, until its other end
+    is closed.
+    """
     line = socket.socket(fileno=keep_only(line.detach()))
     os.setsid()  # processor time is shared out among sessions, so among episodes, however many processes they have
     socket.send_fds(line, [b"+"], [os.pidfd_open(os.getpid())])
