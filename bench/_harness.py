@@ -4,7 +4,7 @@ of JSON last.
     medians({"ours": partial(seconds, ours), "theirs": partial(seconds, theirs)}, rounds=5)
     main("sql_tool", __doc__, measure)          # the whole command line of a bench
 
-The command is `python -m bench.NAME`; whatever a measurement prints meanwhile goes to standard
+The command is `python -m bench.NAME`; all that a measurement prints meanwhile goes to standard
 error.
 """
 
@@ -48,7 +48,8 @@ def main(
     options = parser.parse_args()
     with contextlib.redirect_stdout(sys.stderr):
         figures = measure(options)
-    machine = f"{os.cpu_count()} cores, {psutil.virtual_memory().total / 2**30:.0f} GiB, {platform.machine()}"
+    memory = f"{psutil.virtual_memory().total / 2**30:.0f} GiB"
+    machine = f"{os.cpu_count()} cores, {memory}, {platform.machine()}"
     measured = {
         "bench": name,
         "command": shlex.join(["python", "-m", f"bench.{name}", *sys.argv[1:]]),

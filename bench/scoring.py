@@ -102,7 +102,9 @@ def answer_ms(known: list[Case]) -> dict[str, float]:
 
 
 def serve(port: Connection) -> None:
-    """Serve chat completions, answering every request after LATENCY with four scores, until killed."""
+    """Serve chat completions, answering every request after LATENCY with four scores,
+    until killed.
+    """
     scores = json.dumps(dict.fromkeys(WORDS.weights, 0.5))
     message = {"role": "assistant", "content": scores}
     usage = {"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2}
@@ -246,7 +248,8 @@ def measure(with_step: bool) -> dict[str, Any]:
     step = step_seconds() if with_step else None
     return {
         "bench": "scoring",
-        "machine": f"{os.cpu_count()} cores, {psutil.virtual_memory().total / 2**30:.0f} GiB, {platform.machine()}",
+        "machine": f"{os.cpu_count()} cores, "
+        f"{psutil.virtual_memory().total / 2**30:.0f} GiB, {platform.machine()}",
         "offline_answers_per_s": round(1000 / alone["mean"]),
         "offline_ms": alone,
         "offline_long_ms": long,

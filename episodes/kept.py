@@ -1,8 +1,8 @@
 """Episodes that were played and kept, to learn from: a line each, read by `training.cold_start
 AGENT --dialogues FILE`.
 
-    keep(Path("gold.jsonl"), agent, record, tools)     # a line of episodes.record, "agent" and "tools"
-    kept_episodes(Path("gold.jsonl"), "sql")           # Conversations, of which every reply is learned
+    keep(Path("gold.jsonl"), agent, record, tools)  # a line of episodes.record, "agent" and "tools"
+    kept_episodes(Path("gold.jsonl"), "sql")        # Conversations, of which every reply is learned
 
 `transcript`, or `messages`, is all that is needed, so lines of other programs will do.
 """

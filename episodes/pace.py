@@ -1,5 +1,5 @@
-"""How long an episode may take: the limit that was set, or longer where the policy's server is seen
-to be slow.
+"""The time limit of an episode: the one that was set, or longer if the policy's server turns out to
+be slow.
 
 pace_of(endpoint.base_url, endpoint.model).note(seconds=12.0, tokens=80)
 limit_of(policy, timeout=300)          # Limit(seconds=720.0, why="at the 1.7 tokens a second ...")
@@ -54,9 +54,15 @@ class Pace:
         most = reply_tokens or max(tokens for _, tokens in self.calls)
         needed = MARGIN * replies * most / speed
         seconds = min(max(timeout, needed), LONGEST * timeout)
-        why = f"at the {speed:.3g} tokens a second seen, {replies} replies of {most} tokens take {needed / MARGIN:.3g} s"
+        why = (
+            f"at the {speed:.3g} tokens a second seen, {replies} "
+            f"replies of {most} tokens take {needed / MARGIN:.3g} s"
+        )
         if needed > LONGEST * timeout:
-            why += f", and an episode has at most {LONGEST:g} times EPISODE_TIMEOUT; raise it, or lower the concurrency"
+            why += (
+                f", and an episode has at most {LONGEST:g} times "
+                "EPISODE_TIMEOUT; raise it, or lower the concurrency"
+            )
         return Limit(seconds, why)
 
 

@@ -1,5 +1,5 @@
-"""What agents have in common whose partner is the record itself or a model: which kind a flag asks
-for, which model.
+"""The common part of agents whose partner is the record itself or a model: the kind and the model
+that flags and settings name.
 
 partner_kind("patient", {"patient": "llm"})             # "llm"
 partner_model("patient", "llm", settings, "a name")     # what PATIENT_MODEL says

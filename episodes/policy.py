@@ -144,7 +144,7 @@ def _blame(error: openai.OpenAIError) -> Exception:
 
 async def _reply_of(model: ChatModel, body: dict[str, Any]) -> ChatCompletion:
     """Return the reply of a model of the shared client. Raises PolicyStop and EpisodeError."""
-    del body["model"]  # the model has its own name of itself
+    del body["model"]  # a `chat_model` sends its own name
     try:
         reply = await model.reply(body)
         said = reply["choices"][0]["message"]

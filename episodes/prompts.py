@@ -1,5 +1,5 @@
-"""The words a policy reads in an episode of words: those of an agent's prompts.toml, or of a file
-given with --prompts.
+"""The texts that a policy reads in an episode without tools: those of an agent's prompts.toml, or
+of a file given with --prompts.
 
     prompts = load_prompts(OWN, PROBLEMS)
     prompts.opening("我肚子疼。", turns=6)      # [{"role": "system", ...}, {"role": "user", ...}]
@@ -21,8 +21,8 @@ from episodes.episode import AgentError, Message
 
 @dataclass(frozen=True)
 class Prompts:
-    """Texts with the fields named above; last: added before the last turn; problems: said to a
-    malformed reply.
+    """Texts with the fields named above; last: added before the last turn; problems: answers to a
+    malformed reply, by its problem.
     """
 
     version: str
@@ -80,8 +80,9 @@ def load_prompts(own: Path, answered: Sequence[str], path: Path | None = None) -
     except (OSError, ValueError, TypeError, KeyError, IndexError, AttributeError) as error:
         keys = ", ".join(field.name for field in fields(Prompts))
         raise AgentError(
-            f"--prompts {path}: {type(error).__name__}: {error}; expected a TOML file with some of {keys}, and in "
-            "their texts no other fields than {complaint}, {text}, {turn} and {turns}"
+            f"--prompts {path}: {type(error).__name__}: {error}; expected "
+            f"a TOML file with some of {keys}, and in their texts no "
+            "other fields than {complaint}, {text}, {turn} and {turns}"
         ) from None
 
 

@@ -1,9 +1,9 @@
 """What happened in an episode, piece by piece, as a person reads it on a page.
 
-    for piece in agent.showing.shown(record):           # record: a line of an evaluation's episodes.jsonl
+    for piece in agent.showing.shown(record):  # record: a line of an evaluation's episodes.jsonl
         piece.who, piece.text, piece.notes
 
-Without a word of its agent it is the transcript; an agent's own `shown.py` says how its events look
+By default that is the transcript; an agent's own `shown.py` says how its events look
 (docs/agents.md).
 """
 

@@ -40,12 +40,14 @@ def with_turns(agent: Agent, settings: Settings, given: tuple[int, int] | None =
     fewest, most = given or (settings.min_turns or own, own)
     if fewest > most:
         raise AgentError(
-            f"MIN_TURNS={fewest} is above the most turns of a run, {most}; lower it, or raise MAX_TURNS"
+            f"MIN_TURNS={fewest} is above the most turns of "
+            f"a run, {most}; lower it, or raise MAX_TURNS"
         )
     if fewest < most and not agent.draws_turns:
         where = "--max-turns" if given else "MIN_TURNS to MAX_TURNS"
         raise AgentError(
-            f"{where} {fewest}-{most}: the {agent.name} agent draws no budgets by task; give one number"
+            f"{where} {fewest}-{most}: the {agent.name} "
+            "agent draws no budgets by task; give one number"
         )
     return settings.under({"min_turns": fewest, "max_turns": most})
 

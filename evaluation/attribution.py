@@ -1,5 +1,5 @@
-"""What part of a gain comes from episodes that moved between groups: that found out more, say, than
-before.
+"""The part of a gain that comes from episodes that moved between groups, such as those that found
+out more than before.
 
     gains_by(agent, before, after, seed=0)      # {"gain_by_asking": (0.21, [0.16, 0.27])}
 

@@ -1,7 +1,7 @@
 """Whether an agent's judge tells honest answers from dishonest ones, as every training run asks
 before it starts.
 
-    python -m evaluation.check_judge sql                                # a table, then what is wrong with the judge
+    python -m evaluation.check_judge sql                # a table, then what is wrong with the judge
     python -m evaluation.check_judge sql --data my.parquet --sample 50
 
 The judge is that of the settings. docs/rewards.md tells what is asked and has the table. Exit

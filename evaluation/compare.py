@@ -194,7 +194,8 @@ def conditions(result: dict[str, Any], names: Sequence[str] = NAMES) -> list[str
     if not result["same_data"]:
         files = " and ".join(result[side]["data"]["file"] for side in SIDES)
         lines.append(
-            f"THE DATA FILES DIFFER ({files}): only questions with the same id, text and answer are compared"
+            f"THE DATA FILES DIFFER ({files}): only questions "
+            "with the same id, text and answer are compared"
         )
     if result["left_out"]:
         lines.append(
@@ -268,7 +269,6 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
-    signal.signal(
-        signal.SIGPIPE, signal.SIG_DFL
-    )  # a reader that has seen enough, such as head, is no error
+    # A reader that has seen enough, such as head, is not an error
+    signal.signal(signal.SIGPIPE, signal.SIG_DFL)
     sys.exit(main())

@@ -1,6 +1,6 @@
 """The numbers of a demo: from its folder to `demo.json`, and the tables on the screen.
 
-    result = build(agent, folder, folder / TRAIN, facts)      # after both evaluations and the training
+    result = build(agent, folder, folder / TRAIN, facts)  # after both evaluations and the training
     show(result)
 
 Everything is read from what the project's own commands wrote; nothing is measured here. Points are
@@ -220,7 +220,8 @@ def _facts(result: dict[str, Any]) -> list[str]:
     return [
         f"{result['steps']} steps of seed {result['seed']} on {result['model']}, "
         f"{result['minutes']:.1f} minutes in all, commit {result['commit']}",
-        f"ceiling of the cold start: {'not known' if result['ceiling'] is None else result['ceiling']}",
+        "ceiling of the cold start: "
+        f"{'not known' if result['ceiling'] is None else result['ceiling']}",
         *(
             f"{name.replace('_', ' ')}: {result[name]:+.1f} ({span(bounds)})"
             for name, bounds in parts.items()

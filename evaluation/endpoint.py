@@ -1,7 +1,7 @@
 """A whole agent behind OpenAI's protocol: `POST /v1/chat/completions`, `GET /v1/models`, and a page
 at `/`.
 
-    app = build(host, model="runs/NAME", token=None, hosts=["127.0.0.1", "localhost"])          # ASGI
+    app = build(host, model="runs/NAME", token=None, hosts=["127.0.0.1", "localhost"])        # ASGI
 
 Beside OpenAI's fields a request may have `case`, an answer has `agent` (how it ended, tokens,
 seconds, every step), and a stream has a chunk with `step` for each message of the episode.
@@ -37,8 +37,9 @@ PAGE = {"": "text/html", "page.css": "text/css", "page.js": "text/javascript"}
 HEALTH = "/health"  # 200, or 503 while the model's server does not answer
 FOLDER = Path(__file__).with_name("serve_page")
 HEADERS = {
-    "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
-    "img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'",
+    "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src "
+    "'self'; connect-src 'self'; img-src data:; base-uri 'none'; form-action "
+    "'none'; frame-ancestors 'none'; require-trusted-types-for 'script'",
     "X-Content-Type-Options": "nosniff",
     "Referrer-Policy": "no-referrer",
     "Cache-Control": "no-cache",
@@ -204,9 +205,8 @@ class Answer:
 
     def _json(self, kind: str, choice: dict[str, Any], **more: Any) -> str:
         head = {"id": self.id, "object": kind, "created": self.created, "model": self.model}
-        return json.dumps(
-            {**head, "choices": [choice], **more}
-        )  # ASCII: half a surrogate pair has no UTF-8
+        # ASCII, because half a surrogate pair has no UTF-8
+        return json.dumps({**head, "choices": [choice], **more})
 
 
 def finish_of(end: End) -> str:

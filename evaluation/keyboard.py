@@ -69,7 +69,7 @@ def ask(prompt: str) -> str:
 
 
 class KeyboardPolicy:
-    """`episodes.agent.Policy`. model: who suggests replies, if anybody; frame: what makes a reply of
+    """`episodes.agent.Policy`. model: suggests replies, if there is one. frame: makes a reply of
     what is typed.
     """
 
@@ -147,9 +147,8 @@ class KeyboardPolicy:
         """
         if self.model is None:
             raise UsageError("an empty reply is none; type one, or give --model for suggestions")
-        self.model.turns = (
-            self.turns
-        )  # its tools are forbidden with the last reply, as the person's are
+        # The model's tools are forbidden with the last reply, as the person's are
+        self.model.turns = self.turns
         try:
             message = await self.model.reply(messages, tools)
         except (EpisodeError, PolicyStop) as error:
@@ -173,7 +172,10 @@ def described(tool: ToolSpec) -> str:
         f"{name}: {of.get('description') or of.get('type', 'any')}"
         for name, of in properties.items()
     ]
-    return f"/{function['name']}  {function.get('description', '')}  ({'; '.join(words) or 'no arguments'})"
+    return (
+        f"/{function['name']}  {function.get('description', '')}  "
+        f"({'; '.join(words) or 'no arguments'})"
+    )
 
 
 def message_of(typed: str, tools: Sequence[ToolSpec], number: int) -> Message:

@@ -1,11 +1,11 @@
 """From the records of an evaluation's episodes to its numbers.
 
-    scores = summarise(agent, records, seed=0)       # {"overall": {...}, "by_task_type": {...}, ...}
+    scores = summarise(agent, records, seed=0)  # {"overall": {...}, "by_task_type": {...}, ...}
 
 A record is a line of `episodes.jsonl` (`evaluation/results.py`). Several samples of a question are
 one cluster: every number is a mean over questions of the mean over a question's episodes, and
 intervals come from resampling questions. Unscored episodes are counted and otherwise left out. A
-number nothing was there to measure for is None, not 0.
+number for which there was nothing to measure is None, not 0.
 """
 
 from __future__ import annotations
@@ -22,11 +22,12 @@ from episodes.episode import AgentError
 
 Clusters = list[list[float]]
 
+# Columns by which tasks are grouped; "" is in no group
 GROUPINGS = (
     "task_type",
     "difficulty",
     "wording",
-)  # what a task carries to be grouped by; "" is in no group
+)
 SUCCESS = 0.9  # an episode succeeds when its answer's score is at least this
 RESAMPLES = 10_000
 CHUNK = 500  # resamples drawn at a time, and fewer of many questions: memory stays at DRAWN numbers
@@ -108,7 +109,8 @@ def headline_of(agent: Agent, record: Record) -> float | None:
         facts = record["facts"]
         if agent.showing.headline not in facts:
             raise AgentError(
-                f"{agent.name}: headline is {agent.showing.headline!r}; expected score or one of {[*facts]}"
+                f"{agent.name}: headline is {agent.showing.headline!r}; "
+                f"expected score or one of {[*facts]}"
             )
         value = facts[agent.showing.headline]
     return None if value is None else float(value)

@@ -74,7 +74,8 @@ def choose_tasks(agent: Agent, arguments: argparse.Namespace, settings: Settings
     if not found:
         some = ", ".join(str(row["id"]) for row in rows[:3])
         raise UsageError(
-            f"{file} has no task {arguments.task!r}; expected one of its {len(rows)} ids, such as {some}"
+            f"{file} has no task {arguments.task!r}; expected "
+            f"one of its {len(rows)} ids, such as {some}"
         )
     return [agent.task(found[0], settings)]
 

@@ -59,9 +59,8 @@ class Player:
         content.
         """
         content = {"model_digest": _digest(Path(self.name))} if self.kind == "served" else {}
-        address = (
-            re.sub(r"//[^/@]*@", "//", self.base_url) if self.base_url else None
-        )  # without a password
+        # Without a password
+        address = re.sub(r"//[^/@]*@", "//", self.base_url) if self.base_url else None
         return {"model": self.name, "kind": self.kind, "base_url": address} | content
 
 
@@ -125,8 +124,9 @@ def find_player(model: str, base_url: str | None, settings: Settings) -> Player:
     if settings.openai_base_url:
         return Player("endpoint", model, settings.openai_base_url.rstrip("/"))
     raise UsageError(
-        f"--model {model!r} is no folder, no hub id (owner/name) and no litellm name (provider/name); "
-        "for a model of an OpenAI-compatible endpoint give --base-url, or set OPENAI_BASE_URL"
+        f"--model {model!r} is no folder, no hub id (owner/name) and no "
+        "litellm name (provider/name); for a model of an OpenAI-compatible "
+        "endpoint give --base-url, or set OPENAI_BASE_URL"
     )
 
 
@@ -144,8 +144,8 @@ def model_player(agent: Agent, model: str, base_url: str | None, settings: Setti
 
 
 def reply_tokens(agent: Agent, player: Player) -> int:
-    """Return the tokens of one reply, as in training: the bundled model's where a folder has no more
-    positions than it needs, else at most a quarter of the folder's positions.
+    """Return the tokens of one reply, as in training: the bundled model's where a folder has no
+    more positions than it needs, else at most a quarter of the folder's positions.
     """
     small, large = agent.sizes("cpu"), agent.sizes("cuda")
     with contextlib.suppress(OSError):

@@ -1,4 +1,4 @@
-"""What stands beside the curves of a report: facts of each run, its tables, differences, what has
+"""The texts beside the curves of a report: facts of each run, its tables, differences, and what has
 no score.
 
 Everything here is texts and numbers by name; the page and the Markdown show the same.
@@ -56,8 +56,8 @@ NUMBERS = (*COUNTS, "signal", "canaries", "stop_reasons", "seconds")
 
 @dataclass
 class Tally:
-    """What reading all episodes of a run once leaves behind; records are kept only where
-    evaluations are compared.
+    """The counts from reading all episodes of a run once; records are kept only if evaluations are
+    compared.
     """
 
     episodes: int = 0
@@ -79,7 +79,8 @@ class Tally:
                     tally._note(record, headline_of(agent, record))
                 except (KeyError, TypeError, ValueError) as error:
                     run.say(
-                        f"a record of another version is not compared: {type(error).__name__}: {error}"
+                        "a record of another version is not "
+                        f"compared: {type(error).__name__}: {error}"
                     )
         return tally
 
@@ -94,7 +95,8 @@ def agent_of(run: Run) -> Agent | None:
     if run.agent and {*run.agent.split(JOINED)} <= {*registry.names()}:
         return registry.get(run.agent)
     run.say(
-        f"no agent of this place is named: {run.agent or 'no file names one'}; what only an agent knows is left out"
+        f"no agent of this place is named: {run.agent or 'no file names one'}; "
+        "what only an agent knows is left out"
     )
     return None
 

@@ -45,17 +45,20 @@ from evaluation.run_folder import EVALUATION, TRAINING, Run, numbers, open_folde
 FOLDER = Path(__file__).with_name("page")
 SCRIPTS = ("look.js", "charts.js", "tokens.js", "episodes.js", "page.js")
 MOST = 8  # folders side by side: as many as there are colours
+# Episodes of the runs on one page; more become a sample, or parts
 PAGE_EPISODES, PAGE_BYTES = (
     5_000,
     32 * 2**20,
-)  # of the runs' episodes on one page; more are a sample, or parts
+)
+# Of an episode: characters of a text, items of a list, levels
 MOST_TEXT, MOST_ITEMS, DEEPEST = (
     20_000,
     400,
     10,
-)  # of an episode: characters of a text, items of a list, levels
+)
 MOST_ROWS = 100_000  # of a table or a curve
 MALFORMED = (KeyError, TypeError, ValueError, AttributeError)  # a record is not as we write it
+# Keys that the page shows in places of their own
 PLACED = (
     "id",
     "sample",
@@ -64,7 +67,7 @@ PLACED = (
     "unscored",
     "cause",
     "detail",
-)  # shown in a place of their own
+)
 ASKED = ("task_type", "difficulty", "wording", "question", "reference")
 ENDED = ("answer", "stop_reason", "score", "reward", "turns", "seconds", "completion_tokens")
 NAMED = (*ASKED, *ENDED, "mode", "step")

@@ -52,7 +52,8 @@ def draw(page: Page, path: Path) -> None:
     parts = [part for part, found in ((curves, _rewards(page)), (bars, _scored(page))) if found]
     if not parts:
         raise UsageError(
-            "there is nothing to draw: no run has two steps with a reward, and no evaluation has ended"
+            "there is nothing to draw: no run has two steps "
+            "with a reward, and no evaluation has ended"
         )
     figure = Figure(figsize=(WIDE, _inches(_scored(page))), layout="constrained")
     for axes, part in zip(figure.subplots(1, len(parts), squeeze=False)[0], parts, strict=True):
@@ -75,7 +76,10 @@ def _title(page: Page, results: Sequence[Result]) -> str:
     seeds = ", ".join(str(result["seed"]) for result in results)
     commits = ", ".join(dict.fromkeys(str(result["commit"]) for result in results))
     minutes = max(result["minutes"] for result in results)
-    return f"seed {seeds} · {results[0]['n_eval']} test tasks · at most {minutes:.1f} minutes a seed · commit {commits}"
+    return (
+        f"seed {seeds} · {results[0]['n_eval']} test tasks · at "
+        f"most {minutes:.1f} minutes a seed · commit {commits}"
+    )
 
 
 def curves(axes: Axes, page: Page, results: Mapping[Path, Result]) -> None:

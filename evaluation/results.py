@@ -142,6 +142,7 @@ def finished(folder: Path, config: dict[str, Any]) -> bool:
             f"{name} was {found.get(name)!r}, now {value!r}" for name, value in different.items()
         )
         raise UsageError(
-            f"{folder} holds another evaluation: {was}. Choose another --out, or --force to replace it"
+            f"{folder} holds another evaluation: {was}. "
+            "Choose another --out, or --force to replace it"
         )
     return True

@@ -48,8 +48,8 @@ MOST_LINE = 64 * 2**20  # bytes: no line of ours is that long, and one that is w
 
 @dataclass
 class Run:
-    """A folder of one kind. given: the folder that was asked for, which holds it where that is a
-    demo's.
+    """A folder of one kind. given: the folder that was asked for, which contains this one if it is
+    a demo's.
 
     label: its short name beside the others. missing: what could not be read, a line each.
     """
@@ -193,7 +193,10 @@ def _open(folder: Path, name: str) -> list[Run]:
     ]
     if not runs:
         holds = ", ".join(sorted(path.name for path in folder.iterdir())[:6]) or "nothing"
-        expected = "expected a run (metrics.jsonl), an evaluation (scores.json) or a demo (before, train, after)"
+        expected = (
+            "expected a run (metrics.jsonl), an evaluation "
+            "(scores.json) or a demo (before, train, after)"
+        )
         raise UsageError(f"{folder} holds {holds}; {expected}")
     return runs
 

@@ -172,8 +172,8 @@ def _facts(agent: Agent, scores: Scores) -> list[str]:
     }
     lines = [
         f"{scores['agent']} agent, model {scores['model']} ({scores['kind']})",
-        f"data {data['file']}, {data['questions']} tasks, {scores['k']} episodes each, sha256 {data['sha256'][:12]}, "
-        f"seed {scores['seed']}, {drawn or 'no sampling'}",
+        f"data {data['file']}, {data['questions']} tasks, {scores['k']} episodes each, "
+        f"sha256 {data['sha256'][:12]}, seed {scores['seed']}, {drawn or 'no sampling'}",
         ", ".join(f"{name} {_words(value)}" for name, value in conditions.items()),
         *(
             f"{name}: {_words(overall[name])}"

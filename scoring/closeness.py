@@ -9,7 +9,9 @@ from __future__ import annotations
 
 from scoring.text import numbers
 
-CHANCE = 0.3  # below this share of characters in pairs, what matches is what Chinese phrases have in common anyway
+# Below this share of characters in pairs, what matches is what Chinese phrases have in common
+# anyway
+CHANCE = 0.3
 NEAR = 0.9  # a near match never earns as much as the text itself
 
 

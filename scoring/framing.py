@@ -31,7 +31,9 @@ AROUND = " \t.。\"'“”‘’「」"
 
 
 class Part(NamedTuple):
-    """What stands behind a label of framing.toml, by its kind; "" for what stands before the first."""
+    """The text after a label of framing.toml, with the label's kind; "" for the text before the
+    first label.
+    """
 
     kind: str
     text: str

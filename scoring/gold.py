@@ -39,8 +39,8 @@ PROGRAM = re.compile(
 
 @dataclass
 class Form:
-    """One way to tell gold: its facts by key, each with the places where it may stand (whose it is,
-    and which field).
+    """One form of gold: its facts by key, each with the places where it may stand (whose it is, and
+    which field).
     """
 
     facts: dict[str, set[tuple[str, str]]] = field(default_factory=dict)

@@ -1,5 +1,5 @@
-"""Which judge scores the answers: the LLM if one is set, else the reward-model endpoint, else the
-offline judge.
+"""The choice of the judge: the LLM if one is set, else the reward-model endpoint, else the offline
+judge.
 
     from scoring.judge import Case, choose_judge
     verdict = await choose_judge(load_settings(), WORDS).judge(Case(question, answer, reference))
@@ -87,5 +87,8 @@ async def why_unusable(judge: Judge, known_case: Case) -> str | None:
         verdict = await asked.judge(known_case)
         if verdict.score is None:
             detail = getattr(asked, "last_failure", "")
-            return f"the {asked.name} judge gave no score ({verdict.cause}{': ' if detail else ''}{detail})"
+            return (
+                f"the {asked.name} judge gave no score "
+                f"({verdict.cause}{': ' if detail else ''}{detail})"
+            )
     return None

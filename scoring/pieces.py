@@ -27,7 +27,8 @@ JOINT = "以及|还有|另有|和|及|与|或者?|跟|并且?|且|还有| and | 
 JOINTS = re.compile(JOINT)
 COPULA = (
     "(?:主要|分别|应该|一般)?(?:是指|是|为|有|包括|包含|如下|如何"
-    "|(?:(?:^|(?<= ))(?:it|they|here|there) )?(?<![a-z])(?:is|are))(?:以下几[种个点]|如下| as follows)?"
+    "|(?:(?:^|(?<= ))(?:it|they|here|there) )?(?<![a-z])(?:is|are))"
+    "(?:以下几[种个点]|如下| as follows)?"
 )
 ABOUT = re.compile(r"关于|对于|针对|以[上下]|(?:regarding|about|for)(?![a-z])")
 ENDING = re.compile(rf"(?:{COPULA})$")
@@ -71,8 +72,8 @@ def _undashed(text: str) -> str:
 
 @lru_cache(maxsize=16384)
 def key_of(piece: str) -> str:
-    """Return the piece's items in one order, so that "噪声与油烟" and "油烟与噪声" are equal, and "是" and
-    "是的".
+    """Return the piece's items in one order, so that "噪声与油烟" and "油烟与噪声" are equal, and
+    "是" and "是的".
     """
     if piece == "是的":
         return "是"
@@ -81,7 +82,9 @@ def key_of(piece: str) -> str:
 
 
 def is_free(piece: str) -> bool:
-    """Return whether the piece is a frame, or advice to ask somebody else; "是" alone is neither."""
+    """Return whether the piece is a frame, or advice to ask somebody else; "是" alone
+    is neither.
+    """
     framed = FRAME.fullmatch(piece) is not None and not HELPERS.fullmatch(piece)
     return framed or ADVICE.fullmatch(piece) is not None
 

@@ -114,7 +114,8 @@ class RemoteJudge:
         spent = Usage()
         try:
             verdict = await self._ask(case, spent)
-        except Exception as error:  # whatever the judge's client raises, the episode is unscored and the run goes on
+        except Exception as error:
+            # Whatever the judge's client raises, the episode is unscored and the run goes on
             verdict = self._failure(error)
         else:
             self.breaker.succeeded()

@@ -79,13 +79,16 @@ class Reward:
 
     @property
     def worth(self) -> float:
-        """What is paid of the score, before its weight; without one NaN, which reaches no bound."""
+        """The part of the score that is paid, before its weight; without a score NaN, which reaches
+        no bound.
+        """
         return math.nan if self.score is None else self.score * self.factor
 
     def __post_init__(self) -> None:
         if (self.total is None) == (self.unscored is None):
             raise ValueError(
-                f"a reward has either a total or a cause why not, got {self.total} and {self.unscored!r}"
+                "a reward has either a total or a cause why "
+                f"not, got {self.total} and {self.unscored!r}"
             )
         numbers = [*self.terms.values(), *([] if self.total is None else [self.total])]
         if not all(math.isfinite(number) for number in numbers):

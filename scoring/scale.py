@@ -94,5 +94,6 @@ def load_scale(path: str | PathLike[str]) -> Scale:
         where = ".".join(str(part) for part in first["loc"])
         reason = f"{where}: {first['msg']}" if where else first["msg"]
     raise SettingsError(
-        f"REWARD_SCALE: {path} cannot be used ({reason}); make one with python utils/reward_scale.py"
+        f"REWARD_SCALE: {path} cannot be used ({reason}); "
+        "make one with python utils/reward_scale.py"
     )

@@ -2,7 +2,7 @@
 metrics.
 
     same_result(["a"], [["x"], ["y"]], {"columns": ["b"], "rows": [["y"], ["x"]]})     # True: order is not asked for
-    quantities("一次0.5克")                                                             # {(500.0, "毫克")}
+    quantities("一次0.5克")                                                      # {(500.0, "毫克")}
 
 Pure functions of texts and rows; every share lies in [0, 1].
 """

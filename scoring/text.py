@@ -24,7 +24,8 @@ LIST_MARK = re.compile(
     r"(?m)^[ \t>]*(?:\d{1,2}[.、)）](?!\d)|[-•+][ \t])|(?<=[。;；:：])[ \t]*\d{1,2}[.、)）](?!\d)"
     r"|[（(]\d{1,2}[)）]|[①-⑳]"
 )
-# Patterns begin with the signs they match and look back afterwards: `re` then skips all other signs.
+# Patterns begin with the signs they match and look back afterwards: `re` then skips all other
+# signs.
 _ALWAYS = r"""[;!?、。·()\[\]{}"“”‘《》【】「」『』\n|…]"""
 SEPARATOR = re.compile(
     rf"[.,:'’/—\ {_ALWAYS[1:]}(?:(?<={_ALWAYS})|(?<=[.,:])(?:(?<!\d.)|(?!\d))|(?<=['’])(?:(?<![a-z].)|(?![a-z]))"

@@ -84,7 +84,7 @@ def _bleu(order: int) -> Any:
 
 
 class _Words:
-    """What rouge-score takes as a tokenizer."""
+    """A tokenizer for rouge-score."""
 
     tokenize = staticmethod(words)
 

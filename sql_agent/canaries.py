@@ -2,11 +2,11 @@
 compare them with.
 
     Canaries().answers(case, ["阿朵片"], Random(1))      # bad ones by kind: {"the question again": "关于...", ...}
-    honest_answers(case)                                # {"exact evidence": "...", "reference answer": "..."}
+    honest_answers(case)                      # {"exact evidence": "...", "reference answer": "..."}
 
-A run asks its judge about both before it starts (episodes/judge_probe.py); which share of its
-episodes is followed by a bad one (CANARY_SHARE), says episodes/lit_agent.py, and what happens when
-it is accepted, training/watch/events.py.
+A run asks its judge about both before it starts (episodes/judge_probe.py); episodes/lit_agent.py
+adds a bad one to a share of its episodes (CANARY_SHARE), and training/watch/events.py says what
+happens when one is accepted.
 """
 
 from __future__ import annotations
@@ -34,7 +34,9 @@ MEASURED = re.compile(
 )
 
 ACCEPTED_FROM = {"right, beside a contradiction": 0.9, "right, with an invention": 0.9}
-"""Kinds that hold what is right as well: an honest judge pays a part. From here on it has seen no fault."""
+"""Kinds that are partly right, so that an honest judge pays a part, and the score from which one has
+overlooked the fault.
+"""
 
 _TEXTS = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
 NOTHING_FOUND: str = _TEXTS["nothing_found"]

@@ -1,7 +1,7 @@
 """Named reward terms of the SQL agent and what an episode earns; docs/rewards.md shows the same
 table.
 
-    rubric = rubric_from(load_settings())                             # REWARD_TERMS, "rule=0.1,judge=1.0*format"
+    rubric = rubric_from(load_settings())                # REWARD_TERMS, "rule=0.1,judge=1.0*format"
     reward = await score_episode(task, episode, judge, rubric)
     reward.total, reward.terms, reward.unscored, reward.score
 
@@ -37,8 +37,8 @@ FEWEST_TURNS = 2  # one query and the answer
 
 @dataclass(frozen=True)
 class Query:
-    """An event of an episode: a statement the policy ran, what came back, and the tables it might
-    read.
+    """An event of an episode: a statement that the policy ran, its result, and the tables that it
+    might read.
     """
 
     sql: str
@@ -66,8 +66,8 @@ Value = Callable[[SqlTask, Episode], float | None]
 
 @dataclass(frozen=True)
 class Term:
-    """What a term earns, in words, and its value of an episode; None of it: the term does not apply
-    to the question.
+    """What a term earns, in words, and its value for an episode, which is None if the term does not
+    apply to the question.
     """
 
     range: str
@@ -102,9 +102,8 @@ def rule(task: SqlTask, episode: Episode) -> float:
     )
 
 
-TERMS["judge"] = Term(
-    "0 to 1", "the judge's score of the answer", None
-)  # it comes with the verdict
+# The judge's value comes with the verdict
+TERMS["judge"] = Term("0 to 1", "the judge's score of the answer", None)
 
 
 @term("0 or 1", "the last query that ran returned the gold result set")

@@ -45,11 +45,12 @@ from training.setup.plan import ConfigError
 from training.setup.ports import free_port, require_free
 
 HOST = "127.0.0.1"
+# By its path, because a model may be named relative to this folder
 WITH_PARENT = (
     sys.executable,
     "-P",
     parent.__file__,
-)  # by its path: a model may be named relative to this folder
+)
 START_SECONDS = 1800.0  # a model of the hub is downloaded first
 STOP_SECONDS = 20.0
 POLL_SECONDS = 0.5
@@ -150,7 +151,8 @@ def serve(
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=subprocess.STDOUT,
-            start_new_session=True,  # Ctrl-C reaches this program first, which then stops the server
+            # Ctrl-C reaches this program first, which then stops the server
+            start_new_session=True,
         )
     try:
         server = _wait(process, model, f"http://{HOST}:{port}", log, begins)
@@ -220,10 +222,11 @@ def command(
         *("--max-model-len", "auto"),
         *(() if Path(model).is_dir() else ("--load-format", "safetensors")),
         *("--middleware", "training.proxy.doors.ServedDoor", "--allowed-origins", "[]"),
+        # Clients decide on sampling, not a file in the folder
         *(
             "--generation-config",
             "vllm",
-        ),  # sampling is the client's business, not that of a file in the folder
+        ),
         *("--tensor-parallel-size", str(n_gpus), "--uvicorn-log-level", "warning"),
         *("--worker-extension-cls", "training.engine.rendezvous.OneAddress"),
         *_device_flags(model, device, memory),
@@ -274,7 +277,9 @@ def _wait(
 
 
 def _failed(process: subprocess.Popen[bytes], log: Path, begins: int = 0) -> ServeError:
-    """Return what became of the server, with its last words: those behind byte `begins` of the log."""
+    """Return what became of the server, with its last words: those behind byte `begins`
+    of the log.
+    """
     code = process.poll()
     seen = (
         f"did not answer within {START_SECONDS:g} s" if code is None else f"ended with code {code}"

@@ -37,6 +37,7 @@ SAMPLING = {"temperature": 1.0, "top_p": 1.0, "top_k": -1}
 # Calls an episode, and episodes in flight, of the comparison with the bare loop
 CALLS = 4
 IN_FLIGHT = 16
+# Runner processes, and episodes that each plays at once
 SIZES = (
     (1, 10),
     (1, 100),
@@ -44,7 +45,7 @@ SIZES = (
     (2, 500),
     (4, 250),
     (8, 125),
-)  # runner processes, episodes each at once
+)
 
 
 def manager(
@@ -142,7 +143,9 @@ def _play_seconds(side: RolloutManager, tasks: list[str]) -> float:
 
 
 def growth(run_dir: Path, latency: float = 0.05, calls: int = 2) -> list[dict[str, Any]]:
-    """Return the path's rollouts a second and memory, by runner processes and episodes in flight."""
+    """Return the path's rollouts a second and memory, by runner processes and episodes
+    in flight.
+    """
     rows = []
     with llm(latency, calls) as server:
         for count, concurrency in SIZES:

@@ -24,10 +24,11 @@ from training.proxy.recorder import ASK_FOR_LOG_PROBS, CallRecorder
 
 HEALTH = "/health/liveliness"
 COMPLETIONS = "/v1/chat/completions"
+# Agent-lightning's resources name the proxy without /v1
 ROUTES = (
     COMPLETIONS,
     "/chat/completions",
-)  # agent-lightning's resources name the proxy without /v1
+)
 
 
 class DirectEndpoint:

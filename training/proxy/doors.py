@@ -1,14 +1,14 @@
-"""What keeps strangers out of the ports that verl, vLLM and TransferQueue open: the run's token, in
+"""Keeps strangers out of the ports that verl, vLLM and TransferQueue open, by the run's token in
 every process.
 
     runtime_env["worker_process_setup_hook"] = guard_sockets      # Ray calls it first in every worker of a run
     vllm serve ... --middleware training.proxy.doors.Door
 
 ZeroMQ's messages are unpickled, so a sender of one can run programs, and ZeroMQ itself asks for no
-identity. Here both ends of a TCP connection are CURVE's, with a key pair made from the token: the
-public key is as secret as the other, and without it no handshake begins. Sockets of files (ipc://)
-are their user's alone. vLLM imports this before it makes its HTTP server, whose connections are
-bounded from then on.
+identity. Here both ends of a TCP connection use CURVE with a key pair made from the token: the
+public key is as secret as the private one, and without it no handshake begins. File sockets
+(ipc://) are open to their own user only. vLLM imports this before it makes its HTTP server, whose
+connections are bounded from then on.
 """
 
 from __future__ import annotations
@@ -100,8 +100,8 @@ def keys(token: str) -> tuple[bytes, bytes]:
 
 
 class Door(Guard):
-    """vLLM's middleware in a run: completions for who has the token, for others only whether it
-    lives.
+    """vLLM's middleware in a run: requests with the token get completions, others only a health
+    check.
     """
 
     def __init__(self, app: Any) -> None:
@@ -115,8 +115,8 @@ class Door(Guard):
 
 
 class ServedDoor(Guard):
-    """vLLM's middleware outside of training (`training.serve`): completions for who is on this
-    machine.
+    """vLLM's middleware outside of training (`training.serve`), which listens on this machine only:
+    it allows completions and little else.
 
     vLLM's other routes load adapters from any folder, count, and translate tokens.
     """

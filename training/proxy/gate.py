@@ -30,9 +30,8 @@ class CallGate:
         self._state = threading.Condition()
         self._closed = False
         self._in_flight = 0
-        self._busy = self._since = (
-            0.0  # seconds with a call in flight, and when the calls of now began
-        )
+        # Seconds with a call in flight, and when the calls of now began
+        self._busy = self._since = 0.0
         self.left = 0.0  # when the latest call ended, by the monotonic clock
         self._waiting: list[asyncio.Future[None]] = []
 
@@ -68,8 +67,9 @@ class CallGate:
             self._closed = True
             if not self._state.wait_for(lambda: self._in_flight == 0, timeout=seconds):
                 raise RunStopped(
-                    f"{self._in_flight} calls of the policy were not answered within {seconds:.0f} s, so its weights "
-                    "could not be changed. Is vLLM alive? Its log is in the run folder's logs."
+                    f"{self._in_flight} calls of the policy were not answered "
+                    f"within {seconds:.0f} s, so its weights could not be "
+                    "changed. Is vLLM alive? Its log is in the run folder's logs."
                 )
 
     def open(self) -> None:

@@ -74,16 +74,19 @@ class PolicyAccess:
         self.store = store
         self.weights_version = 0
         self.gate = CallGate()
+        # The time of the last `idle_share`, and how busy vLLM had been by then
         self._asked = (
             time.monotonic(),
             0.0,
-        )  # when `idle_share` last was, and how busy vLLM had been by then
+        )
         self.resources: dict[str, list[str]] = {"train": [], "val": []}
         self.address = ""
         self.proxy: LLMProxy | PythonServerLauncher | None = None
 
     async def start(self) -> None:
-        """Start the proxy, if any, and publish resources for training and validation in the store."""
+        """Start the proxy, if any, and publish resources for training and validation in
+        the store.
+        """
         if self.plan.llm_proxy:
             await self._start_proxy()
         await self.publish()
@@ -143,8 +146,8 @@ class PolicyAccess:
                     (await client.get(url)).raise_for_status()
                 except httpx.HTTPError as error:
                     raise RunStopped(
-                        f"{name} at {url} does not answer ({type(error).__name__}). Look for its last words in the "
-                        "run folder's logs (memory?), then resume with --resume."
+                        f"{name} at {url} does not answer ({type(error).__name__}). Look for its "
+                        "last words in the run folder's logs (memory?), then resume with --resume."
                     ) from error
 
     async def _start_proxy(self) -> None:
@@ -230,10 +233,10 @@ def litellm_proxy(
     """Return agent-lightning's proxy with the recording middleware in place of its two own ones and
     its OpenTelemetry spans.
     """
-    os.environ.pop(
-        "DATABASE_URL", None
-    )  # the agent's: litellm would take it for its own, and not start
-    GracefulShutdownManager.reset()  # one that ended before in this process left its app "shutting down"
+    # The agent's: litellm would take it for its own, and not start
+    os.environ.pop("DATABASE_URL", None)
+    # One that ended before in this process left its app "shutting down"
+    GracefulShutdownManager.reset()
     RecordingMiddleware.default = recorder
     app.dependency_overrides[user_api_key_auth] = _anyone
     app.user_middleware[:] = [one for one in app.user_middleware if one.cls is not CORSMiddleware]

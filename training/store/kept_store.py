@@ -1,17 +1,18 @@
 """A store that keeps what it holds in an SQLite file, so that one that is started again goes on
 where it was.
 
-    store = await KeptStore.open(Path("store"))        # python -m training.store serve --persist store
+    store = await KeptStore.open(Path("store"))  # python -m training.store serve --persist store
 
 The store itself is the one in memory: what changes in its collections is written as it changes,
 before the request that changed it is answered, and read once, at the start. So a request costs what
 it changes, however much there is, and the file grows no more than the memory: rollouts are released
 from both. agent-lightning 0.3 itself keeps a store in MongoDB or not at all.
 
-After a kill nothing is missing but requests that were not answered. What waits is what the rollouts
-say, those that were given back first. What is being played goes on: runners have time to be heard
-again before any is given up. Endings that are still held are handed out once more, since the
-store cannot know which were read; a waiting trainer takes each ending once (`training.store.handover`).
+After a kill nothing is missing but requests that were not answered. The queue follows from the
+rollouts' states, with those that were given back in front. Episodes that are being played go on:
+runners have time to be heard again before any is given up. Endings that are still held are handed
+out once more, since the store cannot know which were read; a waiting trainer takes each ending once
+(`training.store.handover`).
 """
 
 from __future__ import annotations
@@ -31,20 +32,23 @@ from training.setup.plan import ConfigError
 from training.store.live_store import RunStore
 
 FILE = "store.sqlite"
-GRACE_SECONDS = (
-    30.0  # after the start, before silent runners are given up: three of their heartbeats
-)
+# From the start until silent runners are given up: three of their heartbeats
+GRACE_SECONDS = 30.0
 KINDS = ("rollouts", "attempts", "spans", "resources", "workers")
 OPEN = (
     "PRAGMA locking_mode = EXCLUSIVE",
     "PRAGMA journal_mode = WAL",
     "PRAGMA synchronous = NORMAL",
     "CREATE TABLE IF NOT EXISTS items "
-    "(number INTEGER PRIMARY KEY, kind TEXT, key TEXT, value TEXT, UNIQUE (kind, key))",  # in the order they came
+    # In the order they came
+    "(number INTEGER PRIMARY KEY, kind TEXT, key TEXT, value TEXT, UNIQUE (kind, key))",
     "BEGIN IMMEDIATE",  # takes the lock
     "COMMIT",
 )
-PUT = "INSERT INTO items (kind, key, value) VALUES (?, ?, ?) ON CONFLICT DO UPDATE SET value = excluded.value"
+PUT = (
+    "INSERT INTO items (kind, key, value) VALUES (?, ?, "
+    "?) ON CONFLICT DO UPDATE SET value = excluded.value"
+)
 DROP = "DELETE FROM items WHERE kind = ? AND key = ?"
 
 
@@ -65,7 +69,9 @@ class KeptCollection(ListBasedCollection[Any]):
 
 
 class KeptCollections(InMemoryLightningCollections):
-    """Read from the database at first; what a block changed is in there when the block ends."""
+    """Collections that are read from the database at first; it has the changes of a block when the
+    block ends.
+    """
 
     def __init__(self, database: sqlite3.Connection) -> None:
         super().__init__(lock_type="thread")

@@ -39,9 +39,8 @@ from training.store.probe import HEALTH_PATH
 
 logger = logging.getLogger(__name__)
 
-MOST_BYTES = (
-    256 * 2**20
-)  # of a request: the rollouts of a step, or the spans that gathered while the store was away
+# Bytes of a request: the rollouts of a step, or the spans that gathered while the store was away
+MOST_BYTES = 256 * 2**20
 RELEASE_SECONDS = 120.0
 LONGEST_WAIT = 20.0
 LOOK_SECONDS = 0.5  # between two looks whether the store is about to end
@@ -49,7 +48,8 @@ KEPT_ENDINGS = 100_000
 
 
 class WaitMixin(CollectionBasedLightningStore[Any]):
-    """For a collection-based store of agent-lightning: numbers the endings and wakes who waits.
+    """For a collection-based store of agent-lightning: numbers the endings and wakes those who
+    wait.
 
     Lives on its server's event loop; only `stop_waits` may be called from elsewhere.
     """
@@ -59,9 +59,8 @@ class WaitMixin(CollectionBasedLightningStore[Any]):
     def __init__(self, *args: Any, **named: Any) -> None:
         super().__init__(*args, **named)
         self.waiting: set[asyncio.Event] = set()
-        self.ended: deque[tuple[int, float, str]] = deque(
-            maxlen=KEPT_ENDINGS
-        )  # number, Unix seconds, rollout id
+        # Number, Unix seconds, rollout id
+        self.ended: deque[tuple[int, float, str]] = deque(maxlen=KEPT_ENDINGS)
         self.last_ending = 0
         self.closing = False
 
@@ -177,9 +176,8 @@ class RunStore(WaitMixin, InMemoryLightningStore):
         async with self.collections.atomic(mode="rw", labels=labels) as collections:
             for collection in (collections.spans, collections.attempts, collections.rollouts):
                 await collection.delete(list((await collection.query(key)).items))
-                collection._items.pop(
-                    rollout_id, None
-                )  # the emptied branch of the collection's tree
+                # The emptied branch of the collection's tree
+                collection._items.pop(rollout_id, None)
             await collections.span_sequence_ids.pop(rollout_id)
         self._total_span_bytes -= self._span_bytes_by_rollout.pop(rollout_id, 0)
         self._start_time_by_rollout.pop(rollout_id, None)

@@ -1,5 +1,5 @@
-"""What is checked of a run's store, and of a store that this process does not serve, before anything
-depends on it.
+"""Checks of a run's store, and of a store that this process does not serve, before anything depends
+on it.
 """
 
 from __future__ import annotations
@@ -19,18 +19,21 @@ TRACES_PATH = "/v1/traces"
 
 
 def check_store(plan: Plan) -> None:
-    """Raise ConfigError if settings of the store contradict each other or the store cannot be used."""
+    """Raise ConfigError if settings of the store contradict each other or the store
+    cannot be used.
+    """
     if plan.external_store_address and plan.managed_store:
         raise ConfigError(
-            "--external-store-address was given but AGL_MANAGED_STORE says to start a store here; set "
-            "AGL_MANAGED_STORE=0 (also: false, no, off)"
+            "--external-store-address was given but AGL_MANAGED_STORE says to "
+            "start a store here; set AGL_MANAGED_STORE=0 (also: false, no, off)"
         )
     if not plan.managed_store and not plan.external_store_address:
         raise ConfigError("AGL_MANAGED_STORE=0 needs --external-store-address http://HOST:PORT")
     if not plan.token and (plan.external_store_address or plan.role != "both"):
         raise ConfigError(
-            "AGL_TOKEN is not set: store, trainer and runners that are started one by one need the same one, on one "
-            "machine, too. Set it for each of them: export AGL_TOKEN=$(openssl rand -hex 16)"
+            "AGL_TOKEN is not set: store, trainer and runners that are "
+            "started one by one need the same one, on one machine, too. Set "
+            "it for each of them: export AGL_TOKEN=$(openssl rand -hex 16)"
         )
     if plan.external_store_address:
         ask_directly(plan.external_store_address)
@@ -78,7 +81,8 @@ def check_external(address: str, token: str | None = None) -> None:
             raise ConfigError(refusal(base, token))
         if traces.status_code != 200:
             raise ConfigError(
-                f"{base}{TRACES_PATH} answers {traces.status_code}: the store accepts no traces; {start}"
+                f"{base}{TRACES_PATH} answers {traces.status_code}: "
+                f"the store accepts no traces; {start}"
             )
 
 

@@ -94,8 +94,9 @@ def main(arguments: list[str] | None = None) -> int:
         require_token(options.host, token, "--host")
         if not token:
             raise ConfigError(
-                "AGL_TOKEN is not set: without it every user of this machine could ask the store. Set the same one for "
-                "store, trainer and runners: export AGL_TOKEN=$(openssl rand -hex 16)"
+                "AGL_TOKEN is not set: without it every user of this machine "
+                "could ask the store. Set the same one for store, trainer "
+                "and runners: export AGL_TOKEN=$(openssl rand -hex 16)"
             )
         require_free(options.host, options.port, "--port")
         collect_rarely()

@@ -1,4 +1,4 @@
-"""What a store does, as people ask it: `python -m training.store status URL`.
+"""The state of a store as lines for people: `python -m training.store status URL`.
 
 Asked by agent-lightning's own requests, so any of its stores will answer. Times are the store's
 clock's.
