@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -13,22 +14,46 @@ import pytest
 import common
 from common.settings import ROOT
 
+NAME = "litellm.proxy.proxy_server"
 
-@pytest.mark.parametrize("room", ["common", "training"])
-def test_a_file_two_folders_above_is_not_imported(room, tmp_path: Path) -> None:
-    work = tmp_path / "home" / "project"
+
+def found_below(folder: Path, code: str) -> str:
+    """Return where a program that starts two folders below `folder` finds the module `h2`, after it
+    has run `code`.
+    """
+    work = folder / "home" / "project"
     work.mkdir(parents=True)
-    (tmp_path / "h2.py").write_text("raise SystemExit('a file of a stranger was run')")
-    code = f"import sys, {room}, agentlightning, litellm.proxy.proxy_server, importlib.util as u; print(u.find_spec('h2'))"
+    (folder / "h2.py").write_text("raise SystemExit('a file of a stranger was run')")
     done = subprocess.run(
-        [sys.executable, "-c", code],
+        [sys.executable, "-c", f"{code}\nfrom importlib import util; print(util.find_spec('h2'))"],
         cwd=work,
         env={"PYTHONPATH": str(ROOT), "PATH": "/usr/bin"},
         capture_output=True,
         text=True,
     )
     assert done.returncode == 0, done.stderr
-    assert str(tmp_path / "h2.py") not in done.stdout
+    return done.stdout
+
+
+@pytest.mark.parametrize("room", ["common", "training"])
+def test_a_file_two_folders_above_is_not_found(room: str, tmp_path: Path) -> None:
+    """litellm's own lines are run under its name, without the minute that its import takes."""
+    spec = find_spec("litellm")
+    assert spec is not None
+    assert spec.origin is not None
+    source = Path(spec.origin).parent / "proxy" / "proxy_server.py"
+    lines = source.read_text(encoding="utf-8").splitlines()
+    inserts = "\n".join(line for line in lines if line.startswith("sys.path.insert("))
+    assert inserts, f"{source} inserts nothing any more: common/__init__.py has no use"
+    run = f"import os, sys; exec({inserts!r}, {{'__name__': {NAME!r}, 'os': os, 'sys': sys}})"
+    assert str(tmp_path / "h2.py") not in found_below(tmp_path, f"import {room}\n{run}")
+    assert str(tmp_path / "unguarded" / "h2.py") in found_below(tmp_path / "unguarded", run)
+
+
+def test_a_file_two_folders_above_is_not_imported(tmp_path: Path) -> None:
+    """What else agent-lightning and litellm import inserts nothing, either."""
+    imports = f"import common, agentlightning, {NAME}"
+    assert str(tmp_path / "h2.py") not in found_below(tmp_path, imports)
 
 
 def test_others_may_insert() -> None:

@@ -40,6 +40,7 @@ def test_a_tie_that_is_too_large_changes_nothing():
     assert not families.tie(["a", "c"])
     assert families.tie(["a", "b"])
     assert families.groups() == [["a", "b"], ["c", "d"]]
+    assert families.tie(["d", "e"]), "a family may be as large as the bound"
 
 
 def test_shares_are_kept():

@@ -116,6 +116,23 @@ def test_the_report_names_both_sides_and_shows_the_20_that_changed_most(
     assert f"| 50.0 | 25.0 | {'y' * 60} | (length) |" in text
 
 
+def test_sides_have_the_names_that_are_given_and_20_changes_are_all_shown(tmp_path: Path) -> None:
+    names = [f"q{number}" for number in range(20)]
+    before = evaluation(tmp_path / "a", [record(name, 0.0) for name in names])
+    after = evaluation(tmp_path / "b", [record(name, 1.0) for name in names], judge="llm")
+    read = [compare.read_evaluation(folder) for folder in (before, after)]
+    report = compare.report_of(compare.compare(*read, seed=0), ("before", "after"))
+    assert "CONDITIONS DIFFER: judge was reference in before and llm in after" in report.facts
+    assert list(report.tables) == ["", "20 questions better"]
+
+
+def test_json_is_written_in_the_letters_of_the_questions(tmp_path: Path, capsys: Any) -> None:
+    a = evaluation(tmp_path / "a", [record("x", 0.0, question="怎么保存？")])
+    b = evaluation(tmp_path / "b", [record("x", 1.0, question="怎么保存？")])
+    assert compare.main([str(a), str(b), "--json"]) == 0
+    assert "怎么保存？" in capsys.readouterr().out
+
+
 NOTHING = "no difference that chance could not make"
 
 
@@ -179,6 +196,11 @@ def test_markdown_names_what_differs_and_escapes_texts(tmp_path: Path, capsys: A
     assert compare.main([str(a), str(b)]) == 0
     text = capsys.readouterr().out
     assert "CONDITIONS DIFFER: judge was reference in A and llm in B" in text
+    assert text.count("CONDITIONS DIFFER") == 2, "what is the same in both is no condition"
+    heads = "| group | tasks | A | B | B - A | 95 % interval | better | worse |"
+    assert f"\n{heads}\n" in text
+    assert "\n| question | id | A | B | answer of A | answer of B |\n" in text
+    assert "| overall | 2 | 0.0 | 50.0 | +50.0 | too few | 1 | 0 |" in text
     assert "CONDITIONS DIFFER: max_turns" in text
     assert "1 questions better" in text
     assert "answer \\| 1.0" in text

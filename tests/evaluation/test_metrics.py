@@ -42,6 +42,19 @@ def test_the_facts_of_an_agent_stand_beside_the_score_with_the_intervals_it_asks
     assert metrics.headline_of(GuessingAgent(), record(score=None)) is None
 
 
+def test_a_column_without_an_interval_has_none() -> None:
+    facts = {"execution_accuracy": 1.0, "evidence_recall": 1.0}
+    scores = scores_of([record(str(number), 1.0, facts=facts) for number in range(3)])
+    assert scores["evidence_recall"] == 1.0
+    assert "evidence_recall_ci95" not in scores
+    assert scores["execution_accuracy_ci95"] == [1.0, 1.0]
+
+
+@pytest.mark.parametrize("types", [[], [[0.0, 1.0], [0.5]], [[], []]])
+def test_a_type_of_one_question_says_nothing_about_its_spread(types: list[list[float]]) -> None:
+    assert metrics.interval_of_types(types, seed=0) is None
+
+
 def test_checks_and_parts_of_the_judge_are_means_over_the_questions_that_have_them() -> None:
     """A check that fails half of the time would be reported as one that nothing ever asked."""
     records = [

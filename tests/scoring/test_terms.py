@@ -131,6 +131,8 @@ def test_without_numbers_in_gold_none_are_needed():
         ("密封保存[1]", 0.0),
         ("密封保存，见 https://example.org/x", 0.0),
         ("请注意“密封”", 1.0),
+        ("请注意“不得冷”", 1.0),
+        ("原文为“不得冷冻”。", 0.0),
     ],
 )
 def test_claims(answer, value):

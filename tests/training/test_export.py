@@ -140,6 +140,15 @@ def test_the_card_says_what_was_measured_and_what_was_not(run: Path, tmp_path: P
     )
 
 
+def test_the_curve_of_a_long_run_is_thinned_and_ends_with_its_last_step(run: Path) -> None:
+    rows = [{"step": step, "data": {"episodes/reward/mean": 0.5}} for step in range(1, 42)]
+    (run / "metrics.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    card = (exported(run)[1] / "README.md").read_text(encoding="utf-8")
+    assert "| 1 | 0.5 | not measured |" in card
+    assert "| 41 | 0.5 | not measured |" in card
+    assert "| 2 | 0.5 |" not in card
+
+
 def test_the_card_says_how_it_is_asked_and_its_lines_of_transformers_run(run: Path) -> None:
     code, folder = exported(run)
     card = (folder / "README.md").read_text(encoding="utf-8")

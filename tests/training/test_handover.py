@@ -231,6 +231,22 @@ async def test_what_is_done_is_released_and_what_is_not_stays() -> None:
     assert (await store.get_rollout_by_id(ids[-1])).status == "succeeded"
 
 
+async def test_a_call_of_a_released_rollout_keeps_no_other_one_out() -> None:
+    store = RunStore(release_seconds=0)
+    await store.add_resources({})
+    [released, _] = await enqueue(store, [{"name": "a"}, {"name": "b"}])
+    await finish(store, "succeeded")
+    assert await store.get_rollout_by_id(released) is None
+    playing = await store.dequeue_rollout()
+    owners = [
+        {"rollout_id": released, "attempt_id": "gone"},
+        {"rollout_id": playing.rollout_id, "attempt_id": playing.attempt.attempt_id},
+    ]
+    spans = [Span.from_attributes(attributes={}, sequence_id=1, **owner) for owner in owners]
+    await store.add_many_spans(spans)
+    assert len(await store.query_spans(playing.rollout_id)) == 1
+
+
 def play(address: str) -> None:
     """A runner process, as agent-lightning starts them."""
     runner = EpisodeRunner(8, 60, heartbeat=0.3)

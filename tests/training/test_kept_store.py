@@ -214,6 +214,22 @@ async def test_what_was_taken_from_the_queue_and_given_to_nobody_is_queued_again
     again.database.close()
 
 
+async def test_what_was_given_back_is_first_after_a_start_too(tmp_path: Path) -> None:
+    """It has waited longest, and an episode of its group waits with it."""
+    store = await KeptStore.open(tmp_path)
+    await play(store, [("enqueue", 3)])
+    lost, given_back = await store.dequeue_many_rollouts(limit=2, worker_id="runner")
+    attempt = given_back.attempt.attempt_id
+    await store.update_attempt(given_back.rollout_id, attempt, status="unresponsive")
+    [waiting] = [one.rollout_id for one in await store.query_rollouts(status_in=["queuing"])]
+    store.database.close()
+    again = await KeptStore.open(tmp_path)
+    taken = [rollout.rollout_id for rollout in await again.dequeue_many_rollouts(limit=9)]
+    assert taken == [given_back.rollout_id, waiting]
+    assert lost.rollout_id not in taken
+    again.database.close()
+
+
 async def test_runners_have_time_to_be_heard_again(tmp_path: Path) -> None:
     """A store that was away for long must not take every episode from the runners that play on."""
     store = await KeptStore.open(tmp_path)

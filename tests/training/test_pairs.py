@@ -55,6 +55,8 @@ def test_the_best_stand_against_the_worst(tmp_path: Path) -> None:
     closer, _ = pairs_of_episodes([tmp_path], AGENT, margin=0.04)
     found = [(one.task, one.chosen.score, one.rejected.score) for one in closer]
     assert found == [("t1", 1.0, 0.0), ("t1", 0.5, 0.45), ("t2", 1.0, 0.95)]
+    halves, _ = pairs_of_episodes([path], AGENT, margin=1.0)
+    assert len(halves) == 1, "a difference of the margin itself is enough"
 
 
 def test_unscored_and_silent_episodes_are_counted_and_left_out(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from common.files import FileError
 from episodes import registry
 from training.planning import continued, make_plan
 from training.setup.arguments import parse
@@ -51,6 +52,12 @@ def test_the_checkpoint_its_folder_and_its_run_are_named(tmp_path: Path) -> None
         "trainer.default_local_dir": str(tmp_path / "run" / "checkpoints"),
         "trainer.experiment_name": "run",
     }
+
+
+def test_a_run_folder_that_is_none_is_said_in_one_line(tmp_path: Path) -> None:
+    (tmp_path / "run").write_text("notes")
+    with pytest.raises(FileError, match="--run-dir"):
+        resumed(tmp_path / "run", resume=None)
 
 
 @pytest.mark.parametrize(

@@ -112,11 +112,15 @@ def test_a_changed_database_makes_it_out_of_date(
     assert "is out of date (files changed)" in capsys.readouterr().out
 
 
+@pytest.mark.parametrize("whose", ["the agent", "a room that it stands on"])
 def test_changed_code_makes_it_out_of_date(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    whose: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "judge.py").write_text("GENEROUS = False\n")
-    monkeypatch.setattr("training.setup.fingerprint.ROOMS", (str(tmp_path),))
+    if whose == "the agent":
+        monkeypatch.setattr(type(AGENT), "folders", (tmp_path,))
+    else:
+        monkeypatch.setattr("training.setup.fingerprint.ROOMS", (str(tmp_path),))
     prepared()
     (tmp_path / "judge.py").write_text("GENEROUS = True\n")
     prepared()

@@ -244,6 +244,17 @@ async def test_a_run_in_which_nothing_ends_stops_but_not_while_calls_end(
             await run.settled("a")
 
 
+async def test_a_run_whose_engine_is_gone_says_so_and_not_that_nothing_ended(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("training.engine.rollouts.silence_limit", lambda seconds: 0.2)
+    async with played_by(tmp_path, monkeypatch, runner=False) as run:
+        await asyncio.to_thread(run.engine[0].stop)
+        run.ask([GOOD], step=1)
+        with pytest.raises(RunStopped, match=r"vLLM at .* does not answer"):
+            await run.settled("a")
+
+
 ASYNC = {"asynchronous": "colocate"}
 
 

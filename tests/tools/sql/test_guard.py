@@ -175,6 +175,14 @@ def test_the_file_is_opened_for_reading_only(database):
     connection.close()
 
 
+def test_a_connection_writes_nowhere_else_either(database):
+    """Another file that was attached is not opened for reading only."""
+    connection = open_database(f"sqlite:///{database}")._engine.raw_connection()
+    with pytest.raises(sqlite3.OperationalError, match="readonly"):
+        connection.cursor().execute("CREATE TEMP TABLE mine (a)")
+    connection.close()
+
+
 @pytest.mark.parametrize(
     "sql",
     [
