@@ -18,6 +18,7 @@ from functools import cache, lru_cache
 from pathlib import Path
 
 from common.settings import ROOT
+from scoring.text import simplified
 
 TABLE = tomllib.loads(Path(__file__).with_name("diagnosis.toml").read_text(encoding="utf-8"))
 CONDITIONS = ROOT / "data" / "conditions" / "conditions.toml"
@@ -53,6 +54,7 @@ def plain(text: str) -> str:
         for letter in unicodedata.normalize("NFKD", text)
         if not unicodedata.combining(letter)
     )
+    text = simplified(text) if HAN.search(text) else text
     text = CODE.sub(" ", POSSESSIVE.sub("", unicodedata.normalize("NFKC", text).lower()))
     text = LEVELS.sub(lambda m: f"{m[1]}{m[2]} {m[3] or m[1]}{m[4]} ", text)
     text = PREFIX.sub(r"\1", _american(text))

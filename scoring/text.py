@@ -85,13 +85,18 @@ def canonical(text: str) -> str:
     marks; punctuation stays.
     """
     text = MARKUP.sub("", LIST_MARK.sub("", UNSEEN.sub("", text)))
-    text = _opencc().convert(text.encode("utf-8", "replace").decode())  # no halves of surrogates
+    text = simplified(text)
     text = _MIXED_NUMBER.sub(r"\1又", text)
     text = _narrow(text).lower().replace("⁄", "/").replace("∶", ":")
     text = _CHINESE_GAP.sub(",", _GAPS.sub(" ", text))
     text = _NEEDLESS_GAP.sub("", english_in_digits(text))
     text = in_units(in_digits(text.replace("−", "-").replace("–", "-")))
     return _NEEDLESS_GAP.sub("", text)  # units are Chinese now
+
+
+def simplified(text: str) -> str:
+    """Return the text with traditional Chinese characters in their simplified form."""
+    return str(_opencc().convert(text.encode("utf-8", "replace").decode()))  # no half surrogates
 
 
 @cache

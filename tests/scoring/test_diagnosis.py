@@ -45,6 +45,8 @@ RIGHT = {
     "腰椎间盘突出症": ["L4/5腰椎间盘突出", "lumbar disc herniation, L5-S1"],
     "Hepatitis B": ["chronic HBV infection", "hepatitis, type B"],
     "慢性胃炎": ["慢性浅表性胃炎"],
+    "高血压": ["高血壓", "原發性高血壓"],
+    "带状疱疹": ["帶狀皰疹"],
 }  # fmt: skip
 WRONG = {
     "acute appendicitis": [
