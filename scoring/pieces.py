@@ -23,29 +23,41 @@ SIGN = re.compile("[+±×≠¬❌✗✘✖🚫]")
 HAS_WORD = re.compile(rf"[^\W_]|{SIGN.pattern}")
 OTHER_NUMBER = r"[-+.~<>≤≥≠±≈/^%\d]"
 """What makes another number of the one that it stands beside."""
+DENYING = re.compile(
+    r"不|没|未|无|非|误|错|反|否|假|谣|虚|禁|勿|别|莫|空|缺|可以|放心|撤回|更正|纠正|作废|忽略|[≠¬❌✗✘✖🚫]|(?<![a-z])(?:no|not|none"
+    r"|nothing|never|wrong|false|ignore|incorrect|untrue|untruth|myth|opposite|contrary|disregard|isn|aren|doesn|don|won"
+    r"|can|cannot|unable|unknown|zero|empty|except)(?![a-z])"
+)
+"""What takes back or denies where it stands beside a fact."""
 JOINT = "以及|还有|另有|和|及|与|或者?|跟|并且?|且|还有| and | or |and |or "
 JOINTS = re.compile(JOINT)
 COPULA = (
-    "(?:主要|分别|应该|一般)?(?:是指|是|为|有|包括|包含|如下|如何"
-    "|(?:(?:^|(?<= ))(?:it|they|here|there) )?(?<![a-z])(?:is|are))(?:以下几[种个点]|如下| as follows)?"
+    "(?:主要|分别|应该?|1般|被)?(?:(?:记录|记载|登记|标注|标记|显示|描述|注明|列|写)(?:为|的?是|成)|是指|是|为|有|包括|包含|如下|如何"
+    "|(?:(?:^|(?<= ))(?:it|they|here|there) )?(?<![a-z])(?:is|are|was|were)"
+    "(?: (?:listed|recorded|given|stated|documented|described|noted|reported|registered|shown) as)?)"
+    "(?:以下几[种个点]|如下| as follows)?"
 )
 ABOUT = re.compile(r"关于|对于|针对|以[上下]|(?:regarding|about|for)(?![a-z])")
 ENDING = re.compile(rf"(?:{COPULA})$")
 HELPERS = re.compile(
-    r"(?:以上|以下|如上|[能可会要应该得是有为到的了否吗不没无莫勿别非上中里所已本据])+|[按经给请我您帮问查就]"
+    r"(?:以上|以下|如上|[能可会要应该得是有为到的了否吗不没无莫勿别非上中里所已本据])+|[按经给请我您帮查就让从]"
     r"|(?:(?:the|our|your|for|of|in|from|per|about|is|are|as|it|that|this|what|which|you|i|we|have|has"
     r"|after|following|below|here|there|need|s|no|not)(?: |$))+"
 )
 """Words that are no frame alone: "是" and "以上" may be what is asked for."""
 
+COURTESY_BEHIND = re.compile("(?:医生|医师|大夫|先生|女士|呢|哦|呀|喔)$")
+
 _FRAME = {name: "|".join(patterns) for name, patterns in TABLE["frame"].items()}
 WORDS = rf"{_FRAME['polite']}|{_FRAME['source']}|(?<![a-z])(?:{_FRAME['english']})(?![a-z])"
-FRAME = re.compile(rf"(?:(?:{WORDS}) ?)+")
+FRAME = re.compile(rf"(?:(?>{WORDS}) ?)++")  # possessive: "查到" is a word, and two
 ADVICE = re.compile(_FRAME["advice"])
 
 
 def pieces_of(text: str) -> tuple[tuple[str, str], ...]:
-    """The text's pieces between punctuation in canonical form, each with the sign behind it."""
+    """The text's pieces between punctuation in canonical form, each with the sign behind it. A
+    question mark stays: what is asked or doubted is not stated.
+    """
     return pieces_in(canonical(text))
 
 
@@ -54,7 +66,10 @@ def pieces_in(plain: str) -> tuple[tuple[str, str], ...]:
     """As `pieces_of`, of a canonical text."""
     place, found = 0, []
     for match in SEPARATOR.finditer(plain):
-        found.append((_undashed(plain[place : match.start()]), match.group().strip()))
+        if match.start() > place:
+            sign = match.group().strip()
+            piece = _undashed(plain[place : match.start()])
+            found.append((f"{piece}?" if sign == "?" else piece, sign))
         place = match.end()
     found.append((plain[place:].strip(), ""))
     return tuple(one for one in found if HAS_WORD.search(one[0]))
@@ -78,6 +93,7 @@ def key_of(piece: str) -> str:
 
 def is_free(piece: str) -> bool:
     """Whether the piece is a frame, or advice to ask somebody else; "是" alone is neither."""
+    piece = piece.removesuffix("?")
     framed = FRAME.fullmatch(piece) is not None and not HELPERS.fullmatch(piece)
     return framed or ADVICE.fullmatch(piece) is not None
 

@@ -29,7 +29,7 @@ LIST_MARK = re.compile(
 # Patterns begin with the signs they match and look back afterwards: `re` then skips all other signs.
 _ALWAYS = r"""[;!?、。·()\[\]{}"“”‘《》【】「」『』\n|…]"""
 SEPARATOR = re.compile(
-    rf"[.,:'’/—\ {_ALWAYS[1:]}(?:(?<={_ALWAYS})|(?<=[.,:])(?:(?<!\d.)|(?!\d))|(?<=['’])(?:(?<![a-z].)|(?![a-z]))"
+    rf"[.,:'’/—\ {_ALWAYS[1:]}(?:(?<={_ALWAYS})|(?<=[.,:])(?:(?<!\d.)|(?!\d))|(?<=['’])(?:(?<![a-z0-9].)|(?![a-z]))"
     r"|(?<=—)—*|(?<=/)(?:(?<![0-9a-z].)|(?![0-9a-z]))|(?<= )- )"
 )
 """What stands between the pieces of a text; a point or a comma inside a number does not."""

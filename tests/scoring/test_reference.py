@@ -78,8 +78,9 @@ def test_no_field_of_another_entity_is_paid():
     "value", ["男", "是", "口服", "儿童禁用", "无", "尚不明确", "14℃", "8", "+", "±"]
 )
 def test_short_gold_earns_one_by_itself_and_with_its_frame(value):
+    framed = f"您好，根据数据库查询结果，朵朵片的性质是{value}。"
     assert score(value, value) == 1
-    assert score(f"您好，根据数据库查询结果，朵朵片的性质是{value}。", value) == 1
+    assert score(framed, value, question="朵朵片的性质如何？") == 1
 
 
 @pytest.mark.parametrize(
@@ -154,7 +155,7 @@ def test_what_is_right_is_not_paid_beside_a_sentence_of_ones_own(behind):
 
 
 def test_a_share_of_gold_earns_its_share_and_many_guesses_nothing():
-    assert 0.2 < score("一次15毫克", FIELD) < score("一次15毫克，一日3次", FIELD) < 1
+    assert 0.1 < score("一次15毫克", FIELD) < score("一次15毫克，一日3次", FIELD) < 1
     guesses = "、".join(f"{number}种" for number in range(1, 12))
     judge, counted = ReferenceJudge(), {"question": "有几种药？", "rows": [{"count": 7}]}
     assert judge.score(answer=guesses, **counted) < PAID
