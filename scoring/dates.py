@@ -14,6 +14,7 @@ import re
 
 from scoring.steps import Step, rewritten
 
+DIGIT = re.compile("[0-9]")
 _YEAR = r"(?<![\d.])((?:19|20)\d\d)"
 _MONTH = r"(0?[1-9]|1[0-2])"
 _DAY = r"(0?[1-9]|[12]\d|3[01])"
@@ -23,19 +24,17 @@ _NAMED = (
     r"(?:uary|ruary|ch|il|e|y|ust|ember|tember|ober)?(?![a-z])\.?"
 )
 _TH = r"(?:st|nd|rd|th)?(?: of)?"
-_PART_OF_DAY = "(上午|早上|早晨|清晨|凌晨|中午|下午|晚上|傍晚|晚)?"
-_SPOKEN = re.compile(
-    rf"{_PART_OF_DAY}(?<![\d.:])(\d{{1,2}})[点时](?:(\d{{1,2}})分|(半)|([123])刻|[整钟])"
-)
-_CLOCK = re.compile(
-    rf"{_PART_OF_DAY}(?<![\d.:])(\d{{1,2}}):(\d\d)(?::(\d\d))?(?:\.0+)?(?![\d:])(?: ?([ap])\.?m(?![a-z])\.?)?"
-)
+_PART_OF_DAY = "上午|早上|早晨|清晨|凌晨|中午|下午|晚上|傍晚|晚"
+_HOUR = r"(\d(?<![\d.:].)\d?)"
+_SPOKEN = re.compile(rf"{_HOUR}[点时](?:(\d{{1,2}})分|(半)|([123])刻|[整钟])")
+_CLOCK = re.compile(rf"{_HOUR}:(\d\d)(?::(\d\d))?(?:\.0+)?(?![\d:])")
+_HALF_OF_DAY = re.compile(r"(\d{1,2}):(\d\d) ?([ap])\.?m(?![a-z])\.?")
 _AFTERNOON = ("下午", "晚上", "傍晚", "晚", "p")
 
 
 def dates_in_one_form(text: str) -> str:
     """The text with its dates as 2023/4/7 and its times of day as 8:30."""
-    return rewritten(text, DATES)
+    return rewritten(text, DATES) if DIGIT.search(text) else text
 
 
 def _written(year: str, month: str, day: str) -> str:
@@ -79,30 +78,44 @@ def _month_day(match: re.Match[str]) -> str:
     return f"{int(match[1])}月{int(match[2])}号"
 
 
-def _time(match: re.Match[str]) -> str:
-    """8:30 of 08:30:00 and of 上午8:30, 20:30 of 晚上8:30; what is no time of day stays."""
-    part, hour, minute, second, half = match.groups()
-    hours, part = int(hour), half or part
-    if hours > 24 or int(minute) > 59 or (second and int(second) > 59):
-        return match.group()
-    hours = (
-        12 * (part in _AFTERNOON) + hours % 12 if part and hours <= 12 and part != "中午" else hours
-    )
-    return f"{hours}:{minute}" + (f":{second}" if int(second or 0) else "")
-
-
 def _spoken(match: re.Match[str]) -> str:
     """8:30 of 8点30分, 8时半 and 8点2刻."""
-    part, hour, minute, half, quarters = match.groups()
+    hour, minute, half, quarters = match.groups()
     minutes = 30 if half else 15 * int(quarters) if quarters else int(minute or 0)
-    return f"{part or ''}{hour}:{minutes:02d}"
+    return f"{hour}:{minutes:02d}"
+
+
+def _clock(match: re.Match[str]) -> str:
+    """8:30 of 08:30:00; what is no time of day stays."""
+    hour, minute, second = match.groups()
+    if int(hour) > 24 or int(minute) > 59:
+        return match.group()
+    return f"{int(hour)}:{minute}" + (f":{second}" if int(second or 0) else "")
+
+
+def _of_24_hours(hour: str, minute: str, part: str) -> str:
+    """20:30 of 晚上8:30 and of 8:30 pm."""
+    hours = int(hour)
+    if hours <= 12 and part != "中午":
+        hours = 12 * (part in _AFTERNOON) + hours % 12
+    return f"{hours}:{minute}"
+
+
+def _in_part_of_day(match: re.Match[str]) -> str:
+    return _of_24_hours(match[2], match[3], match[1])
+
+
+def _in_half_of_day(match: re.Match[str]) -> str:
+    return _of_24_hours(match[1], match[2], match[3])
 
 
 DATES: tuple[Step, ...] = (
-    (("点", "时"), _SPOKEN, _spoken),
-    (("上午", "早", "凌晨", "下午", "晚"), re.compile(r"(上午|早上|凌晨|下午|晚上)(\d{1,2})[点时](?!\d)"), r"\1\2:00"),
-    ((":", "m"), re.compile(r"(?<![\d.:])(\d{1,2}) ?([ap])\.?m(?![a-z])\.?"), r"\1:00\2m"),
-    (":", _CLOCK, _time),
+    ("点时", _SPOKEN, _spoken),
+    (_PART_OF_DAY.split("|"), re.compile(rf"({_PART_OF_DAY})(\d{{1,2}})[点时](?!\d)"), r"\1\2:00"),
+    (["am", "pm", "a.m", "p.m"], re.compile(r"(\d(?<![\d.:].)\d?) ?([ap])\.?m(?![a-z])\.?"), r"\1:00\2m"),
+    (":", _CLOCK, _clock),
+    (_PART_OF_DAY.split("|"), re.compile(rf"({_PART_OF_DAY})(\d{{1,2}}):(\d\d)"), _in_part_of_day),
+    (["am", "pm", "a.m", "p.m"], _HALF_OF_DAY, _in_half_of_day),
     (("19", "20"), re.compile(rf"{_YEAR}(?:([-/.]){_MONTH}\2{_DAY}(?!\d)|年{_MONTH}月{_DAY}(?:[日号]|(?!\d)))"), _numeric),
     (("19", "20"), re.compile(rf"{_YEAR}(?:年{_MONTH}月份?(?!\d)|-(0[1-9]|1[0-2])(?![-/\d]))"), _year_month),
     (("/19", "/20"), re.compile(r"(?<![\d/])(\d{1,2})/(\d{1,2})/((?:19|20)\d\d)(?!\d)"), _year_last),

@@ -179,10 +179,11 @@ class Gold:
                 words = {*asked, *(word for number, word in measured if number == text)}
                 words |= {"年"} if re.fullmatch(r"(?:19|20)\d\d", text) else set()
                 self.written |= {canonical(text + word): key for word in words}
-        counts = [COUNT.fullmatch(text) for text in self.written]
-        if len(self.places) == 1 and (found := next(filter(None, counts), None)):
-            self.number = found[1]
-            self.written.setdefault(self.number, next(iter(self.places)))
+        if len(self.places) == 1:
+            fact = next(iter(self.places))
+            counted = COUNT.fullmatch(fact)
+            self.number = counted[1] if counted else None
+            self.written |= {counted[1]: fact} if counted else {}
 
     def _read_heads(self) -> None:
         """Know what the reference has before a fact of the rows: "患者的血型是" of a sentence."""
@@ -240,14 +241,14 @@ def _row_form(gold: Gold, of_reference: Form) -> Form:
     reference has too. A fact of the reference has the same label here.
     """
     form, heads = Form(), "\n".join(gold.heads.whole)
+    labelled = any(label for places in of_reference.facts.values() for _, label in places)
     for row in gold.rows:
         name = _name_of(row, gold.heads.words, heads)
         gold.heads.names.add(_plain(name))
         for cell in row:
             if cell != name:
-                found = [
-                    of_reference.facts.get(key_of(piece), set()) for piece, _ in pieces_of(cell)
-                ]
+                pieces = pieces_of(cell) if labelled else ()
+                found = [of_reference.facts.get(key_of(piece), set()) for piece, _ in pieces]
                 labels = {label for where in found for _, label in where}
                 label = labels.pop() if len(labels) == 1 else ""
                 _read_lines(form, gold.heads, canonical(cell), _plain(name), label)
@@ -277,8 +278,8 @@ def _read_lines(form: Form, heads: Heads, text: str, owner: str, label: str) -> 
     """
     for line in LINE_END.split(text):
         head, colon, behind = line.partition(":")
-        pieces = pieces_in(head)
-        if not colon or len(pieces) != 1 or not words_only(behind):
+        pieces = pieces_in(head) if colon else ()
+        if len(pieces) != 1 or not words_only(behind):
             form.add(line, owner, label)
             continue
         about, label = split_head(ENDING.sub("", pieces[0][0]))

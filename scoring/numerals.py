@@ -20,6 +20,7 @@ from scoring.units import COUNTED, UNIT
 
 LONGEST = 20  # characters of a numeral
 
+LATIN = re.compile("[a-z]")
 _ONES = [
     "zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve",
     "thirteen", "fourteen", "fifteen", "sixteen", "seventeen", "eighteen", "nineteen",
@@ -84,7 +85,7 @@ def in_digits(text: str) -> str:
 
 def english_in_digits(text: str) -> str:
     """The text with English numerals as digits: "thirty-seven" is "37", "twice" "2 times"."""
-    return rewritten(text, ENGLISH)
+    return rewritten(text, ENGLISH) if LATIN.search(text) else text
 
 
 def _english(match: re.Match[str]) -> str:

@@ -15,6 +15,8 @@ Step = tuple[Sequence[str], re.Pattern[str], str | Callable[[re.Match[str]], str
 def rewritten(text: str, steps: Sequence[Step]) -> str:
     """Apply the steps of which the text has a sign; most texts have few, and a search costs."""
     for signs, pattern, new in steps:
-        if not signs or any(sign in text for sign in signs):
-            text = pattern.sub(new, text)
+        for sign in signs or ("",):
+            if sign in text:
+                text = pattern.sub(new, text)
+                break
     return text

@@ -56,6 +56,7 @@ UNIT = "|".join(sorted(map(re.escape, UNITS), key=len, reverse=True))
 COUNTED = "[片丸粒袋滴支瓶包勺张贴枚颗杯次岁例种]"
 """Measure words that a number stands before."""
 _BEHIND = r"(?![a-z期夜围])"  # 周期, 周围 and 日夜 are no quantities
+WRITTEN = re.compile("[0-9a-z]")
 _DECIMAL = r"\d{1,12}(?:\.\d{1,6})?"
 
 # Patterns begin with the signs they match and look back afterwards: `re` then skips all other signs.
@@ -74,6 +75,7 @@ _SUM = re.compile(
 )
 _PLAIN_NUMBER = re.compile(r"\d(?<![\d.a-z].)\d{0,14}\.\d{1,9}(?![\d.])")
 # Other words and signs for a comparison with the number behind them.
+_COMPARING = ["于", "超过", "足", "不到", "least", "most", "than", "="]
 _COMPARED = (
     ("≥", r">=|大于或?等于|[不无]小于|不低于|不少于|at least |(?:no|not) less than "),
     ("≤", r"<=|小于或?等于|[不无]大于|不超过|不高于|不多于|at most |(?:no|not) more than "),
@@ -84,7 +86,7 @@ _COMPARED = (
 
 def in_units(text: str) -> str:
     """The text with its quantities and ranges in the units that are kept, and rates in one form."""
-    return rewritten(text, QUANTITIES)
+    return rewritten(text, QUANTITIES) if WRITTEN.search(text) else text
 
 
 def _shortest(match: re.Match[str]) -> str:
@@ -158,8 +160,8 @@ QUANTITIES: tuple[Step, ...] = (
     (("celsius", "degrees"), re.compile(r"(?<=\d) ?(?:degrees? )?(?:celsius|(?<=degrees )c(?![a-z]))"), "度"),
     ("周", re.compile(r"(?<=\d)周岁"), "岁"),
     ("^", re.compile(r"(?<=m)\^(?=[23])"), ""),
-    ("度", re.compile(r"(?<![\d.])(3\d|4[0-2])度(\d)(?![\d.~])"), r"\1.\2度"),
-    ("米", re.compile(r"(?<![\d.])([12])米(\d\d)(?![\d.~厘公])"), r"\1.\2米"),
+    ("度", re.compile(r"(3\d|4[0-2])(?<![\d.]..)度(\d)(?![\d.~])"), r"\1.\2度"),
+    ("米", re.compile(r"([12])(?<![\d.].)米(\d\d)(?![\d.~厘公])"), r"\1.\2米"),
     ("分", re.compile(r"(?<=\d)(?:小时|h)(\d{1,2})分(?![钟之])"), r"小时\1分钟"),
     ("比", re.compile(r"(?<=\d)比(?=\d)"), ":"),
     ("介b", _BETWEEN, r"\1~\2"),
@@ -170,7 +172,7 @@ QUANTITIES: tuple[Step, ...] = (
     ("", _QUANTITY, _converted),
     ("/", _PER, _first_below),
     (("时", "克"), _SUM, _added),
-    *(((), re.compile(rf"(?:{words}) ?(?=-?\d)"), sign) for sign, words in _COMPARED),
+    *((_COMPARING, re.compile(rf"(?:{words}) ?(?=-?\d)"), sign) for sign, words in _COMPARED),
     ("<>≤≥", re.compile(r"(?<=[<>≤≥]) (?=-?\d)"), ""),
     (("及以上", "或以上", "含以上"), re.compile(r"(?<![\d.~≥])(\d[^,;。~]{0,6})[及或含]以上"), r"≥\1"),
     (".", _PLAIN_NUMBER, _shortest),
