@@ -27,6 +27,8 @@ JOINT_BEFORE = re.compile(f"^(?:{JOINT})")
 # That something may be done is wrong before what must not be: only where the question asks for it.
 MAY = re.compile("可以|选用|使用|服用|应用|治疗|用于|可|能|用|吃|治")
 FORBIDS = re.compile("禁|忌|慎|不宜|不能|不可|避免")
+HANGING = re.compile("(?<![a-z])(?:about|after|from|per|up)$")
+"""Changes the number behind it: "about 5"."""
 YES_OR_NO = re.compile(r"(.)[不没]\1")  # 能不能吃 does not say 不能吃
 ENGLISH_WORD = re.compile(r"\d+(?:\.\d+)?|[a-z]+")
 
@@ -72,7 +74,7 @@ class Heads:
         """Whether the text only leads to a fact: "X的Y是", "根据数据库查询结果", "X用药的禁忌有"."""
         if text in ARTICLES or text in self.whole:
             return True
-        if len(text) > LONGEST:
+        if len(text) > LONGEST or HANGING.search(text):
             return False
         if HELPERS.fullmatch(text):
             return ENDING.fullmatch(text) is not None

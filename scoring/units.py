@@ -75,10 +75,10 @@ _SUM = re.compile(
 )
 _PLAIN_NUMBER = re.compile(r"\d(?<![\d.a-z].)\d{0,14}\.\d{1,9}(?![\d.])")
 # Other words and signs for a comparison with the number behind them.
-_COMPARING = ["于", "超过", "足", "不到", "least", "most", "than", "="]
+_COMPARING = ["于", "超过", "足", "不到", "least", "most", "than", "up to", "="]
 _COMPARED = (
     ("≥", r">=|大于或?等于|[不无]小于|不低于|不少于|at least |(?:no|not) less than "),
-    ("≤", r"<=|小于或?等于|[不无]大于|不超过|不高于|不多于|at most |(?:no|not) more than "),
+    ("≤", r"<=|小于或?等于|[不无]大于|不超过|不高于|不多于|at most |(?:no|not) more than |up to "),
     (">", r"大于|超过|高于|多于|(?:more|greater|higher) than "),
     ("<", r"小于|低于|少于|不足|不到|(?:less|fewer|lower) than "),
 )
