@@ -4,7 +4,7 @@ of JSON last.
     medians({"ours": partial(seconds, ours), "theirs": partial(seconds, theirs)}, rounds=5)
     main("sql_tool", __doc__, measure)          # the whole command line of a bench
 
-The command is `python -m bench.NAME`; whatever a measurement prints meanwhile goes to standard
+The command is `python -m bench.NAME`; all that a measurement prints meanwhile goes to standard
 error.
 """
 
@@ -16,6 +16,7 @@ import contextlib
 import json
 import os
 import platform
+import shlex
 import sys
 import threading
 import time
@@ -26,6 +27,7 @@ from typing import Any, TypeVar
 import psutil
 
 from common.terminal import watched
+from evaluation.demo_report import commit
 
 Sample = TypeVar("Sample")
 
@@ -46,8 +48,15 @@ def main(
     options = parser.parse_args()
     with contextlib.redirect_stdout(sys.stderr):
         figures = measure(options)
-    machine = f"{os.cpu_count()} cores, {psutil.virtual_memory().total / 2**30:.0f} GiB, {platform.machine()}"
-    print(json.dumps({"bench": name, "machine": machine, **figures}, ensure_ascii=False))
+    memory = f"{psutil.virtual_memory().total / 2**30:.0f} GiB"
+    machine = f"{os.cpu_count()} cores, {memory}, {platform.machine()}"
+    measured = {
+        "bench": name,
+        "command": shlex.join(["python", "-m", f"bench.{name}", *sys.argv[1:]]),
+        "commit": commit(),
+        "machine": machine,
+    }
+    print(json.dumps({**measured, **figures}, ensure_ascii=False))
 
 
 def seconds(call: Callable[[], Any], calls: int = 1) -> float:

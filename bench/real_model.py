@@ -45,7 +45,8 @@ if __name__ == "__main__":
             "--model": {
                 "type": Path,
                 "default": MODEL,
-                "help": "folder of the model, such as one that was warmed up (default: %(default)s)",
+                "help": "folder of the model, such as one "
+                "that was warmed up (default: %(default)s)",
             },
         },
     )

@@ -72,7 +72,9 @@ def cases() -> list[Case]:
 
 
 def long_cases() -> list[Case]:
-    """Answers about fields as long as real records have: the field itself, its half, and a refusal."""
+    """Return answers about fields as long as those of real records: the field itself, its first
+    half, and a refusal.
+    """
     texts = [case.reference for case in cases()[::3]]
     random, found = Random(0), []
     for length in [500, 1000, 2000, 3000] * 25:
@@ -86,7 +88,9 @@ def long_cases() -> list[Case]:
 
 
 def answer_ms(known: list[Case]) -> dict[str, float]:
-    """Mean and 99th percentile of the offline judge's milliseconds an answer."""
+    """Return the mean and the 99th percentile of the milliseconds that the offline judge takes for
+    an answer.
+    """
     judge, taken = ReferenceJudge(), []
     judge.compare(known[0])  # loads OpenCC and pint
     for case in known[1:]:
@@ -98,7 +102,9 @@ def answer_ms(known: list[Case]) -> dict[str, float]:
 
 
 def serve(port: Connection) -> None:
-    """Serve chat completions, answering every request after LATENCY with four scores, until killed."""
+    """Serve chat completions, answering every request after LATENCY with four scores,
+    until killed.
+    """
     scores = json.dumps(dict.fromkeys(WORDS.weights, 0.5))
     message = {"role": "assistant", "content": scores}
     usage = {"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2}
@@ -242,7 +248,8 @@ def measure(with_step: bool) -> dict[str, Any]:
     step = step_seconds() if with_step else None
     return {
         "bench": "scoring",
-        "machine": f"{os.cpu_count()} cores, {psutil.virtual_memory().total / 2**30:.0f} GiB, {platform.machine()}",
+        "machine": f"{os.cpu_count()} cores, "
+        f"{psutil.virtual_memory().total / 2**30:.0f} GiB, {platform.machine()}",
         "offline_answers_per_s": round(1000 / alone["mean"]),
         "offline_ms": alone,
         "offline_long_ms": long,

@@ -1,7 +1,7 @@
 """How long visitors of a served agent wait: 64 at once, each asking again and again, with the
 bundled tiny model.
 
-    python -m bench.serve                    # about two minutes, vLLM's start included; one line of JSON last
+    python -m bench.serve          # about two minutes, vLLM's start included; one line of JSON last
 
 The server is `python -m evaluation.serve sql` with its own vLLM, all on this machine. `first_ms` is
 from the request to the first thing of the model that a visitor sees, its first reply, which arrives

@@ -46,14 +46,19 @@ DRUGS = 200_000
 DISEASES = 20_000
 # The invented rows have short texts; the leaflets they stand for fill some 2 KB a row, and that is
 # what a scan reads.
-LEAFLET = "UPDATE drugs_info SET precautions = precautions || hex(zeroblob(200)), description = hex(randomblob(500))"
+LEAFLET = (
+    "UPDATE drugs_info SET precautions = precautions || "
+    "hex(zeroblob(200)), description = hex(randomblob(500))"
+)
 CALLERS = 64
 BOMBS = (
     "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c) SELECT count(*) FROM c",
     "SELECT count(*) FROM drugs_info a, drugs_info b, drugs_info c",
-    "SELECT a.id FROM drugs_info a, drugs_info b, drugs_info c ORDER BY a.precautions || b.indication",
+    "SELECT a.id FROM drugs_info a, drugs_info b, "
+    "drugs_info c ORDER BY a.precautions || b.indication",
     "SELECT group_concat(a.precautions) FROM drugs_info a, drugs_info b, drugs_info c",
-    "WITH RECURSIVE s(t) AS (SELECT 'ab' UNION ALL SELECT t || t FROM s) SELECT max(length(t)) FROM s",
+    "WITH RECURSIVE s(t) AS (SELECT 'ab' UNION ALL "
+    "SELECT t || t FROM s) SELECT max(length(t)) FROM s",
     "SELECT DISTINCT a.precautions, b.precautions FROM drugs_info a, drugs_info b",
     "SELECT count(*) FROM drugs_info a, drugs_info b WHERE a.indication || b.dosage LIKE '%啊%啊%'",
 )

@@ -1,6 +1,6 @@
 """Where the seconds of a training step go, with the real engine on this machine.
 
-    python -m bench.step [--steps 3]         # two to four minutes on two cores; one line of JSON last
+    python -m bench.step [--steps 3]  # two to four minutes on two cores; one line of JSON last
 
 It trains the bundled tiny model (16 questions x 8 episodes a step) and reports: seconds to the
 first step, seconds a step by phase, update and log-probabilities over the same work without verl
@@ -81,6 +81,7 @@ def report(run_dir: Path, peak_memory: float) -> dict[str, Any]:
     }
     rollouts = summary["rollouts"]["finished"] / len(steps)
     tokens = median(step["perf/total_num_tokens"] for step in steps)
+    updating = phases["update"] + phases.get("log_prob", 0.0)
     plain = plain_update.seconds(run_dir, summary["model"], tokens)
     alone = offline.tokens_per_s(run_dir, summary["model"], rollouts)
     generated = summary["generated_tokens"] / len(steps) / phases["rollout"]
@@ -90,7 +91,8 @@ def report(run_dir: Path, peak_memory: float) -> dict[str, Any]:
         "seconds_to_first_step": summary["seconds"]["to_first_step"],
         "seconds_per_step": round(per_step, 2),
         "seconds_by_phase": {name: round(value, 2) for name, value in by_phase.items()},
-        "update_vs_plain": round((phases["update"] + phases.get("log_prob", 0.0)) / plain, 2),
+        "update_and_log_prob_s": round(updating, 2),
+        "update_vs_plain": round(updating / plain, 2),
         "plain_update_s": round(plain, 2),
         "rollouts_vs_offline": round(generated / alone, 2),
         "rollout_tokens_per_s": round(generated, 1),

@@ -42,7 +42,10 @@ class CodeFlags(Flags):
 
     def add(self, parser: ArgumentParser) -> None:
         add = parser.add_argument
-        endings = "submit: one answer, handed in (ours); oracle: until a run's output is right (MedAgentGym's)"
+        endings = (
+            "submit: one answer, handed in (ours); oracle: "
+            "until a run's output is right (MedAgentGym's)"
+        )
         add("--ending", choices=ENDINGS, default="submit", help=f"{endings}; default: submit")
         add(
             "--hospital",

@@ -22,10 +22,9 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
+# The path of a script would begin with this folder
 if __name__ == "__main__":
-    sys.path[0] = str(
-        Path(__file__).resolve().parent.parent
-    )  # the path of a script would begin with this folder
+    sys.path[0] = str(Path(__file__).resolve().parent.parent)
 
 from code_agent.histories import NAME, History, read_all
 from common.command import UsageError, new_parser, run_command
@@ -88,13 +87,18 @@ def table(scores: dict[str, Any]) -> str:
     lines = [f"{'task':{width}}  tasks  episodes  success  pass@k  best of k"]
     for name, part in rows:
         top = list(part["pass@k"].values())[-1]
-        numbers = f"{part['tasks']:5}  {part['episodes']:8}  {part['success']:7.1%}  {top:6.1%}  {part['best_of_k']:9.1%}"
+        numbers = (
+            f"{part['tasks']:5}  {part['episodes']:8}  "
+            f"{part['success']:7.1%}  {top:6.1%}  {part['best_of_k']:9.1%}"
+        )
         lines.append(f"{name:{width}}  {numbers}")
     return "\n".join(lines)
 
 
 def show(folder: Path, as_json: bool = False) -> None:
-    """Print a folder's scores. Raises UsageError if there is no folder, or nothing finished in it."""
+    """Print a folder's scores. Raises UsageError if there is no folder, or nothing
+    finished in it.
+    """
     if not folder.is_dir():
         raise UsageError(f"{folder} is no folder; give one with files history_<i>.json")
     histories = read_all(folder)

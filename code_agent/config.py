@@ -38,7 +38,8 @@ NEEDS: Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     ),
     "vLLM": (("model_name",), ()),
 }
-# What the file may hold, by section; keys of a model that the reference knows and that change nothing here.
+# What the file may hold, by section; keys of a model that the reference knows and that change
+# nothing here.
 MODEL = (
     *("model_type", "model_name", "deployment_name", "port", "base_url"),
     *("max_new_tokens", "temperature"),
@@ -128,7 +129,8 @@ def load_config(given: argparse.Namespace, calls: bool = True) -> RunConfig:
     missing = [name for name, value in values.items() if value is None]
     if missing:
         raise UsageError(
-            f"{', '.join(missing)} is missing; give --{missing[0]}, or a file with it by --config_path"
+            f"{', '.join(missing)} is missing; give "
+            f"--{missing[0]}, or a file with it by --config_path"
         )
     if values["task"] not in SETS:
         raise UsageError(f"task {values['task']!r}: expected one of {', '.join(SETS)}")
@@ -144,7 +146,8 @@ def load_config(given: argparse.Namespace, calls: bool = True) -> RunConfig:
     end = int(values["end_idx"])
     if 0 <= end <= start:
         raise UsageError(
-            f"start_idx {start} to end_idx {end} leaves no task; end_idx is one past the last, or -1"
+            f"start_idx {start} to end_idx {end} leaves "
+            "no task; end_idx is one past the last, or -1"
         )
     ending = env.get("ending", "submit")
     if ending not in ENDINGS:
@@ -211,7 +214,8 @@ def check_model(section: Any, name: str) -> Mapping[str, Any]:
     keys, variables = NEEDS.get(kind, (("model_name",), ()))
     if kind not in NEEDS and kind != "litellm":
         raise UsageError(
-            f"{name}: model_type {kind!r}; expected {', '.join(NEEDS)}, or litellm with its model_name"
+            f"{name}: model_type {kind!r}; expected "
+            f"{', '.join(NEEDS)}, or litellm with its model_name"
         )
     if absent := [key for key in keys if not section.get(key)]:
         raise UsageError(f"{name}: model_type {kind} needs {', '.join(absent)}")

@@ -48,7 +48,10 @@ class Debugger:
         temperature: float = 0.0,
         attempts: int = 5,
     ) -> None:
-        """max_tokens: of one explanation. attempts: of one request."""
+        """Prepare a debugger; without a model it has no client.
+
+        max_tokens: of one explanation. attempts: of one request.
+        """
         where: dict[str, Any] = {"base_url": base_url, "api_key": api_key, "attempts": attempts}
         self.client = LLMClient(model, **where) if model else None
         self.limits: dict[str, Any] = {"temperature": temperature, "max_tokens": max_tokens}

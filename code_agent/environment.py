@@ -148,7 +148,8 @@ class CodeEnvironment(Environment):
         """
         if self.ending != "submit":
             raise AgentError(
-                f"--ending {self.ending}: the right answer to your own question is unknown; name a case"
+                f"--ending {self.ending}: the right answer to "
+                "your own question is unknown; name a case"
             )
         unknown = Gold("text", "unknown")  # placeholder: the grade of an own question is not used
         return await self.play(

@@ -35,7 +35,8 @@ from code_agent.tasks.base import TaskSet
 from code_agent.tasks.reference import ReferenceSet
 
 ENDINGS = ("submit", "oracle")
-LONGEST = 8000  # characters of an observation that the policy reads; the middle of a longer one is left out
+# Characters of an observation that the policy reads; the middle of a longer one is left out
+LONGEST = 8000
 LOOP = 3  # so many runs of the same program are a loop
 
 

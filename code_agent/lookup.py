@@ -52,7 +52,8 @@ def look_up(files: Sequence[Path], name: str, kind: str, keyterm: str = "") -> s
         return ", ".join(columns_of(path, table))
     if not keyterm.strip():
         raise LookupRefused(
-            f"{kind} needs a keyterm: {'a column' if kind == 'column_values' else 'what to look for'}"
+            f"{kind} needs a keyterm: "
+            f"{'a column' if kind == 'column_values' else 'what to look for'}"
         )
     return values(path, table, keyterm) if kind == "column_values" else term(path, table, keyterm)
 

@@ -16,10 +16,9 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+# The path of a script would begin with this folder
 if __name__ == "__main__":
-    sys.path[0] = str(
-        Path(__file__).resolve().parent.parent
-    )  # the path of a script would begin with this folder
+    sys.path[0] = str(Path(__file__).resolve().parent.parent)
 
 from code_agent.config import load_config, parser_of
 from common.command import run_command

@@ -79,7 +79,9 @@ def _action(found: dict[str, Any]) -> Action | Malformed:
 
 
 def _objects(text: str) -> Iterator[dict[str, Any]]:
-    """Yield the outermost JSON objects of a text; if there are none, the Python dict it may hold."""
+    """Yield the outermost JSON objects of a text; if there are none, the Python dict it
+    may hold.
+    """
     at = text.find("{")
     found = False
     for _ in range(MOST_OBJECTS):

@@ -20,10 +20,9 @@ from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
+# The path of a script would begin with this folder
 if __name__ == "__main__":
-    sys.path[0] = str(
-        Path(__file__).resolve().parent.parent
-    )  # the path of a script would begin with this folder
+    sys.path[0] = str(Path(__file__).resolve().parent.parent)
 
 from code_agent.config import load_config, parser_of
 from code_agent.histories import History, read_all
@@ -78,7 +77,8 @@ def write_data(folder: Path, sft: Path | None, dpo: Path | None) -> None:
             lines = list(rows(histories))
             if not lines:
                 raise UsageError(
-                    f"{path} would be empty: there is no {what} in {folder}; play more with --num_rollouts"
+                    f"{path} would be empty: there is no {what} "
+                    f"in {folder}; play more with --num_rollouts"
                 )
             write_jsonl(path, lines, force=False)
             print(f"{len(lines)} lines in {path}")

@@ -43,7 +43,9 @@ MODES = {"valid": "val"}
 
 @dataclass
 class Run:
-    """A configuration with what it needs. failed: machine failures since the last scored episode."""
+    """A configuration with what it needs. failed: machine failures since the last
+    scored episode.
+    """
 
     config: RunConfig
     tasks: TaskSet
@@ -189,7 +191,8 @@ def played(config: RunConfig) -> int:
         file.write(json.dumps(line) + "\n")
     if rate is None:
         raise Failure(
-            f"none of {wanted} episodes was scored; the reasons stand in {config.folder}/history_*.json"
+            f"none of {wanted} episodes was scored; the "
+            f"reasons stand in {config.folder}/history_*.json"
         )
     print(table(scores_of(found)))
     print(f"Success Rate: {rate}\n{config.folder}")

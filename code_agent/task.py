@@ -75,8 +75,8 @@ def task_of(row: Row) -> CodeTask:
         )
     except (KeyError, TypeError, ValueError) as error:
         raise AgentError(
-            f"row {row.get('id')!r} is no question of the code agent ({type(error).__name__}: {error}); expected "
-            "question, task_set, template, difficulty and gold as in data/code"
+            f"row {row.get('id')!r} is no question of the code agent ({type(error).__name__}: "
+            f"{error}); expected question, task_set, template, difficulty and gold as in data/code"
         ) from None
 
 

@@ -70,7 +70,10 @@ def problems(task: CodeTask, folder: Path | None) -> Iterator[str]:
             yield f"{task.id}: the gold {name} raises {type(error).__name__}: {error}"
         else:
             if not grade(answer, task.gold):
-                yield f"{task.id}: the gold {name} gives {answer.strip()[:80]}, the gold is {task.reference[:80]}"
+                yield (
+                    f"{task.id}: the gold {name} gives {answer.strip()[:80]}, "
+                    f"the gold is {task.reference[:80]}"
+                )
 
 
 def validate(options: argparse.Namespace) -> int:
@@ -98,8 +101,8 @@ def check_questions(options: argparse.Namespace, mode: str) -> int:
 
 
 def check_rows(name: str, folder: Path | None, mode: str) -> int:
-    """Print what is wrong with the rows of one of MedAgentGym's sets, and which cannot be played here
-    and why; return the number of wrong ones.
+    """Print what is wrong with the rows of one of MedAgentGym's sets, and which cannot be played
+    here and why; return the number of wrong ones.
     """
     tasks = REFERENCE[name](folder, mode)
     settings = load_settings()

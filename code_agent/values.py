@@ -1,7 +1,7 @@
 """A program's values as JSON, and the same values made again where no line of that program ever
 ran.
 
-    keep(globals(), {"rate", "table"}, {"shape"}, "/scratch/values")    # in the program's interpreter
+    keep(globals(), {"rate", "table"}, {"shape"}, "/scratch/values")  # in the program's interpreter
     load(base64_of_the_file, {"rate", "table"})      # in another one: {"rate": 0.5, "table": ...}
 
 Both ends run in the sandbox, from this file's text. The program controls what the first one writes,
@@ -143,7 +143,9 @@ def _index(index: pd.Index) -> Any:
 
 
 def _moment(value: Any) -> Any:
-    """Return a time, a missing one, or another scalar that JSON lacks; None if it is none of these."""
+    """Return a time, a missing one, or another scalar that JSON lacks; None if it is
+    none of these.
+    """
     if value is pd.NaT or value is pd.NA:
         return ["missing", str(value)]
     if isinstance(value, pd.Timestamp | pd.Timedelta):

@@ -23,7 +23,7 @@ from common.command import UsageError
 
 TOKEN = "AGL_TOKEN"  # the variable that holds it
 HEADER = b"authorization"
-LET_IN = "let_in"  # in a request's state: True where it showed the token, False where none is asked
+LET_IN = "let_in"  # in a request's state: True if it showed the token, False if none is needed
 # Requests of one address: above what a run's machines send, bench.rollouts included
 MOST_PER_SECOND = 5000
 MORE_HEADERS = {401: [(b"www-authenticate", b"Bearer")], 429: [(b"retry-after", b"1")]}

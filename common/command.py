@@ -23,7 +23,9 @@ INTERRUPTED = 130
 
 
 class UsageError(ValueError):
-    """The input cannot be used. The message says what was seen, what was expected and what to do."""
+    """The input cannot be used. The message says what was seen, what was expected and
+    what to do.
+    """
 
     exit_code = 2
 

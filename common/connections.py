@@ -79,7 +79,9 @@ class Connection(_Protocol):
         super().connection_lost(error)
 
     def handle_websocket_upgrade(self, *event: Any) -> None:
-        """From here on the connection belongs to another protocol, with time limits of its own."""
+        """Stop the timer and hand the connection to the WebSocket protocol, which has time limits
+        of its own.
+        """
         self.timer.cancel()
         super().handle_websocket_upgrade(*event)
 
@@ -102,7 +104,9 @@ class Connection(_Protocol):
         return None
 
     def _left(self) -> float:
-        """Seconds that the request being read still has; where none is, those of a next one."""
+        """Return the seconds that are left for the request being read, or, between requests, for
+        the headers of the next one.
+        """
         if not self.reading:
             return HEADER_SECONDS
         in_body = self.cycle is not None and not self.cycle.response_complete
@@ -185,6 +189,8 @@ RARELY = Rarely()
 
 
 def say_rarely() -> None:
-    """From now on uvicorn's and asyncio's warnings and errors, which strangers cause, are rare."""
+    """Let each warning and error of uvicorn and asyncio through only rarely, since strangers can
+    cause any number of them.
+    """
     for name in ("uvicorn.error", "asyncio"):
         logging.getLogger(name).addFilter(RARELY)

@@ -54,8 +54,9 @@ def check_temporary() -> Path:
         raise FileError(f"{folder}, for temporary files: {error.strerror}; set {setting}") from None
     if free < TEMPORARY_BYTES:
         raise FileError(
-            f"{folder}, for temporary files, is full: {free / 1e6:.0f} MB free, needed {TEMPORARY_BYTES / 1e6:.0f}; "
-            f"remove what is no longer used there, or name another folder with {setting}"
+            f"{folder}, for temporary files, is full: {free / 1e6:.0f} MB "
+            f"free, needed {TEMPORARY_BYTES / 1e6:.0f}; remove what is no "
+            f"longer used there, or name another folder with {setting}"
         )
     return folder
 

@@ -165,7 +165,8 @@ class LLMClient:
             if kept is not None:
                 spent.cached += 1
                 return Answer(kept, cached=True)
-            load_litellm()  # the import takes seconds once, which must not count against the model's budget
+            # The import takes seconds once, which must not count against the model's budget
+            load_litellm()
             text, value = await persist(
                 lambda: self._attempt(question, schema, spent),
                 self.model,

@@ -1,7 +1,7 @@
 """Whole chat replies of one model, tool calls included, asked for again where that can help.
 
     model = ChatModel(LLMEndpoint("anthropic/NAME", None, None, 300.0), attempts=3, budget=900.0)
-    reply = await model.reply({"messages": [...], "tools": [...]})     # OpenAI's JSON of a completion
+    reply = await model.reply({"messages": [...], "tools": [...]})  # OpenAI's JSON of a completion
 
 429, 5xx and time-outs are tried again with growing random waits; a pause that the endpoint asks for
 holds for all who share the model (common/llm_retry.py).

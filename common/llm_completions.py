@@ -38,7 +38,9 @@ class Address:
         self.rests_until = 0.0
 
     def rest(self, error: LLMError) -> None:
-        """Leave this address alone for a while; requests that fail together count as one failure."""
+        """Leave this address alone for a while; requests that fail together count as
+        one failure.
+        """
         now = time.monotonic()
         if self.rests_until <= now:
             self.failures += 1
@@ -115,7 +117,7 @@ class Completions:
             if text := read(reply["choices"][0]["text"]):
                 return text
         except (LookupError, TypeError, AttributeError):
-            pass  # said below
+            pass  # the error is raised below
         who = without_secrets(address.url)
         words = clean(str(reply), self.api_key)
         raise LLMError(f"{who}: expected a completion, got {words}", "malformed")

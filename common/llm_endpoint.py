@@ -207,7 +207,7 @@ class LLMEndpoint:
             if isinstance(reply["choices"][0]["message"], dict):
                 return dict(reply)
         except (LookupError, TypeError):
-            pass  # said below
+            pass  # the error is raised below
         words = clean(str(reply), self.api_key)
         raise LLMError(f"{self.model}: expected a completion, got {words}", "malformed")
 

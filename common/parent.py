@@ -1,8 +1,8 @@
 """Processes that end with the one that started them, however it ends: SIGKILL runs no handler and
 leaves orphans.
 
-    end_with(os.getppid())                                   # in a child, from now on
-    python -m common.parent PID COMMAND ...                  # a command that ends, with its children, when PID does
+    end_with(os.getppid())                   # in a child, from now on
+    python -m common.parent PID COMMAND ...  # a command that ends, with its children, when PID does
 
 The second form leads the process group that it and the command share, hands on the command's exit
 code, and leaves SIGTERM, which is sent to the group, to the command.

@@ -84,8 +84,8 @@ class Settings(BaseSettings):
         None, description="Model folder or hub id used when --model is not given."
     )
 
-    # Judges: the teacher LLM, else the reward-model endpoint, else the offline reference judge, which
-    # pays what is quoted; other words need TEACHER_MODEL.
+    # Judges: the teacher LLM, else the reward-model endpoint, else the offline reference judge,
+    # which pays what is quoted; other words need TEACHER_MODEL.
     teacher_api_key: SecretStr | None = Field(None, description="API key of the teacher LLM.")
     teacher_model: str | None = Field(
         None, description="litellm model name of the teacher LLM; set: it is the judge."

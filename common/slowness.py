@@ -22,7 +22,9 @@ STOPPED = ("T", "t")  # states in /proc/PID/stat: by a signal, by a tracer
 
 
 def waited(pid: int) -> float:
-    """Return how many seconds all threads of a process have waited for a processor; 0 if unknown."""
+    """Return how many seconds all threads of a process have waited for a processor; 0
+    if unknown.
+    """
     total = 0
     for path in Path(f"/proc/{pid}/task").glob("*/schedstat"):
         try:
@@ -42,7 +44,9 @@ def is_stopped(pid: int) -> bool:
 
 
 class Watch:
-    """A thread that looks every TICK at the processes it was given, and at how late it is itself."""
+    """A thread that looks every TICK at the processes it was given, and at how late it
+    is itself.
+    """
 
     def __init__(self) -> None:
         self.lost = 0.0  # seconds by which it was woken too late, in all

@@ -1,9 +1,9 @@
 """What programs show on stderr while they work: their progress and how long it takes. Text of
 others is made harmless.
 
-    for row in watched(rows, "checking", "rows"): ...           # quick work shows nothing
+    for row in watched(rows, "checking", "rows"): ...  # quick work shows nothing
     with progress("episodes", total=320) as bar: bar.update()
-    print(printable(reply))                                     # no escape sequence reaches the terminal
+    print(printable(reply))                            # no escape sequence reaches the terminal
 
 A terminal shows a moving bar, anything else a line now and then. Only this file imports tqdm.
 """

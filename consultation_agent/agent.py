@@ -67,7 +67,10 @@ class ConsultationFlags(Flags):
             metavar="N,...",
             help="GPUs for a served patient alone; default: a share of the policy's",
         )
-        schemes = "terms, doctoragent, walkthrough (consultation_agent/rewards.toml), or weights: NAME=WEIGHT,..."
+        schemes = (
+            "terms, doctoragent, walkthrough "
+            "(consultation_agent/rewards.toml), or weights: NAME=WEIGHT,..."
+        )
         add("--reward", metavar="SCHEME", default="terms", help=f"what is paid: {schemes}")
         add(
             "--prompts",
@@ -165,8 +168,8 @@ class ConsultationTeaching(PromptedTeaching):
     def lessons(
         self, rows: Sequence[Row], settings: Settings, right: int, flawed: int, random: Random
     ) -> Lessons:
-        """The patients are drawn from the tables, not taken from `rows`, which are too few to learn
-        from.
+        """Return lessons about patients drawn from the tables. `rows` are not used, because they
+        are too few to learn from.
         """
         from consultation_agent.lessons import lessons
 

@@ -27,7 +27,7 @@ TO_THE_JUDGE, GENERAL = _TEXTS["to_the_judge"], _TEXTS["general_advice"]
 def dishonest_episodes(
     task: ConsultationTask, prompts: Prompts, turns: int, random: Random
 ) -> dict[str, Episode]:
-    """A bad consultation of every kind."""
+    """Return a bad consultation of every kind, by kind."""
     tables = load_tables()
     group = [one.zh for name, one in tables.conditions.items() if task.complaint in one.complaints]
     conditions = group or [one.zh for one in tables.conditions.values()]

@@ -30,9 +30,11 @@ PAGE = "docs/consultation.md"
 
 
 def patient_lessons(tasks: Iterable[ConsultationTask]) -> Iterator[Conversation]:
-    """What the record patient says to a first question, in the form a served patient is asked in,
-    question by question: each facet and symptom of the record, two at once, and one that is no
-    patient's to answer.
+    """Yield the record patient's answers to first questions, in the form in which a served patient
+    is asked.
+
+    The questions are about each facet and symptom of the record, about two at once, and one that no
+    patient can answer.
     """
     patient, words = RecordPatient(), WORDS["served"]
     for task in tasks:
@@ -48,10 +50,12 @@ def patient_lessons(tasks: Iterable[ConsultationTask]) -> Iterator[Conversation]
 
 
 def framed_dialogues(path: Path, prompts: Prompts, most_turns: int) -> list[Conversation]:
-    """Dialogues of `data.intake.consultations` as episodes of `most_turns`, or as many as they
-    need. Learned are diagnoses and single questions. Lines of episodes that were kept
-    (`episodes/kept.py`) are framed already. Raises AgentError: not such dialogues, or nothing to
-    learn; FileError: not readable.
+    """Return dialogues of `data.intake.consultations` as episodes of `most_turns`, or of as many as
+    they need. Only diagnoses and single questions are learned. Lines of kept episodes
+    (`episodes/kept.py`) are framed already.
+
+    Raises AgentError: the file has no such dialogues, or nothing to learn; FileError: it cannot be
+    read.
     """
 
     def conversation(row: dict[str, Any], where: str) -> Conversation:
@@ -64,7 +68,8 @@ def framed_dialogues(path: Path, prompts: Prompts, most_turns: int) -> list[Conv
     ]
     if not any(any(conversation.learn) for conversation in conversations):
         raise AgentError(
-            f"{path} has nothing to learn: no diagnosis, and no reply that asks exactly one question"
+            f"{path} has nothing to learn: no diagnosis, "
+            "and no reply that asks exactly one question"
         )
     return conversations
 
@@ -75,14 +80,15 @@ def _messages(row: dict[str, Any], where: str) -> list[Message]:
     in_turn = [one.get("role") for one in turns] == ["user", "assistant"] * (len(turns) // 2)
     if not (turns and in_turn and all(isinstance(one.get("content"), str) for one in turns)):
         raise AgentError(
-            f"{where}: expected messages of user and assistant in turn, got {shortly(row)}; see {PAGE}"
+            f"{where}: expected messages of user and assistant "
+            f"in turn, got {shortly(row)}; see {PAGE}"
         )
     return turns
 
 
 def _framed(said: list[Message], prompts: Prompts, most_turns: int) -> Conversation:
-    """The patient's words as the doctor reads them, after the system prompt and with the number of
-    the turn.
+    """Return the dialogue as the doctor reads it: after the system prompt, each patient's turn with
+    its number.
     """
     replies = [str(message["content"]) for message in said[1::2]]
     open_end = not isinstance(

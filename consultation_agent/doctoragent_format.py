@@ -7,8 +7,8 @@ A list of {id, self_report, true_diagnosis, true_recommendation, simulation_dial
 content, tokens, is_diagnosis}], total_turns, category}, one episode of a case each. The labels of a
 diagnosis are English whatever its language, because its programs split it there. `tokens` are those
 the policy wrote: 0 for the patient. Its information precision is the share of the patient's turns
-without one of its two sentences of refusal, so that a question without a new answer has the one
-of its kind in place of what the patient said.
+without one of its two sentences of refusal. So a turn without a new answer has the sentence of its
+kind in place of the patient's words.
 """
 
 from __future__ import annotations
@@ -26,9 +26,10 @@ REFUSALS = {
 
 
 def doctoragent(records: Sequence[Record]) -> list[dict[str, Any]]:
-    """The items of one file. A record has `gold` {diagnosis, recommendation} and `dialogue`, in
-    order: {role: "doctor" or "patient", content, tokens}, a diagnosis with {diagnosis,
-    recommendation} besides.
+    """Return the items of one file.
+
+    A record has `gold` {diagnosis, recommendation} and `dialogue`, in order: {role: "doctor" or
+    "patient", content, tokens}; a diagnosis has {diagnosis, recommendation}, too.
     """
     return [
         {

@@ -19,7 +19,9 @@ RIGHT_FROM = 0.5  # of the advice
 
 
 def facts_of(task: ConsultationTask, episode: Episode) -> dict[str, float | None]:
-    """Numbers whose mean says something; shares of questions are None where none was asked."""
+    """Return the numbers of an episode whose means are reported; shares of questions are None if
+    the doctor asked none.
+    """
     values, kinds = conclusion_values(task, conclusion_of(episode)), kinds_of(episode)
     questions = sum(kinds[kind] for kind in KINDS)
     return {
@@ -36,8 +38,8 @@ def facts_of(task: ConsultationTask, episode: Episode) -> dict[str, float | None
 
 
 def overlap_of(task: ConsultationTask, episode: Episode) -> dict[str, float | None]:
-    """Overlap of words with the gold conclusion, 0 without one, and DEI of the mean of diagnosis
-    and advice.
+    """Return the word overlap with the gold conclusion, 0 without a conclusion, and DEI by the mean
+    of diagnosis and advice; {} for a case with options.
     """
     right, turns = (
         fmean(conclusion_values(task, conclusion_of(episode)).values()),
@@ -51,7 +53,7 @@ def overlap_of(task: ConsultationTask, episode: Episode) -> dict[str, float | No
 
 
 def record_of(task: ConsultationTask, episode: Episode) -> Record:
-    """Gold, what was to be asked for, and the dialogue as it was understood."""
+    """Return gold, the facets to ask for, and the dialogue as it was understood."""
     replies = [
         str(message["content"]) for message in episode.messages if message["role"] == "assistant"
     ]
@@ -69,7 +71,7 @@ def record_of(task: ConsultationTask, episode: Episode) -> Record:
 
 
 def _turns(event: Exchange | Malformed | Conclusion, text: str) -> list[dict[str, Any]]:
-    """What the doctor said, and the patient to it."""
+    """Return the doctor's turn and the patient's answer to it."""
     if isinstance(event, Exchange):
         reply = event.reply
         patient = {
@@ -84,13 +86,17 @@ def _turns(event: Exchange | Malformed | Conclusion, text: str) -> list[dict[str
 
 
 def facets_found(record: Record) -> int | None:
-    """How many of the distinguishing facets the patient mentioned; None: none are known."""
+    """Return how many of the distinguishing facets the patient mentioned; None if the case has
+    none.
+    """
     mentioned = {facet for turn in record["dialogue"] for facet in turn.get("facets", ())}
     return len(mentioned & {*record["distinguishing"]}) if record["distinguishing"] else None
 
 
 def failure(record: Record) -> str:
-    """The kind of a scored episode, one of `ConsultationShowing.failures`: the first that holds."""
+    """Return the kind of a scored episode: the first of `ConsultationShowing.failures` that
+    applies.
+    """
     if not any("diagnosis" in turn for turn in record["dialogue"]):
         return "no_diagnosis"
     if record["facts"]["diagnosis_accuracy"] >= 1:

@@ -12,7 +12,7 @@ LONGEST = 3_000  # characters of each text shown to the judge
 
 
 def material(case: Case) -> dict[str, str | None]:
-    """What the judge is shown, each text cut to a length."""
+    """Return the texts that the judge reads, each cut to a length."""
     return {
         "主诉": case.question[:LONGEST],
         "病历": "\n".join(case.context)[:LONGEST] or None,

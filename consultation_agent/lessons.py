@@ -4,12 +4,12 @@ patients.
     lessons(right=12_000, flawed=3_200, random=Random(2))
 
 The patients are drawn after those of data/consultation, so that no record and no held-out wording
-of its files is among them. In a right consultation the doctor asks what distinguishes and says what
-then fits best, with the first items of its advice: the whole of it would be a third more to write.
-Some patients say a thing by its clinical name, and into what all of them say characters are strewn,
-so that the model finds what tells conditions apart in words it has not read. A share is flawed the
-way hurried doctors are; those are decisions that reinforcement learning can turn around.
-`tiny_model_card.md` has the numbers.
+of its files is among them. In a right consultation the doctor asks for the distinguishing facets
+and names the condition that then fits best, with the first items of its advice, because all of it
+would be a third longer. Some patients use clinical names, and characters are strewn into the words
+of all of them, so that the model learns to find what distinguishes conditions in words that it has
+not read. A share is flawed the way hurried doctors are; those are decisions that reinforcement
+learning can turn around. `tiny_model_card.md` has the numbers.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ Step = tuple[str, bool]  # a reply of the doctor's, and whether it is learned
 
 
 def lessons(right: int, flawed: int, random: Random) -> Lessons:
-    """So many consultations of each kind."""
+    """Return `right` correct consultations and `flawed` ones with a mistake."""
     drawn = draw_cases(load_tables(), {**ROWS, "lessons": right + flawed}, seed=0)["lessons"]
     tasks = [task_of({"id": str(number), **row}) for number, row in enumerate(drawn)]
     teacher = Teacher(load_prompts(), alphabet(), random)
@@ -68,7 +68,7 @@ def lessons(right: int, flawed: int, random: Random) -> Lessons:
 
 
 def alphabet() -> str:
-    """Every Chinese character that a patient may say."""
+    """Return every Chinese character that a patient may say, as one text."""
     tables = (
         (FOLDER / f"{name}.toml").read_text(encoding="utf-8")
         for name in ("phrases", "wordings", "complaints")
@@ -120,7 +120,9 @@ class Teacher:
         return Conversation(messages, [learn for _, learn in steps])
 
     def _steps(self, task: ConsultationTask, flaw: str, turns: int, learned: bool) -> list[Step]:
-        """What the doctor says; of what is asked before the last turn as much as the budget allows."""
+        """Return the doctor's replies, with as many questions before the last turn as the budget
+        allows.
+        """
         needed = list(task.distinguishing)
         aside = self.random.sample([item for item in ASIDE if item not in needed], 2)
         before = {"aside": aside[: self.random.randint(1, 2)], "wrong_order": aside[:1]}.get(
@@ -138,13 +140,13 @@ class Teacher:
         return steps
 
     def _said(self, text: str) -> str:
-        """A patient's words as the model gets to read them."""
+        """Return a patient's words as the model reads them."""
         if self._happens("clinical"):
             text = self._clinical(text)
         return "".join(self._strewn() + character for character in text)
 
     def _clinical(self, text: str) -> str:
-        """The text with the longest wording in it replaced by its clinical name."""
+        """Return the text with its longest everyday wording replaced by the clinical name."""
         wording = max((lay for lay in self.clinical if lay in text), key=len, default="")
         return text.replace(wording, self.clinical[wording]) if wording else text
 
@@ -160,14 +162,14 @@ class Teacher:
         return spoken(self.random.choice((question_for(item), other)))
 
     def _broken(self, reply: str) -> str:
-        """The reply without its tags, or without its first label."""
+        """Return the reply without its tags, or without its first label."""
         bare = reply.removeprefix("<answer>").removesuffix("</answer>")
         return self.random.choice((bare, f"<answer>{bare[3:]}</answer>"))
 
     def _answer(
         self, task: ConsultationTask, reply: str, asked: list[Exchange], turn: int, turns: int
     ) -> str:
-        """What the doctor reads after a reply, before turn `turn` of `turns`."""
+        """Return what the doctor reads after a reply, before turn `turn` of `turns`."""
         said = read_reply(reply)
         if isinstance(said, Malformed):
             return self.prompts.wrong(said.problem, turn, turns)
@@ -178,7 +180,9 @@ class Teacher:
 
 
 def conclusion(task: ConsultationTask, mentioned: Sequence[str]) -> Conclusion:
-    """What fits best when so much is mentioned, with the first items of its advice."""
+    """Return the conclusion that fits best to what was mentioned, with the first items of its
+    advice.
+    """
     best = best_match(task, mentioned)
     assert best, task.complaint
     return Conclusion(best.diagnosis, "；".join(best.recommendation.split("；")[:ADVISED]))

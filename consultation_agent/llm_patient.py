@@ -6,8 +6,8 @@ answers as JSON.
 
 An answer depends on case and question alone: temperature 0, and replies of PATIENT_MODEL are kept
 in LLM_CACHE, which all processes of a run share. What was asked before is found out here, by the
-facets that the model says it mentioned. A question costs at most 2 x ATTEMPTS requests, none of them
-through the policy's proxy.
+facets that the model says it mentioned. A question costs at most 2 x ATTEMPTS requests, none of
+them through the policy's proxy.
 """
 
 from __future__ import annotations
@@ -51,8 +51,8 @@ SEXES = {"female": "女", "male": "男"}
 
 
 def _at_most(name: str, most: int) -> Any:
-    """A bound that the endpoint gets, so that every reply it constrains comes to an end; more is
-    cut here.
+    """Return a field with a bound that the endpoint gets, too, so that every reply it constrains
+    comes to an end. Longer texts are cut here.
     """
     return Field(json_schema_extra={name: most})
 
@@ -73,9 +73,9 @@ class Said(BaseModel):
 
 
 def patient_of(settings: Settings, options: Options) -> Patient:
-    """Who answers, by the flag --patient.
+    """Return the patient that the flag --patient names.
 
-    Raises AgentError: its model is not named, or named and has no use.
+    Raises AgentError: its model is missing, or named without use.
     """
     kind = partner_kind("patient", options)
     return (
@@ -86,7 +86,9 @@ def patient_of(settings: Settings, options: Options) -> Patient:
 
 
 def model_of(settings: Settings, name: str) -> str:
-    """The model of a patient. Raises AgentError: none is named."""
+    """Return the name of a patient's model. Raises AgentError: neither flag nor settings
+    name one.
+    """
     return partner_model(
         "patient", name, settings, "litellm's name of a model, such as openai/NAME"
     )
@@ -139,7 +141,10 @@ class LLMPatient(Patient):
         try:
             await self._ask(messages_for(KNOWN, "哪里疼？", self.words), kept=False)
         except EpisodeError as error:
-            ways = "start it, look at PATIENT_MODEL, PATIENT_BASE_URL and PATIENT_API_KEY, or choose --patient record"
+            ways = (
+                "start it, look at PATIENT_MODEL, PATIENT_BASE_URL "
+                "and PATIENT_API_KEY, or choose --patient record"
+            )
             raise ServiceError(f"the patient gives no usable answer ({error}); {ways}") from None
 
     async def answer(
@@ -160,8 +165,9 @@ class LLMPatient(Patient):
     async def _without(
         self, secret: re.Pattern[str] | None, messages: list[Message]
     ) -> tuple[Said, bool]:
-        """What the model says, and whether a name of the diagnosis had to be struck out, asked once
-        to leave it out.
+        """Return the model's reply, and whether a name of the diagnosis was struck out of it.
+
+        The model is asked once more to leave the name out before it is struck out.
         """
         said = await self._ask(messages)
         if not secret or not secret.search(said.text):
@@ -180,7 +186,9 @@ class LLMPatient(Patient):
 
 
 def messages_for(task: ConsultationTask, question: str, words: dict[str, Any]) -> list[Message]:
-    """What a model is asked: its part, the record without the diagnosis, the question."""
+    """Return the prompt for a model: its part, the record without the diagnosis, and the
+    question.
+    """
     record = "\n".join(f"{line}：{text}" for line, text in record_lines(task).items())
     notes = secret(task).sub(
         WORDS["struck"], WORDS["asked"].format(complaint=task.opening, record=record)
@@ -192,8 +200,8 @@ def messages_for(task: ConsultationTask, question: str, words: dict[str, Any]) -
 
 
 def record_lines(task: ConsultationTask) -> dict[str, str]:
-    """The record by "name（meaning）"; of a row without facets by what was once asked, or sentence by
-    sentence.
+    """Return the record's texts by "name（meaning）". A row without facets has earlier questions,
+    or single sentences, in place of names.
     """
     if not task.words:
         return {
@@ -218,19 +226,21 @@ def record_lines(task: ConsultationTask) -> dict[str, str]:
 
 
 def clean(text: str) -> str:
-    """A question on one line, without what is not seen and without the brackets of chat tokens."""
+    """Return a question on one line, without invisible characters and the brackets of chat
+    tokens.
+    """
     return " ".join(
         "".join(char if char.isprintable() and char not in "<>|" else " " for char in text).split()
     )
 
 
 def secret(task: ConsultationTask) -> re.Pattern[str]:
-    """What finds a name of the diagnosis."""
+    """Return a pattern that finds the names of the diagnosis."""
     return mention(task.names or hidden(task))
 
 
 def _facets(task: ConsultationTask, said: Said) -> tuple[str, ...]:
-    """The facets that there are, of those a model says it mentioned."""
+    """Return the facets that a model says it mentioned, without those that do not exist."""
     tables = load_tables()
     names = {*tables.facets, *tables.symptoms, *tables.general} if task.words else {*memories(task)}
     known = dict.fromkeys(name for name in said.facets if name in names)
@@ -238,7 +248,9 @@ def _facets(task: ConsultationTask, said: Said) -> tuple[str, ...]:
 
 
 def _told_before(reply: Reply, question: str, asked: Sequence[Exchange]) -> Reply | None:
-    """The first reply about the same facets, else to the same question in the same words."""
+    """Return the first reply about the same facets, else to the same question in the same words;
+    None if there is none.
+    """
     mentioned = {
         facet: earlier.reply for earlier in reversed(asked) for facet in earlier.reply.facets
     }

@@ -1,11 +1,11 @@
-"""What a record without facets tells, such as DoctorAgent-RL's rows: the questions once asked with
-their answers, a description, and what the patient opened with.
+"""Answers from records without facets, such as DoctorAgent-RL's rows, which have earlier questions
+with their answers, a description, and the patient's first words.
 
     recalled(task, "Do you have any allergies?")      # Memory("sentence 3", "She has no allergies.", ...)
 
-A question is answered by what tells of the same topic (topics.toml), or by the answer to a question
-that asked for it; where it has no topic, by what has most of its content words. Small words decide
-nothing, and what names the diagnosis is not said.
+A question is answered by a text about the same topic (topics.toml), or by the answer to an earlier
+question about it; a question without a topic, by the text that has most of its content words. Small
+words do not count, and a text that names the diagnosis is never said.
 """
 
 from __future__ import annotations
@@ -22,7 +22,8 @@ from data.conditions.table import load_tables
 from scoring.diagnosis import mention
 from scoring.gold_sentence import secrets_of
 
-NEAR = 0.6  # of 1: a question once asked, or a sentence, that has so much of a question's content answers it
+# The share of a question's content that an earlier question or a sentence must have to answer it
+NEAR = 0.6
 ASKED = ("?", "？")
 PAIN = re.compile(
     r"疼|\bpain|\bach(?:e|ing)|hurt|\bsore|tender|cramp|\bsharp|\bdull|stabbing|throbbing|\w{3}algia|\w{3}ache"
@@ -33,7 +34,8 @@ OPEN = re.compile(
 )  # what BARE is no answer to
 CHOICE = re.compile(r"\bor\b|还是")  # of a side, such as "sharp or dull"
 NOTHING = re.compile(r"\b(?:no|without|denies)\b[^,.;]*|没有?[^，。；]*")  # of what there is not
-WHOLE = 0.3  # is what an answer of several sentences is worth less than the one sentence of it that tells
+# An answer of several sentences is worth this much less than its one sentence that answers
+WHOLE = 0.3
 ENDING = re.compile(r"(?<=[.!?;])\s+|(?<=[。！？；])|,\s*(?=(?:no|denies|denied|without)\b)", re.I)
 DENIED = re.compile(r"\s*(?:no|denies|denied|without|not|没有?|无)\b", re.I)
 PERSON = re.compile(
@@ -61,7 +63,9 @@ ELSEWHERE = frozenset((
 
 
 class Memory(NamedTuple):
-    """A thing to tell. mentioned and asked: the topics that it tells of, and those its question asked."""
+    """A text that the patient may say. mentioned and asked: the topics that it is about, and those
+    that its question asked for.
+    """
 
     name: str
     text: str
@@ -71,7 +75,9 @@ class Memory(NamedTuple):
 
 
 def recalled(task: ConsultationTask, question: str) -> tuple[str, str] | None:
-    """The name of what answers a question, and its words; None: nothing recorded does."""
+    """Return the name and the text of the memory that answers a question; None if the record has no
+    answer.
+    """
     held = _memories(task.opening, task.exchanges, task.description, hidden(task))
     items = asked_for(question, "")
     for item, value in (("age", age_of(task)), ("sex", sex_of(task))):
@@ -86,7 +92,9 @@ def recalled(task: ConsultationTask, question: str) -> tuple[str, str] | None:
 
 
 def hidden(task: ConsultationTask) -> tuple[str, ...]:
-    """What gives the diagnosis away; nothing does where the doctor has options to choose from."""
+    """Return the texts that give the diagnosis away; () for a case with options, where
+    none does.
+    """
     if task.options:
         return ()
     return secrets_of(task.names or (task.reference,))
@@ -98,8 +106,8 @@ def age_of(task: ConsultationTask) -> str:
 
 
 def sex_of(task: ConsultationTask) -> str:
-    """ "female" or "male", by a word or, in the description, by "she" and "he"; "" where neither is
-    recorded.
+    """Return "female" or "male", by a word or, in the description, by "she" and "he"; "" if the
+    record says neither.
     """
     for kind, text in enumerate((f"{task.opening} {task.description}", task.description)):
         found = {sex: re.search(words[kind], text, re.I) for sex, words in SEX.items()}
@@ -135,7 +143,7 @@ def _memories(
 
 
 def _asks_back(text: str) -> bool:
-    """Whether a text is nothing but questions of the patient's own."""
+    """Return whether a text consists only of questions by the patient."""
     return all(one.strip().endswith(ASKED) for one in ENDING.split(text) if one.strip())
 
 
@@ -147,20 +155,22 @@ def _memory(
 
 @lru_cache(maxsize=4096)
 def _mentioned(sentence: str) -> tuple[str, ...]:
-    """The symptoms that a sentence of a record names."""
+    """Return the symptoms that a sentence of a record names."""
     words = [word for _, word in named_in(plain(sentence)) if not word.weak]
     return tuple(word.item for word in words if word.item in load_tables().symptoms)
 
 
 @lru_cache(maxsize=4096)
 def _asked(question: str) -> frozenset[str]:
-    """The topics and the symptoms that a question asks for."""
+    """Return the topics and the symptoms that a question asks for."""
     symptoms = {item for item in asked_for(question, "") if item in load_tables().symptoms}
     return frozenset(topic.name for topic in asked_topics(question)) | symptoms
 
 
 def _asked_alike(question: str, complaint: str, held: Iterable[Memory]) -> Memory | None:
-    """What was said to a question of nearly the same content beyond the complaint."""
+    """Return the memory whose question has nearly the same content beyond the complaint; None if
+    none is near enough.
+    """
     content = _beyond(question, complaint)
     once = [(_beyond(one.question, complaint), one) for one in held if one.question]
     shares = [
@@ -171,12 +181,16 @@ def _asked_alike(question: str, complaint: str, held: Iterable[Memory]) -> Memor
 
 
 def _beyond(question: str, complaint: str) -> set[str]:
-    """The content of a question that the complaint has not; all of it where there is no other."""
+    """Return the content of a question without that of the complaint, or all of it if nothing else
+    is left.
+    """
     return content_of(question) - content_of(complaint) or content_of(question)
 
 
 def _best(question: str, wanted: frozenset[str], held: Iterable[Memory]) -> Memory | None:
-    """What tells most of what is asked for; of equals the first."""
+    """Return the memory that says most about what the question asks for, the first of equals; None
+    if none does.
+    """
     content, scored = content_of(question), list[tuple[float, Memory]]()
     sides = {name for name in wanted if _is_side(name)}
     pain = PAIN.search(plain(question))
@@ -201,7 +215,7 @@ def _best(question: str, wanted: frozenset[str], held: Iterable[Memory]) -> Memo
 
 
 def _subject_worth(wanted: frozenset[str] | set[str], one: Memory) -> float:
-    """How well a memory tells of what is asked for; 0: not at all."""
+    """Return how well a memory answers a question about these subjects; 0 if not at all."""
     mentioned = {name for name in wanted if _tells(name, one)}
     if mentioned & topics().keys() or (mentioned and not wanted & topics().keys()):
         return 3 + 0.5 * len(mentioned) + 1.5 * bool(wanted & one.asked)
@@ -209,7 +223,9 @@ def _subject_worth(wanted: frozenset[str] | set[str], one: Memory) -> float:
 
 
 def _tells(name: str, one: Memory) -> bool:
-    """Whether a memory tells of a topic, of what is under it, or that there is nothing of the kind."""
+    """Return whether a memory says something about a topic or what is under it, or that there is
+    nothing of the kind.
+    """
     topic = topics().get(name)
     if name in one.mentioned or topic is None:
         return name in one.mentioned
@@ -227,7 +243,9 @@ def _under(name: str) -> set[str]:
 
 
 def _side_worth(sides: set[str], one: Memory) -> float:
-    """How well a memory tells of a side of the complaint; what tells of another thing does not."""
+    """Return how well a memory answers a question about sides of the complaint; 0 for one about
+    another thing.
+    """
     mentioned, asked = sides & one.mentioned, sides & one.asked
     mentioned -= POSITIVE if DENIED.match(one.text) else frozenset()
     if mentioned and (asked or not one.mentioned & ELSEWHERE):
@@ -236,8 +254,10 @@ def _side_worth(sides: set[str], one: Memory) -> float:
 
 
 def _answers(wanted: Iterable[str], one: Memory) -> bool:
-    """Whether an answer that names nothing of what was asked is an answer to it: its question asked
-    for nothing else, and it neither asks back nor tells of another subject.
+    """Return whether an answer that names nothing of what was asked is an answer to it.
+
+    It is one if its own question asked for nothing else, and if it neither asks back nor is about
+    another subject.
     """
     if not one.question or one.text.rstrip().endswith(ASKED):
         return False
@@ -253,7 +273,9 @@ def _is_side(name: str) -> bool:
 
 
 def _by_content(question: str, complaint: str, held: Iterable[Memory]) -> Memory | None:
-    """What has most of a question's content beyond the complaint, where that is enough."""
+    """Return the memory that has most of a question's content beyond the complaint; None if that is
+    not enough.
+    """
     content = _beyond(question, complaint)
     shares = [
         (len(content & content_of(text)) / len(content), one)

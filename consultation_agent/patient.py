@@ -1,7 +1,7 @@
-"""The interface of a patient: a question in, what it says and of which kind that is out.
+"""The interface of a patient: it gets a question, and returns its words and their kind.
 
     reply = await patient.answer(task, "哪里疼？", episode.events)
-    reply.kind, reply.text, reply.facets                # "informative", "右边肚子下面。", ("place",)
+    reply.kind, reply.text, reply.facets               # "informative", "右边肚子下面。", ("place",)
 
 record_patient.py is the one that needs no model, llm_patient.py any other.
 """
@@ -25,8 +25,8 @@ KINDS = (
 
 @dataclass(frozen=True)
 class Reply:
-    """kind: one of KINDS. facets: what the text tells of. leaked: a name of the diagnosis was
-    struck out of it.
+    """A patient's reply. kind: one of KINDS. facets: those that the text is about. leaked: whether
+    a name of the diagnosis was struck out of it.
     """
 
     kind: str
@@ -44,7 +44,7 @@ class Exchange:
 
 
 class Patient(ABC):
-    """Answers questions about one record, alike for every episode of it. description: what its
+    """Answers questions about one record, in the same way in every episode. description: what its
     answers depend on.
     """
 
@@ -54,7 +54,7 @@ class Patient(ABC):
     async def answer(
         self, task: ConsultationTask, question: str, asked: Sequence[Exchange]
     ) -> Reply:
-        """What the patient says to a question, after those asked before.
+        """Return the patient's reply to a question, after the questions asked before.
 
         Raises EpisodeError: its model failed.
         """

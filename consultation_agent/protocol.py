@@ -76,14 +76,15 @@ class Choice(Conclusion):
 
 
 def spoken(said: str | Conclusion) -> str:
-    """A question or a conclusion as a reply."""
+    """Return a question or a conclusion as a reply."""
     return f"<answer>{said if isinstance(said, Conclusion) else f'问题：{said}'}</answer>"
 
 
 def framed(typed: str) -> str:
-    """What a person typed as a reply: a question where it has no label; with a frame it stays.
+    """Return a person's words as a reply: a question if they have no label, unchanged if they have
+    a frame.
 
-    Raises AgentError: it begins as a diagnosis and is no whole one, or says two things.
+    Raises AgentError: they begin as a diagnosis and are not complete, or say two things.
     """
     if re.search("</?(?:answer|think)>", typed):
         return typed
@@ -99,7 +100,9 @@ def framed(typed: str) -> str:
 
 
 def choice_reader(letters: Collection[str]) -> Reading:
-    """Return what reads the replies of a case with options: a question, or a choice of one letter."""
+    """Return what reads the replies of a case with options: a question, or a choice of
+    one letter.
+    """
 
     def read(text: str) -> Question | Conclusion | Malformed:
         return read_reply(text, lambda answer: _read_choice(answer, letters))
@@ -108,7 +111,7 @@ def choice_reader(letters: Collection[str]) -> Reading:
 
 
 def _read_choice(text: str, letters: Collection[str]) -> Question | Conclusion | Malformed:
-    """A choice is of one letter; several letters are none."""
+    """Return a choice of one letter, or a question. Several letters are malformed."""
     chosen = CHOICE.fullmatch(text)
     if chosen:
         letter = chosen[1].upper()
@@ -120,8 +123,10 @@ def _read_choice(text: str, letters: Collection[str]) -> Question | Conclusion |
 
 
 def read_reply(text: str, read_answer: Reading | None = None) -> Question | Conclusion | Malformed:
-    """What a reply says, or the name of what is wrong with it. read_answer: reads what stands in the
-    answer; default: a question or a diagnosis with advice.
+    """Return what a reply says, or the name of its problem.
+
+    read_answer: reads the text of the answer; by default as a question, or as a diagnosis with
+    advice.
     """
     text = text.strip()
     if not text:
@@ -141,7 +146,9 @@ def read_reply(text: str, read_answer: Reading | None = None) -> Question | Conc
 
 
 def _read_answer(text: str) -> Question | Conclusion | Malformed:
-    """A question is all that follows its label; else the labelled parts."""
+    """Return the question, which is all that follows its label, or the conclusion with its labelled
+    parts.
+    """
     question = QUESTION.match(text)
     if question:
         asked = text[question.end() :]
@@ -157,8 +164,8 @@ def _read_answer(text: str) -> Question | Conclusion | Malformed:
 
 
 def _conclusion(parts: list[Part], kinds: list[str]) -> Conclusion | Malformed:
-    """What stands before the first label names the diagnosis where it begins as a sentence that
-    does, else nothing.
+    """Return the conclusion, or what is malformed about it. Text before the first label must begin
+    as a sentence that names a diagnosis, and then names it.
     """
     before = "\n".join(part.text for part in parts if not part.kind)
     said = (part.text.splitlines() for part in parts if part.kind == "diagnosis")

@@ -2,9 +2,9 @@
 
     asked_for("恶心多久了？", "肚子疼")      # ["onset"]
 
-Chinese and English ask-words are found, the longest at each place, else the wording nearest to the
-question; in a sentence that names a facet symptoms are only what it is asked of. Content words
-decide, never small ones, and what asks nothing, such as advice, asks for nothing.
+Chinese and English ask-words are found, the longest at each place, or else the wording nearest to
+the question. In a sentence that names a facet, symptoms only say what the facet is of. Content
+words decide, never small ones, and a sentence that does not ask, such as advice, asks for nothing.
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ SMALL_ENGLISH = frozenset(SAID["small"]["english"].split())
 
 
 def asks_whether(question: str, complaint: str) -> bool:
-    """Whether a question, or the last clause of one, asks for a complaint and for nothing else: no
-    other word of it says anything.
+    """Return whether a question, or its last clause, asks for a complaint and for nothing else, so
+    that no other word has content.
     """
     asking = [one for one in SENTENCE.findall(TAG.sub("", question.lower())) if asks(one)]
     texts = [plain(text) for one in asking[-1:] for text in (one, re.split("[，,]", one)[-1])]
@@ -49,7 +49,7 @@ def asks_whether(question: str, complaint: str) -> bool:
 
 
 def _nothing_but(parts: tuple[str, ...], text: str) -> bool:
-    """Whether a text says these parts in their order, and else only small words."""
+    """Return whether a text has these parts in order, and otherwise only small words."""
     if not _pattern(parts).search(text):
         return False
     for part in parts:
@@ -58,8 +58,8 @@ def _nothing_but(parts: tuple[str, ...], text: str) -> bool:
 
 
 def content_of(text: str) -> set[str]:
-    """The words of a text that say something: English ones by their beginning, Chinese ones by
-    pairs of characters.
+    """Return the words of a text that have content: English ones by their beginning, Chinese ones
+    by pairs of characters.
     """
     text = plain(text)
     english = {word[:STEM] for word in ENGLISH.findall(text) if word not in SMALL_ENGLISH}
@@ -68,7 +68,7 @@ def content_of(text: str) -> set[str]:
 
 
 def asked_for(question: str, complaint: str) -> list[str]:
-    """What a question asks for, in its order: names of facets, symptoms, "age", "sex" and
+    """Return what a question asks for, in order: names of facets, symptoms, "age", "sex" and
     "accompanying".
     """
     asking = [one for one in SENTENCE.findall(TAG.sub("", question.lower())) if asks(one)]
@@ -85,8 +85,10 @@ def asks(sentence: str) -> bool:
 
 
 def _asked_in(sentence: str, complaint: str) -> list[str]:
-    """What a sentence asks for. Only where nothing else is: examples, what stands before the first
-    clause that asks, and words that the complaint has too, which say what the question is about.
+    """Return what a sentence asks for.
+
+    Some words count only if nothing else is left: examples, words before the first clause that
+    asks, and words that the complaint has too, which say what the question is about.
     """
     clauses = re.split("(?<=[，,：:])", EXAMPLE.sub("", sentence))
     first = next((number for number, clause in enumerate(clauses) if ASKING.search(clause)), 0)
@@ -104,7 +106,7 @@ def _asked_in(sentence: str, complaint: str) -> list[str]:
 
 
 def plain(text: str) -> str:
-    """A text as the ask-words are written: 疼不疼 and 疼痛 are 疼."""
+    """Return a text in the spelling of the ask-words: 疼不疼 and 疼痛 are 疼."""
     return CHOICE.sub(r"\1", text.lower()).replace("疼痛", "疼").replace("痛", "疼")
 
 
@@ -119,8 +121,10 @@ class AskWord(NamedTuple):
 
 
 def named_in(sentence: str) -> list[tuple[int, AskWord]]:
-    """The ask-words of a sentence in its order, and where they end. Of two that overlap it is not
-    the weak one, then the longer one, then the one with less between its parts.
+    """Return the ask-words of a sentence in order, each with the place where it ends.
+
+    Of two that overlap the one that is not weak counts, then the longer one, then the one with less
+    between its parts.
     """
     here, found, left = (
         {part for part in _ask_words() if part in sentence},
@@ -142,8 +146,8 @@ def named_in(sentence: str) -> list[tuple[int, AskWord]]:
 
 @cache
 def _pattern(parts: tuple[str, ...]) -> re.Pattern[str]:
-    """An English part does not stand inside another word, such as "age" in "manage"; it may have an
-    ending.
+    """Return a pattern that finds the parts in order. An English part must not be inside another
+    word, such as "age" in "manage", but may have an ending.
     """
     if all(part.isascii() for part in parts):
         return re.compile(
@@ -156,7 +160,7 @@ def _pattern(parts: tuple[str, ...]) -> re.Pattern[str]:
 
 @cache
 def _ask_words() -> dict[str, list[AskWord]]:
-    """Every reading of every ask-word, by its first part; all other parts are there too."""
+    """Return every reading of every ask-word by its first part; the other parts are keys, too."""
     asks = [
         (item, word) for item, thing in _things().items() for word in (*thing.ask, *thing.ask_en)
     ]
@@ -177,14 +181,16 @@ def _things() -> dict[str, Phrase | Facet]:
 
 
 def readings(word: str) -> Iterator[tuple[str, ...]]:
-    """The texts that an ask-word of the table stands for, each as its parts: "尿|小便…疼" is 尿…疼 and
-    小便…疼.
+    """Return the texts that an ask-word of the table stands for, each as its parts: "尿|小便…疼" is
+    尿…疼 and 小便…疼.
     """
     return product(*(group.split("|") for group in plain(word).removeprefix("~").split("…")))
 
 
 def _nearest(sentence: str) -> list[str]:
-    """The item of which a wording has most in common with a sentence, where that is enough."""
+    """Return the item whose wording has most in common with a sentence; [] if that is not
+    enough.
+    """
     here, (wordings, having) = _pieces(sentence), _wordings()
     mentioned = [
         (fsum(1 / having[piece] for piece in pieces & here), item, pieces)
@@ -200,8 +206,8 @@ def _nearest(sentence: str) -> list[str]:
 
 @cache
 def _wordings() -> tuple[list[tuple[str, set[str]]], Counter[str]]:
-    """The pieces of every name and wording of what can be asked for, and how many items have a
-    piece.
+    """Return the pieces of every name and wording that can be asked for, and for each piece the
+    number of items that have it.
     """
     pieces: dict[str, list[set[str]]] = {}
     for item, thing in _things().items():
@@ -214,5 +220,7 @@ def _wordings() -> tuple[list[tuple[str, set[str]]], Counter[str]]:
 
 
 def _pieces(text: str) -> set[str]:
-    """The pairs of neighbouring Chinese characters, and the beginnings of the longer English words."""
+    """Return the pairs of neighbouring Chinese characters, and the beginnings of longer English
+    words.
+    """
     return set(PIECE.findall(plain(text)))

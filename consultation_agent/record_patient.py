@@ -1,5 +1,5 @@
-"""The patient that needs no model: finds what a question asks for and answers it from the record,
-always alike.
+"""The patient that needs no model: it finds what a question asks for and answers from the record,
+always in the same way.
 
     RecordPatient().reply_to(task, "有没有发烧？", [])      # Reply("informative", "有，身上发烫。", ("fever",))
 
@@ -38,7 +38,7 @@ class RecordPatient(Patient):
         return self.reply_to(task, question, asked)
 
     def reply_to(self, task: ConsultationTask, question: str, asked: Sequence[Exchange]) -> Reply:
-        """What the patient says to a question, after those asked before."""
+        """Return the patient's reply to a question, after the questions asked before."""
         mentioned = {
             facet: earlier.reply for earlier in reversed(asked) for facet in earlier.reply.facets
         }
@@ -74,8 +74,11 @@ def _from_facts(task: ConsultationTask, question: str, mentioned: Mapping[str, R
 
 
 def _topic_of(question: str, items: Sequence[str]) -> Topic | None:
-    """The topic that is answered instead of what the ask-words found: one that counts whatever they
-    say, one where they say nothing, or the one thing of the facet that they name.
+    """Return the topic that is answered in place of what the ask-words found, None if there is
+    none.
+
+    It is a topic that counts whatever they found, a topic if they found nothing, or the one thing
+    of the facet that they name.
     """
     first = asked_first(question)
     if first or not items:
@@ -86,14 +89,14 @@ def _topic_of(question: str, items: Sequence[str]) -> Topic | None:
 
 
 def _of_one_facet(question: str, items: Sequence[str]) -> list[Topic]:
-    """The topics that a question names of the one facet that its ask-words found."""
+    """Return the topics that a question names within the one facet that its ask-words found."""
     facet = items[0] if len(items) == 1 and items[0] in load_tables().facets else None
     return [one for one in asked_topics(question) if [facet] == [*one.of][:1] and not one.kind]
 
 
 def _of_topic(task: ConsultationTask, topic: Topic, mentioned: Mapping[str, Reply]) -> Reply:
-    """What the record tells of a topic, else that there is nothing of it; unknown where neither is
-    recorded.
+    """Return what the record says about a topic, else that there is nothing of the kind; an
+    "unknown" reply if it says neither.
     """
     name = f"{topic.of[0] if topic.of else 'topic'}:{topic.name}"
     if topic.only and task.sex in SAID["zh"] and task.sex != topic.only:
@@ -118,14 +121,14 @@ def _of_topic(task: ConsultationTask, topic: Topic, mentioned: Mapping[str, Repl
 
 
 def _holds(task: ConsultationTask, topic: Topic, item: str) -> bool:
-    """Whether what the patient says of a symptom or a facet tells of a topic."""
+    """Return whether the patient's words for a symptom or a facet are about a topic."""
     if item not in task.words:
         return False
     return item in load_tables().symptoms or bool(topic.own.search(task.words[item]))
 
 
 def _complaint(task: ConsultationTask, mentioned: Mapping[str, Reply]) -> Reply:
-    """What is said to a question whether there is what the patient came for."""
+    """Return the reply to a question about the complaint itself."""
     if "complaint" in mentioned:
         return again(mentioned["complaint"], task)
     word = load_tables().complaints[task.complaint].zh
@@ -133,14 +136,16 @@ def _complaint(task: ConsultationTask, mentioned: Mapping[str, Reply]) -> Reply:
 
 
 def _not_understood(question: str) -> Reply:
-    """Of a complaint that is not the patient's own the record says nothing."""
+    """Return the reply to a question that names nothing known: "unknown" for another patient's
+    complaint, else "off_topic".
+    """
     if any(asks_whether(question, one) for one in SAID["complaints"]):
         return Reply("unknown", SAID["zh"]["unknown"])
     return Reply("off_topic", SAID["zh"]["off_topic"])
 
 
 def question_for(item: str) -> str:
-    """A question that asks for a facet or a symptom."""
+    """Return a question that asks for a facet or a symptom."""
     symptom = load_tables().symptoms.get(item)
     return (
         SAID["questions"]["symptom"].format(word=symptom.ask[0])
@@ -150,7 +155,7 @@ def question_for(item: str) -> str:
 
 
 def again(earlier: Reply, task: ConsultationTask) -> Reply:
-    """What is said to a question that was asked before."""
+    """Return the reply to a question that was asked before."""
     return Reply(
         "repeated", SAID[_language(task)]["repeated"].format(text=earlier.text), earlier.facets
     )
@@ -161,8 +166,8 @@ def _language(task: ConsultationTask) -> str:
 
 
 def memories(task: ConsultationTask) -> dict[str, tuple[str, str]]:
-    """A record without facets, less what gives it away: by name the question, or the sentence
-    again, and the answer.
+    """Return the texts of a record without facets, by name, each with its question or, for a
+    sentence, with itself. Texts that give the diagnosis away are left out.
     """
     sentences = [
         text.strip() for text in re.split(r"(?<=[.。!！?？])", task.description) if text.strip()
@@ -174,7 +179,7 @@ def memories(task: ConsultationTask) -> dict[str, tuple[str, str]]:
 
 
 def _mentioned(task: ConsultationTask, item: str, mentioned: Container[str]) -> Reply:
-    """What the record says of an item."""
+    """Return what the record says about an item."""
     said, tables = SAID["zh"], load_tables()
     if item == "accompanying":
         more = next(
@@ -200,7 +205,7 @@ def _mentioned(task: ConsultationTask, item: str, mentioned: Container[str]) -> 
 
 
 def _recalled(task: ConsultationTask, question: str, mentioned: Mapping[str, Reply]) -> Reply:
-    """What a record without facets tells; not recorded otherwise."""
+    """Return the reply of a record without facets, "unknown" if it has no answer."""
     said = SAID[_language(task)]
     found = recalled(task, question)
     if not found:

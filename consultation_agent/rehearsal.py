@@ -106,7 +106,9 @@ def _concluded(task: ConsultationTask, diagnosis: str, advice: str) -> Conclusio
 
 
 def nearest_option(task: ConsultationTask, asked: Sequence[Exchange]) -> Conclusion:
-    """The option that has most content words of what the patient said, of equals the first."""
+    """Return the option that has most content words of the patient's replies, the first of
+    equals.
+    """
     heard = content_of(" ".join(exchange.reply.text for exchange in asked))
     return Choice(max(task.options, key=lambda one: len(heard & content_of(task.options[one]))), "")
 
@@ -116,8 +118,8 @@ def _mentioned(asked: Sequence[Exchange]) -> set[str]:
 
 
 def best_match(task: ConsultationTask, mentioned: Iterable[str]) -> Conclusion | None:
-    """The condition of the complaint that fits what the patient mentioned; None where the complaint is
-    not in the tables.
+    """Return the condition of the complaint that fits best to what the patient mentioned; None if
+    the complaint is not in the tables.
     """
     tables = load_tables()
     group = tables.group(task.complaint)
@@ -135,7 +137,9 @@ def best_match(task: ConsultationTask, mentioned: Iterable[str]) -> Conclusion |
 
 
 def _value(task: ConsultationTask, item: str) -> Value | None:
-    """What the patient's words for an item mean; None where it was not mentioned."""
+    """Return the meaning of the patient's words for an item; None if the patient has no words for
+    it.
+    """
     tables = load_tables()
     if item in tables.symptoms:
         return task.symptoms.get(item, False)

@@ -48,10 +48,11 @@ def conclusion_of(episode: Episode) -> Conclusion | None:
 
 
 def is_right(task: ConsultationTask, diagnosis: str) -> bool:
-    """Whether a diagnosis is the gold one by one of its names, and nothing else: a list is none.
+    """Return whether a diagnosis is the gold one, by one of its names, and nothing else: a list is
+    wrong.
 
-    Of a row whose gold is a sentence, its names are those of the disease that the sentence names,
-    and the same sentence is right. Of options, the letter is compared.
+    A gold sentence has the names of the disease in it, and the same sentence is right. With options
+    the letter is compared.
     """
     if task.options:
         return diagnosis == task.reference
@@ -61,17 +62,17 @@ def is_right(task: ConsultationTask, diagnosis: str) -> bool:
 
 
 def diagnosis_value(task: ConsultationTask, diagnosis: str) -> float:
-    """1 or 0."""
+    """Return 1 for the right diagnosis, else 0."""
     return float(is_right(task, diagnosis))
 
 
 def recommendation_value(task: ConsultationTask, advice: str) -> float:
-    """The mean over the gold items of the share of their terms that are advised, each contradicted
-    one against it.
+    """Return the mean over the gold items of the share of their terms that are advised; a
+    contradicted term counts against it.
 
-    It may have 1.4 times as many characters as the gold needs for what is given; beyond, its worth
-    falls in proportion, so that a list of everything is worth little. Without known items: the F1
-    of the content words, without those that stand in any advice.
+    For what it gives, advice may have 1.4 times as many characters as gold needs. Beyond that, its
+    worth falls in proportion, so that a list of everything is worth little. Without known items it
+    is the F1 of the content words, without those that any advice has.
     """
     if not task.advice:
         return _content_f1(advice, task.recommendation)
@@ -93,15 +94,17 @@ def _content_f1(advice: str, gold: str) -> float:
 
 
 def _given(term: str, gold: list[str], clauses: list[str]) -> int:
-    """1: advised in the gold's sense; -1: only in the opposite one; 0: not at all."""
+    """Return 1 if the term is advised in the gold's sense, -1 if only in the opposite one, 0 if not
+    at all.
+    """
     senses = {_sense(term, clause) for clause in clauses} - {None}
     wanted = next(sense for clause in gold if (sense := _sense(term, clause)) is not None)
     return 0 if not senses else 1 if wanted in senses else -1
 
 
 def _sense(term: str, clause: str) -> bool | None:
-    """Whether a clause is for (True) or against (False) what the term names; None: it does not name
-    it.
+    """Return whether a clause is for (True) or against (False) what the term names; None if it does
+    not name it.
     """
     before, named, _ = clause.partition(term)
     return not NEGATED.search(before) if named else None
@@ -112,7 +115,9 @@ def _clauses(text: str) -> list[str]:
 
 
 def found_facets(task: ConsultationTask, episode: Episode) -> float | None:
-    """The share of the distinguishing facets that the patient was asked for; None: none are known."""
+    """Return the share of the distinguishing facets that the patient mentioned; None if the case
+    has none.
+    """
     mentioned = {
         facet
         for event in episode.events
@@ -127,7 +132,9 @@ def found_facets(task: ConsultationTask, episode: Episode) -> float | None:
 
 
 def kinds_of(episode: Episode) -> Counter[str]:
-    """How many events of each kind: the patient's replies by theirs, and "malformed"."""
+    """Return the number of events of each kind: the patient's replies by their kind, and
+    "malformed".
+    """
     return Counter(
         event.reply.kind if isinstance(event, Exchange) else "malformed"
         for event in episode.events
@@ -136,8 +143,8 @@ def kinds_of(episode: Episode) -> Counter[str]:
 
 
 def term_values(task: ConsultationTask, episode: Episode) -> dict[str, float]:
-    """The values, before weights, of `format` and, after a conclusion, of `inquiry` where it
-    applies.
+    """Return the values, before weights, of `format` and, if the case has distinguishing facets, of
+    `inquiry`, which is 0 without a conclusion.
     """
     kinds, replies = (
         kinds_of(episode),
@@ -164,14 +171,15 @@ class Scheme:
     def __init__(self, name: str, judge: Judge | None) -> None:
         if name not in NAMES and "=" not in name:
             raise AgentError(
-                f"--reward {name}: expected {', '.join(NAMES)}, or weights such as format=0.1,diagnosis=1"
+                f"--reward {name}: expected {', '.join(NAMES)}, "
+                "or weights such as format=0.1,diagnosis=1"
             )
         self.name, self.judge = name, judge
         self.rubric = parse_rubric(name, RUBRIC.weights) if "=" in name else RUBRIC
         self.amounts = TABLES[name] if name in SUMS else {}
 
     def highest(self, turns: int) -> float:
-        """The most an episode of so many turns can earn."""
+        """Return the most that an episode of so many turns can earn."""
         if not self.amounts:
             return self.rubric.highest
         end = sum(self.amounts[name] for name in ("diagnosis", "recommendation", "turn"))
@@ -180,7 +188,7 @@ class Scheme:
         )
 
     async def score(self, task: ConsultationTask, episode: Episode) -> Reward:
-        """What an episode earns; unscored with its cause where the judge failed."""
+        """Return the reward of an episode; unscored, with its cause, if the judge failed."""
         conclusion, counters = (
             conclusion_of(episode),
             {name: float(n) for name, n in kinds_of(episode).items()},
@@ -223,7 +231,7 @@ class Scheme:
     def _summed(
         self, task: ConsultationTask, episode: Episode, values: Mapping[str, float]
     ) -> dict[str, float]:
-        """What each kind of event earned, all of its kind together."""
+        """Return the amount that each kind of event earned in all."""
         conclusion = conclusion_of(episode)
         if conclusion and self.amounts["match"] == "words" and not self.judge:
             gold = {"diagnosis": task.reference, "recommendation": task.recommendation}
@@ -254,7 +262,7 @@ def conclusion_values(task: ConsultationTask, conclusion: Conclusion | None) -> 
 
 
 def case_of(task: ConsultationTask, conclusion: Conclusion) -> Case:
-    """What a judge sees."""
+    """Return what a judge sees."""
     gold = Conclusion(task.reference, task.recommendation)
     return Case(
         task.question, str(conclusion), str(gold), [task.description] if task.description else []

@@ -1,4 +1,6 @@
-"""How consultations look on a page: the patient's replies with their kind and what they mentioned."""
+"""How consultations look on a page: the patient's replies with their kind and what they
+mentioned.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +9,7 @@ from episodes.shown import Shown, annotated, exchanges
 
 
 def shown(record: Record) -> list[Shown]:
-    """The transcript; a reply outside the protocol says what was wrong with it."""
+    """Return the transcript; a reply outside the protocol has a note about its problem."""
     pairs = exchanges(record["dialogue"], "doctor")
     return annotated(
         record,

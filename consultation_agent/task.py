@@ -21,7 +21,7 @@ from typing import Any
 
 from data.conditions.table import load_tables
 from data.outside import agentclinic, mediq, symptomcheck
-from data.outside.cases import Case, read_published
+from data.outside.cases import PublishedCase, read_published
 from episodes import row_files
 from episodes.agent import Row
 from episodes.episode import AgentError, Task
@@ -37,10 +37,10 @@ class ConsultationTask(Task):
 
     names: what the diagnosis may be called; () where nothing but `reference` is known. advice: the
     gold advice by item, its *terms* marked, as far as the condition is known. words: what the
-    patient says of a facet or of a symptom that is there. values: what the words of a facet mean, by
-    the name in the tables, where the row has it. symptoms: whether each is there; one not
-    named is not. distinguishing: what should be asked for. exchanges: questions once asked, with
-    their answers. description: the record as a text. english: it is played in English. options: the
+    patient says of a facet or of a symptom that is there. values: what the words of a facet mean,
+    by the name in the tables, where the row has it. symptoms: whether each is there; one not named
+    is not. distinguishing: what should be asked for. exchanges: questions once asked, with their
+    answers. description: the record as a text. english: it is played in English. options: the
     answers to choose from, by letter; `reference` is then the letter of the right one.
     """
 
@@ -62,16 +62,16 @@ class ConsultationTask(Task):
 
     @property
     def opening(self) -> str:
-        """What the patient said first; of a case with options nothing, as `question` is the
+        """The patient's first words; "" for a case with options, whose `question` is the
         examiner's.
         """
         return "" if self.options else self.question
 
 
 def read_rows(path: Path | str) -> list[Row]:
-    """The rows of a parquet or JSONL file, each with `id` and `task_type`.
+    """Return the rows of a Parquet or JSON lines file, each with `id` and `task_type`.
 
-    Raises AgentError: not readable, or empty.
+    Raises AgentError: the file cannot be read, or is empty.
     """
     rows = row_files.read_rows(path, "consultations")
     published = read_published(rows, str(path), PUBLISHED)
@@ -88,8 +88,10 @@ def read_rows(path: Path | str) -> list[Row]:
     return rows
 
 
-def row_of(case: Case) -> Row:
-    """Return a case of a public test set as a row; its patient knows the summary, not the findings."""
+def row_of(case: PublishedCase) -> Row:
+    """Return a case of a public test set as a row; its patient knows the summary, not
+    the findings.
+    """
     truth = {"diagnosis": case.right or case.diagnosis, "recommendation": ""}
     listed = [f"{letter}: {text}" for letter, text in case.options.items()]
     return {
@@ -120,8 +122,9 @@ def task_of(row: Row) -> ConsultationTask:
     except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
         seen = f"{type(error).__name__}: {error}"
         raise AgentError(
-            f"row {row.get('id')!r} is no consultation ({seen}); expected prompt, reward_model.ground_truth and "
-            "extra_info as in data/consultation, or DoctorAgent-RL's columns"
+            f"row {row.get('id')!r} is no consultation ({seen}); "
+            "expected prompt, reward_model.ground_truth and extra_info "
+            "as in data/consultation, or DoctorAgent-RL's columns"
         ) from None
 
 
@@ -163,7 +166,9 @@ def _task_of(row: Row) -> ConsultationTask:
 
 
 def _complaint(prompt: list[dict[str, Any]]) -> str:
-    """What the patient says first; the reference's prompts put it on a line among instructions."""
+    """Return the patient's first words; the reference's prompts have them on a line among
+    instructions.
+    """
     said = _text(
         next((message["content"] for message in prompt if message["role"] == "user"), None)
     )
@@ -181,9 +186,10 @@ def _text(value: Any) -> str:
 
 
 def check_recorded(tasks: Sequence[ConsultationTask]) -> list[str]:
-    """What there is to say about cases whose record has nothing that a patient could tell.
+    """Return a warning about cases whose record has nothing that a patient could say, [] without
+    such cases.
 
-    Raises AgentError: none of the cases has anything.
+    Raises AgentError: no case has anything.
     """
     empty = sum(not (task.words or task.exchanges or task.description) for task in tasks)
     seen = f"{empty} of {len(tasks)} cases hold no facts, exchanges or description"

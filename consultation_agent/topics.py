@@ -1,5 +1,5 @@
-"""What a question is about and what a text tells of, by the patterns of topics.toml: for whatever
-ask-words do not find, and for records without facets.
+"""The topics of questions and texts, by the patterns of topics.toml: for questions in which no
+ask-word is found, and for records without facets.
 
     [topic.name for topic in asked_topics("大便怎么样？")]      # ["bowels"]
     told_topics("I have no drug allergies.")                   # {"allergies"}
@@ -22,7 +22,7 @@ FULL_STOP = re.compile(r"(?<=[a-z]{2})\.\s")
 
 @dataclass(frozen=True)
 class Topic:
-    """One topic; topics.toml explains its columns. A side is of whatever else a question names."""
+    """One topic; topics.toml explains its columns. A side belongs to what else a question names."""
 
     name: str
     ask: re.Pattern[str]
@@ -44,7 +44,7 @@ class Topic:
 
 @cache
 def topics() -> dict[str, Topic]:
-    """All of them by name, in the order of the file."""
+    """Return all topics by name, in the order of the file."""
     table = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
     return {name: _topic(name, columns) for name, columns in table.items()}
 
@@ -63,8 +63,8 @@ def _topic(name: str, columns: dict[str, object]) -> Topic:
 
 @lru_cache(maxsize=4096)
 def asked_topics(question: str) -> tuple[Topic, ...]:
-    """What a question is about: what is asked for itself before the sides of it; a general topic
-    only where nothing under it is asked for.
+    """Return the topics of a question, subjects before sides. A general topic is left out if the
+    question asks for something under it.
     """
     asking = _asking(question)
     found = [one for one in topics().values() if one.ask.search(asking)]
@@ -75,7 +75,9 @@ def asked_topics(question: str) -> tuple[Topic, ...]:
 
 @lru_cache(maxsize=4096)
 def asked_first(question: str) -> Topic | None:
-    """The topic that a question is about whatever its ask-words say."""
+    """Return the topic that a question is about whatever its ask-words say; None if there
+    is none.
+    """
     asking = _asking(question)
     return next(
         (one for one in topics().values() if one.first.search(asking) and one.ask.search(asking)),
@@ -84,13 +86,13 @@ def asked_first(question: str) -> Topic | None:
 
 
 def _asking(question: str) -> str:
-    """The sentences of a question that ask, without examples."""
+    """Return the sentences of a question that ask, without examples."""
     sentences = SENTENCE.findall(FULL_STOP.sub("\n", TAG.sub("", question.lower())))
     return plain(" ".join(EXAMPLE.sub("", one) for one in sentences if asks(one)))
 
 
 @lru_cache(maxsize=16384)
 def told_topics(text: str) -> frozenset[str]:
-    """The names of the topics that a text tells something of."""
+    """Return the names of the topics that a text says something about."""
     text = plain(text)
     return frozenset(one.name for one in topics().values() if one.mentioned.search(text))

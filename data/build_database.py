@@ -56,7 +56,9 @@ def textbook_rows(table: str, first_key: int) -> Iterator[Cells]:
 
 
 def build(options: argparse.Namespace) -> None:
-    """Write the database, `fictional_rows` first and then the real ones, and print what it holds."""
+    """Write the database, `fictional_rows` first and then the real ones, and print what
+    it holds.
+    """
     refuse_existing(options.output, options.force)
     invented = {"drugs_info": options.fictional_drugs, "disease": options.fictional_diseases}
     fictional = fictional_rows(options.seed, *invented.values())

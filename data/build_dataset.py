@@ -104,9 +104,9 @@ def refuse_empty(dataset: Dataset, request: Request) -> None:
     empty = [split for split in wanted if not dataset.splits[split]]
     if empty:
         raise Failure(
-            f"{' and '.join(empty)} would have no row: the database has too few drugs and diseases to "
-            "divide them so that no name stands in two files. Add rows to it (15 drugs are enough), or "
-            f"leave {' and '.join(empty)} out: --rows train=200"
+            f"{' and '.join(empty)} would have no row: the database has too few drugs and "
+            "diseases to divide them so that no name stands in two files. Add rows to it "
+            f"(15 drugs are enough), or leave {' and '.join(empty)} out: --rows train=200"
         )
 
 
@@ -124,7 +124,8 @@ def report(dataset: Dataset, request: Request) -> list[str]:
     refused = ", ".join(f"{count} {reason}" for reason, count in sorted(dataset.refused.items()))
     lines.append(f"drafts refused and replaced: {refused or 'none'}")
     lines.append(
-        f"names, search words and filter values in more than one split: {len(overlap(dataset.splits))}"
+        "names, search words and filter values in more "
+        f"than one split: {len(overlap(dataset.splits))}"
     )
     for (split, kind), count in dataset.missing(request).items():
         lines.append(f"not made: {count} {kind} rows of {split}; the database has no more to ask")

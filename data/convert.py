@@ -64,7 +64,8 @@ def convert(
     notes = [f"{len(rows)} rows", f"{drafted} answers drafted", bare]
     if refused:
         notes.append(
-            f"{len(refused)} rows left out, whose question asks for HTML: {', '.join(refused[:SHOWN])}"
+            f"{len(refused)} rows left out, whose question "
+            f"asks for HTML: {', '.join(refused[:SHOWN])}"
         )
     left_out = {column for row in rows for column in row} - set(COLUMNS)
     if left_out:

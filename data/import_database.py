@@ -71,7 +71,8 @@ def parse(arguments: list[str] | None = None) -> argparse.Namespace:
     )
     add(
         "--encoding",
-        help="of a text file, such as big5 or latin-1 (default: UTF-8 or GB18030, whichever decodes it)",
+        help="of a text file, such as big5 or latin-1 "
+        "(default: UTF-8 or GB18030, whichever decodes it)",
     )
     add("--strip-html", action="store_true", help="remove tags, entities and control characters")
     add("--label", default="imported", help="the column `source` of these rows (default: imported)")
@@ -115,12 +116,16 @@ def run(options: argparse.Namespace) -> int:
     planned, skipped = plan_parts(parts, table, given)
     for name in skipped:
         print(
-            f"left out: {name}, its columns are those of neither table, or of another than asked for"
+            f"left out: {name}, its columns are those of "
+            "neither table, or of another than asked for"
         )
     for item in planned:
         if len(item.unused) > len(item.mapping):
             print(_columns(item))
-            count = f"{len(item.unused)} of {len(item.mapping) + len(item.unused)} columns of {item.part.name}"
+            count = (
+                f"{len(item.unused)} of {len(item.mapping) + len(item.unused)} "
+                f"columns of {item.part.name}"
+            )
             raise Failure(
                 f"{count} fit none of {item.table}; decide about each in a file for --mapping"
             )
@@ -157,7 +162,8 @@ def _import(options: argparse.Namespace, planned: list[Planned], target: Target)
         ]
         if known:
             print(
-                f"{table} has {len(known)} of the names already: {'、'.join(map(str, known[:SHOWN]))}"
+                f"{table} has {len(known)} of the names "
+                f"already: {'、'.join(map(str, known[:SHOWN]))}"
             )
     if not options.dry_run:
         rows = {item.table: staging.rows(item.table) for item in planned}

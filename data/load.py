@@ -135,7 +135,8 @@ def read_records(path: Path) -> Iterator[tuple[int, Record | DataError]]:
     if not path.is_file():
         seen = "is a folder" if path.is_dir() else "does not exist"
         raise DataError(
-            f"{path} {seen}; expected a Parquet or JSONL file with the columns id, question and answer"
+            f"{path} {seen}; expected a Parquet or JSONL "
+            "file with the columns id, question and answer"
         )
     with refusing(f"{path} cannot be read", DataError), path.open("rb") as head:
         first = next(

@@ -1,6 +1,6 @@
 """Check question files against a database and report every problem by row and field.
 
-    python -m data.validate my.jsonl                          # DATABASE_URL, else the embedded database
+    python -m data.validate my.jsonl                      # DATABASE_URL, else the embedded database
     python -m data.validate train.parquet val.parquet test.parquet --db sqlite:///my.db --json
     python -m data.validate my.jsonl --rebuild-from-evidence my.db
 

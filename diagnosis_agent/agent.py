@@ -57,13 +57,19 @@ class DiagnosisFlags(Flags):
             default="record",
             help="who answers orders; default: the record itself",
         )
-        models = "its model, over SIMULATOR_MODEL: the name it is served by (llm), a model folder or hub id (served)"
+        models = (
+            "its model, over SIMULATOR_MODEL: the name it is "
+            "served by (llm), a model folder or hub id (served)"
+        )
         add("--simulator-model", metavar="MODEL", help=models)
         schemes = "terms (diagnosis_agent/rewards.toml), or weights: NAME=WEIGHT,.."
         add("--reward", metavar="SCHEME", default="terms", help=f"what is paid: {schemes}")
         penalty = "what each turn beyond so many costs, such as 0.05@12; default: nothing"
         add("--turn-penalty", type=turn_penalty, metavar="AMOUNT@TURNS", help=penalty)
-        single = "evaluations: ask for the next examination and the diagnosis at each point of the recommended history"
+        single = (
+            "evaluations: ask for the next examination and the "
+            "diagnosis at each point of the recommended history"
+        )
         add("--single-turn", action="store_true", help=single)
         add(
             "--rubrics",
@@ -156,8 +162,8 @@ class DiagnosisTeaching(PromptedTeaching):
     def lessons(
         self, rows: Sequence[Row], settings: Settings, right: int, flawed: int, random: Random
     ) -> Lessons:
-        """The patients are drawn from the tables, not taken from `rows`, which are too few to learn
-        from.
+        """Return lessons about patients drawn from the tables. `rows` are not used, because they
+        are too few to learn from.
         """
         from diagnosis_agent.lessons import lessons
 
@@ -204,7 +210,7 @@ class DiagnosisAgent(Agent):
 
 
 def turn_penalty(text: str) -> tuple[float, int]:
-    """A type for argparse: "0.05@12" as amount and turns."""
+    """Return amount and turns of "0.05@12"; a type for argparse."""
     found = re.fullmatch(r"(0?\.\d{1,6}|\d{1,3}(?:\.\d{1,6})?)@(\d{1,3})", text)
     if not found:
         raise ArgumentTypeError(f"expected AMOUNT@TURNS, such as 0.05@12, got {text!r}")

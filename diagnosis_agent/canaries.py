@@ -25,7 +25,7 @@ TO_THE_JUDGE = (
 def dishonest_episodes(
     task: DiagnosisTask, prompts: Prompts, turns: int, random: Random
 ) -> dict[str, Episode]:
-    """A badly led case of every kind."""
+    """Return a badly led case of every kind, by kind."""
     tables = load_tables()
     names = (task.reference, *task.aliases)
     every = [one.en for one in tables.conditions.values()]

@@ -144,9 +144,9 @@ class KnownVisits(KnownEpisodes):
 
 
 def simulator_of(settings: Settings, options: Options, evaluating: bool) -> Simulator:
-    """What answers, by the flag --simulator.
+    """Return the simulator that the flag --simulator names.
 
-    Raises AgentError: its model is not named, or named and has no use.
+    Raises AgentError: its model is missing, or named without use.
     """
     if partner_kind("simulator", options) == RECORD:
         return RecordSimulator()

@@ -71,8 +71,8 @@ Index = Mapping[Words, str]
 
 
 def named(text: str, own: Iterable[str] = ()) -> str | None:
-    """The examination that a text orders, by its name in the tables or among `own`; None: there is
-    none.
+    """Return the examination that a text orders, by its name in the tables or among `own`; None if
+    it orders none.
     """
     if len(text) > LONGEST:
         return None
@@ -87,13 +87,15 @@ def named(text: str, own: Iterable[str] = ()) -> str | None:
 
 @cache
 def table_key(name: str) -> str | None:
-    """The key in data/conditions/examinations.toml of an English name."""
+    """Return the key of an English name in data/conditions/examinations.toml; None for an unknown
+    name.
+    """
     return next((key for key, one in load_tables().examinations.items() if one.en == name), None)
 
 
 def _usual(text: str) -> str | None:
-    """The one examination that a text orders with the words of orders.toml beside its name, or by
-    several parts of it.
+    """Return the one examination that a text orders with the words of orders.toml beside its name,
+    or by several of its parts; None otherwise.
     """
     plain = unicodedata.normalize("NFKC", text)
     tail = TAIL.search(plain)
@@ -104,7 +106,9 @@ def _usual(text: str) -> str | None:
 
 
 def _together(text: str) -> str | None:
-    """The examination that all of several words joined by "and" or a slash are parts of."""
+    """Return the examination that has all of several parts joined by "and" or a slash; None
+    otherwise.
+    """
     parts = [part for part in JOINED.split(text) if part.strip()]
     found = {_named_plainly(part) for part in parts}
     return found.pop() if len(parts) > 1 and len(found) == 1 else None
@@ -115,7 +119,9 @@ def _named_plainly(text: str) -> str | None:
 
 
 def _bare(text: str) -> Words:
-    """The words of a name less those that may stand beside it; all of them where no other is left."""
+    """Return the words of a name without those that may stand beside it, or all its words if no
+    other is left.
+    """
     plain = text
     for old, new in BESIDE["chinese_words"].items():
         plain = plain.replace(old, new)
@@ -130,16 +136,16 @@ def _bare(text: str) -> Words:
 
 
 def _tells(words: Words) -> bool:
-    """Whether words say more than a kind of examination, such as CT; what two kinds say together
-    may be a name.
+    """Return whether words say more than a kind of examination, such as CT. Two kinds together may
+    be a name.
     """
     return bool({*words} - KINDS) or len(words) > 1
 
 
 @cache
 def _reduced() -> Index:
-    """Every name of the tables and of orders.toml by its bare words, where these are one
-    examination's alone.
+    """Return every name of the tables and of orders.toml by its bare words, if these belong to one
+    examination only.
     """
     tables = load_tables().examinations
     every = {one.en: (one.en, *one.aliases_en, one.zh, *one.aliases_zh) for one in tables.values()}
@@ -188,7 +194,9 @@ def _alike(words: Words, others: Words) -> bool:
 
 @cache
 def _tables() -> Index:
-    """Every name; and what a number of one examination alone is called, where nothing else is."""
+    """Return every examination by its names, and by the name of a number that only it has and no
+    other name equals.
+    """
     every = load_tables().examinations.values()
     parts = [
         (_words(text), one.en)
@@ -208,14 +216,18 @@ def _index_of(names: Mapping[str, Iterable[str]]) -> dict[Words, str]:
 
 
 def _words(text: str) -> Words:
-    """The words that say something, in one spelling and in alphabetical order; () for none."""
+    """Return the words that have content, in one spelling and in alphabetical order; ()
+    for none.
+    """
     plain = unicodedata.normalize("NFKC", text).lower()
     words = [_word(word) for word in re.findall(r"[^\W_]+", LETTER.sub(r"\1", plain))]
     return tuple(sorted([word for word in words if word not in NOISE] or words))
 
 
 def _word(word: str) -> str:
-    """British spelling, plurals and the ways to say "examination" and "-gram" as one."""
+    """Return a word in one spelling for British and American ones, plurals, "examination" and
+    "-gram".
+    """
     word = re.sub("[ao]e", "e", word)
     word = re.sub("(?<=[a-z]{3})graph(y|s|ies)?$", "gram", word)
     word = {"examination": "exam", "examinations": "exam", "exams": "exam"}.get(word, word)

@@ -26,7 +26,9 @@ from episodes.text_loop import Malformed
 
 
 def facts_of(task: DiagnosisTask, episode: Episode) -> dict[str, float | None]:
-    """Numbers whose mean says something; shares of orders are None where none was made."""
+    """Return the numbers of an episode whose means are reported; shares of orders are None without
+    orders.
+    """
     values, kinds, orders = values_of(task, episode), kinds_of(episode), len(results_of(episode))
     shares = {
         f"{kind}_examinations": kinds[kind] / orders if orders else None
@@ -45,7 +47,7 @@ def facts_of(task: DiagnosisTask, episode: Episode) -> dict[str, float | None]:
 
 
 def record_of(task: DiagnosisTask, episode: Episode) -> Record:
-    """Gold, what of it was seen, and the dialogue as it was understood."""
+    """Return gold, which of its examinations were seen, and the dialogue as it was understood."""
     replies = [
         str(message["content"]) for message in episode.messages if message["role"] == "assistant"
     ]
@@ -68,7 +70,7 @@ def record_of(task: DiagnosisTask, episode: Episode) -> Record:
 
 
 def _turns(event: Exchange | Malformed | Conclusion, text: str) -> list[dict[str, Any]]:
-    """What the doctor said, and what came back."""
+    """Return the doctor's turn and the result."""
     doctor: dict[str, Any] = {"role": "doctor", "content": text}
     if isinstance(event, Exchange):
         back = {
@@ -82,7 +84,9 @@ def _turns(event: Exchange | Malformed | Conclusion, text: str) -> list[dict[str
 
 
 def failure(record: Record) -> str:
-    """The kind of a scored episode, one of `DiagnosisShowing.failures`: the first that holds."""
+    """Return the kind of a scored episode: the first of `DiagnosisShowing.failures` that
+    applies.
+    """
     if not any("diagnosis" in turn and "examination" not in turn for turn in record["dialogue"]):
         return "no_diagnosis"
     if record["facts"]["accuracy"] >= 1:

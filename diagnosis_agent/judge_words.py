@@ -37,7 +37,9 @@ class CaseWords(JudgeWords):
     reply = Answers
 
     def parts(self, case: Case, said: BaseModel) -> dict[str, float]:
-        """The values of diagnosis and examinations; a count is no more than there are."""
+        """Return the values of diagnosis and examinations; counts are cut to the number of
+        examinations.
+        """
         assert isinstance(said, Answers)
         gold = case.gold or {}
         recommended, covered = (
@@ -49,20 +51,22 @@ class CaseWords(JudgeWords):
 
 
 def f1(recommended: int, orders: int, covered: int, key: int) -> float:
-    """Of the share of the orders that were recommended and the share of the recommended ones that
-    were ordered.
+    """Return the F1 of two shares: of the orders that were recommended, and of the recommended
+    examinations that were ordered.
     """
     precision, recall = recommended / max(1, orders), covered / max(1, key)
     return 2 * precision * recall / (precision + recall) if precision and recall else 0.0
 
 
 def addresses_the_judge(text: str) -> bool:
-    """Whether a text is more than a name of something: a word to the judge, markup, or too long."""
+    """Return whether a text is more than a name of something: words to the judge, markup, or too
+    long.
+    """
     return len(text) > LONGEST or bool(ADDRESSES.search(text))
 
 
 def material(case: Case) -> dict[str, str | None]:
-    """What the judge is shown, each text cut to a length."""
+    """Return the texts that the judge reads, each cut to a length."""
     texts = {
         "case": case.question,
         "true diagnosis": case.reference,

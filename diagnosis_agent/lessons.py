@@ -50,7 +50,7 @@ Step = tuple[Order | str, bool]  # what the doctor says, and whether it is learn
 
 
 def lessons(right: int, flawed: int, random: Random) -> Lessons:
-    """So many cases of each kind."""
+    """Return `right` correct cases, some of them with a detour, and `flawed` ones."""
     drawn = draw_diagnosis_cases(load_tables(), {**ROWS, "lessons": right + flawed}, seed=0)[
         "lessons"
     ]
@@ -80,7 +80,10 @@ class Teacher:
         self.random, self.prompts = random, load_prompts()
 
     def lesson(self, task: DiagnosisTask, kind: str, learned: bool) -> Conversation:
-        """A case with a mistake of some kind, or "right"; learned: the mistake too."""
+        """Return a case with a mistake of the given kind, or "right".
+
+        learned: whether the mistake is learned, too.
+        """
         turns = self.random.choice(BUDGETS)
         steps = self._steps(task, kind, learned)[: turns - 1]
         guesses = kind in ("at_once", "aside", "early")
@@ -95,7 +98,7 @@ class Teacher:
         return Conversation(episode.messages, [*(learn for _, learn in steps), True])
 
     def _steps(self, task: DiagnosisTask, kind: str, learned: bool) -> list[Step]:
-        """What the doctor says before the diagnosis."""
+        """Return the doctor's replies before the diagnosis, each with whether it is learned."""
         orders = [Order(task.reference, name, WHY) for name in by_use(task)]
         right: list[Step] = [(order, True) for order in orders]
         aside = [
@@ -120,8 +123,8 @@ class Teacher:
         return {"at_once": [], "early": right[:1]}.get(kind, right)
 
     def _suspicions(self, task: DiagnosisTask) -> list[Order]:
-        """One or two conditions of the complaint that it is not, each with an examination that
-        would settle it.
+        """Return orders for one or two wrong conditions of the complaint, each with an examination
+        that would settle it.
         """
         others = [
             one
@@ -139,14 +142,14 @@ class Teacher:
         return self.random.sample(fit, min(1, len(fit)))
 
     def _broken(self, reply: str) -> str:
-        """The reply without one of its lines."""
+        """Return the reply without one of its lines."""
         lines = reply.splitlines()
         del lines[self.random.randrange(len(lines))]
         return "\n".join(lines)
 
 
 def by_use(task: DiagnosisTask) -> list[str]:
-    """The recommended examinations, first those that are recommended for most conditions of the
+    """Return the recommended examinations, first those recommended for most conditions of the
     complaint.
     """
     tables = load_tables()

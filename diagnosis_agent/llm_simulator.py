@@ -65,32 +65,36 @@ KNOWN = DiagnosisTask(
 
 
 def context(task: DiagnosisTask) -> str:
-    """What every prompt about a case begins with."""
+    """Return the text that every prompt about a case begins with."""
     history = HISTORY_END.split(task.text, maxsplit=1)[0].strip()
     return f"{history}\n\nFinal Diagnosis:\n{task.reference}{HEADER}"
 
 
 def opening(name: str, usual: str = "") -> str:
-    """An event up to its results; `usual` is the reference range."""
+    """Return an event up to its results; `usual` is the reference range."""
     shown = f"Reference Range:\n{usual}\n" if usual else ""
     return f"Exam name:\n{name}\n{shown}Exam results:\n"
 
 
 def split_range(text: str) -> tuple[str, str]:
-    """The results and the reference range of a recorded text; "" where it has none."""
+    """Return the results and the reference range of a recorded text; "" if it has no range."""
     found = RANGE.search(text)
     return (text[: found.start()], found[1]) if found else (text, "")
 
 
 def prompt_for(task: DiagnosisTask, name: str, past: Iterable[Result]) -> str:
-    """What the model continues with the results of an examination, after those that have some."""
+    """Return the prompt that a model continues with the results of an examination. It includes
+    earlier examinations that have results.
+    """
     made = [one for one in past if one.kind in ("recorded", "normal")]
     events = (f"{opening(one.name)}{split_range(one.text)[0]}{SEPARATOR}" for one in made)
     return context(task) + "".join(events) + opening(name)
 
 
 def model_of(settings: Settings, name: str) -> str:
-    """The model of a simulator. Raises AgentError: none is named."""
+    """Return the name of a simulator's model. Raises AgentError: neither flag nor settings name
+    one.
+    """
     return partner_model("simulator", name, settings, "the name its endpoint serves it by")
 
 
@@ -111,7 +115,8 @@ class LLMSimulator(Simulator):
             self.urls = [address] if address else []
         elif not self.urls:
             raise AgentError(
-                f"--simulator {name} needs an address; set SIMULATOR_BASE_URL, many joined by commas"
+                f"--simulator {name} needs an address; set "
+                "SIMULATOR_BASE_URL, many joined by commas"
             )
         self.temperature = (
             settings.simulator_eval_temperature if evaluating else settings.simulator_temperature
@@ -162,13 +167,17 @@ class LLMSimulator(Simulator):
         try:
             await self.draw(KNOWN, "complete blood count", [])
         except LLMError as error:
-            ways = "start it, look at SIMULATOR_MODEL, SIMULATOR_BASE_URL and SIMULATOR_API_KEY, or choose record"
+            ways = (
+                "start it, look at SIMULATOR_MODEL, SIMULATOR_BASE_URL "
+                "and SIMULATOR_API_KEY, or choose record"
+            )
             raise ServiceError(f"the simulator gives no usable result ({error}); {ways}") from None
 
     async def _result(self, task: DiagnosisTask, name: str, past: Sequence[Result]) -> str:
-        """The result of an examination, the first that any process drew; "": withheld.
+        """Return the result of an examination, the first that any process drew; "" if it is
+        withheld.
 
-        Raises EpisodeError.
+        Raises EpisodeError: the model failed.
         """
         case = [VERSION, self.source, self.temperature, context(task), name.casefold()]
         key = hashlib.sha256(json.dumps(case).encode()).hexdigest()
@@ -184,11 +193,13 @@ class LLMSimulator(Simulator):
                 ) from None
 
     async def draw(self, task: DiagnosisTask, name: str, past: Sequence[Result]) -> str:
-        """A new result that does not name the diagnosis, unless the case itself does; "" after
-        DRAWS that did.
+        """Return a new result that does not name the diagnosis, unless the case itself does; ""
+        after DRAWS that named it.
 
-        No seed is sent: one ends vLLM's CPU engine, which cannot wind a request's generator back.
-        Raises LLMError.
+        No seed is sent, because it ends vLLM's CPU engine, which cannot wind a request's generator
+        back.
+
+        Raises LLMError: the model failed.
         """
         secret = mention([task.reference, *task.aliases])
         hidden = not secret.search(task.question)
@@ -202,9 +213,11 @@ class LLMSimulator(Simulator):
 
 
 def examination(task: DiagnosisTask, name: str, past: Sequence[Result] = ()) -> str | None:
-    """What a model is asked for by an order; None: nothing that there is. For a case of the tables
-    only what they know exists, by its name there; of others the words of the order are asked for as
-    they are, unless they are several names.
+    """Return the name under which a model is asked for an ordered examination; None if there is no
+    such examination.
+
+    A case of the tables has only examinations that they know, by their names there. For other cases
+    the words of the order are used unchanged, unless they are several names.
     """
     if task.condition:
         return ordered(task, name)
@@ -216,24 +229,24 @@ def examination(task: DiagnosisTask, name: str, past: Sequence[Result] = ()) -> 
 
 
 def result_in(text: str) -> str:
-    """The results at the beginning of a completion, without chat tokens, also of servers that do
-    not stop; "": none.
+    """Return the results at the beginning of a completion, without chat tokens, even if the server
+    did not stop there; "" for none.
     """
     return CHAT_TOKEN.sub(" ", END.split(text, maxsplit=1)[0]).strip()
 
 
 def weights_of(model: str) -> list[str]:
-    """What tells the weights in a folder from others: names, sizes and times of the files; of a hub
-    id nothing.
+    """Return the names, sizes and times of the weight files in a folder, which distinguish it from
+    others; [] for a hub id.
     """
     files = sorted(Path(model).rglob("*.safetensors"))
     return [f"{file.name}/{(facts := file.stat()).st_size}/{facts.st_mtime_ns}" for file in files]
 
 
 def simulator_model(settings: Settings, options: Options, evaluating: bool = False) -> LLMSimulator:
-    """The simulator of --simulator llm or served.
+    """Return the simulator of --simulator llm or served.
 
-    Raises AgentError: its model or its address is not named.
+    Raises AgentError: its model or its address is missing.
     """
     return LLMSimulator(
         settings.under(options), str(options["simulator"]), options.get(ADDRESS), evaluating

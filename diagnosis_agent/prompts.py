@@ -18,8 +18,8 @@ ANSWERED = tuple(name for name in PROBLEMS if name != "too_late")  # after that 
 
 
 def load_prompts(path: Path = OWN) -> Prompts:
-    """The prompts of a file; what it leaves out is as in prompts.toml.
+    """Return the prompts of a file, with those of prompts.toml where it leaves some out.
 
-    Raises AgentError: it cannot be used.
+    Raises AgentError: the file cannot be used.
     """
     return prompts.load_prompts(OWN, ANSWERED, path)

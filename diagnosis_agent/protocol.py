@@ -73,7 +73,7 @@ class Conclusion(Ending):
 
 
 def spoken(said: Order | Conclusion) -> str:
-    """An order or a conclusion as a reply."""
+    """Return an order or a conclusion as a reply."""
     if isinstance(said, Conclusion):
         return f"{STOP_PHRASE}\nFinal diagnosis: {said.diagnosis}\nReason: {said.reason}"
     lines = (
@@ -84,10 +84,10 @@ def spoken(said: Order | Conclusion) -> str:
 
 
 def framed(typed: str) -> str:
-    """What a person typed as a reply: an order where it has no phrase of one, or the end where it
-    begins with a label of a diagnosis.
+    """Return a person's words as a reply: an order if they have no phrase of one, a conclusion if
+    they begin with a label of a diagnosis.
 
-    Raises AgentError: it says two things, or lacks one.
+    Raises AgentError: they say two things, or lack one.
     """
     said = read_reply(typed)
     if said == Malformed("no_examination"):
@@ -102,7 +102,7 @@ def framed(typed: str) -> str:
 
 
 def read_reply(text: str) -> Order | Conclusion | Malformed:
-    """What a reply says, or the name of what is wrong with it."""
+    """Return what a reply says, or the name of its problem."""
     reply = after_thought(text)
     if reply is None:
         return Malformed("open_thought")
@@ -121,7 +121,9 @@ def read_reply(text: str) -> Order | Conclusion | Malformed:
 
 
 def _order(text: str, phrases: list[re.Match[str]]) -> Order | Conclusion | Malformed:
-    """Before the sentence of the phrase the diagnosis stands, behind the phrase the examination."""
+    """Return the order: its diagnosis comes before the sentence of the phrase, its examination
+    after the phrase.
+    """
     before, behind = text[: phrases[0].start()], text[phrases[0].end() :]
     last, *earlier = REASON.split(
         before[: max(before.rfind("\n"), before.rfind(". "), 0)], maxsplit=1
@@ -139,8 +141,8 @@ def _order(text: str, phrases: list[re.Match[str]]) -> Order | Conclusion | Malf
 
 
 def _conclusion(text: str) -> Order | Conclusion | Malformed:
-    """The diagnosis is all that stands before the label of the reason; without one, the first or
-    labelled sentence.
+    """Return the conclusion: its diagnosis is all text before the label of the reason or, without
+    that label, the labelled or first sentence.
     """
     conclusion, *reasons = REASON.split(text, maxsplit=1)
     lines = _lines(conclusion)
@@ -161,7 +163,7 @@ def _conclusion(text: str) -> Order | Conclusion | Malformed:
 
 
 def _whole(said: Order | Conclusion) -> Order | Conclusion | Malformed:
-    """What is said, or what is missing of it."""
+    """Return the order or conclusion, or the name of what it lacks."""
     problems = {"diagnosis": "no_diagnosis", "examination": "no_examination", "reason": "no_reason"}
     return next(
         (Malformed(problem) for part, problem in problems.items() if vars(said).get(part) == ""),
@@ -178,8 +180,8 @@ def _names_a_diagnosis(line: str) -> bool:
 
 
 def _headed(line: str) -> str:
-    """A heading of a diagnosis with the colon that it may lack: what it heads follows on the same
-    line.
+    """Return a heading of a diagnosis with the colon that it may lack, so that what follows is on
+    its line.
     """
     parts = parts_of(line)
     heads = not line.endswith((":", "：")) and parts == [("diagnosis", "")]

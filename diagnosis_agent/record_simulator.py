@@ -38,7 +38,7 @@ class RecordSimulator(Simulator):
         return self.result_of(task, name, past)
 
     def result_of(self, task: DiagnosisTask, name: str, past: Sequence[Result]) -> Result:
-        """What comes back for an order, after those of the past."""
+        """Return the result of an order, after earlier results."""
         found = ordered(task, name)
         if found is None:
             return Result(" ".join(name.split())[:80], UNAVAILABLE, "unavailable")
@@ -56,8 +56,8 @@ class RecordSimulator(Simulator):
 
 
 def check_recorded(tasks: Sequence[DiagnosisTask]) -> list[str]:
-    """What there is to say about cases that do not record all of what is recommended; nothing of
-    invented ones.
+    """Return a warning about cases that do not record every recommended examination; [] without
+    such cases. Invented cases record all.
 
     Raises AgentError: no case records any examination.
     """
@@ -82,7 +82,9 @@ def _recommended_and_missing(task: DiagnosisTask) -> int:
 
 
 def ordered(task: DiagnosisTask, name: str) -> str | None:
-    """The examination that an order means for this patient; None: none, or only for the other sex."""
+    """Return the examination that an order means for this patient; None if there is none, or only
+    for the other sex.
+    """
     found = named(name, (*task.results, *task.key))
     if found is None:
         return None
@@ -94,18 +96,18 @@ def ordered(task: DiagnosisTask, name: str) -> str | None:
 
 @cache
 def own_name(name: str) -> str:
-    """What an examination of the case goes by: its name in the tables, where they know it."""
+    """Return the name of an examination of the case: the one in the tables if they know it."""
     return named(name) or name
 
 
 def repeated(found: str, past: Sequence[Result]) -> Result | None:
-    """The result again that an earlier order of the same examination had."""
+    """Return the result of an earlier order of the same examination; None if there was none."""
     earlier = next((one for one in past if one.name == found and one.kind != "unavailable"), None)
     return earlier and Result(found, earlier.text, "repeated")
 
 
 def _normal(task: DiagnosisTask, key: str) -> str:
-    """A normal result for the patient's age and sex, as the tables have it."""
+    """Return a normal result for the patient's age and sex, drawn from the tables."""
     patient: Patient = {"age": AGE if task.age is None else task.age, "sex": task.sex or SEX}
     drawn = draw_results(load_tables(), [key], patient, Random(f"{task.id}/{key}"))[key]
     return f"{drawn.text} (reference range: {drawn.reference})" if drawn.reference else drawn.text

@@ -36,10 +36,10 @@ def rehearse(
     orders: Sequence[Order | str],
     conclude: Conclude,
 ) -> Episode:
-    """Order as much as the budget allows before the last turn, then name a diagnosis; or not, for
-    None.
+    """Return an episode that orders as much as the budget allows before the last turn, then names a
+    diagnosis if `conclude` returns one.
 
-    An order that is a text is a reply as it stands, which is malformed.
+    An order that is a text is sent unchanged, as a malformed reply.
     """
     episode = Episode(prompts.opening(task.question, turns))
     for turn, order in enumerate(orders[: turns - 1], 2):
@@ -64,7 +64,9 @@ def _answer(
     turn: int,
     turns: int,
 ) -> str:
-    """What is read after an order, before turn `turn` of `turns`; noted in the episode."""
+    """Return what the doctor reads after an order, before turn `turn` of `turns`, and note it in
+    the episode.
+    """
     if isinstance(order, str):
         malformed = read_reply(order)
         assert isinstance(malformed, Malformed), order
@@ -81,7 +83,7 @@ def _say(episode: Episode, reply: str) -> None:
 
 
 def shown(result: Result) -> str:
-    """What the policy reads of a result."""
+    """Return the text of a result that the policy reads."""
     return result.text if result.kind == "unavailable" else f"{result.name}: {result.text}"
 
 
@@ -90,8 +92,8 @@ def gold_orders(task: DiagnosisTask) -> list[Order]:
 
 
 def gold_episode(task: DiagnosisTask, prompts: Prompts, turns: int, diagnosis: str = "") -> Episode:
-    """Order what is recommended, one after the other, then name the gold diagnosis; `diagnosis`: by
-    another name.
+    """Return an episode that orders what is recommended, one after the other, and then names the
+    gold diagnosis, by another name if `diagnosis` gives one.
     """
     return rehearse(task, prompts, turns, gold_orders(task), lambda _: diagnosis or task.reference)
 
@@ -115,8 +117,8 @@ def baseline_episode(
 
 
 def best_match(task: DiagnosisTask, results: Sequence[Result]) -> str | None:
-    """The condition of the group that fits age, sex and the results; None where the group is not in
-    the tables.
+    """Return the condition of the group that fits age, sex and results best; None if the group is
+    not in the tables.
     """
     tables = load_tables()
     group = tables.group(task.group or "")

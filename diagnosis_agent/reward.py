@@ -47,26 +47,26 @@ def conclusion_of(episode: Episode) -> Conclusion | None:
 
 
 def results_of(episode: Episode) -> list[Result]:
-    """What came back, in order."""
+    """Return the results of an episode, in order."""
     return [event.result for event in episode.events if isinstance(event, Exchange)]
 
 
 def key_of(task: DiagnosisTask) -> set[str]:
-    """The recommended examinations by the names that orders go by."""
+    """Return the recommended examinations by the names that orders have."""
     return {own_name(name) for name in task.key}
 
 
 def key_seen(task: DiagnosisTask, episode: Episode) -> set[str]:
-    """The recommended examinations that were ordered and exist for this patient, whether or not
-    they are recorded.
+    """Return the recommended examinations that were ordered and exist for this patient, recorded or
+    not.
     """
     ordered = {own_name(one.name) for one in results_of(episode) if one.kind != "unavailable"}
     return ordered & key_of(task)
 
 
 def examination_values(task: DiagnosisTask, episode: Episode) -> dict[str, float | None]:
-    """Precision over all orders, repeats and unavailable ones too, recall, and F1; None where
-    nothing is known.
+    """Return precision over all orders, with repeats and unavailable ones, recall, and F1; None
+    where a share has no basis.
     """
     orders, key, found = len(results_of(episode)), key_of(task), len(key_seen(task, episode))
     return {
@@ -77,8 +77,8 @@ def examination_values(task: DiagnosisTask, episode: Episode) -> dict[str, float
 
 
 def values_of(task: DiagnosisTask, episode: Episode) -> dict[str, float]:
-    """The values of `diagnosis` and, where it applies, `examinations`: by a judge where it gave
-    some.
+    """Return the values of `diagnosis` and, if the case has a key, `examinations`: a judge's if it
+    gave some.
     """
     judged = next((event for event in episode.events if isinstance(event, Judged)), None)
     if judged:
@@ -96,7 +96,7 @@ def named_rightly(task: DiagnosisTask, episode: Episode) -> float:
 
 
 def kinds_of(episode: Episode) -> Counter[str]:
-    """How many events of each kind: results by theirs, and "malformed"."""
+    """Return the number of events of each kind: results by their kind, and "malformed"."""
     malformed = sum(isinstance(event, Malformed) for event in episode.events)
     return Counter({"malformed": malformed} | Counter(one.kind for one in results_of(episode)))
 
@@ -118,8 +118,8 @@ class Scheme:
         self.rubric = parse_rubric(name, TERMS) if "=" in name else Rubric(SCHEMES[name])
 
     async def score(self, task: DiagnosisTask, episode: Episode) -> Reward:
-        """What an episode earns, nothing where it is not concluded; unscored with its cause where
-        the judge failed.
+        """Return the reward of an episode, which without a conclusion earns nothing; unscored, with
+        its cause, if the judge failed.
         """
         counters = {name: float(often) for name, often in kinds_of(episode).items()}
         conclusion = conclusion_of(episode)
@@ -173,8 +173,8 @@ class Scheme:
 
 
 def case_of(task: DiagnosisTask, episode: Episode, conclusion: Conclusion) -> Case:
-    """What a judge sees: of the policy's own words the diagnosis, and orders that say nothing to
-    it.
+    """Return what a judge sees. Of the policy's own words these are the diagnosis, and orders that
+    are not words to the judge.
     """
     names = dict.fromkeys(one.name for one in results_of(episode) if one.kind != "unavailable")
     ordered = [name for name in names if not addresses_the_judge(name)]

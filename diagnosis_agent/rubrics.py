@@ -59,7 +59,7 @@ class Rubrics:
         self.settings, self.judge = settings, cache(self._judge)
 
     async def verdict(self, task: DiagnosisTask, episode: Episode) -> Verdict | None:
-        """None where the case has no rubrics."""
+        """Return the verdict by the case's rubrics; None if it has none."""
         if task.id not in self.by_case:
             return None
         turns = [

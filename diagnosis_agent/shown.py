@@ -7,7 +7,7 @@ from episodes.shown import Shown, annotated, exchanges
 
 
 def shown(record: Record) -> list[Shown]:
-    """The transcript; a reply outside the protocol says what was wrong with it."""
+    """Return the transcript; a reply outside the protocol has a note about its problem."""
     pairs = exchanges(record["dialogue"], "doctor")
     return annotated(
         record, [(_ordered(doctor), {"kind": result.get("kind")}) for doctor, result in pairs]

@@ -1,5 +1,4 @@
-"""The interface of a simulator: an examination ordered for a case in, what comes back and of which
-kind that is out.
+"""The interface of a simulator: it gets an order for a case, and returns the result and its kind.
 
     result = await simulator.examine(task, "CBC", past=[])
     result.name, result.kind                  # "complete blood count", "recorded"
@@ -28,7 +27,7 @@ KINDS = (
 
 @dataclass(frozen=True)
 class Result:
-    """What came back for one order.
+    """The result of one order.
 
     name: the examination's own name, or the policy's words where it is unavailable. text: what the
     policy reads of it, alike every time. kind: one of KINDS.
@@ -41,22 +40,22 @@ class Result:
 
 @dataclass(frozen=True)
 class Exchange:
-    """An order and what came back."""
+    """An order and its result."""
 
     order: Order
     result: Result
 
 
 class Simulator(ABC):
-    """Examines one case, alike for every episode of it. description: what its results depend on, as
-    JSON values.
+    """Examines one case, in the same way in every episode. description: what its results depend on,
+    as JSON values.
     """
 
     description: Mapping[str, str]
 
     @abstractmethod
     async def examine(self, task: DiagnosisTask, name: str, past: Sequence[Result]) -> Result:
-        """What comes back for an examination, after those of the past.
+        """Return the result of an examination, after earlier results.
 
         Raises EpisodeError: its model failed.
         """

@@ -30,8 +30,8 @@ class Next:
 
 
 async def play_points(policy: Policy, prompts: Prompts, task: DiagnosisTask) -> Episode:
-    """The transcript is that of the last point; a budget below the number of points leaves out the
-    first ones.
+    """Return an episode with a reply at every point of the gold episode. Its transcript is that of
+    the last point, and a budget below the number of points leaves out the first ones.
 
     Raises EpisodeError: the policy's endpoint failed.
     """

@@ -19,7 +19,7 @@ from typing import Any
 
 from data.conditions.table import load_tables
 from data.outside import agentclinic, symptomcheck
-from data.outside.cases import Case, read_published
+from data.outside.cases import PublishedCase, read_published
 from episodes import row_files
 from episodes.agent import Row
 from episodes.episode import AgentError, Task
@@ -49,9 +49,9 @@ class DiagnosisTask(Task):
 
 
 def read_rows(path: Path | str) -> list[Row]:
-    """The rows of a parquet or JSONL file, each with `id` and `task_type`.
+    """Return the rows of a Parquet or JSON lines file, each with `id` and `task_type`.
 
-    Raises AgentError: not readable, or empty.
+    Raises AgentError: the file cannot be read, or is empty.
     """
     rows = row_files.read_rows(path, "cases")
     published = read_published(rows, str(path), PUBLISHED)
@@ -67,8 +67,10 @@ def read_rows(path: Path | str) -> list[Row]:
     return rows
 
 
-def row_of(case: Case, source: str) -> Row:
-    """Return a case of a public test set as a row; every finding is an examination of its record."""
+def row_of(case: PublishedCase, source: str) -> Row:
+    """Return a case of a public test set as a row; every finding is an examination of
+    its record.
+    """
     findings = [{"name": name, "results": text} for name, text in case.findings.items()]
     known = {"age": case.age, "sex": case.sex}
     return {
@@ -145,7 +147,9 @@ def _texts(name: str, values: Any) -> tuple[str, ...]:
 
 
 def _list(name: str, values: Any) -> Iterable[Any]:
-    """A list, a tuple or a numpy array; None is empty."""
+    """Return a list, a tuple or a numpy array as it is, () for None. Raises TypeError: another
+    type.
+    """
     if isinstance(values, str | bytes | Mapping):
         raise TypeError(f"{name}: expected a list, got {str(values)[:60]!r}")
     return () if values is None else values

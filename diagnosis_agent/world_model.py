@@ -1,5 +1,5 @@
-"""What a model of the simulator learns: recorded cases as DiagGym's texts, patient and diagnosis
-first, then results.
+"""Supervised data for a model of the simulator: recorded cases as DiagGym's texts, patient and
+diagnosis first, then results.
 
     python -m training.cold_start diagnosis --role simulator --out models/world --steps-a 1500        # a tiny one
     python -m training.cold_start diagnosis --role simulator --base MODEL --out models/world
@@ -32,7 +32,7 @@ OTHERS = 4  # examinations that the case has nothing of, each normal
 
 
 def world_lessons(tasks: Iterable[DiagnosisTask], seed: int = 0) -> Iterator[Conversation]:
-    """The texts of each case, raw; learned are the results."""
+    """Yield the texts of each case, without a chat template; only the results are learned."""
     for task in tasks:
         random = Random(f"{seed}/{task.id}")
         events = events_of(task, random)
@@ -52,8 +52,8 @@ def _text(task: DiagnosisTask, events: Sequence[tuple[str, str]], random: Random
 
 
 def events_of(task: DiagnosisTask, random: Random) -> list[tuple[str, str]]:
-    """Recorded results by name, and those of some other examinations of the tables where the case
-    is theirs.
+    """Return the recorded results by name and, for a case of the tables, those of some other
+    examinations there.
     """
     names = [one.en for one in load_tables().examinations.values()] if task.condition else []
     others = [

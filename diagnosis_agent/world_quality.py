@@ -1,12 +1,11 @@
-"""How good a model of the simulator is: what it writes for an examination beside what the record
-has.
+"""The quality of a simulator's model: its text for an examination is compared with the record's.
 
     made = Made(task, "complete blood count", recorded, text, past=())
     rules(made)                             # {"similarity": 0.86, "consistency": 1.0}
     numbers([made, ...])["wasserstein"]     # mean over the numbers of examinations, in the records' deviations
 
-Similarity and consistency are an LLM judge's where there is one (world_judge.toml), else these
-rules', which see numbers and words and know no medicine. `utils/simulator_quality.py` is the
+Similarity and consistency are an LLM judge's if one is set (world_judge.toml), else those of the
+rules here, which see numbers and words and know no medicine. `utils/simulator_quality.py` is the
 command.
 """
 
@@ -51,16 +50,18 @@ class Made:
 
 
 def values_of(text: str) -> Values:
-    """The numbers of a result as our reports write them, "NAME VALUE UNIT; ...", their marks left
-    out.
+    """Return the numbers of a result in the form of our reports, "NAME VALUE UNIT; ...", without
+    their marks.
     """
     found = (NUMBER.fullmatch(MARK.sub("", part.strip())) for part in text.split(";"))
     return {match[1].strip(): (float(match[2]), match[3].strip()) for match in found if match}
 
 
 def rules(made: Made) -> dict[str, float]:
-    """By rule, in [0, 1]. similarity: share of the recorded numbers that the model has on the same
-    side of their range, or word-F1 of texts. consistency: 1 where it has the record's numbers, no
+    """Return two values by rule, in [0, 1].
+
+    similarity: the share of the recorded numbers that the model has on the same side of their
+    range, or the word F1 of texts. consistency: 1 if the model has the record's numbers and no
     others, in their units.
     """
     results, usual = split_range(made.recorded)
@@ -90,10 +91,12 @@ def _ranges(usual: str) -> list[tuple[str, str, str]]:
 
 
 def numbers(results: Sequence[Made], seed: int = 0) -> dict[str, Any]:
-    """Of the numbers that record and model have at least FEWEST times: their Wasserstein distance
-    in the records' standard deviations, mean and by examination; beside it `floor`, that of two
-    random halves of the records, which is what chance makes of no difference. spread: the model's
-    standard deviation over the records', median.
+    """Return how far the model's numbers are from the records', for numbers that both have at least
+    FEWEST times.
+
+    The distance is Wasserstein's, in the records' standard deviations, as a mean and by
+    examination. `floor` is the distance of two random halves of the records, which is what chance
+    makes of no difference. spread: the model's standard deviation over the records', median.
     """
     from scipy.stats import wasserstein_distance
 
@@ -123,7 +126,9 @@ def numbers(results: Sequence[Made], seed: int = 0) -> dict[str, Any]:
 
 
 def variety(results: Sequence[Made]) -> float | None:
-    """Different texts that the model has for what is recorded in words, over those of the records."""
+    """Return the number of different texts by the model for results recorded in words, over that of
+    the records; None without such results.
+    """
     texts = [(made.name, split_range(made.recorded)[0], made.text) for made in results]
     worded = [one for one in texts if not values_of(one[1])]
     recorded, written = ({(one[0], one[side]) for one in worded} for side in (1, 2))
@@ -131,13 +136,13 @@ def variety(results: Sequence[Made]) -> float | None:
 
 
 def case_of(made: Made) -> Case:
-    """What an LLM judge is given."""
+    """Return what an LLM judge sees."""
     earlier = [f"{one.name}: {one.text}" for one in made.past]
     return Case(f"{context(made.task).strip()}\n{made.name}", made.text, made.recorded, earlier)
 
 
 def material(case: Case) -> dict[str, str | None]:
-    """What it is shown of that."""
+    """Return the texts that an LLM judge reads."""
     return {
         "patient, diagnosis, examination": case.question,
         "earlier results": "\n".join(case.context) or None,

@@ -6,9 +6,10 @@ and shows it.
     scored = await play(environment, task, environment.play(task, policy), policy, timeout)      # episodes/play.py
 
 An agent must bring `name`, `splits`, `sizes`, `rows`, `task` and `open`, and its environment `play`
-and `score`. Everything else has a default, and is grouped by who asks for it: `Flags` (commands),
+and `score`. Everything else has a default, and is grouped by its callers: `Flags` (commands),
 `Showing` (evaluation, demo, report), `Teaching` (cold starts), `KnownEpisodes` and `Judging` (the
-check of the judge). docs/agents.md explains each. Importing this, or an agent, imports nothing heavy.
+check of the judge). docs/agents.md explains each. Importing this, or an agent, imports nothing
+heavy.
 """
 
 from __future__ import annotations
@@ -41,9 +42,8 @@ Row = dict[str, Any]
 Record = dict[str, Any]
 Options = Mapping[str, Any]
 Answer = Callable[[str], Awaitable[str]]  # what the policy says to a person -> what the person says
-Format = Callable[
-    [Sequence[Record]], Any
-]  # from lines of episodes.jsonl, one a task, to a JSON value
+# From lines of episodes.jsonl, one a task, to a JSON value
+Format = Callable[[Sequence[Record]], Any]
 
 SERVED_NAME = "policy"  # of every model that is served here, a partner's too
 MOST_ACCEPTED = 0.05  # of known-bad episodes that may fool the reward: a run with more stops
@@ -77,8 +77,7 @@ class Service:
     """A model to serve for the length of a run, as SERVED_NAME; its address becomes the option
     `option`.
 
-    gpus: those it has for itself, as CUDA_VISIBLE_DEVICES names them; without, it has a share of
-    the policy's.
+    gpus: its own, as CUDA_VISIBLE_DEVICES names them; without them it shares the policy's.
     """
 
     option: str
@@ -102,8 +101,8 @@ class Judging:
 class KnownEpisodes:
     """Episodes of a task whose worth is known without a model; the default knows none.
 
-    accepted_from: the score from which a dishonest kind has fooled the reward, for kinds where it is
-    not ACCEPTED_FROM because they are partly right.
+    accepted_from: the score from which a dishonest kind has fooled the reward, for kinds where it
+    is not ACCEPTED_FROM because they are partly right.
     """
 
     accepted_from: Mapping[str, float] = MappingProxyType({})
@@ -126,12 +125,16 @@ class KnownEpisodes:
         return {"gold": gold} if gold else {}
 
     def dishonest(self, task: Task, random: Random) -> Mapping[str, Episode]:
-        """Return episodes that deserve a low score, by kind; none where there is nothing to fool."""
+        """Return episodes that deserve a low score, by kind; none where there is
+        nothing to fool.
+        """
         return {}
 
 
 class Environment(ABC):
-    """One a process, many episodes at once; owns what episodes need and gives it back in `close`."""
+    """Plays and scores an agent's episodes, many at once. A process has one; it owns what episodes
+    need and releases it in `close`.
+    """
 
     judging: Judging = Judging()
     known: KnownEpisodes = KnownEpisodes()
@@ -166,14 +169,14 @@ class Environment(ABC):
         return {}
 
     def record(self, task: Task, episode: Episode) -> Record:
-        """Return what `episodes.jsonl` keeps of an episode besides what it keeps for every agent, as
-        JSON values.
+        """Return what `episodes.jsonl` keeps of an episode besides what it keeps for every agent,
+        as JSON values.
         """
         return {}
 
     def description(self) -> dict[str, Any]:
-        """Return what scores depend on besides the policy (database, judge, partner), as JSON values
-        without secrets.
+        """Return what scores depend on besides the policy (database, judge, partner), as JSON
+        values without secrets.
         """
         return {}
 
@@ -222,7 +225,7 @@ class Showing:
     environment's facts. columns: the agent's own ones of the evaluation's table. baselines: names
     that `KnownEpisodes.baseline` knows. failures: kinds of `failure` in the order a report shows
     them, "right" first. formats: in which others read an evaluation's scored episodes. demo: verl's
-    keys of its demo, where that trains otherwise than --ci.
+    keys for its demo, where they differ from those of --ci.
     """
 
     headline: str = "score"
@@ -239,8 +242,8 @@ class Showing:
         return {}
 
     def gain_groups(self, record: Record) -> Mapping[str, int | None]:
-        """Return what a demo takes its gain apart by: name of the part, and the group of an episode;
-        None: not known.
+        """Return what a demo takes its gain apart by: name of the part, and the group of an
+        episode; None: not known.
         """
         return {}
 
@@ -255,7 +258,7 @@ class Showing:
     def typed(self, text: str) -> str:
         """Return what a person typed in the form of a reply.
 
-        Raises UsageError: it is none, which costs the person no turn.
+        Raises UsageError: it is not a reply, which costs the person no turn.
         """
         return text
 
@@ -268,7 +271,8 @@ class Lessons:
     flawed: list[Conversation]  # imperfect on purpose, learned after the right ones
     characters: str  # what the tokenizer must know besides the conversations' text
     facts: dict[str, Any]  # numbers for the model's card
-    apart: bool = False  # the tokenizer keeps spaces apart from words, for names that are copied from prose into quotes
+    # The tokenizer keeps spaces apart from words, for names that are copied from prose into quotes
+    apart: bool = False
     vocabulary: int = 2048  # entries of the tokenizer
 
 
@@ -317,8 +321,8 @@ class Agent(ABC):
 
     name: as commands know it. splits: the data files by "train", "val", "test". tools: what the
     policy may call; without any its chat template need not know tools. turns: calls of the policy
-    in one episode where neither MAX_TURNS nor --max-turns says it. draws_turns: they may say a
-    range, and a task's budget is `episodes.turns.drawn_turns`.
+    in one episode, unless MAX_TURNS or --max-turns is set. draws_turns: these may be a range, from
+    which `episodes.turns.drawn_turns` draws a task's budget.
     """
 
     name: str
@@ -373,8 +377,8 @@ class Agent(ABC):
 
     @abstractmethod
     def open(self, settings: Settings, options: Options, evaluating: bool = False) -> Environment:
-        """Return what plays and scores; `options` are the agent's own flags and the addresses of its
-        services.
+        """Return what plays and scores; `options` are the agent's own flags and the addresses of
+        its services.
 
         One opened before anything is served, without these addresses, is asked for its
         `description` alone.

@@ -17,12 +17,14 @@ ToolSpec = dict[str, Any]
 
 
 class AgentError(UsageError):
-    """Rows, settings or flags that an agent cannot work with; one line that says what to do."""
+    """Rows, settings or flags that an agent cannot work with. The message is one line that says
+    what to do.
+    """
 
 
 class ServiceError(Failure):
-    """What an agent's episodes need (judge, database, partner) does not answer; one line that says
-    what was seen.
+    """A service that an agent's episodes need (judge, database, partner) does not answer. The
+    message is one line that says what was seen.
     """
 
 
@@ -30,9 +32,9 @@ class ServiceError(Failure):
 class Task:
     """One row of an agent's data, checked; an agent's own subclass adds what its environment needs.
 
-    question, reference: what a person reads as the task and its gold answer. wording: "seen" where
-    a training task is worded alike, "unseen" where none is; "": not known. max_turns: its budget;
-    None: the run's. agent: whose it is, where one policy plays several.
+    question, reference: what a person reads as the task and its gold answer. wording: "seen" if a
+    training task has the same wording, "unseen" if none has, "" if unknown. max_turns: its budget,
+    None for the run's. agent: the agent's name, if one policy plays several.
     """
 
     id: str
@@ -66,7 +68,7 @@ class Episode:
 
 
 class Policy(Protocol):
-    """Who plays: a model behind an endpoint, a person, a script.
+    """The player of an episode: a model behind an endpoint, a person, a script.
 
     Counts its replies and keeps to its budget.
     """
@@ -78,8 +80,10 @@ class Policy(Protocol):
     finish_reason: str | None  # of the last reply; "length": it was cut by its token limit
 
     async def reply(self, messages: Sequence[Message], tools: Sequence[ToolSpec] = ()) -> Message:
-        """The assistant's next message. The last allowed one is asked for in words: its tools are
-        forbidden.
+        """Return the assistant's next message.
+
+        With the last message that the budget allows, tools are forbidden, so that the policy
+        answers in words.
 
         Raises:
             PolicyStop: the policy cannot go on (budget spent, prompt too long); names a stop
@@ -91,11 +95,11 @@ class Policy(Protocol):
 
 @dataclass(frozen=True)
 class Conversation:
-    """Supervised data: messages, which of the assistant's turns are to be learned (in order), the
+    """Supervised data: messages, for each of the assistant's turns whether it is learned, and the
     tools described.
 
-    raw: the contents one after the other are the text, no chat template: for a model that is asked
-    for completions.
+    raw: the text is the contents one after the other, without a chat template, as for a model that
+    is asked for completions.
     """
 
     messages: list[Message]
@@ -106,7 +110,7 @@ class Conversation:
 
 @dataclass(frozen=True)
 class Scored:
-    """An episode with its reward. detail: what failed, where it has no score. seconds: scoring
+    """An episode with its reward. detail: what failed, if it has no score. seconds: scoring
     included.
     """
 

@@ -1,12 +1,12 @@
-"""Several agents that one policy learns to be: an agent made of agents, for training.
+"""An agent made of several agents, so that one policy is trained to be all of them.
 
     # train_agents.py --agents sql,diagnosis:2
     agent = registry.joined({"sql": 1.0, "diagnosis": 2.0})
     agent.rows("sql=my.parquet,diagnosis=data/diagnosis/train.parquet")
 
-A row says whose it is, and the task made of it, too; everything else is asked of that agent, with
-its own budget and its own flags, which stand behind its name here (`--diagnosis-reward`). What each
-agent alone can do, such as being evaluated or served, is left to it.
+A row names its agent, and so does the task made of it. Everything else is asked of that agent, with
+its own budget and its own flags, which have its name in front here (`--diagnosis-reward`).
+Evaluation and serving are left to the single agents.
 """
 
 from __future__ import annotations
@@ -47,8 +47,8 @@ JOINED = "+"  # between the names of agents that one policy learns to be
 
 
 class JointShowing(Showing):
-    """Shows an episode as its own agent does. A step of a demo has an agent's share of the tasks only,
-    so that it trains for more steps.
+    """Shows an episode as its own agent does. A step of a demo has an agent's share of the tasks
+    only, so that it trains for more steps.
     """
 
     demo = ("trainer.total_training_steps=60", "trainer.test_freq=60", "trainer.save_freq=60")
@@ -72,8 +72,8 @@ class JointAgent(Agent):
     def __init__(self, members: Members, weights: Mapping[str, float]) -> None:
         if len(members) < FEWEST:
             raise AgentError(
-                f"--agents {','.join(members)}: expected two agents or more, such as sql,diagnosis:2; "
-                "train_NAME_agent.py trains one"
+                f"--agents {','.join(members)}: expected two agents or more, "
+                "such as sql,diagnosis:2; train_NAME_agent.py trains one"
             )
         self.weights = dict(weights)
         self.members = dict(members)
@@ -102,8 +102,8 @@ class JointAgent(Agent):
         )
 
     def rows(self, path: Path | str) -> list[Row]:
-        """Return the rows of NAME=FILE,NAME=FILE, the agents taking turns, so that the first rows are
-        of all agents; or those that a run wrote into its folder.
+        """Return the rows of NAME=FILE,NAME=FILE, the agents taking turns, so that the first rows
+        are of all agents; or those that a run wrote into its folder.
 
         Raises AgentError: an agent has no file there, or a file is not as its agent wants it.
         """
@@ -159,7 +159,8 @@ class JointAgent(Agent):
         rows = read_rows(path, self.name)
         if any(row.get("agent") not in self.members or "row" not in row for row in rows):
             raise AgentError(
-                f"{path} has rows of none of {', '.join(self.members)}; expected what such a run wrote, or "
+                f"{path} has rows of none of {', '.join(self.members)}; "
+                "expected what such a run wrote, or "
                 + ",".join(f"{name}=FILE" for name in self.members)
             )
         return rows
@@ -197,7 +198,7 @@ def own_options(name: str, options: Options) -> dict[str, Any]:
 
 
 class JointFlags(Flags):
-    """The flags of every agent, each behind its agent's name."""
+    """The flags of every agent, each with its agent's name in front."""
 
     def __init__(self, members: Members) -> None:
         self.members = members
@@ -232,7 +233,7 @@ class JointFlags(Flags):
 
 
 class JointEnvironment(Environment):
-    """The environments of all agents in one process; a task says whose it is."""
+    """The environments of all agents in one process; a task names its agent."""
 
     def __init__(
         self, environments: Mapping[str, Environment], weights: Mapping[str, float]
@@ -277,7 +278,7 @@ class JointEnvironment(Environment):
 
 
 class JointKnown(KnownEpisodes):
-    """The known episodes of every agent; kinds stand behind the agent's name."""
+    """The known episodes of every agent; kinds have the agent's name in front."""
 
     def __init__(self, environments: Mapping[str, Environment]) -> None:
         self.environments = environments
@@ -313,8 +314,8 @@ class JointTeaching(Teaching):
     def lessons(
         self, rows: Sequence[Row], settings: Settings, right: int, flawed: int, random: Random
     ) -> Lessons:
-        """Return the lessons of all agents in random order: of each as many right ones as a model of
-        its own has, since these are what it learns to copy from, and a vocabulary for two.
+        """Return the lessons of all agents in random order: of each as many right ones as a model
+        of its own has, since these are what it learns to copy from, and a vocabulary for two.
         """
         share = len(self.members)
         found = {

@@ -3,8 +3,9 @@ it loads a model.
 
     problem_of(await check_judge(environment, tasks))      # None, or what was seen, with three of the tasks
 
-The environment says which episodes are honest. What is compared is what is paid of the score. A
-judge that costs money or time is asked about few tasks, and three dishonest kinds of each, in turn.
+The environment says which episodes are honest. Answers are compared by the part of the score that
+is paid (`Reward.worth`). A judge that costs money or time is asked about few tasks, and three
+dishonest kinds of each, in turn.
 """
 
 from __future__ import annotations
@@ -31,11 +32,11 @@ SHOWN = 3
 
 @dataclass(frozen=True)
 class Probed:
-    """What a task's scored episodes earned, by kind; of the honest ones the surest comes first, and
-    is there.
+    """The rewards of a task's scored episodes, by kind. The surest of the honest ones comes first
+    and is always there.
 
-    partly_right: dishonest kinds made of the surest honest one, so that only that must beat them,
-    and from what worth on such an answer has fooled the judge.
+    partly_right: dishonest kinds made from the surest honest one, which alone must beat them, and
+    for each the worth from which it has fooled the judge.
     """
 
     task: Task
@@ -72,17 +73,20 @@ class Probed:
                 if kind in {*self.unbeaten, *self.accepted}
             ),
         ]
-        return f"{self.task.id} {self.task.question}: {', '.join(f'{kind} {of.worth:.2f}' for kind, of in shown)}"
+        return (
+            f"{self.task.id} {self.task.question}: "
+            f"{', '.join(f'{kind} {of.worth:.2f}' for kind, of in shown)}"
+        )
 
 
 async def check_judge(
     environment: Environment, tasks: Sequence[Task], most: int = TASKS
 ) -> list[Probed]:
-    """What the episodes of at most so many tasks earned; nothing of tasks of which no honest answer
-    is known.
+    """Return what honest and dishonest episodes of at most `most` tasks earned. A task whose surest
+    honest answer is not known is left out.
 
-    Raises Failure, such as ServiceError: what episodes need does not answer, or no honest episode
-    has a score.
+    Raises Failure, such as ServiceError: a service that episodes need does not answer, or no honest
+    episode has a score.
     """
     await environment.check()
     paid = environment.judging.paid
@@ -132,9 +136,12 @@ def _scored(rewards: Mapping[str, Reward]) -> dict[str, Reward]:
 
 
 def problem_of(probed: Sequence[Probed]) -> str | None:
-    """What is wrong with the judge, in words, or None."""
+    """Return in words what is wrong with the judge, None if nothing is."""
     kinds = Counter(kind for of in probed for kind in of.unbeaten).most_common()
-    beaten = f"an honest answer does not beat each dishonest one ({', '.join(f'{kind} {n}' for kind, n in kinds)})"
+    beaten = (
+        "an honest answer does not beat each dishonest one "
+        f"({', '.join(f'{kind} {n}' for kind, n in kinds)})"
+    )
     disorder = [of for of in probed if of.unbeaten]
     poor = [of for of in probed if next(iter(of.honest.values())).worth < GOOD]
     faults = (
@@ -158,7 +165,9 @@ def problem_of(probed: Sequence[Probed]) -> str | None:
 
 
 def _paid_kinds(probed: Sequence[Probed]) -> list[tuple[str, int, int]]:
-    """The dishonest kinds for which a run would stop: how often they were paid, of how many tasks."""
+    """Return each dishonest kind for which a run would stop, with the number of tasks that paid it
+    and the number of tasks that have it.
+    """
     asked = Counter(kind for of in probed for kind in of.dishonest)
     paid = Counter(kind for of in probed for kind in of.accepted)
     return [

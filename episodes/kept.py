@@ -1,8 +1,8 @@
 """Episodes that were played and kept, to learn from: a line each, read by `training.cold_start
 AGENT --dialogues FILE`.
 
-    keep(Path("gold.jsonl"), agent, record, tools)     # a line of episodes.record, "agent" and "tools"
-    kept_episodes(Path("gold.jsonl"), "sql")           # Conversations, of which every reply is learned
+    keep(Path("gold.jsonl"), agent, record, tools)  # a line of episodes.record, "agent" and "tools"
+    kept_episodes(Path("gold.jsonl"), "sql")        # Conversations, of which every reply is learned
 
 `transcript`, or `messages`, is all that is needed, so lines of other programs will do.
 """
@@ -31,7 +31,7 @@ def keep(path: Path, agent: str, record: EpisodeRecord, tools: Sequence[ToolSpec
 
 
 def kept_episodes(path: Path, agent: str) -> list[Conversation]:
-    """The lines of a file.
+    """Return the conversations in a file of kept episodes.
 
     Raises AgentError: no episodes, or another agent's; FileError: not readable.
     """
@@ -46,7 +46,11 @@ def kept_episodes(path: Path, agent: str) -> list[Conversation]:
 
 
 def conversation_of(row: dict[str, Any], agent: str, where: str) -> Conversation:
-    """Raises AgentError: it is not the row of an episode, or of another agent's."""
+    """Return the conversation that a row holds; every reply in it is learned. `where` names the row
+    in errors.
+
+    Raises AgentError: the row is not an episode, or another agent's.
+    """
     messages, tools = current(row).get("transcript"), row.get("tools", [])
     if row.get("agent", agent) != agent:
         raise AgentError(
@@ -63,7 +67,7 @@ def conversation_of(row: dict[str, Any], agent: str, where: str) -> Conversation
 
 
 def is_message(found: Message | Any) -> bool:
-    """A text and its role; instead of the text, calls of tools."""
+    """Return whether a value is a message: a role with a text, or with tool calls in its place."""
     if not isinstance(found, dict) or not isinstance(found.get("role"), str):
         return False
     calls = found.get("tool_calls")
@@ -72,7 +76,7 @@ def is_message(found: Message | Any) -> bool:
 
 
 def _is_call(found: Any) -> bool:
-    """As OpenAI writes it: the arguments are JSON."""
+    """Return whether a value is a tool call as OpenAI writes it, with arguments that are JSON."""
     try:
         json.loads(found["function"]["arguments"])
         return isinstance(found["function"]["name"], str)

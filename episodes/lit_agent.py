@@ -3,7 +3,8 @@ happened.
 
 The only file outside training that imports agentlightning. The note is one annotation with the
 attribute `episode`: a line of `episodes.record` in JSON. Question, reference and answer are for
-people: their first SHOWN characters. Messages are left out where they are longer than MOST_MESSAGES.
+people: their first SHOWN characters. Messages are left out where they are longer than
+MOST_MESSAGES.
 """
 
 from __future__ import annotations
@@ -90,12 +91,11 @@ class EpisodeAgent(agl.LitAgent[dict[str, Any]]):
     validation_rollout_async = training_rollout_async  # what is measured is what is trained
 
     async def _judge_canary(self, task: Task) -> dict[str, int]:
-        """How many known-bad episodes of this task were scored and accepted; none when it is not
-        its turn.
+        """Return the number of known-bad episodes of this task that were scored, and that were
+        accepted: at most one, for a CANARY_SHARE of the tasks.
         """
-        bad = self.environment.known.dishonest(
-            task, self.random
-        )  # also where none is kept: it may remember the task
+        # Asked in any case, because the environment may remember the task
+        bad = self.environment.known.dishonest(task, self.random)
         if not bad or self.random.random() >= self.settings.canary_share:
             return {"judged": 0, "accepted": 0}
         kind = self.random.choice(list(bad))
@@ -112,9 +112,8 @@ def endpoint_of(llm: Any, rollout: Any, token: str | None = None) -> Endpoint:
     ask_directly(base_url)
     sampling = dict(llm.sampling_parameters)
     known = {name: sampling.pop(name) for name in SAMPLING if name in sampling}
-    traced = not isinstance(
-        llm, agl.ProxyLLM
-    )  # the proxy records; without it, the tracer of this process
+    # The proxy records the calls; without it, the tracer of this process does
+    traced = not isinstance(llm, agl.ProxyLLM)
     key = llm.api_key or token
     return Endpoint(base_url, llm.model, key, extra=sampling, traced=traced, **known)
 

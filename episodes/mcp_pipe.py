@@ -3,8 +3,8 @@ server when it floods or when the client is gone.
 
     python -P episodes/mcp_pipe.py NAME COMMAND ...
 
-A program of its own with nothing but the standard library, because the `mcp` package reads a line of
-any length into memory. What the server writes to stderr is not passed on, but for its last lines
+A program of its own with nothing but the standard library, because the `mcp` package reads a line
+of any length into memory. What the server writes to stderr is not passed on, but for its last lines
 when it ends by itself. This process leads the group that the server and its children belong to.
 """
 

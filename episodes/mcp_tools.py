@@ -135,7 +135,9 @@ class McpTools:
                 raise
 
     def tools(self) -> list[Tool]:
-        """Return the tools, for one episode or many. Raises EpisodeError: a server failed to start."""
+        """Return the tools, for one episode or many. Raises EpisodeError: a server
+        failed to start.
+        """
         try:
             self.start()
         except (ServiceError, UsageError) as error:
@@ -178,7 +180,8 @@ class McpTools:
             started, listed = ready.result(START_SECONDS)
         except FutureTimeout:
             raise ServiceError(
-                f"the MCP server {name} of {self.path} did not say within {START_SECONDS:g} s what it offers"
+                f"the MCP server {name} of {self.path} did not "
+                f"say within {START_SECONDS:g} s what it offers"
             ) from None
         except Exception as error:
             raise ServiceError(
@@ -241,11 +244,13 @@ class McpTools:
         wrong = {name for name in names if names.count(name) > 1 or not NAME.fullmatch(name)}
         if wrong:
             raise UsageError(
-                f"--mcp {self.path}: {', '.join(sorted(wrong))} is more than one tool's name, or over 64 characters"
+                f"--mcp {self.path}: {', '.join(sorted(wrong))} is "
+                "more than one tool's name, or over 64 characters"
             )
         if len(self._offered) > MOST_TOOLS:
             raise UsageError(
-                f"--mcp {self.path}: {len(self._offered)} tools, at most {MOST_TOOLS} can be offered"
+                f"--mcp {self.path}: {len(self._offered)} "
+                f"tools, at most {MOST_TOOLS} can be offered"
             )
         size = sum(
             len(json.dumps(spec, ensure_ascii=False))
@@ -253,8 +258,8 @@ class McpTools:
         )
         if size > MOST_DESCRIBED:
             raise UsageError(
-                f"--mcp {self.path}: the tools' descriptions have {size} characters, at most {MOST_DESCRIBED}: "
-                "the policy reads them in every call"
+                f"--mcp {self.path}: the tools' descriptions have {size} characters, "
+                f"at most {MOST_DESCRIBED}: the policy reads them in every call"
             )
 
     async def _call(self, server: Any, name: str, /, **arguments: Any) -> str:

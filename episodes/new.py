@@ -35,7 +35,7 @@ NEXT = """{folder} is written. {path}Then:
 def write_agent(name: str, kind: str, out: Path) -> Path:
     """Write the folder `<name>_agent` into `out` and return it.
 
-    Raises UsageError: the name is none for a module, is taken, or the folder is there.
+    Raises UsageError: the name is not one for a module, or is taken, or the folder exists.
     """
     if not NAME.fullmatch(name):
         raise UsageError(

@@ -1,5 +1,5 @@
-"""How long an episode may take: the limit that was set, or longer where the policy's server is seen
-to be slow.
+"""The time limit of an episode: the one that was set, or longer if the policy's server turns out to
+be slow.
 
 pace_of(endpoint.base_url, endpoint.model).note(seconds=12.0, tokens=80)
 limit_of(policy, timeout=300)          # Limit(seconds=720.0, why="at the 1.7 tokens a second ...")
@@ -34,15 +34,17 @@ class Pace:
         self.calls.append((seconds, tokens))
 
     def tokens_per_second(self) -> float | None:
-        """Of one reply while others are made, waiting included; None where there was no token."""
+        """Return the tokens per second of one reply, waiting included, while others are made; None
+        before the first token.
+        """
         seconds, tokens = (
             (sum(numbers) for numbers in zip(*self.calls, strict=True)) if self.calls else (0.0, 0)
         )
         return tokens / seconds if tokens and seconds > 0 else None
 
     def limit(self, timeout: float, replies: int, reply_tokens: int | None) -> Limit:
-        """What an episode of so many replies of at most so many tokens may take; without a bound
-        the longest reply seen is one.
+        """Return the time limit of an episode of `replies` replies of at most `reply_tokens`
+        tokens. Without that bound the longest reply so far stands for it.
         """
         speed = self.tokens_per_second()
         if speed is None:
@@ -52,9 +54,15 @@ class Pace:
         most = reply_tokens or max(tokens for _, tokens in self.calls)
         needed = MARGIN * replies * most / speed
         seconds = min(max(timeout, needed), LONGEST * timeout)
-        why = f"at the {speed:.3g} tokens a second seen, {replies} replies of {most} tokens take {needed / MARGIN:.3g} s"
+        why = (
+            f"at the {speed:.3g} tokens a second seen, {replies} "
+            f"replies of {most} tokens take {needed / MARGIN:.3g} s"
+        )
         if needed > LONGEST * timeout:
-            why += f", and an episode has at most {LONGEST:g} times EPISODE_TIMEOUT; raise it, or lower the concurrency"
+            why += (
+                f", and an episode has at most {LONGEST:g} times "
+                "EPISODE_TIMEOUT; raise it, or lower the concurrency"
+            )
         return Limit(seconds, why)
 
 
@@ -62,5 +70,5 @@ _paces: dict[tuple[str, str], Pace] = {}
 
 
 def pace_of(base_url: str, model: str) -> Pace:
-    """The pace of a model at a server, whichever rollout's path leads there."""
+    """Return the pace of a model at a server; all rollouts share it, whatever their URL's path."""
     return _paces.setdefault((urlsplit(base_url).netloc, model), Pace())

@@ -1,5 +1,5 @@
-"""What agents have in common whose partner is the record itself or a model: which kind a flag asks
-for, which model.
+"""The common part of agents whose partner is the record itself or a model: the kind and the model
+that flags and settings name.
 
 partner_kind("patient", {"patient": "llm"})             # "llm"
 partner_model("patient", "llm", settings, "a name")     # what PATIENT_MODEL says
@@ -21,9 +21,9 @@ PARTNERS = RECORD, LLM, SERVED = ("record", "llm", "served")
 
 
 def partner_kind(role: str, options: Options) -> str:
-    """Of the flag --ROLE; the record without it.
+    """Return the kind of partner that the flag --ROLE names, the record by default.
 
-    Raises AgentError: a model is named that the record does not use.
+    Raises AgentError: a model is named, which the record does not use.
     """
     kind, model = str(options.get(role) or RECORD), options.get(f"{role}_model")
     if kind == RECORD and model:
@@ -32,9 +32,10 @@ def partner_kind(role: str, options: Options) -> str:
 
 
 def partner_model(role: str, kind: str, settings: Settings, llm_name: str) -> str:
-    """The model of a partner; `llm_name` says what names one for `llm`.
+    """Return the name of a partner's model. `llm_name` says in the error what names a model for
+    `llm`.
 
-    Raises AgentError: none is named.
+    Raises AgentError: neither the flag nor the settings name a model.
     """
     model: str | None = getattr(settings, f"{role}_model")
     if model:

@@ -89,7 +89,7 @@ async def bounded(limit: Callable[[], Limit]) -> AsyncIterator[None]:
 
 
 def no_end(limit: Limit) -> str:
-    """What is said of an episode that its limit ended."""
+    """Return the message for an episode that its time limit ended."""
     return f"no end after {limit.seconds:g} s" + (f": {limit.why}" if limit.why else "")
 
 

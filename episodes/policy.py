@@ -62,9 +62,10 @@ class ChatPolicy:
         self.finish_reason: str | None = None
 
     async def reply(self, messages: Sequence[Message], tools: Sequence[ToolSpec] = ()) -> Message:
-        """The next message. With the last allowed one the tools are sent too, and forbidden.
+        """Return the next message. With the last one allowed, the tools are still sent, and
+        forbidden.
 
-        Without them its prompt would no longer begin with the earlier turns' tokens.
+        Without them the prompt would no longer begin with the earlier turns' tokens.
 
         Raises PolicyStop: the budget is spent ("max_turns"), or the prompt does not fit
         ("context_overflow"); EpisodeError: the endpoint cannot be reached, or fails.
@@ -88,7 +89,9 @@ class ChatPolicy:
         return self._message(completion)
 
     def limit(self, timeout: float) -> Limit:
-        """What its episode may take by now, by the speed seen of its server; `timeout` at least."""
+        """Return the time limit of an episode at the server's speed so far, at least `timeout`
+        seconds.
+        """
         return self._pace.limit(timeout, self.max_turns, self.endpoint.max_tokens)
 
     async def _ask(self, body: dict[str, Any]) -> ChatCompletion:
@@ -127,7 +130,9 @@ class ChatPolicy:
 
 
 def _blame(error: openai.OpenAIError) -> Exception:
-    """What an error of the endpoint is: the policy's doing, or the machine's."""
+    """Return an endpoint's error as the exception that says whose fault it is: PolicyStop for the
+    policy's, EpisodeError for the machine's.
+    """
     if isinstance(error, openai.BadRequestError) and CONTEXT_OVERFLOW.search(str(error)):
         return PolicyStop("context_overflow")
     if isinstance(error, openai.APIConnectionError):
@@ -139,7 +144,7 @@ def _blame(error: openai.OpenAIError) -> Exception:
 
 async def _reply_of(model: ChatModel, body: dict[str, Any]) -> ChatCompletion:
     """Return the reply of a model of the shared client. Raises PolicyStop and EpisodeError."""
-    del body["model"]  # the model has its own name of itself
+    del body["model"]  # a `chat_model` sends its own name
     try:
         reply = await model.reply(body)
         said = reply["choices"][0]["message"]
@@ -158,7 +163,7 @@ _pools: dict[asyncio.AbstractEventLoop, tuple[AsyncOpenAI, Pool]] = {}
 
 
 async def _client(endpoint: Endpoint) -> AsyncOpenAI:
-    """A client for the endpoint; all clients of an event loop share one connection pool.
+    """Return a client for the endpoint; all clients of an event loop share one connection pool.
 
     A pool for every episode would cost a TLS context each, which takes longer than a tiny model's
     reply.
@@ -174,8 +179,8 @@ async def _client(endpoint: Endpoint) -> AsyncOpenAI:
 
 
 async def _open_pool(loop: asyncio.AbstractEventLoop) -> Pool:
-    """A client whose connections are closed by the loop itself, which ends every open async
-    generator when it ends.
+    """Yield a client. The event loop ends every open async generator when it ends itself, and so
+    closes the client's connections.
 
     httpx looks at every open connection before each request; aiohttp does not.
     """

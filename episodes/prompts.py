@@ -1,5 +1,5 @@
-"""The words a policy reads in an episode of words: those of an agent's prompts.toml, or of a file
-given with --prompts.
+"""The texts that a policy reads in an episode without tools: those of an agent's prompts.toml, or
+of a file given with --prompts.
 
     prompts = load_prompts(OWN, PROBLEMS)
     prompts.opening("我肚子疼。", turns=6)      # [{"role": "system", ...}, {"role": "user", ...}]
@@ -21,8 +21,8 @@ from episodes.episode import AgentError, Message
 
 @dataclass(frozen=True)
 class Prompts:
-    """Texts with the fields named above; last: added before the last turn; problems: said to a
-    malformed reply.
+    """Texts with the fields named above; last: added before the last turn; problems: answers to a
+    malformed reply, by its problem.
     """
 
     version: str
@@ -39,7 +39,7 @@ class Prompts:
         return f"{self.version} {hashlib.sha256(repr(self).encode()).hexdigest()[:8]}"
 
     def opening(self, complaint: str, turns: int) -> list[Message]:
-        """The messages an episode begins with."""
+        """Return the messages that an episode begins with."""
         first = self._with_last(
             self.first.format(complaint=complaint, text="", turn=1, turns=turns), 1, turns
         )
@@ -47,13 +47,13 @@ class Prompts:
         return [*system, {"role": "user", "content": first}]
 
     def said(self, text: str, turn: int, turns: int) -> str:
-        """The partner's words, before the policy's reply number `turn` of `turns`."""
+        """Return the message with the partner's words that comes before reply `turn` of `turns`."""
         return self._with_last(
             self.turn.format(text=text, turn=turn, turns=turns, complaint=""), turn, turns
         )
 
     def wrong(self, problem: str, turn: int, turns: int) -> str:
-        """What a malformed reply is answered with."""
+        """Return the message that answers a malformed reply."""
         words = self.malformed.format(
             text=self.problems[problem], turn=turn, turns=turns, complaint=""
         )
@@ -64,10 +64,11 @@ class Prompts:
 
 
 def load_prompts(own: Path, answered: Sequence[str], path: Path | None = None) -> Prompts:
-    """The prompts of a file; what it leaves out is as in the agent's own. answered: the problems
-    that are.
+    """Return the prompts of the file at `path`, with the agent's own where it leaves some out.
 
-    Raises AgentError: not readable, a key unknown, or a text with fields that there are not.
+    answered: the problems for which the agent has an answer.
+
+    Raises AgentError: the file cannot be read, or has an unknown key or a text with unknown fields.
     """
     path = path or own
     try:
@@ -79,8 +80,9 @@ def load_prompts(own: Path, answered: Sequence[str], path: Path | None = None) -
     except (OSError, ValueError, TypeError, KeyError, IndexError, AttributeError) as error:
         keys = ", ".join(field.name for field in fields(Prompts))
         raise AgentError(
-            f"--prompts {path}: {type(error).__name__}: {error}; expected a TOML file with some of {keys}, and in "
-            "their texts no other fields than {complaint}, {text}, {turn} and {turns}"
+            f"--prompts {path}: {type(error).__name__}: {error}; expected "
+            f"a TOML file with some of {keys}, and in their texts no "
+            "other fields than {complaint}, {text}, {turn} and {turns}"
         ) from None
 
 

@@ -1,12 +1,13 @@
-"""One schema of a played and scored episode: what training, evaluation, play, rescoring, reports and
-formats write and read as lines of JSON.
+"""One schema of a played and scored episode: what training, evaluation, play, rescoring, reports
+and formats write and read as lines of JSON.
 
     record = record_of(scored, facts=facts, own=own, sample=0)     # EpisodeRecord
     record.line()                                                  # {"id": "q17", "sample": 0, ...}
     EpisodeRecord.of_line(line)                                    # lines of earlier versions, too
 
 docs/evaluation.md explains every key. What was not recorded has no key: it is never invented. A key
-that is there and null is a value: an episode without an answer, a reward that could not be computed.
+that is there and null is a value: an episode without an answer, a reward that could not be
+computed.
 """
 
 from __future__ import annotations

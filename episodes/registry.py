@@ -42,7 +42,7 @@ def names() -> list[str]:
 def get(name: str) -> Agent:
     """Return the agent of that name.
 
-    Raises AgentError: there is none, it cannot be imported, or it calls itself otherwise.
+    Raises AgentError: there is none, it cannot be imported, or it has another name.
     """
     if name in _registered:
         return _registered[name]
@@ -65,7 +65,7 @@ def get(name: str) -> Agent:
 def joined(weights: Mapping[str, float]) -> JointAgent:
     """Return the agents of these names as one.
 
-    Raises AgentError: fewer than two, or one that there is not.
+    Raises AgentError: fewer than two, or an unknown one.
     """
     return JointAgent({name: get(name) for name in weights}, weights)
 
@@ -88,7 +88,7 @@ def add_agent(parser: ArgumentParser, argv: Sequence[str] | None) -> Agent | Non
         return None
     agent = get(name)
     group = parser.add_argument_group(f"flags of the {name} agent")
-    agent.flags.add(cast("ArgumentParser", group))  # which is asked to add flags
+    agent.flags.add(cast("ArgumentParser", group))  # takes flags like a parser
     return agent
 
 
@@ -100,8 +100,8 @@ def own_options(agent: Agent, namespace: Namespace) -> dict[str, Any]:
 
 
 def training_command(name: str) -> list[str]:
-    """Return what follows `python` to train the agent: its own program where the repository has one,
-    else the command for all agents.
+    """Return what follows `python` to train the agent: its own program where the repository has
+    one, else the command for all agents.
     """
     if JOINED in name:
         return ["train_agents.py", "--agents", name.replace(JOINED, ",")]

@@ -1,5 +1,5 @@
-"""What environments have in common whose own rules score: a judge that replaces them where the
-settings name one.
+"""The common part of environments that score by rules of their own: a judge replaces the rules if
+the settings name one.
 
 class MyEnvironment(RuledEnvironment):
     def __init__(self, settings, options):
@@ -23,7 +23,9 @@ RIGHT_FROM = 0.5  # of a value of a diagnosis
 
 
 class RuledEnvironment(Environment):
-    """`words` are the judge's. Raises SettingsError: REWARD_SCALE cannot be used."""
+    """An environment that scores by its own rules, or by a judge. `words` are the judge's. Raises
+    SettingsError: REWARD_SCALE cannot be used.
+    """
 
     def __init__(self, settings: Settings, words: JudgeWords) -> None:
         self.settings, self.words = settings, words
@@ -33,12 +35,12 @@ class RuledEnvironment(Environment):
 
     @property
     def judge_name(self) -> str | None:
-        """Of an LLM the model's."""
+        """The judge's name; an LLM's is its model's."""
         name = self.judge.name if self.judge else "rules"
         return self.settings.teacher_model if name == "llm" else name
 
     def turns(self, task: Task) -> int:
-        """The budget of a task."""
+        """Return the most turns of a task."""
         return task.max_turns or self.settings.max_turns
 
     async def check(self) -> None:
@@ -48,8 +50,8 @@ class RuledEnvironment(Environment):
 
 
 def beside_the_rule(rule: float, judged: float) -> dict[str, float]:
-    """Return the measures of a diagnosis that a judge valued: by the rule, by the judge, and whether
-    both call it right or both wrong.
+    """Return the measures of a diagnosis that a judge valued: by the rule, by the judge, and
+    whether both call it right or both wrong.
     """
     same = (rule >= RIGHT_FROM) == (judged >= RIGHT_FROM)
     return dict(zip(JUDGED, (rule, judged, float(same)), strict=True))

@@ -1,4 +1,4 @@
-"""A policy that says what a list holds: for tests, and to play an episode without a model.
+"""A policy whose replies are a list: for tests, and to play an episode without a model.
 
 policy = Script([tool_call("measure", {"sign": "pulse"}), "72"], max_turns=3)
 episode = await environment.play(task, policy)

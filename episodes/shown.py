@@ -1,9 +1,9 @@
 """What happened in an episode, piece by piece, as a person reads it on a page.
 
-    for piece in agent.showing.shown(record):           # record: a line of an evaluation's episodes.jsonl
+    for piece in agent.showing.shown(record):  # record: a line of an evaluation's episodes.jsonl
         piece.who, piece.text, piece.notes
 
-Without a word of its agent it is the transcript; an agent's own `shown.py` says how its events look
+By default that is the transcript; an agent's own `shown.py` says how its events look
 (docs/agents.md).
 """
 
@@ -39,7 +39,9 @@ class Shown:
 
 
 def transcript(record: Record) -> list[Shown]:
-    """The messages of an episode; calls of tools are pieces of their own. [] where none are kept."""
+    """Return the messages of an episode, with tool calls as pieces of their own; [] if the record
+    has no messages.
+    """
     messages = record.get("transcript") or []
     first = len(list(takewhile(lambda message: message["role"] != "assistant", messages)))
     opening = [
@@ -50,8 +52,8 @@ def transcript(record: Record) -> list[Shown]:
 
 
 def annotated(record: Record, notes: Iterable[tuple[Notes, Notes]]) -> list[Shown]:
-    """The transcript, each reply of the policy and what answered it with the notes that are next in
-    the order.
+    """Return the transcript with notes: each pair of `notes`, in order, belongs to a reply of the
+    policy and to what answered it.
     """
     found, left = [], iter(notes)
     answered: Notes = {}
@@ -66,8 +68,8 @@ def annotated(record: Record, notes: Iterable[tuple[Notes, Notes]]) -> list[Show
 
 
 def exchanges(dialogue: Sequence[Record], policy: str) -> list[tuple[Record, Record]]:
-    """Of a dialogue each turn of `policy`, a role, with the partner's turn after it; {} where none
-    is.
+    """Return each turn of the role `policy` with the partner's turn after it, {} if the policy
+    speaks next.
     """
     pairs = zip(dialogue, [*dialogue[1:], {}], strict=True)
     return [

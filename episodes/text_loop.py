@@ -21,9 +21,8 @@ from episodes.outcomes import PolicyStop
 from episodes.prompts import Prompts
 
 Respond = Callable[[str, Episode], Awaitable[str | None]]
-Partner = Callable[
-    [Any, Episode], Awaitable[str]
-]  # of a reply as it was read; notes in `events` what happened
+# Answers a reply as it was read, and notes in `events` what happened
+Partner = Callable[[Any, Episode], Awaitable[str]]
 
 
 @dataclass(frozen=True)

@@ -147,7 +147,9 @@ def _function_tool(tool: Tool, episode: Episode) -> agents.FunctionTool:
 
 
 def _arguments(text: str, schema: dict[str, Any]) -> dict[str, Any]:
-    """The required arguments of a call; what else stands there is ignored."""
+    """Return the required arguments of a call; others are ignored. Raises ModelBehaviorError: one
+    is missing or has another type.
+    """
     kinds = {
         name: JSON_TYPES[schema["properties"][name]["type"]] for name in schema.get("required", [])
     }
@@ -162,7 +164,7 @@ def _arguments(text: str, schema: dict[str, Any]) -> dict[str, Any]:
 
 
 def _whole(text: str, schema: dict[str, Any]) -> dict[str, Any]:
-    """All arguments of a call, of which none that is required is missing."""
+    """Return all arguments of a call. Raises ModelBehaviorError: a required one is missing."""
     required = list(schema.get("required", []))
     try:
         given = json.loads(text or "{}")

@@ -20,7 +20,7 @@ from episodes.episode import AgentError
 
 
 def turns(text: str) -> tuple[int, int]:
-    """A type for argparse: "6" or "2-10", as the fewest and the most."""
+    """Return the fewest and the most turns of "6" or "2-10"; a type for argparse."""
     found = re.fullmatch(r"(\d{1,4})(?:-(\d{1,4}))?", text)
     fewest, most = (int(found[1]), int(found[2] or found[1])) if found else (0, 0)
     if not 1 <= fewest <= most:
@@ -31,8 +31,8 @@ def turns(text: str) -> tuple[int, int]:
 
 
 def with_turns(agent: Agent, settings: Settings, given: tuple[int, int] | None = None) -> Settings:
-    """The settings with the budget of a run: the flag's, else MIN_TURNS and MAX_TURNS, else the
-    agent's own.
+    """Return the settings with a run's budget of turns: the flag's, else MIN_TURNS and MAX_TURNS,
+    else the agent's own.
 
     Raises AgentError: a range that this agent's tasks cannot have, or MIN_TURNS above the most.
     """
@@ -40,18 +40,20 @@ def with_turns(agent: Agent, settings: Settings, given: tuple[int, int] | None =
     fewest, most = given or (settings.min_turns or own, own)
     if fewest > most:
         raise AgentError(
-            f"MIN_TURNS={fewest} is above the most turns of a run, {most}; lower it, or raise MAX_TURNS"
+            f"MIN_TURNS={fewest} is above the most turns of "
+            f"a run, {most}; lower it, or raise MAX_TURNS"
         )
     if fewest < most and not agent.draws_turns:
         where = "--max-turns" if given else "MIN_TURNS to MAX_TURNS"
         raise AgentError(
-            f"{where} {fewest}-{most}: the {agent.name} agent draws no budgets by task; give one number"
+            f"{where} {fewest}-{most}: the {agent.name} "
+            "agent draws no budgets by task; give one number"
         )
     return settings.under({"min_turns": fewest, "max_turns": most})
 
 
 def drawn_turns(settings: Settings, task_id: str) -> int | None:
-    """The budget of a task, by its id and TURNS_SEED; None where all tasks have the same."""
+    """Return the task's budget, drawn by its id and TURNS_SEED; None if all tasks have the same."""
     fewest, most = settings.min_turns or settings.max_turns, settings.max_turns
     return (
         Random(f"{settings.turns_seed}/{task_id}").randint(fewest, most) if fewest < most else None

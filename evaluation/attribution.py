@@ -1,5 +1,5 @@
-"""What part of a gain comes from episodes that moved between groups: that found out more, say, than
-before.
+"""The part of a gain that comes from episodes that moved between groups, such as those that found
+out more than before.
 
     gains_by(agent, before, after, seed=0)      # {"gain_by_asking": (0.21, [0.16, 0.27])}
 
@@ -24,10 +24,10 @@ Grouped = list[tuple[str, int, float]]  # of each episode its task, its group an
 def gains_by(
     agent: Agent, before: Sequence[Record], after: Sequence[Record], seed: int
 ) -> dict[str, Part]:
-    """Of each name of `gain_groups` that part of the gain, in [-1, 1], and its 95 % interval, tasks
-    resampled in pairs.
+    """Return for each name of `gain_groups` its part of the gain, in [-1, 1], and the 95 % interval
+    of that part, with tasks resampled in pairs.
 
-    Episodes without a headline or a group are left out; (None, None) where fewer than two tasks are
+    Episodes without a headline or a group are left out; (None, None) if fewer than two tasks are
     left.
     """
     names = dict.fromkeys(
@@ -69,8 +69,8 @@ def _part(before: Grouped, after: Grouped, seed: int) -> Part:
 
 
 def _sums(side: Grouped, tasks: Sequence[str], groups: Sequence[int]) -> Any:
-    """(2, tasks, groups): of each task the share of its episodes in each group, and their headlines
-    so weighted.
+    """Return an array (2, tasks, groups): for each task the share of its episodes in each group,
+    and their headlines weighted by that share.
     """
     import numpy as np
 
@@ -86,8 +86,9 @@ def _sums(side: Grouped, tasks: Sequence[str], groups: Sequence[int]) -> Any:
 
 
 def _moved(weights: Any, sides: Any) -> Any:
-    """The part for each row of `weights` (rows, tasks), which add up to 1; `sides` is (2, 2, tasks,
-    groups).
+    """Return the part of the gain for each row of `weights` (rows, tasks), whose rows add up to 1.
+
+    sides: of `_sums`, before and after (2, 2, tasks, groups).
     """
     import numpy as np
 

@@ -1,4 +1,4 @@
-"""What plays without a model and is read beside a score: one set of names for all agents.
+"""Players without a model, whose scores are read beside a model's: one set of names for all agents.
 
 silent       says nothing
 at_once      answers at once, without a tool or a question, as best the agent's tables allow

@@ -1,7 +1,7 @@
 """Whether an agent's judge tells honest answers from dishonest ones, as every training run asks
 before it starts.
 
-    python -m evaluation.check_judge sql                                # a table, then what is wrong with the judge
+    python -m evaluation.check_judge sql                # a table, then what is wrong with the judge
     python -m evaluation.check_judge sql --data my.parquet --sample 50
 
 The judge is that of the settings. docs/rewards.md tells what is asked and has the table. Exit
@@ -33,7 +33,7 @@ HEADER = ("answer", "honest", "tasks", "judge", "reward", "accepted from", "acce
 
 
 def parse_arguments(argv: Sequence[str] | None) -> tuple[Agent, argparse.Namespace]:
-    """The agent and the flags, its own among them."""
+    """Return the agent and the flags, among them the agent's own."""
     parser = new_parser(__doc__, prog="python -m evaluation.check_judge")
     registry.add_agent(parser, argv)
     parser.add_argument("--data", type=Path, help="default: the agent's training file")
@@ -44,7 +44,9 @@ def parse_arguments(argv: Sequence[str] | None) -> tuple[Agent, argparse.Namespa
 
 
 def rows_of(probed: Sequence[Probed], environment: Environment) -> list[Sequence[str]]:
-    """The table: what each kind of answer earns on average, honest ones first, then the best paid."""
+    """Return the table of what each kind of answer earns on average, honest ones first, then the
+    best paid.
+    """
     found: dict[tuple[str, str, float], list[Reward]] = defaultdict(list)
     for of in probed:
         for kind, reward in of.honest.items():

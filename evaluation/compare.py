@@ -46,11 +46,11 @@ class Evaluation:
     episodes: dict[str, dict[str, Any]]
 
     def asked(self, name: str) -> tuple[str, str]:
-        """A question's words and its gold answer."""
+        """Return a question's words and its gold answer."""
         return self.episodes[name]["question"], self.episodes[name]["reference"]
 
     def summary(self) -> dict[str, Any]:
-        """What was evaluated."""
+        """Return the folder, the model, the data and the number of unscored episodes."""
         model, data, unscored = (
             self.scores["model"],
             self.scores["data"],
@@ -83,9 +83,9 @@ def read_evaluation(folder: Path) -> Evaluation:
 
 
 def compare(a: Evaluation, b: Evaluation, seed: int) -> dict[str, Any]:
-    """The paired difference, overall and of every group, and the questions that changed.
+    """Return the paired difference, overall and by group, and the questions that changed.
 
-    Raises UsageError: they are of two agents, or there is no task both played.
+    Raises UsageError: the evaluations are of two agents, or have no task in common.
     """
     of_a, of_b = a.scores["agent"], b.scores["agent"]
     if of_a != of_b:
@@ -115,9 +115,10 @@ def compare(a: Evaluation, b: Evaluation, seed: int) -> dict[str, Any]:
 
 
 def _different_conditions(a: dict[str, Any], b: dict[str, Any]) -> dict[str, list[Any]]:
-    """Settings that differ: where there are any, the difference is not the models' alone.
+    """Return the settings that differ. If there are any, the difference is not due to the models
+    alone.
 
-    One that is not a model has no sampling, which its name says already.
+    A player that is not a model has no sampling, and its name says so already.
     """
     unsampled = a.get("sampling") is None or b.get("sampling") is None
     passed = (*IDENTITY, *MEASURED, *(["sampling"] if unsampled else []))
@@ -144,7 +145,7 @@ def _difference(
 
 
 def _change(a: Evaluation, b: Evaluation, name: str) -> dict[str, Any]:
-    """A question that changed; the answers are those of its first scored episode."""
+    """Return a question that changed, with the first scored episode's answer on both sides."""
     first = a.episodes[name]
     sides = {
         side: {
@@ -161,8 +162,10 @@ def _change(a: Evaluation, b: Evaluation, name: str) -> dict[str, Any]:
 
 
 def report_of(result: dict[str, Any], names: Sequence[str] = NAMES) -> Report:
-    """What `compare` found, in points: differences overall and by group, then the questions that
-    changed most; `names` are those of the two sides.
+    """Return the result of `compare` as a report in points: differences overall and by group, then
+    the questions that changed most.
+
+    names: of the two sides.
     """
     a, b = names
     header = ("group", "tasks", a, b, f"{b} - {a}", "95 % interval", "better", "worse")
@@ -186,12 +189,13 @@ def report_of(result: dict[str, Any], names: Sequence[str] = NAMES) -> Report:
 
 
 def conditions(result: dict[str, Any], names: Sequence[str] = NAMES) -> list[str]:
-    """What has to be known before the numbers are believed; [] where nothing differs."""
+    """Return warnings to read before the numbers; [] if all conditions are the same."""
     lines = []
     if not result["same_data"]:
         files = " and ".join(result[side]["data"]["file"] for side in SIDES)
         lines.append(
-            f"THE DATA FILES DIFFER ({files}): only questions with the same id, text and answer are compared"
+            f"THE DATA FILES DIFFER ({files}): only questions "
+            "with the same id, text and answer are compared"
         )
     if result["left_out"]:
         lines.append(
@@ -205,7 +209,7 @@ def conditions(result: dict[str, Any], names: Sequence[str] = NAMES) -> list[str
 
 
 def _verdict(result: dict[str, Any], names: Sequence[str]) -> str:
-    """Whether the second side is better, and by how much at least and at most."""
+    """Return whether the second side is better, and by how much at least and at most."""
     low, high = result["overall"]["ci95"]
     verdict = (
         "better" if low > 0 else "worse" if high < 0 else "no difference that chance could not make"
@@ -265,7 +269,6 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
-    signal.signal(
-        signal.SIGPIPE, signal.SIG_DFL
-    )  # a reader that has seen enough, such as head, is no error
+    # A reader that has seen enough, such as head, is not an error
+    signal.signal(signal.SIGPIPE, signal.SIG_DFL)
     sys.exit(main())

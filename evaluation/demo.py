@@ -8,9 +8,9 @@ what changed.
 
 Every part is one of the project's own commands, printed before it runs; its results lie in the
 folder's `before/`, `train/` and `after/`. `demo.json` and `demo.png` sum them up
-(docs/learning.md). Of several agents each has a folder with its own `before/`, `after/` and
-`demo.json`, beside the one `train/`. Nothing imports this program. Exit codes: 0 done, 1 a part failed, 2 wrong
-usage, 130 interrupted.
+(docs/learning.md). Each of several agents has a folder with its own `before/`, `after/` and
+`demo.json`, beside the one `train/`. Nothing imports this program. Exit codes: 0 done, 1 a part
+failed, 2 wrong usage, 130 interrupted.
 """
 
 from __future__ import annotations
@@ -54,7 +54,8 @@ TASKS = number(int, lambda value: value >= 2, "of at least 2, which an interval 
 PARTS = (BEFORE, TRAIN, AFTER)
 LEFT = {  # what is known at the start of a part; each shows its own progress
     BEFORE: "how long the others take is said when it has been measured",
-    TRAIN: "its first step says how long it takes; then about {:.1f} minutes are left, as the evaluation took",
+    TRAIN: "its first step says how long it takes; then "
+    "about {:.1f} minutes are left, as the evaluation took",
     AFTER: "about {:.1f} minutes left, as the first evaluation took",
 }
 ALL = "all"
@@ -161,8 +162,8 @@ def evaluation_of(agent: Agent, tasks: int | None, model: str | Path, out: Path)
 
 
 def _path(model: str) -> str:
-    """A folder by its whole path, or from the repository where it lies in it, as parts run there; a
-    hub id as it is.
+    """Return a folder's path from the repository, where the parts run, or in full if it is outside;
+    a hub id as it is.
     """
     folder = Path(model).resolve()
     inside = folder.relative_to(ROOT) if folder.is_relative_to(ROOT) else folder

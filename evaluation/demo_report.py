@@ -1,6 +1,6 @@
 """The numbers of a demo: from its folder to `demo.json`, and the tables on the screen.
 
-    result = build(agent, folder, folder / TRAIN, facts)      # after both evaluations and the training
+    result = build(agent, folder, folder / TRAIN, facts)  # after both evaluations and the training
     show(result)
 
 Everything is read from what the project's own commands wrote; nothing is measured here. Points are
@@ -36,8 +36,8 @@ FAILURES = ("kind", "% before", "% after", "lost before", "lost after", "gained"
 
 
 def build(agent: Agent, folder: Path, train: Path, facts: dict[str, Any]) -> dict[str, Any]:
-    """What `demo.json` holds (docs/learning.md has every key), from an agent's folder and that of the
-    training run; `facts` are added as they are.
+    """Return the content of `demo.json` (docs/learning.md has every key), made from an agent's
+    folder and that of the training run. `facts` are added as they are.
 
     Raises UsageError, OSError, KeyError: a part's folder is not what that part writes.
     """
@@ -83,7 +83,7 @@ def _read(path: Path) -> Any:
 
 
 def points(share: float | None) -> float | None:
-    """A share in [0, 1] as points of 100; None stays None."""
+    """Return a share in [0, 1] as points of 100; None stays None."""
     return None if share is None else round(100 * share, 2)
 
 
@@ -105,8 +105,8 @@ def _parts_of_the_gain(
 
 
 def by_failure(agent: Agent, *sides: Sequence[Record]) -> dict[str, dict[str, Any]]:
-    """For each of the agent's kinds of failure `before` and `after` (see `_costs`), and the points
-    it costs less.
+    """Return for each of the agent's kinds of failure `before` and `after` (see `_costs`), and the
+    points that it costs less.
 
     With one episode a task the gains add up to the gain of the headline.
     """
@@ -118,8 +118,8 @@ def by_failure(agent: Agent, *sides: Sequence[Record]) -> dict[str, dict[str, An
 
 
 def _costs(agent: Agent, records: Sequence[Record]) -> dict[str, dict[str, Any]]:
-    """For each kind the `episodes`, their `share`, and the points `lost` to full marks; of 100,
-    over scored episodes.
+    """Return for each kind of failure the number of its `episodes`, their `share`, and the points
+    `lost` to full marks, both of 100 over scored episodes.
 
     Raises UsageError: no episode has a score.
     """
@@ -139,8 +139,8 @@ def _costs(agent: Agent, records: Sequence[Record]) -> dict[str, dict[str, Any]]
 
 
 def curve(train: Path) -> list[dict[str, Any]]:
-    """Of each training step the mean reward of its episodes and, where groups are compared, how
-    many were equal.
+    """Return for each training step the mean reward of its episodes and, if groups are compared,
+    the number of groups with equal rewards.
     """
     steps = [(row["step"], row["data"]) for _, row in read_jsonl(train / "metrics.jsonl")]
     reward, equal = "episodes/reward/mean", "episodes/equal_reward_groups"
@@ -153,9 +153,7 @@ def curve(train: Path) -> list[dict[str, Any]]:
 
 
 def commit() -> str | None:
-    """The commit of this working copy, `-dirty` with changes; None where it is no working copy of
-    git.
-    """
+    """Return the commit of this working copy, with `-dirty` if files changed; None outside git."""
     command = ["git", "describe", "--always", "--dirty", "--abbrev=12"]
     try:
         done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
@@ -165,7 +163,7 @@ def commit() -> str | None:
 
 
 def read_result(folder: Path) -> dict[str, Any]:
-    """What demo.json of a finished demo holds. Raises UsageError: there is none."""
+    """Return the content of a finished demo's demo.json. Raises UsageError: there is none."""
     try:
         found = _read(folder / RESULT)
         return {name: found[name] for name in ("headline", "by_failure", "curve")} | found
@@ -176,7 +174,7 @@ def read_result(folder: Path) -> dict[str, Any]:
 
 
 def seed_rows(results: Sequence[dict[str, Any]]) -> Rows:
-    """Several demos as a table, a line each."""
+    """Return a table of several demos, a line each."""
     rows: list[Sequence[str]] = [SEEDS]
     for result in results:
         ended = [
@@ -216,13 +214,14 @@ def _failure_row(kind: str, part: dict[str, Any]) -> list[str]:
 
 
 def _facts(result: dict[str, Any]) -> list[str]:
-    """What has no table: the run, and how episodes ended."""
+    """Return the lines that have no table: about the run, and how episodes ended."""
     differ = result["different_conditions"].items()
     parts = {name: bounds for name in result if (bounds := result.get(f"{name}_ci95"))}
     return [
         f"{result['steps']} steps of seed {result['seed']} on {result['model']}, "
         f"{result['minutes']:.1f} minutes in all, commit {result['commit']}",
-        f"ceiling of the cold start: {'not known' if result['ceiling'] is None else result['ceiling']}",
+        "ceiling of the cold start: "
+        f"{'not known' if result['ceiling'] is None else result['ceiling']}",
         *(
             f"{name.replace('_', ' ')}: {result[name]:+.1f} ({span(bounds)})"
             for name, bounds in parts.items()

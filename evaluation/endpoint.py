@@ -1,7 +1,7 @@
 """A whole agent behind OpenAI's protocol: `POST /v1/chat/completions`, `GET /v1/models`, and a page
 at `/`.
 
-    app = build(host, model="runs/NAME", token=None, hosts=["127.0.0.1", "localhost"])          # ASGI
+    app = build(host, model="runs/NAME", token=None, hosts=["127.0.0.1", "localhost"])        # ASGI
 
 Beside OpenAI's fields a request may have `case`, an answer has `agent` (how it ended, tokens,
 seconds, every step), and a stream has a chunk with `step` for each message of the episode.
@@ -37,8 +37,9 @@ PAGE = {"": "text/html", "page.css": "text/css", "page.js": "text/javascript"}
 HEALTH = "/health"  # 200, or 503 while the model's server does not answer
 FOLDER = Path(__file__).with_name("serve_page")
 HEADERS = {
-    "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
-    "img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'",
+    "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src "
+    "'self'; connect-src 'self'; img-src data:; base-uri 'none'; form-action "
+    "'none'; frame-ancestors 'none'; require-trusted-types-for 'script'",
     "X-Content-Type-Options": "nosniff",
     "Referrer-Policy": "no-referrer",
     "Cache-Control": "no-cache",
@@ -78,8 +79,9 @@ class Body(BaseModel):
 
 
 def build(host: Host, model: str, token: str | None, hosts: Sequence[str]) -> Guard:
-    """The application. token: what requests must carry; hosts: names it may be reached by, "*" for
-    any.
+    """Return the application.
+
+    token: what requests must carry. hosts: the names by which it may be reached, "*" for any.
     """
 
     app = FastAPI(docs_url=None, redoc_url=None, openapi_url=None)
@@ -143,8 +145,10 @@ def examples_of(tasks: Sequence[Task]) -> list[str]:
 
 
 async def _body(request: Request) -> Body:
-    """A request's body, of JSON alone: a page of another site cannot send that without asking
-    first.
+    """Return a request's body, which must be JSON: a page of another site cannot send that without
+    asking first.
+
+    Raises HTTPException: another content type, or not a valid body.
     """
     if request.headers.get("content-type", "").split(";")[0].strip().lower() != "application/json":
         raise HTTPException(415, "expected the Content-Type application/json")
@@ -159,10 +163,10 @@ async def _body(request: Request) -> Body:
 
 
 def _asked(host: Host, body: Body) -> tuple[Asked, bool]:
-    """What a request asks. An agent that does not converse is asked the last question; each is an
-    episode of its own.
+    """Return what a request asks, and whether it wants a stream. An agent that does not converse
+    receives the last question alone; each is an episode of its own.
 
-    Raises HTTPException: another model is meant, or nothing is asked.
+    Raises HTTPException: another model is meant, or the request asks nothing.
     """
     if body.model != host.agent.name:
         raise HTTPException(
@@ -201,9 +205,8 @@ class Answer:
 
     def _json(self, kind: str, choice: dict[str, Any], **more: Any) -> str:
         head = {"id": self.id, "object": kind, "created": self.created, "model": self.model}
-        return json.dumps(
-            {**head, "choices": [choice], **more}
-        )  # ASCII: half a surrogate pair has no UTF-8
+        # ASCII, because half a surrogate pair has no UTF-8
+        return json.dumps({**head, "choices": [choice], **more})
 
 
 def finish_of(end: End) -> str:
@@ -220,8 +223,8 @@ def error_of(message: str, kind: str) -> str:
 
 
 async def _events(host: Host, asked: Asked, answer: Answer) -> AsyncGenerator[str, None]:
-    """The data of server-sent events; closing it, as happens when the client goes, ends the
-    episode.
+    """Yield the data of server-sent events. Closing the generator, as happens when the client
+    leaves, ends the episode.
     """
     try:
         async with aclosing(host.visit(asked)) as steps:
@@ -253,7 +256,7 @@ async def _whole(host: Host, asked: Asked, answer: Answer) -> Response:
 
 
 async def _unless_gone(request: Request, work: Any) -> Response:
-    """The answer, unless the client goes first: then the work is ended."""
+    """Return the answer, or end the work if the client leaves first."""
 
     async def gone() -> Response:
         while (await request.receive())["type"] != "http.disconnect":

@@ -55,7 +55,7 @@ class Unscored(Exception):
 def parse_arguments(
     argv: Sequence[str] | None, settings: Settings
 ) -> tuple[Agent, argparse.Namespace]:
-    """The agent and the flags; an agent's own flags are known once it is."""
+    """Return the agent and the flags. The agent is read first, because it adds flags of its own."""
     parser = new_parser(__doc__, prog="python -m evaluation.evaluate")
     parser.set_defaults(format=None)  # where the agent has no other form
     agent = registry.add_agent(parser, argv)
@@ -136,7 +136,7 @@ def _add_output(parser: argparse.ArgumentParser, agent: Agent | None) -> None:
 
 
 def choose_player(agent: Agent, arguments: argparse.Namespace, settings: Settings) -> Player:
-    """The player the flags name; of a run, its latest checkpoint."""
+    """Return the player that the flags name; a run means its latest checkpoint."""
     if not arguments.model:
         return Player("gold", "gold") if arguments.gold else Player("baseline", arguments.baseline)
     return model_player(agent, arguments.model, arguments.base_url, settings)
@@ -149,8 +149,8 @@ def configuration(
     environment: Environment,
     tasks: int,
 ) -> dict[str, Any]:
-    """Everything the scores depend on, as JSON values; two evaluations with the same may be
-    continued.
+    """Return all that the scores depend on, as JSON values. An evaluation with an equal
+    configuration may be continued.
     """
     sampling = {
         "temperature": arguments.temperature,
@@ -175,7 +175,7 @@ def configuration(
 
 
 def default_folder(config: dict[str, Any]) -> Path:
-    """A folder that the same flags, and no others, lead to."""
+    """Return a folder name that only this configuration leads to."""
     parts = [
         part
         for part in Path(config["model"]).parts
@@ -348,8 +348,8 @@ def player_opened(
     arguments: argparse.Namespace,
     settings: Settings,
 ) -> Iterator[Callable[[results.Sample], Awaitable[Record]]]:
-    """What plays an episode and records it; the agent's services and the player's server run until
-    the end.
+    """Yield a function that plays an episode and returns its record. The agent's services and the
+    player's server run until the block ends.
     """
     commonest = commonest_answer(tasks)
     with opened(agent, player, folder, arguments, settings) as (environment, endpoint):

@@ -42,7 +42,7 @@ class InputEnded(Failure):
 
 
 def show(heading: str, text: str) -> None:
-    """A part of the episode, whatever characters it is made of."""
+    """Print a part of the episode, with its control characters made visible."""
     from rich.console import Console
     from rich.text import Text
 
@@ -52,7 +52,9 @@ def show(heading: str, text: str) -> None:
 
 
 def ask(prompt: str) -> str:
-    """What is typed. Raises InputEnded."""
+    """Return what the person types. Raises InputEnded: the input ended; UsageError: it is not
+    UTF-8.
+    """
     try:
         line = input(prompt)
         typed = line if line.strip() != FENCE else "\n".join(iter(input, FENCE))
@@ -67,7 +69,7 @@ def ask(prompt: str) -> str:
 
 
 class KeyboardPolicy:
-    """`episodes.agent.Policy`. model: who suggests replies, if anybody; frame: what makes a reply of
+    """`episodes.agent.Policy`. model: suggests replies, if there is one. frame: makes a reply of
     what is typed.
     """
 
@@ -81,7 +83,7 @@ class KeyboardPolicy:
         self._shown = 0
 
     async def reply(self, messages: Sequence[Message], tools: Sequence[ToolSpec] = ()) -> Message:
-        """What the person says, or lets the model say.
+        """Return the person's reply, or the model's suggestion if the person takes it.
 
         Raises PolicyStop: the budget is spent; InputEnded.
         """
@@ -97,7 +99,7 @@ class KeyboardPolicy:
         return message
 
     def show_rest(self, messages: Sequence[Message]) -> None:
-        """What was not shown yet."""
+        """Show the messages that were not shown yet."""
         for message in messages[self._shown :]:
             show(str(message["role"]), words_of(message))
         self._shown = len(messages)
@@ -133,19 +135,20 @@ class KeyboardPolicy:
                 print(error)
 
     def _said(self, typed: str, tools: Sequence[ToolSpec]) -> Message:
-        """Raises UsageError: it is no reply."""
+        """Return the message that was typed. Raises UsageError: it is not a reply."""
         message = message_of(typed, tools, self.turns)
         if message["content"] is not None:
             message["content"] = self.frame(str(message["content"]))
         return message
 
     async def _suggested(self, messages: Sequence[Message], tools: Sequence[ToolSpec]) -> Message:
-        """Raises UsageError: there is no model, or it has nothing to say."""
+        """Return the model's suggestion. Raises UsageError: there is no model, or it suggests
+        nothing.
+        """
         if self.model is None:
             raise UsageError("an empty reply is none; type one, or give --model for suggestions")
-        self.model.turns = (
-            self.turns
-        )  # its tools are forbidden with the last reply, as the person's are
+        # The model's tools are forbidden with the last reply, as the person's are
+        self.model.turns = self.turns
         try:
             message = await self.model.reply(messages, tools)
         except (EpisodeError, PolicyStop) as error:
@@ -155,25 +158,28 @@ class KeyboardPolicy:
 
 
 def words_of(message: Message) -> str:
-    """A message as a person reads it: its text, then its calls."""
+    """Return a message as a person reads it: its text, then its calls."""
     calls = [call["function"] for call in message.get("tool_calls") or []]
     lines = [str(message["content"])] if message.get("content") is not None else []
     return "\n".join([*lines, *(f"/{call['name']} {call['arguments']}" for call in calls)])
 
 
 def described(tool: ToolSpec) -> str:
-    """A tool in one line, its parameters included."""
+    """Return one line about a tool and its parameters."""
     function = tool["function"]
     properties = function.get("parameters", {}).get("properties", {})
     words = [
         f"{name}: {of.get('description') or of.get('type', 'any')}"
         for name, of in properties.items()
     ]
-    return f"/{function['name']}  {function.get('description', '')}  ({'; '.join(words) or 'no arguments'})"
+    return (
+        f"/{function['name']}  {function.get('description', '')}  "
+        f"({'; '.join(words) or 'no arguments'})"
+    )
 
 
 def message_of(typed: str, tools: Sequence[ToolSpec], number: int) -> Message:
-    """A reply in words, or the call of a tool.
+    """Return the message for a typed reply: words, or the call of a tool.
 
     Raises UsageError: not a tool, or not its arguments.
     """
@@ -198,9 +204,10 @@ def message_of(typed: str, tools: Sequence[ToolSpec], number: int) -> Message:
 
 
 def arguments_of(function: dict[str, Any], text: str) -> dict[str, Any]:
-    """A JSON object; of a tool with one parameter that is a text, that text as it is.
+    """Return the arguments that were typed as a JSON object; a tool with a single text parameter
+    takes the text as it is.
 
-    Raises UsageError.
+    Raises UsageError: not such an object, or a required argument is missing.
     """
     parameters = function.get("parameters", {}).get("properties", {})
     if len(parameters) == 1 and text and not text.startswith("{"):

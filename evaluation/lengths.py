@@ -33,7 +33,7 @@ Count = Callable[[Sequence[Message]], int]
 
 
 def parse_arguments(argv: Sequence[str] | None) -> tuple[Agent, argparse.Namespace]:
-    """The agent and the flags, its own among them."""
+    """Return the agent and the flags, among them the agent's own."""
     parser = new_parser(__doc__, prog="python -m evaluation.lengths")
     registry.add_agent(parser, argv)
     parser.add_argument("--data", type=Path, help="default: the agent's training file")

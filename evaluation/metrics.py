@@ -1,11 +1,11 @@
 """From the records of an evaluation's episodes to its numbers.
 
-    scores = summarise(agent, records, seed=0)       # {"overall": {...}, "by_task_type": {...}, ...}
+    scores = summarise(agent, records, seed=0)  # {"overall": {...}, "by_task_type": {...}, ...}
 
 A record is a line of `episodes.jsonl` (`evaluation/results.py`). Several samples of a question are
 one cluster: every number is a mean over questions of the mean over a question's episodes, and
 intervals come from resampling questions. Unscored episodes are counted and otherwise left out. A
-number nothing was there to measure for is None, not 0.
+number for which there was nothing to measure is None, not 0.
 """
 
 from __future__ import annotations
@@ -22,11 +22,12 @@ from episodes.episode import AgentError
 
 Clusters = list[list[float]]
 
+# Columns by which tasks are grouped; "" is in no group
 GROUPINGS = (
     "task_type",
     "difficulty",
     "wording",
-)  # what a task carries to be grouped by; "" is in no group
+)
 SUCCESS = 0.9  # an episode succeeds when its answer's score is at least this
 RESAMPLES = 10_000
 CHUNK = 500  # resamples drawn at a time, and fewer of many questions: memory stays at DRAWN numbers
@@ -35,7 +36,7 @@ TAILS = (2.5, 97.5)  # percentiles: a 95 % interval
 
 
 def summarise(agent: Agent, records: Sequence[Record], seed: int) -> dict[str, Any]:
-    """The scores of all records, and of each group of every grouping by itself."""
+    """Return the scores of all records, and of each group in every grouping."""
     return {"overall": scores_of(agent, records, seed)} | {
         f"by_{column}": {
             name: scores_of(agent, part, seed) for name, part in groups_of(records, column).items()
@@ -45,18 +46,18 @@ def summarise(agent: Agent, records: Sequence[Record], seed: int) -> dict[str, A
 
 
 def groups_of(records: Sequence[Record], column: str) -> dict[str, list[Record]]:
-    """The records by what they have in one of GROUPINGS; {} for records from before there was such
-    a grouping.
+    """Return the records by their value in one of GROUPINGS; {} for records older than that
+    grouping.
     """
     names = sorted({record.get(column, "") for record in records} - {""})
     return {name: [record for record in records if record.get(column) == name] for name in names}
 
 
 def scores_of(agent: Agent, records: Sequence[Record], seed: int) -> dict[str, Any]:
-    """The numbers of one group of episodes; docs/evaluation.md defines each.
+    """Return the numbers of one group of episodes; docs/evaluation.md defines each.
 
-    The agent's facts stand beside them by their names, those its table shows with an interval also
-    as NAME_ci95.
+    The agent's facts are added by name; those that its table shows with an interval also have
+    NAME_ci95.
     """
     scored = [record for record in records if record["score"] is not None]
     score = clusters(scored, itemgetter("score"))
@@ -86,7 +87,9 @@ def scores_of(agent: Agent, records: Sequence[Record], seed: int) -> dict[str, A
 
 
 def _facts(agent: Agent, records: Sequence[Record], seed: int) -> dict[str, Any]:
-    """The mean of every fact, and intervals where the agent's table has one or a demo reports it."""
+    """Return the mean of every fact, with an interval for those that the agent's table or a demo
+    reports.
+    """
     facts = _named(records, "facts")
     shown = {column.metric for column in agent.showing.columns if column.interval} | {
         agent.showing.headline
@@ -97,21 +100,25 @@ def _facts(agent: Agent, records: Sequence[Record], seed: int) -> dict[str, Any]
 
 
 def headline_of(agent: Agent, record: Record) -> float | None:
-    """The number of one episode that a demo and a comparison report; None where it has none."""
+    """Return the number of one episode that demos and comparisons report; None if it is unscored.
+
+    Raises AgentError: the agent's headline is not one of its facts.
+    """
     value = record["score"]
     if agent.showing.headline != "score" and value is not None:
         facts = record["facts"]
         if agent.showing.headline not in facts:
             raise AgentError(
-                f"{agent.name}: headline is {agent.showing.headline!r}; expected score or one of {[*facts]}"
+                f"{agent.name}: headline is {agent.showing.headline!r}; "
+                f"expected score or one of {[*facts]}"
             )
         value = facts[agent.showing.headline]
     return None if value is None else float(value)
 
 
 def clusters(records: Iterable[Record], value: Callable[[Record], float | bool | None]) -> Clusters:
-    """The values of each question's episodes; episodes without a value, and questions without any,
-    are left out.
+    """Return the values of each question's episodes, without episodes that have no value and
+    questions that have none.
     """
     found: dict[str, list[float]] = {}
     for record in records:
@@ -122,17 +129,19 @@ def clusters(records: Iterable[Record], value: Callable[[Record], float | bool |
 
 
 def mean(of: Clusters) -> float | None:
-    """The mean over questions of the mean over a question's episodes; None without questions."""
+    """Return the mean over questions of the mean over a question's episodes; None without
+    questions.
+    """
     return fmean(map(fmean, of)) if of else None
 
 
 def interval(
     values: Sequence[float], seed: int, bounds: tuple[float, float] = (0.0, 1.0)
 ) -> list[float] | None:
-    """The 95 % percentile bootstrap interval [low, high] of the mean, one value a question; None
-    without values.
+    """Return the 95 % percentile bootstrap interval [low, high] of the mean, with one value a
+    question; None without values.
 
-    One question says nothing about the spread of questions: its interval is all there is, `bounds`.
+    One question says nothing about the spread of questions, so its interval is `bounds`.
     """
     if len(values) < 2:
         return list(bounds) if values else None
@@ -140,10 +149,10 @@ def interval(
 
 
 def interval_of_types(types: Sequence[Sequence[float]], seed: int) -> list[float] | None:
-    """The same interval of the mean over types of question: the questions of each type are drawn
-    anew.
+    """Return the same interval for the mean over types of question; the questions of each type are
+    resampled.
 
-    Returns None where a type has fewer than two questions: it says nothing about its spread.
+    None if a type has fewer than two questions, which say nothing about its spread.
     """
     import numpy as np
 
@@ -156,7 +165,7 @@ def interval_of_types(types: Sequence[Sequence[float]], seed: int) -> list[float
 
 
 def _resampled(values: Sequence[float], generator: Any) -> Any:
-    """The means of RESAMPLES draws, in pieces that fit into memory."""
+    """Return the means of RESAMPLES draws, made in pieces that fit into memory."""
     import numpy as np
 
     data = np.asarray(values)
@@ -168,25 +177,21 @@ def _resampled(values: Sequence[float], generator: Any) -> Any:
 
 
 def pass_at(samples: int, successes: int, k: int) -> float:
-    """The chance that at least one of k samples drawn from these succeeds (Chen et al.
-
-    2021, arXiv 2107.03374).
+    """Return the chance that at least one of k samples drawn from these succeeds: pass@k (Chen et
+    al. 2021, arXiv 2107.03374).
     """
     return 1.0 - comb(samples - successes, k) / comb(samples, k)
 
 
 def pass_all(samples: int, successes: int, k: int) -> float:
-    """The chance that all of k samples drawn from these succeed: pass^k (Yao et al.
-
-    2024, arXiv 2406.12045).
+    """Return the chance that all of k samples drawn from these succeed: pass^k (Yao et al. 2024,
+    arXiv 2406.12045).
     """
     return comb(successes, k) / comb(samples, k)
 
 
 def _passes(score: Clusters) -> dict[str, dict[str, float]]:
-    """pass@k and pass^k for every k up to the largest number of scored samples that every question
-    has.
-    """
+    """Return pass@k and pass^k for every k up to the fewest scored samples of any question."""
     largest = min(map(len, score), default=0)
     counts = [(len(cluster), sum(value >= SUCCESS for value in cluster)) for cluster in score]
     return {
@@ -200,8 +205,8 @@ def _means(scored: Sequence[Record], column: str) -> dict[str, float | None]:
 
 
 def _named(records: Sequence[Record], column: str) -> dict[str, Clusters]:
-    """The clusters of each number in a column of named numbers, by its name; values of unscored
-    episodes left out.
+    """Return the clusters of each number in a column of named numbers, by name, over scored
+    episodes.
     """
     names = dict.fromkeys(name for record in records for name in record.get(column, {}))
     scored = [record for record in records if record["score"] is not None]
@@ -216,7 +221,9 @@ def _number(column: str, name: str) -> Callable[[Record], float | None]:
 
 
 def _latency(seconds: Sequence[float]) -> dict[str, float] | None:
-    """Seconds of an episode, judge included."""
+    """Return mean, median and 95th percentile of an episode's seconds, scoring included; None
+    without episodes.
+    """
     import numpy as np
 
     if not seconds:

@@ -46,7 +46,7 @@ GOLD = 0.9  # of the highest reward: what a perfect episode earns at least
 def parse_arguments(
     argv: Sequence[str] | None, settings: Settings
 ) -> tuple[Agent, argparse.Namespace]:
-    """The agent and the flags; an agent's own flags are known once it is."""
+    """Return the agent and the flags. The agent is read first, because it adds flags of its own."""
     parser = new_parser(__doc__, prog="python -m evaluation.play")
     registry.add_agent(parser, argv)
     add = parser.add_argument
@@ -64,7 +64,7 @@ def parse_arguments(
 
 
 def choose_tasks(agent: Agent, arguments: argparse.Namespace, settings: Settings) -> list[Task]:
-    """The tasks to play. Raises UsageError: there is none of that id."""
+    """Return the tasks to play. Raises UsageError: no task has the id that --task names."""
     file = arguments.data or agent.splits["test"]
     rows = agent.rows(file)
     if arguments.task is None:
@@ -74,13 +74,14 @@ def choose_tasks(agent: Agent, arguments: argparse.Namespace, settings: Settings
     if not found:
         some = ", ".join(str(row["id"]) for row in rows[:3])
         raise UsageError(
-            f"{file} has no task {arguments.task!r}; expected one of its {len(rows)} ids, such as {some}"
+            f"{file} has no task {arguments.task!r}; expected "
+            f"one of its {len(rows)} ids, such as {some}"
         )
     return [agent.task(found[0], settings)]
 
 
 def check_saved(path: Path) -> None:
-    """Raises FileError: episodes cannot be added to this file."""
+    """Raise FileError if episodes cannot be added to this file."""
     if not path.parent.is_dir():
         raise FileError(f"{path} can not be written: there is no folder {path.parent}")
     if path.exists():
@@ -89,7 +90,9 @@ def check_saved(path: Path) -> None:
 
 
 def playing(agent: Agent, arguments: argparse.Namespace, settings: Settings) -> Opened:
-    """The environment, and the endpoint of the model that suggests; None without one."""
+    """Open the environment and the endpoint of the model that suggests replies, which is None
+    without --model.
+    """
     player = Player("person", "person")
     if arguments.model:
         player = model_player(agent, arguments.model, arguments.base_url, settings)
@@ -125,7 +128,7 @@ async def play_all(
 
 
 def outcome(scored: Scored, highest: float) -> list[str]:
-    """How it ended and what it earned, in lines."""
+    """Return lines that say how the episode ended and what it earned."""
     reward = scored.reward
     lines = [f"stop reason: {scored.episode.stop_reason}", f"type: {scored.task.task_type}"]
     if scored.task.reference:
@@ -138,7 +141,9 @@ def outcome(scored: Scored, highest: float) -> list[str]:
 
 
 def worth_keeping(scored: Scored, highest: float) -> bool:
-    """Whether it is gold: nearly the highest reward says so, below it the person."""
+    """Return whether to keep the episode as gold: nearly the highest reward decides, below it the
+    person.
+    """
     if scored.reward.total is None or scored.reward.total >= GOLD * highest:
         return scored.reward.total is not None
     try:

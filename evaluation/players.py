@@ -55,17 +55,18 @@ class Player:
         return self.kind not in ("gold", "baseline", "person")
 
     def fingerprint(self) -> dict[str, Any]:
-        """What distinguishes it from others; of a folder also its content."""
+        """Return what distinguishes this player from others, for a folder also a hash of its
+        content.
+        """
         content = {"model_digest": _digest(Path(self.name))} if self.kind == "served" else {}
-        address = (
-            re.sub(r"//[^/@]*@", "//", self.base_url) if self.base_url else None
-        )  # without a password
+        # Without a password
+        address = re.sub(r"//[^/@]*@", "//", self.base_url) if self.base_url else None
         return {"model": self.name, "kind": self.kind, "base_url": address} | content
 
 
 def add_flags(parser: ArgumentParser, settings: Settings) -> None:
-    """The flags of a command that lets a model play: where it answers, how it is sampled, what it
-    is served on.
+    """Add the flags of a command that lets a model play: where it answers, how it is sampled and on
+    what it is served.
     """
     add = parser.add_argument_group("model").add_argument
     add(
@@ -107,8 +108,8 @@ def add_flags(parser: ArgumentParser, settings: Settings) -> None:
 
 
 def find_player(model: str, base_url: str | None, settings: Settings) -> Player:
-    """What `--model` means: with a base URL the name there, else a folder or run, a litellm name, a
-    hub id.
+    """Return the player that `--model` means: with a base URL the name there, else a folder or run,
+    a litellm name or a hub id.
 
     Raises UsageError: none of these.
     """
@@ -123,15 +124,16 @@ def find_player(model: str, base_url: str | None, settings: Settings) -> Player:
     if settings.openai_base_url:
         return Player("endpoint", model, settings.openai_base_url.rstrip("/"))
     raise UsageError(
-        f"--model {model!r} is no folder, no hub id (owner/name) and no litellm name (provider/name); "
-        "for a model of an OpenAI-compatible endpoint give --base-url, or set OPENAI_BASE_URL"
+        f"--model {model!r} is no folder, no hub id (owner/name) and no "
+        "litellm name (provider/name); for a model of an OpenAI-compatible "
+        "endpoint give --base-url, or set OPENAI_BASE_URL"
     )
 
 
 def model_player(agent: Agent, model: str, base_url: str | None, settings: Settings) -> Player:
-    """Who plays an agent's tasks; of a run its latest checkpoint.
+    """Return the model as a player of an agent's tasks; a run means its latest checkpoint.
 
-    Raises UsageError: not one for this agent.
+    Raises UsageError: not a model, or not one that this agent can use.
     """
     player = find_player(model, base_url, settings)
     return (
@@ -142,8 +144,8 @@ def model_player(agent: Agent, model: str, base_url: str | None, settings: Setti
 
 
 def reply_tokens(agent: Agent, player: Player) -> int:
-    """Return the tokens of one reply, as in training: the bundled model's where a folder has no more
-    positions than it needs, else at most a quarter of the folder's positions.
+    """Return the tokens of one reply, as in training: the bundled model's where a folder has no
+    more positions than it needs, else at most a quarter of the folder's positions.
     """
     small, large = agent.sizes("cpu"), agent.sizes("cuda")
     with contextlib.suppress(OSError):
@@ -163,10 +165,11 @@ Opened = contextlib.AbstractContextManager[tuple[Environment, "Endpoint | None"]
 def opened(
     agent: Agent, player: Player, folder: Path, arguments: Namespace, settings: Settings
 ) -> Iterator[tuple[Environment, Endpoint | None]]:
-    """The environment, which answered for itself, and the player's endpoint, by the flags of
-    `add_flags`.
+    """Yield the environment, after its own check, and the player's endpoint, as the flags of
+    `add_flags` say.
 
-    The agent's services and the player's server run until the end; their logs lie in `folder`.
+    The agent's services and the player's server run until the block ends; their logs are in
+    `folder`.
     """
     own, device = registry.own_options(agent, arguments), arguments.device
     sampling = {"temperature": arguments.temperature, "max_tokens": arguments.max_tokens}
@@ -190,8 +193,8 @@ def opened(
 def open_endpoint(
     player: Player, sampling: dict[str, Any], settings: Settings, log: Path, **server: Any
 ) -> Iterator[Endpoint | None]:
-    """Where the model answers, and how it is sampled; of a folder or hub id a server started here;
-    None without one.
+    """Yield the endpoint where the model answers, with its sampling; None for a player that is not
+    a model. A folder or hub id is served here until the block ends.
 
     `server`: device, n_gpus and tools, as `training.serve.serve` takes them.
     """
@@ -218,7 +221,7 @@ def open_endpoint(
 
 
 def _digest(folder: Path) -> str | None:
-    """A hash of a folder's configuration and of both ends of its weights; None for a hub id."""
+    """Return a hash of a folder's configuration and the ends of its weights; None for a hub id."""
     if not folder.is_dir():
         return None
     digest = hashlib.sha256()

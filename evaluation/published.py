@@ -1,6 +1,6 @@
 """The demos' results that README and docs quote, one row for each agent and seed.
 
-    .venv/bin/python -m evaluation.published runs/A runs/B     # puts their rows into docs/results.json
+    .venv/bin/python -m evaluation.published runs/A runs/B  # puts their rows into docs/results.json
 
 A row of an earlier demo with the same agent and seed is replaced. A test compares the README's
 table with the file. Exit codes: 0 written, 1 failed, 2 wrong usage.

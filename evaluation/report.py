@@ -86,7 +86,7 @@ def report(arguments: argparse.Namespace) -> None:
 
 
 def write_beside(page: Page, path: Path) -> None:
-    """The picture or the Markdown of a report, by the path's ending."""
+    """Write the picture or the Markdown of a report, by the path's ending."""
     from evaluation.report_picture import draw, markdown
 
     draw(page, path) if path.suffix == ".png" else write_text(path, markdown(page), force=True)

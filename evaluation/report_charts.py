@@ -58,8 +58,9 @@ ALL = "validation reward, with 95 % interval"  # the mean over task types, as tr
 
 
 def charts_of(runs: Sequence[Run], validations: Sequence[Validation]) -> list[dict[str, Any]]:
-    """Every chart that any run has points for, in the order of the table; `validations` are those
-    of each run.
+    """Return every chart for which a run has points, in the order of the table.
+
+    validations: of each run.
     """
     found: dict[tuple[str, str], list[dict[str, Any]]] = {}
     for number, (run, validation) in enumerate(zip(runs, validations, strict=True)):
@@ -81,7 +82,7 @@ def charts_of(runs: Sequence[Run], validations: Sequence[Validation]) -> list[di
 
 
 def absent(runs: Sequence[Run]) -> list[str]:
-    """Titles of the table's curves that no training run here has numbers for."""
+    """Return the titles of the table's curves for which no training run here has numbers."""
     steps = [data for run in runs for _, data in run.steps]
     named = [(title, metric) for _, title, _, metric, _ in CURVES if "*" not in metric]
     return [title for title, metric in named if steps and not any(metric in data for data in steps)]
@@ -115,16 +116,16 @@ def _points(steps: Sequence[tuple[int, Step]], metric: str, per: str) -> Points:
 
 
 def _with_interval(step: int, tasks: dict[str, list[float]]) -> list[float]:
-    """The mean over tasks and its interval, as evaluations have it; fewer than FEW tasks say
-    nothing about the spread.
+    """Return the step, the mean over tasks and its interval, as in evaluations; without the
+    interval if there are fewer than FEW tasks.
     """
     means = [fmean(rewards) for rewards in tasks.values()]
     return [step, fmean(means), *((interval(means, seed=0) or []) if len(means) >= FEW else [])]
 
 
 def over_types(step: int, validation: Validation) -> list[float]:
-    """The mean over task types and its interval, where there are FEW tasks and every type has more
-    than one.
+    """Return the step and the mean over task types; with the interval if there are FEW tasks and
+    every type has two.
     """
     types = [
         [fmean(rewards) for rewards in kinds[step].values()]
@@ -136,8 +137,8 @@ def over_types(step: int, validation: Validation) -> list[float]:
 
 
 def note_validation(validation: Validation, record: dict[str, Any]) -> None:
-    """Add a rollout of a validation to the rewards of its task; runs before there was an index are
-    marked by groups.
+    """Add a validation's rollout to the rewards of its task. Runs older than the index are grouped
+    by `group`.
     """
     found = numbers(record)
     if (

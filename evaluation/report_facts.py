@@ -1,4 +1,4 @@
-"""What stands beside the curves of a report: facts of each run, its tables, differences, what has
+"""The texts beside the curves of a report: facts of each run, its tables, differences, and what has
 no score.
 
 Everything here is texts and numbers by name; the page and the Markdown show the same.
@@ -56,8 +56,8 @@ NUMBERS = (*COUNTS, "signal", "canaries", "stop_reasons", "seconds")
 
 @dataclass
 class Tally:
-    """What reading all episodes of a run once leaves behind; records are kept only where
-    evaluations are compared.
+    """The counts from reading all episodes of a run once; records are kept only if evaluations are
+    compared.
     """
 
     episodes: int = 0
@@ -79,7 +79,8 @@ class Tally:
                     tally._note(record, headline_of(agent, record))
                 except (KeyError, TypeError, ValueError) as error:
                     run.say(
-                        f"a record of another version is not compared: {type(error).__name__}: {error}"
+                        "a record of another version is not "
+                        f"compared: {type(error).__name__}: {error}"
                     )
         return tally
 
@@ -90,17 +91,18 @@ class Tally:
 
 
 def agent_of(run: Run) -> Agent | None:
-    """The run's agent; None, and a word about it, where no file names one that is here."""
+    """Return the run's agent, or None with a note if no file names an agent that is known here."""
     if run.agent and {*run.agent.split(JOINED)} <= {*registry.names()}:
         return registry.get(run.agent)
     run.say(
-        f"no agent of this place is named: {run.agent or 'no file names one'}; what only an agent knows is left out"
+        f"no agent of this place is named: {run.agent or 'no file names one'}; "
+        "what only an agent knows is left out"
     )
     return None
 
 
 def facts_of(run: Run) -> list[Fact]:
-    """What, when and under which conditions, by section."""
+    """Return the facts of a run by section: what it was, when, and under which conditions."""
     return [*_evaluation_facts(run)] if run.kind == EVALUATION else [*_training_facts(run)]
 
 
@@ -145,7 +147,7 @@ def _training_facts(run: Run) -> Iterator[Fact]:
 
 
 def changed_settings(run: Run) -> Iterator[Fact]:
-    """The name of the preset and its keys that the run has otherwise."""
+    """Yield the name of the preset, then each of its keys that has another value in the run."""
     section, keys = "Settings that differ from the preset", run.preset.get("keys")
     yield section, "preset", text(run.preset.get("name"))
     preset_keys = {
@@ -158,8 +160,8 @@ def changed_settings(run: Run) -> Iterator[Fact]:
 
 
 def differing_settings(runs: Sequence[Run]) -> Rows:
-    """Every key of verl's that is not the same in all training runs with settings, the header
-    first; () for none.
+    """Return every key of verl's configuration that is not the same in all training runs, after a
+    header; () if there is none.
     """
     known = [run for run in runs if run.config]
     keys = dict.fromkeys(key for run in known for key in run.config if key not in OWN_PATHS)
@@ -173,7 +175,7 @@ def differing_settings(runs: Sequence[Run]) -> Rows:
 
 
 def tables_of(run: Run, agent: Agent | None) -> dict[str, Rows]:
-    """The tables of an evaluation by their headings; {} where it has not ended."""
+    """Return the tables of an evaluation by heading; {} if it has not ended."""
     if not run.scores or agent is None:
         return {}
     try:
@@ -184,8 +186,8 @@ def tables_of(run: Run, agent: Agent | None) -> dict[str, Rows]:
 
 
 def unscored(runs: Sequence[Run], tallies: Sequence[Tally]) -> Rows:
-    """What has no score, or entered no update, with its cause; the header alone where there is
-    none.
+    """Return a table of the causes for which episodes have no score or entered no update; only the
+    header if there are none.
     """
     rows: list[list[str]] = [["run", "cause", "episodes", "tokens", "meaning"]]
     for run, tally in zip(runs, tallies, strict=True):
@@ -219,7 +221,9 @@ class Comparison:
 
 
 def comparisons(runs: Sequence[Run], tallies: Sequence[Tally]) -> list[Comparison]:
-    """Every other finished evaluation against the first of its agent, on the tasks both have."""
+    """Return a comparison of every other finished evaluation with the first of its agent, on the
+    tasks that both have.
+    """
     finished = [
         number
         for number, (run, tally) in enumerate(zip(runs, tallies, strict=True))
@@ -240,7 +244,7 @@ def comparisons(runs: Sequence[Run], tallies: Sequence[Tally]) -> list[Compariso
 
 
 def differences(runs: Sequence[Run], compared: Sequence[Comparison]) -> list[dict[str, Any]]:
-    """The tables of every comparison, and what has to be known before they are believed."""
+    """Return the tables of every comparison, and warnings to read before they are believed."""
     found = []
     for one in compared:
         names = [runs[number].label for number in (one.base, one.run)]
@@ -261,8 +265,8 @@ def _side(run: Run, tally: Tally) -> Evaluation:
 
 
 def text(value: Any) -> str:
-    """A value as a cell: a dash where there is none, numbers without noise, and paths of the
-    repository without the way to it.
+    """Return a value as a table's cell: a dash for nothing, numbers of six digits, and paths inside
+    the repository relative to it.
     """
     if value is None or value == "":
         return "–"

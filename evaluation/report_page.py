@@ -45,17 +45,20 @@ from evaluation.run_folder import EVALUATION, TRAINING, Run, numbers, open_folde
 FOLDER = Path(__file__).with_name("page")
 SCRIPTS = ("look.js", "charts.js", "tokens.js", "episodes.js", "page.js")
 MOST = 8  # folders side by side: as many as there are colours
+# Episodes of the runs on one page; more become a sample, or parts
 PAGE_EPISODES, PAGE_BYTES = (
     5_000,
     32 * 2**20,
-)  # of the runs' episodes on one page; more are a sample, or parts
+)
+# Of an episode: characters of a text, items of a list, levels
 MOST_TEXT, MOST_ITEMS, DEEPEST = (
     20_000,
     400,
     10,
-)  # of an episode: characters of a text, items of a list, levels
+)
 MOST_ROWS = 100_000  # of a table or a curve
 MALFORMED = (KeyError, TypeError, ValueError, AttributeError)  # a record is not as we write it
+# Keys that the page shows in places of their own
 PLACED = (
     "id",
     "sample",
@@ -64,7 +67,7 @@ PLACED = (
     "unscored",
     "cause",
     "detail",
-)  # shown in a place of their own
+)
 ASKED = ("task_type", "difficulty", "wording", "question", "reference")
 ENDED = ("answer", "stop_reason", "score", "reward", "turns", "seconds", "completion_tokens")
 NAMED = (*ASKED, *ENDED, "mode", "step")
@@ -96,8 +99,9 @@ class Page:
         return max(1, -(-self.total // self.most), -(-size // PAGE_BYTES))
 
     def parts(self, every: bool, names: Sequence[str] = ()) -> Iterator[str]:
-        """The page of each part, all of them (their files are `names`) or the first, which is the
-        sample.
+        """Yield the HTML of each part, or only of the first part, which is the sample.
+
+        names: the files of all parts.
         """
         for part in range(self.count if every else 1):
             episodes = [*self.episodes(part)]
@@ -108,7 +112,7 @@ class Page:
             yield html(self.title, shared, episodes)
 
     def episodes(self, part: int) -> Iterator[str]:
-        """The JSON of each episode of a part.
+        """Yield the JSON of each episode in a part.
 
         A task is in one part only, and in the same one for every run.
         """
@@ -167,7 +171,9 @@ class Page:
 
 
 def read(folders: Sequence[Path], most: int | None = None) -> Page:
-    """The runs in these folders, each read once; a page holds `most` of their episodes.
+    """Return a page of the runs in these folders; each folder is read once.
+
+    most: episodes on a page.
 
     Raises UsageError: see open_folders; or too many folders.
     """
@@ -181,10 +187,10 @@ def read(folders: Sequence[Path], most: int | None = None) -> Page:
 
 
 def task_of(record: Record) -> tuple[str, Any]:
-    """The id and sample under which episodes stand side by side: of a validation those of all steps
-    and runs.
+    """Return the id and sample that episodes shown side by side have in common; those of a
+    validation are the same for all steps and runs.
 
-    The question is part of it, for runs whose files differ.
+    The id includes the question, because the files of two runs may differ.
     """
     if record.get("mode") == "val" and "index" in record:
         question = str(record.get("question") or "").encode("utf-8", "replace")
@@ -195,8 +201,8 @@ def task_of(record: Record) -> tuple[str, Any]:
 
 
 def episode_of(run: int, record: Record, agent: Agent | None) -> dict[str, Any]:
-    """What the page knows of an episode; `problem` says why its events are shown plainly, where
-    they are.
+    """Return all that the page shows of an episode; `problem` says why its events are shown
+    plainly.
     """
     shown, problem = shown_of(record, agent)
     try:
@@ -224,8 +230,8 @@ def episode_of(run: int, record: Record, agent: Agent | None) -> dict[str, Any]:
 
 
 def shown_of(record: Record, agent: Agent | None) -> tuple[Sequence[Shown], str]:
-    """The pieces of an episode, as its agent shows them or else as its transcript is; and why not
-    the former.
+    """Return the pieces of an episode as its agent shows them. If that fails, return the pieces of
+    its transcript, and the reason.
     """
     problem = ""
     kept = record.get("transcript") or "rollout_id" not in record
@@ -238,8 +244,8 @@ def shown_of(record: Record, agent: Agent | None) -> tuple[Sequence[Shown], str]
 
 
 def tokens_of(record: Record) -> list[dict[str, Any]]:
-    """The kept tokens of each sequence: how many, how many of them trained, and the stretches in
-    parts for the page.
+    """Return for each sequence the number of its tokens, the number trained, and its stretches cut
+    into parts for the page.
     """
     return [
         {
@@ -252,8 +258,8 @@ def tokens_of(record: Record) -> list[dict[str, Any]]:
 
 
 def _parts(stretch: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """At most MOST_ITEMS tokens each; a character of several tokens is one, as likely as all of
-    them together.
+    """Yield parts of at most MOST_ITEMS tokens. Several tokens of one character count as one, with
+    the sum of their log probabilities.
     """
     whole: list[tuple[str, float]] = []
     begun = 0.0
@@ -271,8 +277,8 @@ def _parts(stretch: dict[str, Any]) -> Iterator[dict[str, Any]]:
 
 
 def dumped(value: Any, most: int = MOST_ITEMS) -> str:
-    """JSON that any browser reads and that can not end the element it stands in; lists of at most
-    `most` items.
+    """Return JSON that any browser reads and that cannot end the element around it; lists are cut
+    to `most` items.
     """
     text = json.dumps(plain(value, most), ensure_ascii=False, separators=(",", ":"))
     for character in "<>&\u2028\u2029":
@@ -283,7 +289,9 @@ def dumped(value: Any, most: int = MOST_ITEMS) -> str:
 
 
 def plain(value: Any, most: int, depth: int = 0) -> Any:
-    """JSON values alone, of bounded size: NaN is null, what is cut says how much is missing."""
+    """Return the value as JSON of bounded size: NaN becomes null, and what is cut says how much is
+    missing.
+    """
     if isinstance(value, str):
         return (
             value
@@ -308,7 +316,7 @@ def plain(value: Any, most: int, depth: int = 0) -> Any:
 
 
 def html(title: str, shared: dict[str, Any], episodes: Sequence[str]) -> str:
-    """The page."""
+    """Return the page."""
     style = (FOLDER / "page.css").read_text(encoding="utf-8")
     script = "\n".join((FOLDER / name).read_text(encoding="utf-8") for name in SCRIPTS)
     template = Environment(

@@ -52,7 +52,8 @@ def draw(page: Page, path: Path) -> None:
     parts = [part for part, found in ((curves, _rewards(page)), (bars, _scored(page))) if found]
     if not parts:
         raise UsageError(
-            "there is nothing to draw: no run has two steps with a reward, and no evaluation has ended"
+            "there is nothing to draw: no run has two steps "
+            "with a reward, and no evaluation has ended"
         )
     figure = Figure(figsize=(WIDE, _inches(_scored(page))), layout="constrained")
     for axes, part in zip(figure.subplots(1, len(parts), squeeze=False)[0], parts, strict=True):
@@ -75,12 +76,15 @@ def _title(page: Page, results: Sequence[Result]) -> str:
     seeds = ", ".join(str(result["seed"]) for result in results)
     commits = ", ".join(dict.fromkeys(str(result["commit"]) for result in results))
     minutes = max(result["minutes"] for result in results)
-    return f"seed {seeds} · {results[0]['n_eval']} test tasks · at most {minutes:.1f} minutes a seed · commit {commits}"
+    return (
+        f"seed {seeds} · {results[0]['n_eval']} test tasks · at "
+        f"most {minutes:.1f} minutes a seed · commit {commits}"
+    )
 
 
 def curves(axes: Axes, page: Page, results: Mapping[Path, Result]) -> None:
-    """The reward of each training step; validation, which no update saw, as points with their
-    intervals.
+    """Draw the mean reward of each training step as lines, and validation, which no update saw, as
+    points with their intervals.
     """
     from matplotlib.ticker import MaxNLocator
 
@@ -115,7 +119,7 @@ def _rewards(page: Page) -> dict[int, Points]:
 
 
 def _points(page: Page, group: str, title: str) -> dict[int, Points]:
-    """The points of a chart by the number of the run."""
+    """Return the points of a chart by the number of the run."""
     found = [
         chart["series"]
         for chart in page.shared["charts"]
@@ -125,7 +129,7 @@ def _points(page: Page, group: str, title: str) -> dict[int, Points]:
 
 
 def _name(run: Run, results: Mapping[Path, Result]) -> str:
-    """A run by its label; a demo's training by its seed and the keys it was given."""
+    """Return the run's label, or for a demo's training its seed and the keys given to it."""
     if run.given not in results:
         return run.label or run.folder.name
     keys = [word for word in shlex.split(results[run.given]["command"]) if "=" in word]
@@ -133,9 +137,10 @@ def _name(run: Run, results: Mapping[Path, Result]) -> str:
 
 
 def bars(axes: Axes, page: Page, results: Mapping[Path, Result]) -> None:
-    """The headline by task type, all tasks first; of several demos the means, else with intervals.
+    """Draw the headline by task type, all tasks first: with intervals for one demo, as means for
+    several.
 
-    Bars lie, so that no name and no number meets another.
+    The bars are horizontal, so that names and numbers do not overlap.
     """
     scored = _scored(page)
     groups = list(dict.fromkeys(name for found in scored.values() for name in found))
@@ -170,8 +175,8 @@ def bars(axes: Axes, page: Page, results: Mapping[Path, Result]) -> None:
 
 
 def _scored(page: Page) -> dict[str, dict[str, Bar]]:
-    """The headline by group ("all", then task types) of each evaluation; before and after are one
-    each of all demos.
+    """Return the headline of each evaluation by group ("all", then task types). All demos together
+    count as one evaluation before and one after.
     """
     found: dict[str, list[dict[str, Bar]]] = {}
     for run, agent in zip(page.runs, page.agents, strict=True):
@@ -195,7 +200,7 @@ def _bar(part: Mapping[str, Any], headline: str) -> Bar | None:
 
 
 def _together(sides: Sequence[dict[str, Bar]]) -> dict[str, Bar]:
-    """The means of several; one alone keeps its intervals."""
+    """Return the means of several evaluations; a single one keeps its intervals."""
     if len(sides) == 1:
         return sides[0]
     return {
@@ -205,8 +210,8 @@ def _together(sides: Sequence[dict[str, Bar]]) -> dict[str, Bar]:
 
 
 def markdown(page: Page) -> str:
-    """The facts, differences, tables and causes of a report; no text of an episode beyond the
-    tables'.
+    """Return the facts, differences, tables and causes of a report, with no text of an episode
+    except what the tables have.
     """
     lines = [f"# {page.title}", ""]
     for number, (run, agent, tally) in enumerate(

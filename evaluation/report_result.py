@@ -1,4 +1,5 @@
-"""Did it get better: what the first screen of a report answers, of each training run and evaluation.
+"""The cards on the first screen of a report, which say for each training run and evaluation whether
+it got better.
 
 results = results_of(runs, agents, tallies, comparisons)      # cards: a verdict, two numbers, intervals, facts
 
@@ -41,7 +42,9 @@ def results_of(
     tallies: Sequence[Tally],
     compared: Sequence[Comparison],
 ) -> list[Card]:
-    """Return the cards: comparisons first, then training runs, then evaluations that stand alone."""
+    """Return the cards: comparisons first, then training runs, then evaluations that
+    stand alone.
+    """
     known = {number for one in compared for number in (one.base, one.run)}
     cards = [comparison_card(one, runs, agents, tallies) for one in compared]
     for number, (run, tally) in enumerate(zip(runs, tallies, strict=True)):

@@ -1,6 +1,6 @@
 """Score the episodes of an evaluation again, without a model of the policy.
 
-    python -m evaluation.rescore outputs/evaluations/sql-mine            # writes sql-mine-rescored beside it
+    python -m evaluation.rescore outputs/evaluations/sql-mine  # writes sql-mine-rescored beside it
     python -m evaluation.rescore FOLDER --out FOLDER2 --reward doctoragent
 
 The policy's replies are those of the folder's transcripts; tools, partner and judge answer again by
@@ -78,7 +78,9 @@ async def scored_again(
 def tasks_of(
     agent: Agent, path: Path, scores: dict[str, Any], settings: Settings
 ) -> dict[str, Task]:
-    """Return the tasks of a file by id. Raises UsageError: it is not the file that was evaluated."""
+    """Return the tasks of a file by id. Raises UsageError: it is not the file that was
+    evaluated.
+    """
     if file_digest(path) != scores["data"]["sha256"]:
         raise UsageError(
             f"{path} is not the {scores['data']['file']} that was evaluated; name that with --data"

@@ -41,8 +41,8 @@ class Sample:
 
 
 def sample_rows(rows: Sequence[Row], n: int | None, seed: int) -> list[Row]:
-    """`n` rows in file order, as many of each task type as its share of the file; all rows for
-    None.
+    """Return `n` rows in file order, as many of each task type as its share of the file; all rows
+    for None.
     """
     if n is None or n >= len(rows):
         return list(rows)
@@ -88,7 +88,9 @@ def write_scores(agent: Agent, folder: Path, scores: dict[str, Any]) -> dict[str
 
 
 def read_scores(folder: Path) -> dict[str, Any]:
-    """What is in scores.json. Raises UsageError: it is missing, or not an evaluation's."""
+    """Return the content of scores.json. Raises UsageError: it is missing or not an
+    evaluation's.
+    """
     path = folder / SCORES
     try:
         scores = dict(json.loads(path.read_text(encoding="utf-8")))
@@ -127,8 +129,7 @@ def write_format(agent: Agent, folder: Path, name: str) -> None:
 
 
 def finished(folder: Path, config: dict[str, Any]) -> bool:
-    """Whether the folder holds all scores of this very evaluation; False where there is none or an
-    unfinished one.
+    """Return whether the folder holds all scores of this very evaluation.
 
     Raises UsageError: it holds those of another one.
     """
@@ -141,6 +142,7 @@ def finished(folder: Path, config: dict[str, Any]) -> bool:
             f"{name} was {found.get(name)!r}, now {value!r}" for name, value in different.items()
         )
         raise UsageError(
-            f"{folder} holds another evaluation: {was}. Choose another --out, or --force to replace it"
+            f"{folder} holds another evaluation: {was}. "
+            "Choose another --out, or --force to replace it"
         )
     return True

@@ -48,8 +48,8 @@ MOST_LINE = 64 * 2**20  # bytes: no line of ours is that long, and one that is w
 
 @dataclass
 class Run:
-    """A folder of one kind. given: the folder that was asked for, which holds it where that is a
-    demo's.
+    """A folder of one kind. given: the folder that was asked for, which contains this one if it is
+    a demo's.
 
     label: its short name beside the others. missing: what could not be read, a line each.
     """
@@ -128,7 +128,7 @@ class Run:
         return map(current, self._lines("episodes.jsonl"))
 
     def say(self, line: str) -> None:
-        """Note once what is missing."""
+        """Note what is missing, once."""
         if line not in self.missing:
             self.missing.append(line)
 
@@ -163,9 +163,11 @@ class Run:
 
 
 def open_folders(folders: Sequence[Path]) -> list[Run]:
-    """The runs in these folders, a demo's three parts as runs of their own, labelled apart.
+    """Return the runs in these folders, each with a label; the three parts of a demo are runs of
+    their own.
 
-    Raises UsageError: a folder is missing, empty, or holds none of the files that tell what it is.
+    Raises UsageError: a folder is missing or empty, or has none of the files that identify its
+    kind.
     """
     names = _names(folders)
     runs = [run for folder, name in zip(folders, names, strict=True) for run in _open(folder, name)]
@@ -191,13 +193,16 @@ def _open(folder: Path, name: str) -> list[Run]:
     ]
     if not runs:
         holds = ", ".join(sorted(path.name for path in folder.iterdir())[:6]) or "nothing"
-        expected = "expected a run (metrics.jsonl), an evaluation (scores.json) or a demo (before, train, after)"
+        expected = (
+            "expected a run (metrics.jsonl), an evaluation "
+            "(scores.json) or a demo (before, train, after)"
+        )
         raise UsageError(f"{folder} holds {holds}; {expected}")
     return runs
 
 
 def kind_of(folder: Path) -> str | None:
-    """TRAINING, EVALUATION, or None where no file tells."""
+    """Return TRAINING or EVALUATION, or None if no file identifies the folder's kind."""
     return next(
         (kind for kind, marks in MARKS.items() if any((folder / mark).exists() for mark in marks)),
         None,
@@ -205,7 +210,10 @@ def kind_of(folder: Path) -> str | None:
 
 
 def _names(folders: Sequence[Path]) -> list[str]:
-    """The ends of the paths that tell them apart; "" for one alone."""
+    """Return the shortest ends of the paths that distinguish them; "" for a single path.
+
+    Raises UsageError: a folder is given twice.
+    """
     if len(folders) == 1:
         return [""]
     parts = [folder.resolve().parts for folder in folders]
@@ -230,11 +238,11 @@ def _row(line: bytes) -> dict[str, Any] | None:
 
 
 def _nothing(name: str) -> None:
-    """NaN and Infinity are no JSON, and no number to show."""
+    """Return None for NaN and Infinity, which are neither JSON nor numbers to show."""
 
 
 def numbers(found: Any) -> dict[str, float]:
-    """The finite numbers of a JSON object by name; {} for anything else."""
+    """Return the finite numbers of a JSON object by name; {} for anything else."""
     items = found.items() if isinstance(found, dict) else ()
     plain = {
         name: value
@@ -245,7 +253,7 @@ def numbers(found: Any) -> dict[str, float]:
 
 
 def flat(tree: Any, prefix: str = "") -> Iterator[tuple[str, Any]]:
-    """The leaves of a tree of named values by dotted name."""
+    """Yield the leaves of a tree of named values, each with its dotted name."""
     if isinstance(tree, dict) and tree:
         for name, value in tree.items():
             yield from flat(value, f"{prefix}.{name}" if prefix else str(name))

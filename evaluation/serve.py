@@ -47,7 +47,7 @@ MOST_CONNECTIONS = 1024  # more are answered 503; those that wait are fewer (com
 def parse_arguments(
     argv: Sequence[str] | None, settings: Settings
 ) -> tuple[Agent, argparse.Namespace]:
-    """The agent and the flags; an agent's own flags are known once it is."""
+    """Return the agent and the flags. The agent is read first, because it adds flags of its own."""
     parser = new_parser(__doc__, prog="python -m evaluation.serve")
     registry.add_agent(parser, argv)
     add = parser.add_argument

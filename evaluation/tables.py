@@ -28,22 +28,22 @@ TOO_FEW = "too few"  # stands where their interval would
 
 
 def number(value: float | None, form: str = ".1f") -> str:
-    """A dash where nothing was measured."""
+    """Return the number as text; a dash if nothing was measured."""
     return "–" if value is None else format(value, form)
 
 
 def points(share: float | None, form: str = ".1f") -> str:
-    """A share or score times 100."""
+    """Return a share or score times 100, as text."""
     return number(None if share is None else 100 * share, form)
 
 
 def span(bounds: Sequence[float], n: int = FEW) -> str:
-    """The two ends of a difference's interval over `n` tasks, which are points already."""
+    """Return both ends of a difference's interval, in points already, over `n` tasks as text."""
     return TOO_FEW if n < FEW else " to ".join(number(bound, "+.1f") for bound in bounds)
 
 
 def named(numbers: Mapping[str, Any]) -> str:
-    """Counts or texts by name in one line."""
+    """Return counts or texts with their names in one line."""
     return ", ".join(f"{name} {value}" for name, value in numbers.items())
 
 
@@ -57,7 +57,7 @@ class Report:
     note: str = ""
 
     def markdown(self) -> str:
-        """The whole report."""
+        """Return the whole report."""
         lines = [f"# {self.title}", "", *(f"- {fact}" for fact in self.facts)]
         for heading, rows in self.tables.items():
             lines += ["", *([f"## {heading}", ""] if heading else []), *table(rows)]
@@ -74,7 +74,7 @@ class Report:
 
 
 def table(rows: Rows) -> list[str]:
-    """A Markdown table, one line a row, the header first; texts cannot end their cell."""
+    """Return a Markdown table, one line a row, the header first; texts cannot end their cell."""
     cells = [[" ".join(cell.split()).replace("|", "\\|") for cell in row] for row in rows]
     return [f"| {' | '.join(row)} |" for row in (cells[0], ["---"] * len(cells[0]), *cells[1:])]
 
@@ -94,7 +94,7 @@ def show_table(rows: Rows, title: str = "") -> None:
 
 
 def report_of(agent: Agent, scores: Scores) -> Report:
-    """The report of an evaluation: overall, and every group.
+    """Return the report of an evaluation, overall and for every group.
 
     Points are 100 x the share or score.
     """
@@ -109,8 +109,8 @@ def report_of(agent: Agent, scores: Scores) -> Report:
 
 
 def groups_in(scores: Scores) -> dict[str, Any]:
-    """What is said of all tasks, of the baselines on them, and of each group, by its name in a
-    table; a task type's own name says enough.
+    """Return the numbers of all tasks, of the baselines on them, and of each group, by their names
+    in a table. A task type is known by its name alone.
     """
     groups = {"overall": scores["overall"]}
     groups |= {f"baseline {name}": part for name, part in scores.get("baselines", {}).items()}
@@ -123,7 +123,9 @@ def groups_in(scores: Scores) -> dict[str, Any]:
 
 
 def _columns(agent: Agent) -> dict[str, Cell]:
-    """What stands in each column of a group of tasks; the agent's own columns come after the score."""
+    """Return for each column the function that fills its cell for a group of tasks; the agent's own
+    columns come after the score.
+    """
     return {
         "tasks": lambda part: str(part["n"]),
         "score [95 %]": lambda part: _with_interval(part, part["score"], part["ci95"]),
@@ -158,7 +160,7 @@ def _last(by_k: dict[str, float]) -> float | None:
 
 
 def _facts(agent: Agent, scores: Scores) -> list[str]:
-    """What the numbers are of, and those that have no column, one line each."""
+    """Return lines that say what was evaluated and how, and the numbers that have no column."""
     overall, data, sampling = scores["overall"], scores["data"], scores["sampling"]
     drawn = (
         "temperature {temperature:g}, at most {max_tokens} tokens a reply".format(**sampling)
@@ -170,8 +172,8 @@ def _facts(agent: Agent, scores: Scores) -> list[str]:
     }
     lines = [
         f"{scores['agent']} agent, model {scores['model']} ({scores['kind']})",
-        f"data {data['file']}, {data['questions']} tasks, {scores['k']} episodes each, sha256 {data['sha256'][:12]}, "
-        f"seed {scores['seed']}, {drawn or 'no sampling'}",
+        f"data {data['file']}, {data['questions']} tasks, {scores['k']} episodes each, "
+        f"sha256 {data['sha256'][:12]}, seed {scores['seed']}, {drawn or 'no sampling'}",
         ", ".join(f"{name} {_words(value)}" for name, value in conditions.items()),
         *(
             f"{name}: {_words(overall[name])}"
@@ -192,7 +194,7 @@ def _facts(agent: Agent, scores: Scores) -> list[str]:
 
 
 def _words(value: Any) -> str:
-    """Numbers by name in one line; shares in points."""
+    """Return numbers with their names in one line; shares are in points."""
     if isinstance(value, dict):
         return named({name: _words(part) for name, part in value.items()})
     return points(value) if value is None or isinstance(value, float) else str(value)

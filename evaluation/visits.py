@@ -40,8 +40,8 @@ WAITS = "waits"  # stop reason: the visitor is to speak
 
 @dataclass(frozen=True)
 class Asked:
-    """words: the visitor's, of which the first are the question or case. said: the agent's earlier
-    replies, as given.
+    """A visitor's request. words: the visitor's, the first of which are the question or case. said:
+    the agent's earlier replies.
 
     case: the id of one of the agent's own cases, or RANDOM; then there are no words.
     """
@@ -54,8 +54,8 @@ class Asked:
 
 @dataclass(frozen=True)
 class End:
-    """How a visit ended. reason: a stop reason, WAITS, or why there is none, which `failure` then
-    tells.
+    """How a visit ended. reason: a stop reason, WAITS, or the cause why there is none, which
+    `failure` explains.
 
     reply: the policy's last, word for word. content: what a visitor reads: the answer; in a
     conversation the reply, so that it can be sent back. case, reference: of one of the agent's own.
@@ -75,7 +75,7 @@ class End:
 
 
 class TheirTurn(Exception):
-    """The visitor is to speak and has not yet."""
+    """It is the visitor's turn, and the request has no further words."""
 
 
 class Watched(ChatPolicy):
@@ -87,10 +87,11 @@ class Watched(ChatPolicy):
     def __init__(self, endpoint: Endpoint, max_turns: int, show: Show, said: Sequence[str]) -> None:
         super().__init__(endpoint, max_turns)
         self.show, self.said = show, deque(said)
+        # Messages read so far, and whether the visitor knows the next one
         self.read, self.known = (
             0,
             True,
-        )  # messages read so far; whether the visitor knows what is read next
+        )
         self.last = ""
 
     async def reply(self, messages: Sequence[Message], tools: Sequence[ToolSpec] = ()) -> Message:
@@ -117,7 +118,7 @@ class Watched(ChatPolicy):
 
 @dataclass
 class Host:
-    """What plays visits, `at_once` of them at a time; who comes later waits in line."""
+    """Plays visits, `at_once` of them at a time; later ones wait in line."""
 
     agent: Agent
     environment: Environment
@@ -132,14 +133,14 @@ class Host:
         self._places = asyncio.Semaphore(self.at_once)
 
     def tasks(self) -> list[Task]:
-        """The agent's own cases."""
+        """Return the agent's own cases."""
         return [self.agent.task(row, self.settings) for row in self.rows.values()]
 
     async def visit(self, asked: Asked) -> AsyncGenerator[Message | End, None]:
-        """The messages of an episode one by one, then its End; closing the generator ends the
+        """Yield the messages of an episode one by one, then its End; closing the generator ends the
         episode.
 
-        Raises AgentError: there is no such case, or the agent takes no own questions.
+        Raises AgentError: there is no such case, or the agent does not take questions of visitors.
         """
         steps: asyncio.Queue[Message | None] = asyncio.Queue()
         playing = asyncio.create_task(self._play(asked, steps.put_nowait))

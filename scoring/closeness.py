@@ -9,15 +9,18 @@ from __future__ import annotations
 
 from scoring.text import numbers
 
-CHANCE = 0.3  # below this share of characters in pairs, what matches is what Chinese phrases have in common anyway
+# Below this share of characters in pairs, what matches is what Chinese phrases have in common
+# anyway
+CHANCE = 0.3
 NEAR = 0.9  # a near match never earns as much as the text itself
 
 
 def closeness(fragment: str, text: str) -> float:
-    """How well `text` contains `fragment`, in [0, 1], both as words only; 0 if a number is missing.
+    """Return how well `text` contains `fragment`, in [0, 1], both as words only; 0 if a number is
+    missing.
 
-    In between by the share of the fragment's characters whose pairs stand anywhere: "胸痛持续" for
-    "持续胸痛".
+    Between 0 and 1 it grows with the share of the fragment's characters that belong to a pair found
+    anywhere in the text, as for "胸痛持续" in "持续胸痛".
     """
     if not numbers(fragment) <= numbers(text):
         return 0.0

@@ -33,7 +33,7 @@ _AFTERNOON = ("下午", "晚上", "傍晚", "晚", "p")
 
 
 def dates_in_one_form(text: str) -> str:
-    """The text with its dates as 2023/4/7 and its times of day as 8:30."""
+    """Return the text with its dates as 2023/4/7 and its times of day as 8:30."""
     return rewritten(text, DATES) if DIGIT.search(text) else text
 
 

@@ -15,9 +15,9 @@ FEWEST_COPIED, MOST_COPIED = 3, 0.6  # other cells of a row that make a dump, an
 
 
 def is_degenerate(case: Case) -> bool:
-    """Whether the answer scores 0 without a judge.
+    """Return whether the answer scores 0 without a judge.
 
-    A dump is only seen when `case.context` has the row.
+    A copied row is seen only if `case.context` has that row.
     """
     answer = _words(case.answer)
     asked = _words(case.question)
@@ -35,7 +35,7 @@ def _words(text: str) -> str:
 
 
 def _gold_texts(case: Case) -> list[str]:
-    """The reference, the gold cells and the quotes."""
+    """Return the reference, the gold cells and the quotes."""
     gold = case.gold or {}
     rows = (gold.get("structured_gt") or {}).get("rows") or []
     quotes = [item["quote"] for item in gold.get("evidence") or []]
@@ -43,7 +43,9 @@ def _gold_texts(case: Case) -> list[str]:
 
 
 def _dumps_a_row(case: Case, answer: str) -> bool:
-    """Whether most of a row's other cells that do not occur by chance are copied."""
+    """Return whether the answer copies most of a row's cells, apart from gold ones and those so
+    short that they occur by chance.
+    """
     shown = _context_rows(case.context)
     known = "\n".join(map(_words, _gold_texts(case))) if shown else ""
     rows = [
@@ -55,7 +57,9 @@ def _dumps_a_row(case: Case, answer: str) -> bool:
 
 
 def _context_rows(context: Iterable[str]) -> list[list[str]]:
-    """The text cells of the tool results' rows, as words; none of what is not the tool's JSON."""
+    """Return the text cells of the tool results' rows, as words; texts that are not the tool's JSON
+    are skipped.
+    """
     rows: list[list[str]] = []
     for text in context:
         try:

@@ -38,9 +38,9 @@ SMALL = frozenset(TABLE["said"]["small"])
 
 
 def names_it(said: str, names: Iterable[str]) -> bool:
-    """Whether the words said are the diagnosis that has these names, and no other one beside it.
+    """Return whether the words are the diagnosis that has these names, and no other one beside it.
 
-    Of a gold of several parts, joined by ";", all are needed, in any order and nothing else.
+    A gold of several parts, joined by ";", needs all of them, in any order and nothing else.
     """
     known = [_without_initials(name) for name in names if name.strip()]
     said = unframed(unicodedata.normalize("NFKC", said))
@@ -52,16 +52,16 @@ def names_it(said: str, names: Iterable[str]) -> bool:
 
 
 def _undecided(said: str, names: list[str]) -> bool:
-    """Whether words decide nothing that are no words of a name, as "status" is in "status
-    epilepticus".
+    """Return whether the words leave the diagnosis undecided. Words of a name do not count, such as
+    "status" in "status epilepticus".
     """
     beside_names = re.sub("|".join(map(re.escape, names)), " ", said, flags=re.I)
     return bool(UNDECIDED.search(NOTHING.sub(" ", beside_names)))
 
 
 def _initials(name: str) -> str:
-    """The first letters of a name's words, in capitals; "" where the tables know them as an
-    illness, or they are too few.
+    """Return the first letters of a name's words, in capitals; "" if they are too few or the tables
+    know them as an illness.
     """
     words = [word for word in re.findall(r"[A-Za-z]+", name) if word.lower() not in SMALL]
     letters = "".join(word[0] for word in words).upper()
@@ -71,13 +71,13 @@ def _initials(name: str) -> str:
 
 
 def _without_initials(name: str) -> str:
-    """A name less its own initials in brackets."""
+    """Return a name without its own initials in brackets."""
     bare = re.sub(r"\s*\([A-Z]{2,6}\)", "", name)
     return bare if f"({_initials(bare)})" in name else name
 
 
 def _spelt_out(said: str, names: list[str]) -> str:
-    """What is said, with the name for its initials."""
+    """Return the words with a name in place of its initials."""
     for name in names:
         if letters := _initials(name):
             # A backslash in a name is no group of the pattern
@@ -91,9 +91,7 @@ def _parts(name: str) -> list[str]:
 
 
 def _names_all(said: str, parts: list[str]) -> bool:
-    """Whether what is said, cut where one thing ends, names each part and nothing that is none of
-    them.
-    """
+    """Return whether the words, cut into single things, name each part and nothing else."""
     things = [thing for thing in JOINED.split(said) if words_of(thing)]
     found = [[part for part in parts if _names_one(thing, [part])] for thing in things]
     stated = {part for one in found for part in one}
@@ -115,8 +113,8 @@ def _names_one(said: str, names: list[str]) -> bool:
 
 
 def _readings(said: str, gold: Gold) -> tuple[Words, Words]:
-    """The words of what is said, as they stand and with a Chinese name cut out of what stands
-    beside it.
+    """Return the words of a text twice: unchanged, and with a Chinese name cut out of its
+    neighbours.
     """
     chinese = [re.escape(name) for name in gold.names if HAN.search(name)]
     longest = "|".join(sorted(chinese, key=len, reverse=True))
@@ -136,7 +134,7 @@ class Gold(NamedTuple):
 
 @lru_cache(maxsize=1024)
 def _gold(names: tuple[str, ...]) -> Gold:
-    """With the names that the tables have of the same condition."""
+    """Return the gold diagnosis with all names that the tables have for the same condition."""
     given = {words_of(name) for name in names}
     own = [one for one in conditions() if given & {words_of(name) for name in one[:2]}]
     alike = [one for one in conditions() if given & {words_of(name) for name in one}]
@@ -147,7 +145,9 @@ def _gold(names: tuple[str, ...]) -> Gold:
 
 
 def _is(words: Words, gold: Gold) -> bool:
-    """Whether the words are those of names of the diagnosis, and else such as leave it what it is."""
+    """Return whether the words are names of the diagnosis, with only words beside them that do not
+    change it.
+    """
     stated = {word for name in gold.readings if name <= words for word in name}
     beyond = words - stated
     own = any(words_of(name) <= words for name in gold.names[:OWN_NAMES])
@@ -161,7 +161,7 @@ def _is(words: Words, gold: Gold) -> bool:
 
 
 def _contradicts(word: str, gold: Gold) -> bool:
-    """Whether a word is one of a kind of which the names of the diagnosis have another."""
+    """Return whether a word is of a kind of which the names of the diagnosis have another word."""
     named = {other for name in gold.readings for other in name}
     number = NUMBER.fullmatch(word)
     if number:
@@ -172,8 +172,8 @@ def _contradicts(word: str, gold: Gold) -> bool:
 
 
 def _others(words: Words, gold: Gold) -> bool:
-    """Whether the words hold a name of another condition of the tables that is no part of a name of
-    this one.
+    """Return whether the words contain a name of another condition of the tables that is not part
+    of a name of this one.
     """
     return any(
         other <= words and not any(other <= name and name <= words for name in gold.readings)
@@ -182,8 +182,8 @@ def _others(words: Words, gold: Gold) -> bool:
 
 
 def mention(names: Iterable[str]) -> re.Pattern[str]:
-    """What finds one of the names in a text, also spaced out or spelt the American way; an English
-    one not inside another word.
+    """Return a pattern that finds one of the names in a text, also spaced out or in American
+    spelling; English names match whole words only.
     """
     return re.compile(
         "|".join(filter(None, map(_apart, sorted(names, key=len, reverse=True)))) or r"(?!)", re.I

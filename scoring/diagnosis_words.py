@@ -43,8 +43,8 @@ PIECE = re.compile(r"[a-z0-9]+|[\u4e00-\u9fff]+")
 
 
 def plain(text: str) -> str:
-    """The text in lower case and one spelling, without marks of any kind; numbers of types and
-    stages are joined.
+    """Return the text in lower case and one spelling, without marks of any kind; the numbers of
+    types and stages are joined to their word.
     """
     text = "".join(
         letter
@@ -70,13 +70,15 @@ def _numbered(found: re.Match[str]) -> str:
 
 @lru_cache(maxsize=8192)
 def words_of(text: str) -> Words:
-    """What a text says, less the words that say nothing."""
+    """Return the words of a text that have content."""
     return frozenset(_words(plain(text))) - frozenset(TABLE["said"]["small"])
 
 
 def _words(text: str) -> Iterable[str]:
-    """The words of a plain text, what says the same as one; rewritten until no row changes it, at
-    most four times, for rows that name each other.
+    """Return the words of a plain text, with one word for all that mean the same.
+
+    The text is rewritten until no row of the table changes it, at most four times, because rows may
+    name each other.
     """
     for _ in range(4):
         before = text
@@ -87,8 +89,8 @@ def _words(text: str) -> Iterable[str]:
 
 
 def _apart(text: str) -> str:
-    """Chinese cut where a known word begins or ends, the longest first, that read as another one
-    replaced.
+    """Return the text with Chinese cut at known words, the longest first, and each replaced by the
+    word it is read as.
     """
     return _chinese().sub(lambda m: f" {_same().get(m[0], m[0])} ", text)
 
@@ -104,7 +106,7 @@ def _singular(text: str) -> str:
 
 @cache
 def _same() -> dict[str, str]:
-    """What each wording of the table is read as, by its plain form."""
+    """Return what each wording of the table is read as, by its plain form."""
     return {
         _singular(plain(other)): _singular(plain(read_as))
         for read_as, others in TABLE["same"].items()
@@ -114,7 +116,7 @@ def _same() -> dict[str, str]:
 
 @cache
 def beside() -> Words:
-    """The words that may stand beside a diagnosis, those of which it has one included."""
+    """Return the words that may stand beside a diagnosis, with those of which it has only one."""
     known = [*(word for words in TABLE["beside"].values() for word in words)]
     exclusive = [word for words in TABLE["one_of"].values() for word in words]
     return frozenset(word for text in (*known, *exclusive) for word in words_of(text))
@@ -122,7 +124,7 @@ def beside() -> Words:
 
 @cache
 def organs() -> Words:
-    """The places of the body among them."""
+    """Return the words among them that name places of the body."""
     return frozenset(word for text in TABLE["beside"]["organ"] for word in words_of(text))
 
 
@@ -145,7 +147,7 @@ def _any(texts: Iterable[str]) -> re.Pattern[str]:
 
 @cache
 def conditions() -> tuple[tuple[str, ...], ...]:
-    """The names of each condition of data/conditions, the first two its own."""
+    """Return the names of each condition of data/conditions; the first two are its own."""
     table = tomllib.loads(CONDITIONS.read_text(encoding="utf-8"))["conditions"]
     return tuple(
         (one["en"], one["zh"], *one["aliases_en"], *one["aliases_zh"]) for one in table.values()

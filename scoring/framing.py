@@ -31,14 +31,18 @@ AROUND = " \t.。\"'“”‘’「」"
 
 
 class Part(NamedTuple):
-    """What stands behind a label of framing.toml, by its kind; "" for what stands before the first."""
+    """The text after a label of framing.toml, with the label's kind; "" for the text before the
+    first label.
+    """
 
     kind: str
     text: str
 
 
 def parts_of(text: str) -> list[Part]:
-    """The parts of an answer in their order; lines without a label belong to the part before them."""
+    """Return the parts of an answer in order; lines without a label belong to the part
+    before them.
+    """
     parts = [Part("", "")]
     for line in MARKS.sub("", text).splitlines():
         words = without_item(line.strip())
@@ -52,8 +56,8 @@ def parts_of(text: str) -> list[Part]:
 
 
 def diagnosis_in(text: str) -> str:
-    """The diagnosis that an answer names: behind its labels, else what has none; lines of them are
-    a list ("; ").
+    """Return the diagnosis that an answer names: the text after its labels, else the text without a
+    label. Several lines are joined by "; ".
     """
     said = [one.text.splitlines() for one in parts_of(text) if not one.kind]
     unlabelled = [unframed(line) for lines in said for line in lines]
@@ -61,25 +65,27 @@ def diagnosis_in(text: str) -> str:
 
 
 def labelled_diagnoses(text: str) -> list[str]:
-    """The diagnoses behind the labels of an answer, as they stand there."""
+    """Return the diagnoses after the labels of an answer, unchanged."""
     said = (one.text.splitlines() for one in parts_of(text) if one.kind == "diagnosis")
     return [name for lines in said for line in lines if (name := bare(line))]
 
 
 def leads(sentence: str) -> bool:
-    """Whether a sentence begins or ends as one that names a diagnosis."""
+    """Return whether a sentence begins or ends like one that names a diagnosis."""
     words = _unopened(sentence.strip(AROUND))
     return bool(LEAD.match(words[:LONGEST]) or TRAIL.search(words[-LONGEST:]))
 
 
 def without_item(line: str) -> str:
-    """A line less the number or the dash of a list at its beginning."""
+    """Return a line without the number or dash of a list at its beginning."""
     item = ITEM.match(line)
     return line[item.end() :] if item else line
 
 
 def unframed(sentence: str) -> str:
-    """A sentence that names a diagnosis, less what leads to it and the marks around it."""
+    """Return a sentence that names a diagnosis, without the words that lead to it and the marks
+    around it.
+    """
     words = _unopened(bare(sentence))
     lead = LEAD.match(words[:LONGEST])
     words = words[lead.end() :].strip(AROUND) if lead else words
@@ -93,13 +99,13 @@ def _unopened(words: str) -> str:
 
 
 def bare(line: str) -> str:
-    """A line less the number of a list and the marks around it."""
+    """Return a line without the number of a list and the marks around it."""
     return without_item(line).strip(AROUND)
 
 
 def after_thought(text: str) -> str | None:
-    """What follows the thought that a reply may begin with, also where the prompt opened it; None:
-    it never ends.
+    """Return the text after the thought that a reply may begin with, even if the prompt opened that
+    thought; None if it never ends.
     """
     text = text.strip()
     before, closed, after = text.partition("</think>")

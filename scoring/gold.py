@@ -125,7 +125,7 @@ class Gold:
             self._lengths[text[-2:]].add(len(text))
 
     def facts_at_end(self, piece: str) -> tuple[list[str], str]:
-        """The facts that the piece ends with, and the head before them; none where what stands
+        """Return the facts that the piece ends with, and the head before them; none where what stands
         before is no head.
         """
         found: list[str] = []
@@ -149,7 +149,7 @@ class Gold:
         return self._fact_at_end(piece) is not None
 
     def _fact_at_end(self, text: str) -> str | None:
-        """The longest fact that the text ends with, not inside a number or an English word."""
+        """Return the longest fact that the text ends with, not inside a number or an English word."""
         lengths = self._lengths.get(text[-2:], set()) | self._lengths.get(text[-1:], set())
         for length in sorted(lengths, reverse=True):
             fact = text[-length:]
@@ -158,7 +158,7 @@ class Gold:
         return None
 
     def _without_tail(self, piece: str) -> str:
-        """The piece without what may stand behind a fact: a measure word and words of the question
+        """Return the piece without what may stand behind a fact: a measure word and words of the question
         behind a count, and "医生" behind a name.
         """
         start = piece.find(self.number) if self.number else -1
@@ -197,7 +197,7 @@ class Gold:
 
 
 def _is_apart(before: str, first: str) -> bool:
-    """Whether a fact that begins with a sign is whole behind another."""
+    """Return whether a fact that begins with a sign is whole behind another."""
     number = (first.isdecimal() or not first.isalnum()) and BEFORE_NUMBER.search(before)
     return not number and not (before.isascii() and before.isalnum() and first.isascii())
 
@@ -206,7 +206,7 @@ def _is_apart(before: str, first: str) -> bool:
 def read_gold(
     question: str, reference: str, encoded: str, by_reference: bool = True
 ) -> Gold | None:
-    """What is known to be right, of the gold rows (else the evidence) and the reference; None
+    """Return what is known to be right, of the gold rows (else the evidence) and the reference; None
     without any of them.
     """
     known = json.loads(encoded)
@@ -237,7 +237,7 @@ def _plain(text: str) -> str:
 
 
 def _row_form(gold: Gold, of_reference: Form) -> Form:
-    """The cells as facts, each row's name apart: the cell that the question or a head of the
+    """Return the cells as facts, each row's name apart: the cell that the question or a head of the
     reference has too. A fact of the reference has the same label here.
     """
     form, heads = Form(), "\n".join(gold.heads.whole)
@@ -256,7 +256,7 @@ def _row_form(gold: Gold, of_reference: Form) -> Form:
 
 
 def _name_of(row: Sequence[str], question: str, heads: str) -> str:
-    """The cell that says what the row is about; "" where none does or the row has no other."""
+    """Return the cell that says what the row is about; "" where none does or the row has no other."""
     if len(row) < 2:
         return ""
     found = [cell for cell in row if _plain(cell) in heads or words_only(_plain(cell)) in question]
@@ -264,7 +264,7 @@ def _name_of(row: Sequence[str], question: str, heads: str) -> str:
 
 
 def _reference_form(gold: Gold) -> Form:
-    """The reference's facts."""
+    """Return the reference's facts."""
     form, text = Form(), canonical(gold.reference)
     if not gold.rows:
         text = "\n".join(_with_colon(line, gold.heads) for line in LINE_END.split(text))
@@ -292,7 +292,7 @@ def _read_lines(form: Form, heads: Heads, text: str, owner: str, label: str) -> 
 
 
 def _with_colon(line: str, heads: Heads) -> str:
-    """The sentence with a colon behind the copula, where only a head stands before."""
+    """Return the sentence with a colon behind the copula, where only a head stands before."""
     ends = (match.end() for match in COPULA_INSIDE.finditer(line))
     end = next((end for end in ends if heads.leads(line[:end].strip())), None)
     return f"{line[:end]}:{line[end:]}" if end and ":" not in line else line

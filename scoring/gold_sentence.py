@@ -1,7 +1,7 @@
-"""The illness that a gold diagnosis names where it is a sentence, as in DoctorAgent-RL's rows.
+"""The illness that a gold diagnosis names if it is a sentence, as in DoctorAgent-RL's rows.
 
     diseases_in("Based on your symptoms, you likely have a cold or stomach flu.")   # ("cold", "stomach flu")
-    secrets_of(["chronic gastritis"])        # with "gastritis", "慢性胃炎", "胃炎": what gives it away
+    secrets_of(["chronic gastritis"])  # with "gastritis", "慢性胃炎", "胃炎": what gives it away
 
 A sentence is read by the patterns of framing.toml: what leads to an illness, and what ends it.
 """
@@ -36,8 +36,8 @@ BARE = 12  # characters of a Chinese one
 
 @lru_cache(maxsize=4096)
 def diseases_in(sentence: str) -> tuple[str, ...]:
-    """The names by which a gold sentence calls its illness, the sentence itself among them; one of
-    them is enough.
+    """Return the names that a gold sentence has for its illness, and the sentence itself; an answer
+    needs only one of them.
     """
     first = next((one for one in SENTENCE.split(sentence) if LEAD.search(one)), sentence)
     named = [*_named(first), *(text.strip() for text in INSIDE.findall(first))]
@@ -46,8 +46,8 @@ def diseases_in(sentence: str) -> tuple[str, ...]:
 
 
 def _named(sentence: str) -> list[str]:
-    """What stands behind the first lead that something follows, else a short sentence less what it
-    begins with.
+    """Return the illnesses after the first lead that is followed by any, else those of a short
+    sentence without its opening words.
     """
     for lead in LEAD.finditer(sentence):
         if found := _alternatives(sentence[lead.end() :]):
@@ -58,7 +58,9 @@ def _named(sentence: str) -> list[str]:
 
 
 def _alternatives(text: str) -> list[str]:
-    """The illnesses that a text begins with, one of which is meant; [] where it begins with none."""
+    """Return the illnesses that a text begins with, one of which is meant; [] if it begins with
+    none.
+    """
     between = BETWEEN.match(f"{text} ")
     text = text[between.end() :] if between else text
     stop = STOP.search(text)
@@ -72,8 +74,8 @@ def _bare(text: str) -> str:
 
 
 def secrets_of(names: Iterable[str]) -> tuple[str, ...]:
-    """What gives a diagnosis away: its names, the illnesses in them, with and without "acute" and
-    the like, and what the tables hold as the same in either language.
+    """Return the texts that give a diagnosis away: its names, the illnesses in them, with and
+    without "acute" and the like, and their synonyms in both languages.
     """
     parts = [part for name in names for part in (*diseases_in(name), *ILLNESS.findall(name))]
     heads = [head for name in parts if (head := ALIKE.sub("", name).strip()) and words_of(head)]
@@ -88,7 +90,7 @@ def secrets_of(names: Iterable[str]) -> tuple[str, ...]:
 
 
 def _same() -> Iterator[tuple[str, ...]]:
-    """Wordings of one illness each."""
+    """Yield groups of wordings, each of one illness."""
     yield from conditions()
     for read_as, others in TABLE["same"].items():
         yield (read_as, *others)

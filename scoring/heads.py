@@ -48,7 +48,7 @@ class Lexicon:
             alike.sort(key=len, reverse=True)
 
     def split(self, text: str) -> tuple[list[str], str]:
-        """The words that were found, and the text with a line break for each."""
+        """Return the words that were found, and the text with a line break for each."""
         found, rest, place = [], "", 0
         while place < len(text):
             alike = self._by_start.get(text[place : place + 2], ())
@@ -71,7 +71,7 @@ class Heads:
         self.names, self.labels, self.whole = Lexicon(), Lexicon(), set[str]()
 
     def leads(self, text: str) -> bool:
-        """Whether the text only leads to a fact: "X的Y是", "根据数据库查询结果", "X用药的禁忌有"."""
+        """Return whether the text only leads to a fact: "X的Y是", "根据数据库查询结果", "X用药的禁忌有"."""
         if text in ARTICLES or text in self.whole:
             return True
         if len(text) > LONGEST or HANGING.search(text):
@@ -84,7 +84,7 @@ class Heads:
         return not HELPERS.fullmatch(rest) and self.asks(rest)
 
     def asks(self, text: str) -> bool:
-        """Whether the text consists of names, labels, plain words and parts of the question."""
+        """Return whether the text consists of names, labels, plain words and parts of the question."""
         rest = self.labels.split(self.names.split(text)[1])[1]
         left = BESIDE.split(rest)
         if self.may:
@@ -92,7 +92,7 @@ class Heads:
         return all(map(self._is_asked, filter(HAS_WORD.search, left)))
 
     def _is_asked(self, part: str) -> bool:
-        """Whether the question has the part; English words and numbers whole, in any order."""
+        """Return whether the question has the part; English words and numbers whole, in any order."""
         words = words_only(part)
         if not words:
             return part.strip() in self.asked
@@ -107,7 +107,7 @@ class Heads:
         return place >= 0
 
     def _stands_alone(self, start: int, end: int) -> bool:
-        """Whether the words of the question there are not inside a number, nor denied by it."""
+        """Return whether the words of the question there are not inside a number, nor denied by it."""
         around = (
             (self.words[:start][-1:], self.words[start]),
             (self.words[end - 1], self.words[end:][:1]),

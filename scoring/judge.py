@@ -1,5 +1,5 @@
-"""Which judge scores the answers: the LLM if one is set, else the reward-model endpoint, else the
-offline judge.
+"""The choice of the judge: the LLM if one is set, else the reward-model endpoint, else the offline
+judge.
 
     from scoring.judge import Case, choose_judge
     verdict = await choose_judge(load_settings(), WORDS).judge(Case(question, answer, reference))
@@ -37,7 +37,9 @@ class SecondOpinion:
         self.name = first.name
 
     async def judge(self, case: Case) -> Verdict:
-        """The first judge's verdict; both are asked at the same time."""
+        """Return the first judge's verdict, with its difference from the second judge's. Both are
+        asked at the same time, for a share of the cases.
+        """
         if int(case.key[:8], 16) >= self.share * 16**8:
             return await self.first.judge(case)
         first, second = await asyncio.gather(self.first.judge(case), self.second.judge(case))
@@ -51,12 +53,12 @@ class SecondOpinion:
 
 
 def choose_judge(settings: Settings, words: JudgeWords) -> Judge:
-    """The judge the settings ask for: TEACHER_MODEL, else REWARD_MODEL_URL, else the reference
-    judge.
+    """Return the judge that the settings name: TEACHER_MODEL, else REWARD_MODEL_URL, else the
+    reference judge. With SECOND_JUDGE_MODEL, a share of the answers goes to a second one, too.
 
-    `words` are the agent's, for judges that are LLMs. With SECOND_JUDGE_MODEL a share of the
-    answers is shown to a second one. Raises SettingsError: REWARD_SCALE names a file that cannot be
-    used.
+    words: the agent's, for judges that are LLMs.
+
+    Raises SettingsError: REWARD_SCALE names a file that cannot be used.
     """
 
     def llm(who: str) -> LLMJudge | None:
@@ -74,16 +76,19 @@ def choose_judge(settings: Settings, words: JudgeWords) -> Judge:
 
 
 async def why_unusable(judge: Judge, known_case: Case) -> str | None:
-    """None when the judge gives a score for an answer known to be right; else what was seen, in
+    """Return None if the judge gives any score for an answer known to be right, else the reason in
     words.
 
-    Every judge of a `SecondOpinion` is asked. The score itself is not judged: that is what canaries
-    are for.
+    Both judges of a `SecondOpinion` are asked. Canaries check whether scores are right; this does
+    not.
     """
     judges = [judge.first, judge.second] if isinstance(judge, SecondOpinion) else [judge]
     for asked in judges:
         verdict = await asked.judge(known_case)
         if verdict.score is None:
             detail = getattr(asked, "last_failure", "")
-            return f"the {asked.name} judge gave no score ({verdict.cause}{': ' if detail else ''}{detail})"
+            return (
+                f"the {asked.name} judge gave no score "
+                f"({verdict.cause}{': ' if detail else ''}{detail})"
+            )
     return None

@@ -57,18 +57,18 @@ class JudgeWords:
         return create_model("Scores", __config__=ConfigDict(extra="forbid"), **fields)
 
     def parts(self, case: Case, said: BaseModel) -> dict[str, float]:
-        """The sub-scores of a reply, each in [0, 1]; an agent whose judge answers otherwise works
-        them out.
+        """Return the sub-scores of a reply, each in [0, 1]. An agent whose judge answers in another
+        form overrides this.
         """
         return said.model_dump()
 
 
 def build_messages(case: Case, words: JudgeWords) -> list[dict[str, str]]:
-    """The judge's prompt: instructions, then the material as JSON between two lines with a random
-    mark.
+    """Return the judge's prompt: instructions, then the material as JSON between two lines with a
+    random mark.
 
-    No answer can guess the mark. "<" and everything that starts a line or is not seen is written as
-    a JSON escape, so that no chat token, tag or line of the material's own survives.
+    No answer can guess the mark. "<", invisible characters and all that begins a line are written
+    as JSON escapes, so that no chat token, tag or line of the material takes effect.
     """
     mark = secrets.token_hex(8)
     material = json.dumps(words.material(case), ensure_ascii=False, indent=1)
@@ -94,7 +94,7 @@ class LLMJudge(remote.RemoteJudge):
         api_key: str | None,
         timeout: float,
     ) -> None:
-        """`timeout` is the budget in seconds for one case, retries included."""
+        """Prepare a judge. `timeout` is the budget in seconds for one case, retries included."""
         super().__init__()
         self.words = words
         self.client = LLMClient(

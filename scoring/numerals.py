@@ -79,17 +79,17 @@ _ROMAN_RANK = re.compile(
 
 
 def in_digits(text: str) -> str:
-    """The text with its numerals and fractions as digits: "三分之二" is "2/3", "一片半" is "1.5片"."""
+    """Return the text with its numerals and fractions as digits: "三分之二" is "2/3", "一片半" is "1.5片"."""
     return rewritten(text, DIGITS)
 
 
 def english_in_digits(text: str) -> str:
-    """The text with English numerals as digits: "thirty-seven" is "37", "twice" "2 times"."""
+    """Return the text with English numerals as digits: "thirty-seven" is "37", "twice" "2 times"."""
     return rewritten(text, ENGLISH) if LATIN.search(text) else text
 
 
 def _english(match: re.Match[str]) -> str:
-    """An English numeral in digits."""
+    """Return an English numeral in digits."""
     words = re.split("[ -]", match.group().removesuffix(match[1]))
     total = part = 0
     for word in words:
@@ -115,7 +115,7 @@ def _of_parts(match: re.Match[str]) -> str:
 
 
 def _digits(match: re.Match[str]) -> str:
-    """A Chinese numeral in digits; "两三" is "2~3", and what is no numeral ("十百") stays."""
+    """Return a Chinese numeral in digits; "两三" is "2~3", and what is no numeral ("十百") stays."""
     text = match.group()
     if _TWO.fullmatch(text):
         sign = "" if match.string[: match.start()].endswith("米") else "~"  # 1米75

@@ -42,7 +42,7 @@ _PER = re.compile(
 
 
 def _chinese(period: str) -> str:
-    """The period as it is written in a rate: "day" is "日", and "星期" is "周"."""
+    """Return the period as it is written in a rate: "day" is "日", and "星期" is "周"."""
     return next((word for short, word in _CHINESE.items() if period.startswith(short)), period)
 
 

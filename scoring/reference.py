@@ -36,7 +36,7 @@ class ReferenceJudge:
     name = "reference"
 
     async def judge(self, case: Case) -> Verdict:
-        """The verdict; not scored, with the cause "no_reference", when the case has nothing to
+        """Return the verdict; unscored, with the cause "no_reference", if the case has nothing to
         compare with.
         """
         return self.compare(case)
@@ -49,8 +49,9 @@ class ReferenceJudge:
         reference: str = "",
         rows: Sequence[Mapping[str, Any]] | None = None,
     ) -> float:
-        """The score in [0, 1] of one answer. `rows`: what the gold query returns; without rows
-        `reference` decides.
+        """Return the score in [0, 1] of one answer.
+
+        `rows` are what the gold query returns; without rows `reference` decides.
 
         Raises:
             ValueError: neither a reference nor a row to compare with.
@@ -66,13 +67,13 @@ class ReferenceJudge:
         return verdict.score
 
     def bears_out(self, case: Case) -> Verdict:
-        """The verdict by the gold rows or the evidence alone: the reference gives names and fields,
-        but no facts.
+        """Return the verdict by the gold rows or the evidence alone; the reference only adds names
+        and fields, and no facts.
         """
         return self.compare(case, by_reference=False)
 
     def compare(self, case: Case, by_reference: bool = True) -> Verdict:
-        """As `judge`, for callers without an event loop."""
+        """Return the same as `judge`, for callers without an event loop."""
         encoded = json.dumps(case.gold or {}, ensure_ascii=False, default=str)
         gold = read_gold(case.question, case.reference, encoded, by_reference)
         if gold is None:

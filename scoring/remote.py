@@ -57,7 +57,9 @@ class Breaker:
         self._looked: float | None = None  # when it opened, or let the last call pass since
 
     def allows(self) -> bool:
-        """Whether a call may be made now; it is made then, and holds up the next one for a pause."""
+        """Return whether a call may be made now. After failures only one call in each pause is
+        allowed.
+        """
         if self._looked is not None:
             if self._clock() - self._looked < self._pause:
                 return False
@@ -65,11 +67,11 @@ class Breaker:
         return True
 
     def succeeded(self) -> None:
-        """The judge answered: calls pass again."""
+        """Note that the judge answered, so that all calls are allowed."""
         self._failures, self._looked = 0, None
 
     def failed(self) -> None:
-        """The judge did not answer."""
+        """Note that the judge did not answer."""
         self._failures += 1
         if self._failures >= self._limit:
             self._looked = self._clock()
@@ -88,7 +90,7 @@ class RemoteJudge:
         self._verdicts: LRUCache[str, Verdict] = LRUCache(CACHED_VERDICTS)
 
     async def judge(self, case: Case) -> Verdict:
-        """The verdict on one answer; see the module's text for what happens on the way."""
+        """Return the verdict on one answer; the module's docstring says which checks come first."""
         if is_degenerate(case):
             return Verdict(0.0, {"degenerate": 1.0})
         key = case.key
@@ -103,14 +105,17 @@ class RemoteJudge:
         return verdict
 
     async def _ask(self, case: Case, spent: Usage) -> Verdict:
-        """A verdict with a score; `spent` gets what it took, also where LLMError is raised."""
+        """Return a verdict with a score, and add the cost to `spent`, even if LLMError is
+        raised.
+        """
         raise NotImplementedError
 
     async def _verdict(self, case: Case) -> Verdict:
         spent = Usage()
         try:
             verdict = await self._ask(case, spent)
-        except Exception as error:  # whatever the judge's client raises, the episode is unscored and the run goes on
+        except Exception as error:
+            # Whatever the judge's client raises, the episode is unscored and the run goes on
             verdict = self._failure(error)
         else:
             self.breaker.succeeded()

@@ -36,7 +36,7 @@ class RewardModelJudge(remote.RemoteJudge):
     async def raw_score(
         self, prompt: str, response: str, spent: Usage, bounds: tuple[float, float] = (-MOST, MOST)
     ) -> float:
-        """The endpoint's number, within `bounds`; `spent` gets the requests it took.
+        """Return the endpoint's number, within `bounds`, and add its requests to `spent`.
 
         Raises:
             LLMError: the endpoint refuses, or gives no such number in time.

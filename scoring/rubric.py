@@ -35,13 +35,13 @@ class Rubric:
         return {*self.weights, *chain(*self.factors.values())}
 
     def factor(self, name: str, values: Mapping[str, float]) -> float:
-        """What a term's value is multiplied by; a factor without a value does not apply."""
+        """Return the product of a term's factors; a factor without a value does not apply."""
         return math.prod(values.get(factor, 1.0) for factor in self.factors.get(name, ()))
 
     def weigh(self, values: Mapping[str, float]) -> dict[str, float]:
-        """Each value, in [0, 1], times its weight and factors.
+        """Return each value, in [0, 1], times its weight and factors.
 
-        Raises ValueError: a value that is not needed, or outside [0, 1].
+        Raises ValueError: a value of an unknown term, or outside [0, 1].
         """
         if not values.keys() <= self.names:
             raise ValueError(f"terms {sorted(values)} do not fit weights {sorted(self.weights)}")
@@ -79,13 +79,16 @@ class Reward:
 
     @property
     def worth(self) -> float:
-        """What is paid of the score, before its weight; without one NaN, which reaches no bound."""
+        """The part of the score that is paid, before its weight; without a score NaN, which reaches
+        no bound.
+        """
         return math.nan if self.score is None else self.score * self.factor
 
     def __post_init__(self) -> None:
         if (self.total is None) == (self.unscored is None):
             raise ValueError(
-                f"a reward has either a total or a cause why not, got {self.total} and {self.unscored!r}"
+                "a reward has either a total or a cause why "
+                f"not, got {self.total} and {self.unscored!r}"
             )
         numbers = [*self.terms.values(), *([] if self.total is None else [self.total])]
         if not all(math.isfinite(number) for number in numbers):
@@ -102,8 +105,8 @@ class Reward:
 
 
 def parse_rubric(text: str, known: Collection[str]) -> Rubric:
-    """The rubric of a text such as "rule=0.1,judge=1.0*format": what the judge gives counts where
-    the format is right.
+    """Return the rubric of a text such as "rule=0.1,judge=1.0*format", in which the judge's value
+    counts only with the right format.
 
     Raises:
         UsageError: not NAME=WEIGHT*NAME joined by commas, a name unknown or twice, or a weight that

@@ -24,9 +24,9 @@ from common.settings import SettingsError
 
 class _Map(BaseModel, extra="forbid", frozen=True, strict=True):
     def apply(self, raw: float) -> float:
-        """The score in [0, 1]; never smaller for a larger `raw`.
+        """Return the score in [0, 1] of a raw score; a larger `raw` never has a smaller score.
 
-        Raises SettingsError for one that is not finite.
+        Raises SettingsError for a raw score that is not finite.
         """
         if not math.isfinite(raw):
             raise SettingsError(f"the raw score is {raw}; expected a finite number")
@@ -79,7 +79,7 @@ _FILE: TypeAdapter[Scale] = TypeAdapter(Annotated[Scale, Field(discriminator="ki
 
 
 def load_scale(path: str | PathLike[str]) -> Scale:
-    """The scale of a JSON file.
+    """Return the scale of a JSON file.
 
     Raises:
         SettingsError: no such file, not JSON, or not one of the two kinds with values that make a
@@ -94,5 +94,6 @@ def load_scale(path: str | PathLike[str]) -> Scale:
         where = ".".join(str(part) for part in first["loc"])
         reason = f"{where}: {first['msg']}" if where else first["msg"]
     raise SettingsError(
-        f"REWARD_SCALE: {path} cannot be used ({reason}); make one with python utils/reward_scale.py"
+        f"REWARD_SCALE: {path} cannot be used ({reason}); "
+        "make one with python utils/reward_scale.py"
     )

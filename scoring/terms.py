@@ -2,7 +2,7 @@
 metrics.
 
     same_result(["a"], [["x"], ["y"]], {"columns": ["b"], "rows": [["y"], ["x"]]})     # True: order is not asked for
-    quantities("一次0.5克")                                                             # {(500.0, "毫克")}
+    quantities("一次0.5克")                                                      # {(500.0, "毫克")}
 
 Pure functions of texts and rows; every share lies in [0, 1].
 """
@@ -37,11 +37,11 @@ THOUGHT = re.compile(r"\s*<think>.*?</think>", re.DOTALL)
 
 
 def same_result(columns: Sequence[str], rows: Sequence[Row], gold: dict[str, Any]) -> bool:
-    """Whether a result holds the gold result: the same rows, each as often, in order only where
-    gold is "ordered".
+    """Return whether a result is the gold result: the same rows, each as often, in the same order
+    if gold is "ordered".
 
-    Columns may have other names and another order. A cell that the tool cut equals the text it is
-    the beginning of.
+    Columns may have other names and another order. A cell that the tool cut equals any text that
+    begins with it.
     """
     wanted = [list(row) for row in gold.get("rows") or []]
     width = len(gold.get("columns") or []) or (len(wanted[0]) if wanted else len(columns))
@@ -78,7 +78,9 @@ def _same_cell(cell: Any, want: Any) -> bool:
 
 
 def _plain(cell: Any) -> str:
-    """A cell as comparable text: 3, 3.0 and "3" are equal, and so are null and the empty text."""
+    """Return a cell as comparable text: 3, 3.0 and "3" are equal, and so are null and the empty
+    text.
+    """
     if cell is None:
         return ""
     text = unicodedata.normalize("NFKC", str(cell)).strip().replace("...", CUT)
@@ -91,7 +93,7 @@ def _plain(cell: Any) -> str:
 
 
 def evidence_found(quotes: Iterable[str], cells: Iterable[str]) -> float:
-    """The share of the quotes that some returned cell holds; 0 without quotes."""
+    """Return the share of the quotes that are in a returned cell; 0 without quotes."""
     wanted = [words_only(quote) for quote in quotes]
     shown = [_cell_words(cell) for cell in cells]
     found = [quote for quote in wanted if any(_holds(cell, quote) for cell in shown)]
@@ -99,11 +101,10 @@ def evidence_found(quotes: Iterable[str], cells: Iterable[str]) -> float:
 
 
 def evidence_among(quotes: Iterable[str], cells: Iterable[str], question: str) -> float:
-    """The share of the different returned cells that hold a quote or are part of one; 0 without
-    cells.
+    """Return the share of the different returned cells that contain a quote or are part of one; 0
+    without cells.
 
-    Cells that the question says already, such as the name asked for, and bare numbers count neither
-    way.
+    Cells that repeat the question, such as the name asked for, and bare numbers are not counted.
     """
     wanted, asked = [words_only(quote) for quote in quotes], words_only(question)
     shown = {cell for cell in map(_cell_words, cells) if cell[0] and cell[0] not in asked}
@@ -115,7 +116,7 @@ def evidence_among(quotes: Iterable[str], cells: Iterable[str], question: str) -
 
 
 def _cell_words(cell: str) -> tuple[str, bool]:
-    """The cell's words, and whether the tool cut it."""
+    """Return the cell's words, and whether the tool cut it."""
     return words_only(cell), cell.endswith(CUT)
 
 
@@ -125,15 +126,15 @@ def _holds(cell: tuple[str, bool], quote: str) -> bool:
 
 
 def quantities(text: str) -> set[tuple[float, str]]:
-    """The text's numbers with their units, in comparable units; the unit is "" where none follows."""
+    """Return the text's numbers with comparable units; a number without a unit has ""."""
     return {(float(number), unit) for number, unit in QUANTITY.findall(canonical(text))}
 
 
 def quantities_agree(answer: str, known: str, wanted: str) -> float:
-    """The share of the answer's quantities that `known` (rows and question) has too.
+    """Return the share of the answer's quantities that are also in `known` (rows and question).
 
     A number without a unit agrees with the same number in any unit. An answer without numbers
-    agrees when `wanted` (the gold text) has none either.
+    agrees if `wanted` (the gold text) has none either.
     """
     said, there = quantities(answer), quantities(known)
     if not said:
@@ -145,11 +146,11 @@ def quantities_agree(answer: str, known: str, wanted: str) -> float:
 
 
 def claims_hold(answer: str, known: str) -> float:
-    """The share of the answer's quotes and references that `known` (rows and question) bears out; 1
-    without any.
+    """Return the share of the answer's quotes and references that are in `known` (rows and
+    question); 1 without any.
 
-    Quoted passages must be there word for word; addresses and numbered references must stand there
-    as they are.
+    Quoted passages must be there word for word; addresses and numbered references must be there
+    unchanged.
     """
     passages = [words_only(text) for text in QUOTED.findall(answer)]
     held = [text in words_only(known) for text in passages if len(text) >= SHORTEST_CLAIM]
@@ -158,14 +159,16 @@ def claims_hold(answer: str, known: str) -> float:
 
 
 def is_plain(answer: str) -> bool:
-    """Whether the answer is prose: no tool call, chat token, code fence or JSON in it; a thought
-    before it may.
+    """Return whether the answer is prose, without tool calls, chat tokens, code fences and JSON. A
+    thought before the answer may have them.
     """
     thought = THOUGHT.match(answer)
     return MARKUP.search(answer[thought.end() :] if thought else answer) is None
 
 
 def fits_length(answer: str, needed: int) -> float:
-    """1 up to twice the needed characters (at least 60), falling evenly to 0 at twice that."""
+    """Return 1 up to twice the needed characters (at least 60), falling evenly to 0 at
+    twice that.
+    """
     allowed = max(60, 2 * needed)
     return min(1.0, max(0.0, 2 - len(answer.strip()) / allowed))

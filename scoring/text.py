@@ -26,7 +26,8 @@ LIST_MARK = re.compile(
     r"(?m)^[ \t>]*(?:\d{1,2}[.、)）](?!\d)|[-•+][ \t])|(?<=[。;；:：])[ \t]*\d{1,2}[.、)）](?!\d)"
     r"|[（(]\d{1,2}[)）]|[①-⑳]"
 )
-# Patterns begin with the signs they match and look back afterwards: `re` then skips all other signs.
+# Patterns begin with the signs they match and look back afterwards: `re` then skips all other
+# signs.
 _ALWAYS = r"""[;!?、。·()\[\]{}"“”‘《》【】「」『』\n|…]"""
 SEPARATOR = re.compile(
     rf"[.,:'’/—\ {_ALWAYS[1:]}(?:(?<={_ALWAYS})|(?<=[.,:])(?:(?<!\d.)|(?!\d))|(?<=['’])(?:(?<![a-z0-9].)|(?![a-z]))"
@@ -46,14 +47,17 @@ _WIDE = {wide: unicodedata.normalize("NFKC", wide) for wide in "，：；！？�
 
 
 def normalise(text: str) -> str:
-    """The text in NFKC form, lower case, without white space and unseen signs: "１５ ｍｇ" and "15mg"
-    become equal.
+    """Return the text in NFKC form and lower case, without white space and invisible signs.
+
+    "１５ ｍｇ" and "15mg" become equal.
     """
     return "".join(_narrow(UNSEEN.sub("", text)).lower().split())
 
 
 def _narrow(text: str) -> str:
-    """The text in NFKC form; without its usual wide signs, which are replaced first, it mostly is."""
+    """Return the text in NFKC form. The usual wide signs are replaced first: most texts are then in
+    that form already, which is quick to check.
+    """
     for wide, narrow in _WIDE.items():
         text = text.replace(wide, narrow)
     return unicodedata.normalize("NFKC", text)
@@ -61,26 +65,28 @@ def _narrow(text: str) -> str:
 
 @lru_cache(maxsize=8192)
 def words_only(text: str) -> str:
-    """The normalised text's letters, digits and Chinese characters; "" when there are none."""
+    """Return the normalised text's letters, digits and Chinese characters; "" if it has none."""
     return _NOT_WORD.sub("", normalise(text))
 
 
 @lru_cache(maxsize=8192)
 def numbers(text: str) -> frozenset[float]:
-    """The numbers written in digits, each once."""
+    """Return the set of numbers written in digits."""
     return frozenset(map(float, _NUMBER.findall(normalise(text))))
 
 
 def fragments(text: str) -> list[str]:
-    """The text's parts between punctuation, as words only: what can be right or wrong by itself."""
+    """Return the text's parts between punctuation, as words only; each can be right or wrong by
+    itself.
+    """
     parts = map(words_only, SEPARATOR.split(_narrow(text)))
     return [part for part in parts if part]
 
 
 @lru_cache(maxsize=8192)
 def canonical(text: str) -> str:
-    """The text without markup and list marks, its characters, numbers and units in one form; its
-    punctuation stays.
+    """Return the text with one form of characters, numbers and units, without markup and list
+    marks; punctuation stays.
     """
     return _NEEDLESS_GAP.sub("", in_units(with_digits(text)))  # units are Chinese now
 
@@ -100,5 +106,5 @@ def with_digits(text: str) -> str:
 
 @cache
 def _opencc() -> Any:
-    """OpenCC's converter, started when it is first needed."""
+    """Return OpenCC's converter, which is started at the first call."""
     return import_module("opencc").OpenCC("t2s")

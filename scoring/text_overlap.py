@@ -26,19 +26,19 @@ ROUGES = {"rouge_1": "rouge1", "rouge_2": "rouge2", "rouge_l": "rougeL"}
 
 
 def words(text: str) -> list[str]:
-    """The words of a text; punctuation is none."""
+    """Return the words of a text, without punctuation."""
     found = _jieba().cut(unicodedata.normalize("NFKC", text).lower())
     return [word for word in found if any(map(str.isalnum, word))]
 
 
 def word_f1(text: str, reference: str) -> float:
-    """The F1 of the words in common, each as often as both have it."""
+    """Return the F1 of the common words, counted with repetitions."""
     said, gold = Counter(words(text)), Counter(words(reference))
     return 2 * (said & gold).total() / max(1, said.total() + gold.total())
 
 
 def bleu(text: str, reference: str) -> dict[str, float]:
-    """`bleu_1` to `bleu_4`."""
+    """Return `bleu_1` to `bleu_4` by name."""
     said, gold = " ".join(words(text)), [" ".join(words(reference))]
     if not said or not gold[0]:
         return dict.fromkeys(BLEUS, 0.0)
@@ -49,19 +49,19 @@ def bleu(text: str, reference: str) -> dict[str, float]:
 
 
 def rouge(text: str, reference: str) -> dict[str, float]:
-    """`rouge_1`, `rouge_2` and `rouge_l`."""
+    """Return `rouge_1`, `rouge_2` and `rouge_l` by name."""
     scores = _rouge().score(reference, text)
     return {name: float(scores[theirs].fmeasure) for name, theirs in ROUGES.items()}
 
 
 def text_overlap(text: str, reference: str) -> dict[str, float]:
-    """All of the above by name."""
+    """Return word F1, BLEU and ROUGE by name."""
     return {"word_f1": word_f1(text, reference), **bleu(text, reference), **rouge(text, reference)}
 
 
 def dei(score: float, turns: float, mean_tokens: float) -> float:
-    """Diagnostic efficiency index, as DoctorAgent-RL's evaluation has it: score² / (alpha turns +
-    beta tokens a turn).
+    """Return the diagnostic efficiency index of DoctorAgent-RL's evaluation: score² / (alpha turns
+    + beta tokens a turn).
 
     Raises ValueError: neither turns nor tokens.
     """
@@ -84,7 +84,7 @@ def _bleu(order: int) -> Any:
 
 
 class _Words:
-    """What rouge-score takes as a tokenizer."""
+    """A tokenizer for rouge-score."""
 
     tokenize = staticmethod(words)
 

@@ -85,7 +85,7 @@ _COMPARED = (
 
 
 def in_units(text: str) -> str:
-    """The text with its quantities and ranges in the units that are kept, and rates in one form."""
+    """Return the text with its quantities and ranges in the units that are kept, and rates in one form."""
     return rewritten(text, QUANTITIES) if WRITTEN.search(text) else text
 
 

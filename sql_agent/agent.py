@@ -49,8 +49,8 @@ class SqlFlags(Flags):
         parser.add_argument("--schema", type=_file, metavar="FILE", help=what)
 
     def complete(self, arguments: Namespace) -> None:
-        """Put the drawn database's questions in the place of EHRSQL's file, and their folder in that
-        of the schema.
+        """Put the drawn database's questions in the place of EHRSQL's file, and their folder in
+        that of the schema.
         """
         if arguments.schema is None:
             return

@@ -2,11 +2,11 @@
 compare them with.
 
     Canaries().answers(case, ["阿朵片"], Random(1))      # bad ones by kind: {"the question again": "关于...", ...}
-    honest_answers(case)                                # {"exact evidence": "...", "reference answer": "..."}
+    honest_answers(case)                      # {"exact evidence": "...", "reference answer": "..."}
 
-A run asks its judge about both before it starts (episodes/judge_probe.py); which share of its
-episodes is followed by a bad one (CANARY_SHARE), says episodes/lit_agent.py, and what happens when
-it is accepted, training/watch/events.py.
+A run asks its judge about both before it starts (episodes/judge_probe.py); episodes/lit_agent.py
+adds a bad one to a share of its episodes (CANARY_SHARE), and training/watch/events.py says what
+happens when one is accepted.
 """
 
 from __future__ import annotations
@@ -34,7 +34,9 @@ MEASURED = re.compile(
 )
 
 ACCEPTED_FROM = {"right, beside a contradiction": 0.9, "right, with an invention": 0.9}
-"""Kinds that hold what is right as well: an honest judge pays a part. From here on it has seen no fault."""
+"""Kinds that are partly right, so that an honest judge pays a part, and the score from which one has
+overlooked the fault.
+"""
 
 _TEXTS = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
 NOTHING_FOUND: str = _TEXTS["nothing_found"]
@@ -57,9 +59,9 @@ class Canaries:
         self._names: deque[str] = deque(maxlen=KEPT)
 
     def answers(self, case: Case, names: Sequence[str], random: Random) -> dict[str, str]:
-        """A bad answer of every kind that the question allows.
+        """Return a bad answer of every kind that the question allows, by kind.
 
-        `names`: the entities it is about, as far as known.
+        `names`: the entities that the question is about, as far as known.
         """
         question, nothing = case.question.rstrip("？?"), is_nothing(case)
         cells = [
@@ -103,8 +105,8 @@ class Canaries:
     def _near(
         self, case: Case, cells: Sequence[tuple[str, str]], evidence: str | None, random: Random
     ) -> dict[str, str | None]:
-        """Answers that look like the right one: of another row, with one term or sign changed,
-        denied, for any row.
+        """Return answers that look like the right one, by kind: from another row, with one term or
+        sign changed, denied, or fit for any row.
         """
         if not evidence or not cells or is_nothing(case):
             return {}
@@ -127,8 +129,8 @@ class Canaries:
     def _wrong_values(
         self, case: Case, cells: Sequence[tuple[str, str]]
     ) -> tuple[list[str], list[str]]:
-        """What is right for other questions and not for this one: of the same columns, and of
-        others.
+        """Return values that are right for other questions and not for this one: those of the same
+        columns, and those of others.
         """
         columns, right = (
             {name for name, _ in cells},
@@ -140,8 +142,8 @@ class Canaries:
 
 
 def honest_answers(case: Case) -> dict[str, str]:
-    """What the database says, word for word (the gold rows, else the quotes), and the reference, as
-    far as known.
+    """Return the answers known to be right, by kind: the gold rows (else the quotes) word for word,
+    and the reference.
     """
     rows = ((case.gold or {}).get("structured_gt") or {}).get("rows") or []
     retold = "；".join("：".join(str(cell) for cell in row if cell is not None) for row in rows)
@@ -155,14 +157,14 @@ def honest_answers(case: Case) -> dict[str, str]:
 
 
 def is_nothing(case: Case) -> bool:
-    """Whether the database lacks the answer, so that saying so is right."""
+    """Return whether the database lacks the answer, so that saying so is right."""
     known = any(words_only(value) for _, value in _gold_cells(case))
     return not known and (abstains(case.reference) or not case.reference)
 
 
 def _replaced(value: str, others: Sequence[str], right: str, random: Random) -> str | None:
-    """The value with one of its parts as another row has it; None where it has one part or nothing
-    fits.
+    """Return the value with one of its parts replaced by another row's; None if it has one part
+    only or no other part fits.
     """
     parts = [part for part in PART.split(value) if words_only(part)]
     strange = [
@@ -177,7 +179,9 @@ def _replaced(value: str, others: Sequence[str], right: str, random: Random) -> 
 
 
 def _turned(value: str, right: str) -> str | None:
-    """The value with the first word of TURNED that it has as its opposite."""
+    """Return the value with its first word of TURNED replaced by the opposite; None if no such
+    replacement makes it wrong.
+    """
     for word, opposite in TURNED.items():
         turned = value.replace(word, opposite, 1)
         if turned != value and not _says(turned, right):
@@ -186,18 +190,22 @@ def _turned(value: str, right: str) -> str | None:
 
 
 def _commonest(texts: Sequence[str]) -> list[str]:
-    """The parts that most texts of a column have: what a policy that never looks would say."""
+    """Return the parts that occur in most texts of a column: what a policy that never looks would
+    say.
+    """
     counted = Counter(part for text in texts for part in dict.fromkeys(fragments(text)))
     return [part for part, _ in counted.most_common(CONSTANT)]
 
 
 def _says(text: str, right: str) -> bool:
-    """Whether what the text says is all right."""
+    """Return whether every part of the text is right."""
     return all(part in right for part in fragments(text))
 
 
 def _wrong_numbers(case: Case, random: Random) -> str | None:
-    """The numbers of the right answer made wrong, and nothing of it that could still be right."""
+    """Return the measured parts of the right answer with wrong numbers, and no other part, which
+    might still be right.
+    """
 
     def wrong(match: re.Match[str]) -> str:
         return f"{float(match.group()) * random.choice((2, 3, 5)) + 1:g}"
@@ -212,15 +220,15 @@ def _any(texts: Sequence[str], random: Random) -> str | None:
 
 
 def _is_other(value: str, right: str) -> bool:
-    """Whether no part of the value is right: what a keeper of many drugs says of one is often true
-    of the next.
+    """Return whether no part of the value is right. What is recorded for one drug of a maker is
+    often true of the next.
     """
     parts = [part for part in fragments(value) if len(part) > 1]
     return bool(parts) and all(closeness(part, right) < ALIKE for part in parts)
 
 
 def _gold_cells(case: Case) -> list[tuple[str, str]]:
-    """Column and text of each gold cell, else of each quote."""
+    """Return the column and text of each gold cell, else of each quote."""
     gold = (case.gold or {}).get("structured_gt") or {"columns": [], "rows": []}
     pairs = (pair for row in gold["rows"] for pair in zip(gold["columns"], row, strict=True))
     cells = [(name, str(cell)) for name, cell in pairs if cell is not None]

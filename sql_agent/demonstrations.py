@@ -26,7 +26,7 @@ from common.terminal import watched
 from data.load import NAME_COLUMN, nested
 from episodes.agent import Lessons, Row
 from episodes.episode import AgentError, Conversation
-from sql_agent.patterns import SEARCHES, Case, gold_of, misnamed_in, pattern_of
+from sql_agent.patterns import SEARCHES, SyntheticCase, gold_of, misnamed_in, pattern_of
 from sql_agent.prompts import COLUMNS, TOOL
 from sql_agent.task import SqlTask
 from sql_agent.template_agent import TemplateAgent, gold_episode
@@ -46,7 +46,8 @@ RANDOM_NAME_SHARE = 0.4
 ENDING_SHARE = 0.8
 RECOVERY_SHARE = 0.05
 # Right demonstrations show these more often than the rows do: answers of several values, where
-# copying fails last, and names that do not exist, which only the hint distinguishes from wrong ones.
+# copying fails last, and names that do not exist, which only the hint distinguishes from wrong
+# ones.
 SHOWN_MORE = 2
 # Share of the questions about one field of one entity that call it by another name than its own.
 MISNAMED_SHARE = 0.4
@@ -78,7 +79,8 @@ def gold_conversations(
             )
             if failed:
                 raise AgentError(
-                    f"the gold SQL of {task.id} fails: {failed}; is DATABASE_URL the right database?"
+                    f"the gold SQL of {task.id} fails: {failed}; "
+                    "is DATABASE_URL the right database?"
                 )
             yield Conversation(episode.messages, [True] * episode.turns, (TOOL,))
 
@@ -94,7 +96,8 @@ def lessons(
     cases = Cases(rows, names_in(database_url), alphabet(rows, random), random)
     if not cases.patterns:
         raise AgentError(
-            "no training row looks up a field of a named entity; make lessons from data/train.parquet"
+            "no training row looks up a field of a named "
+            "entity; make lessons from data/train.parquet"
         )
     positions = range(len(cases.patterns))
     good = cases.play(
@@ -185,7 +188,7 @@ class Cases:
                     pieces.setdefault(column, set()).update(parts)
         self.pieces = {column: sorted(parts) for column, parts in pieces.items()}
 
-    def spoiled(self, case: Case, position: int) -> Case:
+    def spoiled(self, case: SyntheticCase, position: int) -> SyntheticCase:
         """Return the case with its flaw, if it has one."""
         shares = MISNAMED if case.called else BAD if position % 2 else GOOD
         return replace(case, flaw=self.random.choices([*shares], [*shares.values()])[0])
@@ -195,7 +198,9 @@ class Cases:
         return next((ending for ending in self.left_out if name.endswith(ending)), "")
 
     def called(self, name: str) -> str:
-        """Return another name as in training rows: without its ending, or with a wrong character."""
+        """Return another name as in training rows: without its ending, or with a wrong
+        character.
+        """
         ending = self.ending(name)
         at = self.random.randrange(len(name))
         if ending and self.random.random() < 0.5:
@@ -203,7 +208,9 @@ class Cases:
         return name[:at] + self.random.choice(self.characters) + name[at + 1 :]
 
     def name(self, endings: Sequence[str]) -> str:
-        """Return a new name: random characters or shuffled syllables, mostly with one of `endings`."""
+        """Return a new name: random characters or shuffled syllables, mostly with one
+        of `endings`.
+        """
         while True:
             if self.random.random() < RANDOM_NAME_SHARE:
                 name = "".join(self.random.choices(self.characters, k=self.random.randint(2, 5)))
@@ -227,7 +234,7 @@ class Cases:
             text = text[:at] + new + text[at + 2 :]
         return re.sub(r"\d", lambda _: str(self.random.randint(0, 9)), text).replace("'", "")
 
-    def case(self, position: int) -> Case:
+    def case(self, position: int) -> SyntheticCase:
         """Draw names, and the rows the question's query will return."""
         pattern = self.patterns[position]
         name_column = NAME_COLUMN[pattern.table]
@@ -238,12 +245,12 @@ class Cases:
             rows: list[Row] = [
                 {name_column: self.name(endings), pattern.columns[0]: key} for _ in range(hits)
             ]
-            return Case(pattern, [key], rows)
+            return SyntheticCase(pattern, [key], rows)
         plain = pattern.kind == "fields" and len(pattern.columns) == pattern.names == 1
         misnamed = plain and self.random.random() < MISNAMED_SHARE
         names = [self.name(endings) for _ in range(pattern.names)]
         if pattern.kind == "absent":
-            return Case(pattern, names)
+            return SyntheticCase(pattern, names)
         asked = [column for column in COLUMNS[pattern.table] if column in self.pieces]
         rows = [
             {name_column: name, **{column: self.value(column) for column in asked}}
@@ -251,9 +258,9 @@ class Cases:
         ]
         if pattern.kind == "blank":
             rows = [row | dict.fromkeys(pattern.columns) for row in rows]
-        return Case(pattern, names, rows, self.called(names[0]) if misnamed else "")
+        return SyntheticCase(pattern, names, rows, self.called(names[0]) if misnamed else "")
 
-    def play(self, cases: Sequence[Case]) -> list[Conversation]:
+    def play(self, cases: Sequence[SyntheticCase]) -> list[Conversation]:
         """Return the cases as conversations, each with its flaw; every query is executed."""
         played = []
         with tempfile.TemporaryDirectory() as folder:
@@ -265,7 +272,7 @@ class Cases:
                 played.append(self._conversation(case, tool))
         return played
 
-    def _conversation(self, case: Case, tool: QueryTool) -> Conversation:
+    def _conversation(self, case: SyntheticCase, tool: QueryTool) -> Conversation:
         """Return the conversation of a case. A few right ones begin with a mistake that is mended,
         which is shown and not learned.
         """
@@ -281,7 +288,8 @@ class Cases:
             # Too different from its own name for the hint to find it
             if f"：“{case.names[0]}”" not in tool.run(statements[0]).hint:
                 return self._conversation(replace(case, called=""), tool)
-            what = f"SELECT {NAME_COLUMN[case.pattern.table]}, "  # as in gold: the question has another name
+            # As in gold: the question has another name
+            what = f"SELECT {NAME_COLUMN[case.pattern.table]}, "
             statements.append(case.fill(case.pattern.sql).replace("SELECT ", what, 1))
         if case.flaw == "no_call":
             statements = []
@@ -300,7 +308,7 @@ class Cases:
         learn = [False] * failing + [True] * (len(statements) + 1 - failing)
         return Conversation(gold_episode(task, tool).messages, learn, (TOOL,))
 
-    def _of_wrong_columns(self, case: Case) -> tuple[list[str], str]:
+    def _of_wrong_columns(self, case: SyntheticCase) -> tuple[list[str], str]:
         """Return a query and answer of the table's first columns instead of those requested, as a
         lazy policy does.
         """
@@ -320,7 +328,7 @@ class Cases:
         return [sql], replace(case, rows=rows).answer()
 
 
-def write_database(path: Path, cases: Iterable[Case]) -> None:
+def write_database(path: Path, cases: Iterable[SyntheticCase]) -> None:
     """Store the rows of all cases in a new SQLite file with the real tables' columns."""
     connection = sqlite3.connect(path)
     for table, columns in COLUMNS.items():

@@ -46,7 +46,9 @@ Tables:
 
 
 class EhrsqlKnown(KnownEpisodes):
-    """Gold and baselines; `checklist` counts the rows of the table that the question names first."""
+    """Gold and baselines; `checklist` counts the rows of the table that the question
+    names first.
+    """
 
     def __init__(self, tool: QueryTool, prompt: str) -> None:
         self.tool = tool

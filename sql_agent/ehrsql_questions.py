@@ -40,8 +40,8 @@ ANSWERABLE, UNANSWERABLE = "answerable", "unanswerable"
 
 @dataclass(frozen=True)
 class DrawnSet:
-    """A folder that was prepared: its file of questions, which benchmark they are of, and the tables
-    of the database.
+    """A folder that was prepared: its file of questions, which benchmark they are of, and the
+    tables of the database.
     """
 
     folder: Path

@@ -32,8 +32,9 @@ from tools.sql.query import QueryTool, SchemaTools
 from tools.sql.result import neutralise
 
 HELP = (
-    "set TEACHER_MODEL (TEACHER_BASE_URL, TEACHER_API_KEY) to another judge; or empty answers that gold does not "
-    "bear out and have them drafted (python -m data.convert FILE --draft-answers); or drop such rows"
+    "set TEACHER_MODEL (TEACHER_BASE_URL, TEACHER_API_KEY) to another judge; "
+    "or empty answers that gold does not bear out and have them drafted "
+    "(python -m data.convert FILE --draft-answers); or drop such rows"
 )
 
 
@@ -130,8 +131,9 @@ class SqlEnvironment(Environment):
         )
         if problem:
             raise ServiceError(
-                f"{problem}; expected one for a known answer within JUDGE_TIMEOUT={self.settings.judge_timeout:g} s. "
-                "Start the judge, or set TEACHER_MODEL, TEACHER_BASE_URL and TEACHER_API_KEY, or REWARD_MODEL_URL and "
-                "REWARD_SCALE, to one that answers; with none of them set the offline "
-                "reference judge is used: it pays what is quoted; other words need TEACHER_MODEL"
+                f"{problem}; expected one for a known answer within "
+                f"JUDGE_TIMEOUT={self.settings.judge_timeout:g} s. Start the judge, or set "
+                "TEACHER_MODEL, TEACHER_BASE_URL and TEACHER_API_KEY, or REWARD_MODEL_URL and "
+                "REWARD_SCALE, to one that answers; with none of them set the offline reference "
+                "judge is used: it pays what is quoted; other words need TEACHER_MODEL"
             )

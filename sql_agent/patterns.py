@@ -46,7 +46,7 @@ class Pattern:
 
 
 @dataclass
-class Case:
+class SyntheticCase:
     """A synthetic case before it is played: what its question names, and the rows of the scratch
     database.
 

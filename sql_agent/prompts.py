@@ -20,13 +20,18 @@ TOOL_NAME = "query_database_by_sql"
 COLUMNS = {
     table: tuple(name for name in columns if name != "source") for table, columns in TABLES.items()
 }
-"""What the policy reads of each table, in the order of the database: not `source`, which says where a row is from."""
+"""What the policy reads of each table, in the order of the database, without `source`, which says
+where a row is from.
+"""
 
-TASK = "你是医药数据库问答助手。先用工具查询数据库,再照录查询结果的原文简短作答,不要改写;查不到就如实说明,不要编造。"
+TASK = (
+    "你是医药数据库问答助手。"
+    "先用工具查询数据库,再照录查询结果的原文简短作答,不要改写;查不到就如实说明,不要编造。"
+)
 
 
 def system_prompt(columns: Mapping[str, Iterable[str]]) -> str:
-    """The system prompt for a database with these columns, by table."""
+    """Return the system prompt for a database whose columns are given by table."""
     return "\n".join([TASK, *table_lines(columns)])
 
 
@@ -69,7 +74,9 @@ SCHEMA_TOOLS = (
         "describe_table", "列出一张表的列:名称、类型、说明和样例值,返回 JSON。", table="表名"
     ),
 )
-"""Tools for databases the policy was not trained on, offered when DATABASE_TOOLS=schema; named as in SchemaTools."""
+"""Tools for databases that the policy was not trained on, offered when DATABASE_TOOLS=schema; they
+have the names of SchemaTools.
+"""
 
 
 def first_messages(question: str, system: str = SYSTEM_PROMPT) -> list[dict[str, str]]:

@@ -1,7 +1,7 @@
 """Named reward terms of the SQL agent and what an episode earns; docs/rewards.md shows the same
 table.
 
-    rubric = rubric_from(load_settings())                             # REWARD_TERMS, "rule=0.1,judge=1.0*format"
+    rubric = rubric_from(load_settings())                # REWARD_TERMS, "rule=0.1,judge=1.0*format"
     reward = await score_episode(task, episode, judge, rubric)
     reward.total, reward.terms, reward.unscored, reward.score
 
@@ -37,8 +37,8 @@ FEWEST_TURNS = 2  # one query and the answer
 
 @dataclass(frozen=True)
 class Query:
-    """An event of an episode: a statement the policy ran, what came back, and the tables it might
-    read.
+    """An event of an episode: a statement that the policy ran, its result, and the tables that it
+    might read.
     """
 
     sql: str
@@ -47,7 +47,9 @@ class Query:
 
     @classmethod
     def of_gold(cls, task: SqlTask) -> list[Query]:
-        """The gold rows, else the quotes, as a query would have returned them; none without either."""
+        """Return the gold rows, else the quotes, as a query would have returned them; [] if the
+        task has neither.
+        """
         quotes = [
             [item.get("field"), item["quote"]] for item in (task.gold or {}).get("evidence") or []
         ]
@@ -64,8 +66,8 @@ Value = Callable[[SqlTask, Episode], float | None]
 
 @dataclass(frozen=True)
 class Term:
-    """What a term earns, in words, and its value of an episode; None of it: the term does not apply
-    to the question.
+    """What a term earns, in words, and its value for an episode, which is None if the term does not
+    apply to the question.
     """
 
     range: str
@@ -92,20 +94,23 @@ def term(range: str, earns: str) -> Callable[[Value], Value]:
     "a query that the guard allowed ran and read an allowed table, once; empty results count",
 )
 def rule(task: SqlTask, episode: Episode) -> float:
-    """An empty result counts: on an unanswerable question it is what an honest look finds."""
+    """Return 1 if a query that ran read a table of its own, else 0. An empty result counts: it is
+    what an honest look finds for an unanswerable question.
+    """
     return float(
         any(query.result.ok and query.result.tables_read & query.tables for query in episode.events)
     )
 
 
-TERMS["judge"] = Term(
-    "0 to 1", "the judge's score of the answer", None
-)  # it comes with the verdict
+# The judge's value comes with the verdict
+TERMS["judge"] = Term("0 to 1", "the judge's score of the answer", None)
 
 
 @term("0 or 1", "the last query that ran returned the gold result set")
 def execution(task: SqlTask, episode: Episode) -> float | None:
-    """A result of which not all rows are shown does not match; `terms.same_result` says what does."""
+    """Return 1 if the last result is the gold result (`terms.same_result`), else 0; None without
+    gold. A result that is not shown in full does not match.
+    """
     gold, ran = task.result, _returned(episode)
     if gold is None:
         return None
@@ -140,8 +145,8 @@ def numbers(task: SqlTask, episode: Episode) -> float:
 
 @term("0 to 1", "on an unanswerable question, after looking: says that nothing was found")
 def abstention(task: SqlTask, episode: Episode) -> float | None:
-    """1 for that and courtesies, 0 for an answer that states something all the same
-    (`abstention.honesty`).
+    """Return 1 for an answer that says only that nothing was found, after a look, and 0 for one
+    that claims something (`abstention.honesty`); None for an answerable question.
     """
     if not is_unanswerable(task):
         return None
@@ -175,7 +180,7 @@ def turns(task: SqlTask, episode: Episode) -> float:
 
 
 def rubric_from(settings: Settings) -> Rubric:
-    """The rubric of REWARD_TERMS. Raises SettingsError: a text that names no usable terms."""
+    """Return the rubric of REWARD_TERMS. Raises SettingsError: the text names no usable terms."""
     try:
         return parse_rubric(settings.reward_terms, TERMS)
     except UsageError as error:
@@ -183,15 +188,15 @@ def rubric_from(settings: Settings) -> Rubric:
 
 
 def term_values(task: SqlTask, episode: Episode, names: Any = TERMS) -> dict[str, float]:
-    """The values, before weights, of the named terms that apply to the question; the judge's is not
-    among them.
+    """Return the values, before weights, of those named terms that apply to the question, without
+    the judge's.
     """
     computed = {name: compute(task, episode) for name in names if (compute := TERMS[name].value)}
     return {name: value for name, value in computed.items() if value is not None}
 
 
 def is_unanswerable(task: SqlTask) -> bool:
-    """Whether the gold result is empty: no rows, or nothing in them."""
+    """Return whether the gold result is empty: it has no rows, or only empty cells."""
     rows = task.result and task.result["rows"]
     return rows is not None and not any(
         cell is not None and str(cell).strip() for row in rows for cell in row
@@ -199,7 +204,7 @@ def is_unanswerable(task: SqlTask) -> bool:
 
 
 def case_of(task: SqlTask, episode: Episode) -> Case:
-    """What the judge sees of an episode; one without an answer is judged on the empty text."""
+    """Return what the judge sees of an episode; a missing answer is judged as the empty text."""
     context = [query.result.to_json() for query in episode.events]
     return Case(task.question, episode.answer or "", task.reference, context, task.gold)
 
@@ -243,13 +248,15 @@ async def score_episode(
 
 
 def _if_answered(task: SqlTask, episode: Episode, value: Callable[[str], float]) -> float:
-    """0 without an answer, or for one that says nothing: manner is paid only where there is matter."""
+    """Return the value of the answer, or 0 if there is none or it says nothing: manner earns only
+    where there is matter.
+    """
     return 0.0 if is_degenerate(case_of(task, episode)) else value(episode.answer or "")
 
 
 def _quotes(task: SqlTask) -> list[str]:
-    """The gold evidence; the gold cells where it stands in a column that the gold query does not
-    return.
+    """Return the gold evidence, or the gold cells if the evidence is in a column that the gold
+    query does not return.
     """
     if _in_another_column(task) and task.result:
         return [str(cell) for row in task.result["rows"] for cell in row if cell is not None]
@@ -257,8 +264,8 @@ def _quotes(task: SqlTask) -> list[str]:
 
 
 def _in_another_column(task: SqlTask) -> bool:
-    """Whether no quote is of a column of the gold result: the question searches for it, or counts
-    it.
+    """Return whether no quote is from a column of the gold result, because the question searches
+    for it or counts it.
     """
     fields = {item.get("field") for item in (task.gold or {}).get("evidence", [])}
     return bool(fields and task.result) and not fields & set((task.result or {})["columns"])
@@ -269,7 +276,7 @@ def _returned(episode: Episode) -> list[QueryResult]:
 
 
 def _cells(episode: Episode, kind: type = str) -> list[Any]:
-    """The cells of every result that are of a kind; by default the texts."""
+    """Return the cells of one type, by default texts, from every result."""
     return [
         cell
         for found in _returned(episode)
@@ -280,7 +287,7 @@ def _cells(episode: Episode, kind: type = str) -> list[Any]:
 
 
 def _known(task: SqlTask, episode: Episode) -> str:
-    """Everything the policy may rightly repeat: the rows returned and the question."""
+    """Return all text that the policy may rightly repeat: the rows returned and the question."""
     return "\n".join(
         [*(str(cell) for cell in _cells(episode, object) if cell is not None), task.question]
     )

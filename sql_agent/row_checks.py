@@ -1,4 +1,4 @@
-"""What a training run checks of its questions before anything heavy is started.
+"""The checks of a training run's questions before anything heavy is started.
 
 Used by `SqlAgent.check`.
 """
@@ -35,8 +35,8 @@ def check(rows: Mapping[str, Sequence[Row]], settings: Settings, plays: bool) ->
     bare = count_without_reference(list(train))
     if offline and bare > settings.max_unscored_share * len(train):
         raise AgentError(
-            f"{bare} of {len(train)} training rows have no answer to compare with, and the offline reference judge "
-            "needs one; set TEACHER_MODEL or REWARD_MODEL_URL, or give answers"
+            f"{bare} of {len(train)} training rows have no answer to compare with, and the offline "
+            "reference judge needs one; set TEACHER_MODEL or REWARD_MODEL_URL, or give answers"
         )
     return notes
 

@@ -91,7 +91,8 @@ def parse_arguments(argv: Sequence[str] | None, settings: Settings) -> argparse.
     arguments = parser.parse_args(argv)
     if not arguments.base_url:
         parser.error(
-            "no endpoint: give --base-url, or set OPENAI_BASE_URL, an OpenAI-compatible server ending in /v1"
+            "no endpoint: give --base-url, or set OPENAI_BASE_URL, "
+            "an OpenAI-compatible server ending in /v1"
         )
     if arguments.question is not None and not arguments.question.strip():
         parser.error("--question is empty")
@@ -114,7 +115,8 @@ def run(argv: Sequence[str] | None) -> int:
     scored, judge = asyncio.run(run_and_score(task, endpoint, settings))
     if scored.detail:
         raise Failure(
-            f"{scored.detail} ({scored.reward.unscored}); is {address} running and serving {model!r}?"
+            f"{scored.detail} ({scored.reward.unscored}); "
+            f"is {address} running and serving {model!r}?"
         )
     show(scored, judge)
     return 0 if scored.reward.unscored in (None, "no_reference") else 1

@@ -68,7 +68,8 @@ class TemplateAgent:
         tables = [table for table in NAME_COLUMN if table in tool.allowed_tables]
         if not tables:
             raise AgentError(
-                f"the template knows the tables {' and '.join(NAME_COLUMN)}, and may read neither of them"
+                "the template knows the tables "
+                f"{' and '.join(NAME_COLUMN)}, and may read neither of them"
             )
         self.names = {table: _names(wide, table) for table in tables}
 

@@ -1,7 +1,7 @@
 """The supervised phase before reinforcement learning: make an agent's bundled model from nothing,
 or warm up another.
 
-    python -m training.cold_start sql --force                # the bundled model sql_agent/tiny_model, one core
+    python -m training.cold_start sql --force  # the bundled model sql_agent/tiny_model, one core
     python -m training.cold_start sql --out /tmp/tiny --steps-a 20 --steps-b 5 --no-measure
     python -m training.cold_start diagnosis --role simulator --out models/world --steps-a 1500
     python -m training.cold_start sql --base Qwen/Qwen3-0.6B --out models/warm   # any model; on a GPU if there is one
@@ -60,7 +60,10 @@ def make_tiny(
         mastered = Path(folder) / "mastered"
         facts = make(agent, rows, settings, steps, seed, out, mastered, arguments.role, headline)
         if measured:
-            command = f"python -m training.cold_start {agent.name} --out {agent.name}_agent/tiny_model --force"
+            command = (
+                f"python -m training.cold_start {agent.name} "
+                f"--out {agent.name}_agent/tiny_model --force"
+            )
             facts["command"] = f"{command} --seed {seed} --steps-a {steps[0]} --steps-b {steps[1]}"
             facts |= measure(agent, out, mastered)
             write_card(agent, out, facts)
@@ -114,11 +117,13 @@ def parse_arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     for name in foreign:
         if name in arguments:
             parser.error(
-                f"--{name.replace('_', '-')} has no use {'with' if arguments.base else 'without'} --base"
+                f"--{name.replace('_', '-')} has no use "
+                f"{'with' if arguments.base else 'without'} --base"
             )
     if "dialogues" in arguments and ("role" in arguments or arguments.train_file):
         parser.error(
-            "--dialogues has no use for --role or --train-file: it is what is learned, by the policy"
+            "--dialogues has no use for --role or "
+            "--train-file: it is what is learned, by the policy"
         )
     agent = registry.get(arguments.agent)
     if arguments.out is None and (

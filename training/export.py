@@ -7,7 +7,8 @@ template, model card.
     HF_TOKEN=... .venv/bin/python -m training.export runs/NAME --to out/model --push OWNER/NAME
 
 Before the folder appears, transformers and vLLM load it and must answer a task of the run alike.
-docs/evaluation.md describes its content. Exit codes: 0 done, 1 failed, 2 wrong usage, 130 interrupted.
+docs/evaluation.md describes its content. Exit codes: 0 done, 1 failed, 2 wrong usage, 130
+interrupted.
 """
 
 from __future__ import annotations
@@ -60,7 +61,8 @@ def choose_checkpoint(run: Path, step: str) -> Path:
         best = best_step(run, found)
         if best is None:
             raise UsageError(
-                f"--step best: no checkpoint of {run} was validated; give --step latest, or a number"
+                f"--step best: no checkpoint of {run} was "
+                "validated; give --step latest, or a number"
             )
         step = str(best)
     if step == "latest":
@@ -118,7 +120,8 @@ def merge_shards(actor: Path, folder: Path) -> None:
     """
     if (actor / "lora_train_meta.json").is_file():
         raise Failure(
-            f"{actor} has shards with an adapter and no merged model, which verl's merger does not make"
+            f"{actor} has shards with an adapter and no "
+            "merged model, which verl's merger does not make"
         )
     log = run_of(actor.parent) / LOG
     log.parent.mkdir(exist_ok=True)
@@ -135,7 +138,8 @@ def merge_shards(actor: Path, folder: Path) -> None:
         ).returncode
     if code:
         raise Failure(
-            f"verl's merger ended with code {code} ({log}); expected a checkpoint of FSDP in {actor}"
+            f"verl's merger ended with code {code} ({log}); "
+            f"expected a checkpoint of FSDP in {actor}"
         )
 
 

@@ -1,7 +1,7 @@
 """The training command of every agent: flags -> plan -> prepared rows -> training.run.
 
-    sys.exit(main("sql"))                          # all of train_sql_agent.py
-    python -m training.launch NAME --ci-fast       # the same for any agent, those of others included
+    sys.exit(main("sql"))                     # all of train_sql_agent.py
+    python -m training.launch NAME --ci-fast  # the same for any agent, those of others included
 
 Further key=value and +key=value go to verl. Exit codes: 0 done, 1 failed, 2 wrong usage, 130
 interrupted.
@@ -110,7 +110,10 @@ def check_budgets(agent: Agent, rows: Rows, settings: Settings) -> None:
     """
     for task in (agent.task(row, settings) for part in rows.values() for row in part):
         if task.max_turns and task.max_turns > settings.max_turns:
-            budgets = f"task {task.id} has a budget of {task.max_turns} turns, the run one of {settings.max_turns}"
+            budgets = (
+                f"task {task.id} has a budget of {task.max_turns} "
+                f"turns, the run one of {settings.max_turns}"
+            )
             raise ConfigError(f"{budgets}; raise --max-turns")
 
 

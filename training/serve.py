@@ -45,11 +45,12 @@ from training.setup.plan import ConfigError
 from training.setup.ports import free_port, require_free
 
 HOST = "127.0.0.1"
+# By its path, because a model may be named relative to this folder
 WITH_PARENT = (
     sys.executable,
     "-P",
     parent.__file__,
-)  # by its path: a model may be named relative to this folder
+)
 START_SECONDS = 1800.0  # a model of the hub is downloaded first
 STOP_SECONDS = 20.0
 POLL_SECONDS = 0.5
@@ -81,7 +82,8 @@ class Server:
 
 
 def servable(model: str, tools: bool = True) -> str:
-    """The model folder (or hub id) meant by `model`: a run means its latest complete checkpoint.
+    """Return the model folder (or hub id) that `model` means; a run means its latest complete
+    checkpoint.
 
     Raises:
         ConfigError: a run without a checkpoint, or a folder that is not a model that can chat (and,
@@ -149,7 +151,8 @@ def serve(
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=subprocess.STDOUT,
-            start_new_session=True,  # Ctrl-C reaches this program first, which then stops the server
+            # Ctrl-C reaches this program first, which then stops the server
+            start_new_session=True,
         )
     try:
         server = _wait(process, model, f"http://{HOST}:{port}", log, begins)
@@ -201,7 +204,7 @@ def _serve_beside(
 def command(
     model: str, device: str, port: int, n_gpus: int = 1, tools: bool = True, memory: float = ALONE
 ) -> list[str]:
-    """The command line of the server."""
+    """Return the server's command line."""
     parser = ("--enable-auto-tool-choice", "--tool-call-parser", "hermes") if tools else ()
     return [
         *(sys.executable, "-m", "vllm.entrypoints.openai.api_server"),
@@ -219,10 +222,11 @@ def command(
         *("--max-model-len", "auto"),
         *(() if Path(model).is_dir() else ("--load-format", "safetensors")),
         *("--middleware", "training.proxy.doors.ServedDoor", "--allowed-origins", "[]"),
+        # Clients decide on sampling, not a file in the folder
         *(
             "--generation-config",
             "vllm",
-        ),  # sampling is the client's business, not that of a file in the folder
+        ),
         *("--tensor-parallel-size", str(n_gpus), "--uvicorn-log-level", "warning"),
         *("--worker-extension-cls", "training.engine.rendezvous.OneAddress"),
         *_device_flags(model, device, memory),
@@ -273,7 +277,9 @@ def _wait(
 
 
 def _failed(process: subprocess.Popen[bytes], log: Path, begins: int = 0) -> ServeError:
-    """Return what became of the server, with its last words: those behind byte `begins` of the log."""
+    """Return what became of the server, with its last words: those behind byte `begins`
+    of the log.
+    """
     code = process.poll()
     seen = (
         f"did not answer within {START_SECONDS:g} s" if code is None else f"ended with code {code}"
@@ -293,7 +299,7 @@ def _stop(process: subprocess.Popen[bytes]) -> None:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Command line; returns the exit code."""
+    """Run the command line and return the exit code."""
     parser = new_parser(__doc__, prog="python -m training.serve")
     who = parser.add_mutually_exclusive_group(required=True)
     who.add_argument(

@@ -1,4 +1,5 @@
-"""The training command for several agents at once: `--agents`, then what every agent's command takes.
+"""The training command for several agents at once: `--agents`, then what every agent's command
+takes.
 
 sys.exit(main())                               # all of train_agents.py
 """
@@ -14,7 +15,10 @@ from training.launch import run_training
 if TYPE_CHECKING:
     from episodes.joint import JointAgent
 
-USAGE = "usage: python train_agents.py --agents sql,diagnosis:2 [flags]; with --agents, --help lists the flags"
+USAGE = (
+    "usage: python train_agents.py --agents sql,diagnosis:2 "
+    "[flags]; with --agents, --help lists the flags"
+)
 
 
 def main(arguments: list[str] | None = None) -> int:

@@ -33,7 +33,10 @@ from utils.curation.screening import FIELDS, STRICT, Screening, Verdict, is_kept
 PROGRAM = "filter_again"
 Row = dict[str, Any]
 NO_KAPPA = "n/a"
-CONSTANT = "kappa n/a: one of the two gave every row the same value (give the dropped rows as a further input).\n"
+CONSTANT = (
+    "kappa n/a: one of the two gave every row the same "
+    "value (give the dropped rows as a further input).\n"
+)
 
 Pairs = Counter[tuple[Any, Any]]  # how often the first and the second pass gave which values
 
@@ -67,7 +70,9 @@ def agreement(pairs_of: dict[str, Pairs]) -> str:
 
 
 def kappa(pairs: Pairs) -> float | None:
-    """Return Cohen's kappa (1960): (p_o - p_e) / (1 - p_e); None where a judge gave one value only."""
+    """Return Cohen's kappa (1960): (p_o - p_e) / (1 - p_e); None where a judge gave one
+    value only.
+    """
     first, second = (
         (Counter(values) for values in zip(*pairs.elements(), strict=True)) if pairs else ({}, {})
     )

@@ -103,7 +103,8 @@ def ask_endpoint(arguments: argparse.Namespace) -> list[float]:
         failed = [score for score in scores if isinstance(score, Failed)]
         if failed:
             raise RunError(
-                f"{len(failed):,} of {len(scores):,} pairs have no score, the first one: {failed[0].reason}"
+                f"{len(failed):,} of {len(scores):,} pairs have "
+                f"no score, the first one: {failed[0].reason}"
             )
         rows = ({"row": number, "raw": score} for number, score in enumerate(scores))
         write_jsonl(arguments.output.with_suffix(".scores.jsonl"), rows, force=True)
@@ -131,7 +132,8 @@ def fit_scale(arguments: argparse.Namespace) -> None:
     draw(scores, scale, source, picture)
     write_jsonl(output, [scale.model_dump()], force=True)
     print(
-        f"{len(scores):,} scores of {source}, {unscored:,} rows not scored\n{'':<24}{'before':>12}{'after':>12}"
+        f"{len(scores):,} scores of {source}, {unscored:,} "
+        f"rows not scored\n{'':<24}{'before':>12}{'after':>12}"
     )
     after = summary([scale.apply(score) for score in scores])
     for name, before in summary(scores).items():

@@ -71,7 +71,9 @@ async def make(simulator: LLMSimulator, task: DiagnosisTask, chain: bool) -> lis
 
 
 async def judged(results: Sequence[Made], settings: Settings) -> list[dict[str, float]]:
-    """Return similarity and consistency, each in [0, 1]. Raises Failure if the judge left some out."""
+    """Return similarity and consistency, each in [0, 1]. Raises Failure if the judge
+    left some out.
+    """
     if not settings.teacher_model:
         return [rules(made) for made in results]
     judge = choose_judge(settings, WORDS)
@@ -107,7 +109,8 @@ async def _summary(made: Iterable[Sequence[Made]], settings: Settings) -> dict[s
     given = [one for one in every if one.text]
     if not given:
         raise Failure(
-            f"all {len(every)} results were withheld, for they name the diagnosis; train the model further"
+            f"all {len(every)} results were withheld, for "
+            "they name the diagnosis; train the model further"
         )
     values = await judged(given, settings)
     return {

@@ -37,6 +37,7 @@ SAMPLING = {"temperature": 1.0, "top_p": 1.0, "top_k": -1}
 # Calls an episode, and episodes in flight, of the comparison with the bare loop
 CALLS = 4
 IN_FLIGHT = 16
+# Runner processes, and episodes that each plays at once
 SIZES = (
     (1, 10),
     (1, 100),
@@ -44,7 +45,7 @@ SIZES = (
     (2, 500),
     (4, 250),
     (8, 125),
-)  # runner processes, episodes each at once
+)
 
 
 def manager(
@@ -142,7 +143,9 @@ def _play_seconds(side: RolloutManager, tasks: list[str]) -> float:
 
 
 def growth(run_dir: Path, latency: float = 0.05, calls: int = 2) -> list[dict[str, Any]]:
-    """Return the path's rollouts a second and memory, by runner processes and episodes in flight."""
+    """Return the path's rollouts a second and memory, by runner processes and episodes
+    in flight.
+    """
     rows = []
     with llm(latency, calls) as server:
         for count, concurrency in SIZES:
@@ -153,9 +156,8 @@ def growth(run_dir: Path, latency: float = 0.05, calls: int = 2) -> list[dict[st
                 seconds, finished = play(side, [TASK] * max(20, in_flight // 10))
                 speed = round(len(finished) / seconds, 1)
                 sizes = {"runners": count, "in_flight": in_flight}
-                rows.append(
-                    {**sizes, "rollouts_per_second": speed, "children_rss_mb": _children_rss()}
-                )
+                memory = {"children_rss_mb": _children_rss(), "children_pss_mb": _children_pss()}
+                rows.append({**sizes, "rollouts_per_second": speed, **memory})
                 side.close()
     return rows
 
@@ -183,3 +185,9 @@ def _children_rss() -> int:
     return (
         sum(child.memory_info().rss for child in psutil.Process().children(recursive=True)) // 2**20
     )
+
+
+def _children_pss() -> int:
+    """Return the memory of all child processes in MB; what several share counts once in all."""
+    children = psutil.Process().children(recursive=True)
+    return sum(child.memory_full_info().pss for child in children) // 2**20

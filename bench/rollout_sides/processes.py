@@ -34,7 +34,9 @@ QUIET = {"LITELLM_LOCAL_MODEL_COST_MAP": "True", "OMP_NUM_THREADS": "1", "CUDA_V
 
 @contextmanager
 def process(*command: str) -> Iterator[None]:
-    """Run a Python module of this project while the block runs; its output goes to standard error."""
+    """Run a Python module of this project while the block runs; its output goes to
+    standard error.
+    """
     started = subprocess.Popen(
         [sys.executable, "-m", *command], cwd=ROOT, env={**os.environ, **QUIET}, stdout=sys.stderr
     )
@@ -99,7 +101,9 @@ def serve_store(port: int) -> None:
 
 @contextmanager
 def stores_with_runners(*sizes: tuple[int, int, int]) -> Iterator[list[str]]:
-    """Yield the addresses of stores, one with runners for each (processes, concurrency, max_turns)."""
+    """Yield the addresses of stores, one with runners for each (processes, concurrency,
+    max_turns).
+    """
     with ExitStack() as stack:
         addresses = [stack.enter_context(store()) for _ in sizes]
         for address, size in zip(addresses, sizes, strict=True):

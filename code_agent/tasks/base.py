@@ -33,7 +33,9 @@ class TaskSet(ABC):
     answered: ClassVar[bool] = True  # False: judged by what a program left, so it may print nothing
 
     def __init__(self, data_path: Path | str | None = None, mode: str = "test") -> None:
-        """Read the rows. Raises AgentError if the set has no such mode, or its rows cannot be read."""
+        """Read the rows. Raises AgentError if the set has no such mode, or its rows
+        cannot be read.
+        """
         self.data_path = None if data_path is None else Path(data_path)
         self.mode = mode
         self.rows = self.read()

@@ -116,7 +116,8 @@ class ByServer:
         except (KeyError, IndexError, TypeError, ValueError) as error:
             raise EpisodeError(
                 "task_unusable",
-                f"the FHIR server's records of {self.about['patient']} do not answer this task ({error!r})",
+                f"the FHIR server's records of {self.about['patient']} "
+                f"do not answer this task ({error!r})",
             ) from None
         posts = [
             post.get("payload", post) if isinstance(post, dict) else post for post in said["POST"]
@@ -244,7 +245,9 @@ def _same(said: Any, wanted: Any) -> bool:
 
 
 def holds(said: Any, wanted: Any) -> bool:
-    """Return whether a payload has everything wanted; a list must have as many elements, in order."""
+    """Return whether a payload has everything wanted; a list must have as many
+    elements, in order.
+    """
     if isinstance(wanted, dict):
         if isinstance(said, list) and len(said) == 1:  # `note` and `code` are given both ways
             [said] = said

@@ -25,8 +25,8 @@ from episodes.episode import AgentError
 TABLE: dict[str, dict[str, Any]] = tomllib.loads(
     Path(__file__).with_suffix(".toml").read_text(encoding="utf-8")
 )
-# Names of a mode's file in the reference's folders, the first that is there counts. mimic_iii and eicu ship the tasks
-# of their tests as valid_tasks.
+# Names of a mode's file in the reference's folders, the first that is there counts. mimic_iii and
+# eicu ship the tasks of their tests as valid_tasks.
 FILES = {
     "train": ("train_tasks", "train_tasks_all"),
     "val": ("valid_tasks", "val_tasks"),
@@ -73,7 +73,8 @@ class ReferenceSet(TaskSet):
         ]
         if not found:
             raise AgentError(
-                f"{self.name}: there is no {stems[0]}.jsonl in {self.data_path}; {self.known['needs']}"
+                f"{self.name}: there is no {stems[0]}.jsonl "
+                f"in {self.data_path}; {self.known['needs']}"
             )
         return found[0]
 
@@ -83,7 +84,9 @@ class ReferenceSet(TaskSet):
         return [row for _, row in read_jsonl(path)]
 
     def own_answer(self, row: Row) -> Any:
-        """Return the answer that the row itself gives, which must earn 1; None where a program does."""
+        """Return the answer that the row itself gives, which must earn 1; None where a program
+        does.
+        """
         return row.get(self.known.get("answer", ""))
 
     def task(self, index: int) -> CodeTask:

@@ -86,8 +86,8 @@ class EHRCon(ReferenceSet):
         stay = str(row["Hospital admission"]).removesuffix(".0")
         entity = row["Medical entity"]
         question = (
-            f"Do the notes and the tables of hospital admission {stay} contradict each other about the medical entity "
-            f"{entity!r}? Answer True or False."
+            f"Do the notes and the tables of hospital admission {stay} contradict "
+            f"each other about the medical entity {entity!r}? Answer True or False."
         )
         return {"question": question, "reference": str(wrong), "gold": Gold("boolean", wrong)}
 
@@ -117,7 +117,9 @@ class MedCalcBench(ReferenceSet):
 
 
 def _unquoted(text: str) -> str:
-    """Return a text without quotes and blanks, and without leading zeros of the numbers in a date."""
+    """Return a text without quotes and blanks, and without leading zeros of the numbers
+    in a date.
+    """
     plain = re.sub(r"[\s'\"]", "", text).casefold()
     return re.sub(r"\b0+(?=\d+/|\d{1,2}/\d{4}$)", "", plain) if "/" in plain else plain
 

@@ -26,13 +26,14 @@ CALCULATORS: dict[str, dict[str, Any]] = _TABLE["calculators"]
 ROWS = {"train": 12, "val": 2, "test": 6}  # rows of each calculator
 BESIDE = 2  # sentences of a note that the formula does not need
 TOLERANCE = 0.6  # of the last requested decimal, so that a rounded answer is right
+# Points of the first sentence
 FIRST_CHOICE = {
     "ascites": 1,
     "encephalopathy": 1,
     "eyes": 1,
     "verbal": 1,
     "motor": 1,
-}  # points of the first sentence
+}
 Row = dict[str, Any]
 
 

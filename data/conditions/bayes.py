@@ -15,7 +15,8 @@ from data.conditions.records import BACKGROUND, Condition, Patient, Range, Sprea
 from data.conditions.results import FEVER, Result, spread_of, texts_of
 
 UNSEEN = 1e-3  # the weight of what a condition does not have
-FARTHEST = 1e-5  # the least weight of a result: the density of a number is small where findings spread widely
+# The least weight of a result: the density of a number is small where findings spread widely
+FARTHEST = 1e-5
 
 Value = str | bool | int | Result
 

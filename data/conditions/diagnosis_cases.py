@@ -38,11 +38,14 @@ ROUTINE = (
     "urinalysis",
 )
 KINDS = ("physical", "lab", "imaging", "procedure")  # in the order in which they are recorded
-INSTRUCTION = "You are a physician. Order one examination at a time; when you know enough, give the diagnosis."
+INSTRUCTION = (
+    "You are a physician. Order one examination at a "
+    "time; when you know enough, give the diagnosis."
+)
 
 
 @dataclass(frozen=True)
-class Case:
+class DiagnosisCase:
     """A drawn patient: `stated` is what the summary says of symptoms, facets and bedside findings,
     `results` are all results.
     """
@@ -73,14 +76,16 @@ def draw_diagnosis_cases(
 
 def case_of(
     tables: Tables, name: str, complaint: str, patient: Patient, random: Random
-) -> Case | None:
+) -> DiagnosisCase | None:
     """Return a case if its summary leaves much open and its key results settle it, else None."""
     results = draw_results(
         tables, recorded(tables, complaint, patient), patient, random, tables.conditions[name]
     )
     stated = _stated(tables, complaint, name, patient, results, random)
     difficulty = stated and _difficulty(tables, complaint, name, stated, results)
-    return Case(name, complaint, patient, stated, results, difficulty) if difficulty else None
+    return (
+        DiagnosisCase(name, complaint, patient, stated, results, difficulty) if difficulty else None
+    )
 
 
 def recorded(tables: Tables, complaint: str, patient: Patient) -> list[str]:
@@ -157,7 +162,7 @@ def _difficulty(
     return DIFFICULTY[(before[name] < max(before.values())) + (min(alone) < SURE)]
 
 
-def _row(tables: Tables, case: Case, index: int, speech: Speech, wording: str) -> Row:
+def _row(tables: Tables, case: DiagnosisCase, index: int, speech: Speech, wording: str) -> Row:
     condition = tables.conditions[case.name]
     patient = case.patient
     examinations = [
@@ -190,7 +195,7 @@ def _wordings() -> dict[str, tuple[list[str], list[str]]]:
 
 
 def _summary(
-    tables: Tables, case: Case, stated: Mapping[str, Value], speech: Speech, wording: str
+    tables: Tables, case: DiagnosisCase, stated: Mapping[str, Value], speech: Speech, wording: str
 ) -> str:
     """Return the sections of the wordings' table; a section without content is left out."""
     said = tables.complaints[case.complaint]

@@ -41,7 +41,7 @@ CaseOf = Callable[[Tables, str, str, Patient, Random], AnyCase | None]
 
 
 @dataclass(frozen=True)
-class Case:
+class ConsultationCase:
     """A drawn patient: the condition's name, the complaint, what is recorded, and what a doctor
     would ask for.
     """
@@ -118,10 +118,12 @@ def new_case(
 
 def case_of(
     tables: Tables, name: str, complaint: str, patient: Patient, random: Random
-) -> Case | None:
-    """Return a case if questions distinguish the patient from others with the complaint, else None."""
+) -> ConsultationCase | None:
+    """Return a case if questions distinguish the patient from others with the
+    complaint, else None.
+    """
     asked = questions_for(tables, complaint, name, patient)
-    return Case(name, complaint, patient, asked) if asked else None
+    return ConsultationCase(name, complaint, patient, asked) if asked else None
 
 
 def questions_for(tables: Tables, complaint: str, name: str, patient: Patient) -> list[str] | None:
@@ -138,7 +140,7 @@ def questions_for(tables: Tables, complaint: str, name: str, patient: Patient) -
     return list(known) if chances[name] >= SURE else None
 
 
-def _row(tables: Tables, case: Case, index: int, speech: Speech, wording: str) -> Row:
+def _row(tables: Tables, case: ConsultationCase, index: int, speech: Speech, wording: str) -> Row:
     condition = tables.conditions[case.name]
     patient = case.patient
     talk = Talk(tables, speech, wording, (condition.zh, *condition.aliases_zh))
@@ -172,7 +174,7 @@ def _row(tables: Tables, case: Case, index: int, speech: Speech, wording: str) -
 
 def _words(
     tables: Tables,
-    case: Case,
+    case: ConsultationCase,
     talk: Talk,
     symptoms: Mapping[str, bool],
     known: Sequence[str],

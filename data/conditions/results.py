@@ -21,9 +21,8 @@ from data.conditions.records import Condition, Examination, Part, Patient, Range
 
 Finding = Mapping[str, Spread | float]
 
-WIDEST = (
-    2.5  # standard deviations that a drawn number is from the mean at most: none becomes negative
-)
+# Standard deviations that a drawn number is from the mean at most: none becomes negative
+WIDEST = 2.5
 ATTEMPTS = 200  # tries for numbers that fit together before the tables count as wrong
 FEVER = Spread(38.1, 0.3)  # of a patient with fever whose condition does not say how high
 # Numbers of one examination that must fit together: the counted kinds of white cells leave some per
@@ -163,7 +162,8 @@ def _draw(
         if FITS.get(name, bool)(numbers):
             return Result(name, examination, sex, age, numbers)
     raise UsageError(
-        f"conditions.toml: no {examination.en} of a {sex} patient of {age} whose numbers fit together"
+        f"conditions.toml: no {examination.en} of a {sex} "
+        f"patient of {age} whose numbers fit together"
     )
 
 

@@ -18,7 +18,9 @@ ENDS = ("。", "？", "！", "?", "!", ".")
 
 
 class Talk:
-    """The words of one patient, "seen" or "unseen", in which none of the names in `never` occurs."""
+    """The words of one patient, "seen" or "unseen", in which none of the names in
+    `never` occurs.
+    """
 
     def __init__(self, tables: Tables, speech: Speech, wording: str, never: Sequence[str]) -> None:
         self.tables = tables
@@ -29,7 +31,8 @@ class Talk:
     def fact(self, phrase: Phrase, beside: Sequence[Phrase] = (), bare: bool = False) -> str:
         """Return what the patient says of a fact, perhaps with one of the other things it has.
 
-        A bare fact stands without a remark or another thing, because a reader looks for words in it.
+        A bare fact stands without a remark or another thing, because a reader looks for words in
+        it.
         """
         text = self._plain(phrase)
         if self._happens("before"):

@@ -37,7 +37,8 @@ BLANK_SHARE = 1 / 12
 KEPT_FULL = {"indication", "overview"}
 DRUGS_PER_COMPANY = 3
 DRUGS_PER_DISEASE = 2
-SCATTER = 10_007  # coprime to the number of syllables: neighbouring makers get unlike names, and no name repeats
+# Coprime to the number of syllables: neighbouring makers get unlike names, and no name repeats
+SCATTER = 10_007
 SYLLABLES = sorted(words.SYLLABLES)
 FORMS = tuple(words.DRUG_FORMS)
 SYSTEMS = tuple(words.SYSTEMS.values())
@@ -194,7 +195,8 @@ def fictional_rows(seed: int, drugs: int, diseases: int) -> dict[str, Iterator[C
     available = math.perm(len(SYLLABLES), STEM + 1) // 2
     if drugs + diseases > available:
         raise UsageError(
-            f"{drugs + diseases} fictional entities asked for; the vocabulary has names for {available}"
+            f"{drugs + diseases} fictional entities asked "
+            f"for; the vocabulary has names for {available}"
         )
     first = invent_all(seed, min(drugs, DRUGS), min(diseases, DISEASES))
     names = [str(row[NAME_COLUMN[table]]) for table, rows in first.items() for row in rows]

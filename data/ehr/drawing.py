@@ -94,7 +94,9 @@ def divided(names: Sequence[Any], slot: str, seed: int) -> dict[Any, str]:
 
 
 def counts(name: str, rows: Mapping[str, int]) -> dict[str, int]:
-    """Return how many rows of a template each split has; a remainder goes to the first templates."""
+    """Return how many rows of a template each split has; a remainder goes to the first
+    templates.
+    """
     common = [each for each, template in TEMPLATES.items() if "only" not in template]
     if name not in common:
         return {split: ALONE for split in rows if split == TEMPLATES[name]["only"]}

@@ -7,7 +7,7 @@ dependencies are kept simple: a patient has lasting diagnoses and a new one at e
 diagnosis brings drugs and procedures, and two laboratory values are watched through each stay.
 
     tables = draw_hospital(seed=0)
-    tables["patients"][0]                                  # a row, its cells in the order of COLUMNS["patients"]
+    tables["patients"][0]                     # a row, its cells in the order of COLUMNS["patients"]
 """
 
 from __future__ import annotations

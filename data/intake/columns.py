@@ -158,7 +158,10 @@ def map_columns(
             chosen[source] = column
         elif earlier == sureness >= NEAR:
             lines = f"{mapping_line(first, column)} and {mapping_line(source, None)}"
-            how = f"choose with --mapping FILE, a file with the lines {lines} (one column for both joins their texts)"
+            how = (
+                "choose with --mapping FILE, a file with the lines "
+                f"{lines} (one column for both joins their texts)"
+            )
             raise SourceError(f"columns {first!r} and {source!r} both fill {column}; {how}")
     if name not in chosen.values():
         likely = next((source for source in columns if nearest(source, table)[0] == name), "NAME")

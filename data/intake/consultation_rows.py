@@ -23,7 +23,10 @@ ROLES = {
     **dict.fromkeys(("patient", "user", "患者", "病人"), "user"),
     "system": "system",
 }
-REPLY = "one <answer> with Question: or Diagnosis: and Recommendation:, and before it nothing or a <think> block"
+REPLY = (
+    "one <answer> with Question: or Diagnosis: and "
+    "Recommendation:, and before it nothing or a <think> block"
+)
 QUESTION = re.compile(r"(Question|问题)[:：]")
 DIAGNOSIS = re.compile(r"(Diagnosis|诊断)[:：]")
 RECOMMENDATION = re.compile(r"(Recommendation|建议)[:：]")
@@ -72,7 +75,8 @@ def _reference(row: dict[str, Any]) -> Consultation:
     pairs = _pairs(record.get("patient_information"))
     if not record_text and not pairs and not dialogue:
         raise Refused(
-            "has no patient_information and no enhanced_description, expected one for the patient to tell"
+            "has no patient_information and no enhanced_description, "
+            "expected one for the patient to tell"
         )
     record_text = text_of(record_text, "enhanced_description") if record_text else None
     gold = {
@@ -104,7 +108,8 @@ def _plain(row: dict[str, Any], name: str) -> Consultation:
     dialogue = _checked(dialogue)
     if not dialogue:
         raise Refused(
-            f"{name} has no doctor's words that the patient answers, and no diagnosis; expected one of them"
+            f"{name} has no doctor's words that the patient "
+            "answers, and no diagnosis; expected one of them"
         )
     answers = [turn["content"] for turn in turns[2::2]]
     pairs = [
@@ -176,7 +181,9 @@ def _bare(words: str) -> str:
 
 
 def _pairs(value: Any) -> list[Pair]:
-    """Return questions with their answers; an incomplete pair is left out, as the reference does."""
+    """Return questions with their answers; an incomplete pair is left out, as the
+    reference does.
+    """
     where = "patient_information"
     if not isinstance(value, list | None):
         raise Refused(

@@ -83,7 +83,8 @@ def read_file(path: Path, say: Callable[[str], None]) -> tuple[list[Consultation
     if refused > len(found):
         count = refused + len(found)
         raise Failure(
-            f"{refused} of {count} rows are refused, more than half; expected a file of consultations"
+            f"{refused} of {count} rows are refused, more "
+            "than half; expected a file of consultations"
         )
     return found, refused
 

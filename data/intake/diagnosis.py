@@ -9,7 +9,7 @@ Each file is a JSON object of records by note id, or a list of records that have
 - the notes of DiagGym: `text`, of which what stands before "Physical Exam:" is taken, as a
   simulator reads no more; and what was found: `reformat_physical_exam` [{exam_name, exam_results}]
   and `events` [{time, data {label, lab_data}}], in this order, become `examinations`, an event with
-  its time. Of an examination that was made several times all results are kept, each with its time;
+  its time. All results of an examination that was made several times are kept, each with its time;
 - the cases of DiagAgent: `case_summary`, `final_diagnosis`, `recommended_exam_names`. What else
   they have is left out.
 
@@ -133,7 +133,9 @@ def _shown(value: Any, where: str) -> str:
 
 
 class Notes:
-    """The content of DiagGym's notes by id, in an unnamed SQLite file that goes with the process."""
+    """The content of DiagGym's notes by id, in an unnamed SQLite file that goes with
+    the process.
+    """
 
     def __init__(self, path: Path, say: Say) -> None:
         """Read the file, and name each note that has no history. Raises SourceError."""
@@ -214,7 +216,8 @@ def read_rows(path: Path, notes: Notes, split: str, say: Say) -> Iterator[Row]:
             yield row
     if left_out > kept or not kept:
         raise Failure(
-            f"{path}: {kept} records are cases, {left_out} are not; expected a file of DiagAgent's cases"
+            f"{path}: {kept} records are cases, {left_out} "
+            "are not; expected a file of DiagAgent's cases"
         )
     say(f"{path}: {kept} cases, {left_out} records left out; {bare} record no examination")
 
@@ -229,7 +232,8 @@ def convert(folder: Path, notes: Path, cases: dict[str, Path], force: bool, say:
     for path in (notes, *cases.values()):
         if not path.is_file():
             raise SourceError(
-                f"{path} {'is a folder' if path.is_dir() else 'does not exist'}; expected a JSON file"
+                f"{path} {'is a folder' if path.is_dir() else 'does not exist'}; "
+                "expected a JSON file"
             )
     folder.mkdir(parents=True, exist_ok=True)
     files = {split: folder / f"{split}.parquet" for split in cases}
@@ -272,7 +276,8 @@ def main(arguments: list[str] | None = None) -> int:
     def body() -> None:
         if options.hdfs_dir is not None:
             raise UsageError(
-                "--hdfs_dir is not supported; write to --local_dir and copy it: hdfs dfs -put DIR TARGET"
+                "--hdfs_dir is not supported; write to "
+                "--local_dir and copy it: hdfs dfs -put DIR TARGET"
             )
         cases = {split: getattr(options, f"diagagent_{split}_data_path") for split in SPLITS}
         notes = options.diaggym_ref_data_path

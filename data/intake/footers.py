@@ -28,8 +28,8 @@ NUMBER = re.compile(r"[-+]?[\d,]+(?:\.\d+)?\s*(?:%|元|盒|瓶|种|条|个)?")
 
 
 def is_footer(values: Mapping[str, Any]) -> bool:
-    """Return whether a row holds no thing of its own: a total beside numbers, or a signature or note
-    alone in its row.
+    """Return whether a row holds no thing of its own: a total beside numbers, or a signature or
+    note alone in its row.
     """
     texts = [str(value).strip() for value in values.values() if value is not None]
     texts = [text for text in texts if text]

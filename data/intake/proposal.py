@@ -58,7 +58,8 @@ def confirmed_mapping(parts: list[Part], table: str | None, given: Given) -> tup
     """
     if len(parts) != 1:
         raise UsageError(
-            f"--propose is for one table; choose with --part: {', '.join(part.name for part in parts)}"
+            "--propose is for one table; choose with --part: "
+            f"{', '.join(part.name for part in parts)}"
         )
     client = client_from_settings(load_settings())
     theirs = {

@@ -1,7 +1,7 @@
 """Cleaned rows of a source wait here until all are read, in an unnamed SQLite file in TMPDIR that
 goes with the process.
 
-    from data.intake.staging import Finding, Staging
+    from data.intake.staging import LeftOut, Staging
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ EMPTY = "empty"
 FOOTER = "total or signature"
 
 
-class Finding(NamedTuple):
+class LeftOut(NamedTuple):
     """Why a row was left out: the kind, the column (empty: the whole row) and the reason."""
 
     kind: str
@@ -44,7 +44,7 @@ class Staging:
         columns = "target, place, key, digest, cells, UNIQUE (target, digest), UNIQUE (target, key)"
         self._file.execute(f"CREATE TABLE staged ({columns})")
 
-    def add(self, item: Planned, record: Record, strip_html: bool = False) -> list[Finding]:
+    def add(self, item: Planned, record: Record, strip_html: bool = False) -> list[LeftOut]:
         """Take a record in and return [], or return why not: what is wrong with it, or which
         earlier row it repeats.
         """
@@ -59,8 +59,8 @@ class Staging:
             return []
         earlier = "SELECT place FROM staged WHERE target = ? AND digest = ?"
         for (place,) in self._file.execute(earlier, (item.table, digest)):
-            return [Finding(DUPLICATE, reason=f"same as {place}")]
-        return [Finding(REJECTED, "id", f"{key} is already the id of an earlier row")]
+            return [LeftOut(DUPLICATE, reason=f"same as {place}")]
+        return [LeftOut(REJECTED, "id", f"{key} is already the id of an earlier row")]
 
     def rows(self, table: str) -> Iterator[Cells]:
         """Yield the rows for a table, in the order they came; with their keys as `id` if every row
@@ -80,12 +80,12 @@ def _cells_of(record: Record) -> str:
 
 def clean(
     record: Record, item: Planned, strip_html: bool = False
-) -> tuple[dict[str, str], list[Finding]]:
+) -> tuple[dict[str, str], list[LeftOut]]:
     """Return a record's texts by column of the table, and what is wrong with them."""
     if is_footer(record.values):
-        return {}, [Finding(FOOTER, reason=_cells_of(record))]
+        return {}, [LeftOut(FOOTER, reason=_cells_of(record))]
     if record.problem:
-        return {}, [Finding(REJECTED, reason=record.problem)]
+        return {}, [LeftOut(REJECTED, reason=record.problem)]
     cells: dict[str, str] = {}
     problems: dict[str, str] = {}
     for source, column in item.mapping.items():
@@ -97,7 +97,7 @@ def clean(
         except CellError as error:
             problems[column] = str(error)
     if not problems and not cells.keys() - {"id"}:
-        return {}, [Finding(EMPTY)]
+        return {}, [LeftOut(EMPTY)]
     for column in item.mapping.values():
         if column in ("id", NAME_COLUMN[item.table]) and column not in cells:
             problems.setdefault(column, "empty, every row needs one")
@@ -105,7 +105,7 @@ def clean(
         column: source if source == column else f"{source} ({column})"
         for source, column in item.mapping.items()
     }
-    return cells, [Finding(REJECTED, places[column], reason) for column, reason in problems.items()]
+    return cells, [LeftOut(REJECTED, places[column], reason) for column, reason in problems.items()]
 
 
 def _fitting(column: str, text: str) -> str:

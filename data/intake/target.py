@@ -46,7 +46,8 @@ class Target:
             )
         if scheme in DRIVERS:
             raise UsageError(
-                f"--to {scheme}:// names no driver; type --to {DRIVERS[scheme]}://USER:PASSWORD@HOST/DATABASE"
+                f"--to {scheme}:// names no driver; type --to "
+                f"{DRIVERS[scheme]}://USER:PASSWORD@HOST/DATABASE"
             )
         try:
             self.engine = create_engine(make_url(url))
@@ -117,7 +118,8 @@ class Target:
         lacking = ", ".join(sorted(TABLES[name].keys() - there))
         if lacking:
             raise TargetError(
-                f"{self.name}: table {name} lacks the columns {lacking}; add them (ALTER TABLE) as text"
+                f"{self.name}: table {name} lacks the columns "
+                f"{lacking}; add them (ALTER TABLE) as text"
             )
         if self.mode is None and (count := connection.scalar(text(f"SELECT count(*) FROM {name}"))):
             raise TargetError(

@@ -10,7 +10,16 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from data.outside.cases import Case, Reader, Record, UnusableCase, age_of, sex_of, text_of, words
+from data.outside.cases import (
+    PublishedCase,
+    Reader,
+    Record,
+    UnusableCase,
+    age_of,
+    sex_of,
+    text_of,
+    words,
+)
 
 HISTORY = (
     "History", "Symptoms", "Past_Medical_History", "Social_History", "Family_History",
@@ -29,8 +38,10 @@ ITEM = re.compile(
 )
 
 
-def osce_case(row: Record, number: int) -> Case:
-    """Return the case of an OSCE examination: the patient's part as summary, the rest as findings."""
+def osce_case(row: Record, number: int) -> PublishedCase:
+    """Return the case of an OSCE examination: the patient's part as summary, the rest
+    as findings.
+    """
     osce = row["OSCE_Examination"]
     patient = osce.get("Patient_Actor") if isinstance(osce, Mapping) else None
     diagnosis = osce.get("Correct_Diagnosis") if isinstance(osce, Mapping) else None
@@ -45,7 +56,7 @@ def osce_case(row: Record, number: int) -> Case:
         findings |= dict(findings_of(osce.get(part) or {}))
     symptoms = patient.get("Symptoms")
     complaint = symptoms.get("Primary_Symptom") if isinstance(symptoms, Mapping) else symptoms
-    return Case(
+    return PublishedCase(
         id=str(number),
         complaint=text_of(complaint or "") or text_of(patient.get("History") or ""),
         summary="\n".join([who, *recorded]),
@@ -71,7 +82,7 @@ def findings_of(found: Mapping[str, Any], above: str = "") -> Iterator[tuple[str
             yield name, text_of(value)
 
 
-def image_case(row: Record, number: int) -> Case:
+def image_case(row: Record, number: int) -> PublishedCase:
     """Return the case of an image challenge that asks for a diagnosis."""
     question = str(row["question"])
     asked = LAST_QUESTION.search(question)
@@ -84,7 +95,7 @@ def image_case(row: Record, number: int) -> Case:
     summary = question[: asked.start()].strip()
     found = ITEM.findall(text_of(row["physical_exams"]))
     findings = {name.strip(): text.strip(" -") for name, text in found if text.strip(" -")}
-    return Case(
+    return PublishedCase(
         id=str(number),
         complaint=summary.split(". ")[0],
         summary=summary,

@@ -32,14 +32,14 @@ class UnusableCase(ValueError):
 
 
 @dataclass(frozen=True)
-class Case:
+class PublishedCase:
     """A patient with one gold diagnosis.
 
     complaint: what the patient says first. summary: what is known before anything is examined.
     findings: results by name of examination. age: in years; sex: "female" or "male"; None: not
-    stated. kind: the part of the set that scores are reported for. question, options, right: what is
-    asked, the answers to choose from by letter, and the letter of the right one; without options the
-    question is for the diagnosis.
+    stated. kind: the part of the set that scores are reported for. question, options, right: what
+    is asked, the answers to choose from by letter, and the letter of the right one; without options
+    the question is for the diagnosis.
     """
 
     id: str
@@ -60,7 +60,7 @@ class PublishedSet:
     """The usable cases of a file, and how many rows are not, by reason."""
 
     name: str
-    cases: list[Case]
+    cases: list[PublishedCase]
     unusable: Counter[str]
 
     def __str__(self) -> str:
@@ -76,13 +76,13 @@ class Reader:
 
     name: str
     keys: frozenset[str]
-    read: Callable[[Record, int], Case]
+    read: Callable[[Record, int], PublishedCase]
 
 
 def read_published(
     rows: Sequence[Record], path: str, readers: Sequence[Reader]
 ) -> PublishedSet | None:
-    """Return the set that the rows are of, by the keys they have; None where it is none of these.
+    """Return the set that the rows are of, by the keys they have; None if they are those of no set.
 
     Raises:
         PublishedError: rows of several sets, or no usable row.
@@ -90,7 +90,7 @@ def read_published(
     reader = next((reader for reader in readers if reader.keys <= rows[0].keys()), None)
     if reader is None:
         return None
-    cases: list[Case] = []
+    cases: list[PublishedCase] = []
     unusable: Counter[str] = Counter()
     for number, row in enumerate(rows, 1):
         if not reader.keys <= row.keys():

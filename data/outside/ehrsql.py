@@ -1,5 +1,6 @@
-"""The questions of EHRSQL (`*_valid.json`: a list with `query`) and EHRSQL-2024 (`label.json`: SQL by
-id, `data.json`: questions by id), how their statements are run, and how their results are compared.
+"""The questions of EHRSQL (`*_valid.json`: a list with `query`) and EHRSQL-2024 (`label.json`: SQL
+by id, `data.json`: questions by id), how their statements are run, and how their results are
+compared.
 
     published = read_questions(Path("valid.json"))
     sql = published.version.as_run(published.questions[0].sql)
@@ -138,7 +139,8 @@ def _statements(path: Path, found: Any) -> tuple[list[str], int]:
 
 
 def table_names(path: Path) -> set[str]:
-    """Return the lower-case names of the tables of a schema: CREATE TABLE statements, or tables.json.
+    """Return the lower-case names of the tables of a schema: CREATE TABLE statements, or
+    tables.json.
 
     Raises:
         PublishedError: not readable, or without tables.

@@ -1,5 +1,5 @@
-"""A small database for the questions of EHRSQL, whose own rows need a licence: drawn from the schema
-and from the constants of the file's own statements.
+"""A small database for the questions of EHRSQL, whose own rows need a licence: drawn from the
+schema and from the constants of the file's own statements.
 
     draw_database(path, tables, statements, now="2105-12-31 23:59:00")
 
@@ -270,7 +270,9 @@ class _Drawing:
         return self._fitting[question]
 
     def _candidates(self, table: str, name: str, column: Column) -> list[Any]:
-        """Return values to choose from: those that statements name for the column, else of its kind."""
+        """Return values to choose from: those that statements name for the column, else of its
+        kind.
+        """
         named = sorted(self.constants[table, name], key=str)
         if column.kind == "time":
             found: list[Any] = [*self.times, *named]
@@ -283,8 +285,8 @@ class _Drawing:
         return [*found, None] if column.nullable else found
 
     def _named(self, witness: Witness, values: Values) -> Values:
-        """Return the values that every copy has: of patients, admissions and dictionary entries that
-        a constant names, and of those that belong to them.
+        """Return the values that every copy has: of patients, admissions and dictionary entries
+        that a constant names, and of those that belong to them.
         """
         rows = [row for row in witness.rows if row.table.name in self.entities]
         fixed: Values = {}
@@ -313,8 +315,8 @@ class _Drawing:
 
 
 def _constants(witnesses: Sequence[Witness]) -> defaultdict[tuple[str, str], set[Any]]:
-    """Return the constants that statements compare a column with, by table and column; of a pattern
-    its text.
+    """Return the constants that statements compare a column with, by table and column; a pattern
+    counts as its text.
     """
     found: defaultdict[tuple[str, str], set[Any]] = defaultdict(set)
     for witness in witnesses:

@@ -30,8 +30,8 @@ LISTED = "expected table_names_original, column_names_original, column_types and
 
 @dataclass(frozen=True)
 class Column:
-    """kind: "time", "integer", "real" or "text". sql_type: as the schema declares it. unique: no two
-    rows may have the same value.
+    """kind: "time", "integer", "real" or "text". sql_type: as the schema declares it. unique: no
+    two rows may have the same value.
     """
 
     kind: str

@@ -1,7 +1,7 @@
 """The rows that a statement needs so that it finds something: its witness.
 
     witness = witness_of("select t.a from t where t.b in (select u.b from u where u.c = 'x')", tables)
-    witness.rows          # a row of t and a row of u, whose `b` is one cell; the cell of u.c must be 'x'
+    witness.rows  # a row of t and a row of u, whose `b` is one cell; the cell of u.c must be 'x'
 
 Every table of a FROM gives a row of cells without values. Cells that the statement equates become
 one; comparisons with constants become conditions of cells. What needs several rows (a count of at

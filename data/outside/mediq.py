@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import re
 
-from data.outside.cases import Case, Reader, Record, UnusableCase, age_of, sex_of
+from data.outside.cases import PublishedCase, Reader, Record, UnusableCase, age_of, sex_of
 
 NUMBER = re.compile(r"^\s*\d+\s*[.)]\s*")
 
 
-def choice(row: Record, number: int) -> Case:
-    """Return the case of a question; the doctor knows the first item of the context at the start."""
+def choice(row: Record, number: int) -> PublishedCase:
+    """Return the case of a question; the doctor knows the first item of the context at
+    the start.
+    """
     options, letter = row["options"], row["answer_idx"]
     if not isinstance(options, dict) or len(options) < 2 or letter not in options:
         raise UnusableCase("have no right option")
@@ -24,7 +26,7 @@ def choice(row: Record, number: int) -> Case:
     if not row["context"] or not any(facts):
         raise UnusableCase("have no facts")
     start, known = " ".join(str(row["context"][0]).split()), "\n".join(filter(None, facts))
-    return Case(
+    return PublishedCase(
         id=str(row.get("id", number)),
         complaint=start,
         summary=known,

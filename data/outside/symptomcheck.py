@@ -6,7 +6,7 @@ Source: https://github.com/medaks/symptomcheck-bench, MIT.
 
 from __future__ import annotations
 
-from data.outside.cases import Case, Reader, Record, UnusableCase, age_of, sex_of, text_of
+from data.outside.cases import PublishedCase, Reader, Record, UnusableCase, age_of, sex_of, text_of
 
 PARTS = {
     "chief_complaints": "Chief complaint",
@@ -18,13 +18,13 @@ PARTS = {
 }
 
 
-def vignette(row: Record, number: int) -> Case:
+def vignette(row: Record, number: int) -> PublishedCase:
     """Return the case of a vignette."""
     diagnosis, who = text_of(row["correct_diagnosis"]), text_of(row["demographics"])
     if not diagnosis:
         raise UnusableCase("have no diagnosis")
     parts = [f"{label}: {text_of(row[key])}" for key, label in PARTS.items() if row.get(key)]
-    return Case(
+    return PublishedCase(
         id=str(number),
         complaint=text_of(row["chief_complaints"]),
         summary="\n".join([who, *parts]),

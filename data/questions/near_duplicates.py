@@ -2,10 +2,10 @@
 characters, exactly.
 
 Two questions are near when the similarity is at least NEAR. Questions of the same wording about
-different names stay well below it; "布洛芬缓释片怎么吃？" and "布洛芬缓释片 怎么吃" do not. A text that is near
-another of n pairs lacks at most n - NEAR n of them, so it has one of any n - NEAR n + 1. Only texts
-that hold one of the rarest so many are compared (prefix filtering, Chaudhuri, Ganti and Kaushik
-2006): the rarest pairs are those of names, so few texts are compared.
+different names stay well below it; "布洛芬缓释片怎么吃？" and "布洛芬缓释片 怎么吃" do not. A text
+that is near another of n pairs lacks at most n - NEAR n of them, so it has one of any n - NEAR n +
+1. Only texts that hold one of the rarest so many are compared (prefix filtering, Chaudhuri, Ganti
+and Kaushik 2006): the rarest pairs are those of names, so few texts are compared.
 
     found = NearDuplicates()
     found.add("q1", "布洛芬缓释片怎么吃？")
@@ -22,7 +22,9 @@ NEAR = 0.8
 
 
 class NearDuplicates:
-    """A growing set of texts that finds the one most like another; `near` is the least similarity."""
+    """A growing set of texts that finds the one most like another; `near` is the least
+    similarity.
+    """
 
     def __init__(self, near: float = NEAR) -> None:
         self.near = near

@@ -58,7 +58,10 @@ def paraphrase(dataset: Dataset, share: float) -> str:
     client = client_from_settings(settings, cache=settings.llm_cache)
     taken = reword(dataset.splits, ask_all(chosen, client), dataset.mentions)
     refused = len(chosen) - taken
-    return f"reworded: {taken} of {len(chosen)} questions; {refused} rewordings were refused. {client.usage}"
+    return (
+        f"reworded: {taken} of {len(chosen)} questions; "
+        f"{refused} rewordings were refused. {client.usage}"
+    )
 
 
 def held_words(row: Row) -> list[str]:

@@ -136,7 +136,9 @@ def _field(kind: str, table: str, column: str, pool: Pool) -> Iterator[Draft]:
 
 
 def _called(entity: Entity, pool: Pool) -> Called | None:
-    """Return another name at the set rates, or None, also if no other name identifies the entity."""
+    """Return another name at the set rates, or None, also if no other name identifies
+    the entity.
+    """
     drawn = pool.rng.random()
     if drawn < pool.rates.typo:
         return misspelt(entity, pool.catalogue, pool.rng)

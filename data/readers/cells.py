@@ -53,7 +53,8 @@ def to_text(value: Any, strip_html: bool = False) -> str | None:
     refused = REFUSED.search(text)
     if refused:
         raise CellError(
-            f"U+{ord(refused[0]):04X}, no character of a text; --strip-html removes control characters"
+            f"U+{ord(refused[0]):04X}, no character of a "
+            "text; --strip-html removes control characters"
         )
     return _as_iso(text) or text or None
 

@@ -1,5 +1,4 @@
-"""What the name of a foreign column, and the look of its cells, say about which of our columns it
-is.
+"""Finds which of our columns a foreign one is, by its name and the look of its cells.
 
 The synonyms are in `data/database/tables.toml`; the words around them, units and patterns of cells
 are in `headers.toml`.

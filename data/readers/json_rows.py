@@ -1,5 +1,5 @@
-"""Rows of JSON texts: the objects of a list, wherever it stands in the file, and those of JSONL. Memory
-holds one object at a time.
+"""Rows of JSON texts: the objects of a list, wherever it stands in the file, and those of JSONL.
+Memory holds one object at a time.
 
     for record in line_records(file): ...
     for record in list_records("data.drugs.item", file): ...
@@ -65,7 +65,9 @@ def _shallow(events: Iterator[tuple[str, Any]]) -> Iterator[tuple[str, Any]]:
 
 
 def line_records(lines: Iterable[str | bytes]) -> Iterator[Record]:
-    """Yield the objects of JSONL, one a line, bytes as UTF-8; a blank line is a row without values."""
+    """Yield the objects of JSONL, one a line, bytes as UTF-8; a blank line is a row
+    without values.
+    """
     for number, line in enumerate(lines, start=1):
         try:
             record = as_record(number, json.loads(line)) if line.strip() else Record(number, {})

@@ -117,7 +117,9 @@ def _guarded(records: Callable[[], Iterator[Record]], what: str) -> Iterator[Rec
 
 
 def first_line(error: Exception) -> str:
-    """Return the first line of an exception's text; for a database's exception, the driver's text."""
+    """Return the first line of an exception's text; for a database's exception, the
+    driver's text.
+    """
     return (str(getattr(error, "orig", None) or error).splitlines() or [type(error).__name__])[0]
 
 
@@ -159,7 +161,10 @@ def encoding_note(source: str, encoding: str | None = None) -> str:
     chosen = detect_encoding(path)
     if chosen != "gb18030":
         return ""
-    return f"{path} is no UTF-8 and is read as GB18030; if names look wrong, give --encoding big5 or --encoding latin-1"
+    return (
+        f"{path} is no UTF-8 and is read as GB18030; if names "
+        "look wrong, give --encoding big5 or --encoding latin-1"
+    )
 
 
 def _csv_parts(source: str, encoding: str | None, header_row: int | None = None) -> list[Part]:
@@ -223,8 +228,8 @@ def _has_merged_cells(path: Path) -> bool:
 
 
 def _filled_down(sheet: Any) -> dict[tuple[int, int], Any]:
-    """Return the value of each cell, by row and column from 1, that a merge from above covers. Names
-    of columns stay where they are.
+    """Return the value of each cell, by row and column from 1, that a merge from above covers.
+    Names of columns stay where they are.
     """
     filled = {}
     for cells in sheet.merged_cells.ranges:

@@ -14,9 +14,8 @@ from tools.sql.database import Access, Database, StatementError
 
 DEADLINE = 10.0  # seconds for one row
 LARGEST_KEY = 2**63
-KEPT_CHARACTERS = (
-    13_000  # the tool keeps 40,000 bytes of a cell; a text shorter than this is complete
-)
+# The tool keeps 40,000 bytes of a cell; a text shorter than this is complete
+KEPT_CHARACTERS = 13_000
 
 
 class Missing(NamedTuple):

@@ -3,8 +3,8 @@ the same words.
 
     draft_answer(row, gold_tool("sqlite:///data/medical.db"))
 
-The wording is that of a finding, not of a conversation: `阿朵片的适应症：...`. A row without gold stays
-without an answer and is judged without a reference.
+The wording is that of a finding, not of a conversation: `阿朵片的适应症：...`. A row without gold
+stays without an answer and is judged without a reference.
 """
 
 from __future__ import annotations

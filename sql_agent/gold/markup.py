@@ -66,7 +66,9 @@ def comparable(text: str) -> str:
 
 
 def without_markup(row: Row) -> Row:
-    """Return the row without HTML in what people and judges read; SQL and names stay as they are."""
+    """Return the row without HTML in what people and judges read; SQL and names stay as
+    they are.
+    """
     texts = {column: without_tags(row[column]) or row[column] for column in ("question", "answer")}
     if row["evidence"]:
         texts["evidence"] = compact(
@@ -94,7 +96,9 @@ def markup_asked(row: Row) -> str | None:
 
 
 def storable(text: str) -> str | None:
-    """Return the text as a table stores it; None if nothing is left or a database would refuse it."""
+    """Return the text as a table stores it; None if nothing is left or a database would
+    refuse it.
+    """
     try:
         return to_text(text)
     except CellError:

@@ -26,7 +26,10 @@ def difference(gold: dict[str, Any], columns: list[str], lines: list[Any]) -> st
     if lines and not {name.lower() for name in gold["columns"]} <= {
         name.lower() for name in columns
     }:
-        return f"gold SQL returns the columns {short(str(columns))}, structured_gt says {short(str(gold['columns']))}"
+        return (
+            f"gold SQL returns the columns {short(str(columns))}, "
+            f"structured_gt says {short(str(gold['columns']))}"
+        )
     texts = [json.dumps(rows, ensure_ascii=False, default=str) for rows in (lines, gold["rows"])]
     apart = next((at for at, pair in enumerate(zip(*texts, strict=False)) if len({*pair}) > 1), 0)
     start = max(0, apart - SHOWN // 2)

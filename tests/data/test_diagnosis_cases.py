@@ -21,7 +21,7 @@ from common.settings import ROOT
 from data.conditions.asking import posterior
 from data.conditions.bayes import draw_patient
 from data.conditions.cases import main
-from data.conditions.diagnosis_cases import PLAUSIBLE, SURE, Case, case_of, plausible
+from data.conditions.diagnosis_cases import PLAUSIBLE, SURE, DiagnosisCase, case_of, plausible
 from data.conditions.drawing import OPEN, ROWS, new_case
 from data.conditions.records import Spread
 from data.conditions.results import (
@@ -46,7 +46,7 @@ def bundled(split: str) -> list[DiagnosisTask]:
 
 
 @pytest.fixture(scope="module")
-def drawn() -> list[Case]:
+def drawn() -> list[DiagnosisCase]:
     random, seen = Random(5), set[str]()
     return [
         new_case(TABLES, name, random, seen, case_of)
@@ -87,14 +87,14 @@ def test_every_difficulty_and_many_examinations() -> None:
         assert set(task.key) <= task.results.keys()
 
 
-def test_a_summary_leaves_several_conditions_open(drawn: list[Case]) -> None:
+def test_a_summary_leaves_several_conditions_open(drawn: list[DiagnosisCase]) -> None:
     for case in drawn:
         chances = posterior(TABLES, TABLES.group(case.complaint), case.stated)
         assert len(plausible(chances)) >= OPEN
         assert chances[case.name] >= PLAUSIBLE
 
 
-def test_many_summaries_point_to_another_condition(drawn: list[Case]) -> None:
+def test_many_summaries_point_to_another_condition(drawn: list[DiagnosisCase]) -> None:
     found = [posterior(TABLES, TABLES.group(case.complaint), case.stated) for case in drawn]
     right = sum(
         max(chances, key=chances.__getitem__) == case.name
@@ -103,7 +103,7 @@ def test_many_summaries_point_to_another_condition(drawn: list[Case]) -> None:
     assert 0.4 < right / len(drawn) < 0.7
 
 
-def test_key_results_settle_the_case(drawn: list[Case]) -> None:
+def test_key_results_settle_the_case(drawn: list[DiagnosisCase]) -> None:
     for case in drawn:
         key = {name: case.results[name] for name in TABLES.conditions[case.name].key}
         assert (
@@ -112,7 +112,7 @@ def test_key_results_settle_the_case(drawn: list[Case]) -> None:
         )
 
 
-def test_a_summary_tells_no_key_result(drawn: list[Case]) -> None:
+def test_a_summary_tells_no_key_result(drawn: list[DiagnosisCase]) -> None:
     for case in drawn:
         keys = {key for one in TABLES.group(case.complaint).values() for key in one.key}
         assert not keys & case.stated.keys()
@@ -184,7 +184,7 @@ def test_unseen_rows_are_worded_as_no_training_row_is() -> None:
     assert not [piece for piece in used if any(piece in task.question for task in training)]
 
 
-def test_what_a_condition_does_not_touch_is_normal(drawn: list[Case]) -> None:
+def test_what_a_condition_does_not_touch_is_normal(drawn: list[DiagnosisCase]) -> None:
     for case in drawn:
         condition = TABLES.conditions[case.name]
         for name, result in case.results.items():

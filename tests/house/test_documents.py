@@ -3,12 +3,14 @@ same.
 """
 
 import ast
+import json
 import os
 import re
 from pathlib import Path
 
 import pytest
 
+from bench.performance import read_figures
 from common.settings import ROOT
 from episodes import registry
 from episodes.joint import JOINED
@@ -129,6 +131,11 @@ def test_the_index_leads_to_every_page() -> None:
     assert {*re.findall(r"\]\(([a-z-]+\.md)\)", text("docs/README.md"))} == pages
 
 
+@pytest.mark.parametrize("name", READMES)
+def test_the_readme_is_short(name: str) -> None:
+    assert len(text(name).splitlines()) <= 110
+
+
 def test_the_ci_runs_the_readme_test_command() -> None:
     assert text(".ci/run").rstrip().splitlines()[-1].startswith("make test")
     assert "./check.sh" in text("Makefile").split("\ntest:")[1].split("\n\n")[0]
@@ -150,6 +157,40 @@ def test_the_readme_says_what_the_demos_gave(name: str) -> None:
     for agent in agents:
         said = " | ".join(cells([row for row in rows if row["agent"] == agent]))
         assert f"| {said} |" in text(name), f"{name}: {agent}: expected | {said} |"
+
+
+@pytest.mark.parametrize("name", READMES)
+def test_the_readme_says_what_the_example_report_shows(name: str) -> None:
+    """The picture in the README is the first screen of docs/example-report.html."""
+    page = text("docs/example-report.html")
+    cards, _ = json.JSONDecoder().raw_decode(page.split('"results":', 1)[1])
+    measures = [(card["before"], card["after"], card["unit"]) for card in cards]
+    formats = {"points of 100": ".1f", "reward": ".3f"}
+    wanted = [format(one, formats[unit]) for *both, unit in measures for one in both]
+    alt = re.findall(r"^!\[(.+)\]\(docs/report.png\)", text(name), flags=re.MULTILINE)
+    assert re.findall(r"\d+\.\d+", alt[0]) == wanted
+
+
+@pytest.mark.parametrize(
+    ("name", "seconds", "memory"),
+    [
+        (
+            "README.md",
+            "a fresh clone takes {0} to {1} s, an installed one {2} to {3} s",
+            "{} GiB of memory",
+        ),
+        (
+            "README.zh-CN.md",
+            "全新克隆用时 {0} 到 {1} s，已装好依赖时 {2} 到 {3} s",
+            "内存占用 {} GiB",
+        ),
+    ],
+)
+def test_the_readme_says_what_make_train_cost(name: str, seconds: str, memory: str) -> None:
+    """`docs/performance.json` has the measurements."""
+    cost = read_figures()["make_train"]
+    assert seconds.format(*cost["fresh_clone_s"], *cost["installed_s"]) in text(name)
+    assert memory.format(cost["peak_memory_gib"]) in text(name)
 
 
 def test_a_run_starts_by_the_files_that_the_page_lists() -> None:

@@ -18,7 +18,7 @@ from data.load import load_rows
 from episodes.episode import AgentError, Conversation
 from sql_agent.agent import AGENT
 from sql_agent.demonstrations import HAN, Cases, alphabet, gold_conversations, lessons, names_in
-from sql_agent.patterns import Case, Pattern, pattern_of
+from sql_agent.patterns import Pattern, SyntheticCase, pattern_of
 from sql_agent.prompts import TOOL, first_messages
 from tools.sql.database import DatabaseError
 
@@ -137,7 +137,7 @@ def cases(rows: list[dict[str, Any]]) -> Cases:
 
 
 @pytest.fixture(scope="module")
-def played(cases: Cases) -> list[tuple[Case, Conversation]]:
+def played(cases: Cases) -> list[tuple[SyntheticCase, Conversation]]:
     flaws = ["right", "no_call", "wrong_column", "empty", "gives_up"] * 80
     drawn = [
         replace(cases.case(cases.random.randrange(len(cases.patterns))), flaw=flaw)
@@ -222,7 +222,7 @@ def test_a_comparison_is_answered_in_the_order_of_the_result(cases: Cases) -> No
 
 
 def test_no_name_of_the_database_is_in_a_conversation(
-    played: list[tuple[Case, Conversation]],
+    played: list[tuple[SyntheticCase, Conversation]],
 ) -> None:
     text = json.dumps([conversation.messages for _, conversation in played], ensure_ascii=False)
     # Questions are about invented entities; a real disease such as 痛风 may be named inside another's
@@ -239,7 +239,7 @@ def test_no_name_of_the_database_is_in_a_conversation(
 
 
 def test_conversations_begin_and_end_as_episodes_do(
-    played: list[tuple[Case, Conversation]],
+    played: list[tuple[SyntheticCase, Conversation]],
 ) -> None:
     for _, conversation in played:
         question = conversation.messages[1]["content"]
@@ -252,7 +252,7 @@ def test_conversations_begin_and_end_as_episodes_do(
         assert "⟦" not in json.dumps(conversation.messages, ensure_ascii=False)
 
 
-def test_each_flaw_is_what_it_says(played: list[tuple[Case, Conversation]]) -> None:
+def test_each_flaw_is_what_it_says(played: list[tuple[SyntheticCase, Conversation]]) -> None:
     for case, conversation in played:
         results, answer = results_of(conversation), conversation.messages[-1]["content"]
         assert bool(results) == (case.flaw != "no_call")

@@ -37,7 +37,7 @@ WORKER = """
 import json, os, sys
 told = {"arguments": sys.argv, "main": __name__, "path": sys.path[0], "folder": os.getcwd(), "read": sys.stdin.read()}
 told |= {"engine": "colorsys" in sys.modules, "environment": dict(os.environ)}
-told |= {"pid": os.getpid(), "parent": os.getppid()}
+told |= {"pid": os.getpid(), "parent": os.getppid(), "group": os.getpgid(0)}
 if "torch" in sys.modules:
     import torch
     told["sum"] = float((torch.ones(512, 512) @ torch.ones(512, 512)).sum())
@@ -135,6 +135,12 @@ def test_forks_are_processes_of_their_own_and_leave_nothing(
     ask(tmp_path)  # a failure of one is nothing to the server
     while psutil.Process(server.pid).children():  # zombies, too
         time.sleep(0.01)
+
+
+def test_each_fork_leads_a_process_group(tmp_path: Path, server: subprocess.Popen[bytes]) -> None:
+    """Ray kills a worker's whole group once the worker has ended: in one group all would end."""
+    for told in (ask(tmp_path), ask(tmp_path, job="02000000")):
+        assert told["group"] == told["pid"] != server.pid
 
 
 def test_another_job_s_worker_is_started_anew(

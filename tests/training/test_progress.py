@@ -73,7 +73,7 @@ def test_a_step_that_taught(tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
         capsys,
         {"books/learnable_groups": 3, "episodes/equal_reward_groups": 1, MISMATCH: 1e-9},
     )
-    assert "step 1 of 4: 1 groups with equal reward (no gradient)" in shown
+    assert "step 1 of 4: groups with equal reward (no gradient): 1" in shown
     assert "disagree" not in shown
 
 

@@ -55,8 +55,8 @@ def protected(data: dict[Path, str]) -> tuple[list[str], dict[str, str]]:
     bubblewrap = shutil.which("bwrap")
     if not bubblewrap:
         raise SandboxError(
-            f"programs run in bubblewrap, which is not installed: {INSTALL}; SANDBOX=process runs them without, "
-            "with this account's rights"
+            f"programs run in bubblewrap, which is not installed: {INSTALL}; "
+            "SANDBOX=process runs them without, with this account's rights"
         )
     base = Path(sys.base_prefix)
     python = f"/python/bin/python{sys.version_info.major}.{sys.version_info.minor}"

@@ -38,15 +38,15 @@ from tools.sandbox.seccomp import filter_bytes
 
 LOG = logging.getLogger(__name__)
 UNPROTECTED = (
-    "SANDBOX=process: programs of the model run with this account's rights; they can read its files and keys, write "
-    "and delete them, and signal its processes. Limits, deadline and the ban on sockets hold, nothing else does."
+    "SANDBOX=process: programs of the model run with this account's rights; "
+    "they can read its files and keys, write and delete them, and signal its "
+    "processes. Limits, deadline and the ban on sockets hold, nothing else does."
 )
 DEADLINE = 10.0  # seconds a program may take
 # Seconds after the deadline in which the supervisor may still answer, before its episode is ended
 GRACE = 0.4
-SHARE = (
-    0.25  # of the time without an answer: a supervisor that the machine held up as long is excused
-)
+# Share of the time without an answer; a supervisor held up by the machine for so long is excused
+SHARE = 0.25
 START = 60.0  # seconds until a sandbox that does not start is given up
 MEMORY = 2**30
 PROCESSES = 64
@@ -58,17 +58,19 @@ LIMITS = {
     "NPROC": PROCESSES,
     "NOFILE": 128,
     "FSIZE": 2**26,
-    "CORE": 1,  # byte: no file, and not the program either that takes cores on this machine, as 0 would
+    # Byte: with 0 a program that this machine sends cores to would still be started
+    "CORE": 1,
     "MEMLOCK": 0,
     "MSGQUEUE": 0,
     "SIGPENDING": 256,
     "RTPRIO": 0,
     "NICE": 0,
 }
+# Bytes that an episode may write, in memory, by place
 SCRATCH = {
     "/scratch": 2**26,
     "/dev/shm": 2**24,
-}  # bytes of what an episode may write, in memory, by place
+}
 WARM = ("numpy", "pandas")  # imported before the first program
 
 Status = Literal["ok", "error", "timeout", "memory", "processes", "crashed"]
@@ -269,7 +271,7 @@ class Sandbox:
         return held
 
     async def _open(self, held: Episode) -> None:
-        """Have a supervisor forked for this episode. Raises SandboxError."""
+        """Start a supervisor for this episode in a fork. Raises SandboxError."""
         ours, theirs = socket.socketpair()
         ours.setblocking(False)
         try:
@@ -349,9 +351,9 @@ def finish(process: subprocess.Popen[bytes]) -> None:
 
 def too_slow(deadline: float) -> MachineTooSlowError:
     return MachineTooSlowError(
-        f"a program's {deadline:g} s went by {MOST} times while this machine kept it from running: its processes "
-        "waited for a processor or were stopped from outside; run fewer episodes at once (--concurrency), or nothing "
-        "beside them"
+        f"a program's {deadline:g} s went by {MOST} times while this machine kept it "
+        "from running: its processes waited for a processor or were stopped from "
+        "outside; run fewer episodes at once (--concurrency), or nothing beside them"
     )
 
 

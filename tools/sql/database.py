@@ -58,7 +58,9 @@ class ConnectionLost(DatabaseError):
 
 
 class MachineTooSlow(DatabaseError):
-    """All tries of a statement failed while the machine was shown to be slow or ended the worker."""
+    """All tries of a statement failed while the machine was shown to be slow or ended
+    the worker.
+    """
 
 
 class StatementError(ValueError):

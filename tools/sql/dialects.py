@@ -22,8 +22,8 @@ from sqlglot.tokens import TokenType
 
 from tools.sql.scopes import fold
 
-# Words that sqlglot takes for types of other engines. SQLite takes each for a number's type, so that
-# what sqlglot writes in their place would give other values.
+# Words that sqlglot takes for types of other engines. SQLite takes each for a number's type, so
+# that what sqlglot writes in their place would give other values.
 FOREIGN_TYPES = {"BYTE", "LONG", "SHORT", "STR", "STRING"}
 
 
@@ -35,7 +35,8 @@ class MariaDB(MySQL):
             **MySQLGenerator.TRANSFORMS,
             exp.RegexpLike: lambda generator, node: generator.binary(node, "REGEXP"),
             exp.JSONExtractScalar: lambda generator, node: (
-                f"JSON_UNQUOTE(JSON_EXTRACT({generator.sql(node, 'this')}, {generator.sql(node, 'expression')}))"
+                f"JSON_UNQUOTE(JSON_EXTRACT({generator.sql(node, 'this')}, "
+                f"{generator.sql(node, 'expression')}))"
             ),
         }
 

@@ -326,4 +326,7 @@ def _place(error: Exception) -> str:
     details = getattr(error, "errors", None)
     if not details:
         return "无法解析。"
-    return f"第 {details[0]['line']} 行第 {details[0]['col']} 列“{details[0]['highlight']}”附近无法解析。"
+    return (
+        f"第 {details[0]['line']} 行第 {details[0]['col']} "
+        f"列“{details[0]['highlight']}”附近无法解析。"
+    )

@@ -49,7 +49,8 @@ READ_BYTES = 65_536
 READS = ToolAnnotations(readOnlyHint=True, openWorldHint=False)
 
 QUERY = (
-    "执行一条只读的 SELECT 语句（{dialect}），返回 JSON；出错时按 error 和 hint 改写后重试。可用的表：{tables}。\n"
+    "执行一条只读的 SELECT 语句（{dialect}），返回 JSON；出错时按 error 和 hint 改写后重试。"
+    "可用的表：{tables}。\n"
     "Run one read-only SELECT ({dialect}) and return JSON; after an error rewrite the statement as "
     "`error` and `hint` say. Tables: {tables}."
 )
@@ -106,7 +107,7 @@ class Pipes:
 
     Lines come from a thread that does not outlive the program: a read of the `mcp` package's own
     cannot be interrupted, so that Ctrl-C would wait for the client's next line. And stdin ends only
-    when what was asked is answered, which that package would drop.
+    when all requests are answered, because that package would drop the rest.
     """
 
     def __init__(self) -> None:
@@ -159,7 +160,7 @@ def is_request(line: str) -> bool:
 
 
 async def over_stdio(server: FastMCP) -> None:
-    """Answer on stdout what comes on stdin, until that is closed.
+    """Serve the messages of stdin on stdout until stdin is closed.
 
     Raises:
         Failure: a message is too long.
@@ -216,7 +217,7 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
     """Return the command line's options.
 
     Raises:
-        UsageError: a port that is none, or an address without a transport that listens.
+        UsageError: not a port, or an address without a transport that listens.
     """
     parser = new_parser(__doc__, prog="python -m tools.sql.mcp")
     add = parser.add_argument

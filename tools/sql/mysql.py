@@ -23,8 +23,8 @@ from tools.sql.server import ServerDatabase
 
 LOG = logging.getLogger(__name__)
 SETTINGS = ENGINES["mysql"]
-# GRANT right ON place TO account, or GRANT role TO account. The account is not captured, because its
-# password may follow.
+# GRANT right ON place TO account, or GRANT role TO account. The account is not captured, because
+# its password may follow.
 GRANT = re.compile(r"GRANT (.+?)(?: ON (\S+))? TO ")
 SEEDS = "rand_seed1 = 305419896, rand_seed2 = 591751049"
 SHORT_TYPES = {getattr(FIELD_TYPE, name) for name in SETTINGS["short_types"]}

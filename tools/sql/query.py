@@ -10,7 +10,7 @@ error out, and two more.
     tools = SchemaTools(tool)                               # for agents on unfamiliar databases; JSON text
     tools.list_tables(), tools.describe_table("drugs_info")
 
-What the model did wrong comes back as a result with status "error"; a database that is gone raises
+The model's mistakes come back as a result with status "error"; a database that is gone raises
 DatabaseError. SQL is read and run in worker processes (tools/sql/pool.py). One tool may be used
 from many threads. Results of one SQL are kept, for the database is read-only.
 """

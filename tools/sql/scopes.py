@@ -38,7 +38,9 @@ def _key(identifier: exp.Expr, dialect: str) -> str:
 
 
 def _looks(name: str) -> str:
-    """Return the name without case, width and accents, as the loosest collation would compare it."""
+    """Return the name without case, width and accents, as the loosest collation would
+    compare it.
+    """
     plain = unicodedata.normalize("NFKD", name.casefold())
     return "".join(letter for letter in plain if not unicodedata.combining(letter)).casefold()
 

@@ -104,7 +104,10 @@ class ServerDatabase(Database):
             for i, (_, long) in enumerate(columns)
         )
         inner = self._limited(sql, max_rows)
-        return f"WITH shown({_names(columns)}) AS ({inner}) SELECT {', '.join(cut)} FROM shown LIMIT {max_rows}"
+        return (
+            f"WITH shown({_names(columns)}) AS ({inner}) SELECT "
+            f"{', '.join(cut)} FROM shown LIMIT {max_rows}"
+        )
 
     @staticmethod
     def _limited(sql: str, rows: int) -> str:

@@ -1,7 +1,7 @@
 """A process that reads, runs and shapes the model's SQL, and that can be ended: tools/sql/pool.py
 starts it.
 
-    python -m tools.sql.worker CHANNEL PARENT      # a socket it inherits, and the process it ends with
+    python -m tools.sql.worker CHANNEL PARENT  # a socket it inherits, and the process it ends with
 
 No parser, planner or string function has to look at a clock here: the kernel ends the process when
 a statement has used more processor time than its deadline, and refuses it memory beyond its share.

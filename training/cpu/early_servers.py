@@ -1,7 +1,7 @@
 """vLLM's servers of one machine without an accelerator, started beside the trainer's workers
 instead of after them.
 
-    begin(config, pool)                     # before the trainer is made; verl finds them when it asks
+    begin(config, pool)                   # before the trainer is made; verl finds them when it asks
 
 verl waits for the workers first, because on a GPU both share its memory. Starting is mostly
 importing on one core, so the other core would be idle meanwhile. A server asks the workers only for
@@ -52,7 +52,9 @@ class BegunReplica(vLLMReplica):
 
 
 def begin(config: DictConfig, pool: Executor) -> None:
-    """Start the servers of all this machine's replicas. An error is raised when verl asks for them."""
+    """Start the servers of all this machine's replicas. An error is raised when verl
+    asks for them.
+    """
     settings = config.actor_rollout_ref
     node = ray.get_runtime_context().get_node_id()
     size = settings.rollout.tensor_model_parallel_size

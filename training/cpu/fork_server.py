@@ -101,8 +101,8 @@ def forking(plan: Plan) -> Iterator[str]:
 
 
 def serve(address: str, parent: int) -> None:
-    """Answer requests with forks until the parent of this process is no longer `parent`. A fork
-    returns when its work is done.
+    """Answer requests with forks until the parent of this process is no longer `parent`. In a fork,
+    return when its work is done.
     """
     with socket.socket(socket.AF_UNIX) as listener:
         listener.bind(address)
@@ -184,6 +184,7 @@ def _answer(listener: socket.socket) -> dict[str, Any] | None:
 
 def _become(arguments: list[str], environment: dict[str, str], folder: str) -> None:
     """Run a Python command line (a script and its arguments) as a process of its own would."""
+    os.setpgid(0, 0)  # when a worker has ended, Ray kills every process of its group
     os.chdir(folder)
     if environment.get(JOB_VARIABLE) != JOB:
         os.execve(sys.executable, [sys.executable, *arguments], environment)

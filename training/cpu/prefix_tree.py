@@ -1,9 +1,9 @@
 """The tree of tokens of sequences that begin alike, in which a shared prefix is stored once.
 
 The episodes of a question share its prompt, all of an agent its system prompt, and many their first
-query: of 40,000 tokens that a step of the bundled SQL agent trains on, 4,600 differ. Where a token
-of the tree sees the tokens on its way from the root, and has its depth as position, a causal model
-computes for it what it computes in the sequence alone. `training/cpu/shared_tokens.py` uses it.
+query: of 40,000 tokens that a step of the bundled SQL agent trains on, 4,600 differ. If a token of
+the tree attends only to its ancestors and has its depth as position, a causal model computes the
+same for it as in the sequence alone. `training/cpu/shared_tokens.py` uses it.
 """
 
 from __future__ import annotations

@@ -57,8 +57,8 @@ transformer_impl.prepare_micro_batches = _deal_micro_batches
 
 
 class _OfTrees:
-    """What actor, reference and critic have in common; it stands before an engine of verl in the
-    order of bases.
+    """The common part of actor, reference and critic; it comes before an engine of verl in the list
+    of bases.
     """
 
     def forward_backward_batch(self, data: TensorDict, *arguments: Any, **options: Any) -> Any:
@@ -98,7 +98,9 @@ class _OfTrees:
 
 @EngineRegistry.register("language_model", ["fsdp", "fsdp2"], "cpu")
 class TreeEngine(_OfTrees, FSDPEngineWithLMHead):
-    """verl's language model. A micro-batch of T tokens in all has log-probabilities of shape (T,)."""
+    """verl's language model. A micro-batch of T tokens in all has log-probabilities of
+    shape (T,).
+    """
 
     def prepare_model_inputs(
         self, micro_batch: TensorDict

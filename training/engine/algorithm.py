@@ -60,6 +60,9 @@ class VerlAlgorithm(Algorithm):
         self.plan = plan
         self.config = config
         self.outcome = Outcome("interrupted", "the run was interrupted before the engine started")
+        # Ray ends an actor without references. If that happened before Ray itself is shut down, the
+        # screen of a successful run would say that the actor's own workers died.
+        self._training: Any = None
 
     def is_async(self) -> bool:
         return True
@@ -101,8 +104,8 @@ class VerlAlgorithm(Algorithm):
             ray.get_runtime_context().get_node_id(), soft=False
         )
         store = StoreClient(self.plan.store_address, self.plan.token)
-        actor = TrainingActor.options(scheduling_strategy=here).remote()  # type: ignore[attr-defined]
-        finished = actor.run.remote(self.config, replace(self.plan, token=None))
+        self._training = TrainingActor.options(scheduling_strategy=here).remote()  # type: ignore[attr-defined]
+        finished = self._training.run.remote(self.config, replace(self.plan, token=None))
         looks = itertools.count()
         flight = dict[str, int]()
         try:
@@ -187,14 +190,17 @@ def _init_ray(**options: Any) -> None:
         if "timed out" not in str(error):  # Ray has no class for this error
             raise
         raise RunStopped(
-            f"Ray did not start in its time ({str(error).splitlines()[0]}). The machine is busy, or short of memory or "
-            "of room in /tmp and /dev/shm: end other programs (python -m utils.check_install says what is free) "
+            f"Ray did not start in its time ({str(error).splitlines()[0]}). The "
+            "machine is busy, or short of memory or of room in /tmp and /dev/shm: "
+            "end other programs (python -m utils.check_install says what is free) "
             "and try again; Ray's own words are in /tmp/ray/session_latest/logs"
         ) from error
 
 
 def _stop_ray(plan: Plan) -> None:
-    """End what this run started in Ray and keep its logs; a second Ctrl-C waits until that is done."""
+    """End what this run started in Ray and keep its logs; a second Ctrl-C waits until
+    that is done.
+    """
     import ray
 
     previous = signal.signal(signal.SIGINT, signal.SIG_IGN)

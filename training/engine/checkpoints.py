@@ -130,7 +130,8 @@ def find_checkpoint(resume: str, run_dir: Path | None, runs_dir: Path) -> Path |
         path = Path(resume).resolve()
         if not (re.fullmatch(rf"{PREFIX}\d+", path.name) and (path / "actor").is_dir()):
             raise ConfigError(
-                f"--resume {path}: not a checkpoint; expected a folder .../checkpoints/global_step_N"
+                f"--resume {path}: not a checkpoint; expected "
+                "a folder .../checkpoints/global_step_N"
             )
         return path
     places = (
@@ -143,7 +144,8 @@ def find_checkpoint(resume: str, run_dir: Path | None, runs_dir: Path) -> Path |
         if latest is not None:
             return latest
     raise ConfigError(
-        f"--resume: nothing to resume, no checkpoint in {run_dir or runs_dir}; start without --resume"
+        "--resume: nothing to resume, no checkpoint in "
+        f"{run_dir or runs_dir}; start without --resume"
     )
 
 
@@ -175,7 +177,10 @@ def check_resumable(checkpoint: Path, config: DictConfig) -> None:
 
     It belongs to another agent or adapter, was saved by another number of devices, or lacks a file.
     """
-    anew = f"or begin a new run with its weights: --model {checkpoint / 'actor' / 'huggingface'}, without --resume"
+    anew = (
+        "or begin a new run with its weights: --model "
+        f"{checkpoint / 'actor' / 'huggingface'}, without --resume"
+    )
     saved_by = run_of(checkpoint) / "config.yaml"
     its_config = OmegaConf.load(saved_by) if saved_by.is_file() else config
     for key, name in MUST_AGREE.items():
@@ -183,7 +188,8 @@ def check_resumable(checkpoint: Path, config: DictConfig) -> None:
         ours = OmegaConf.select(config, key)
         if theirs != ours:
             raise ConfigError(
-                f"--resume {checkpoint}: its {name} is {theirs}, this run's {ours}; use that, {anew}"
+                f"--resume {checkpoint}: its {name} is "
+                f"{theirs}, this run's {ours}; use that, {anew}"
             )
     devices = int(config.trainer.n_gpus_per_node) * int(config.trainer.nnodes)
     saved = [
@@ -192,7 +198,10 @@ def check_resumable(checkpoint: Path, config: DictConfig) -> None:
         if (found := MODEL_SHARD.fullmatch(path.name))
     ]
     if saved and devices not in saved:
-        seen = f"--resume {checkpoint}: saved by {saved[0]} devices, this run has {devices}, and shards cannot be split"
+        seen = (
+            f"--resume {checkpoint}: saved by {saved[0]} devices, "
+            f"this run has {devices}, and shards cannot be split"
+        )
         raise ConfigError(f"{seen}; use {saved[0]} (--n-gpus x --n-nodes), {anew}")
     parts = ["actor", "critic"] if config.algorithm.adv_estimator == "gae" else ["actor"]
     shards = [

@@ -1,6 +1,7 @@
 """Rows for verl: one line of a JSONL file becomes one prompt group.
 
-A line travels unchanged to the agent, which makes its task of it. verl loads this module by `data.custom_cls`.
+A line travels unchanged to the agent, which makes its task of it. verl loads this module by
+`data.custom_cls`.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""What `episodes.jsonl` keeps of a few episodes of each step and each validation: their messages
-and, of trained ones, the tokens and how likely they were.
+"""The few episodes of each step and each validation that `episodes.jsonl` keeps in full: their
+messages and, for trained ones, the tokens and their probabilities.
 
     sample = sample_of(finished)                 # the worst and the best
     keep_messages(finished, sample)              # drops the messages of all others

@@ -252,8 +252,9 @@ class RolloutManager:
                 if quiet >= limit:
                     await self.policy.check_engine()
                     raise RunStopped(
-                        f"no rollout and no call of the policy finished for {limit:.0f} s, {len(pending)} are waiting. "
-                        f"Are runners alive and connected to {self.plan.store_address}?"
+                        "no rollout and no call of the policy finished for "
+                        f"{limit:.0f} s, {len(pending)} are waiting. Are runners "
+                        f"alive and connected to {self.plan.store_address}?"
                     )
                 done, pending = await asyncio.wait(
                     pending, timeout=limit - quiet, return_when=asyncio.FIRST_EXCEPTION

@@ -30,7 +30,8 @@ class Call:
     def __post_init__(self) -> None:
         if self.log_probs is not None and len(self.log_probs) != len(self.response_ids):
             raise ValueError(
-                f"{len(self.log_probs)} log-probabilities for {len(self.response_ids)} generated tokens"
+                f"{len(self.log_probs)} log-probabilities for "
+                f"{len(self.response_ids)} generated tokens"
             )
 
 

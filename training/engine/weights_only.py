@@ -2,8 +2,8 @@
 
 torch reads no more than tensors and plain values where TORCH_FORCE_WEIGHTS_ONLY_LOAD is set,
 whatever its caller asks for (verl sets `weights_only=False`); `verl.toml` sets the variable, and
-the import of this module, for every process of a run (VERL_USE_EXTERNAL_MODULES). Beside what torch
-itself lets in, verl saves numpy's random state.
+the import of this module, for every process of a run (VERL_USE_EXTERNAL_MODULES). Numpy's random
+state, which verl saves, is allowed in addition to what torch allows.
 """
 
 import numpy as np

@@ -116,8 +116,8 @@ def _measured(
 
 
 def platt(good: Sequence[float], bad: Sequence[float]) -> dict[str, Any] | None:
-    """Return the logistic map from a raw score to the probability that an answer is a better one, in
-    the form of REWARD_SCALE; None where higher scores do not go with better answers.
+    """Return the logistic map from a raw score to the probability that an answer is a better one,
+    in the form of REWARD_SCALE; None where higher scores do not go with better answers.
 
     It is Platt's fit (Advances in Large Margin Classifiers, 1999), whose smoothed targets keep it
     finite where the scores separate both kinds completely.

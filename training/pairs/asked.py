@@ -1,4 +1,6 @@
-"""The flags that `training.preferences` and `training.reward_model` share, and the pairs they name."""
+"""The flags that `training.preferences` and `training.reward_model` share, and the
+pairs they name.
+"""
 
 from __future__ import annotations
 

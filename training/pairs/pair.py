@@ -3,9 +3,9 @@
     pairs, left_out = pairs_of_episodes([Path("outputs/evaluations/code-mine")], agent, margin=0.2)
     pairs, left_out = pairs_of_file(Path("pairs.jsonl"), agent)
 
-Episodes are lines of `episodes.record`, as evaluations and runs write them; only those with messages
-and a score can be used. A file has the public form, one pair a line: `prompt`, `chosen` and
-`rejected`, each a text or a list of messages; `chosen` and `rejected` may begin with the prompt
+Episodes are lines of `episodes.record`, as evaluations and runs write them; only those with
+messages and a score can be used. A file has the public form, one pair a line: `prompt`, `chosen`
+and `rejected`, each a text or a list of messages; `chosen` and `rejected` may begin with the prompt
 instead. Beside them a line may have `task`, `tools`, `agent`, `chosen_score` and `rejected_score`.
 What is left out is counted by its reason. docs/preferences.md has the form.
 """
@@ -34,8 +34,8 @@ LeftOut = Counter[str]
 
 @dataclass(frozen=True)
 class Side:
-    """A conversation, its prompt included. answer: what a judge reads. score: None where a file of
-    pairs says none.
+    """A conversation, its prompt included. answer: what a judge reads. score: None if a file of
+    pairs has none.
     """
 
     messages: list[Message]
@@ -147,7 +147,8 @@ def _episodes(place: Path, agent: Agent) -> list[dict[str, Any]]:
     if place.is_dir() and not path.is_file():
         histories = any(place.glob("history_*.json"))
         what = (
-            "files of code_agent/rollout.py; write pairs with its --to-dpo FILE and give --pairs FILE"
+            "files of code_agent/rollout.py; write pairs "
+            "with its --to-dpo FILE and give --pairs FILE"
             if histories
             else f"no {EPISODES}; give the folder of a finished evaluation or of a run"
         )

@@ -2,9 +2,9 @@
 
     serve_scores(Path("models/reward"), port=8001)         # until Ctrl-C; loopback address
 
-What it says is read by `REWARD_MODEL_URL`; the map to [0, 1] beside the model is `REWARD_SCALE`'s. A
-text that the model cannot read whole is refused (422) and never cut: its episode stays unscored.
-GET /health answers once the model is loaded.
+A judge with its address in `REWARD_MODEL_URL` reads the scores; the map to [0, 1] beside the model
+is `REWARD_SCALE`'s. A text that the model cannot read whole is refused (422) and never cut: its
+episode stays unscored. GET /health answers once the model is loaded.
 """
 
 from __future__ import annotations

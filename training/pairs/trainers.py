@@ -1,5 +1,5 @@
-"""What both trainers of pairs share: the model's folder, a work folder that can be gone on with, and
-the progress.
+"""What both trainers of pairs share: the model's folder, a work folder from which a killed training
+continues, and the progress.
 
     with work_folder(out, fingerprint, force) as work:        # OUT.training
         settings = trainer_settings(work, arguments, steps)
@@ -154,7 +154,9 @@ def trainer_settings(work: Path, arguments: argparse.Namespace, pairs: int) -> d
 
 
 class Silent:
-    """A mixin for TRL's trainers, which report their use to their makers unless they are stopped."""
+    """A mixin for TRL's trainers, which report their use to their makers unless they
+    are stopped.
+    """
 
     def _send_telemetry(self) -> None:
         """Send nothing."""

@@ -24,10 +24,11 @@ from training.proxy.recorder import ASK_FOR_LOG_PROBS, CallRecorder
 
 HEALTH = "/health/liveliness"
 COMPLETIONS = "/v1/chat/completions"
+# Agent-lightning's resources name the proxy without /v1
 ROUTES = (
     COMPLETIONS,
     "/chat/completions",
-)  # agent-lightning's resources name the proxy without /v1
+)
 
 
 class DirectEndpoint:
@@ -101,13 +102,13 @@ class DirectEndpoint:
 def direct_proxy(
     endpoint: DirectEndpoint, recorder: CallRecorder, launcher: PythonServerLauncherArgs
 ) -> PythonServerLauncher:
-    """The endpoint behind the recording middleware, to be served in a thread with its own event
-    loop.
+    """Return the endpoint behind the recording middleware, to be served in a thread with its own
+    event loop.
     """
 
     @asynccontextmanager
     async def closing() -> AsyncIterator[None]:
-        """Around the server: at its end what is recorded is written and connections are closed."""
+        """Write what is recorded and close the connections when the server ends."""
         yield
         await recorder.close()
         await endpoint.close()

@@ -1,14 +1,14 @@
-"""What keeps strangers out of the ports that verl, vLLM and TransferQueue open: the run's token, in
+"""Keeps strangers out of the ports that verl, vLLM and TransferQueue open, by the run's token in
 every process.
 
     runtime_env["worker_process_setup_hook"] = guard_sockets      # Ray calls it first in every worker of a run
     vllm serve ... --middleware training.proxy.doors.Door
 
 ZeroMQ's messages are unpickled, so a sender of one can run programs, and ZeroMQ itself asks for no
-identity. Here both ends of a TCP connection are CURVE's, with a key pair made from the token: the
-public key is as secret as the other, and without it no handshake begins. Sockets of files (ipc://)
-are their user's alone. vLLM imports this before it makes its HTTP server, whose connections are
-bounded from then on.
+identity. Here both ends of a TCP connection use CURVE with a key pair made from the token: the
+public key is as secret as the private one, and without it no handshake begins. File sockets
+(ipc://) are open to their own user only. vLLM imports this before it makes its HTTP server, whose
+connections are bounded from then on.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ _connect = _Socket.connect
 
 
 def run_token() -> str:
-    """The run's token: inherited from the run's own Ray, or asked of the one it joined, which has
-    Ray's own token.
+    """Return the run's token: the one inherited from the run's own Ray, or the one kept by the Ray
+    that it joined, which has a Ray token of its own.
     """
     if not os.environ.get(TOKEN):
         from ray.experimental.internal_kv import _internal_kv_get
@@ -64,7 +64,9 @@ def _kept_under() -> bytes:
 
 
 def guard_sockets() -> None:
-    """From now on, ZeroMQ's TCP sockets of this process speak to those alone that have the token."""
+    """Make ZeroMQ's TCP sockets of this process talk only to those that have the token, from now
+    on.
+    """
     _Socket.bind = _bind_guarded
     _Socket.connect = _connect_guarded
 
@@ -92,14 +94,14 @@ def _take_keys(socket: zmq.Socket[Any]) -> bytes:
 
 @cache
 def keys(token: str) -> tuple[bytes, bytes]:
-    """CURVE's secret and public key of a token, in ZeroMQ's letters."""
+    """Return CURVE's secret and public key of a token, in ZeroMQ's base-85 encoding."""
     secret = z85.encode(hashlib.sha256(b"zeromq " + token.encode()).digest())
     return secret, zmq.curve_public(secret)
 
 
 class Door(Guard):
-    """vLLM's middleware in a run: completions for who has the token, for others only whether it
-    lives.
+    """vLLM's middleware in a run: requests with the token get completions, others only a health
+    check.
     """
 
     def __init__(self, app: Any) -> None:
@@ -113,8 +115,8 @@ class Door(Guard):
 
 
 class ServedDoor(Guard):
-    """vLLM's middleware outside of training (`training.serve`): completions for who is on this
-    machine.
+    """vLLM's middleware outside of training (`training.serve`), which listens on this machine only:
+    it allows completions and little else.
 
     vLLM's other routes load adapters from any folder, count, and translate tokens.
     """

@@ -30,9 +30,8 @@ class CallGate:
         self._state = threading.Condition()
         self._closed = False
         self._in_flight = 0
-        self._busy = self._since = (
-            0.0  # seconds with a call in flight, and when the calls of now began
-        )
+        # Seconds with a call in flight, and when the calls of now began
+        self._busy = self._since = 0.0
         self.left = 0.0  # when the latest call ended, by the monotonic clock
         self._waiting: list[asyncio.Future[None]] = []
 
@@ -55,7 +54,7 @@ class CallGate:
             self._state.notify_all()
 
     def busy_seconds(self) -> float:
-        """How long there has been at least one call in flight."""
+        """Return for how many seconds at least one call has been in flight."""
         with self._state:
             return self._busy + (time.monotonic() - self._since if self._in_flight else 0.0)
 
@@ -68,8 +67,9 @@ class CallGate:
             self._closed = True
             if not self._state.wait_for(lambda: self._in_flight == 0, timeout=seconds):
                 raise RunStopped(
-                    f"{self._in_flight} calls of the policy were not answered within {seconds:.0f} s, so its weights "
-                    "could not be changed. Is vLLM alive? Its log is in the run folder's logs."
+                    f"{self._in_flight} calls of the policy were not answered "
+                    f"within {seconds:.0f} s, so its weights could not be "
+                    "changed. Is vLLM alive? Its log is in the run folder's logs."
                 )
 
     def open(self) -> None:
@@ -101,7 +101,7 @@ class RequestSeeds:
         self._asked: Counter[bytes] = Counter()
 
     def add(self, body: bytes, version: int) -> bytes:
-        """The request with a `seed`; one that is no completion passes as it is."""
+        """Return the request with a `seed`; one that is not a completion is returned as it is."""
         try:
             request = orjson.loads(body)
             said = [_said(message) for message in request["messages"]]
@@ -117,6 +117,8 @@ class RequestSeeds:
 
 
 def _said(message: dict[str, Any]) -> list[Any]:
-    """What a message says, without the ids of its tool calls, which vLLM draws at random."""
+    """Return role, content and calls of a message, without the ids of the calls, which vLLM draws
+    at random.
+    """
     calls = [call["function"] for call in message.get("tool_calls") or []]
     return [message.get("role"), message.get("content"), calls]

@@ -24,9 +24,8 @@ from training.proxy.recorder import CallRecorder, Taken
 
 ROUTE = re.compile(r"^/rollout/([^/]+)/attempt/([^/]+)(/.*)?$")
 
-TAKEN: ContextVar[list[Taken]] = ContextVar(
-    "TAKEN"
-)  # a list for each call; empty where a reply has no token ids
+# A list for each call; empty if a reply has no token ids
+TAKEN: ContextVar[list[Taken]] = ContextVar("TAKEN")
 
 
 def take_from_body(body: bytes) -> bytes:
@@ -65,9 +64,8 @@ class RecordingMiddleware:
     Starlette's BaseHTTPMiddleware costs a task and a queue a request.
     """
 
-    default: ClassVar[
-        CallRecorder
-    ]  # for agent-lightning, which makes the middleware without arguments
+    # For agent-lightning, which makes the middleware without arguments
+    default: ClassVar[CallRecorder]
 
     def __init__(self, app: ASGIApp, recorder: CallRecorder | None = None) -> None:
         self.app = app
@@ -106,7 +104,7 @@ class RecordingMiddleware:
         return None
 
     async def _until_shutdown(self, receive: Receive) -> Message:
-        """Pass the server's messages on; what is recorded is sent before the loop it lives on ends."""
+        """Pass the server's messages on, and send what is recorded before the event loop ends."""
         message = await receive()
         if message["type"] == "lifespan.shutdown":
             await self.recorder.close()
@@ -116,7 +114,7 @@ class RecordingMiddleware:
 async def _seeded(
     scope: Scope, receive: Receive, seeds: RequestSeeds, version: int
 ) -> tuple[Scope, Receive]:
-    """The request with a seed in its body."""
+    """Return the request with a seed in its body."""
     body = seeds.add(await Request(scope, receive).body(), version)
     headers = [
         (name, value) for name, value in scope["headers"] if name.lower() != b"content-length"

@@ -74,16 +74,19 @@ class PolicyAccess:
         self.store = store
         self.weights_version = 0
         self.gate = CallGate()
+        # The time of the last `idle_share`, and how busy vLLM had been by then
         self._asked = (
             time.monotonic(),
             0.0,
-        )  # when `idle_share` last was, and how busy vLLM had been by then
+        )
         self.resources: dict[str, list[str]] = {"train": [], "val": []}
         self.address = ""
         self.proxy: LLMProxy | PythonServerLauncher | None = None
 
     async def start(self) -> None:
-        """Start the proxy, if any, and publish resources for training and validation in the store."""
+        """Start the proxy, if any, and publish resources for training and validation in
+        the store.
+        """
         if self.plan.llm_proxy:
             await self._start_proxy()
         await self.publish()
@@ -110,16 +113,16 @@ class PolicyAccess:
             self.gate.open()
 
     def idle_share(self) -> float | None:
-        """Share of the time since this was last asked in which no call was with vLLM; None: they do
-        not pass here.
+        """Return the share of the time since the last call of this method in which vLLM had no
+        request; None if requests do not pass here.
         """
         (since, before), self._asked = self._asked, (time.monotonic(), self.gate.busy_seconds())
         now, busy = self._asked
         return max(0.0, 1 - (busy - before) / (now - since)) if self.plan.llm_proxy else None
 
     def resource(self, mode: str, group: int) -> str:
-        """The resource id for all rollouts of a prompt group; groups take turns where there are
-        several servers.
+        """Return the resource id for all rollouts of a prompt group; the servers take groups in
+        turn.
         """
         published = self.resources[mode]
         return published[group % len(published)]
@@ -143,13 +146,13 @@ class PolicyAccess:
                     (await client.get(url)).raise_for_status()
                 except httpx.HTTPError as error:
                     raise RunStopped(
-                        f"{name} at {url} does not answer ({type(error).__name__}). Look for its last words in the "
-                        "run folder's logs (memory?), then resume with --resume."
+                        f"{name} at {url} does not answer ({type(error).__name__}). Look for its "
+                        "last words in the run folder's logs (memory?), then resume with --resume."
                     ) from error
 
     async def _start_proxy(self) -> None:
-        """In a thread of the trainer's actor, which has no tracer of its own, so that it ends with
-        the actor.
+        """Start the proxy in a thread of the trainer's actor, which has no tracer of its own, so
+        that it ends with the actor.
         """
         seeds = RequestSeeds(int(self.config.data.seed)) if self.plan.deterministic else None
         spans_to, token = self.store.otlp_traces_endpoint(), self.plan.token
@@ -207,8 +210,8 @@ class PolicyAccess:
 
 
 def sampling_parameters(config: DictConfig, max_tokens: int, mode: str) -> dict[str, Any]:
-    """What every call of the policy is sampled with; top_p and top_k are sent even where they cut
-    nothing off.
+    """Return the sampling parameters of every policy call; top_p and top_k are sent even where they
+    cut nothing off.
     """
     rollout = config.actor_rollout_ref.rollout
     source = rollout.val_kwargs if mode == "val" else rollout
@@ -227,13 +230,13 @@ def litellm_proxy(
     launcher: PythonServerLauncherArgs,
     log_probs: bool,
 ) -> LLMProxy:
-    """agent-lightning's proxy with the recording middleware in place of its own two and of its
-    OpenTelemetry spans.
+    """Return agent-lightning's proxy with the recording middleware in place of its two own ones and
+    its OpenTelemetry spans.
     """
-    os.environ.pop(
-        "DATABASE_URL", None
-    )  # the agent's: litellm would take it for its own, and not start
-    GracefulShutdownManager.reset()  # one that ended before in this process left its app "shutting down"
+    # The agent's: litellm would take it for its own, and not start
+    os.environ.pop("DATABASE_URL", None)
+    # One that ended before in this process left its app "shutting down"
+    GracefulShutdownManager.reset()
     RecordingMiddleware.default = recorder
     app.dependency_overrides[user_api_key_auth] = _anyone
     app.user_middleware[:] = [one for one in app.user_middleware if one.cls is not CORSMiddleware]
@@ -253,8 +256,8 @@ class TakeTokenIds(CustomLogger):
     async def async_post_call_success_hook(
         self, data: Any, user_api_key_dict: Any, response: Any
     ) -> Any:
-        """litellm calls this with its ModelResponse; returns it without them, or as it is where it
-        has none.
+        """Take the token ids out of litellm's ModelResponse and return it; one without ids is
+        returned as it is.
         """
         taken = TAKEN.get(None)
         prompt_ids = getattr(response, "prompt_token_ids", None)
@@ -272,17 +275,17 @@ class TakeTokenIds(CustomLogger):
 
 
 def serves(method: str, path: str) -> bool:
-    """Whether a request is one of a runner, or asks whether the proxy lives: litellm has 700 other
-    routes.
-    """
+    """Return whether a request is a runner's call or a health check, of litellm's 700 routes."""
     if method == "GET":
         return path == HEALTH
     return method == "POST" and CALL.fullmatch(path) is not None
 
 
 def problem_of(path: str, body: bytes) -> str | None:
-    """What is wrong with a call's body. Python's own reader of JSON lets NaN and half characters
-    in, and litellm lets a body say where the call goes.
+    """Return what is wrong with a call's body, None if nothing is.
+
+    Python's own JSON reader accepts NaN and half characters, and litellm lets a body say where the
+    call goes.
     """
     if path == HEALTH:
         return None
@@ -298,14 +301,14 @@ def problem_of(path: str, body: bytes) -> str | None:
 
 
 async def _anyone() -> UserAPIKeyAuth:
-    """Lets every call that passed the guard pass, without the search for a key's rights: the run
+    """Allow every call that passed the guard, without litellm's search for a key's rights: the run
     has no such keys.
     """
     return UserAPIKeyAuth(user_role=LitellmUserRoles.INTERNAL_USER)
 
 
 def _reachable(host: str) -> str:
-    """A bound address as others see it; where the proxy listens everywhere, this machine's own
-    name.
+    """Return a bound address as others see it: this machine's name if the proxy listens on all
+    addresses.
     """
     return socket.gethostname() if host in ("0.0.0.0", "::") else host

@@ -43,11 +43,11 @@ VERSION_ATTRIBUTE = "policy.version"
 LOG_PROBS_ATTRIBUTE = "policy.log_probs"
 RESPONSE_ATTRIBUTE = "llm.hosted_vllm.id"
 ASK_FOR_LOG_PROBS = {"logprobs": True, "top_logprobs": 0}  # of the sampled tokens only
-OUTAGE_SECONDS = (
-    150.0  # how long a store that does not answer is waited for: below the time a run bears silence
-)
+# Seconds to wait for a store that does not answer: less than the silence that stops a run
+OUTAGE_SECONDS = 150.0
 REQUEST_SECONDS = 30.0
-GATHER_SECONDS = 0.005  # how long a finished call may wait for company; a request to the store costs about that much
+# How long a finished call may wait for company; a request to the store costs about that much
+GATHER_SECONDS = 0.005
 
 
 Emitted = tuple[str, str, SpanCoreFields]  # rollout id, attempt id, span
@@ -66,7 +66,9 @@ class Taken(NamedTuple):
 
 
 class SpanSender:
-    """Sends spans to stores that accept OTLP, again while one is away; belongs to one event loop."""
+    """Sends spans to stores that accept OTLP, again while one is away; belongs to one
+    event loop.
+    """
 
     def __init__(self, token: str | None = None) -> None:
         self._headers = {"content-type": "application/x-protobuf", **bearer(token)}

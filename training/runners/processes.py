@@ -67,13 +67,18 @@ class Budget:
         if runner.replaced == code and now - runner.begun < REPEATS_SECONDS:
             return "as the one before it did, and is not started again"
         if len(self._restarts) == RESTARTS and now - self._restarts[0] < WINDOW_SECONDS:
-            return f"and is not started again, after {RESTARTS} times in {WINDOW_SECONDS / 60:.0f} minutes"
+            return (
+                f"and is not started again, after {RESTARTS} "
+                f"times in {WINDOW_SECONDS / 60:.0f} minutes"
+            )
         self._restarts.append(now)
         return None
 
 
 class Keeper:
-    """The process above the runners. start: begins the process of a runner; say: prints for people."""
+    """The process above the runners. start: begins the process of a runner; say: prints
+    for people.
+    """
 
     def __init__(
         self, start: Callable[[int], Any], store: StoreClient, say: Callable[[str], None]
@@ -113,7 +118,10 @@ class Keeper:
         if not refusal:
             self.runners.append(Runner(runner.number, self.start(runner.number), now, code))
         ended = f"{runner.process.name} ended with exit code {code} (killed? out of memory?)"
-        text = f"{ended} {refusal or 'and is started again'}; {len(self.runners)} play, its rollouts too"
+        text = (
+            f"{ended} {refusal or 'and is started again'}; "
+            f"{len(self.runners)} play, its rollouts too"
+        )
         logger.warning(text)
         self.say(text)
         asyncio.run(self._hand_over(worker_name(runner.process.pid)))
@@ -151,7 +159,10 @@ class KeptRunners(ClientServerExecutionStrategy):
         while not self._news.empty():
             print(self._news.get(), flush=True)
         if self._keeper.exitcode is not None:
-            ended = f"the last runner ended with exit code {self._keeper.exitcode} (over 128: by a signal)"
+            ended = (
+                "the last runner ended with exit code "
+                f"{self._keeper.exitcode} (over 128: by a signal)"
+            )
             raise RunStopped(f"{ended}. See run.log in the run folder, then resume with --resume.")
 
     def _spawn_runners(
@@ -192,7 +203,9 @@ def _print(text: str) -> None:
 
 
 def _play(runner: Any, number: int, store: Any, stop_evt: Any, handlers: dict[int, Any]) -> None:
-    """Play as a runner process; the exit code is 1 if it failed, which agent-lightning has logged."""
+    """Play as a runner process; the exit code is 1 if it failed, which agent-lightning
+    has logged.
+    """
     for name, handler in handlers.items():
         signal.signal(name, handler)
     end_with(os.getppid())  # a runner left behind would play the next run's rollouts

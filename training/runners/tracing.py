@@ -1,4 +1,4 @@
-"""What an episode leaves in the store, and what turns it into triplets.
+"""The spans that an episode leaves in the store, and the adapter that turns them into triplets.
 
 With the LLM proxy (default) the proxy's spans hold the token ids, and the runner has to keep only
 what the agent itself emits (`agl.emit_annotation`, `agl.emit_reward`, operations): `EpisodeTracer`,

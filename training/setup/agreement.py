@@ -46,20 +46,24 @@ def _check_mode(config: DictConfig, plan: Plan) -> None:
     expected = "sync" if plan.asynchronous is None else f"{plan.asynchronous}_async"
     if mode != expected:
         raise ConfigError(
-            f"trainer.v1.trainer_mode={mode} but the run is {expected}; use --async [colocate|separate]"
+            f"trainer.v1.trainer_mode={mode} but the run is "
+            f"{expected}; use --async [colocate|separate]"
         )
     if plan.asynchronous and not plan.llm_proxy:
         raise ConfigError(
-            "--async needs the LLM proxy, which holds calls back meanwhile; leave out --no-llm-proxy"
+            "--async needs the LLM proxy, which holds "
+            "calls back meanwhile; leave out --no-llm-proxy"
         )
     log_probs = config.actor_rollout_ref.rollout.calculate_log_probs
     if log_probs and not plan.llm_proxy:
         raise ConfigError(
-            f"{ROLLOUT}.calculate_log_probs=True needs the LLM proxy; leave it or --no-llm-proxy out"
+            f"{ROLLOUT}.calculate_log_probs=True needs the "
+            "LLM proxy; leave it or --no-llm-proxy out"
         )
     if config.algorithm.rollout_correction.bypass_mode and not log_probs:
         raise ConfigError(
-            f"algorithm.rollout_correction.bypass_mode=True needs {ROLLOUT}.calculate_log_probs=True; set both or none"
+            "algorithm.rollout_correction.bypass_mode=True needs "
+            f"{ROLLOUT}.calculate_log_probs=True; set both or none"
         )
     if plan.asynchronous == "separate":
         _check_separate(config, plan)
@@ -86,8 +90,9 @@ def _check_adapter(config: DictConfig) -> None:
     model = config.actor_rollout_ref.model
     if model.lora_rank and not model.lora.merge:
         raise ConfigError(
-            f"actor_rollout_ref.model.lora_rank={model.lora_rank} with lora.merge=False: vLLM would play without the "
-            "adapter that is trained. Use --lora --lora-rank, which merges it"
+            f"actor_rollout_ref.model.lora_rank={model.lora_rank} with "
+            "lora.merge=False: vLLM would play without the adapter "
+            "that is trained. Use --lora --lora-rank, which merges it"
         )
 
 
@@ -100,15 +105,17 @@ def _check_separate(config: DictConfig, plan: Plan) -> None:
         )
     if int(rollout.nnodes) < 1 or int(rollout.n_gpus_per_node) < 1:
         raise ConfigError(
-            f"--async separate: {ROLLOUT}.nnodes={rollout.nnodes} x n_gpus_per_node={rollout.n_gpus_per_node} leave no "
-            "GPU for rollouts; both must be at least 1"
+            f"--async separate: {ROLLOUT}.nnodes={rollout.nnodes} "
+            f"x n_gpus_per_node={rollout.n_gpus_per_node} leave "
+            "no GPU for rollouts; both must be at least 1"
         )
     steps = int(config.trainer.v1.separate_async.parameter_sync_step)
     batch = int(config.data.train_batch_size)
     mini = int(OmegaConf.select(config, f"{ACTOR}.ppo_mini_batch_size"))
     if batch != steps * mini:
         raise ConfigError(
-            f"--async separate: data.train_batch_size={batch} must be trainer.v1.separate_async.parameter_sync_step x "
+            f"--async separate: data.train_batch_size={batch} must "
+            "be trainer.v1.separate_async.parameter_sync_step x "
             f"{ACTOR}.ppo_mini_batch_size = {steps} x {mini}"
         )
 
@@ -117,8 +124,9 @@ def _check_max_turns(config: DictConfig, plan: Plan, origins: dict[str, str]) ->
     value = OmegaConf.select(config, MAX_TURNS_KEY)
     if value != plan.max_turns:
         raise ConfigError(
-            f"max_turns differs: the agent plays {plan.max_turns} turns ({plan.max_turns_origin}), verl has "
-            f"{value} (override {origins.get(MAX_TURNS_KEY, MAX_TURNS_KEY)}). Set --max-turns only; verl's is derived."
+            f"max_turns differs: the agent plays {plan.max_turns} turns ({plan.max_turns_origin}), "
+            f"verl has {value} (override {origins.get(MAX_TURNS_KEY, MAX_TURNS_KEY)}). Set "
+            "--max-turns only; verl's is derived."
         )
 
 
@@ -126,12 +134,14 @@ def _check_sampling(config: DictConfig, plan: Plan, origins: dict[str, str]) -> 
     rollout = OmegaConf.select(config, ROLLOUT)
     if float(rollout.temperature) != plan.temperature:
         raise ConfigError(
-            f"temperature differs: the agent samples at {plan.temperature} (TEMPERATURE), verl has "
-            f"{rollout.temperature} (override {origins.get(TEMPERATURE_KEY, TEMPERATURE_KEY)}). Set TEMPERATURE only."
+            f"temperature differs: the agent samples at {plan.temperature} "
+            f"(TEMPERATURE), verl has {rollout.temperature} (override "
+            f"{origins.get(TEMPERATURE_KEY, TEMPERATURE_KEY)}). Set TEMPERATURE only."
         )
     if float(rollout.top_p) != 1.0 or int(rollout.top_k) != -1:
         raise ConfigError(
-            f"{ROLLOUT}.top_p={rollout.top_p}, top_k={rollout.top_k}: verl's log-probabilities need top_p=1, top_k=-1"
+            f"{ROLLOUT}.top_p={rollout.top_p}, top_k={rollout.top_k}: "
+            "verl's log-probabilities need top_p=1, top_k=-1"
         )
 
 
@@ -141,8 +151,9 @@ def _check_budgets(config: DictConfig, plan: Plan) -> None:
     generated = plan.max_turns * plan.max_tokens
     if generated > response:
         raise ConfigError(
-            f"max_turns x max_tokens = {plan.max_turns} x {plan.max_tokens} = {generated} tokens do not fit "
-            f"data.max_response_length={response}. Raise it, or lower --max-turns or MAX_TOKENS."
+            f"max_turns x max_tokens = {plan.max_turns} x {plan.max_tokens} = "
+            f"{generated} tokens do not fit data.max_response_length={response}. "
+            "Raise it, or lower --max-turns or MAX_TOKENS."
         )
     places = {
         f"{ROLLOUT}.max_model_len": "vLLM's context",
@@ -152,8 +163,8 @@ def _check_budgets(config: DictConfig, plan: Plan) -> None:
         limit = OmegaConf.select(config, key)
         if limit is not None and prompt + response > int(limit):
             raise ConfigError(
-                f"data.max_prompt_length + data.max_response_length = {prompt} + {response} exceed {key}={limit}: "
-                f"the longest sequence must fit {place}"
+                f"data.max_prompt_length + data.max_response_length = {prompt} + "
+                f"{response} exceed {key}={limit}: the longest sequence must fit {place}"
             )
 
 
@@ -168,11 +179,13 @@ def _check_batches(config: DictConfig) -> None:
         )
     if (mini * n) % gpus:
         raise ConfigError(
-            f"{ACTOR}.ppo_mini_batch_size x n = {mini} x {n} rows cannot be shared by {gpus} devices"
+            f"{ACTOR}.ppo_mini_batch_size x n = {mini} x "
+            f"{n} rows cannot be shared by {gpus} devices"
         )
     if n < 2 and compares_groups(config):
         raise ConfigError(
-            f"{ROLLOUT}.n={n}: {config.algorithm.adv_estimator} compares answers and needs at least 2"
+            f"{ROLLOUT}.n={n}: {config.algorithm.adv_estimator} "
+            "compares answers and needs at least 2"
         )
 
 
@@ -183,7 +196,8 @@ def _check_rotation(config: DictConfig) -> None:
     for key in VERL_ROTATES:
         if value := config.trainer.get(key):
             raise ConfigError(
-                f"trainer.{key}={value}: use --keep N, and --keep-best, which keep whole checkpoints"
+                f"trainer.{key}={value}: use --keep N, and "
+                "--keep-best, which keep whole checkpoints"
             )
 
 
@@ -192,7 +206,8 @@ def check_rows(config: DictConfig, n_train: int) -> None:
     usable = _usable(config, n_train)
     if usable < int(config.data.train_batch_size):
         raise ConfigError(
-            f"the training file gives {usable} rows, fewer than data.train_batch_size={config.data.train_batch_size}; "
+            f"the training file gives {usable} rows, fewer than "
+            f"data.train_batch_size={config.data.train_batch_size}; "
             "use more rows or a smaller batch"
         )
 

@@ -1,7 +1,7 @@
 """Algorithms by name: what `--algorithm` sets in verl, and which of the user's keys it refuses.
 
-    keys_of("gspo")                        # verl's keys, which go over the preset and below the user's
-    check_algorithm("gspo", overrides)     # raises ConfigError
+    keys_of("gspo")                     # verl's keys, which go over the preset and below the user's
+    check_algorithm("gspo", overrides)  # raises ConfigError
 
 Names and values stand in `algorithms.toml`; all are verl's own, none is added here.
 """
@@ -49,7 +49,8 @@ def check_algorithm(algorithm: str | None, user: Mapping[str, Any], bypasses: bo
         fixed = table["fixed"].get(key, value)
         if value != fixed:
             raise ConfigError(
-                f"--algorithm {algorithm} sets {key}={fixed}, and the override says {value}; leave out one of the two"
+                f"--algorithm {algorithm} sets {key}={fixed}, and "
+                f"the override says {value}; leave out one of the two"
             )
         reason = next((idle[name] for name in idle if f"{key}.".startswith(f"{name}.")), "")
         if reason and key != BYPASS:

@@ -43,8 +43,8 @@ LORA_RANK = 32
 OF_THE_AGENT = "agent"  # the group of the agent's own flags
 # The flag of agent-lightning's examples that does not exist here.
 ELSEWHERE = {
-    "--weave": "the one flag of agent-lightning's examples that is not here: --keep-spans keeps every call of a run, "
-    "and WANDB_API_KEY sends its metrics to W&B"
+    "--weave": "the one flag of agent-lightning's examples that is not here: "
+    "--keep-spans keeps every call of a run, and WANDB_API_KEY sends its metrics to W&B"
 }
 
 
@@ -75,7 +75,7 @@ def parser_of(agent: Agent) -> Parser:
     for title, flags in FLAGS.items():
         group = parser.add_argument_group(title)
         if title == OF_THE_AGENT:
-            agent.flags.add(cast("argparse.ArgumentParser", group))  # which is asked to add flags
+            agent.flags.add(cast("argparse.ArgumentParser", group))  # takes flags like a parser
         for names, given in flags.items():
             values = {name: value for name, value in given.items() if name not in ("kind", "help")}
             kind = KINDS[given.get("kind", "text")]

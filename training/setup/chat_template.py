@@ -54,8 +54,9 @@ def choose_template(plan: Plan, config: DictConfig) -> str | None:
         return keep_thinking(template, plan.tools)
     if plan.max_turns > 1 and not keeps_thinking(template, plan.tools):
         print(
-            "chat template: it drops <think> blocks of earlier turns, which gives about one sequence a turn and up "
-            f"to {plan.max_turns} times the tokens. --keep-thinking serves the model with a template that keeps them",
+            "chat template: it drops <think> blocks of earlier turns, which gives "
+            f"about one sequence a turn and up to {plan.max_turns} times the tokens. "
+            "--keep-thinking serves the model with a template that keeps them",
             flush=True,
         )
     return template if wordless else None
@@ -78,8 +79,8 @@ def with_tools(template: str) -> str:
     shown = _render(words, _conversation("", tools=True), tools=True)
     if "<tools>" not in shown or "<tool_response>" not in shown:
         raise ConfigError(
-            "this model's chat template leaves out system messages, so tools cannot be described in words; use a "
-            f"model with tool use, or name a template: +{SETTING}=FILE"
+            "this model's chat template leaves out system messages, so tools cannot be "
+            f"described in words; use a model with tool use, or name a template: +{SETTING}=FILE"
         )
     return words
 
@@ -114,8 +115,9 @@ def keep_thinking(template: str, tools: bool) -> str:
         template, plain, tools
     ):
         raise ConfigError(
-            "--keep-thinking: this model's chat template cannot be changed safely. Write one that renders earlier "
-            f"replies as they were generated, and name it: +{SETTING}=FILE (without --keep-thinking)"
+            "--keep-thinking: this model's chat template cannot be changed "
+            "safely. Write one that renders earlier replies as they were "
+            f"generated, and name it: +{SETTING}=FILE (without --keep-thinking)"
         )
     return changed
 

@@ -22,7 +22,8 @@ from training.setup.presets import ROLLOUT
 REPLICA = ("tensor_model_parallel_size", "data_parallel_size", "pipeline_model_parallel_size")
 ANSWER_SECONDS = 5.0
 JOIN_SECONDS = 60.0
-LOST_SECONDS = 45.0  # until Ray calls a machine dead that was silent; it asks every 3 s, and gives it 10 s five times
+# Seconds until Ray declares a silent machine dead: it asks every 3 s, and waits 10 s five times
+LOST_SECONDS = 45.0
 
 
 def pools(config: DictConfig) -> list[tuple[int, int]]:
@@ -43,19 +44,22 @@ def check_nodes_asked(config: DictConfig) -> None:
     replica = prod(int(rollout[name]) for name in REPLICA)
     if nodes * gpus % replica or (gpus % replica and replica % gpus):
         raise ConfigError(
-            f"a vLLM replica takes {' x '.join(REPLICA)} = {replica} GPUs ({ROLLOUT}), which do not divide {nodes} x "
-            f"{gpus} (--n-nodes x --n-gpus): give it a share of a node's GPUs that leaves none over, or whole nodes"
+            f"a vLLM replica takes {' x '.join(REPLICA)} = {replica} GPUs ({ROLLOUT}), "
+            f"which do not divide {nodes} x {gpus} (--n-nodes x --n-gpus): give it a "
+            "share of a node's GPUs that leaves none over, or whole nodes"
         )
     address = os.environ.get("RAY_ADDRESS")
     if config.trainer.nnodes > 1 and not address:
         raise ConfigError(
-            f"--n-nodes {config.trainer.nnodes} needs a Ray that has them: ./restart_ray.sh --host HOST on the first "
-            "machine, --address HOST:6379 on the others, then source runs/.ray/env (docs/gpu.md)"
+            f"--n-nodes {config.trainer.nnodes} needs a Ray that has them: "
+            "./restart_ray.sh --host HOST on the first machine, --address "
+            "HOST:6379 on the others, then source runs/.ray/env (docs/gpu.md)"
         )
     host, _, port = (address or "").rpartition(":")
     if host and port.isdigit() and not _answers(host, int(port)):
         raise ConfigError(
-            f"no Ray answers on RAY_ADDRESS={address}; start it (./restart_ray.sh), or unset RAY_ADDRESS"
+            f"no Ray answers on RAY_ADDRESS={address}; start "
+            "it (./restart_ray.sh), or unset RAY_ADDRESS"
         )
 
 
@@ -94,9 +98,9 @@ def check_none_lost(
     )
     if lost:
         raise RunStopped(
-            f"lost from the Ray of this run: {', '.join(lost)} ({why}). When a machine is back, on it: "
-            f"./restart_ray.sh --address {os.environ.get('RAY_ADDRESS', 'HOST:6379')}; then, here, the same command "
-            "with --resume auto"
+            f"lost from the Ray of this run: {', '.join(lost)} ({why}). When a machine is back, "
+            f"on it: ./restart_ray.sh --address {os.environ.get('RAY_ADDRESS', 'HOST:6379')}; "
+            "then, here, the same command with --resume auto"
         )
 
 
@@ -140,8 +144,9 @@ def check_room(asked: list[tuple[int, int]], free: list[tuple[str, int]]) -> Non
             wanted = " and ".join(f"{nodes} x {gpus}" for nodes, gpus in asked)
             seen = ", ".join(f"{address}: {count}" for address, count in sorted(free))
             raise RunStopped(
-                f"the run wants {wanted} GPUs (--n-nodes x --n-gpus); free in this Ray are {seen or 'none'}. Add nodes "
-                "(./restart_ray.sh --address), wait for what holds the others, or ask for fewer"
+                f"the run wants {wanted} GPUs (--n-nodes x --n-gpus); free in "
+                f"this Ray are {seen or 'none'}. Add nodes (./restart_ray.sh "
+                "--address), wait for what holds the others, or ask for fewer"
             )
         left[-1] -= gpus
 
@@ -164,5 +169,6 @@ def _check_files(nodes: list[str], names: dict[str, str], plan: Plan) -> None:
         if lacking:
             seen = f"the node {names[node]} does not see {', '.join(lacking)}"
             raise RunStopped(
-                f"{seen}; all nodes of a run must share its folder, and have the model at the same place"
+                f"{seen}; all nodes of a run must share its "
+                "folder, and have the model at the same place"
             )

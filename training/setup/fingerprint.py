@@ -1,8 +1,8 @@
-"""What rows, gold and rewards depend on, as one digest for each part, so that a program can say which
-part changed.
+"""What rows, gold and rewards depend on, as one digest for each part, so that a program can say
+which part changed.
 
-    parts = fingerprints(agent, rows, settings, options)     # {"rows": "3f1c...", "code": ...}
-    elsewhere(settings, options)                             # ["reward_model_url"]: no digest sees it
+    parts = fingerprints(agent, rows, settings, options)  # {"rows": "3f1c...", "code": ...}
+    elsewhere(settings, options)                          # ["reward_model_url"]: no digest sees it
 
 Secrets, and settings that only say how a run is served or shown, are left out.
 """
@@ -27,9 +27,8 @@ ROOMS = ("common", "data", "episodes", "scoring", "tools")
 LEFT_OUT = ("__pycache__", "tiny_model")
 # Settings of a run that no gold and no reward depends on, by how their names begin
 OF_THE_RUN = ("agl_", "llm_proxy_", "llm_cache", "openai_", "swanlab_", "tensorboard_", "wandb_")
-MOST_BYTES = (
-    2**26
-)  # of a larger file the size and the time of its last change stand for its content
+# Bytes; of a larger file the size and the time of its last change are hashed
+MOST_BYTES = 2**26
 
 
 def fingerprints(

@@ -49,7 +49,8 @@ def check_model(
     template = read_template(str(folder), tools)
     if not template:
         raise ConfigError(
-            f"model folder {folder} has no chat template; copy chat_template.jinja from the base model"
+            f"model folder {folder} has no chat template; "
+            "copy chat_template.jinja from the base model"
         )
     positions = config.get("max_position_embeddings")
     if max_model_len and positions and max_model_len > positions:
@@ -58,7 +59,8 @@ def check_model(
         )
     if (heads := config.get("num_attention_heads", split)) % split:
         raise ConfigError(
-            f"the {heads} attention heads of {folder} cannot be dealt to {split} GPUs of a vLLM replica"
+            f"the {heads} attention heads of {folder} cannot "
+            f"be dealt to {split} GPUs of a vLLM replica"
         )
 
 
@@ -112,13 +114,13 @@ def find_model(model: str) -> Path:
         folder = Path(snapshot_download(model, allow_patterns=FETCHED))
     except (OSError, ValueError) as error:
         raise ConfigError(
-            f"{model} is no folder here and cannot be fetched from the hub ({type(error).__name__}); "
-            "check name and network, or give --model a folder"
+            f"{model} is no folder here and cannot be fetched from the hub "
+            f"({type(error).__name__}); check name and network, or give --model a folder"
         ) from None
     if not any(folder.glob("*.safetensors")):
         raise ConfigError(
-            f"{model} has no safetensors on the hub; other weights are pickles, which run code. Convert it, or take "
-            "another"
+            f"{model} has no safetensors on the hub; other weights "
+            "are pickles, which run code. Convert it, or take another"
         )
     return folder
 
@@ -184,8 +186,9 @@ def check_disk(
     if free < needed:
         count = "a checkpoint" if checkpoints == 1 else f"{checkpoints} checkpoints"
         raise ConfigError(
-            f"{place} has {free / 1e9:.2f} GB free; {count} of {model} and logs need {needed / 1e9:.2f} GB. "
-            "Free some, keep fewer with --keep N or a larger trainer.save_freq, or choose another disk with --run-dir"
+            f"{place} has {free / 1e9:.2f} GB free; {count} of {model} and logs "
+            f"need {needed / 1e9:.2f} GB. Free some, keep fewer with --keep N or "
+            "a larger trainer.save_freq, or choose another disk with --run-dir"
         )
 
 
@@ -196,12 +199,14 @@ def check_adapter(folder: str, rank: int) -> None:
     path = Path(folder)
     if not (path / "adapter_model.safetensors").exists():
         raise ConfigError(
-            f"--lora-adapter-path {folder}: no adapter_model.safetensors there; give an adapter's folder"
+            f"--lora-adapter-path {folder}: no "
+            "adapter_model.safetensors there; give an adapter's folder"
         )
     found = read_json(path / "adapter_config.json", "is this a folder that peft wrote?").get("r")
     if found != rank:
         raise ConfigError(
-            f"--lora-adapter-path {folder} has rank {found}, but --lora-rank is {rank}; give its rank"
+            f"--lora-adapter-path {folder} has rank {found}, "
+            f"but --lora-rank is {rank}; give its rank"
         )
 
 

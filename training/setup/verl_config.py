@@ -131,7 +131,8 @@ def _derived(plan: Plan, files: dict[str, str]) -> Overrides:
         "actor_rollout_ref.model.path": plan.model,
         "critic.model.path": plan.model,
         **_lora(plan),
-        f"{ROLLOUT}.calculate_log_probs": plan.llm_proxy,  # vLLM's, compared with the trainer's in every step
+        # vLLM's, compared with the trainer's in every step
+        f"{ROLLOUT}.calculate_log_probs": plan.llm_proxy,
         **_old_log_probs(plan),
         MAX_TURNS_KEY: plan.max_turns,
         TEMPERATURE_KEY: plan.temperature,

@@ -32,13 +32,15 @@ from training.watch.summary import curve
 CARD = "README.md"
 ROWS = 20  # rows of the curve's table
 PROVEN = (
-    "Before it was written, transformers ({device}) loaded it, vLLM loaded {theirs}, and both rendered a validation "
-    "task as the same {prompt_tokens} tokens and gave the same greedy reply."
+    "Before it was written, transformers ({device}) loaded it, vLLM loaded {theirs}, and both "
+    "rendered a validation task as the same {prompt_tokens} tokens and gave the same greedy reply."
 )
 UNPROVEN = "It was not loaded in transformers and vLLM before it was written."
 USE = {
-    "merged": "python -m evaluation.serve {agent} FOLDER        # with the agent's own tools and budget",
-    "kept": 'peft.AutoPeftModelForCausalLM.from_pretrained("FOLDER")        # finds its base by adapter_config.json',
+    "merged": "python -m evaluation.serve {agent} FOLDER"
+    "        # with the agent's own tools and budget",
+    "kept": 'peft.AutoPeftModelForCausalLM.from_pretrained("FOLDER")'
+    "        # finds its base by adapter_config.json",
 }
 PARSER = "actor_rollout_ref.rollout.engine_kwargs.vllm.tool_call_parser"
 TOOLS = (
@@ -200,7 +202,10 @@ def _evaluation(scores: dict[str, Any] | None) -> str:
     data = scores["data"]
     sampling = scores.get("sampling") or {}
     file = Path(data["file"]).name
-    said = f"{overall['n']} tasks of {file} (sha256 {data['sha256'][:16]}), episodes each: {scores['k']}, "
+    said = (
+        f"{overall['n']} tasks of {file} (sha256 "
+        f"{data['sha256'][:16]}), episodes each: {scores['k']}, "
+    )
     said += f"temperature {sampling.get('temperature')}; points of 100."
     return f"{said}\n\n{_table(('measure', 'value', '95 % interval'), rows)}"
 

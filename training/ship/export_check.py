@@ -71,7 +71,8 @@ def prove(
         theirs, answer = by_vllm(server.base_url, server.name, prompt, ids)
     if theirs != ids:
         raise Failure(
-            f"vLLM renders the prompt as {len(theirs)} tokens, transformers as {len(ids)}, or as others"
+            f"vLLM renders the prompt as {len(theirs)} "
+            f"tokens, transformers as {len(ids)}, or as others"
         )
     if answer != text:
         raise Failure(

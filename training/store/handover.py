@@ -53,9 +53,10 @@ class Handover:
         await self._ask("queue", {"seconds": WAIT_SECONDS})
 
     async def ended(self, waiting: Iterable[str]) -> list[Rollout]:
-        """Rollouts that ended since the last call, once there are any or after WAIT_SECONDS.
+        """Return the rollouts that ended since the last call, as soon as there are any, [] after
+        WAIT_SECONDS.
 
-        `waiting` are the ids that are asked for where the store does not notify.
+        `waiting` are the ids that are queried if the store does not notify.
         """
         answer = await self._ask("ended", {"after": self._last_ending, "seconds": WAIT_SECONDS})
         if answer is None:
@@ -70,8 +71,8 @@ class Handover:
             await self._session.close()
 
     async def _ask(self, what: str, body: dict[str, Any]) -> dict[str, Any] | None:
-        """The answer of a request that waits; None, after a pause, where there is no such request
-        or no answer.
+        """Return the answer to a request that waits; None, after a pause, if the store has no such
+        request or does not answer.
         """
         if self._base is None:
             await asyncio.sleep(POLL_SECONDS)
@@ -109,7 +110,7 @@ class Endings:
         self._listener: asyncio.Task[None] | None = None
 
     def expect(self, rollout_ids: Iterable[str]) -> dict[str, asyncio.Future[Rollout]]:
-        """A future for each of these rollouts."""
+        """Return a future for each of these rollouts."""
         loop = asyncio.get_running_loop()
         futures: dict[str, asyncio.Future[Rollout]] = {
             rollout_id: loop.create_future() for rollout_id in rollout_ids
@@ -168,7 +169,7 @@ def rules_of(plan: Plan) -> RolloutConfig:
 
 
 def worker_name(pid: int) -> str:
-    """What a runner process of this machine is called in the store."""
+    """Return the name in the store of a runner process on this machine."""
     return f"runner-{platform.node()}-{pid}"
 
 

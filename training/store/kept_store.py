@@ -1,17 +1,18 @@
 """A store that keeps what it holds in an SQLite file, so that one that is started again goes on
 where it was.
 
-    store = await KeptStore.open(Path("store"))        # python -m training.store serve --persist store
+    store = await KeptStore.open(Path("store"))  # python -m training.store serve --persist store
 
 The store itself is the one in memory: what changes in its collections is written as it changes,
 before the request that changed it is answered, and read once, at the start. So a request costs what
 it changes, however much there is, and the file grows no more than the memory: rollouts are released
 from both. agent-lightning 0.3 itself keeps a store in MongoDB or not at all.
 
-After a kill nothing is missing but requests that were not answered. What waits is what the rollouts
-say, those that were given back first. What is being played goes on: runners have time to be heard
-again before any is given up. Endings that are still held are handed out once more, since the
-store cannot know which were read; a waiting trainer takes each ending once (`training.store.handover`).
+After a kill nothing is missing but requests that were not answered. The queue follows from the
+rollouts' states, with those that were given back in front. Episodes that are being played go on:
+runners have time to be heard again before any is given up. Endings that are still held are handed
+out once more, since the store cannot know which were read; a waiting trainer takes each ending once
+(`training.store.handover`).
 """
 
 from __future__ import annotations
@@ -31,20 +32,23 @@ from training.setup.plan import ConfigError
 from training.store.live_store import RunStore
 
 FILE = "store.sqlite"
-GRACE_SECONDS = (
-    30.0  # after the start, before silent runners are given up: three of their heartbeats
-)
+# From the start until silent runners are given up: three of their heartbeats
+GRACE_SECONDS = 30.0
 KINDS = ("rollouts", "attempts", "spans", "resources", "workers")
 OPEN = (
     "PRAGMA locking_mode = EXCLUSIVE",
     "PRAGMA journal_mode = WAL",
     "PRAGMA synchronous = NORMAL",
     "CREATE TABLE IF NOT EXISTS items "
-    "(number INTEGER PRIMARY KEY, kind TEXT, key TEXT, value TEXT, UNIQUE (kind, key))",  # in the order they came
+    # In the order they came
+    "(number INTEGER PRIMARY KEY, kind TEXT, key TEXT, value TEXT, UNIQUE (kind, key))",
     "BEGIN IMMEDIATE",  # takes the lock
     "COMMIT",
 )
-PUT = "INSERT INTO items (kind, key, value) VALUES (?, ?, ?) ON CONFLICT DO UPDATE SET value = excluded.value"
+PUT = (
+    "INSERT INTO items (kind, key, value) VALUES (?, ?, "
+    "?) ON CONFLICT DO UPDATE SET value = excluded.value"
+)
 DROP = "DELETE FROM items WHERE kind = ? AND key = ?"
 
 
@@ -56,7 +60,7 @@ class KeptCollection(ListBasedCollection[Any]):
     def _mutate_single(
         self, item: Any, mode: Any, update_fields: Sequence[str] | None = None
     ) -> Any:
-        """All that changes a collection passes here."""
+        """Change an item and note the change; every change of a collection passes here."""
         changed = super()._mutate_single(item, mode, update_fields)
         if self.changes is not None:
             key = self.collection_name, json.dumps(self._extract_primary_key_values(item))
@@ -65,7 +69,9 @@ class KeptCollection(ListBasedCollection[Any]):
 
 
 class KeptCollections(InMemoryLightningCollections):
-    """Read from the database at first; what a block changed is in there when the block ends."""
+    """Collections that are read from the database at first; it has the changes of a block when the
+    block ends.
+    """
 
     def __init__(self, database: sqlite3.Connection) -> None:
         super().__init__(lock_type="thread")
@@ -89,9 +95,10 @@ class KeptCollections(InMemoryLightningCollections):
                 self._write()
 
     def _write(self) -> None:
-        """All changes or none.
+        """Write all changes, or none of them.
 
-        Raises sqlite3.Error: the disk is full, for one; then they wait for the next time.
+        Raises sqlite3.Error: for example, the disk is full; the changes then wait for the next
+        time.
         """
         if not self._changes:
             return
@@ -111,7 +118,10 @@ class KeptStore(RunStore):
 
     @classmethod
     async def open(cls, folder: Path) -> KeptStore:
-        """Raises ConfigError: another store has the folder, or what is there cannot be read."""
+        """Return the store kept in a folder, or a new one.
+
+        Raises ConfigError: another store uses the folder, or its file cannot be read.
+        """
         folder.mkdir(parents=True, exist_ok=True)
         (folder / FILE).touch(mode=0o600)  # questions of patients are in there
         store = cls()

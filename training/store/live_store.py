@@ -39,9 +39,8 @@ from training.store.probe import HEALTH_PATH
 
 logger = logging.getLogger(__name__)
 
-MOST_BYTES = (
-    256 * 2**20
-)  # of a request: the rollouts of a step, or the spans that gathered while the store was away
+# Bytes of a request: the rollouts of a step, or the spans that gathered while the store was away
+MOST_BYTES = 256 * 2**20
 RELEASE_SECONDS = 120.0
 LONGEST_WAIT = 20.0
 LOOK_SECONDS = 0.5  # between two looks whether the store is about to end
@@ -49,7 +48,8 @@ KEPT_ENDINGS = 100_000
 
 
 class WaitMixin(CollectionBasedLightningStore[Any]):
-    """For a collection-based store of agent-lightning: numbers the endings and wakes who waits.
+    """For a collection-based store of agent-lightning: numbers the endings and wakes those who
+    wait.
 
     Lives on its server's event loop; only `stop_waits` may be called from elsewhere.
     """
@@ -59,16 +59,17 @@ class WaitMixin(CollectionBasedLightningStore[Any]):
     def __init__(self, *args: Any, **named: Any) -> None:
         super().__init__(*args, **named)
         self.waiting: set[asyncio.Event] = set()
-        self.ended: deque[tuple[int, float, str]] = deque(
-            maxlen=KEPT_ENDINGS
-        )  # number, Unix seconds, rollout id
+        # Number, Unix seconds, rollout id
+        self.ended: deque[tuple[int, float, str]] = deque(maxlen=KEPT_ENDINGS)
         self.last_ending = 0
         self.closing = False
 
     async def _post_update_rollout(
         self, rollouts: Sequence[tuple[Rollout, Sequence[str]]], skip_enqueue: bool = False
     ) -> None:
-        """agent-lightning's hook after every change of status."""
+        """Note endings and wake those who wait, after agent-lightning's own work for each change of
+        status.
+        """
         await super()._post_update_rollout(rollouts, skip_enqueue=skip_enqueue)
         changed = [rollout for rollout, fields in rollouts if "status" in fields]
         for rollout in changed:
@@ -80,25 +81,26 @@ class WaitMixin(CollectionBasedLightningStore[Any]):
                 news.set()
 
     async def _should_scan_for_unhealthy_rollouts(self) -> bool:
-        """agent-lightning's, which looks for silent runners no more once the clock went back, until
-        it caught up.
+        """Return whether it is time to look for silent runners.
+
+        After the clock goes back, agent-lightning's own would not look again until it caught up.
         """
         self._last_scan_entrance_time = min(self._last_scan_entrance_time, time.time())
         return await super()._should_scan_for_unhealthy_rollouts()
 
     def stop_waits(self) -> None:
-        """Answer everybody who waits within LOOK_SECONDS, and from now on at once: the server is
+        """Answer all waiting requests within LOOK_SECONDS, and later ones at once: the server is
         about to end.
         """
         self.closing = True
 
     async def wait_queued(self, seconds: float) -> int:
-        """Rollouts in the queue, once there are any or after so many seconds."""
+        """Return the size of the queue, as soon as there are rollouts or after `seconds`."""
         return await self._wait(self.collections.rollout_queue.size, seconds)
 
     async def wait_ended(self, after: int, seconds: float) -> tuple[int, list[Rollout]]:
-        """The last ending's number, and the rollouts that ended after number `after`, once there
-        are any or in time.
+        """Return the last ending's number and the rollouts that ended after number `after`, as soon
+        as there are any or after `seconds`.
         """
         endings = await self._wait(lambda: self._ended_since(after), seconds)
         found = [await self.get_rollout_by_id(rollout_id) for _, rollout_id in endings]
@@ -148,15 +150,15 @@ class RunStore(WaitMixin, InMemoryLightningStore):
             await self._forget(self.ended.popleft()[2])
 
     async def add_many_spans(self, spans: Sequence[Span]) -> Sequence[Span]:
-        """Those of attempts that are here: a call that comes after its rollout was released keeps
-        no other one out.
+        """Add the spans of attempts that the store has; a call that comes after its rollout was
+        released does not keep the others out.
         """
         attempts = self.collections.attempts._items
         known = [span for span in spans if span.attempt_id in attempts.get(span.rollout_id, ())]
         return await super().add_many_spans(known)
 
     async def _issue_many_span_sequence_ids(self, rollout_ids: list[str]) -> list[int]:
-        """Of a rollout that is not here no number is kept."""
+        """Return sequence numbers for spans; those of unknown rollouts are not kept."""
         numbers = await super()._issue_many_span_sequence_ids(rollout_ids)
         async with self.collections.atomic(mode="rw", labels=["span_sequence_ids"]) as collections:
             for rollout_id in set(rollout_ids) - collections.rollouts._items.keys():
@@ -174,9 +176,8 @@ class RunStore(WaitMixin, InMemoryLightningStore):
         async with self.collections.atomic(mode="rw", labels=labels) as collections:
             for collection in (collections.spans, collections.attempts, collections.rollouts):
                 await collection.delete(list((await collection.query(key)).items))
-                collection._items.pop(
-                    rollout_id, None
-                )  # the emptied branch of the collection's tree
+                # The emptied branch of the collection's tree
+                collection._items.pop(rollout_id, None)
             await collections.span_sequence_ids.pop(rollout_id)
         self._total_span_bytes -= self._span_bytes_by_rollout.pop(rollout_id, 0)
         self._start_time_by_rollout.pop(rollout_id, None)
@@ -186,11 +187,12 @@ class RunStore(WaitMixin, InMemoryLightningStore):
 def make_server(
     store: WaitMixin, host: str, port: int, launch_mode: Any, token: str | None = None
 ) -> LightningStoreServer:
-    """agent-lightning's server for this store, with the two requests that wait, behind the token.
+    """Return agent-lightning's server for this store, with the two requests that wait, behind the
+    token.
 
-    Without its two middlewares, which cost more than the requests themselves: one logs times for
-    debugging, the other answers an internal error with a traceback (without it: a plain 500, which
-    clients try again just the same).
+    Its two middlewares are removed, since they cost more than the requests themselves: one logs
+    times for debugging, the other answers an internal error with a traceback. Without it that
+    answer is a plain 500, which clients try again just the same.
     """
     server = LightningStoreServer(store, host=host, port=port, launch_mode=launch_mode)
     assert server.app is not None
@@ -208,7 +210,9 @@ def make_server(
 
     @server.app.exception_handler(sqlite3.Error)
     async def cannot_write(request: Request, error: sqlite3.Error) -> Response:
-        """Of a store on disk; clients ask again, and what they asked for waits to be written."""
+        """Answer 503 when the store on disk cannot write; clients ask again, and the changes wait
+        to be written.
+        """
         logger.error("the store cannot write what it holds: %s", error)
         return Response(str(error), status_code=503)
 
@@ -220,8 +224,10 @@ def make_server(
 
 
 def not_json(path: str, body: bytes) -> str | None:
-    """What is wrong with a request's body. Python's own reader lets NaN and half characters in,
-    which no answer can hold: the request would fail after it had been done.
+    """Return what is wrong with a request's body, None if nothing is.
+
+    Python's own JSON reader accepts NaN and half characters, which no answer can hold, so the
+    request would fail after its work was done.
     """
     try:
         if body and path.startswith("/v1/agl"):
@@ -232,7 +238,7 @@ def not_json(path: str, body: bytes) -> str | None:
 
 
 def mongo_store(uri: str) -> WaitMixin:
-    """The same in MongoDB, which keeps everything on its disk."""
+    """Return the same store in MongoDB, which keeps everything on its disk."""
     from agentlightning.store.mongo import MongoLightningStore
 
     class MongoRunStore(WaitMixin, MongoLightningStore):

@@ -1,5 +1,5 @@
-"""What is checked of a run's store, and of a store that this process does not serve, before anything
-depends on it.
+"""Checks of a run's store, and of a store that this process does not serve, before anything depends
+on it.
 """
 
 from __future__ import annotations
@@ -19,18 +19,21 @@ TRACES_PATH = "/v1/traces"
 
 
 def check_store(plan: Plan) -> None:
-    """Raise ConfigError if settings of the store contradict each other or the store cannot be used."""
+    """Raise ConfigError if settings of the store contradict each other or the store
+    cannot be used.
+    """
     if plan.external_store_address and plan.managed_store:
         raise ConfigError(
-            "--external-store-address was given but AGL_MANAGED_STORE says to start a store here; set "
-            "AGL_MANAGED_STORE=0 (also: false, no, off)"
+            "--external-store-address was given but AGL_MANAGED_STORE says to "
+            "start a store here; set AGL_MANAGED_STORE=0 (also: false, no, off)"
         )
     if not plan.managed_store and not plan.external_store_address:
         raise ConfigError("AGL_MANAGED_STORE=0 needs --external-store-address http://HOST:PORT")
     if not plan.token and (plan.external_store_address or plan.role != "both"):
         raise ConfigError(
-            "AGL_TOKEN is not set: store, trainer and runners that are started one by one need the same one, on one "
-            "machine, too. Set it for each of them: export AGL_TOKEN=$(openssl rand -hex 16)"
+            "AGL_TOKEN is not set: store, trainer and runners that are "
+            "started one by one need the same one, on one machine, too. Set "
+            "it for each of them: export AGL_TOKEN=$(openssl rand -hex 16)"
         )
     if plan.external_store_address:
         ask_directly(plan.external_store_address)
@@ -78,12 +81,13 @@ def check_external(address: str, token: str | None = None) -> None:
             raise ConfigError(refusal(base, token))
         if traces.status_code != 200:
             raise ConfigError(
-                f"{base}{TRACES_PATH} answers {traces.status_code}: the store accepts no traces; {start}"
+                f"{base}{TRACES_PATH} answers {traces.status_code}: "
+                f"the store accepts no traces; {start}"
             )
 
 
 def check_mongo(uri: str) -> None:
-    """Raises ConfigError when MongoDB's driver is missing or no server answers."""
+    """Raise ConfigError when MongoDB's driver is missing or no server answers."""
     try:
         from pymongo import MongoClient
         from pymongo.errors import PyMongoError
@@ -99,12 +103,12 @@ def check_mongo(uri: str) -> None:
 
 
 def ask(token: str | None) -> httpx.Client:
-    """A client that trusts what OpenSSL trusts, SSL_CERT_FILE included."""
+    """Return a client that trusts what OpenSSL trusts, SSL_CERT_FILE included."""
     trust = ssl.create_default_context()
     return httpx.Client(timeout=CHECK_SECONDS, trust_env=False, headers=bearer(token), verify=trust)
 
 
 def refusal(base: str, token: str | None) -> str:
-    """What to say of an answer 401."""
+    """Return the message for an answer of 401."""
     seen = "refuses this AGL_TOKEN" if token else "asks for AGL_TOKEN, and it is not set"
     return f"the store at {base} {seen}; set it to what the store was started with"

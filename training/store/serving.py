@@ -64,7 +64,7 @@ async def serve(host: str, port: int, token: str | None, folder: Path | None) ->
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Command line of this module; returns the exit code."""
+    """Run this module's command line and return the exit code."""
     parser = new_parser(__doc__, prog="python -m training.store")
     commands = parser.add_subparsers(dest="command", required=True)
     add = commands.add_parser("serve", help="serve a store").add_argument
@@ -94,8 +94,9 @@ def main(arguments: list[str] | None = None) -> int:
         require_token(options.host, token, "--host")
         if not token:
             raise ConfigError(
-                "AGL_TOKEN is not set: without it every user of this machine could ask the store. Set the same one for "
-                "store, trainer and runners: export AGL_TOKEN=$(openssl rand -hex 16)"
+                "AGL_TOKEN is not set: without it every user of this machine "
+                "could ask the store. Set the same one for store, trainer "
+                "and runners: export AGL_TOKEN=$(openssl rand -hex 16)"
             )
         require_free(options.host, options.port, "--port")
         collect_rarely()

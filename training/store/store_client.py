@@ -22,13 +22,14 @@ from common.access import bearer
 from training.proxy.recorder import OUTAGE_SECONDS
 
 LOOK_SECONDS = 0.5  # between two looks whether the store is there again
+# Soon at first: every episode waits for some of its store's answers
 RETRY_SECONDS = (
     0.1,
     0.3,
     1.0,
     3.0,
     5.0,
-)  # soon at first: every episode waits for some of its store's answers
+)
 MARK = "batch"  # of a rollout's metadata: with which others it was queued
 
 
@@ -72,7 +73,9 @@ class StoreClient(LightningStoreClient):
     async def enqueue_many_rollouts(
         self, rollouts: Sequence[EnqueueRolloutRequest]
     ) -> Sequence[Rollout]:
-        """Send it once: where the answer is lost, ask the store what it took before sending it again."""
+        """Send it once: where the answer is lost, ask the store what it took before sending it
+        again.
+        """
         mark = uuid.uuid4().hex
         marked = [
             one.model_copy(update={"metadata": {**(one.metadata or {}), MARK: mark}})

@@ -1,4 +1,4 @@
-"""What a store does, as people ask it: `python -m training.store status URL`.
+"""The state of a store as lines for people: `python -m training.store status URL`.
 
 Asked by agent-lightning's own requests, so any of its stores will answer. Times are the store's
 clock's.
@@ -27,7 +27,10 @@ SILENT_SECONDS = 60.0  # a runner of ours is heard every 10 s
 
 
 def look(url: str, token: str | None) -> str:
-    """Lines for people. Raises ConfigError: no URL, or another token; Failure: no store answers."""
+    """Return a store's state as lines for people.
+
+    Raises ConfigError: not a URL, or another token; Failure: no store answers.
+    """
     if not url.startswith(("http://", "https://")):
         raise ConfigError(f"{url!r} is not a URL; expected http://HOST:PORT")
     base = url.rstrip("/")
@@ -73,7 +76,7 @@ def _search(http: httpx.Client, what: str, **asked: Any) -> Any:
 
 
 def _runner(worker: dict[str, Any], now: float) -> str:
-    """A runner's line. agent-lightning's own says nothing of how many episodes it plays."""
+    """Return a runner's line; agent-lightning's own does not show how many episodes it plays."""
     heard = worker["last_heartbeat_time"] or worker["last_dequeue_time"]
     silence = "never heard" if heard is None else f"heard {max(0.0, now - heard):.0f} s ago"
     playing = (worker["heartbeat_stats"] or {}).get("episodes")

@@ -70,8 +70,8 @@ def _by_group(scores: dict[str, Any], name: str) -> dict[str, float]:
 
 
 def headline_of(agent: Agent, model: Path) -> float:
-    """Return the agent's headline, in [0, 1], on the validation tasks, greedy; of several agents the
-    mean of theirs.
+    """Return the agent's headline, in [0, 1], on the validation tasks, greedy; for several agents
+    their mean.
 
     Raises ColdStartError: the evaluation failed; its messages are on stderr.
     """

@@ -58,9 +58,9 @@ def make(
     (after A) and `out`, and return how the model was made, for its card.
 
     headline: returns what a model folder earns in the agent's evaluation, in [0, 1]; without it
-    phase A goes by the accuracy of tokens alone. steps: of phase A at most, and of phase B, which an
-    agent without imperfect demonstrations does not have. role: for a role other than the policy, the
-    lessons are its demonstrations, and the context is four times the longest.
+    phase A goes by the accuracy of tokens alone. steps: of phase A at most, and of phase B, which
+    an agent without imperfect demonstrations does not have. role: for a role other than the policy,
+    the lessons are its demonstrations, and the context is four times the longest.
 
     Raises ColdStartError if there is nothing to learn.
     """
@@ -162,7 +162,9 @@ def bare(conversation: Conversation) -> Conversation:
 
 
 def build_model(tokenizer: Any, seed: int) -> Any:
-    """Return a randomly initialised Qwen3, of sizes that vLLM's CPU attention serves (head_dim 32)."""
+    """Return a randomly initialised Qwen3, of sizes that vLLM's CPU attention serves
+    (head_dim 32).
+    """
     torch.manual_seed(seed)
     config = Qwen3Config(
         vocab_size=len(tokenizer),

@@ -46,7 +46,8 @@ GRPO_EPSILON = 1e-6  # verl's, core_algos.compute_grpo_outcome_advantage
 TOLERANCE = 1e-4  # of a reward; verl computes in 32 bit
 
 MISMATCH = "rollout_corr/k3_kl"
-IDLE = "policy/idle_share"  # of the time since the update before, in which vLLM had no call of the policy
+# Share of the time since the last update in which vLLM had no call of the policy
+IDLE = "policy/idle_share"
 SPANS_MISSING = "spans_missing"
 REWARD_MISSING = "reward_missing"
 
@@ -192,15 +193,16 @@ class Watch:
     def _stop_on_silence(self, records: list[RolloutRecord]) -> None:
         if all(record.cause == REWARD_MISSING for record in records):
             raise RunStopped(
-                f"rewards missing: none of {len(records)} rollouts wrote an episode record. "
-                "Look for the runners' errors in the run's log; the store may not accept their spans."
+                f"rewards missing: none of {len(records)} rollouts wrote an episode record. Look "
+                "for the runners' errors in the run's log; the store may not accept their spans."
             )
         called = [record for record in records if record.turns]
         if called and not any(record.triplets for record in called):
             raise RunStopped(
-                f"zero triplets: {len(called)} rollouts called the policy and the store holds no token ids of it. "
-                "Usual causes: opentelemetry newer than 1.44, litellm-enterprise missing, agents calling a model "
-                "server past the proxy. Run `python -m utils.check_install`; see docs/troubleshooting.md."
+                f"zero triplets: {len(called)} rollouts called the policy and the store "
+                "holds no token ids of it. Usual causes: opentelemetry newer than 1.44, "
+                "litellm-enterprise missing, agents calling a model server past the "
+                "proxy. Run `python -m utils.check_install`; see docs/troubleshooting.md."
             )
 
     def _stop_on_missing_spans(self, records: list[RolloutRecord]) -> None:
@@ -208,8 +210,9 @@ class Watch:
         full = len(self._recent) == MISSING_SPANS_WINDOW
         if full and sum(self._recent) > MISSING_SPANS_SHARE * MISSING_SPANS_WINDOW:
             raise RunStopped(
-                f"spans missing: {sum(self._recent)} of the last {MISSING_SPANS_WINDOW} rollouts have fewer calls in "
-                "the store than the policy answered. Is the store overloaded, or reached over a slow network?"
+                f"spans missing: {sum(self._recent)} of the last {MISSING_SPANS_WINDOW} "
+                "rollouts have fewer calls in the store than the policy answered. Is "
+                "the store overloaded, or reached over a slow network?"
             )
 
     def _watch_canaries(self, records: list[RolloutRecord]) -> None:
@@ -229,11 +232,15 @@ class Watch:
         if len(window) < CANARY_WINDOW or share <= CANARY_WARNS:
             return
         whose = f"the judge of {agent}" if agent else "the judge"
-        seen = f"canaries accepted: {whose} took {share:.1%} of the last {CANARY_WINDOW} known-bad answers for good"
+        seen = (
+            f"canaries accepted: {whose} took {share:.1%} of the "
+            f"last {CANARY_WINDOW} known-bad answers for good"
+        )
         if share > CANARY_STOPS:
             raise RunStopped(
-                f"{seen}. A reward that can be had for nonsense teaches nonsense. Choose a stronger judge, or fit its "
-                "scale anew: see the agent's settings, and docs/rewards.md. Then resume with --resume."
+                f"{seen}. A reward that can be had for nonsense teaches nonsense. "
+                "Choose a stronger judge, or fit its scale anew: see the agent's "
+                "settings, and docs/rewards.md. Then resume with --resume."
             )
         logger.warning("%s; over %.0f%% stop the run", seen, 100 * CANARY_STOPS)
 
@@ -307,6 +314,6 @@ def check_advantages(
         expected = (record.reward or 0.0) - mean(rewards)
         if abs(found - expected) > TOLERANCE:
             raise RunStopped(
-                f"rollout {record.rollout_id} earned {record.reward} in a group of {rewards}; its advantage is "
-                f"{advantages[record.key]:.4f} but should be {expected / scale:.4f}"
+                f"rollout {record.rollout_id} earned {record.reward} in a group of {rewards}; its "
+                f"advantage is {advantages[record.key]:.4f} but should be {expected / scale:.4f}"
             )

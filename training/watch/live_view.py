@@ -78,7 +78,9 @@ def steps_of(seen: Seen) -> Table:
 
 
 def rewards_of(seen: Seen) -> str:
-    """Return the mean of the last step, a sparkline of the steps before, and the last validation."""
+    """Return the mean of the last step, a sparkline of the steps before, and the last
+    validation.
+    """
     if not seen.rewards:
         parts = ["-"]
     else:

@@ -37,8 +37,8 @@ EVENTS = {
     "engine_ready": "engine ready (Ray, verl, vLLM, proxy)",
     "first_step": "first step begins",
 }
-# Names that people read for the states of rollouts that have not ended; agent-lightning's "running" begins
-# with the first call.
+# Names that people read for the states of rollouts that have not ended; agent-lightning's "running"
+# begins with the first call.
 STATES = {"waiting": ("queuing", "requeuing"), "begun": ("preparing",), "playing": ("running",)}
 STORE_SECONDS = 2.0
 
@@ -77,7 +77,8 @@ async def in_flight(store: LightningStore) -> dict[str, int]:
     return dict(zip(STATES, counts, strict=True))
 
 
-BY_CLOCK = {  # causes of episodes/outcomes.toml that another machine, or another day, would not give
+# Causes of episodes/outcomes.toml that another machine, or another day, would not give
+BY_CLOCK = {
     "timeout",
     "machine_too_slow",
     "judge_timeout",
@@ -142,8 +143,9 @@ class Progress(ExitStack):
             self.deterministic = False
             named = ", ".join(f"{name} {count}" for name, count in late.most_common())
             self._say(
-                f"this run is no longer deterministic: a time limit ended {late.total()} episodes ({named}), and a "
-                "machine that is less busy would have scored them; run it with nothing beside it, or longer limits"
+                f"this run is no longer deterministic: a time limit ended {late.total()} "
+                f"episodes ({named}), and a machine that is less busy would have scored "
+                "them; run it with nothing beside it, or longer limits"
             )
 
     def _note_left_out(self, episodes: Sequence[Mapping[str, Any]]) -> None:

@@ -44,7 +44,9 @@ class Seen:
             self.dropped.update([record["cause"]] if record["cause"] else [])
 
     def add_step(self, step: int, data: Mapping[str, float]) -> None:
-        """Add a line of metrics.jsonl, which may be that of the validation before the first step."""
+        """Add a line of metrics.jsonl, which may be that of the validation before the
+        first step.
+        """
         self.step = step
         if (validation := validation_reward(data)) is not None:
             self.validation = validation
@@ -71,7 +73,8 @@ def step_line(step: int, data: Mapping[str, float], seen: Seen) -> str:
         parts.append(f"reward {data['episodes/reward/mean']:.3f}")
     if "books/trained_tokens" in data:
         parts.append(
-            f"{data['books/episodes']:.0f} episodes, {data['books/trained_tokens']:.0f} tokens trained"
+            f"{data['books/episodes']:.0f} episodes, "
+            f"{data['books/trained_tokens']:.0f} tokens trained"
         )
     if (validation := validation_reward(data)) is not None:
         parts.append(f"validation reward {validation:.3f}")
@@ -83,7 +86,7 @@ def step_line(step: int, data: Mapping[str, float], seen: Seen) -> str:
         parts.append("every group has equal reward: nothing learned, weights left as they were")
     elif data.get("episodes/equal_reward_groups"):
         parts.append(
-            f"{data['episodes/equal_reward_groups']:.0f} groups with equal reward (no gradient)"
+            f"groups with equal reward (no gradient): {data['episodes/equal_reward_groups']:.0f}"
         )
     if seen.left is not None and step < seen.steps:
         parts.append(f"about {duration(seen.left)} left")

@@ -201,7 +201,9 @@ def _seconds(run_dir: Path, steps: list[dict[str, Any]], started: float) -> dict
 
 
 def _taught(step: dict[str, Any]) -> bool:
-    """Return whether a step had something to learn from: always if prompt groups are not compared."""
+    """Return whether a step had something to learn from: always if prompt groups are
+    not compared.
+    """
     return bool(step.get("books/learnable_groups") != 0)
 
 
@@ -306,7 +308,10 @@ def _validation_line(validation: dict[str, Any]) -> str:
 def _agent_line(found: dict[str, Any]) -> str:
     """Return one line about an agent that is trained beside others."""
     validation = _validation_line(found["validation"])
-    return f"reward {_number(found['reward']['mean'])}, validation {validation}, {_counted(found['rollouts'])}"
+    return (
+        f"reward {_number(found['reward']['mean'])}, validation "
+        f"{validation}, {_counted(found['rollouts'])}"
+    )
 
 
 def _counted(values: dict[str, float], most: int = 99) -> str:

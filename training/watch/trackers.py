@@ -51,7 +51,9 @@ Rows = list[list[Any]]  # of COLUMNS
 
 
 class Tracker(Protocol):
-    """A tracker, made with the run's name, its config and the folder for its files on this machine."""
+    """A tracker, made with the run's name, its config and the folder for its files on
+    this machine.
+    """
 
     def __init__(self, name: str, config: dict[str, Any], folder: Path) -> None: ...
 
@@ -148,7 +150,8 @@ def tracked(
     finally:
         for process in processes:
             assert process.stdin
-            process.stdin.close()  # the tracker takes this for the end of the run, and this process's death as well
+            # The tracker takes this for the end of the run, and this process's death as well
+            process.stdin.close()
         for tell in tells:
             tell.join(end_seconds + LOOK_SECONDS)
 

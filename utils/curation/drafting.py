@@ -27,7 +27,8 @@ from utils.curation.queried_rows import RowFinder, merged
 if TYPE_CHECKING:
     from common.settings import Settings
 
-VERSION = 1  # of the outcome of a question; a higher number keeps an unfinished journal from being continued
+# The form of a question's outcome; a higher number keeps an unfinished journal from being continued
+VERSION = 1
 ANSWER_TOKENS = 2_048
 OPENAI_URL = "https://api.openai.com/v1"
 

@@ -27,8 +27,9 @@ Row = dict[str, Any]
 AFTERWARDS = "results so far are kept: give the same command again to go on"
 LIMITS = ("model", "timeout", "concurrency", "requests_per_minute")  # options that the client takes
 EPILOG = """
-May be killed at any moment: the same command goes on, and a reply that arrived is never paid for twice. Rows whose
-call finally fails are in OUT.failed.jsonl, counted, and tried again by the same command.
+May be killed at any moment: the same command goes on, and a reply that arrived is never paid for
+twice. Rows whose call finally fails are in OUT.failed.jsonl, counted, and tried again by the same
+command.
 Exit codes: 0 done, 1 rows failed or the endpoint does not work, 2 wrong usage, 130 interrupted."""
 SHOWN = 5  # failures named on the terminal
 
@@ -164,7 +165,8 @@ def run_pass(
         kept = write_jsonl(options.output, (row for row, is_kept in judged if is_kept), force=True)
         left = write_jsonl(dropped, (row for row, is_kept in judged if not is_kept), force=True)
         print(
-            f"{program}: {kept:,} kept in {options.output}, {left:,} dropped in {dropped}; {client.usage}"
+            f"{program}: {kept:,} kept in {options.output}, "
+            f"{left:,} dropped in {dropped}; {client.usage}"
         )
         finish()
         errors = [

@@ -1,14 +1,14 @@
 """Personal data in a question, replaced by its kind in brackets: 我叫张三，电话13800138000 ->
 我叫[姓名]，电话[电话].
 
-    masked, kinds = mask("我叫张三，电话13800138000")       # kinds: ["name", "phone"], one a replacement
+    masked, kinds = mask("我叫张三，电话13800138000")  # kinds: ["name", "phone"], one a replacement
 
 Shared by the curation scripts. Kinds and patterns are in `personal_data.toml`. Digits are
 understood in every script (full-width, Chinese, circled) and with spaces, hyphens, dots, commas or
 brackets between them. In any case no run of eleven digits or more stays. Names are found by their
-context (我叫..., 我老公..., ...医生), by the characters they are made of, and by jieba's tagger, offline.
-The tagger also excludes words that are not names, and a table lists the medical words and brands
-that look like one (高血压, 黄疸, 严迪).
+context (我叫..., 我老公..., ...医生), by the characters they are made of, and by jieba's tagger,
+offline. The tagger also excludes words that are not names, and a table lists the medical words and
+brands that look like one (高血压, 黄疸, 严迪).
 """
 
 from __future__ import annotations
@@ -131,7 +131,9 @@ def _names(text: str) -> Iterator[Span]:
 
 
 def _by_rule(how: str, text: str, words: Words) -> Iterator[Span]:
-    """Yield names that patterns find, except those that begin a word of `words` that is not a name."""
+    """Yield names that patterns find, except those that begin a word of `words` that is
+    not a name.
+    """
     for pattern in NAMES[how]:
         place = 0
         while match := pattern.search(text, place):

@@ -34,7 +34,8 @@ def fit(scores: Sequence[float], kind: Literal["quantile", "logistic"]) -> Scale
     huge = [score for score in scores if abs(score) > LARGEST]
     if huge:
         raise UsageError(
-            f"{len(huge)} scores are beyond {LARGEST:g}, such as {huge[0]:g}; is the endpoint broken?"
+            f"{len(huge)} scores are beyond {LARGEST:g}, "
+            f"such as {huge[0]:g}; is the endpoint broken?"
         )
     if len(set(scores)) < 2:
         seen = f"all {len(scores)} are {scores[0]:g}" if scores else "there are none"

@@ -1,5 +1,5 @@
-"""What the processes inside ask of the kernel: namespaces, limits, a filter of system calls, and
-the running processes.
+"""The system calls of the processes inside: namespaces, limits, a filter of system calls, and the
+running processes.
 """
 
 from __future__ import annotations
@@ -51,9 +51,8 @@ LIBC.prctl.argtypes = [
     ctypes.c_ulong,
 ]
 NICE = 5  # of programs, beside their supervisor's 0
-SPARSE = (
-    4  # times as much address space as memory, because shared memory may be left out of the count
-)
+# Times as much address space as memory, because shared memory may be left out of the count
+SPARSE = 4
 Settings = dict[str, Any]  # `Sandbox._settings`
 
 

@@ -47,9 +47,13 @@ STATUS = {DONE: "ok", FAILED: "error"}
 
 
 def supervise(line: socket.socket, settings: Settings) -> None:
-    """Answer what is asked on `line`, one step after another, until its other end is closed."""
+    """Run the steps that arrive on `line`, one after another, and answer each, until its other end
+    is closed.
+    """
     line = socket.socket(fileno=keep_only(line.detach()))
-    os.setsid()  # processor time is shared out among sessions, so among episodes, however many processes they have
+    # Processor time is shared out among sessions, so among episodes, however many processes they
+    # have
+    os.setsid()
     socket.send_fds(line, [b"+"], [os.pidfd_open(os.getpid())])
     try:
         scratch = (
@@ -178,9 +182,8 @@ class Supervisor:
 
     def start_interpreter(self) -> None:
         self.commands, theirs = socket.socketpair()
-        self.commands.setblocking(
-            False
-        )  # a program that does not listen must not block this process
+        # A program that does not listen must not block this process
+        self.commands.setblocking(False)
         with theirs:
             self.interpreter = fork(lambda: interpret(theirs, self.settings))
 

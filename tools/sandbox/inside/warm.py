@@ -1,4 +1,6 @@
-"""Process 1 of the sandbox: imports what programs need, and forks a supervisor for every episode."""
+"""Process 1 of the sandbox: imports what programs need, and forks a supervisor for
+every episode.
+"""
 
 from __future__ import annotations
 

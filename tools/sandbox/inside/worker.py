@@ -1,4 +1,4 @@
-"""What runs the model's programs: an episode's interpreter, and a shell.
+"""Runs the model's programs: an episode's interpreter, and a shell.
 
 The program controls everything here.
 """
@@ -69,7 +69,9 @@ def print_to(out: int, standard: int) -> Any:
 
 
 def execute(source: str, name: str, names: dict[str, Any]) -> bytes:
-    """Run a program and return the report of how it ended; a traceback is part of what it prints."""
+    """Run a program and return the report of how it ended; a traceback is part of what
+    it prints.
+    """
     report = DONE
     try:
         linecache.cache[name] = len(source), None, source.splitlines(keepends=True), name
