@@ -3,35 +3,52 @@ they may stand.
 
     gold = read_gold("X怎么存放？", "X的贮藏：密封、避光", "{}")
     gold.take_apart()
-    gold.known          # {"密封": {("x", "贮藏")}, "避光": {("x", "贮藏")}}
+    gold.places                          # {"密封": {("x", "贮藏")}, "避光": {("x", "贮藏")}}
+    gold.facts_at_end("x的贮藏是避光")     # (["避光"], "x的贮藏是")
 """
 
 from __future__ import annotations
 
 import json
 import re
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
 
 from scoring.abstention import abstains
+from scoring.heads import Heads
 from scoring.pieces import (
+    COPULA,
+    COURTESY_BEHIND,
     ENDING,
     HAS_WORD,
+    HELPERS,
+    JOINT,
     JOINTS,
+    OTHER_NUMBER,
     key_of,
     pieces_in,
     pieces_of,
     split_head,
     without_frames,
 )
-from scoring.text import canonical, words_only
+from scoring.text import canonical, with_digits, words_only
+from scoring.units import COUNTED, UNIT
 
-COUNTED = "[种个款类项例名位家样味条盒]?"
-TOTAL = re.compile(
-    rf"(?:一?共计?|总共|合计|总计|有|查到|找到|查询到|数量[是为]?){{0,4}}(\d+){COUNTED}"
-)
+MEASURE = rf"{UNIT}|{COUNTED}|[个款类项名位家条盒张床]"
+NUMBER = re.compile(r"-?\d{1,9}(?:\.\d{1,4})?")
+MEASURED = re.compile(rf"(?<![-\d.~])({NUMBER.pattern}) ?({MEASURE})(?![a-z])")
+ASKED_MEASURE = re.compile(rf"(?:几|多少|how many )({MEASURE})(?![a-z])")
+COUNT = re.compile(r"(?:1?共计?|总共|合计|总计|有)*(\d+)[种个款类项例名位家样味条盒]?")
+COUNTED_BEHIND = re.compile("[种个款类项例名位家样味条盒]?")
+BEFORE_NUMBER = re.compile(f"{OTHER_NUMBER}$")
+BEHIND_NUMBER = re.compile(OTHER_NUMBER)
+JOINT_BEHIND = re.compile(f"(?:{JOINT})$")
+LONGEST_JOINT = 5
+LINE_END = re.compile(r"[;。\n]")
+COPULA_INSIDE = re.compile(COPULA)
 PROGRAM = re.compile(
     r'^\W*[{\[]\s*["\[{]|"?(?:columns|rows|row_count)"?\s*:|"\w+"\s*:\s*["\[\d]|\|\s*:?-{2,}'
 )
@@ -39,8 +56,8 @@ PROGRAM = re.compile(
 
 @dataclass
 class Form:
-    """One form of gold: its facts by key, each with the places where it may stand (whose it is, and
-    which field).
+    """One way to tell gold: its facts by key, each with the places where it may stand (whose it is,
+    and which field).
     """
 
     facts: dict[str, set[tuple[str, str]]] = field(default_factory=dict)
@@ -68,63 +85,129 @@ class Form:
 class Gold:
     """What is known to be right: `rows` of texts, and the reference.
 
-    `names`: what it is about; `labels`: its fields; `heads`: what may stand before it; `known`: its
-    facts, and where each may stand. All of these are there after `take_apart`.
+    `heads`: what may stand before a fact; `places`: where each fact may stand; `written`: each fact
+    by the texts that say it. The last two are there after `take_apart`.
     """
 
     rows: list[list[str]]
     reference: str
     by_reference: bool
-    asked: str  # the question, canonical
-    question: str  # the same as words only
+    heads: Heads
     wholes: set[str] = field(default_factory=set)
     nothing: bool = False
     is_program: bool = False
     forms: list[Form] = field(default_factory=list)
-    names: list[str] = field(default_factory=list)
-    labels: list[str] = field(default_factory=list)
-    heads: set[str] = field(default_factory=set)
     number: str | None = None  # how many there are, where that is the whole answer
-    count: str = ""  # the fact that says so
-    known: dict[str, set[tuple[str, str]]] = field(default_factory=dict)
+    places: dict[str, set[tuple[str, str]]] = field(default_factory=dict)
     written: dict[str, str] = field(default_factory=dict)
-    by_end: dict[str, list[str]] = field(default_factory=dict)
+    _lengths: defaultdict[str, set[int]] = field(default_factory=lambda: defaultdict(set))
 
     def take_apart(self) -> None:
         """Find the facts, once; an answer that is gold word for word does not need them."""
         if self.forms:
             return
-        if words_only(self.reference):
-            self.forms.append(_reference_form(self.reference, self))
-        self.forms.append(_row_form(self.rows, self))
-        if not self.by_reference and self.rows:
-            del self.forms[:-1]
-        self.forms = [form for form in self.forms if form.facts]
-        self.question += words_only(canonical(self.reference)) if not self.rows else ""
-        if len(self.rows) == 1 and len(self.rows[0]) == 1 and self.rows[0][0].isdecimal():
-            self.number = self.count = self.rows[0][0]
-        elif self.by_reference:
-            self.number, self.count = _count_of(self.reference)
-        self._index()
+        of_reference = _reference_form(self)
+        self._take(_row_form(self, of_reference))
+        self._read_heads()
+        if self.by_reference or not self.rows:
+            self._take(of_reference)
 
-    def _index(self) -> None:
-        """Gather the facts of all forms: where each may stand, and how they are written by their
-        last sign, the longest first.
+    def _take(self, form: Form) -> None:
+        """Know the facts of a form, and the texts that say them."""
+        if not form.facts:
+            return
+        self.forms.append(form)
+        self.written |= form.written
+        for fact, places in form.facts.items():
+            self.places[fact] = self.places.get(fact, set()) | places
+        self._read_numbers()
+        for text in self.written:
+            self._lengths[text[-2:]].add(len(text))
+
+    def facts_at_end(self, piece: str) -> tuple[list[str], str]:
+        """Return the facts that the piece ends with, and the head before them; none where what stands
+        before is no head.
         """
-        for form in self.forms:
-            self.written |= form.written
-            for fact, places in form.facts.items():
-                self.known[fact] = self.known.get(fact, set()) | places
-        for text in sorted(self.written, key=len, reverse=True):
-            self.by_end.setdefault(text[-1], []).append(text)
+        found: list[str] = []
+        rest, joint = self._without_tail(piece), None
+        while rest and (fact := self._fact_at_end(rest)):
+            found.append(self.written[fact])
+            rest = rest.removesuffix(fact)
+            joint = None if rest in self.written else JOINT_BEHIND.search(rest[-LONGEST_JOINT:])
+            rest = (rest.removesuffix(joint.group()) if joint else rest).strip()
+            if not joint and self.heads.leads(rest):  # "X的Y是是": the copula is no second fact
+                break
+        if (
+            not found
+            or HELPERS.fullmatch(piece)
+            or (rest and (joint or not self.heads.leads(rest)))
+        ):
+            return [], piece
+        return found, rest
+
+    def ends_in_fact(self, piece: str) -> bool:
+        return self._fact_at_end(piece) is not None
+
+    def _fact_at_end(self, text: str) -> str | None:
+        """Return the longest fact that the text ends with, not inside a number or an English word."""
+        lengths = self._lengths.get(text[-2:], set()) | self._lengths.get(text[-1:], set())
+        for length in sorted(lengths, reverse=True):
+            fact = text[-length:]
+            if fact in self.written and _is_apart(text[: len(text) - length][-1:], fact[0]):
+                return fact
+        return None
+
+    def _without_tail(self, piece: str) -> str:
+        """Return the piece without what may stand behind a fact: a measure word and words of the question
+        behind a count, and "医生" behind a name.
+        """
+        start = piece.find(self.number) if self.number else -1
+        if self.number and start >= 0:
+            end = start + len(self.number)
+            tail = piece[COUNTED_BEHIND.match(piece, end).end() :]  # type: ignore[union-attr]
+            if not BEHIND_NUMBER.match(piece, end) and self.heads.asks(tail):
+                return piece[:end]
+        courtesy = COURTESY_BEHIND.search(piece)
+        return piece[: courtesy.start()] if courtesy and not self.ends_in_fact(piece) else piece
+
+    def _read_numbers(self) -> None:
+        """Let a bare number stand with the measure word that the reference or the question has for it."""
+        asked = ASKED_MEASURE.findall(with_digits(self.heads.asked))
+        measured = MEASURED.findall(with_digits(self.reference))
+        for text, key in [*self.written.items()]:
+            if NUMBER.fullmatch(text):
+                words = {*asked, *(word for number, word in measured if number == text)}
+                words |= {"年"} if re.fullmatch(r"(?:19|20)\d\d", text) else set()
+                self.written |= {canonical(text + word): key for word in words}
+        if len(self.places) == 1:
+            fact = next(iter(self.places))
+            counted = COUNT.fullmatch(fact)
+            self.number = counted[1] if counted else None
+            self.written |= {counted[1]: fact} if counted else {}
+
+    def _read_heads(self) -> None:
+        """Know what the reference has before a fact of the rows: "患者的血型是" of a sentence."""
+        for piece, _ in pieces_of(self.reference):
+            fact = self._fact_at_end(piece)
+            head = ENDING.sub("", piece.removesuffix(fact).strip()) if fact else ""
+            about, label = split_head(head)
+            if about and words_only(about) in self.heads.words:
+                self.heads.whole.add(head)
+                self.heads.labels.add(label)
+
+
+def _is_apart(before: str, first: str) -> bool:
+    """Return whether a fact that begins with a sign is whole behind another."""
+    number = (first.isdecimal() or not first.isalnum()) and BEFORE_NUMBER.search(before)
+    return not number and not (before.isascii() and before.isalnum() and first.isascii())
 
 
 @lru_cache(maxsize=512)
 def read_gold(
     question: str, reference: str, encoded: str, by_reference: bool = True
 ) -> Gold | None:
-    """Return what is known to be right: the gold rows (else the evidence) and the reference; None
-    if the task has neither.
+    """Return what is known to be right, of the gold rows (else the evidence) and the reference; None
+    without any of them.
     """
     known = json.loads(encoded)
     table, evidence = known.get("structured_gt"), known.get("evidence") or []
@@ -134,8 +217,10 @@ def read_gold(
     filled = [row for row in filled if row]
     if not filled and not words_only(reference) and table is None:
         return None
-    asked = canonical(question)
-    gold = Gold(filled, reference, by_reference, asked, words_only(asked))
+    heads = Heads(canonical(question))
+    for column in table["columns"] if table else []:
+        heads.labels.add(_plain(str(column).replace("_", " ")))
+    gold = Gold(filled, reference, by_reference, heads)
     gold.nothing = not filled and (abstains(reference) or not words_only(reference))
     cells = (without_frames(cell) for row in filled for cell in row)
     gold.wholes = {"\n".join(cells), without_frames(reference) if by_reference else ""} - {""}
@@ -143,65 +228,71 @@ def read_gold(
     return gold
 
 
-def _count_of(reference: str) -> tuple[str | None, str]:
-    """Return the number and the fact of a reference that only counts; (None, "") of any other."""
-    pieces = pieces_of(reference)
-    match = TOTAL.fullmatch(pieces[0][0]) if len(pieces) == 1 else None
-    return (match[1], key_of(pieces[0][0])) if match else (None, "")
-
-
 def _text(cell: Any) -> str:
     return "" if cell is None else f"{cell:g}" if isinstance(cell, float) else str(cell)
-
-
-def _row_form(rows: Sequence[Sequence[str]], gold: Gold) -> Form:
-    """Return the cells as facts, apart from each row's name: the cell that the question or a head
-    of the reference has too.
-    """
-    form, heads = Form(), "\n".join(gold.heads)
-    names = [_name_of(row, gold.question, heads) for row in rows]
-    gold.names += [
-        name for name in dict.fromkeys(map(_plain, filter(None, names))) if name not in gold.names
-    ]
-    places = {fact: where for one in gold.forms for fact, where in one.facts.items()}
-    for row, name in zip(rows, names, strict=True):
-        for cell in row:
-            if cell != name:
-                found = [places.get(key_of(piece), set()) for piece, _ in pieces_of(cell)]
-                labels = {label for where in found for _, label in where}
-                form.add(canonical(cell), _plain(name), labels.pop() if len(labels) == 1 else "")
-    return form
 
 
 def _plain(text: str) -> str:
     return canonical(text).strip()
 
 
-def _name_of(row: Sequence[str], question: str, heads: str) -> str:
-    """Return the cell that says what the row is about; "" if no cell does or the row has
-    no other.
+def _row_form(gold: Gold, of_reference: Form) -> Form:
+    """Return the cells as facts, each row's name apart: the cell that the question or a head of the
+    reference has too. A fact of the reference has the same label here.
     """
+    form, heads = Form(), "\n".join(gold.heads.whole)
+    labelled = any(label for places in of_reference.facts.values() for _, label in places)
+    for row in gold.rows:
+        name = _name_of(row, gold.heads.words, heads)
+        gold.heads.names.add(_plain(name))
+        for cell in row:
+            if cell != name:
+                pieces = pieces_of(cell) if labelled else ()
+                found = [of_reference.facts.get(key_of(piece), set()) for piece, _ in pieces]
+                labels = {label for where in found for _, label in where}
+                label = labels.pop() if len(labels) == 1 else ""
+                _read_lines(form, gold.heads, canonical(cell), _plain(name), label)
+    return form
+
+
+def _name_of(row: Sequence[str], question: str, heads: str) -> str:
+    """Return the cell that says what the row is about; "" where none does or the row has no other."""
     if len(row) < 2:
         return ""
     found = [cell for cell in row if _plain(cell) in heads or words_only(_plain(cell)) in question]
     return max(found, key=len, default="")
 
 
-def _reference_form(reference: str, gold: Gold) -> Form:
-    """Return the reference's facts. The text before a colon is a head: a name and a field, if it
-    has both.
-    """
-    form, owner, label = Form(), "", ""
-    for line in re.split(r"[;。\n]", canonical(reference)):
-        head, colon, text = line.partition(":")
-        pieces = pieces_in(head)
-        if colon and len(pieces) == 1 and words_only(text):
-            about, kind = split_head(ENDING.sub("", pieces[0][0]))
-            gold.heads.add(pieces[0][0])
-            if about and words_only(about) in gold.question:
-                owner = about
-                gold.names += [about] if about not in gold.names else []
-            label = kind
-            gold.labels += [kind] if kind and kind not in gold.labels else []
-        form.add(text if colon and len(pieces) == 1 and words_only(text) else line, owner, label)
+def _reference_form(gold: Gold) -> Form:
+    """Return the reference's facts."""
+    form, text = Form(), canonical(gold.reference)
+    if not gold.rows:
+        text = "\n".join(_with_colon(line, gold.heads) for line in LINE_END.split(text))
+    _read_lines(form, gold.heads, text, "", "")
     return form
+
+
+def _read_lines(form: Form, heads: Heads, text: str, owner: str, label: str) -> None:
+    """Add a text's facts; what stands before a colon is a head, of a name and a field where it says
+    both.
+    """
+    for line in LINE_END.split(text):
+        head, colon, behind = line.partition(":")
+        pieces = pieces_in(head) if colon else ()
+        if len(pieces) != 1 or not words_only(behind):
+            form.add(line, owner, label)
+            continue
+        about, label = split_head(ENDING.sub("", pieces[0][0]))
+        heads.whole.add(pieces[0][0])
+        heads.labels.add(label)
+        if about and words_only(about) in heads.words:
+            owner = about
+            heads.names.add(about)
+        form.add(behind, owner, label)
+
+
+def _with_colon(line: str, heads: Heads) -> str:
+    """Return the sentence with a colon behind the copula, where only a head stands before."""
+    ends = (match.end() for match in COPULA_INSIDE.finditer(line))
+    end = next((end for end in ends if heads.leads(line[:end].strip())), None)
+    return f"{line[:end]}:{line[end:]}" if end and ":" not in line else line

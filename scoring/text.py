@@ -4,8 +4,8 @@ the same.
     canonical("每次０．５克，每天兩次")      # "每次500毫克,每天2次"
     words_only("避光, 密封。")              # "避光密封"
 
-OpenCC writes traditional characters as simplified ones; numbers and units are those of
-`scoring.numerals`.
+OpenCC writes traditional characters as simplified ones; numbers are those of
+`scoring.numerals`, dates of `scoring.dates`, and units of `scoring.units`.
 """
 
 from __future__ import annotations
@@ -16,7 +16,9 @@ from functools import cache, lru_cache
 from importlib import import_module
 from typing import Any
 
-from scoring.numerals import english_in_digits, in_digits, in_units
+from scoring.dates import dates_in_one_form
+from scoring.numerals import english_in_digits, in_digits
+from scoring.units import in_units
 
 UNSEEN = re.compile("[\u00ad\u061c\u180e\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufeff]")
 MARKUP = re.compile(r"</?[a-zA-Z][^<>]{0,400}>|&(?:nbsp|lt|gt|amp);|\*|#|`")
@@ -28,13 +30,15 @@ LIST_MARK = re.compile(
 # signs.
 _ALWAYS = r"""[;!?、。·()\[\]{}"“”‘《》【】「」『』\n|…]"""
 SEPARATOR = re.compile(
-    rf"[.,:'’/—\ {_ALWAYS[1:]}(?:(?<={_ALWAYS})|(?<=[.,:])(?:(?<!\d.)|(?!\d))|(?<=['’])(?:(?<![a-z].)|(?![a-z]))"
+    rf"[.,:'’/—\ {_ALWAYS[1:]}(?:(?<={_ALWAYS})|(?<=[.,:])(?:(?<!\d.)|(?!\d))|(?<=['’])(?:(?<![a-z0-9].)|(?![a-z]))"
     r"|(?<=—)—*|(?<=/)(?:(?<![0-9a-z].)|(?![0-9a-z]))|(?<= )- )"
 )
 """What stands between the pieces of a text; a point or a comma inside a number does not."""
 
 _NOT_WORD = re.compile(r"[\W_](?:(?<!\.)|(?<!\d\.)|(?!\d))")
 _NUMBER = re.compile(r"\d{1,30}(?:\.\d{1,30})?")
+_SUPERSCRIPT = re.compile("(10)([⁰¹²³⁴⁵⁶⁷⁸⁹]+)")  # NFKC makes 109 of 10⁹
+_TIMES_TEN = re.compile(r"(?<=\d) ?[*xX] ?(?=10(?:\^|[⁰¹²³⁴⁵⁶⁷⁸⁹]))")
 _MIXED_NUMBER = re.compile("([0-9０-９]) ?(?=[½⅓⅔¼¾⅕⅛])")
 _GAPS = re.compile(r"[ \t\u3000]+")
 _CHINESE_GAP = re.compile(r" (?<=[一-鿿] )(?=[一-鿿])")
@@ -84,14 +88,20 @@ def canonical(text: str) -> str:
     """Return the text with one form of characters, numbers and units, without markup and list
     marks; punctuation stays.
     """
+    return _NEEDLESS_GAP.sub("", in_units(with_digits(text)))  # units are Chinese now
+
+
+@lru_cache(maxsize=1024)
+def with_digits(text: str) -> str:
+    """The canonical text, but with its quantities as they are written."""
+    text = _SUPERSCRIPT.sub(r"\1^\2", _TIMES_TEN.sub("×", text))
     text = MARKUP.sub("", LIST_MARK.sub("", UNSEEN.sub("", text)))
     text = simplified(text)
     text = _MIXED_NUMBER.sub(r"\1又", text)
     text = _narrow(text).lower().replace("⁄", "/").replace("∶", ":")
     text = _CHINESE_GAP.sub(",", _GAPS.sub(" ", text))
     text = _NEEDLESS_GAP.sub("", english_in_digits(text))
-    text = in_units(in_digits(text.replace("−", "-").replace("–", "-")))
-    return _NEEDLESS_GAP.sub("", text)  # units are Chinese now
+    return dates_in_one_form(in_digits(text.replace("−", "-").replace("–", "-")))
 
 
 def simplified(text: str) -> str:

@@ -36,6 +36,13 @@ def score(answer, gold=FIELD, question="朵朵片的不良反应有哪些？", r
         "{}。以上信息来自数据库，仅供参考。",
         "{}。如有疑问，请咨询医生或药师。",
         "{}。希望对您有所帮助！",
+        "您咨询的朵朵片的不良反应是{}。",
+        "系统记录显示：{}。",
+        "综上，该药的不良反应为{}呢。",
+        "问：朵朵片的不良反应有哪些？答：{}",
+        "{}。如果还有其他问题，欢迎随时咨询。",
+        "{}。还有什么可以帮您的吗？",
+        "{}。祝您生活愉快！",
     ],
 )
 def test_a_frame_costs_nothing(frame):
@@ -53,6 +60,9 @@ def test_a_frame_costs_nothing(frame):
         "The dosage of Calmetrol syrup is as follows: {}",
         "Calmetrol syrup's dosage: {}",
         "{}. I hope this helps!",
+        "In summary, the dosage of Calmetrol syrup is {}.",
+        "In the database, the dosage for Calmetrol syrup is listed as {}.",
+        "{}. Feel free to ask if you have any further questions.",
         "{}. Please consult your doctor or pharmacist.",
     ],
 )
@@ -61,6 +71,18 @@ def test_an_english_frame_costs_nothing(frame, reference):
     gold, question = "10 mL three times daily after meals", "What is the dosage of Calmetrol syrup?"
     found = score(frame.format(gold), gold, question, reference + gold, "Calmetrol syrup")
     assert found == 1
+
+
+def test_a_label_may_be_the_name_of_the_column_and_a_sentence_may_be_in_the_words_of_the_question():
+    judge = ReferenceJudge()
+    known = {"question": "朵朵片怎样给药？", "reference": "口服", "rows": [{"给药途径": "口服"}]}
+    assert judge.score(answer="给药途径为口服。", **known) == 1
+    assert judge.score(answer="禁忌为口服。", **known) < PAID
+    known = {"question": "Where was case 417 sent to?", "rows": [{"place": "nursing home"}]}
+    assert judge.score(answer="Case 417 was sent to a nursing home.", **known) == 1
+    assert judge.score(answer="Case 471 was sent to a nursing home.", **known) < PAID
+    known = {"question": "朵某的经治医师是谁？", "rows": [{"医师": "林岚"}]}
+    assert judge.score(answer="朵某的经治医师是林岚医生。", **known) == 1
 
 
 @pytest.mark.parametrize(
@@ -92,6 +114,8 @@ def test_another_name_field_or_sign_is_not_paid(answer):
         ("男", "男或女"),
         ("5 days", "about 5 days"),
         ("5 days", "no 5 days"),
+        ("5 days", "it is about 5 days"),
+        ("5 days", "up to 5 days"),
         ("儿童禁用", "❌儿童禁用"),
         ("儿童禁用", "儿童禁用，❌"),
         ("儿童禁用", "≠儿童禁用"),
@@ -103,6 +127,23 @@ def test_another_name_field_or_sign_is_not_paid(answer):
 def test_words_of_a_frame_are_none_beside_a_short_value(gold, answer):
     assert score(gold, gold, "朵朵片如何？ No?", gold) == 1
     assert score(answer, gold, "朵朵片如何？ No?", gold) < PAID
+
+
+@pytest.mark.parametrize(
+    ("question", "gold", "answer"),
+    [
+        ("朵某的血钾是多少？", "4.1mmol/L", "朵某的血钠是4.1mmol/L"),
+        ("病历417的血钾是多少？", "4.1mmol/L", "病历41的血钾是4.1mmol/L"),
+        ("哪些人不可以吃朵朵片？", "孕妇、儿童", "可以吃朵朵片的有孕妇、儿童"),
+        ("能不能吃？", "能", "不能吃，能"),
+        ("朵朵片是禁用还是慎用？", "慎用", "禁用，慎用"),
+        ("朵朵片的不良反应？", "常见：头痛。少见：皮疹", "常见：皮疹。少见：头痛"),
+    ],
+)
+def test_a_head_of_another_field_entity_or_sense_leads_nowhere(question, gold, answer):
+    known = {"question": question, "rows": [{"value": gold}]}
+    assert ReferenceJudge().score(answer=gold, **known) == 1
+    assert ReferenceJudge().score(answer=answer, **known) < PAID
 
 
 def test_a_value_that_reads_like_a_joint_is_one_fact():

@@ -1,0 +1,179 @@
+"""Quantities of a text in one form: one unit for every kind of quantity, one form of a rate.
+
+    in_units("1克,2周")              # "1000毫克,336小时"
+    in_units("12g/dl")              # "120000毫克/升"
+    in_units("1日3次")              # "每日3次", as "3 times a day" and "tid"
+    in_units("不超过5片")            # "≤5片"
+
+pint gives the factors of units. Texts are in NFKC form and lower case, with digits for numerals.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from importlib import import_module
+from typing import Any
+
+from scoring.rates import RATES
+from scoring.steps import Step, rewritten
+
+# Every spelling of a unit, then its name in pint; spellings of one unit stand together.
+_SPELLINGS = """
+皮克/pg:picogram 纳克/ng:nanogram 微克/μg/ug/mcg/micrograms/microgram:microgram 毫克/mg/milligrams/milligram:milligram
+克/g/grams/gram:gram 千克/公斤/kg/kilograms/kilogram:kilogram 斤/市斤:jin 磅/lbs/lb/pounds/pound:pound
+微升/μl/ul/立方毫米/mm3:microliter 毫升/ml/cc/立方厘米/cm3/milliliters/milliliter/millilitres/millilitre:milliliter
+分升/dl:deciliter 升/l/liters/liter/litres/litre:liter °c/摄氏度/度:degC °f/华氏度:degF
+秒/秒钟/seconds/second/secs/sec:second 分钟/mins/min/minutes/minute:minute 刻钟:quarter_of_hour
+小时/个小时/个钟头/钟头/hrs/hr/h/hours/hour:hour 天/日/days/day/d:day 周/个星期/星期/个礼拜/礼拜/weeks/week/wks/wk:week
+月/个月/months/month:month 年/years/year/yrs/yr:year
+米/公尺/m/meters/meter/metres/metre:meter 厘米/公分/cm/centimeters/centimeter/centimetres/centimetre:centimeter
+毫米/mm/millimeters/millimeter/millimetres/millimetre:millimeter 微米/μm/um:micrometer
+英寸/inches/inch:inch 英尺/feet/foot/ft:foot 平方米/m2:meter**2 平方厘米/cm2:centimeter**2
+毫米汞柱/mmhg:mmHg 千帕/kpa:kilopascal
+摩尔/mol:mole 毫摩尔/毫摩/mmol:millimole 微摩尔/微摩/μmol/umol:micromole 纳摩尔/nmol:nanomole 皮摩尔/pmol:picomole
+单位/units/unit/u:unit_of_effect 国际单位/iu:international_unit 千卡/大卡/kcal:kilocalorie 千焦/kj:kilojoule
+"""
+_GROUPS = [(many.split("/"), name) for many, name in (one.split(":") for one in _SPELLINGS.split())]
+UNITS = {spelling: name for many, name in _GROUPS for spelling in many}
+_FIRST = {spelling: many[0] for many, _ in _GROUPS for spelling in many}
+_OWN_KINDS = (
+    "jin = 0.5 kilogram",
+    "quarter_of_hour = 15 minute",
+    "unit_of_effect = [effect]",
+    "international_unit = [international_effect]",
+)
+# What quantities are written in: 2周 and 14天 both become 336小时.
+KEPT = {
+    "毫克": "milligram", "毫升": "milliliter", "度": "degC", "小时": "hour", "mmhg": "mmHg", "毫米": "millimeter",
+    "平方厘米": "centimeter**2", "毫摩尔": "millimole", "千卡": "kilocalorie", "单位": "unit_of_effect",
+    "国际单位": "international_unit",
+}  # fmt: skip
+# What stands behind a stroke is written in one of these, and a time as it is: mg/kg/天, g/升.
+_KEPT_BELOW = {"升": "liter", "千克": "kilogram"}
+
+UNIT = "|".join(sorted(map(re.escape, UNITS), key=len, reverse=True))
+COUNTED = "[片丸粒袋滴支瓶包勺张贴枚颗杯次岁例种]"
+"""Measure words that a number stands before."""
+_BEHIND = r"(?![a-z期夜围])"  # 周期, 周围 and 日夜 are no quantities
+WRITTEN = re.compile("[0-9a-z]")
+_DECIMAL = r"\d{1,12}(?:\.\d{1,6})?"
+
+# Patterns begin with the signs they match and look back afterwards: `re` then skips all other signs.
+_RANGE_SIGN = re.compile(rf"(\d(?:{UNIT}|{COUNTED}|%)?) ?(?:[至到~-]|—+|to(?= ?\d)) ?(?=-?\d)")
+_BETWEEN = re.compile(
+    r"(?:介于|(?<![a-z])between ?)(\d[^和与,]{0,8}?) ?(?:和|与|and) ?(\d[^,]{0,8}?)(?:之间|$|(?=,))"
+)
+_RANGE = re.compile(rf"({_DECIMAL})(?:{UNIT})?~(-?{_DECIMAL})({UNIT}){_BEHIND}")
+_COUNTED_RANGE = re.compile(rf"(\d)({COUNTED}|%)~({_DECIMAL})\2")
+_QUANTITY = re.compile(
+    rf"([-\d](?<![\d.].)(?:(?<=-)\d{{1,12}}|(?<=\d)\d{{0,11}})(?:\.\d{{1,6}})?)({UNIT}){_BEHIND}((?:/(?:{UNIT}){_BEHIND})*)"
+)
+_PER = re.compile(rf"/({UNIT}){_BEHIND}")
+_SUM = re.compile(
+    rf"(\d(?<![\d.~-].)\d{{0,11}}(?:\.\d{{1,6}})?)(小时|毫克)[零 ]?({_DECIMAL})\2(?!/)"
+)
+_PLAIN_NUMBER = re.compile(r"\d(?<![\d.a-z].)\d{0,14}\.\d{1,9}(?![\d.])")
+# Other words and signs for a comparison with the number behind them.
+_COMPARING = ["于", "超过", "足", "不到", "least", "most", "than", "up to", "="]
+_COMPARED = (
+    ("≥", r">=|大于或?等于|[不无]小于|不低于|不少于|at least |(?:no|not) less than "),
+    ("≤", r"<=|小于或?等于|[不无]大于|不超过|不高于|不多于|at most |(?:no|not) more than |up to "),
+    (">", r"大于|超过|高于|多于|(?:more|greater|higher) than "),
+    ("<", r"小于|低于|少于|不足|不到|(?:less|fewer|lower) than "),
+)
+
+
+def in_units(text: str) -> str:
+    """Return the text with its quantities and ranges in the units that are kept, and rates in one form."""
+    return rewritten(text, QUANTITIES) if WRITTEN.search(text) else text
+
+
+def _shortest(match: re.Match[str]) -> str:
+    return f"{float(match.group()):.12g}"
+
+
+def _added(match: re.Match[str]) -> str:
+    """Two parts of a quantity in one number; a pair whose second is not smaller stays."""
+    first, second = float(match[1]), float(match[3])
+    return f"{_seven_digits(first + second)}{match[2]}" if second < first else match.group()
+
+
+@cache
+def _line(unit: str) -> tuple[float, float, str]:
+    """Of a spelling: factor and offset into the unit that is kept, and that unit; the spelling
+    itself where none is.
+
+    Pint is slow, so it is asked once.
+    """
+    quantity = _pint().Quantity
+    for kept, name in KEPT.items():
+        if quantity(1.0, UNITS[unit]).is_compatible_with(name):
+            offset = quantity(0.0, UNITS[unit]).to(name).magnitude
+            return quantity(1.0, UNITS[unit]).to(name).magnitude - offset, offset, kept
+    raise KeyError(f"no kept unit for {unit}")
+
+
+@cache
+def _below(unit: str) -> tuple[float, str]:
+    """Of a spelling behind a stroke: its factor into the unit that is written there, and that unit."""
+    quantity = _pint().Quantity(1.0, UNITS[unit])
+    for kept, name in _KEPT_BELOW.items():
+        if quantity.is_compatible_with(name):
+            return quantity.to(name).magnitude, kept
+    return 1.0, _FIRST[unit]
+
+
+@cache
+def _pint() -> Any:
+    registry = import_module("pint").UnitRegistry()
+    for kind in _OWN_KINDS:
+        registry.define(kind)
+    return registry
+
+
+def _converted(match: re.Match[str]) -> str:
+    """A quantity in the unit that is kept; a year such as 2023年 stays."""
+    number, unit, strokes = match.groups()
+    if unit == "年" and re.fullmatch(r"(?:19|20)\d\d", number):
+        return match.group()
+    factor, offset, kept = _line(unit)
+    value, behind = float(number) * factor + offset, ""
+    for below in strokes.split("/")[1:]:
+        factor, written = _below(below)
+        value, behind = value / factor, f"{behind}/{written}"
+    return f"{_seven_digits(value)}{kept}{behind}"
+
+
+def _first_below(match: re.Match[str]) -> str:
+    return f"/{_FIRST[match[1]]}"
+
+
+def _seven_digits(value: float) -> str:
+    """The number with seven digits: kilograms and months do not come out even."""
+    return f"{float(f'{value:.7g}'):.15g}"
+
+
+QUANTITIES: tuple[Step, ...] = (
+    ("摄", re.compile(r"摄氏(?=-?\d)"), ""),
+    ("华", re.compile(rf"华氏({_DECIMAL})度"), r"\1华氏度"),
+    (("celsius", "degrees"), re.compile(r"(?<=\d) ?(?:degrees? )?(?:celsius|(?<=degrees )c(?![a-z]))"), "度"),
+    ("周", re.compile(r"(?<=\d)周岁"), "岁"),
+    ("^", re.compile(r"(?<=m)\^(?=[23])"), ""),
+    ("度", re.compile(r"(3\d|4[0-2])(?<![\d.]..)度(\d)(?![\d.~])"), r"\1.\2度"),
+    ("米", re.compile(r"([12])(?<![\d.].)米(\d\d)(?![\d.~厘公])"), r"\1.\2米"),
+    ("分", re.compile(r"(?<=\d)(?:小时|h)(\d{1,2})分(?![钟之])"), r"小时\1分钟"),
+    ("比", re.compile(r"(?<=\d)比(?=\d)"), ":"),
+    ("介b", _BETWEEN, r"\1~\2"),
+    (("至", "到", "~", "-", "—", "to"), _RANGE_SIGN, r"\1~"),
+    ("~", _COUNTED_RANGE, r"\1~\3\2"),
+    *RATES,
+    ("~", _RANGE, r"\1\3~\2\3"),
+    ("", _QUANTITY, _converted),
+    ("/", _PER, _first_below),
+    (("时", "克"), _SUM, _added),
+    *((_COMPARING, re.compile(rf"(?:{words}) ?(?=-?\d)"), sign) for sign, words in _COMPARED),
+    ("<>≤≥", re.compile(r"(?<=[<>≤≥]) (?=-?\d)"), ""),
+    (("及以上", "或以上", "含以上"), re.compile(r"(?<![\d.~≥])(\d[^,;。~]{0,6})[及或含]以上"), r"≥\1"),
+    (".", _PLAIN_NUMBER, _shortest),
+)  # fmt: skip
