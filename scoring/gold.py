@@ -179,6 +179,8 @@ class Gold:
                 words = {*asked, *(word for number, word in measured if number == text)}
                 words |= {"年"} if re.fullmatch(r"(?:19|20)\d\d", text) else set()
                 self.written |= {canonical(text + word): key for word in words}
+            elif (measured_fact := MEASURED.fullmatch(text)) and measured_fact[2] in asked:
+                self.written |= {measured_fact[1]: key}  # "多少片" is answered by a bare number
         if len(self.places) == 1:
             fact = next(iter(self.places))
             counted = COUNT.fullmatch(fact)

@@ -33,12 +33,14 @@ JOINT = "以及|还有|另有|和|及|与|或者?|跟|并且?|且|还有| and | 
 JOINTS = re.compile(JOINT)
 COPULA = (
     "(?:主要|分别|应该?|1般|被)?(?:(?:记录|记载|登记|标注|标记|显示|描述|注明|列|写)(?:为|的?是|成)|是指|是|为|有|包括|包含|如下|如何"
+    "|叫做?|称[为作]"
     "|(?:(?:^|(?<= ))(?:it|they|here|there) )?(?<![a-z])(?:is|are|was|were)"
     "(?: (?:listed|recorded|given|stated|documented|described|noted|reported|registered|shown) as)?)"
     "(?:以下几[种个点]|如下| as follows)?"
 )
 ABOUT = re.compile(r"关于|对于|针对|以[上下]|(?:regarding|about|for)(?![a-z])")
 ENDING = re.compile(rf"(?:{COPULA})$")
+SAME = {"是的": "是", "男性": "男", "女性": "女"}
 HELPERS = re.compile(
     r"(?:以上|以下|如上|[能可会要应该得是有为到的了否吗不没无莫勿别非上中里所已本据])+|[按经给请我您帮查就让从]"
     r"|(?:(?:the|our|your|for|of|in|from|per|about|is|are|as|it|that|this|what|which|you|i|we|have|has"
@@ -84,9 +86,11 @@ def _undashed(text: str) -> str:
 
 @lru_cache(maxsize=16384)
 def key_of(piece: str) -> str:
-    """The piece's items in one order: "噪声与油烟" and "油烟与噪声" are equal; so are "是" and "是的"."""
-    if piece == "是的":
-        return "是"
+    """Return the piece's items in one order: "噪声与油烟" and "油烟与噪声" are equal; so are "是" and
+    "是的".
+    """
+    if piece in SAME:
+        return SAME[piece]
     parts = sorted(filter(None, JOINTS.split(piece)))
     return "\t".join(parts) if len(parts) > 1 else piece
 

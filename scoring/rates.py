@@ -76,7 +76,7 @@ RATES: tuple[Step, ...] = (
     (["every"], _EVERY, _every),
     ("隔", re.compile("隔天"), "隔日"),
     ("隔", re.compile(r"每?间?隔(?=\d{1,2}(?:个?小时)1次)"), "每"),
-    ("次", re.compile(rf"({_TIMES})次/({_PERIOD}|day|d)(?![a-z])"), _a_period),
+    ("次", re.compile(rf"(?<![\d.])({_AMOUNT})次/({_PERIOD}|day|d)(?![a-z])"), _a_period),
     (
         "次",
         re.compile(r"([1-9](?<![每\d.~].)(?:(?<=[2-9])|\d)(?:个?小时|天|日|周|个月)1次)"),

@@ -159,6 +159,8 @@ QUANTITIES: tuple[Step, ...] = (
     ("华", re.compile(rf"华氏({_DECIMAL})度"), r"\1华氏度"),
     (("celsius", "degrees"), re.compile(r"(?<=\d) ?(?:degrees? )?(?:celsius|(?<=degrees )c(?![a-z]))"), "度"),
     ("周", re.compile(r"(?<=\d)周岁"), "岁"),
+    ("¥", re.compile(rf"¥ ?({_DECIMAL})(?![\d.])元?"), r"\1元"),
+    ("单", re.compile(r"(?<=\d)个(?=(?:国际)?单位)"), ""),
     ("^", re.compile(r"(?<=m)\^(?=[23])"), ""),
     ("度", re.compile(r"(3\d|4[0-2])(?<![\d.]..)度(\d)(?![\d.~])"), r"\1.\2度"),
     ("米", re.compile(r"([12])(?<![\d.].)米(\d\d)(?![\d.~厘公])"), r"\1.\2米"),
