@@ -24,7 +24,7 @@ HAS_WORD = re.compile(rf"[^\W_]|{SIGN.pattern}")
 OTHER_NUMBER = r"[-+.~<>≤≥≠±≈/^%\d]"
 """What makes another number of the one that it stands beside."""
 DENYING = re.compile(
-    r"不|没|未|无|非|误|错|反|否|假|谣|虚|禁|勿|别|莫|空|缺|可以|放心|撤回|更正|纠正|作废|忽略|[≠¬❌✗✘✖🚫]|(?<![a-z])(?:no|not|none"
+    r"不|没|未|无|非|误|错|反|否|假|谣|虚|禁(?!忌)|勿|(?<![性类级区分])别(?![名称])|莫|空|缺|可以|放心|撤回|更正|纠正|作废|忽略|[≠¬❌✗✘✖🚫]|(?<![a-z])(?:no|not|none"
     r"|nothing|never|wrong|false|ignore|incorrect|untrue|untruth|myth|opposite|contrary|disregard|isn|aren|doesn|don|won"
     r"|can|cannot|unable|unknown|zero|empty|except)(?![a-z])"
 )

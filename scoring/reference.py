@@ -89,7 +89,7 @@ def _compared(answer: str, gold: Gold) -> Verdict:
     parts = {"facts": 1.0, "own": 1.0}
     if without_frames(answer) not in gold.wholes:
         reading = _Reading(answer, gold)
-        parts["facts"] = max(map(reading.share, gold.forms), default=0.0) ** 2
+        parts["facts"] = max(map(reading.share, gold.forms), default=0.0)
         parts["own"] = reading.worth
     if PROGRAM.search(answer) and not gold.is_program:
         parts["prose"] = OF_A_PROGRAM

@@ -258,7 +258,7 @@ def test_good_rows_are_valid(url, tmp_path, capsys, changes):
                 **listed(TWELVE),
             },
             "answer",
-            "scores 0.84, expected 1; facts 0.84",
+            "scores 0.92, expected 1; facts 0.92",
         ),
         (
             {"question": "适应症包含<li><p的药品有哪些？"},

@@ -38,9 +38,9 @@ IN_FLIGHT = 16
 GOOD = 0.7  # from here an answer counts as accepted
 
 # Of answers in words of their own only what is wrong has a bound; what is right in other words
-# needs TEACHER_MODEL. Some of the "exact evidence" here are excerpts of a page, which earn the
-# square of their share.
-AT_LEAST = {"exact_evidence": 0.92, "reference_itself": 0.99}
+# needs TEACHER_MODEL. Some of the "exact evidence" here are excerpts of a page, which earn their
+# share.
+AT_LEAST = {"exact_evidence": 0.94, "reference_itself": 0.99}
 AT_MOST = {
     "json_echo": 0.2, "select_star": 0.2, "sprayed": 0.2, "name_alone": 0.05, "abstain_wrong": 0.0,
     "echo_question": 0.0, "injection": 0.05, "vague": 0.05, "other_value": 0.05, "other_drug": 0.05,
