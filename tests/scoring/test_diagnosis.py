@@ -46,6 +46,8 @@ RIGHT = {
     "Hepatitis B": ["chronic HBV infection", "hepatitis, type B"],
     "慢性胃炎": ["慢性浅表性胃炎"],
     "高血压": ["高血壓", "原發性高血壓"],
+    "膝关节骨性关节炎": ["左膝骨关节炎", "膝关节骨关节炎"],
+    "Sepsis": ["Sepsis resulting from a wound infection"],
     "带状疱疹": ["帶狀皰疹"],
 }  # fmt: skip
 WRONG = {
@@ -72,6 +74,8 @@ WRONG = {
     "Hepatitis B": ["hepatitis A and B", "hepatitis A", "hepatitis"],
     "Hepatitis A": ["hepatitis"],
     "内痔": ["外痔"],
+    "Sepsis": ["sepsis from pneumonia"],
+    "膝关节骨性关节炎": ["膝关节滑膜炎", "髋关节骨关节炎"],
     "angina": ["unstable coronary disease", "stable angina pectoris and gout"],
 }  # fmt: skip
 
