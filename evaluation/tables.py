@@ -37,6 +37,11 @@ def points(share: float | None, form: str = ".1f") -> str:
     return number(None if share is None else 100 * share, form)
 
 
+def setting(value: float | None) -> str:
+    """Return a weight or another setting as text, as it was given."""
+    return number(value, "g")
+
+
 def span(bounds: Sequence[float], n: int = FEW) -> str:
     """Return both ends of a difference's interval, in points already, over `n` tasks as text."""
     return TOO_FEW if n < FEW else " to ".join(number(bound, "+.1f") for bound in bounds)
@@ -174,7 +179,7 @@ def _facts(agent: Agent, scores: Scores) -> list[str]:
         f"{scores['agent']} agent, model {scores['model']} ({scores['kind']})",
         f"data {data['file']}, {data['questions']} tasks, {scores['k']} episodes each, "
         f"sha256 {data['sha256'][:12]}, seed {scores['seed']}, {drawn or 'no sampling'}",
-        ", ".join(f"{name} {_words(value)}" for name, value in conditions.items()),
+        ", ".join(f"{name} {_words(value, setting)}" for name, value in conditions.items()),
         *(
             f"{name}: {_words(overall[name])}"
             for name in agent.showing.summarise([])
@@ -193,8 +198,8 @@ def _facts(agent: Agent, scores: Scores) -> list[str]:
     return lines
 
 
-def _words(value: Any) -> str:
-    """Return numbers with their names in one line; shares are in points."""
+def _words(value: Any, say: Callable[[float | None], str] = points) -> str:
+    """Return numbers with their names in one line; `say` writes fractions, as points or settings."""
     if isinstance(value, dict):
-        return named({name: _words(part) for name, part in value.items()})
-    return points(value) if value is None or isinstance(value, float) else str(value)
+        return named({name: _words(part, say) for name, part in value.items()})
+    return say(value) if value is None or isinstance(value, float) else str(value)

@@ -143,6 +143,7 @@ def test_the_table_has_a_line_for_every_group(data: Path) -> None:
     table = (data.parent / "out" / "table.md").read_text(encoding="utf-8")
     for group in ("overall", "drug_field", "disease_field", "unanswerable", "difficulty easy"):
         assert f"\n| {group} | " in table
+    assert "terms rule 0.1, judge 1, " in table, "weights are no shares"
 
 
 def test_the_template_finds_names_and_columns(data: Path) -> None:
