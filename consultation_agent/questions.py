@@ -100,7 +100,7 @@ def parts_of(question: str) -> list[str]:
 
 
 def _asked_by_itself(clause: str) -> tuple[str, ...]:
-    """What a clause names that asks."""
+    """Return what an asking clause names."""
     if not ASKING.search(clause) or ADVICE.search(clause):
         return ()
     return tuple(word.item for _, word in named_in(plain(clause)) if not word.weak)

@@ -61,7 +61,7 @@ class RecordPatient(Patient):
 
 
 def _from_facts(task: ConsultationTask, question: str, mentioned: Mapping[str, Reply]) -> Reply:
-    """What a patient says whose record has facets and symptoms."""
+    """Return what a patient says whose record has facets and symptoms."""
     if question in SAID["as_read"]:
         return _as_read(task, question, mentioned)
     replies = [reply for part in parts_of(question) for reply in _to_each(task, part, mentioned)]
@@ -69,7 +69,7 @@ def _from_facts(task: ConsultationTask, question: str, mentioned: Mapping[str, R
 
 
 def _as_read(task: ConsultationTask, question: str, mentioned: Mapping[str, Reply]) -> Reply:
-    """The first thing that a question asks for, as lessons of the bundled model have it."""
+    """Return the first thing that a question asks for, as lessons of the bundled model have it."""
     [facet] = asked_for(question, task.opening)
     several = _of_one_facet(question, [facet])
     if len(several) > 1 and not any(_holds(task, one, facet) for one in several):
@@ -80,7 +80,7 @@ def _as_read(task: ConsultationTask, question: str, mentioned: Mapping[str, Repl
 
 
 def _to_each(task: ConsultationTask, question: str, mentioned: Mapping[str, Reply]) -> list[Reply]:
-    """What is said to each thing that one clause asks for."""
+    """Return what is said to each thing that one clause asks for."""
     if task.complaint and asks_whether(question, task.complaint):
         return [_complaint(task, mentioned)]
     items = _less_sides(question, asked_for(question, task.opening))
@@ -96,7 +96,7 @@ def _to_each(task: ConsultationTask, question: str, mentioned: Mapping[str, Repl
 
 
 def _less_sides(question: str, items: Sequence[str]) -> list[str]:
-    """The items less such sides as "how long" that are asked of another one, not of the complaint."""
+    """Return the items without sides, such as "how long", that belong to another item."""
     others = [item for item in items if item not in SIDES]
     return [*items] if ITSELF.search(plain(question)) or not others else others
 
@@ -104,7 +104,7 @@ def _less_sides(question: str, items: Sequence[str]) -> list[str]:
 def _of_several(
     task: ConsultationTask, question: str, item: str, mentioned: Mapping[str, Reply]
 ) -> list[Reply]:
-    """What is said to one of several items: of a facet to the topics of it that are named."""
+    """Return what is said to one of several items: of a facet to the topics of it that are named."""
     topics = _telling_first(task, _of_one_facet(question, [item]), item)
     if topics:
         return [_of_topic(task, topic, mentioned) for topic in topics]
@@ -116,7 +116,7 @@ def _of_item(task: ConsultationTask, item: str, mentioned: Mapping[str, Reply]) 
 
 
 def _together(replies: Sequence[Reply], said: Mapping[str, str]) -> Reply:
-    """One reply for all that was asked, at most of three things; what is not recorded is left out."""
+    """Return one reply for at most three things that were asked, without what is not recorded."""
     each = list({reply.facets or (reply.text,): reply for reply in replies}.values())
     known = [reply for reply in each if reply.kind in ("informative", "repeated")]
     if len(each) == 1 or not known:
@@ -133,7 +133,7 @@ def _together(replies: Sequence[Reply], said: Mapping[str, str]) -> Reply:
 
 
 def _topics_of(task: ConsultationTask, question: str, items: Sequence[str]) -> list[Topic]:
-    """The topics that are answered instead of what the ask-words found; several of one facet where
+    """Return the topics that are answered instead of what the ask-words found; several of one facet where
     its words tell of none of them.
     """
     several = _of_one_facet(question, items)
@@ -287,7 +287,7 @@ def _mentioned(task: ConsultationTask, item: str, mentioned: Container[str]) -> 
 
 
 def _recalled_parts(task: ConsultationTask, question: str, mentioned: Mapping[str, Reply]) -> Reply:
-    """What a record without facets tells of each thing that is asked for, unless all of it was once
+    """Return what a record without facets tells of each thing that is asked for, unless all of it was once
     asked at once.
     """
     whole = _recalled(task, question, mentioned)

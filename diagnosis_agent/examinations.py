@@ -120,7 +120,7 @@ def _usual(text: str) -> str | None:
 
 
 def _is_number(text: str, name: str) -> bool:
-    """Whether a text is one of the numbers of an examination, such as the glucose of a lumbar
+    """Return whether a text is one of the numbers of an examination, such as the glucose of a lumbar
     puncture.
     """
     key = table_key(name)
@@ -239,7 +239,7 @@ def _tables() -> Index:
 
 
 def _beside_the_tables() -> dict[str, tuple[str, ...]]:
-    """The names of the examinations that orders.toml alone knows, and of the panels."""
+    """Return the names of the examinations that orders.toml alone knows, and of the panels."""
     further = {name: (name, *names) for name, names in ORDERS["further"].items()}
     panels = {name: (name, *panel["names"]) for name, panel in ORDERS["panels"].items()}
     return further | panels

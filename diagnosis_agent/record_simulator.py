@@ -46,7 +46,7 @@ class RecordSimulator(Simulator):
 
 
 def _recorded(task: DiagnosisTask, found: str) -> Result:
-    """What the case has of an examination."""
+    """Return what the case has of an examination."""
     text = {own_name(other): text for other, text in task.results.items()}.get(found)
     if text:
         return Result(found, text, "recorded")
@@ -60,7 +60,7 @@ def _recorded(task: DiagnosisTask, found: str) -> Result:
 
 
 def _panel(task: DiagnosisTask, panel: str) -> Result:
-    """What the case has of each examination of a panel."""
+    """Return what the case has of each examination of a panel."""
     parts = [_recorded(task, name) for name in sorted(PANELS[panel])]
     there = [one for one in parts if one.kind != "not_recorded"]
     if not there:

@@ -65,7 +65,7 @@ def key_seen(task: DiagnosisTask, episode: Episode) -> set[str]:
 
 
 def _key_by_order(task: DiagnosisTask, episode: Episode) -> list[set[str]]:
-    """Of each order the recommended examinations that no earlier one has."""
+    """Return for each order the recommended examinations that no earlier one brought."""
     left, found = key_of(task), list[set[str]]()
     for one in results_of(episode):
         made = covered_by(own_name(one.name)) if one.kind != "unavailable" else frozenset()

@@ -51,7 +51,7 @@ def _year_month(match: re.Match[str]) -> str:
 
 
 def _year_last(match: re.Match[str]) -> str:
-    """27/4/2023 and 4/27/2023 are one date; 4/5/2023 may be two."""
+    """Return 2023/4/27 for 27/4/2023 and 4/27/2023; 4/5/2023 may be two dates and stays."""
     first, second, year = int(match[1]), int(match[2]), match[3]
     if not (min(first, second) <= 12 < max(first, second) <= 31):
         return match.group()
@@ -79,14 +79,14 @@ def _month_day(match: re.Match[str]) -> str:
 
 
 def _spoken(match: re.Match[str]) -> str:
-    """8:30 of 8点30分, 8时半 and 8点2刻."""
+    """Return 8:30 for 8点30分, 8时半 and 8点2刻."""
     hour, minute, half, quarters = match.groups()
     minutes = 30 if half else 15 * int(quarters) if quarters else int(minute or 0)
     return f"{hour}:{minutes:02d}"
 
 
 def _clock(match: re.Match[str]) -> str:
-    """8:30 of 08:30:00; what is no time of day stays."""
+    """Return 8:30 for 08:30:00; what is not a time of day stays."""
     hour, minute, second = match.groups()
     if int(hour) > 24 or int(minute) > 59:
         return match.group()
@@ -94,7 +94,7 @@ def _clock(match: re.Match[str]) -> str:
 
 
 def _of_24_hours(hour: str, minute: str, part: str) -> str:
-    """20:30 of 晚上8:30 and of 8:30 pm."""
+    """Return 20:30 for 晚上8:30 and for 8:30 pm."""
     hours = int(hour)
     if hours <= 12 and part != "中午":
         hours = 12 * (part in _AFTERNOON) + hours % 12
@@ -112,7 +112,7 @@ def _in_half_of_day(match: re.Match[str]) -> str:
 DATES: tuple[Step, ...] = (
     ("点时", _SPOKEN, _spoken),
     (_PART_OF_DAY.split("|"), re.compile(rf"({_PART_OF_DAY})(\d{{1,2}})[点时](?!\d)"), r"\1\2:00"),
-    (["am", "pm", "a.m", "p.m"], re.compile(r"(\d(?<![\d.:].)\d?) ?([ap])\.?m(?![a-z])\.?"), r"\1:00\2m"),
+    (["am", "pm", "a.m", "p.m"], re.compile(rf"{_HOUR} ?([ap])\.?m(?![a-z])\.?"), r"\1:00\2m"),
     (":", _CLOCK, _clock),
     (_PART_OF_DAY.split("|"), re.compile(rf"({_PART_OF_DAY})(\d{{1,2}}):(\d\d)"), _in_part_of_day),
     (["am", "pm", "a.m", "p.m"], _HALF_OF_DAY, _in_half_of_day),

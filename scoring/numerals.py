@@ -150,7 +150,7 @@ def _percent(match: re.Match[str]) -> str:
 
 
 def _decimal(match: re.Match[str]) -> str:
-    """A fraction before a measure word as a decimal: "1又1/2" is "1.5", and "3/2" stays."""
+    """Return a fraction before a measure word as a decimal: "1又1/2" is "1.5", and "3/2" stays."""
     whole, above, below = int(match[1] or 0), int(match[2]), int(match[3])
     return f"{whole + above / below:.12g}" if above < below else match.group()
 

@@ -24,7 +24,9 @@ HAS_WORD = re.compile(rf"[^\W_]|{SIGN.pattern}")
 OTHER_NUMBER = r"[-+.~<>≤≥≠±≈/^%\d]"
 """What makes another number of the one that it stands beside."""
 DENYING = re.compile(
-    r"不|没|未|无|非|误|错|反|否|假|谣|虚|禁(?!忌)|勿|(?<![性类级区分])别(?![名称])|莫|空|缺|可以|放心|撤回|更正|纠正|作废|忽略|[≠¬❌✗✘✖🚫]|(?<![a-z])(?:no|not|none"
+    r"不|没|未|无|非|误|错|反|否|假|谣|虚|禁(?!忌)|勿"
+    r"|(?<![性类级区分])别(?![名称])|莫|空|缺|可以|放心|撤回|更正|纠正|作废|忽略|[≠¬❌✗✘✖🚫]"
+    r"|(?<![a-z])(?:no|not|none"
     r"|nothing|never|wrong|false|ignore|incorrect|untrue|untruth|myth|opposite|contrary|disregard|isn|aren|doesn|don|won"
     r"|can|cannot|unable|unknown|zero|empty|except)(?![a-z])"
 )
@@ -57,7 +59,7 @@ ADVICE = re.compile(_FRAME["advice"])
 
 
 def pieces_of(text: str) -> tuple[tuple[str, str], ...]:
-    """The text's pieces between punctuation in canonical form, each with the sign behind it. A
+    """Return the text's pieces between punctuation in canonical form, each with the sign behind it. A
     question mark stays: what is asked or doubted is not stated.
     """
     return pieces_in(canonical(text))
@@ -65,7 +67,7 @@ def pieces_of(text: str) -> tuple[tuple[str, str], ...]:
 
 @lru_cache(maxsize=8192)
 def pieces_in(plain: str) -> tuple[tuple[str, str], ...]:
-    """As `pieces_of`, of a canonical text."""
+    """Return the same as `pieces_of`, for a canonical text."""
     place, found = 0, []
     for match in SEPARATOR.finditer(plain):
         if match.start() > place:
@@ -78,7 +80,7 @@ def pieces_in(plain: str) -> tuple[tuple[str, str], ...]:
 
 
 def _undashed(text: str) -> str:
-    """The text without dashes around it; the minus before its number is no dash."""
+    """Return the text without dashes around it; the minus before its number is not a dash."""
     piece = text.strip(" -")
     minus = piece[:1].isdigit() and text[: text.index(piece)].endswith("-")
     return f"-{piece}" if minus else piece
@@ -96,14 +98,14 @@ def key_of(piece: str) -> str:
 
 
 def is_free(piece: str) -> bool:
-    """Whether the piece is a frame, or advice to ask somebody else; "是" alone is neither."""
+    """Return whether the piece is a frame, or advice to ask somebody else; "是" alone is neither."""
     piece = piece.removesuffix("?")
     framed = FRAME.fullmatch(piece) is not None and not HELPERS.fullmatch(piece)
     return framed or ADVICE.fullmatch(piece) is not None
 
 
 def without_frames(text: str) -> str:
-    """The text's pieces without punctuation, and without the frames before them."""
+    """Return the text's pieces without punctuation, and without the frames before them."""
     pieces = [piece for piece, _ in pieces_of(text)]
     while len(pieces) > 1 and is_free(pieces[0]):
         del pieces[0]
@@ -111,6 +113,6 @@ def without_frames(text: str) -> str:
 
 
 def split_head(head: str) -> tuple[str, str]:
-    """What a head is about and its label: ("X", "用法") of "X的用法"."""
+    """Return what a head is about and its label: ("X", "用法") of "X的用法"."""
     about, _, label = head.rpartition("的")
     return about, label

@@ -16,7 +16,8 @@ from scoring.steps import Step
 _TIMES = r"\d{1,3}(?:~\d{1,3})?"
 _AMOUNT = r"\d{1,6}(?:\.\d{1,4})?(?:~\d{1,6}(?:\.\d{1,4})?)?"
 _DOSE = "(?:毫克|微克|克|mg|mcg|μg|g|毫升|升|ml|l|kcal|千卡|国际单位|单位|iu|u)(?![a-z])"
-_TAKEN = "[片丸粒袋滴支瓶包勺张贴枚颗杯]"
+TAKEN = "片丸粒袋滴支瓶包勺张贴枚颗杯"
+"""Measure words of what is taken."""
 _PERIOD = "天|日|周|星期|礼拜|月|年|分钟|小时"
 _ENGLISH_PERIOD = "days|day|weeks|week|months|month|hours|hour|years|year|minutes|minute|min|d|h"
 _CHINESE = {
@@ -33,7 +34,7 @@ _TIMES_A_PERIOD = re.compile(
 )
 _EVERY = re.compile(rf"(?:1 ?times )?every ?({_TIMES}) ?({_ENGLISH_PERIOD})(?![a-z])")
 _EACH_PERIOD = re.compile(
-    rf"[每1全](?<![\d.第].)个?({_PERIOD})(?={_AMOUNT}(?:次|{_TAKEN}|{_DOSE}))"
+    rf"[每1全](?<![\d.第].)个?({_PERIOD})(?={_AMOUNT}(?:[次{TAKEN}]|{_DOSE}))"
 )
 _PER = re.compile(
     r"(?<=[a-z\d%]) (?:per|an?(?= day)|each(?= day)|every(?= day)) "

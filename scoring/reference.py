@@ -121,7 +121,7 @@ class _Reading:
         return WITH_OWN_WORDS * said / (said + sum(map(len, self.own)))
 
     def share(self, form: Form) -> float:
-        """The weight of the form's facts that were said, of all."""
+        """Return the share, by weight, of the form's facts that were said."""
         return sum(len(fact) for fact in form.facts if fact in self.said) / form.weight
 
     def _read(self, pieces: Sequence[tuple[str, str]], place: int) -> int:
@@ -137,7 +137,7 @@ class _Reading:
         return 1
 
     def _states(self, piece: str) -> bool:
-        """Whether the piece is a fact, or facts behind a head; then they are said."""
+        """Return whether the piece is a fact, or facts behind a head, and take them as said."""
         if key_of(piece) in self.gold.places and self._say([key_of(piece)]):
             return True
         facts, head = self.gold.facts_at_end(piece)
@@ -146,7 +146,7 @@ class _Reading:
         return bool(facts) and self._say(facts)
 
     def _leads(self, piece: str, sign: str) -> bool:
-        """Whether the piece claims nothing: a frame, or whose or which field what follows is."""
+        """Return whether the piece claims nothing: a frame, or whose or which field what follows is."""
         heads = self.gold.heads
         named = piece in heads.names.words or piece in heads.labels.words
         closed = sign in {":", "?"} or ABOUT.match(piece) or ENDING.search(piece)

@@ -93,7 +93,7 @@ def canonical(text: str) -> str:
 
 @lru_cache(maxsize=1024)
 def with_digits(text: str) -> str:
-    """The canonical text, but with its quantities as they are written."""
+    """Return the canonical text, but with its quantities as they are written."""
     text = _SUPERSCRIPT.sub(r"\1^\2", _TIMES_TEN.sub("×", text))
     text = MARKUP.sub("", LIST_MARK.sub("", UNSEEN.sub("", text)))
     text = simplified(text)

@@ -15,7 +15,7 @@ from functools import cache
 from importlib import import_module
 from typing import Any
 
-from scoring.rates import RATES
+from scoring.rates import RATES, TAKEN
 from scoring.steps import Step, rewritten
 
 # Every spelling of a unit, then its name in pint; spellings of one unit stand together.
@@ -53,7 +53,7 @@ KEPT = {
 _KEPT_BELOW = {"升": "liter", "千克": "kilogram"}
 
 UNIT = "|".join(sorted(map(re.escape, UNITS), key=len, reverse=True))
-COUNTED = "[片丸粒袋滴支瓶包勺张贴枚颗杯次岁例种]"
+COUNTED = f"[{TAKEN}次岁例种]"
 """Measure words that a number stands before."""
 _BEHIND = r"(?![a-z期夜围])"  # 周期, 周围 and 日夜 are no quantities
 WRITTEN = re.compile("[0-9a-z]")
@@ -94,17 +94,16 @@ def _shortest(match: re.Match[str]) -> str:
 
 
 def _added(match: re.Match[str]) -> str:
-    """Two parts of a quantity in one number; a pair whose second is not smaller stays."""
+    """Return two parts of a quantity as one number; a pair whose second is not smaller stays."""
     first, second = float(match[1]), float(match[3])
     return f"{_seven_digits(first + second)}{match[2]}" if second < first else match.group()
 
 
 @cache
 def _line(unit: str) -> tuple[float, float, str]:
-    """Of a spelling: factor and offset into the unit that is kept, and that unit; the spelling
-    itself where none is.
+    """Return for a spelling the factor and offset into the unit that is kept, and that unit.
 
-    Pint is slow, so it is asked once.
+    Raises KeyError: no kept unit is of its kind. Pint is slow, so it is asked once.
     """
     quantity = _pint().Quantity
     for kept, name in KEPT.items():
@@ -116,7 +115,7 @@ def _line(unit: str) -> tuple[float, float, str]:
 
 @cache
 def _below(unit: str) -> tuple[float, str]:
-    """Of a spelling behind a stroke: its factor into the unit that is written there, and that unit."""
+    """Return for a spelling behind a stroke its factor into the unit written there, and that unit."""
     quantity = _pint().Quantity(1.0, UNITS[unit])
     for kept, name in _KEPT_BELOW.items():
         if quantity.is_compatible_with(name):
@@ -133,7 +132,7 @@ def _pint() -> Any:
 
 
 def _converted(match: re.Match[str]) -> str:
-    """A quantity in the unit that is kept; a year such as 2023年 stays."""
+    """Return a quantity in the unit that is kept; a year such as 2023年 stays."""
     number, unit, strokes = match.groups()
     if unit == "年" and re.fullmatch(r"(?:19|20)\d\d", number):
         return match.group()
@@ -150,7 +149,7 @@ def _first_below(match: re.Match[str]) -> str:
 
 
 def _seven_digits(value: float) -> str:
-    """The number with seven digits: kilograms and months do not come out even."""
+    """Return the number with seven digits: kilograms and months do not come out even."""
     return f"{float(f'{value:.7g}'):.15g}"
 
 
