@@ -28,6 +28,7 @@ from episodes.episode import Message, Task, ToolSpec
 from episodes.turns import with_turns
 from evaluation.results import sample_rows
 from evaluation.tables import table
+from training.setup.model_folder import check_name
 
 Count = Callable[[Sequence[Message]], int]
 
@@ -50,6 +51,7 @@ def counter(model: str, tools: Sequence[ToolSpec]) -> Count:
     """
     from transformers import AutoTokenizer
 
+    check_name(model)
     try:
         tokenizer: Any = AutoTokenizer.from_pretrained(model)
     except (OSError, ValueError) as error:

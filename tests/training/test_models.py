@@ -114,6 +114,11 @@ def test_a_missing_folder(name: str) -> None:
         check_model(name)
 
 
+def test_of_an_agent_s_missing_model_the_command_that_makes_it_is_named() -> None:
+    with pytest.raises(ConfigError, match=r"training\.cold_start triage makes it, or give --model"):
+        check_model("/elsewhere/triage_agent/tiny_model")
+
+
 def test_no_config(folder: Path) -> None:
     (folder / "config.json").unlink()
     with pytest.raises(ConfigError, match=r"config\.json"):

@@ -26,6 +26,7 @@ CACHE_BLOCK = 128
 HUB_ID = re.compile(r"[\w.-]+/[\w.-]+")
 # Folders where this project writes: such a name is not an owner on the hub
 OWN_FOLDERS = ("runs", "models", "outputs")
+BUNDLED = re.compile(r"(\w+)_agent/tiny_model$")
 FETCHED = ["*.safetensors", "*.json", "*.jinja", "*.txt", "*.model"]
 
 
@@ -94,8 +95,11 @@ def check_name(model: str) -> None:
     first = model.partition("/")[0]
     is_path = model.startswith((".", "/", "~")) or first in OWN_FOLDERS or Path(first).is_dir()
     if not Path(model).is_dir() and (is_path or not HUB_ID.fullmatch(model)):
+        agent = BUNDLED.search(model)
+        made = f"python -m training.cold_start {agent[1]} makes it, or " if agent else ""
         raise ConfigError(
-            f"no model folder at {model}; give --model a folder, or a hub id like Qwen/Qwen3-0.6B"
+            f"no model folder at {model}; {made}"
+            "give --model a folder, or a hub id like Qwen/Qwen3-0.6B"
         )
 
 

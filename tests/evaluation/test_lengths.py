@@ -1,0 +1,26 @@
+"""`evaluation.lengths` says what `Sizes` must hold, and what is missing: docs/agents.md."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from episodes import new
+from evaluation import lengths
+
+
+def test_without_a_model_the_command_that_makes_one_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    new.write_agent("lengthy", "partner", tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+    assert lengths.main(["lengthy"]) == 2
+    assert "python -m training.cold_start lengthy makes it" in capsys.readouterr().err
+
+
+def test_a_prompt_a_response_and_each_reply_are_measured() -> None:
+    roles = ("system", "user", "assistant", "user", "assistant")
+    messages = [{"role": role, "content": ""} for role in roles]
+    lengths_found = lengths.lengths_of(messages, lambda given: 10 * len(given))
+    assert lengths_found == {"prompt": [20], "response": [30], "reply": [10, 10]}
