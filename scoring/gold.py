@@ -141,9 +141,10 @@ class Gold:
         if not quoted.facts:
             return
         for cell in (cell for row in self.rows for cell in row):
-            keys = {key_of(piece) for piece, _ in pieces_of(cell)}
-            if keys.isdisjoint(quoted.facts):
-                for key in keys & self.forms[0].facts.keys():
+            own = Form()
+            _read_lines(own, Heads(""), canonical(cell), "", "")
+            if own.facts.keys().isdisjoint(quoted.facts):
+                for key in own.facts.keys() & self.forms[0].facts.keys():
                     del self.forms[0].facts[key]
         self.forms.append(quoted)
 
