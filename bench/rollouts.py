@@ -56,12 +56,12 @@ def compare(run_dir: Path, rounds: int) -> dict[str, Any]:
     """Return every part, measured one after another; each is shown on standard error when it is
     done.
     """
-    from bench.rollout_sides import fixed_latency, proxies
+    from bench.rollout_sides import fixed_latency, side_proxies
 
     measures: dict[str, Callable[[], Any]] = {
         "latency_250ms": lambda: fixed_latency.against_bare_loop(run_dir, 0.25, rounds),
         "latency_0ms": lambda: fixed_latency.against_bare_loop(run_dir, 0.0, rounds),
-        "proxy": lambda: proxies.calls_per_second(rounds),
+        "proxy": lambda: side_proxies.calls_per_second(rounds),
         "growth": lambda: fixed_latency.growth(run_dir),
         "engine": lambda: _on_engine(run_dir / "engine", rounds),
         "step": lambda: step.report(run_dir / "step", step.train(run_dir / "step", 3)),
