@@ -103,12 +103,12 @@ def test_no_question_is_asked_twice(tmp_path):
             f"用于治疗{chr(0x5400 + number)}{chr(0x5500 + number)}病引起的疼痛。",
             "",
         )
-        for number in range(1, 30)
+        for number in range(1, 10)
     ]
-    dataset = made(small(tmp_path / "a.db", drugs), 400, mix={"drug_field": 1})
+    dataset = made(small(tmp_path / "a.db", drugs), 160, mix={"drug_field": 1})
     questions = [row["question"] for row in rows_of(dataset)]
-    assert dataset.refused["asked already"] > 0
     assert len(set(questions)) == len(questions)
+    assert dataset.refused["asked already"] > 0
 
 
 def test_typos_and_parts_of_names_find_the_one_that_was_meant(real):

@@ -146,11 +146,20 @@ async def test_what_the_store_cancels_is_dropped_at_the_next_heartbeat(store: An
 
 
 async def test_heartbeats_keep_a_quiet_episode() -> None:
-    live = RunStore()
+    """It is quiet for longer than the store waits, and still the same attempt."""
+    live, agent = RunStore(), ToyAgent()
     live._scan_debounce_seconds = 0.1
     async with served(live) as store:
-        ids = await enqueue(store, [{"name": "quiet", "sleep": 4}], unresponsive_seconds=2)
-        async with running(EpisodeRunner(4, 90, heartbeat=0.3), ToyAgent(), store):
+        ids = await enqueue(store, [{"name": "quiet", "stubborn": True}], unresponsive_seconds=2)
+        async with running(EpisodeRunner(4, 90, heartbeat=0.3), agent, store):
+            while not agent.playing:
+                await asyncio.sleep(0.05)
+            attempts = await store.query_attempts(ids[0])
+            begun = attempts[0].start_time
+            while len(attempts) == 1 and (attempts[0].last_heartbeat_time or 0) < begun + 2:
+                await asyncio.sleep(0.05)
+                attempts = await store.query_attempts(ids[0])
+            agent.released.set()
             await ends(store, ids)
         assert len(await store.query_attempts(ids[0])) == 1
 
