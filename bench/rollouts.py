@@ -3,6 +3,7 @@ loop.
 
     python -m bench.rollouts [--rounds 3]          everything but --long: about 15 minutes on 2 cores
     python -m bench.rollouts --long 60             only continuous rollouts, for so many minutes, and their memory
+    python -m bench.rollouts --growth              only rollouts by runner processes and episodes in flight
 
 It prints one line of JSON; `docs/performance.md` explains every figure. The sides of a ratio are
 measured in the same run, in interleaved rounds, and compared by their medians. Two commits are
@@ -55,12 +56,12 @@ def compare(run_dir: Path, rounds: int) -> dict[str, Any]:
     """Return every part, measured one after another; each is shown on standard error when it is
     done.
     """
-    from bench.rollout_sides import fixed_latency, proxies
+    from bench.rollout_sides import fixed_latency, side_proxies
 
     measures: dict[str, Callable[[], Any]] = {
         "latency_250ms": lambda: fixed_latency.against_bare_loop(run_dir, 0.25, rounds),
         "latency_0ms": lambda: fixed_latency.against_bare_loop(run_dir, 0.0, rounds),
-        "proxy": lambda: proxies.calls_per_second(rounds),
+        "proxy": lambda: side_proxies.calls_per_second(rounds),
         "growth": lambda: fixed_latency.growth(run_dir),
         "engine": lambda: _on_engine(run_dir / "engine", rounds),
         "step": lambda: step.report(run_dir / "step", step.train(run_dir / "step", 3)),
@@ -78,13 +79,15 @@ def _on_engine(run_dir: Path, rounds: int) -> dict[str, Any]:
 
 
 def measure(options: argparse.Namespace) -> dict[str, Any]:
-    """Return either continuous rollouts or everything else."""
-    from bench.rollout_sides.fixed_latency import long_run
+    """Return continuous rollouts or growth alone, or everything but the former."""
+    from bench.rollout_sides.fixed_latency import growth, long_run
 
     collect_rarely()
     with tempfile.TemporaryDirectory() as folder:
         if options.long:
             return {"long": long_run(Path(folder), options.long)}
+        if options.growth:
+            return {"growth": growth(Path(folder))}
         return compare(Path(folder), options.rounds)
 
 
@@ -98,6 +101,10 @@ FLAGS: dict[str, dict[str, Any]] = {
         "type": float,
         "metavar": "MINUTES",
         "help": "only continuous rollouts, for so long",
+    },
+    "--growth": {
+        "action": "store_true",
+        "help": "only rollouts by runner processes and episodes in flight",
     },
 }
 

@@ -32,7 +32,7 @@ from code_agent.judging import Handed
 from code_agent.protocol import Action, Malformed, read_reply
 from code_agent.task import CodeTask
 from code_agent.tasks.base import TaskSet
-from code_agent.tasks.reference import ReferenceSet
+from code_agent.tasks.medagentgym import MedAgentGymSet
 
 ENDINGS = ("submit", "oracle")
 # Characters of an observation that the policy reads; the middle of a longer one is left out
@@ -193,7 +193,7 @@ async def worth(tasks: TaskSet, task: CodeTask, handed: Handed, context: Episode
     """
     if task.gold is not None:
         return tasks.score(task, handed.answer)
-    assert isinstance(tasks, ReferenceSet), tasks.name
+    assert isinstance(tasks, MedAgentGymSet), tasks.name
     return await tasks.check(task).worth(handed, context)
 
 

@@ -27,7 +27,7 @@ from code_agent.protocol import Action
 from code_agent.rehearsal import Rehearsed, rehearse, submit
 from code_agent.task import CodeTask
 from code_agent.tasks import get_task_class
-from data.ehr.drawing import PREAMBLE, TEMPLATES
+from data.ehr.hospital_questions import PREAMBLE, TEMPLATES
 from episodes.agent import Lessons, Row
 from episodes.episode import Conversation
 

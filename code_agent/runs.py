@@ -32,7 +32,7 @@ from common.command import Failure, UsageError
 from common.settings import load_settings
 from common.terminal import gathered
 from episodes.episode import Scored
-from episodes.play import play
+from episodes.play_and_score import play
 from episodes.policy import ChatPolicy, Endpoint
 
 LONGEST = 8000  # characters of an observation that the policy reads

@@ -15,10 +15,10 @@ from reprlib import repr as shortly
 from typing import Any
 
 from common.jsonl import read_jsonl
+from consultation_agent.doctor_questions import SAID
 from consultation_agent.llm_patient import WORDS, Said, clean, messages_for
 from consultation_agent.prompts import Prompts
 from consultation_agent.protocol import Conclusion, Question, read_reply
-from consultation_agent.questions import SAID
 from consultation_agent.record_patient import RecordPatient, question_for
 from consultation_agent.rehearsal import CHECKLIST
 from consultation_agent.task import ConsultationTask

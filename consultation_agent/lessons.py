@@ -27,7 +27,7 @@ from consultation_agent.protocol import Conclusion, Malformed, read_reply, spoke
 from consultation_agent.record_patient import RecordPatient, question_for
 from consultation_agent.rehearsal import best_match
 from consultation_agent.task import ConsultationTask, task_of
-from data.conditions.drawing import ROWS, draw_cases
+from data.conditions.consultation_cases import ROWS, draw_cases
 from data.conditions.table import FOLDER, load_tables
 from episodes.agent import Lessons
 from episodes.episode import Conversation

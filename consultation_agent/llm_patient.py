@@ -25,9 +25,9 @@ from common.llm import LLMClient, Message, reveal
 from common.llm_endpoint import MOST_CONNECTIONS
 from common.llm_error import LLMError
 from common.settings import Settings
+from consultation_agent.doctor_questions import SAID
 from consultation_agent.memory import hidden
 from consultation_agent.patient import Exchange, Patient, Reply
-from consultation_agent.questions import SAID
 from consultation_agent.record_patient import RecordPatient, again, memories
 from consultation_agent.task import ConsultationTask
 from data.conditions.table import load_tables

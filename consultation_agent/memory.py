@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from typing import NamedTuple
 
-from consultation_agent.questions import asked_for, content_of, named_in, plain
+from consultation_agent.doctor_questions import asked_for, content_of, named_in, plain
 from consultation_agent.task import ConsultationTask
 from consultation_agent.topics import asked_topics, told_topics, topics
 from data.conditions.table import load_tables

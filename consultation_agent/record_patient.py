@@ -3,9 +3,9 @@ always in the same way.
 
     RecordPatient().reply_to(task, "有没有发烧？", [])      # Reply("informative", "有，身上发烫。", ("fever",))
 
-Questions are understood by the ask-words of data/conditions/phrases.toml (questions.py) and, where
-these find nothing or something wider, by the topics of topics.toml. Rows of the reference, which
-have no facets, are answered from what was once asked and described (memory.py).
+Questions are understood by the ask-words of data/conditions/phrases.toml (doctor_questions.py) and,
+where these find nothing or something wider, by the topics of topics.toml. Rows of the reference,
+which have no facets, are answered from what was once asked and described (memory.py).
 """
 
 from __future__ import annotations
@@ -14,9 +14,7 @@ import re
 from collections.abc import Container, Mapping, Sequence
 from types import MappingProxyType
 
-from consultation_agent.memory import hidden, recalled
-from consultation_agent.patient import Exchange, Patient, Reply
-from consultation_agent.questions import (
+from consultation_agent.doctor_questions import (
     ITSELF,
     SAID,
     SIDES,
@@ -25,6 +23,8 @@ from consultation_agent.questions import (
     parts_of,
     plain,
 )
+from consultation_agent.memory import hidden, recalled
+from consultation_agent.patient import Exchange, Patient, Reply
 from consultation_agent.task import ConsultationTask
 from consultation_agent.topics import Topic, asked_first, asked_topics
 from data.conditions.table import load_tables

@@ -17,11 +17,11 @@ from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 
+from consultation_agent.doctor_questions import content_of
 from consultation_agent.patient import KINDS, Exchange
 from consultation_agent.protocol import Conclusion, Malformed
-from consultation_agent.questions import content_of
 from consultation_agent.task import ConsultationTask
-from data.conditions.records import terms
+from data.conditions.condition_types import terms
 from episodes.episode import AgentError, Episode
 from episodes.rules import beside_the_rule
 from scoring.case import Case, Judge, Verdict

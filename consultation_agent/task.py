@@ -21,7 +21,7 @@ from typing import Any
 
 from data.conditions.table import load_tables
 from data.outside import agentclinic, mediq, symptomcheck
-from data.outside.cases import PublishedCase, read_published
+from data.outside.published_cases import PublishedCase, read_published
 from episodes import row_files
 from episodes.agent import Row
 from episodes.episode import AgentError, Task

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from functools import cache, lru_cache
 from pathlib import Path
 
-from consultation_agent.questions import EXAMPLE, SENTENCE, TAG, asks, plain
+from consultation_agent.doctor_questions import EXAMPLE, SENTENCE, TAG, asks, plain
 
 NEVER = re.compile(r"(?!)")
 FULL_STOP = re.compile(r"(?<=[a-z]{2})\.\s")

@@ -1,7 +1,7 @@
 """Make the question files from a database: train, validation and test, with no entity in two of
 them.
 
-Nine types of question (data/questions/questions.py), asked in natural Chinese
+Nine types of question (data/questions/drafts.py), asked in natural Chinese
 (data/questions/templates.toml) about the database's own entities; where it has invented ones
 (column `source`), about those only. Every row's gold SQL has been run by the agent's own tool, and
 its gold answer earns 1 from the project's own judge. Names, search words and filter values of one

@@ -13,9 +13,9 @@ from __future__ import annotations
 
 from random import Random
 
+from data.conditions.condition_types import Condition
+from data.conditions.consultation_cases import ROWS
 from data.conditions.diagnosis_cases import draw_diagnosis_cases
-from data.conditions.drawing import ROWS
-from data.conditions.records import Condition
 from data.conditions.table import load_tables
 from diagnosis_agent.prompts import load_prompts
 from diagnosis_agent.protocol import Order, spoken

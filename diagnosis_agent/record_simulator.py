@@ -15,8 +15,8 @@ from functools import cache
 from random import Random
 from types import MappingProxyType
 
-from data.conditions.records import Patient
-from data.conditions.results import draw_results
+from data.conditions.condition_types import Patient
+from data.conditions.examination_results import draw_results
 from data.conditions.table import load_tables
 from diagnosis_agent.examinations import PANELS, named, table_key
 from diagnosis_agent.simulator import Result, Simulator

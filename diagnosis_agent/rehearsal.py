@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from data.conditions.asking import posterior
-from data.conditions.results import read_result
+from data.conditions.examination_results import read_result
 from data.conditions.table import load_tables
 from diagnosis_agent.examinations import table_key
 from diagnosis_agent.protocol import Conclusion, Order, read_reply, spoken

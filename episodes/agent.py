@@ -3,7 +3,7 @@ and shows it.
 
     agent = registry.get("sql")                          # Agent: light, picklable, one a folder `*_agent/`
     environment = agent.open(settings, options)          # Environment: database, partner, judge; one a process
-    scored = await play(environment, task, environment.play(task, policy), policy, timeout)      # episodes/play.py
+    scored = await play(environment, task, environment.play(task, policy), policy, timeout)  # episodes/play_and_score.py
 
 An agent must bring `name`, `splits`, `sizes`, `rows`, `task` and `open`, and its environment `play`
 and `score`. Everything else has a default, and is grouped by its callers: `Flags` (commands),

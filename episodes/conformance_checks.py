@@ -25,7 +25,7 @@ from common.settings import Settings
 from episodes.agent import Agent, Environment, Flags, Judging, KnownEpisodes, Showing, Teaching
 from episodes.episode import Episode, Message, Scored, Task
 from episodes.outcomes import STOP_REASONS, UNSCORED
-from episodes.play import play
+from episodes.play_and_score import play
 from episodes.script import Script, tool_call
 
 TASKS = 12  # of each agent's test file

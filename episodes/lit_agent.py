@@ -25,7 +25,7 @@ from common.proxies import ask_directly
 from common.settings import Settings, load_settings
 from episodes.agent import ACCEPTED_FROM, Agent, Environment, Options
 from episodes.episode import Scored, Task
-from episodes.play import play
+from episodes.play_and_score import play
 from episodes.policy import ChatPolicy, Endpoint
 from episodes.record import record_of
 from episodes.turns import with_turns

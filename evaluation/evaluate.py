@@ -36,7 +36,7 @@ from common.stopping import stop_in_order
 from episodes import registry
 from episodes.agent import Agent, Environment, Record
 from episodes.episode import AgentError, Episode, Scored, Task
-from episodes.play import AgentFault, play
+from episodes.play_and_score import AgentFault, play
 from episodes.turns import with_turns
 from evaluation import results
 from evaluation.baselines import baseline_episode, commonest_answer, names_of

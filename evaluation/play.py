@@ -32,7 +32,7 @@ from episodes import registry
 from episodes.agent import Agent, Environment
 from episodes.episode import Scored, Task
 from episodes.kept import keep
-from episodes.play import play
+from episodes.play_and_score import play
 from episodes.turns import with_turns
 from evaluation.keyboard import InputEnded, KeyboardPolicy, ask, show
 from evaluation.players import Opened, Player, add_flags, model_player, opened, reply_tokens

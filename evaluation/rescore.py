@@ -27,7 +27,7 @@ from episodes import registry
 from episodes.agent import Agent, Environment, Record
 from episodes.episode import Message, Scored, Task, ToolSpec
 from episodes.outcomes import STOP_REASONS, PolicyStop
-from episodes.play import play
+from episodes.play_and_score import play
 from episodes.turns import turns, with_turns
 from evaluation import results
 from evaluation.tables import report_of

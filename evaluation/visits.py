@@ -26,7 +26,7 @@ from common.settings import Settings
 from episodes.agent import Agent, Environment, Row
 from episodes.episode import AgentError, Episode, Message, Task, ToolSpec
 from episodes.outcomes import EpisodeError, PolicyStop
-from episodes.play import bounded, no_end
+from episodes.play_and_score import bounded, no_end
 from episodes.policy import ChatPolicy, Endpoint
 
 logger = logging.getLogger(__name__)

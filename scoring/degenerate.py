@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable
 from typing import Any
 
 from scoring.case import Case
-from scoring.pieces import SIGN
+from scoring.pieces import COPULA, SIGN
 from scoring.text import SEPARATOR, canonical, words_only
 
 LONGEST_BY_CHANCE = 4  # characters of a cell that an answer may hold by chance
+COPULA_BEFORE = re.compile(f"^(?:{COPULA})")
 FEWEST_COPIED, MOST_COPIED = 3, 0.6  # other cells of a row that make a dump, and their share
 
 
@@ -27,7 +29,8 @@ def is_degenerate(case: Case) -> bool:
     if signed or (answer not in asked and answer.replace(asked, "")):
         return False
     parts = (part for text in _gold_texts(case) for part in SEPARATOR.split(canonical(text)))
-    return answer not in {*map(_words, _gold_texts(case)), *map(words_only, parts)}
+    gold = {*map(_words, _gold_texts(case)), *map(words_only, parts)}
+    return gold.isdisjoint({answer, COPULA_BEFORE.sub("", answer) or answer})
 
 
 def _words(text: str) -> str:

@@ -28,6 +28,7 @@ from scoring.pieces import (
     JOINT,
     JOINTS,
     OTHER_NUMBER,
+    is_free,
     key_of,
     pieces_in,
     pieces_of,
@@ -39,7 +40,7 @@ from scoring.units import COUNTED, UNIT
 
 MEASURE = rf"{UNIT}|{COUNTED}|[个款类项名位家条盒张床]"
 NUMBER = re.compile(r"-?\d{1,9}(?:\.\d{1,4})?")
-MEASURED = re.compile(rf"(?<![-\d.~])({NUMBER.pattern}) ?({MEASURE})(?![a-z])")
+MEASURED = re.compile(rf"(?<![-\d.~])({NUMBER.pattern}) ?({MEASURE})(?![a-z/])")
 ASKED_MEASURE = re.compile(rf"(?:几|多少|how many )({MEASURE})(?![a-z])")
 COUNT = re.compile(r"(?:1?共计?|总共|合计|总计|有)*(\d+)[种个款类项例名位家样味条盒]?")
 COUNTED_BEHIND = re.compile("[种个款类项例名位家样味条盒]?")
@@ -109,6 +110,8 @@ class Gold:
         of_reference = _reference_form(self)
         self._take(_row_form(self, of_reference))
         self._read_heads()
+        if self.by_reference and self.rows:
+            self._take_quoted()
         if self.by_reference or not self.rows:
             self._take(of_reference)
 
@@ -123,6 +126,27 @@ class Gold:
         self._read_numbers()
         for text in self.written:
             self._lengths[text[-2:]].add(len(text))
+
+    def _take_quoted(self) -> None:
+        """Ask only for the cells that the reference quotes, where it consists of quotes: a row may
+        have columns that were not asked for.
+        """
+        quoted = Form()
+        for piece, _ in pieces_of(self.reference):
+            facts = [key_of(piece)] if key_of(piece) in self.places else []
+            facts = facts or self.facts_at_end(piece)[0]
+            if not facts and not self.heads.leads(piece) and not is_free(piece):
+                return
+            quoted.facts |= {fact: self.places[fact] for fact in facts}
+        if not quoted.facts:
+            return
+        for cell in (cell for row in self.rows for cell in row):
+            own = Form()
+            _read_lines(own, Heads(""), canonical(cell), "", "")
+            if own.facts.keys().isdisjoint(quoted.facts):
+                for key in own.facts.keys() & self.forms[0].facts.keys():
+                    del self.forms[0].facts[key]
+        self.forms.append(quoted)
 
     def facts_at_end(self, piece: str) -> tuple[list[str], str]:
         """Return the facts that the piece ends with, and the head before them; none where what stands
@@ -144,6 +168,12 @@ class Gold:
         ):
             return [], piece
         return found, rest
+
+    def before_label(self, piece: str) -> str:
+        """Return "x有" of "x有过敏史", where 过敏史 is a label: 有 and 无 may stand before it."""
+        label = next(filter(piece.endswith, self.heads.labels.words), "")
+        before = piece.removesuffix(label).replace("没有", "无") if label else ""
+        return before if before.endswith(("有", "无")) else piece
 
     def ends_in_fact(self, piece: str) -> bool:
         return self._fact_at_end(piece) is not None

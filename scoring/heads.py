@@ -83,6 +83,11 @@ class Heads:
             return True
         return not HELPERS.fullmatch(rest) and self.asks(rest)
 
+    def restates(self, text: str) -> bool:
+        """Return whether the text is the question as a sentence, and neither of them denies."""
+        denies = DENYING.search(text) or DENYING.search(self.words)
+        return not denies and len(text) > 1 and self.asks(text)
+
     def asks(self, text: str) -> bool:
         """Return whether the text consists of names, labels, plain words and parts of the question."""
         rest = self.labels.split(self.names.split(text)[1])[1]

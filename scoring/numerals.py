@@ -55,14 +55,17 @@ _CHINESE = re.compile(
     "[零〇一二两三四五六七八九十百千万亿壹贰叁肆伍陆柒捌玖拾佰仟]+(?:点[零〇一二三四五六七八九]+)?"
 )
 _TWO = re.compile("[一二两三四五六七八九]{2}")
-_THOUSANDS = re.compile(r"(\d{1,9}(?:\.\d{1,6})?)([千万亿])(?![克米瓦卡帕焦])")
-TIMES = {"千": 1e3, "万": 1e4, "亿": 1e8}
+_THOUSANDS = re.compile(r"(\d{1,9}(?:\.\d{1,6})?)([百千]?万|[千亿])(?![克米瓦卡帕焦])")
+TIMES = {"千": 1e3, "万": 1e4, "百万": 1e6, "千万": 1e7, "亿": 1e8}
 _BELOW_ZERO = re.compile(r"(?:零下(?:摄氏)?|(?<!正)负)(?=[\d一二两三四五六七八九十])")
-_SMALL_PART = re.compile(r"([千万])分之(\d{1,3}(?:\.\d{1,6})?)|(\d{1,3}(?:\.\d{1,6})?)‰")
+_SMALL_PART = re.compile(r"(10万|百万|[千万])分之(\d{1,3}(?:\.\d{1,6})?)|(\d{1,3}(?:\.\d{1,6})?)‰")
 _TAKEN = "tab|cap|pill|tea|table|spoon|cup|drop|dose"
 _FRACTION = re.compile(
-    rf"(?<![\d./])(?:(\d{{1,3}})[又 ])?([1-9])/([2-9]|10)(?={UNIT}|{COUNTED}| ?(?:{_TAKEN}))"
+    rf"(?<![\d./])(?:(\d{{1,3}})[又 ])?([1-9])/([2-9]|10)(?={UNIT}|{COUNTED}| ?(?:{_TAKEN})| ?of(?![a-z]))"
 )
+_PEOPLE = "(?:患者|病人|病例|人群|儿童|孕妇)"
+_OF_PEOPLE = re.compile(rf"(?<![\d./])([1-9])/([2-9]|10)(?=的?{_PEOPLE})")
+_OF_ALL = re.compile(r"(?<=[占的])([1-9])/([2-9]|10)(?=$|[,;。])")
 _HALF = re.compile(rf"(?<!\d)半(?={UNIT}|{COUNTED})")
 _AND_A_HALF = re.compile(
     rf"(\d{{1,3}})(?:个半(?={UNIT})|({UNIT}|{COUNTED})半(?!夜|{UNIT}|{COUNTED}))"
@@ -100,6 +103,10 @@ def _english(match: re.Match[str]) -> str:
             part += _VALUE.get(word, 0)  # "and", and the "a" of "a hundred"
     behind = "".join(str(_VALUE[word]) for word in match[1].split()[1:])
     return f"{total + part}.{behind}" if behind else str(total + part)
+
+
+def _one(match: re.Match[str]) -> str:
+    return f"{_VALUE[match[1]]} "
 
 
 def _scaled(match: re.Match[str]) -> str:
@@ -146,13 +153,29 @@ def _power(match: re.Match[str]) -> str:
 
 
 def _percent(match: re.Match[str]) -> str:
-    return f"{float(match[2] or match[3]) / (100 if match[1] == '万' else 10):.9g}%"
+    parts = 1e5 if match[1] == "10万" else TIMES[match[1] or "千"]
+    return f"{100 * float(match[2] or match[3]) / parts:.9g}%"
 
 
 def _decimal(match: re.Match[str]) -> str:
     """Return a fraction before a measure word as a decimal: "1又1/2" is "1.5", and "3/2" stays."""
     whole, above, below = int(match[1] or 0), int(match[2]), int(match[3])
     return f"{whole + above / below:.12g}" if above < below else match.group()
+
+
+def _tenths(match: re.Match[str]) -> str:
+    return f"{match[1]}{match[2] or 0}%"
+
+
+def _of_thousands(match: re.Match[str]) -> str:
+    return f"{100 * int(match[1]) / int(match[2]):.9g}%"
+
+
+def _share(match: re.Match[str]) -> str:
+    """Return a share of people in percent, where it is a whole number: 1/4 is 25%, and 1/3 stays."""
+    above, below = int(match[1]), int(match[2])
+    whole = above < below and 100 * above % below == 0
+    return f"{100 * above // below}%" if whole else match.group()
 
 
 def _rank(match: re.Match[str]) -> str:
@@ -166,6 +189,12 @@ ENGLISH: tuple[Step, ...] = (
     (["thrice"], re.compile(r"(?<![a-z])thrice(?![a-z])"), "3 times"),
     ([*_ONES, *_TENS, "hundred"], _ENGLISH, _english),
     (list(_SCALE), _SCALED, _scaled),
+    (
+        list(_PARTS),
+        re.compile(rf"(?<![a-z-])({'|'.join(_ONES[1:10])})-(?={'|'.join(_PARTS)})"),
+        _one,
+    ),
+    (["in", "out of"], re.compile(r"(?<=\d) (?:in|out of)(?: every)? (?=\d)"), "/"),
     (["half"], re.compile(rf"(\d) and {_HALF_WORD}"), r"\1.5"),
     (["half"], re.compile(rf"(?<![a-z]){_HALF_WORD}"), "0.5"),
     (list(_PARTS), _OF_PARTS, _of_parts),
@@ -174,6 +203,7 @@ ENGLISH: tuple[Step, ...] = (
 )
 DIGITS: tuple[Step, ...] = (
     (",", re.compile(r"(?<=\d),(?=\d{3}(?!\d))"), ""),
+    (" 000", re.compile(r"(?<=\d) (?=000(?!\d))"), ""),
     (".", re.compile(r"(?<![0-9a-z.])\.(?=\d)"), "0."),
     (("零下", "负"), _BELOW_ZERO, "-"),
     ("点", re.compile("(?<=[一二三四五六七八九十])点(?=[半整钟]|[二三四五]?十[一二三四五六七八九]?分)"), "时"),
@@ -181,8 +211,12 @@ DIGITS: tuple[Step, ...] = (
     ("千万亿", _THOUSANDS, _in_full),
     ("百", re.compile(r"百分之(\d+(?:\.\d+)?)"), r"\1%"),
     (("千分", "万分", "‰"), _SMALL_PART, _percent),
-    ("成", re.compile(r"(?<![\d.])([1-9])成(?=$|[^一-鿿])"), r"\g<1>0%"),
+    ("成", re.compile(rf"(?<![\d.])([1-9])成([1-9]?)(?=$|[^一-鿿]|的|左右|以[上下]|{_PEOPLE})"), _tenths),
     ("之", re.compile(r"(\d{1,6})分之(\d{1,6})"), r"\2/\1"),
+    ("/", _OF_PEOPLE, _share),
+    ("占", _OF_ALL, _share),
+    ("半", re.compile(rf"(?<![\d.])1半(?=的|左右|以[上下]|{_PEOPLE})"), "50%"),
+    ("/", re.compile(r"(?<![\d./])(\d\d?)/(10000{0,3})(?![\d./])"), _of_thousands),
     ("/", _FRACTION, _decimal),
     ("半", _AND_A_HALF, r"\1.5\2"),
     ("半", _HALF, "0.5"),

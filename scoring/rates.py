@@ -24,9 +24,10 @@ _CHINESE = {
     "d": "日", "h": "小时", "w": "周", "mo": "月", "y": "年", "mi": "分钟", "天": "日", "星": "周", "礼": "周",
 }  # fmt: skip
 _ABBREVIATED = {
-    "qd": "每日1次", "bid": "每日2次", "tid": "每日3次", "qid": "每日4次", "qod": "隔日1次", "qw": "每周1次",
+    "qd": "每日1次", "bid": "每日2次", "tid": "每日3次", "qid": "每日4次", "qod": "每2日1次", "qw": "每周1次",
+    "qn": "每晚1次", "biw": "每周2次", "tiw": "每周3次",
 }  # fmt: skip
-_ABBREVIATION = re.compile(r"(?<![a-z.])([qbt]\.?(?:i\.?d|o\.?d|d|w))(?![a-z])\.?")
+_ABBREVIATION = re.compile(r"(?<![a-z.])([qbt]\.?(?:i\.?[dw]|o\.?d|d|w|n))(?![a-z])\.?")
 _BEATS = re.compile(r"(?<=\d) ?(?:bpm|(?:beats?|breaths?)(?:/| ?per |a )min(?:ute)?)(?![a-z])")
 _TIMES_A_PERIOD = re.compile(
     rf"({_TIMES}) ?times? ?(?:(dai|week|month|hour|year)ly"
@@ -69,14 +70,17 @@ def _each_period(match: re.Match[str]) -> str:
 
 RATES: tuple[Step, ...] = (
     (["bpm", "beat", "breath"], _BEATS, "次/分钟"),
-    ("分", re.compile("(?<=次)/分(?!钟)"), "/分钟"),
+    ("分", re.compile("/分(?![钟升米])"), "/分钟"),
+    ("服", re.compile(r"[每1]?日服用?(?=\d{1,2}(?:~\d{1,2})?次)"), "每日"),
     ("bqt", _ABBREVIATION, _abbreviated),
     ("q", re.compile(r"(?<![a-z])q ?(\d{1,2}) ?h(?![a-z])"), r"每\1小时1次"),
     (["time"], _TIMES_A_PERIOD, _times_a_period),
-    (["every"], re.compile("(?:1 ?times )?every other day(?![a-z])"), "隔日1次"),
+    (["every"], re.compile("(?:1 ?times )?every other day(?![a-z])"), "每2日1次"),
     (["every"], _EVERY, _every),
-    ("隔", re.compile("隔天"), "隔日"),
+    ("隔", re.compile("每?隔1?(?=[日天周])(?=.1次|.[服用注给])"), "每2"),
     ("隔", re.compile(r"每?间?隔(?=\d{1,2}(?:个?小时)1次)"), "每"),
+    ("季", re.compile("每[1个]?季度?(?=1次)"), "每3个月"),
+    ("年", re.compile("每0.5年(?=1次)"), "每6个月"),
     ("次", re.compile(rf"(?<![\d.])({_AMOUNT})次/({_PERIOD}|day|d)(?![a-z])"), _a_period),
     (
         "次",
@@ -85,7 +89,10 @@ RATES: tuple[Step, ...] = (
     ),
     ("日天周期拜月年分时", _EACH_PERIOD, _each_period),
     ("次", re.compile(r"[1单](?<![\d.日天周月时年第].)次(?=\d)"), "每次"),
-    ("每", re.compile(rf"每(日|千克|公斤|kg)(体重)?({_AMOUNT}{_DOSE})"), r"\3/\1\2"),
+    ("每", re.compile(rf"每(日|千克|公斤|kg)(?:体重)?({_AMOUNT}{_DOSE})"), r"\2/\1"),
+    ("重", re.compile("(/(?:千克|公斤|kg))体重"), r"\1"),
+    ("(", re.compile(r"/\((kg|千克|公斤)[·.*×](d|日|天|h|小时|min|分钟)\)"), r"/\1/\2"),
+    ("·", re.compile(r"·(kg|d|h|min|l)-1(?!\d)"), r"/\1"),
     (["daily"], re.compile(rf"(?<=\d)({_DOSE}) ?daily(?![a-z])"), r"\1/天"),
     ([" a", " per", "every", "each"], _PER, "/"),
 )

@@ -24,6 +24,7 @@ from scoring.pieces import ABOUT, DENYING, ENDING, is_free, key_of, pieces_of, w
 
 WITH_OWN_WORDS = 0.4  # of the share: the most that an answer with words of its own earns
 OF_A_PROGRAM = 0.2  # of the score, where the answer is JSON or a table
+AFFIRMED = {"是", "有", "yes"}  # facts behind which the question may be said as a sentence
 MOST_JOINED = 4  # pieces of the answer that may be one piece of gold
 MOST_OWN = 40  # pieces of its own, beyond which an answer is not read on and earns nothing
 
@@ -138,12 +139,14 @@ class _Reading:
 
     def _states(self, piece: str) -> bool:
         """Return whether the piece is a fact, or facts behind a head, and take them as said."""
-        if key_of(piece) in self.gold.places and self._say([key_of(piece)]):
-            return True
-        facts, head = self.gold.facts_at_end(piece)
-        if facts:
-            self._enter(head)
-        return bool(facts) and self._say(facts)
+        for text in dict.fromkeys((piece, self.gold.before_label(piece))):
+            if key_of(text) in self.gold.places and self._say([key_of(text)]):
+                return True
+            facts, head = self.gold.facts_at_end(text)
+            if facts:
+                self._enter(head)
+                return self._say(facts)
+        return False
 
     def _leads(self, piece: str, sign: str) -> bool:
         """Return whether the piece claims nothing: a frame, or whose or which field what follows is."""
@@ -153,7 +156,7 @@ class _Reading:
         if named or (closed and not ENDING.fullmatch(piece) and heads.leads(piece)):
             self._enter(piece)
             return True
-        return is_free(piece)
+        return is_free(piece) or bool(self.said & AFFIRMED and heads.restates(piece))
 
     def _say(self, facts: Sequence[str]) -> bool:
         """Take the facts as said, if they may stand under the name and field that were named last."""

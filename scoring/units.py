@@ -25,8 +25,8 @@ _SPELLINGS = """
 微升/μl/ul/立方毫米/mm3:microliter 毫升/ml/cc/立方厘米/cm3/milliliters/milliliter/millilitres/millilitre:milliliter
 分升/dl:deciliter 升/l/liters/liter/litres/litre:liter °c/摄氏度/度:degC °f/华氏度:degF
 秒/秒钟/seconds/second/secs/sec:second 分钟/mins/min/minutes/minute:minute 刻钟:quarter_of_hour
-小时/个小时/个钟头/钟头/hrs/hr/h/hours/hour:hour 天/日/days/day/d:day 周/个星期/星期/个礼拜/礼拜/weeks/week/wks/wk:week
-月/个月/months/month:month 年/years/year/yrs/yr:year
+小时/个小时/个钟头/钟头/hrs/hr/h/hours/hour:hour 天/日/昼夜/days/day/d:day 周/个星期/星期/个礼拜/礼拜/weeks/week/wks/wk:week
+月/个月/months/month:month 季度/个季度/quarters/quarter:quarter_of_year 年/years/year/yrs/yr:year
 米/公尺/m/meters/meter/metres/metre:meter 厘米/公分/cm/centimeters/centimeter/centimetres/centimetre:centimeter
 毫米/mm/millimeters/millimeter/millimetres/millimetre:millimeter 微米/μm/um:micrometer
 英寸/inches/inch:inch 英尺/feet/foot/ft:foot 平方米/m2:meter**2 平方厘米/cm2:centimeter**2
@@ -40,6 +40,7 @@ _FIRST = {spelling: many[0] for many, _ in _GROUPS for spelling in many}
 _OWN_KINDS = (
     "jin = 0.5 kilogram",
     "quarter_of_hour = 15 minute",
+    "quarter_of_year = 3 month",
     "unit_of_effect = [effect]",
     "international_unit = [international_effect]",
 )
@@ -57,31 +58,43 @@ COUNTED = f"[{TAKEN}次岁例种]"
 """Measure words that a number stands before."""
 _BEHIND = r"(?![a-z期夜围])"  # 周期, 周围 and 日夜 are no quantities
 WRITTEN = re.compile("[0-9a-z]")
+PER = "∕"
+"""The stroke of a unit (毫克∕千克); other strokes stand between the pieces of a text."""
 _DECIMAL = r"\d{1,12}(?:\.\d{1,6})?"
 
 # Patterns begin with the signs they match and look back afterwards: `re` then skips all other signs.
-_RANGE_SIGN = re.compile(rf"(\d(?:{UNIT}|{COUNTED}|%)?) ?(?:[至到~-]|—+|to(?= ?\d)) ?(?=-?\d)")
+_RANGE_SIGN = re.compile(
+    rf"(\d(?:(?:{UNIT})(?:/(?:{UNIT}))*|{COUNTED}|%)?) ?(?:[至到~-]|—+|to(?= ?\d)) ?(?=-?\d)"
+)
 _BETWEEN = re.compile(
     r"(?:介于|(?<![a-z])between ?)(\d[^和与,]{0,8}?) ?(?:和|与|and) ?(\d[^,]{0,8}?)(?:之间|$|(?=,))"
 )
-_RANGE = re.compile(rf"({_DECIMAL})(?:{UNIT})?~(-?{_DECIMAL})({UNIT}){_BEHIND}")
+_STROKES = rf"((?:/(?:{UNIT}){_BEHIND})*)"
+_RANGE = re.compile(
+    rf"({_DECIMAL})((?:{UNIT})(?:/(?:{UNIT}))*)?~(-?{_DECIMAL})({UNIT}){_BEHIND}{_STROKES}"
+)
 _COUNTED_RANGE = re.compile(rf"(\d)({COUNTED}|%)~({_DECIMAL})\2")
 _QUANTITY = re.compile(
-    rf"([-\d](?<![\d.].)(?:(?<=-)\d{{1,12}}|(?<=\d)\d{{0,11}})(?:\.\d{{1,6}})?)({UNIT}){_BEHIND}((?:/(?:{UNIT}){_BEHIND})*)"
+    rf"([-\d](?<![\d.].)(?:(?<=-)\d{{1,12}}|(?<=\d)\d{{0,11}})(?:\.\d{{1,6}})?)({UNIT}){_BEHIND}{_STROKES}"
 )
 _PER = re.compile(rf"/({UNIT}){_BEHIND}")
 _SUM = re.compile(
-    rf"(\d(?<![\d.~-].)\d{{0,11}}(?:\.\d{{1,6}})?)(小时|毫克)[零 ]?({_DECIMAL})\2(?!/)"
+    rf"(\d(?<![\d.~-].)\d{{0,11}}(?:\.\d{{1,6}})?)(小时|毫克)[零 ]?({_DECIMAL})\2(?!{PER})"
 )
 _PLAIN_NUMBER = re.compile(r"\d(?<![\d.a-z].)\d{0,14}\.\d{1,9}(?![\d.])")
 # Other words and signs for a comparison with the number behind them.
-_COMPARING = ["于", "超过", "足", "不到", "least", "most", "than", "up to", "="]
-_COMPARED = (
-    ("≥", r">=|大于或?等于|[不无]小于|不低于|不少于|at least |(?:no|not) less than "),
-    ("≤", r"<=|小于或?等于|[不无]大于|不超过|不高于|不多于|at most |(?:no|not) more than |up to "),
-    (">", r"大于|超过|高于|多于|(?:more|greater|higher) than "),
-    ("<", r"小于|低于|少于|不足|不到|(?:less|fewer|lower) than "),
-)
+_COMPARING = [
+    "于", "超过", "足", "不到", "少", "多", "起码", "满", "least", "most", "than", "up to", "maximum", "minimum",
+    "above", "below", "under", "exceeding", "=",
+]  # fmt: skip
+_COMPARED = {
+    "≥": [">=", "大于或?等于", "[不无]小于", "不得?低于", "不得?少于", "[至最]少", "起码", "at least ",
+          "(?:no|not) (?:less|fewer) than ", "(?:a )?minimum of "],
+    "≤": ["<=", "小于或?等于", "[不无]大于", "不得?超[过出]", "不得?高于", "不得?多于", "[至最]多", "顶多", "at most ",
+          "(?:no|not) more than ", "(?:a )?maximum of ", "up to "],
+    ">": ["大于", "超过", "高于", "多于", "(?:more|greater|higher) than ", "above ", "exceeding "],
+    "<": ["小于", "低于", "少于", "不足", "不到", "[未不]满", "(?:less|fewer|lower) than ", "below ", "under "],
+}  # fmt: skip
 
 
 def in_units(text: str) -> str:
@@ -140,12 +153,18 @@ def _converted(match: re.Match[str]) -> str:
     value, behind = float(number) * factor + offset, ""
     for below in strokes.split("/")[1:]:
         factor, written = _below(below)
-        value, behind = value / factor, f"{behind}/{written}"
+        value, behind = value / factor, f"{behind}{PER}{written}"
     return f"{_seven_digits(value)}{kept}{behind}"
 
 
 def _first_below(match: re.Match[str]) -> str:
-    return f"/{_FIRST[match[1]]}"
+    return f"{PER}{_FIRST[match[1]]}"
+
+
+def _both_ends(match: re.Match[str]) -> str:
+    """Return a range with its unit at both ends, where the first has none of its own."""
+    first, own, last, unit, strokes = match.groups()
+    return f"{first}{own or unit + strokes}~{last}{unit}{strokes}"
 
 
 def _seven_digits(value: float) -> str:
@@ -158,6 +177,10 @@ QUANTITIES: tuple[Step, ...] = (
     ("华", re.compile(rf"华氏({_DECIMAL})度"), r"\1华氏度"),
     (("celsius", "degrees"), re.compile(r"(?<=\d) ?(?:degrees? )?(?:celsius|(?<=degrees )c(?![a-z]))"), "度"),
     ("周", re.compile(r"(?<=\d)周岁"), "岁"),
+    ("+/-", re.compile(r"\+/-(?=\d)"), "±"),
+    ("币", re.compile(r"人民币(?=\d)"), ""),
+    ("角", re.compile(r"(?<=\d)[元块]([1-9])角"), r".\1元"),
+    ("块", re.compile(r"(?<=\d)块钱"), "元"),
     ("¥", re.compile(rf"¥ ?({_DECIMAL})(?![\d.])元?"), r"\1元"),
     ("单", re.compile(r"(?<=\d)个(?=(?:国际)?单位)"), ""),
     ("^", re.compile(r"(?<=m)\^(?=[23])"), ""),
@@ -165,16 +188,22 @@ QUANTITIES: tuple[Step, ...] = (
     ("米", re.compile(r"([12])(?<![\d.].)米(\d\d)(?![\d.~厘公])"), r"\1.\2米"),
     ("分", re.compile(r"(?<=\d)(?:小时|h)(\d{1,2})分(?![钟之])"), r"小时\1分钟"),
     ("比", re.compile(r"(?<=\d)比(?=\d)"), ":"),
+    ("大", re.compile(r"大[约概](?=-?\d)"), "约"),
+    ("右", re.compile(r"约?(?<![\d.~])(\d[^,;。~]{0,6})左右"), r"约\1"),
+    ("内", re.compile(rf"(?<=\d)({UNIT}){_BEHIND}[以之]内"), r"\1内"),
+    (["approx", "around", "roughly"], re.compile(r"(?<![a-z])(?:approximately|approx\.?|around|roughly) (?=\d)"), "about "),
     ("介b", _BETWEEN, r"\1~\2"),
+    (("从", "自", "from"), re.compile(r"(?:从|自|(?<![a-z])from ?)(?=\d[^~,;。]{0,6}(?:[至到~-]|to ))"), ""),
     (("至", "到", "~", "-", "—", "to"), _RANGE_SIGN, r"\1~"),
     ("~", _COUNTED_RANGE, r"\1~\3\2"),
     *RATES,
-    ("~", _RANGE, r"\1\3~\2\3"),
+    ("~", _RANGE, _both_ends),
     ("", _QUANTITY, _converted),
     ("/", _PER, _first_below),
     (("时", "克"), _SUM, _added),
-    *((_COMPARING, re.compile(rf"(?:{words}) ?(?=-?\d)"), sign) for sign, words in _COMPARED),
+    *((_COMPARING, re.compile(rf"(?:{'|'.join(words)}) ?(?=-?\d)"), sign) for sign, words in _COMPARED.items()),
     ("<>≤≥", re.compile(r"(?<=[<>≤≥]) (?=-?\d)"), ""),
+    (["以上"], re.compile(r"(?<![\d.~≥])(\d[^,;。~及]{0,4})及\1以上"), r"≥\1"),
     (("及以上", "或以上", "含以上"), re.compile(r"(?<![\d.~≥])(\d[^,;。~]{0,6})[及或含]以上"), r"≥\1"),
     (".", _PLAIN_NUMBER, _shortest),
 )  # fmt: skip

@@ -155,7 +155,7 @@ class SqlAgent(Agent):
 
     def open(self, settings: Settings, options: Options, evaluating: bool = False) -> Environment:
         if options.get("schema"):
-            from sql_agent.ehrsql import EhrsqlEnvironment
+            from sql_agent.ehrsql_environment import EhrsqlEnvironment
 
             return EhrsqlEnvironment(options["schema"])
         from sql_agent.environment import SqlEnvironment

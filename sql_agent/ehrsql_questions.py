@@ -22,10 +22,10 @@ from pathlib import Path
 from common.command import UsageError
 from common.settings import ROOT
 from data.load import compact, write_rows
-from data.outside.cases import PublishedError
 from data.outside.ehrsql import IMPOSSIBLE, VERSIONS, Published, Question, Version, read_questions
 from data.outside.ehrsql_database import draw_database
 from data.outside.ehrsql_schema import read_schema
+from data.outside.published_cases import PublishedError
 from episodes.agent import Row
 from tools.sql.query import Limits, QueryTool
 from tools.sql.result import QueryResult

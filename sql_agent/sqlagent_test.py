@@ -24,7 +24,7 @@ from common.command import Failure, new_parser, positive, run_command
 from common.llm import reveal
 from common.settings import Settings, load_settings
 from episodes.episode import Scored
-from episodes.play import play
+from episodes.play_and_score import play
 from episodes.policy import ChatPolicy, Endpoint
 from sql_agent.agent import AGENT
 from sql_agent.task import SqlTask, task_of

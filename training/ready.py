@@ -26,7 +26,7 @@ from training.setup.model_folder import (
     checkpoints_to_come,
 )
 from training.setup.plan import Plan
-from training.store.probe import check_store
+from training.store.store_checks import check_store
 
 
 def steps_of(

@@ -126,8 +126,8 @@ def with_token(plan: Plan) -> Plan:
     """Return the plan with a token of this run alone if AGL_TOKEN is not set; processes started
     from here inherit it.
 
-    The plan has passed `training.store.probe.check_store`, which refuses to go on where others have
-    to know the token.
+    The plan has passed `training.store.store_checks.check_store`, which refuses to go on where
+    others have to know the token.
     """
     token = plan.token or secrets.token_urlsafe(32)
     os.environ[TOKEN] = token

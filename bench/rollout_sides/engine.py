@@ -24,7 +24,13 @@ from typing import TYPE_CHECKING, Any
 from omegaconf import DictConfig, OmegaConf
 
 from bench._harness import medians
-from bench.rollout_sides.processes import AGENT, background, plan_for, stores_with_runners, wait_for
+from bench.rollout_sides.side_processes import (
+    AGENT,
+    background,
+    plan_for,
+    stores_with_runners,
+    wait_for,
+)
 from common.jsonl import write_jsonl
 from common.settings import load_settings
 from training.setup.device import choose_device, environment
@@ -32,7 +38,7 @@ from training.setup.plan import Plan
 from training.setup.ports import free_port
 
 if TYPE_CHECKING:
-    from training.engine.rollouts import RolloutManager
+    from training.engine.rollout_manager import RolloutManager
 
 # The same number of runner processes on every side
 PROMPTS = 16
@@ -128,8 +134,8 @@ def _managers(
     stack: ExitStack, config: DictConfig, plan: Plan, stores: list[str], servers: list[str]
 ) -> dict[str, RolloutManager]:
     """Return the product's rollout manager before each of the four kinds of runners and proxies."""
-    from bench.rollout_sides.proxies import serve_agl
-    from training.engine.rollouts import RolloutManager
+    from bench.rollout_sides.side_proxies import serve_agl
+    from training.engine.rollout_manager import RolloutManager
     from training.proxy.direct import HEALTH
 
     ours, direct, agl = (
@@ -165,7 +171,7 @@ def _record_into(store: str) -> None:
     their own share it.
     """
     from training.proxy.middleware import RecordingMiddleware
-    from training.store.probe import TRACES_PATH
+    from training.store.store_checks import TRACES_PATH
 
     recorder = RecordingMiddleware.default
     if recorder is None:

@@ -22,13 +22,13 @@ import psutil
 from omegaconf import OmegaConf
 
 from bench._harness import at_once, medians
-from bench.rollout_sides.processes import AGENT, llm, plan_for, stores_with_runners
+from bench.rollout_sides.side_processes import AGENT, llm, plan_for, stores_with_runners
 from bench.rollout_sides.standin_llm import ANSWER
 from common.settings import DEFAULT_DATABASE
 from data.load import COLUMNS
 from sql_agent.prompts import first_messages
 from tools.sql.query import QueryTool
-from training.engine.rollouts import Finished, RolloutManager
+from training.engine.rollout_manager import Finished, RolloutManager
 
 QUESTION = "第一种药治什么病？"
 ROW = {"id": "q", "question": QUESTION, "answer": ANSWER, "task_type": "drug_field"}
@@ -38,14 +38,9 @@ SAMPLING = {"temperature": 1.0, "top_p": 1.0, "top_k": -1}
 CALLS = 4
 IN_FLIGHT = 16
 # Runner processes, and episodes that each plays at once
-SIZES = (
-    (1, 10),
-    (1, 100),
-    (1, 1000),
-    (2, 500),
-    (4, 250),
-    (8, 125),
-)
+SIZES = ((1, 10), (1, 100), (1, 1000), (4, 250), (16, 62))
+# What a process of the bench does, by a word of its command
+ROLES = {"serve_store": "store", "run_runners": "runners", "standin_llm": "llm"}
 
 
 def manager(
@@ -143,8 +138,8 @@ def _play_seconds(side: RolloutManager, tasks: list[str]) -> float:
 
 
 def growth(run_dir: Path, latency: float = 0.05, calls: int = 2) -> list[dict[str, Any]]:
-    """Return the path's rollouts a second and memory, by runner processes and episodes
-    in flight.
+    """Return the path's rollouts a second, memory in MB and processor milliseconds a rollout, by
+    runner processes and episodes in flight.
     """
     rows = []
     with llm(latency, calls) as server:
@@ -152,14 +147,40 @@ def growth(run_dir: Path, latency: float = 0.05, calls: int = 2) -> list[dict[st
             with stores_with_runners((count, concurrency, calls)) as (address,):
                 side = manager(address, run_dir, server, calls, 10)
                 play(side, [TASK] * count)
-                in_flight = count * concurrency
-                seconds, finished = play(side, [TASK] * max(20, in_flight // 10))
-                speed = round(len(finished) / seconds, 1)
-                sizes = {"runners": count, "in_flight": in_flight}
-                memory = {"children_rss_mb": _children_rss(), "children_pss_mb": _children_pss()}
-                rows.append({**sizes, "rollouts_per_second": speed, **memory})
+                rows.append({"runners": count, **_wave(side, count * concurrency)})
                 side.close()
     return rows
+
+
+def _wave(side: RolloutManager, in_flight: int) -> dict[str, Any]:
+    """Play at least 200 episodes, with so many in flight, and return what they took."""
+    before = _processor_seconds()
+    seconds, finished = play(side, [TASK] * max(20, in_flight // 10))
+    taken = {role: spent - before[role] for role, spent in _processor_seconds().items()}
+    return {
+        "in_flight": in_flight,
+        "rollouts_per_second": round(len(finished) / seconds, 1),
+        "processor_ms": {
+            role: round(1000 * spent / len(finished), 2) for role, spent in taken.items()
+        },
+        "children_rss_mb": _children_rss(),
+        "children_pss_mb": _children_pss(),
+    }
+
+
+def _processor_seconds() -> dict[str, float]:
+    """Return the processor seconds so far by role; this process is proxy and collector."""
+    spent = {"proxy": _seconds_of(psutil.Process())}
+    for child in psutil.Process().children():
+        command = " ".join(child.cmdline())
+        role = next(role for word, role in ROLES.items() if word in command)
+        spent[role] = sum(map(_seconds_of, [child, *child.children(recursive=True)]))
+    return spent
+
+
+def _seconds_of(process: psutil.Process) -> float:
+    times = process.cpu_times()
+    return times.user + times.system
 
 
 def long_run(run_dir: Path, minutes: float, latency: float = 0.05) -> dict[str, Any]:

@@ -27,7 +27,7 @@ from code_agent.judging import Check, Handed
 from code_agent.lookup import LookupRefused
 from code_agent.task import CodeTask
 from code_agent.tasks.fhir import Bundle, alive, fetch
-from code_agent.tasks.reference import ReferenceSet
+from code_agent.tasks.medagentgym import MedAgentGymSet
 from common.settings import load_settings
 from episodes.agent import Row
 from episodes.episode import AgentError
@@ -47,7 +47,7 @@ POTASSIUM_STEP = 10
 YEAR = timedelta(days=365)
 
 
-class MedAgentBench(ReferenceSet):
+class MedAgentBench(MedAgentGymSet):
     name = "medagentbench"
 
     def read_row(self, row: Row) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from code_agent.graders import Gold
 from code_agent.judging import ByOutput, ByPredictions, ByTests, Check
 from code_agent.task import CodeTask
 from code_agent.tasks.medagentbench import MedAgentBench
-from code_agent.tasks.reference import ReferenceSet
+from code_agent.tasks.medagentgym import MedAgentGymSet
 from code_agent.tasks.sql_answers import gold_of_query
 from episodes.agent import Row
 
@@ -22,7 +22,7 @@ POWER_ROOM = 0.01  # tolerance of a statistical power, relative to its value
 STEPS = "Answer the question by a program; leave the answer in the variable `answer`."
 
 
-class QuerySet(ReferenceSet):
+class QuerySet(MedAgentGymSet):
     """Questions whose answer is what a query returns."""
 
     def read_row(self, row: Row) -> dict[str, Any]:
@@ -56,7 +56,7 @@ class TREQS(QuerySet):
     name = "treqs"
 
 
-class EHRSeqSQL(ReferenceSet):
+class EHRSeqSQL(MedAgentGymSet):
     """A question in a sequence; its answer stands under `ans`, a list or a value."""
 
     name = "ehr_seqsql"
@@ -74,7 +74,7 @@ class EHRSeqSQL(ReferenceSet):
         }
 
 
-class EHRCon(ReferenceSet):
+class EHRCon(MedAgentGymSet):
     """Whether a note and the tables contradict each other about an entity."""
 
     name = "ehrcon"
@@ -92,7 +92,7 @@ class EHRCon(ReferenceSet):
         return {"question": question, "reference": str(wrong), "gold": Gold("boolean", wrong)}
 
 
-class MedCalcBench(ReferenceSet):
+class MedCalcBench(MedAgentGymSet):
     """A calculation about a note, with a lower and an upper limit."""
 
     name = "medcalcbench"
@@ -136,7 +136,7 @@ def calculated(truth: str, lower: str, upper: str) -> Gold:
         return Gold("text", truth)
 
 
-class NPowerAI(ReferenceSet):
+class NPowerAI(MedAgentGymSet):
     """A sample size, exactly, or a power to a hundredth of it."""
 
     name = "npowerai"
@@ -156,7 +156,7 @@ class NPowerAI(ReferenceSet):
         }
 
 
-class BioCoder(ReferenceSet):
+class BioCoder(MedAgentGymSet):
     """A function to be written into a program, which must then print what it prints with the known
     one.
     """
@@ -185,7 +185,7 @@ def missing_packages(program: str) -> list[str]:
     return sorted({name for name in found if find_spec(name) is None})
 
 
-class BioDSBench(ReferenceSet):
+class BioDSBench(MedAgentGymSet):
     """Values in variables, which the row's tests check."""
 
     name = "biodsbench"
@@ -234,7 +234,7 @@ def without(*files: Path) -> str:
     return f"there is no {', '.join(absent)}" if absent else ""
 
 
-class EHRShot(ReferenceSet):
+class EHRShot(MedAgentGymSet):
     """A model to train; accuracy on the test patients."""
 
     name = "ehrshot"
@@ -269,7 +269,7 @@ class EHRShot(ReferenceSet):
         return super().unusable(task) or without(*labels)
 
 
-class MimicExtract(ReferenceSet):
+class MimicExtract(MedAgentGymSet):
     """A model to train; the metric of the row that labels can show, accuracy."""
 
     name = "mimic_extract"
@@ -314,7 +314,7 @@ class MimicExtract(ReferenceSet):
         return self.data_path / task.files[0] / f"{part}_{task.task_type}_labels.csv"
 
 
-REFERENCE: dict[str, type[ReferenceSet]] = {
+REFERENCE: dict[str, type[MedAgentGymSet]] = {
     each.name: each
     for each in (
         *(MimicIII, EICU, TREQS, MedCalcBench, MedAgentBench, BioCoder),

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import sys
 
-from data.calculators.drawing import draw_questions
+from data.calculators.formula_questions import draw_questions
 from data.parquet import CODE, drawing_parser, write_drawn
 
 

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from math import exp, log
 
 from data.conditions.bayes import Value, log_likelihood
-from data.conditions.records import Condition, Tables
+from data.conditions.condition_types import Condition, Tables
 
 
 def posterior(

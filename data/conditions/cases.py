@@ -22,8 +22,8 @@ from __future__ import annotations
 import argparse
 import sys
 
+from data.conditions.consultation_cases import ROWS, draw_cases
 from data.conditions.diagnosis_cases import draw_diagnosis_cases
-from data.conditions.drawing import ROWS, draw_cases
 from data.conditions.table import load_tables
 from data.parquet import CONSULTATION, DIAGNOSIS, Form, drawing_parser, write_drawn
 

@@ -15,9 +15,9 @@ from typing import Any
 
 from data.conditions.asking import posterior
 from data.conditions.bayes import Value
-from data.conditions.drawing import OPEN, Row, draw_rows
-from data.conditions.records import Patient, Tables
-from data.conditions.results import Result, draw_results
+from data.conditions.condition_types import Patient, Tables
+from data.conditions.consultation_cases import OPEN, Row, draw_rows
+from data.conditions.examination_results import Result, draw_results
 from data.conditions.speech import Speech
 from data.conditions.table import FOLDER
 

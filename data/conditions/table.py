@@ -17,7 +17,7 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
-from data.conditions.records import Tables
+from data.conditions.condition_types import Tables
 
 FOLDER = Path(__file__).parent
 
@@ -26,7 +26,7 @@ FOLDER = Path(__file__).parent
 def load_tables(folder: Path = FOLDER) -> Tables:
     """Return the tables of a folder.
 
-    Raises pydantic's ValidationError if they do not have the form of records.py.
+    Raises pydantic's ValidationError if they do not have the form of condition_types.py.
     """
     phrases, wordings, complaints, examinations, conditions = (
         tomllib.loads((folder / f"{name}.toml").read_text(encoding="utf-8"))

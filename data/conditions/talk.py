@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from data.conditions.records import Phrase, Tables
+from data.conditions.condition_types import Phrase, Tables
 from data.conditions.speech import Speech
 
 ENDS = ("。", "？", "！", "?", "!", ".")

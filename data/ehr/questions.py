@@ -1,5 +1,5 @@
-"""Write the questions of the set `ehr_demo`: a parquet file of each split (data/ehr/drawing.py says
-how they differ).
+"""Write the questions of the set `ehr_demo`: a parquet file of each split
+(data/ehr/hospital_questions.py says how they differ).
 
     python -m data.ehr.questions --out data/code --force
     python -m data.ehr.questions --tables my_hospital --out my_questions --seed 1
@@ -13,8 +13,8 @@ import sys
 from pathlib import Path
 
 from common.command import Failure
-from data.ehr.drawing import Row, draw_questions
 from data.ehr.hospital import DATABASE
+from data.ehr.hospital_questions import Row, draw_questions
 from data.parquet import CODE, drawing_parser, write_drawn
 
 TABLES = Path(__file__).resolve().parent / "tables"

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from data.outside.cases import (
+from data.outside.published_cases import (
     PublishedCase,
     Reader,
     Record,

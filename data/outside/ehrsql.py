@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from data.outside.cases import PublishedError
+from data.outside.published_cases import PublishedError
 
 IMPOSSIBLE = "null"  # what stands in place of a statement where the database has no answer
 CREATED = re.compile(r"\bCREATE\s+TABLE\s+(?:IF\s+NOT\s+EXISTS\s+)?[\"`\[]?(\w+)", re.IGNORECASE)

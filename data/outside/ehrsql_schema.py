@@ -16,8 +16,8 @@ import sqlglot
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
-from data.outside.cases import PublishedError
 from data.outside.ehrsql import read_json, read_text
+from data.outside.published_cases import PublishedError
 
 KINDS = {
     "time": ("TIMESTAMP", "DATE", "TIME"),

@@ -6,7 +6,15 @@ Source: https://github.com/medaks/symptomcheck-bench, MIT.
 
 from __future__ import annotations
 
-from data.outside.cases import PublishedCase, Reader, Record, UnusableCase, age_of, sex_of, text_of
+from data.outside.published_cases import (
+    PublishedCase,
+    Reader,
+    Record,
+    UnusableCase,
+    age_of,
+    sex_of,
+    text_of,
+)
 
 PARTS = {
     "chief_complaints": "Chief complaint",

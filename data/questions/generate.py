@@ -21,9 +21,9 @@ from typing import Any
 from common.terminal import QUICK_SECONDS, progress
 from data.load import Row, nested
 from data.questions import entities
+from data.questions.drafts import Draft, row_of
 from data.questions.entities import Catalogue, Mentions, SearchWord
 from data.questions.near_duplicates import NearDuplicates
-from data.questions.questions import Draft, row_of
 from data.questions.split import Families, Owners, deal, in_several
 from data.questions.streams import STREAMS, Pool, Rates, usable
 from scoring.case import Case

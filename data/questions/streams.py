@@ -18,8 +18,8 @@ from functools import partial
 from typing import TypeVar
 
 from data.database.schema import ASKABLE, NAME_COLUMN
+from data.questions.drafts import Called, Draft, about_fields, about_word, without_answer
 from data.questions.entities import Catalogue, Entity, SearchWord, is_plain, names_of
-from data.questions.questions import Called, Draft, about_fields, about_word, without_answer
 from data.questions.templates import (
     COMPARE,
     COUNT,

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from bench.rollout_sides.fixed_latency import TASK, bare_loop, manager, play
-from bench.rollout_sides.processes import llm, stores_with_runners
+from bench.rollout_sides.side_processes import llm, stores_with_runners
 
 CALLS = 3
 

@@ -16,7 +16,7 @@ from code_agent.lessons import FLAWS, Teacher, names_of, slots_in
 from code_agent.protocol import Action, Malformed, read_reply
 from code_agent.task import read_rows
 from common.settings import Settings
-from data.ehr.drawing import TEMPLATES
+from data.ehr.hospital_questions import TEMPLATES
 from episodes.episode import AgentError, Conversation
 
 ROWS = read_rows(AGENT.splits["train"])

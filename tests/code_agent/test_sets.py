@@ -20,7 +20,7 @@ from code_agent.environment import CodeEnvironment
 from code_agent.graders import Gold
 from code_agent.protocol import Action
 from code_agent.tasks import SETS, get_task_class
-from code_agent.tasks.reference import ReferenceSet
+from code_agent.tasks.medagentgym import MedAgentGymSet
 from code_agent.tasks.sets import REFERENCE, calculated
 from code_agent.tasks.sql_answers import columns_of, gold_of_query
 from episodes.episode import AgentError
@@ -124,7 +124,7 @@ def score(bubblewrap: None) -> Iterator[Score]:
     """Plays programs in order, hands in what the last one printed, and scores it."""
     made: dict[int, CodeEnvironment] = {}
 
-    def play(tasks: ReferenceSet, *programs: str, index: int = 0) -> float | None:
+    def play(tasks: MedAgentGymSet, *programs: str, index: int = 0) -> float | None:
         environment = made.setdefault(
             id(tasks), CodeEnvironment(SETTINGS, {}, task_sets={tasks.name: tasks})
         )

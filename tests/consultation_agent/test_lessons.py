@@ -11,13 +11,13 @@ import pytest
 
 from consultation_agent import lessons as recipe
 from consultation_agent.agent import AGENT
+from consultation_agent.doctor_questions import SAID, asked_for
 from consultation_agent.lessons import WORDINGS, lessons
 from consultation_agent.prompts import load_prompts
 from consultation_agent.protocol import Conclusion, Malformed, Question, read_reply
-from consultation_agent.questions import SAID, asked_for
 from consultation_agent.rehearsal import baseline_episode
 from consultation_agent.task import task_of
-from data.conditions.drawing import draw_cases
+from data.conditions.consultation_cases import draw_cases
 from data.conditions.speech import Speech
 from data.conditions.table import load_tables
 from episodes.episode import Conversation

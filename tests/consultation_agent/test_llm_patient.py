@@ -18,6 +18,7 @@ from pydantic import SecretStr
 
 from common.settings import Settings
 from consultation_agent.agent import AGENT
+from consultation_agent.doctor_questions import SAID
 from consultation_agent.environment import ConsultationEnvironment
 from consultation_agent.llm_patient import (
     ADDRESS,
@@ -31,13 +32,12 @@ from consultation_agent.llm_patient import (
 )
 from consultation_agent.patient import Exchange, Reply
 from consultation_agent.protocol import Conclusion, spoken
-from consultation_agent.questions import SAID
 from consultation_agent.task import ConsultationTask, task_of
 from data.conditions.table import load_tables
 from episodes.agent import Service
 from episodes.episode import AgentError, Scored, ServiceError
 from episodes.outcomes import UNSCORED
-from episodes.play import play
+from episodes.play_and_score import play
 from tests.common.llm_server import KEY, Fault, LLMServer
 from tests.consultation_agent.cases import reference_row, task_with, tasks
 from tests.consultation_agent.test_environment import Script

@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from consultation_agent.doctor_questions import SAID, asked_for, readings
 from consultation_agent.patient import KINDS, Exchange, Reply
-from consultation_agent.questions import SAID, asked_for, readings
 from consultation_agent.record_patient import RecordPatient, question_for
 from consultation_agent.task import ConsultationTask, check_recorded, task_of
 from data.conditions.table import load_tables

@@ -27,7 +27,7 @@ from consultation_agent.reward import (
     recommendation_value,
 )
 from consultation_agent.task import ConsultationTask, task_of
-from data.conditions.records import terms
+from data.conditions.condition_types import terms
 from data.conditions.table import load_tables
 from episodes.agent import ACCEPTED_FROM
 from episodes.episode import Episode

@@ -14,7 +14,7 @@ from itertools import combinations
 from math import isclose
 
 from data.conditions.bayes import draw_patient, log_likelihood
-from data.conditions.records import (
+from data.conditions.condition_types import (
     BACKGROUND,
     OLDEST,
     Condition,

@@ -13,7 +13,14 @@ import pytest
 
 from common.settings import ROOT
 from data.calculators import build
-from data.calculators.drawing import CALCULATORS, ROWS, SAID, answered_by, formula_of, program_of
+from data.calculators.formula_questions import (
+    CALCULATORS,
+    ROWS,
+    SAID,
+    answered_by,
+    formula_of,
+    program_of,
+)
 
 # What a source or a textbook works out. Scores are tried at both of their ends, as their papers
 # give them.

@@ -22,7 +22,7 @@ from consultation_agent.rehearsal import baseline_episode
 from consultation_agent.task import read_rows, task_of
 from data.conditions.asking import posterior
 from data.conditions.cases import main
-from data.conditions.drawing import OPEN, ROWS, draw_cases
+from data.conditions.consultation_cases import OPEN, ROWS, draw_cases
 from data.conditions.table import load_tables
 
 TABLES = load_tables()

@@ -14,7 +14,7 @@ import pytest
 from pydantic import ValidationError
 
 from data.conditions.bayes import draw_patient, log_likelihood
-from data.conditions.records import OLDEST, Phrase, Spread, Tables, terms
+from data.conditions.condition_types import OLDEST, Phrase, Spread, Tables, terms
 from data.conditions.table import FOLDER, load_tables
 from tests.data.condition_tables import SEXES, faults, separability
 

@@ -21,10 +21,10 @@ from common.settings import ROOT
 from data.conditions.asking import posterior
 from data.conditions.bayes import draw_patient
 from data.conditions.cases import main
+from data.conditions.condition_types import Spread
+from data.conditions.consultation_cases import OPEN, ROWS, new_case
 from data.conditions.diagnosis_cases import PLAUSIBLE, SURE, DiagnosisCase, case_of, plausible
-from data.conditions.drawing import OPEN, ROWS, new_case
-from data.conditions.records import Spread
-from data.conditions.results import (
+from data.conditions.examination_results import (
     CREATININE,
     FEVER,
     WIDEST,

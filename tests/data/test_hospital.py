@@ -16,8 +16,8 @@ import pytest
 
 from common.settings import ROOT
 from data.ehr import build, questions
-from data.ehr.drawing import NAMES, ROWS, TEMPLATES, counts, divided, fit, selected
 from data.ehr.hospital import COLUMNS, DATABASE, PATIENTS, column_names
+from data.ehr.hospital_questions import NAMES, ROWS, TEMPLATES, counts, divided, fit, selected
 
 TABLES = ROOT / "data" / "ehr" / "tables"
 CODE = ROOT / "data" / "code"

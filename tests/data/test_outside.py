@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from data.outside.cases import PublishedError
+from data.outside.published_cases import PublishedError
 from episodes import registry
 from episodes.episode import AgentError
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from data.conditions.results import read_result
+from data.conditions.examination_results import read_result
 from data.conditions.table import load_tables
 from diagnosis_agent.examinations import PANELS, named
 from diagnosis_agent.record_simulator import NOT_RECORDED, RecordSimulator, check_recorded

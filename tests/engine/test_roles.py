@@ -14,7 +14,7 @@ import pytest
 from common.access import bearer
 from tests.runs import ROOT, Run, free_port
 from training.setup.plan import ConfigError
-from training.store.probe import check_external
+from training.store.store_checks import check_external
 from training.watch.trackers import TRACKERS
 
 pytestmark = pytest.mark.engine

@@ -18,7 +18,7 @@ from common.settings import Settings
 from episodes import registry
 from episodes.episode import AgentError, ServiceError
 from episodes.joint import JointAgent, own_options, weights
-from episodes.play import play
+from episodes.play_and_score import play
 from episodes.script import Script
 from episodes.turns import with_turns
 from tests.digits_agent.agent import AGENT as DIGITS

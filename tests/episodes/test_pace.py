@@ -12,7 +12,7 @@ import pytest
 from common.settings import Settings
 from episodes.episode import Episode, Scored
 from episodes.pace import CALLS, LONGEST, Limit, Pace, pace_of
-from episodes.play import play
+from episodes.play_and_score import play
 from episodes.policy import ChatPolicy, Endpoint
 from tests.episodes.guessing_agent import GuessingAgent
 from tests.episodes.scripted import ScriptedPolicy, says

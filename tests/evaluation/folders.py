@@ -13,7 +13,7 @@ from typing import Any
 from common.settings import Settings
 from episodes.agent import Agent
 from episodes.episode import Episode
-from episodes.play import play
+from episodes.play_and_score import play
 from evaluation.results import Sample, recorded, write_results
 from tests.evaluation.evaluations import CONFIG
 

@@ -37,7 +37,7 @@ from tests.faults.disks import SmallDisk
 from tests.faults.doors import Services
 from tests.runs import ROOT, free_port, has_mark
 from training.setup.plan import ConfigError
-from training.store.probe import check_external
+from training.store.store_checks import check_external
 
 TOKEN = "token-of-the-scene"
 LIMIT_SECONDS = 540.0

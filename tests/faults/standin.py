@@ -22,8 +22,8 @@ from common.command import Failure, run_command
 from common.llm import reveal
 from common.settings import load_settings
 from episodes import registry
-from training.engine import rollouts
-from training.engine.rollouts import Finished, RolloutManager
+from training.engine import rollout_manager
+from training.engine.rollout_manager import Finished, RolloutManager
 from training.setup.plan import Plan, RunStopped
 from training.watch.events import check_episodes
 
@@ -90,7 +90,7 @@ def main(name: str, run_dir: Path, store: str, llm: str, proxy_port: str, proxy_
     """Steps without end. Raises Failure: the run is stopped."""
     agent, settings = registry.get(name), load_settings()
     run_dir.mkdir(parents=True, exist_ok=True)
-    rollouts._tag = lambda *_: None  # there is no TransferQueue
+    rollout_manager._tag = lambda *_: None  # there is no TransferQueue
     proxy: dict[str, Any] = {"proxy_port": int(proxy_port), "proxy_public_host": proxy_url}
     where: dict[str, Any] = {"managed_store": False, "external_store_address": store, **proxy}
     where["token"] = reveal(settings.agl_token)

@@ -25,7 +25,7 @@ from training.setup import device
 from training.setup.device import SYSTEM_LIBRARIES
 from training.setup.plan import ConfigError
 from training.setup.presets import choose
-from training.store.probe import HEALTH_PATH
+from training.store.store_checks import HEALTH_PATH
 from utils.check_install import INSTALL_GPU, read_lock
 
 AGENTS = [

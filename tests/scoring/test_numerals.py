@@ -1,13 +1,27 @@
 """Numbers and quantities in other forms are the same, and near ones are not.
 
-Keeps of docs/rewards.md: number forms and equal units cost nothing.
+A line of number_forms.jsonl is an answer with a number, a short gold or a frame; its author had not
+read the judge and said whether it is right.
+
+Keeps of docs/offline-judge.md: number forms and equal units cost nothing.
 """
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
+from statistics import fmean
+
 import pytest
 
+from scoring.judge import ReferenceJudge
 from scoring.text import canonical
+
+BY_OTHERS = Path(__file__).with_name("number_forms.jsonl")
+# The share of the answers of a kind that the judge must pay, or must not pay, as their author says
+AT_LEAST = {
+    "number_form": 0.98, "unit": 1.0, "short_gold": 0.9, "frame": 0.95, "number_wrong": 1.0, "short_wrong": 1.0,
+}  # fmt: skip
 
 SAME = [
     ("每次半片", "每次½片", "每次0.5片", "每次.5片", "每次1/2片", "每次二分之一片", "每次零点五片"),
@@ -57,7 +71,31 @@ SAME = [
     ("Ⅱ级", "II级", "2级", "二级"),
     ("grade Ⅲ", "grade III", "grade three"),
     ("≥18岁", "18周岁及以上", "不小于18岁", ">= 18岁"),
-    ("≤4片", "不超过四片", "小于或等于4片"),
+    ("≤4片", "不超过四片", "小于或等于4片", "至多4片", "最多四片", "不得超过4片", "≦4片"),
+    ("≥5年", "至少五年", "起码5年", "不得少于5年", "at least 5 years", "no fewer than 5 years"),
+    ("<3岁", "未满3岁", "不满三岁", "under 3岁"),
+    ("约5天", "大约五天", "5天左右", "约5天左右"),
+    ("24小时内", "二十四小时以内", "一昼夜之内"),
+    ("10~20mg/L", "10-20 μg/mL", "10毫克/升至20毫克/升"),
+    ("每3个月1次", "每季度一次", "每季1次"),
+    ("隔周一次", "每两周一次"),
+    ("tiw", "每周3次", "一周三次"),
+    ("qn", "每晚一次"),
+    ("5000单位", "5 000单位", "5千单位"),
+    ("3百万单位", "三百万单位", "3000000单位"),
+    ("占四分之三", "占75%", "占3/4"),
+    ("1/4的患者", "四分之一的患者", "25%的患者"),
+    ("85%", "八成五", "85％"),
+    ("五成患者", "50%患者", "1/2患者"),
+    ("0.001%", "十万分之一", "1/100000"),
+    ("0.0001%", "百万分之一", "1/1000000"),
+    ("1/2 of patients", "one half of patients", "half of patients"),
+    ("two-thirds of patients", "2/3 of patients"),
+    ("1 in 8 patients", "one in eight patients", "1 out of 8 patients"),
+    ("12.5元", "12元5角", "12.50元", "人民币12.5元"),
+    ("10mg/kg/d", "10mg/(kg·d)", "10 mg·kg-1·d-1", "10毫克/千克体重/日"),
+    ("5-10 mg", "from 5 to 10 mg", "从5到10毫克"),
+    ("5±1天", "5+/-1天"),
     (
         "2019-03-09", "2019/3/9", "2019.03.09", "2019年3月9日", "二〇一九年三月九号", "March 9, 2019", "9 March 2019",
         "9th of Mar 2019", "2019-03-09 00:00:00",
@@ -96,6 +134,15 @@ OTHER = [
     ("4月7日", "4个月7天"),
     ("7:05", "下午7:05"),
     ("1:10", "10:1"),
+    ("最多4次", "至少4次"),
+    ("10-20 μg/mL", "10-20 μg/L"),
+    ("0.5g~1mg", "0.5mg~1mg"),
+    ("每季度1次", "每月1次"),
+    ("120/1000", "12%"),
+    ("十万分之一", "万分之一"),
+    ("未满3岁", "3岁"),
+    ("1/3患者", "33%患者"),
+    ("大约5天", "5天"),
 ]
 
 
@@ -133,3 +180,54 @@ def test_a_form_stays_what_it_is(forms):
 )
 def test_what_is_no_number_is_read_without_fail(text):
     assert canonical(text)
+
+
+@pytest.mark.parametrize("kind", AT_LEAST)
+def test_answers_of_people_who_had_not_read_the_judge_are_paid_as_they_said(kind):
+    rows = [json.loads(line) for line in BY_OTHERS.read_text(encoding="utf-8").splitlines()]
+    agreed = [_agrees(row) for row in rows if row["kind"] == kind]
+    assert fmean(agreed) >= AT_LEAST[kind]
+
+
+def _agrees(row):
+    score = ReferenceJudge().score(
+        question=row["question"],
+        answer=row["answer"],
+        reference=row["reference"],
+        rows=row["rows"],
+    )
+    return score >= 0.95 if row["want"] == "right" else score < 0.5
+
+
+def test_a_quantity_without_the_unit_below_its_stroke_is_another_one():
+    score = ReferenceJudge().score(
+        question="新生儿用量？", answer="每次3毫克", rows=[{"用量": "每次3毫克/公斤"}]
+    )
+    assert score < 0.1
+
+
+def test_what_the_reference_quotes_of_a_row_is_what_is_asked_for():
+    rows = [{"药品": "肝素钠注射液", "规格": "每支2毫升"}]
+    asked = {"question": "肝素钠的规格？", "reference": "肝素钠规格为每支2毫升。", "rows": rows}
+    assert ReferenceJudge().score(answer="每支2毫升", **asked) == 1
+    assert ReferenceJudge().score(answer="肝素钠注射液", **asked) < 0.5
+
+
+@pytest.mark.parametrize(
+    ("answer", "worth"),
+    [
+        ("李某有青霉素过敏史。", 1),
+        ("有", 1),
+        ("李某没有青霉素过敏史。", 0),
+        ("无", 0),
+    ],
+)
+def test_a_yes_may_stand_before_its_field(answer, worth):
+    asked = {"question": "李某有无青霉素过敏史？", "rows": [{"青霉素过敏史": "有"}]}
+    assert ReferenceJudge().score(answer=answer, **asked) == worth
+
+
+def test_a_yes_may_be_said_as_a_sentence_but_not_denied():
+    asked = {"question": "Is measles contagious?", "rows": [{"contagious": "Yes"}]}
+    assert ReferenceJudge().score(answer="Yes, measles is contagious.", **asked) == 1
+    assert ReferenceJudge().score(answer="Yes, measles is not contagious.", **asked) == 0

@@ -21,7 +21,7 @@ from episodes.episode import Episode
 from evaluation.evaluate import main
 from sql_agent import ehrsql_questions
 from sql_agent.agent import AGENT
-from sql_agent.ehrsql import EhrsqlEnvironment
+from sql_agent.ehrsql_environment import EhrsqlEnvironment
 from sql_agent.ehrsql_questions import DATABASE, DrawnSet, prepare
 from sql_agent.reward import Query
 from sql_agent.task import task_of

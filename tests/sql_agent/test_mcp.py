@@ -16,7 +16,7 @@ import pytest
 
 from common.command import UsageError
 from common.settings import ROOT, Settings
-from episodes.play import play
+from episodes.play_and_score import play
 from episodes.policy import ChatPolicy, Endpoint
 from episodes.registry import own_options
 from sql_agent.agent import AGENT

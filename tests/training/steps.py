@@ -167,7 +167,7 @@ async def played_by(
     """A manager and what it needs; `plan` changes the run's plan, `keys` verl's tree."""
     import transfer_queue as tq
 
-    from training.engine.rollouts import RolloutManager
+    from training.engine.rollout_manager import RolloutManager
 
     queue = Queue()
     for name in ("kv_batch_put", "kv_batch_get", "kv_list", "kv_clear"):

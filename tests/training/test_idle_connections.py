@@ -30,7 +30,7 @@ from tests.training.test_proxy import StandInVllm, access, ask, servers  # noqa:
 from training.proxy import doors
 from training.setup.ports import free_port
 from training.store.live_store import RunStore, make_server
-from training.store.probe import HEALTH_PATH
+from training.store.store_checks import HEALTH_PATH
 
 HOST = "127.0.0.1"
 FILES = 256

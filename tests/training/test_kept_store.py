@@ -32,11 +32,11 @@ from tests.training.test_runner import emitted, running
 from training.runners.episode_runner import EpisodeRunner
 from training.setup.plan import ConfigError
 from training.setup.ports import free_port
-from training.store import serving as command
+from training.store import store_server as command
 from training.store.handover import Endings
 from training.store.kept_store import FILE, PUT, KeptStore
 from training.store.live_store import RunStore
-from training.store.probe import HEALTH_PATH
+from training.store.store_checks import HEALTH_PATH
 from training.store.store_client import StoreClient
 
 RULES = RolloutConfig(max_attempts=2, retry_condition=["timeout", "unresponsive"])

@@ -32,7 +32,7 @@ from tests.training.test_proxy import StandInVllm, access, servers  # noqa: F401
 from tests.training.test_runner import ends
 from training.setup.plan import ConfigError
 from training.setup.ports import free_port
-from training.store.probe import check_external
+from training.store.store_checks import check_external
 from training.store.store_client import StoreClient
 
 NAMES = [

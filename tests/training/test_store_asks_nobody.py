@@ -11,7 +11,7 @@ import httpx
 
 from common.settings import ROOT
 from training.setup.ports import free_port
-from training.store.probe import HEALTH_PATH
+from training.store.store_checks import HEALTH_PATH
 
 PROGRAM = """
 import sys
@@ -20,7 +20,7 @@ def look(event, given):
     if event == "socket.getaddrinfo" and given[0] and not str(given[0]).startswith(LOCAL):
         print("asked for", given[0], file=sys.stderr, flush=True)
 sys.addaudithook(look)
-from training.store.serving import main
+from training.store.store_server import main
 sys.exit(main(["serve", "--port", sys.argv[1]]))
 """
 

@@ -39,9 +39,9 @@ from training.runners.episode_runner import EpisodeRunner
 from training.setup.plan import ConfigError, Plan
 from training.setup.ports import free_port
 from training.store import live_store
-from training.store import serving as command
+from training.store import store_server as command
 from training.store.live_store import RunStore, make_server
-from training.store.probe import HEALTH_PATH, check_external
+from training.store.store_checks import HEALTH_PATH, check_external
 from training.store.store_client import StoreClient
 from training.store.store_status import look
 

@@ -29,7 +29,7 @@ LIBRARIES: dict[str, str] = _SHOWN["libraries"]
 ENVIRONMENT: dict[str, str] = _SHOWN["environment"] | LIBRARIES
 PACKAGES = ENVIRONMENT["PYTHONPATH"]
 # Each imports those before it
-INSIDE = ("kernel", "clock", "frames", "worker", "supervisor", "warm")
+INSIDE = ("kernel", "clock", "frames", "programs", "supervisor", "warm")
 PROGRAM = ("-I", "-")  # an interpreter that reads its program from standard input
 
 

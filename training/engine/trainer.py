@@ -26,7 +26,7 @@ from verl.utils import tracking
 
 from common.jsonl import write_text
 from training.engine.checkpoints import PREFIX, prune, saving, split_adapter
-from training.engine.rollouts import RolloutManager
+from training.engine.rollout_manager import RolloutManager
 from training.setup.agreement import compares_groups
 from training.setup.chat_template import SETTING, TEMPLATE
 from training.setup.plan import Plan

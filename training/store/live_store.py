@@ -35,7 +35,7 @@ from fastapi import APIRouter, Body, Request, Response
 
 from common.access import Guard
 from common.connections import bound_launcher
-from training.store.probe import HEALTH_PATH
+from training.store.store_checks import HEALTH_PATH
 
 logger = logging.getLogger(__name__)
 

@@ -13,7 +13,7 @@ import httpx
 
 from common.command import Failure
 from training.setup.plan import ConfigError
-from training.store.probe import ask, refusal
+from training.store.store_checks import ask, refusal
 from training.watch.seen import duration
 
 STATES = {

@@ -14,7 +14,7 @@ from common.llm import LLMClient, LLMError
 from common.llm_error import clean
 from data.load import compact
 from episodes.episode import Episode
-from episodes.play import play
+from episodes.play_and_score import play
 from episodes.policy import ChatPolicy, Endpoint
 from sql_agent.agent import AGENT
 from sql_agent.gold.checker import Checker, project

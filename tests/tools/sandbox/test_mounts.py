@@ -157,7 +157,7 @@ def test_the_program_inside_is_the_modules_in_their_order_and_what_they_are_told
     texts = ast.literal_eval(first.iter.func.value)  # type: ignore[attr-defined]
     names = [
         f"tools.sandbox.inside.{name}"
-        for name in ("kernel", "clock", "frames", "worker", "supervisor", "warm")
+        for name in ("kernel", "clock", "frames", "programs", "supervisor", "warm")
     ]
     assert list(texts) == names
     folder = Path(mounts.__file__).with_name("inside")

@@ -8,7 +8,7 @@ of its own (`mounts.program`), and every process inside is a fork of that one.
     supervisor.py  process 1 of an episode's namespaces; it starts the two below, watches them, and
                    ends what a step leaves behind. It runs no program, and no program can signal it
                    or read its memory
-    worker.py      without rights and within limits: the interpreter of an episode, and a shell for
+    programs.py    without rights and within limits: the interpreter of an episode, and a shell for
                    one command
     kernel.py      the system calls of all of them
     frames.py      the messages between a supervisor and the process that asks

@@ -35,7 +35,7 @@ from tools.sandbox.inside.kernel import (
     tell,
     tell_all,
 )
-from tools.sandbox.inside.worker import DONE, FAILED, command, interpret
+from tools.sandbox.inside.programs import DONE, FAILED, command, interpret
 
 # Bytes kept of an output's beginning and end; between them stands a note
 HEAD = 48 * 1024

@@ -14,7 +14,7 @@ import pytest
 
 from common.settings import Settings
 from episodes.episode import Episode, Scored
-from episodes.play import AgentFault, play
+from episodes.play_and_score import AgentFault, play
 from tests.episodes.guessing_agent import GuessingAgent
 from tests.episodes.scripted import ScriptedPolicy, says
 

@@ -19,7 +19,7 @@ from math import fsum
 from pathlib import Path
 from typing import NamedTuple
 
-from data.conditions.records import Facet, Phrase
+from data.conditions.condition_types import Facet, Phrase
 from data.conditions.table import load_tables
 
 ALIKE, TELLING = (

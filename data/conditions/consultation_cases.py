@@ -17,7 +17,7 @@ from common.command import UsageError
 from common.terminal import watched
 from data.conditions.asking import most_telling, posterior
 from data.conditions.bayes import draw_patient
-from data.conditions.records import Patient, Tables
+from data.conditions.condition_types import Patient, Tables
 from data.conditions.speech import Speech
 from data.conditions.talk import Talk
 from data.load import compact

@@ -2,9 +2,9 @@
 
     get_task_class("medcalcbench")("data/medcalcbench", mode="test").task(0).gold
 
-reference.toml says for each set which actions it permits, how its data are described to the policy,
-and what a user has to put where; sets.py reads their rows. sql_answers.py types answers of queries;
-code_agent/judging.py checks answers that are not values.
+medagentgym.toml says for each set which actions it permits, how its data are described to the
+policy, and what a user has to put where; sets.py reads their rows. sql_answers.py types answers of
+queries; code_agent/judging.py checks answers that are not values.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ FILES = {
 }
 
 
-class ReferenceSet(TaskSet):
-    """One of the twelve sets. `known`: its part of reference.toml."""
+class MedAgentGymSet(TaskSet):
+    """One of the twelve sets. `known`: its part of medagentgym.toml."""
 
     known: ClassVar[dict[str, Any]]
 

@@ -29,7 +29,7 @@ from training.store.store_status import look
 async def serving(plan: Plan) -> AsyncIterator[None]:
     """Serve the run's own store while the block runs; nothing to do where it is external.
 
-    `training.store.probe.check_store` has passed.
+    `training.store.store_checks.check_store` has passed.
     """
     if plan.external_store_address:
         yield

@@ -20,7 +20,14 @@ from agentlightning.utils.server_launcher import PythonServerLauncherArgs
 
 from bench._harness import at_once, medians
 from bench.rollout_sides.fixed_latency import QUESTION, manager
-from bench.rollout_sides.processes import AGENT, START_SECONDS, background, llm, store, wait_for
+from bench.rollout_sides.side_processes import (
+    AGENT,
+    START_SECONDS,
+    background,
+    llm,
+    store,
+    wait_for,
+)
 from common.access import TOKEN
 from sql_agent.prompts import first_messages
 from training.proxy.direct import HEALTH

@@ -225,10 +225,10 @@ async def test_a_run_in_which_nothing_ends_stops_but_not_while_calls_end(
 ) -> None:
     """A slow policy may need longer for an episode than the run bears silence."""
     clocks = {"rollouts": 0.0, "gate": 0.0}
-    for name, module in (("rollouts", "engine.rollouts"), ("gate", "proxy.gate")):
+    for name, module in (("rollouts", "engine.rollout_manager"), ("gate", "proxy.gate")):
         clock = SimpleNamespace(monotonic=lambda name=name: clocks[name])
         monkeypatch.setattr(f"training.{module}.time", clock)
-    monkeypatch.setattr("training.engine.rollouts.silence_limit", lambda seconds: 0.2)
+    monkeypatch.setattr("training.engine.rollout_manager.silence_limit", lambda seconds: 0.2)
     async with played_by(tmp_path, monkeypatch, runner=False) as run:
         run.ask([GOOD], step=1)
         while not await run.store.query_rollouts():
@@ -247,7 +247,7 @@ async def test_a_run_in_which_nothing_ends_stops_but_not_while_calls_end(
 async def test_a_run_whose_engine_is_gone_says_so_and_not_that_nothing_ended(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("training.engine.rollouts.silence_limit", lambda seconds: 0.2)
+    monkeypatch.setattr("training.engine.rollout_manager.silence_limit", lambda seconds: 0.2)
     async with played_by(tmp_path, monkeypatch, runner=False) as run:
         await asyncio.to_thread(run.engine[0].stop)
         run.ask([GOOD], step=1)

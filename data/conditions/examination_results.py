@@ -17,7 +17,15 @@ from random import Random
 from typing import Any
 
 from common.command import UsageError
-from data.conditions.records import Condition, Examination, Part, Patient, Range, Spread, Tables
+from data.conditions.condition_types import (
+    Condition,
+    Examination,
+    Part,
+    Patient,
+    Range,
+    Spread,
+    Tables,
+)
 
 Finding = Mapping[str, Spread | float]
 
