@@ -94,6 +94,23 @@ def test_no_question_is_nearly_one_of_another_split(tmp_path):
     assert [row for row in dataset.splits["train"] if near.nearest(row["question"])] == []
 
 
+def test_no_question_is_asked_twice(tmp_path):
+    """A wording that asks for what a text does not have gives way to one that was drawn before."""
+    drugs = [
+        (
+            number,
+            f"药{chr(0x5200 + 7 * number)}{chr(0x5300 + 11 * number)}片",
+            f"用于治疗{chr(0x5400 + number)}{chr(0x5500 + number)}病引起的疼痛。",
+            "",
+        )
+        for number in range(1, 10)
+    ]
+    dataset = made(small(tmp_path / "a.db", drugs), 160, mix={"drug_field": 1})
+    questions = [row["question"] for row in rows_of(dataset)]
+    assert len(set(questions)) == len(questions)
+    assert dataset.refused["asked already"] > 0
+
+
 def test_typos_and_parts_of_names_find_the_one_that_was_meant(real):
     dataset = made(real, 300, rates=Rates(typo=0.3, partial=0.3))
     hard = [row for row in rows_of(dataset) if row["difficulty"] == "hard"]

@@ -292,11 +292,11 @@ def test_of_two_addresses_one_may_be_dead(llm: LLMServer, settings: Settings) ->
 
 
 def test_a_dead_one_is_told_in_one_line(llm: LLMServer, settings: Settings) -> None:
-    simulator = LLMSimulator(settings, "llm")
-    asyncio.run(simulator.check())
+    environment = DiagnosisEnvironment(settings, {"simulator": "llm"})
+    asyncio.run(environment.check())
     llm.faults = [Fault(503)] * 20
     with pytest.raises(ServiceError, match=r"no usable result.*SIMULATOR_BASE_URL") as caught:
-        asyncio.run(simulator.check())
+        asyncio.run(environment.check())
     assert "\n" not in str(caught.value)
     assert KEY not in str(caught.value)
 

@@ -283,6 +283,19 @@ def test_words_to_the_judge_in_the_name_of_an_examination_are_not_shown_to_it() 
     assert case.gold["orders"] == 1 + len(TO_THE_JUDGE)
 
 
+def test_an_examination_that_the_patient_cannot_have_is_not_shown_to_the_judge() -> None:
+    """A judge would count it among those recommended that were ordered."""
+    judge = Fixed(Verdict(None, cause="judge_malformed"))
+    episode = ended("appendicitis", *TASK.key[:2])
+    order = Order("unknown", TASK.key[2], "to see")
+    refused = Result(own_name(TASK.key[2]), "not available", "unavailable")
+    episode.events.insert(0, Exchange(order, refused))
+    earned(episode, judge=judge)
+    [case] = judge.asked
+    assert case.context == [own_name(name) for name in TASK.key[:2]]
+    assert case.gold["orders"] == 3
+
+
 def test_no_name_of_a_condition_is_refused() -> None:
     names = [name for one in tasks() for name in (one.reference, *one.aliases)]
     assert not [name for name in names if addresses_the_judge(name)]

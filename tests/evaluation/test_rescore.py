@@ -40,7 +40,8 @@ def evaluated(tmp_path: Path, llm: Any, request: pytest.FixtureRequest) -> Path:
     llm.script(*REPLIES[request.param], {**says("cut"), "finish_reason": "length"})
     folder = tmp_path / "kept"
     who = ["--model", "m", "--base-url", llm.base_url, "--n", "12", "--concurrency", "1"]
-    evaluate.main([request.param, *who, "--out", str(folder)])
+    drawn = [] if request.param == "sql" else ["--max-turns", "2-4", "--seed", "3"]
+    evaluate.main([request.param, *who, *drawn, "--out", str(folder)])
     return folder
 
 

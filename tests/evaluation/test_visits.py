@@ -11,8 +11,11 @@ from contextlib import closing
 import pytest
 
 from episodes import registry
-from episodes.episode import AgentError
+from episodes.episode import AgentError, Episode
 from episodes.outcomes import STOP_REASONS
+from episodes.policy import Endpoint
+from episodes.text_loop import play_with_words
+from evaluation.visits import Watched
 from tests.digits_agent.agent import AGENT as DIGITS
 from tests.episodes.scripted import ScriptedPolicy, asks, says
 from tests.evaluation.visiting import SETTINGS
@@ -64,3 +67,15 @@ def test_an_ending_that_knows_what_is_right_takes_no_own_question() -> None:
         pytest.raises(AgentError, match="oracle"),
     ):
         asyncio.run(environment.asked("x", answer, ScriptedPolicy(says("x"))))
+
+
+def test_replies_that_are_played_again_count_against_the_budget() -> None:
+    """Else a visitor who sends a long conversation has an episode longer than any other."""
+    policy = Watched(Endpoint("http://127.0.0.1:9/v1", "m"), 2, print, ["one", "two", "three"])
+
+    async def respond(reply: str, episode: Episode) -> str:
+        return "go on"
+
+    episode = asyncio.run(play_with_words(policy, [{"role": "user", "content": "?"}], respond))
+    said = [message["content"] for message in episode.messages if message["role"] == "assistant"]
+    assert (episode.stop_reason, policy.turns, said) == ("max_turns", 2, ["one", "two"])

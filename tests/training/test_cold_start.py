@@ -437,6 +437,8 @@ def test_weights_are_written_in_bfloat16(tmp_path: Path) -> None:
     written = load_file(tmp_path / "model.safetensors")
     assert {tensor.dtype for tensor in written.values()} == {torch.bfloat16}
     assert all(bool(tensor.all()) for tensor in written.values())
+    mode = (tmp_path / "model.safetensors").stat().st_mode
+    assert mode & 0o044 == 0o044, "others may read it as they may the tokenizer"
 
 
 def test_a_raw_conversation_is_its_text_and_needs_no_template() -> None:
@@ -499,6 +501,27 @@ def test_each_step_learns_from_its_own_batch_alone() -> None:
             train("", model, [optimizer], data, Schedule(count, 1, 1), Random(0))
             model.zero_grad()
         found.append(model.state_dict())
+    assert all(found[0][name].equal(found[1][name]) for name in found[1])
+
+
+def test_one_odd_batch_moves_the_weights_no_further_than_another() -> None:
+    """Its gradient is cut to a length of 1."""
+    model = AutoModelForCausalLM.from_pretrained(TINY, dtype=torch.float32)
+    before = [weight.detach().clone() for weight in model.parameters()]
+    odd = {"input_ids": torch.arange(10, 20)[None], "labels": torch.full((1, 10), 3)}
+    optimizer = torch.optim.SGD(model.parameters(), lr=1.0)
+    train("", model, [optimizer], [odd], Schedule(1, 1, 1), Random(0))
+    moved = [(weight - old).norm() for weight, old in zip(model.parameters(), before, strict=True)]
+    assert float(torch.stack(moved).norm()) == pytest.approx(1.0, rel=1e-3)
+
+
+def test_the_same_warm_up_of_an_adapter_gives_the_same_weights(tmp_path: Path) -> None:
+    """An adapter begins with random numbers."""
+    found = []
+    for name in ("one", "other"):
+        taught = [conversation([True, True])]
+        warm_up(str(TINY), taught, tmp_path / name, 2, 0.1, batch_size=1, seed=3, lora_rank=2)
+        found.append(load_file(tmp_path / name / "model.safetensors"))
     assert all(found[0][name].equal(found[1][name]) for name in found[1])
 
 

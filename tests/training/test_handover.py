@@ -127,6 +127,20 @@ async def test_a_runner_gives_up_its_own_rollouts_alone(store: Any) -> None:
     assert (await store.get_rollout_by_id(other)).status == "preparing"
 
 
+async def test_what_ended_and_was_released_meanwhile_keeps_no_other_rollout() -> None:
+    class Late(RunStore):
+        async def query_rollouts(self, **asked: Any) -> Any:
+            found = await super().query_rollouts(**asked)
+            await self._forget(released)
+            return found
+
+    store = Late()
+    released, playing = await enqueue(store, [{"name": "a"}, {"name": "b"}])
+    await store.dequeue_many_rollouts(limit=2, worker_id="gone")
+    await give_up(store, "gone")
+    assert (await store.get_rollout_by_id(playing)).status == "requeuing"
+
+
 async def test_several_waves_wait_at_the_same_time(store: Any) -> None:
     ids = await enqueue(store, [{"name": str(i)} for i in range(4)])
     endings = Endings(store)

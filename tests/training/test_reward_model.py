@@ -21,7 +21,7 @@ from scoring.reward_model import RewardModelJudge
 from scoring.scale import load_scale
 from training.pairs.answers import AnswerPair, answer_pairs, platt, ranked
 from training.pairs.pair import Pair, Side
-from training.pairs.ranking import split_by_task
+from training.pairs.ranking import fitting, split_by_task
 from training.pairs.scorer import load_scorer
 from training.pairs.trainers import work_path
 from training.reward_model import main
@@ -103,6 +103,13 @@ def test_scores_that_say_nothing_get_no_map(
     assert facts["held_out"]["accuracy"] < 0.9
     assert "do not tell better answers of held-out tasks from worse" in capsys.readouterr().err
     assert not (tmp_path / "out" / "reward_scale.json").exists()
+
+
+def test_a_pair_that_the_model_cannot_read_whole_is_left_out(learned: Path) -> None:
+    scorer, left_out = load_scorer(learned), Counter[str]()
+    short, long = AnswerPair("1", "?", "a", "b"), AnswerPair("2", "?", "a", "b " * scorer.context)
+    assert fitting([short, long], scorer, left_out) == [short]
+    assert left_out == {f"longer than the model's {scorer.context} positions": 1}
 
 
 def test_pairs_without_two_answers_are_left_out() -> None:

@@ -22,6 +22,7 @@ from tests.training.conftest import ToyAgent, enqueue, running, served
 from training.proxy.recorder import SpanSender
 from training.runners import episode_runner as runner_module
 from training.runners.episode_runner import EpisodeRunner, Threads
+from training.runners.tracing import EpisodeTracer
 from training.store.handover import Endings, worker_name
 from training.store.live_store import RunStore
 
@@ -55,6 +56,20 @@ async def test_episodes_run_together_within_the_limit_and_keep_their_spans_apart
         spans = await store.query_spans(rollout_id, attempt_id="latest")
         assert agl.find_final_reward(list(spans)) == i / 10
         assert [span.sequence_id for span in spans] == [1, 2]
+
+
+def test_an_operation_of_an_agent_is_a_span_of_its_episode() -> None:
+    tracer = EpisodeTracer()
+    spans = tracer.begin()
+    with tracer.operation_context("look", {"where": "ward"}):
+        assert spans == []
+    with pytest.raises(OSError, match="gone"), tracer.operation_context("listen"):
+        raise OSError("gone")
+    assert [(span.name, span.status.status_code) for span in spans] == [
+        ("look", "OK"),
+        ("listen", "ERROR"),
+    ]
+    assert spans[0].attributes["where"] == "ward"
 
 
 async def test_a_hanging_episode_keeps_one_place(store: Any) -> None:
@@ -131,11 +146,20 @@ async def test_what_the_store_cancels_is_dropped_at_the_next_heartbeat(store: An
 
 
 async def test_heartbeats_keep_a_quiet_episode() -> None:
-    live = RunStore()
+    """It is quiet for longer than the store waits, and still the same attempt."""
+    live, agent = RunStore(), ToyAgent()
     live._scan_debounce_seconds = 0.1
     async with served(live) as store:
-        ids = await enqueue(store, [{"name": "quiet", "sleep": 4}], unresponsive_seconds=2)
-        async with running(EpisodeRunner(4, 90, heartbeat=0.3), ToyAgent(), store):
+        ids = await enqueue(store, [{"name": "quiet", "stubborn": True}], unresponsive_seconds=2)
+        async with running(EpisodeRunner(4, 90, heartbeat=0.3), agent, store):
+            while not agent.playing:
+                await asyncio.sleep(0.05)
+            attempts = await store.query_attempts(ids[0])
+            begun = attempts[0].start_time
+            while len(attempts) == 1 and (attempts[0].last_heartbeat_time or 0) < begun + 2:
+                await asyncio.sleep(0.05)
+                attempts = await store.query_attempts(ids[0])
+            agent.released.set()
             await ends(store, ids)
         assert len(await store.query_attempts(ids[0])) == 1
 

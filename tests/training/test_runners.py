@@ -18,6 +18,7 @@ import pytest
 from training.runners import processes as runners
 from training.runners.processes import Budget, Keeper, KeptRunners, Runner
 from training.setup.plan import RunStopped
+from training.store.handover import worker_name
 from training.store.store_client import StoreClient
 from training.watch.events import REPEATS_SECONDS, RESTARTS, WINDOW_SECONDS
 
@@ -88,6 +89,30 @@ def test_the_keeper_ends_with_the_last_as_that_did(keeper: Any) -> None:
     kept, said = keeper(lambda number: os.kill(os.getpid(), signal.SIGKILL))
     assert kept.keep(1, lambda: False) == -9
     assert len(said) == 2
+
+
+def test_the_rollouts_of_a_runner_that_ended_are_given_back_at_once(
+    keeper: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else they wait a minute until the store misses its heartbeats."""
+    kept, _ = keeper(lambda number: os._exit(3))
+    begun: list[Any] = []
+    given_back: list[str] = []
+    start = kept.start
+
+    def started(number: int) -> Any:
+        begun.append(start(number))
+        return begun[-1]
+
+    async def note(_: Any, worker: str) -> int:
+        given_back.append(worker)
+        return 0
+
+    monkeypatch.setattr(kept, "start", started)
+    monkeypatch.setattr(runners, "give_up", note)
+    kept.keep(1, lambda: False)
+    assert len(begun) == 2
+    assert given_back == [worker_name(process.pid) for process in begun]
 
 
 def test_who_ends_because_it_was_told_to_is_not_missed(keeper: Any) -> None:

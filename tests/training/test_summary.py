@@ -309,6 +309,22 @@ def test_validation_names_the_first_and_the_last(plan: Plan) -> None:
     assert validation["rollouts"]["finished"] == 3
 
 
+def test_each_agent_of_several_has_its_own_reward_and_validation(plan: Plan) -> None:
+    records = [
+        replace(record(mode, 1, reward), agent=agent)
+        for agent, mode, reward in (("a", "train", 0.25), ("a", "val", 0.75), ("b", "val", 0.5))
+    ]
+    write(plan, records, [])
+    agents = build_summary(plan, "done", "", started=0.0)["agents"]
+    found = {
+        name: (of["reward"]["mean"], of["validation"]["reward"]["mean"])
+        for name, of in agents.items()
+    }
+    assert found == {"a": (0.25, 0.75), "b": (None, 0.5)}
+    counts = [of["validation"]["rollouts"]["finished"] for of in agents.values()]
+    assert counts == [1, 1]
+
+
 def test_a_validation_is_the_mean_over_task_types_of_what_was_scored(plan: Plan) -> None:
     found = [
         ("a", 1.0, None),
