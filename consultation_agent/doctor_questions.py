@@ -30,9 +30,9 @@ SENTENCE = re.compile(r"[^?？!！。；;\n]+[?？]?")
 CHOICE = re.compile(r"([^\W\d_a-z]{1,2})[不没]\1")  # 疼不疼
 PIECE = re.compile(r"(?=([\u4e00-\u9fff]{2}|(?<![a-z])[a-z]{4,5}))")
 SAID = tomllib.loads(Path(__file__).with_name("said.toml").read_text(encoding="utf-8"))
-ASKING, ADVICE, TAG, EXAMPLE, CLAUSE, ITSELF = (
+ASKING, ADVICE, TAG, EXAMPLE, CLAUSE, ITSELF, OPENING, MORE = (
     re.compile("|".join(SAID["heard"][name]))
-    for name in ("asking", "advice", "tag", "example", "clause", "itself")
+    for name in ("asking", "advice", "tag", "example", "clause", "itself", "opening", "more")
 )
 HAN_RUN, ENGLISH, STEM = re.compile(r"[\u4e00-\u9fff]+"), re.compile(r"[a-z]+"), 5
 SIDES = frozenset(SAID["heard"]["sides"])
@@ -48,6 +48,16 @@ def asks_whether(question: str, complaint: str) -> bool:
     texts = [plain(text) for one in asking[-1:] for text in (one, re.split("[，,]", one)[-1])]
     words = [parts for word in SAID["complaints"][complaint] for parts in readings(word)]
     return any(_nothing_but(parts, text) for text in texts for parts in words)
+
+
+def opens(question: str) -> bool:
+    """Return whether a question is one that a consultation opens with, such as "What brings you
+    in?", and asks for nothing else.
+    """
+    text = plain(TAG.sub("", question))
+    return bool(OPENING.search(text)) and not (
+        MORE.search(text) or content_of(OPENING.sub(" ", text))
+    )
 
 
 def _nothing_but(parts: tuple[str, ...], text: str) -> bool:

@@ -62,6 +62,23 @@ ELSEWHERE = frozenset((
 ))  # fmt: skip
 
 
+# Parts of the body: a question about one is not answered by what is said of others alone.
+PARTS = tuple(
+    re.compile(words)
+    for words in (
+        r"\bhead|头(?!晕|昏)|脑袋",
+        r"\bchest|\bheart|胸|心口",
+        r"stomach|abdom|bell(?:y|ies)|tummy|\bguts?\b|肚|腹|胃",
+        r"\bback (?:pain|ache|hurt)|\b(?:my|your|lower|upper) back\b|\bwaist|腰|背",
+        r"\blegs?\b|\bknees?\b|\bankles?\b|\bfoot\b|\bfeet\b|腿|膝|脚",
+        r"\barms?\b|\bhands?\b|\bwrists?\b|\bshoulders?\b|胳膊|手(?!术)|肩",
+        r"\beyes?\b|眼",
+        r"\bears?\b|耳",
+        r"throat|嗓|喉|咽",
+    )
+)
+
+
 class Memory(NamedTuple):
     """A text that the patient may say. mentioned and asked: the topics that it is about, and those
     that its question asked for.
@@ -88,7 +105,32 @@ def recalled(task: ConsultationTask, question: str) -> tuple[str, str] | None:
         return same.name, same.text
     wanted = _asked(question)
     best = _best(question, wanted, held) if wanted else _by_content(question, task.opening, held)
+    best = best or _of_the_part_that_hurts(question, held)
     return (":".join((best.name, *sorted(wanted))), best.text) if best else None
+
+
+def _of_the_part_that_hurts(question: str, held: Iterable[Memory]) -> Memory | None:
+    """Return what the patient came with, where a question asks for pain in the part that it names;
+    None for another question.
+    """
+    named = _parts_in(question) if PAIN.search(plain(question)) else frozenset[int]()
+    complaint = (one for one in held if one.name.startswith("complaint"))
+    return next((one for one in complaint if named & _parts_in(one.text)), None)
+
+
+@lru_cache(maxsize=4096)
+def _parts_in(text: str) -> frozenset[int]:
+    """Return the parts of the body that a text names, by their place in PARTS."""
+    return frozenset(at for at, part in enumerate(PARTS) if part.search(text.lower()))
+
+
+def complaint_of(task: ConsultationTask) -> str:
+    """Return the patient's first words, without questions to the doctor and sentences that name the
+    disease unless there is nothing else: saying again what was said gives nothing away.
+    """
+    held = _memories(task.opening, task.exchanges, task.description, hidden(task))
+    said = " ".join(one.text for one in held if one.name.startswith("complaint"))
+    return said or PERSON.sub("", task.opening).strip()
 
 
 def hidden(task: ConsultationTask) -> tuple[str, ...]:
@@ -193,9 +235,11 @@ def _best(question: str, wanted: frozenset[str], held: Iterable[Memory]) -> Memo
     """
     content, scored = content_of(question), list[tuple[float, Memory]]()
     sides = {name for name in wanted if _is_side(name)}
-    pain = PAIN.search(plain(question))
+    pain, part = PAIN.search(plain(question)), _parts_in(question)
     closed = sides == wanted and (CHOICE.search(question.lower()) or OPEN.search(question.lower()))
     for one in held:
+        if part and (others := _parts_in(one.text)) and not part & others:
+            continue
         if closed and BARE.fullmatch(one.text.strip()):
             continue
         worth = _subject_worth(wanted - sides, one) if wanted - sides else _side_worth(sides, one)

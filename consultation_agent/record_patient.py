@@ -20,10 +20,11 @@ from consultation_agent.doctor_questions import (
     SIDES,
     asked_for,
     asks_whether,
+    opens,
     parts_of,
     plain,
 )
-from consultation_agent.memory import hidden, recalled
+from consultation_agent.memory import complaint_of, hidden, recalled
 from consultation_agent.patient import Exchange, Patient, Reply
 from consultation_agent.task import ConsultationTask
 from consultation_agent.topics import Topic, asked_first, asked_topics
@@ -81,6 +82,8 @@ def _as_read(task: ConsultationTask, question: str, mentioned: Mapping[str, Repl
 
 def _to_each(task: ConsultationTask, question: str, mentioned: Mapping[str, Reply]) -> list[Reply]:
     """Return what is said to each thing that one clause asks for."""
+    if opens(question):
+        return [_opening(task.opening, task, mentioned)]
     if task.complaint and asks_whether(question, task.complaint):
         return [_complaint(task, mentioned)]
     items = _less_sides(question, asked_for(question, task.opening))
@@ -217,6 +220,13 @@ def _complaint(task: ConsultationTask, mentioned: Mapping[str, Reply]) -> Reply:
     return Reply("informative", SAID["zh"]["complaint"].format(word=word), ("complaint",))
 
 
+def _opening(text: str, task: ConsultationTask, mentioned: Mapping[str, Reply]) -> Reply:
+    """Return the reply to what a doctor opens with: the words that the patient came with."""
+    if "complaint" in mentioned:
+        return again(mentioned["complaint"], task)
+    return Reply("informative", text, ("complaint",))
+
+
 def _not_understood(question: str) -> Reply:
     """Return the reply to a question that names nothing known: "unknown" for another patient's
     complaint, else "off_topic".
@@ -302,6 +312,8 @@ def _recalled_parts(task: ConsultationTask, question: str, mentioned: Mapping[st
 def _recalled(task: ConsultationTask, question: str, mentioned: Mapping[str, Reply]) -> Reply:
     """Return the reply of a record without facets, "unknown" if it has no answer."""
     said = SAID[_language(task)]
+    if opens(question) and (text := complaint_of(task)):
+        return _opening(text, task, mentioned)
     found = recalled(task, question)
     if not found:
         return Reply("unknown", said["unknown"])

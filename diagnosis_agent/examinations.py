@@ -60,6 +60,13 @@ NOISE = {
 LETTER = re.compile(r"\b([a-z])(?:-(?=[a-z])| (?=ray|dimer|reactive))")  # x-ray, D dimer: one word
 VIRUS = re.compile(r"\b(hep(?:atitis)?) ([a-e])\b")  # hepatitis A: its letter is no article
 
+LEG = re.compile(r"\blower (?:extremit(?:y|ies)|limbs?)\b")
+# Which of two sides a text names; the side of a quadrant or of the heart belongs to the name.
+SIDE = re.compile(
+    r"\b(left|right)\b(?! (?:upper |lower )?(?:quadrant|heart))|([左右])(?![上下]腹|心)", re.I
+)
+SIDES = {"左": "left", "右": "right"}
+
 ORDERS = tomllib.loads(Path(__file__).with_name("orders.toml").read_text(encoding="utf-8"))
 BESIDE, WORDS = ORDERS["beside"], ORDERS["words"]
 TAIL = re.compile(rf"(?:(?<=\s)|^)(?:{'|'.join(BESIDE['tail'])})(?=\s|$)", re.IGNORECASE)
@@ -78,6 +85,7 @@ def named(text: str, own: Iterable[str] = ()) -> str | None:
     """
     if len(text) > LONGEST:
         return None
+    own = [name for name in own if {side_of(name), side_of(text)} != {"left", "right"}]
     outside, _, inside = text.partition("(")
     readings = [words for part in (text, outside, inside) if (words := _words(part))]
     indices = (_index_of({name: [name] for name in own}), _tables())
@@ -85,6 +93,12 @@ def named(text: str, own: Iterable[str] = ()) -> str | None:
     nearest = (_nearest(words, index) for index in indices for words in readings)
     usual = (_usual(part) for part in (text, outside, inside))
     return next((name for name in chain(exact, usual, nearest) if name), None)
+
+
+def side_of(text: str) -> str:
+    """Return "left" or "right" if a text names one of the two, else ""."""
+    found = {SIDES.get(one, one) for pair in SIDE.findall(text.lower()) for one in pair if one}
+    return found.pop() if len(found) == 1 else ""
 
 
 @cache
@@ -254,7 +268,7 @@ def _words(text: str) -> Words:
     for none.
     """
     plain = unicodedata.normalize("NFKC", text).lower()
-    plain = VIRUS.sub(r"\1 virus0\2", LETTER.sub(r"\1", plain))
+    plain = LEG.sub("leg", VIRUS.sub(r"\1 virus0\2", LETTER.sub(r"\1", plain)))
     words = [_word(word) for word in re.findall(r"[^\W_]+", plain)]
     return tuple(sorted([word for word in words if word not in NOISE] or words))
 
@@ -274,7 +288,10 @@ def _word(word: str) -> str:
 
 
 PANELS = {
-    name: frozenset(load_tables().examinations[key].en for key in panel["of"])
+    name: frozenset(
+        load_tables().examinations[key].en if key in load_tables().examinations else key
+        for key in panel["of"]
+    )
     for name, panel in ORDERS["panels"].items()
 }
 BESIDE_ENGLISH, SOFT, KINDS = (

@@ -18,7 +18,7 @@ from types import MappingProxyType
 from data.conditions.condition_types import Patient
 from data.conditions.examination_results import draw_results
 from data.conditions.table import load_tables
-from diagnosis_agent.examinations import PANELS, named, table_key
+from diagnosis_agent.examinations import PANELS, named, side_of, table_key
 from diagnosis_agent.simulator import Result, Simulator
 from diagnosis_agent.task import DiagnosisTask
 from episodes.episode import AgentError
@@ -99,19 +99,25 @@ def ordered(task: DiagnosisTask, name: str) -> str | None:
     """Return the examination that an order means for this patient; None if there is none, or only
     for the other sex.
     """
-    found = named(name, (*task.results, *task.key))
+    own = (*task.results, *task.key)
+    found = named(name, own)
     if found is None:
         return None
     found = own_name(found)
-    key = table_key(found)
+    key, sided = table_key(found), f"{side_of(name)} {found}"
+    if sided in map(own_name, own):
+        return sided
     only = load_tables().examinations[key].only if key else "any"
     return found if only in ("any", task.sex) or task.sex is None else None
 
 
 @cache
 def own_name(name: str) -> str:
-    """Return the name of an examination of the case: the one in the tables if they know it."""
-    return named(name) or name
+    """Return the name of an examination of the case: the one in the tables if they know it, with
+    the side that the case names, because the other side is another examination.
+    """
+    known, side = named(name), side_of(name)
+    return f"{side} {known}" if known and side else known or name
 
 
 def repeated(found: str, past: Sequence[Result]) -> Result | None:

@@ -482,3 +482,55 @@ def test_passing_water_often_is_the_complaint_of_whom_it_troubles() -> None:
     task = replace(TASK, complaint="urination")
     for question in ("尿频吗？", "小便次数多吗？", "Do you urinate frequently?"):
         assert asked(question, task=task).facets == ("complaint",), question
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "What brings you in?", "What brings you here today?", "How can I help?", "What seems to be the problem?",
+        "Tell me what has been going on.", "您好，哪里不舒服？", "怎么了？", "您今天来看什么病？", "说说您的情况吧。",
+    ],
+)  # fmt: skip
+def test_what_a_doctor_opens_with_is_answered_with_the_complaint(question: str) -> None:
+    assert asked(question) == Reply("informative", TASK.question, ("complaint",))
+    assert asked(question, task=task_of(reference_row())).text == "My ankle is swollen"
+    assert asked("肚子疼吗？", question, task=replace(TASK, complaint="abdominal_pain")).kind == (
+        "repeated"
+    )
+
+
+@pytest.mark.parametrize(
+    ("question", "facets"),
+    [
+        ("是哪里不舒服？", ("place",)),
+        ("还有什么不舒服吗？", ("accompanying", "fever")),
+        ("你觉得是什么问题？", ()),
+    ],
+)
+def test_what_only_looks_like_an_opening_is_none(question: str, facets: tuple[str, ...]) -> None:
+    assert asked(question).facets == facets
+
+
+def test_a_condition_before_a_question_is_no_advice() -> None:
+    task = replace(TASK, words={"severity": "五六分吧"})
+    assert asked("如果满分十分，你打几分", task=task).text == "五六分吧。"
+    night = replace(TASK, words={"night_sweats": "夜里衣服都湿透"}, symptoms={"night_sweats": True})
+    assert asked("晚上睡觉出不出虚汗", task=night).facets == ("night_sweats",)
+
+
+def test_of_a_record_without_facets_another_part_of_the_body_is_no_answer() -> None:
+    said = "Patient's description: My stomach is very bloated\nDecide"
+    row = reference_row(
+        patient_information=[], enhanced_description="The next day my stomach became swollen."
+    )
+    task = task_of(row | {"prompt": [{"role": "user", "content": said}]})
+    assert asked("腿肿不肿？", task=task).kind == "unknown"
+    assert asked("Are your legs swollen?", task=task).kind == "unknown"
+    assert asked("Does your stomach hurt?", task=task).text == "My stomach is very bloated"
+    assert asked("Does your back hurt?", task=task).kind == "unknown"
+
+
+def test_a_patient_who_came_with_a_question_repeats_it() -> None:
+    said = "Patient's description: What should I do about constipation?\nDecide"
+    task = task_of(reference_row() | {"prompt": [{"role": "user", "content": said}]})
+    assert asked("What brings you in?", task=task).text == "What should I do about constipation?"

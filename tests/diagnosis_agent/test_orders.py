@@ -10,9 +10,9 @@ from diagnosis_agent.examinations import ORDERS, PANELS, covered_by, named, tabl
 MEANT = {
     "cbc": ["CBC with differential", "hemoglobin and hematocrit", "急查血常规", "WBC count"],
     "troponin": ["Troponin T", "serial troponins", "high sensitivity troponin", "cardiac enzymes"],
-    "leg_ultrasound": ["LE Doppler"],
+    "leg_ultrasound": ["LE Doppler", "LE duplex", "lower limb venous duplex"],
     "head_ct": ["CT head without contrast", "stat head CT", "头颅CT平扫"],
-    "chest_xray": ["CXR PA and lateral", "portable chest X-ray", "拍个胸片"],
+    "chest_xray": ["CXR PA and lateral", "portable chest X-ray", "拍个胸片", "胸片正侧位"],
     "abdominal_ct": ["CT abdomen/pelvis with IV contrast", "contrast-enhanced CT of the abdomen and pelvis"],
     "brain_mri": ["MRI brain with and without contrast", "头颅MRI平扫+弥散"],
     "liver_panel": ["ALT and AST", "liver function panel", "查肝功能"],
@@ -25,6 +25,7 @@ NONE = [
     "CBC with CRP", "CBC/CRP", "CT", "MRI", "blood", "thyroid", "thyroid scan", "lung", "sacroiliac CT", "dual-energy CT",
     "检查", "彩超", "hepatitis A and B", "hepatitis A/B", "乙肝丙肝", "hepatitis E IgM", "24h urine calcium",
     "24h urine glucose", "24h尿钙", "BMP and CBC", "TVU",
+    "生化三项",
     "LP with CSF glucose, CRP",
 ]  # fmt: skip
 
@@ -38,6 +39,12 @@ BESIDE_THE_TABLES = {
     "pelvic ultrasound": ["urgent pelvic US", "盆腔彩超"],
     "transvaginal ultrasound": ["TVUS"],
     "24-hour urine protein": ["24h urine protein", "24小时尿蛋白定量"],
+    "capillary glucose": ["fingerstick glucose", "指尖血糖", "查个指尖血糖", "POC glucose"],
+    "random glucose": ["random blood glucose", "随机血糖"],
+    "rheumatic panel": ["风湿三项", "查风湿三项"],
+    "rheumatic panel with ESR": ["风湿四项"],
+    "autoimmune panel": ["风湿全套"],
+    "tumour markers": ["肿瘤标志物", "肿瘤标志物五项", "tumor markers"],
     "venous blood gas": ["VBG", "stat venous blood gas"],
     "hepatitis serology": ["hepatitis panel", "肝炎全套"],
     "CT of the neck": ["CT neck with contrast"],
@@ -86,3 +93,8 @@ def test_a_panel_has_its_parts_and_smaller_panels() -> None:
     larger = covered_by("comprehensive metabolic panel")
     assert PANELS["basic metabolic panel"] | {"basic metabolic panel"} <= larger
     assert covered_by("electrolytes") == {"electrolytes"}
+
+
+def test_a_panel_may_hold_what_no_invented_case_needs() -> None:
+    assert "C-reactive protein" in covered_by("rheumatic panel")
+    assert "carcinoembryonic antigen" in covered_by("tumour markers")

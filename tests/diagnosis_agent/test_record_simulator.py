@@ -161,3 +161,14 @@ def test_a_file_whose_rows_record_nothing_is_refused_and_a_poor_one_is_named() -
 @given(st.text())
 def test_any_order_is_answered(order: str) -> None:
     assert result(order).kind in KINDS
+
+
+def test_the_other_side_is_another_examination() -> None:
+    results = {"Right knee X-ray": "joint space lost", "Left knee X-ray": "normal"}
+    task = replace(task_of(reference_row()), results=results, key=("Right knee X-ray",))
+    examine = RecordSimulator().result_of
+    assert examine(task, "X-ray of the right knee", []).text == "joint space lost"
+    assert examine(task, "左膝关节X线", []).text == "normal"
+    one = replace(task, results={"Right knee X-ray": "joint space lost"})
+    assert examine(one, "left knee X-ray", []).kind == "not_recorded"
+    assert examine(one, "knee X-ray", []).text == "joint space lost"

@@ -49,6 +49,14 @@ RIGHT = {
     "膝关节骨性关节炎": ["左膝骨关节炎", "膝关节骨关节炎"],
     "Sepsis": ["Sepsis resulting from a wound infection"],
     "带状疱疹": ["帶狀皰疹"],
+    "川崎病": ["皮肤黏膜淋巴结综合征", "mucocutaneous lymph node syndrome", "Kawasaki syndrome"],
+    "肺炎链球菌肺炎": ["pneumococcal pneumonia", "Streptococcus pneumoniae pneumonia", "肺炎球菌性肺炎"],
+    "Pneumococcal pneumonia": ["Pneumonia due to Streptococcus pneumoniae", "肺炎链球菌肺炎"],
+    "Pneumonia": ["pneumococcal pneumonia"],
+    "COPD exacerbation": ["AECOPD"],
+    "肝硬化": ["乙肝肝硬化失代偿期", "酒精性肝硬化"],
+    "Small bowel obstruction": ["adhesive small-bowel obstruction"],
+    "Anaemia": ["normocytic anemia"],
 }  # fmt: skip
 WRONG = {
     "acute appendicitis": [
@@ -75,6 +83,10 @@ WRONG = {
     "Hepatitis A": ["hepatitis"],
     "内痔": ["外痔"],
     "Sepsis": ["sepsis from pneumonia"],
+    "Pneumococcal pneumonia": ["pneumonia", "staphylococcal pneumonia", "pneumococcal meningitis"],
+    "Microcytic anaemia": ["macrocytic anaemia"],
+    "肝硬化": ["乙肝", "酒精性肝炎"],
+    "乙肝后肝硬化": ["丙肝肝硬化"],
     "膝关节骨性关节炎": ["膝关节滑膜炎", "髋关节骨关节炎"],
     "angina": ["unstable coronary disease", "stable angina pectoris and gout"],
 }  # fmt: skip
