@@ -80,14 +80,14 @@ def _on_engine(run_dir: Path, rounds: int) -> dict[str, Any]:
 
 def measure(options: argparse.Namespace) -> dict[str, Any]:
     """Return continuous rollouts or growth alone, or everything but the former."""
-    from bench.rollout_sides.fixed_latency import growth, long_run
+    from bench.rollout_sides.fixed_latency import SIZES, WIDEST, growth, long_run
 
     collect_rarely()
     with tempfile.TemporaryDirectory() as folder:
         if options.long:
             return {"long": long_run(Path(folder), options.long)}
         if options.growth:
-            return {"growth": growth(Path(folder))}
+            return {"growth": growth(Path(folder), (*SIZES, WIDEST))}
         return compare(Path(folder), options.rounds)
 
 

@@ -91,7 +91,7 @@ def asked_for(question: str, complaint: str) -> list[str]:
 
 
 def parts_of(question: str) -> list[str]:
-    """The sentences of a question that ask, and of one with several clauses that ask for something
+    """Return the sentences of a question that ask, and of one with several clauses that ask for something
     by themselves, these; the question itself where it is not several. A side, such as how long,
     that follows another thing is no part: it is asked of that thing.
     """

@@ -235,7 +235,8 @@ def _best(question: str, wanted: frozenset[str], held: Iterable[Memory]) -> Memo
     """
     content, scored = content_of(question), list[tuple[float, Memory]]()
     sides = {name for name in wanted if _is_side(name)}
-    pain, part = PAIN.search(plain(question)), _parts_in(question)
+    pain = PAIN.search(plain(question))
+    part = _parts_in(question)
     closed = sides == wanted and (CHOICE.search(question.lower()) or OPEN.search(question.lower()))
     for one in held:
         if part and (others := _parts_in(one.text)) and not part & others:

@@ -69,6 +69,8 @@ _RANGE_SIGN = re.compile(
 _BETWEEN = re.compile(
     r"(?:介于|(?<![a-z])between ?)(\d[^和与,]{0,8}?) ?(?:和|与|and) ?(\d[^,]{0,8}?)(?:之间|$|(?=,))"
 )
+_FROM = re.compile(r"(?:从|自|(?<![a-z])from ?)(?=\d[^~,;。]{0,6}(?:[至到~-]|to ))")
+_ABOUT = re.compile(r"(?<![a-z])(?:approximately|approx\.?|around|roughly) (?=\d)")
 _STROKES = rf"((?:/(?:{UNIT}){_BEHIND})*)"
 _RANGE = re.compile(
     rf"({_DECIMAL})((?:{UNIT})(?:/(?:{UNIT}))*)?~(-?{_DECIMAL})({UNIT}){_BEHIND}{_STROKES}"
@@ -191,9 +193,9 @@ QUANTITIES: tuple[Step, ...] = (
     ("大", re.compile(r"大[约概](?=-?\d)"), "约"),
     ("右", re.compile(r"约?(?<![\d.~])(\d[^,;。~]{0,6})左右"), r"约\1"),
     ("内", re.compile(rf"(?<=\d)({UNIT}){_BEHIND}[以之]内"), r"\1内"),
-    (["approx", "around", "roughly"], re.compile(r"(?<![a-z])(?:approximately|approx\.?|around|roughly) (?=\d)"), "about "),
+    (["approx", "around", "roughly"], _ABOUT, "about "),
     ("介b", _BETWEEN, r"\1~\2"),
-    (("从", "自", "from"), re.compile(r"(?:从|自|(?<![a-z])from ?)(?=\d[^~,;。]{0,6}(?:[至到~-]|to ))"), ""),
+    (("从", "自", "from"), _FROM, ""),
     (("至", "到", "~", "-", "—", "to"), _RANGE_SIGN, r"\1~"),
     ("~", _COUNTED_RANGE, r"\1~\3\2"),
     *RATES,

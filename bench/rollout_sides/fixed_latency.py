@@ -10,8 +10,10 @@ from __future__ import annotations
 
 import asyncio
 import json
+import sys
 import time
 from collections import Counter
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from statistics import median
@@ -38,7 +40,8 @@ SAMPLING = {"temperature": 1.0, "top_p": 1.0, "top_k": -1}
 CALLS = 4
 IN_FLIGHT = 16
 # Runner processes, and episodes that each plays at once
-SIZES = ((1, 10), (1, 100), (1, 1000), (4, 250), (16, 62))
+SIZES = ((1, 10), (1, 100), (1, 1000), (2, 500), (4, 250), (8, 125))
+WIDEST = (16, 62)
 # What a process of the bench does, by a word of its command
 ROLES = {"serve_store": "store", "run_runners": "runners", "standin_llm": "llm"}
 
@@ -137,17 +140,23 @@ def _play_seconds(side: RolloutManager, tasks: list[str]) -> float:
     return play(side, tasks)[0]
 
 
-def growth(run_dir: Path, latency: float = 0.05, calls: int = 2) -> list[dict[str, Any]]:
+def growth(
+    run_dir: Path,
+    sizes: Sequence[tuple[int, int]] = SIZES,
+    latency: float = 0.05,
+    calls: int = 2,
+) -> list[dict[str, Any]]:
     """Return the path's rollouts a second, memory in MB and processor milliseconds a rollout, by
-    runner processes and episodes in flight.
+    runner processes and episodes in flight. Each size is shown on standard error when it is done.
     """
     rows = []
     with llm(latency, calls) as server:
-        for count, concurrency in SIZES:
+        for count, concurrency in sizes:
             with stores_with_runners((count, concurrency, calls)) as (address,):
                 side = manager(address, run_dir, server, calls, 10)
                 play(side, [TASK] * count)
                 rows.append({"runners": count, **_wave(side, count * concurrency)})
+                print(json.dumps(rows[-1]), file=sys.stderr, flush=True)
                 side.close()
     return rows
 
