@@ -63,14 +63,16 @@ def train(run_dir: Path, steps: int, program: Sequence[str] = PROGRAM) -> float:
     return (free - min(available for available, _ in samples)) / 2**30
 
 
+def metrics(run_dir: Path) -> list[dict[str, Any]]:
+    """Return verl's numbers of every step of a run."""
+    rows = [row["data"] for row in read_lines(run_dir / "metrics.jsonl")]
+    return [row for row in rows if "timing_s/step" in row]
+
+
 def report(run_dir: Path, peak_memory: float) -> dict[str, Any]:
     """Return what the run wrote, as medians over steps."""
     summary = json.loads((run_dir / "summary.json").read_text(encoding="utf-8"))
-    steps = [
-        row["data"]
-        for row in read_lines(run_dir / "metrics.jsonl")
-        if "timing_s/step" in row["data"]
-    ]
+    steps = metrics(run_dir)
     per_step, end_to_update = (
         median(step[f"timing_s/{name}"] for step in steps) for name in ("step", "end_to_update")
     )
