@@ -19,7 +19,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict
 from pathlib import Path
 from statistics import median
@@ -165,9 +165,11 @@ def running(command: list[str], output: Any) -> Iterator[subprocess.Popen[bytes]
     finally:
         family = [one for one in psutil.process_iter() if session_of(one) == process.pid]
         for member in family:
-            member.terminate()
+            with suppress(psutil.NoSuchProcess):
+                member.terminate()
         for member in psutil.wait_procs(family, STOP_SECONDS)[1]:
-            member.kill()
+            with suppress(psutil.NoSuchProcess):
+                member.kill()
         process.wait()
 
 
