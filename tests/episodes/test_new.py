@@ -69,3 +69,20 @@ def test_an_agent_that_raises_is_one_line_with_its_traceback_in_a_file(tmp_path:
     assert "ZeroDivisionError: division by zero; its traceback is in out/error.txt" in done.stderr
     assert "Traceback" not in done.stderr
     assert "right = 1 / 0" in (tmp_path / "out" / "error.txt").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "said"),
+    [
+        ([], 2, "required: AGENT"),
+        (["--ci-fast", "sql"], 2, "required: AGENT"),
+        (["--help"], 0, "AGENT --help lists the flags"),
+    ],
+)
+def test_the_training_command_without_an_agent(
+    words: list[str], code: int, said: str, tmp_path: Path
+) -> None:
+    """It ended with exit code 1, for --help, too."""
+    done = run(tmp_path, "training.launch", *words)
+    assert done.returncode == code
+    assert said in done.stdout + done.stderr

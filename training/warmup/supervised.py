@@ -118,18 +118,23 @@ def batches(
     `alike`: examples of similar length, which is faster. Length gives a decision away (without a
     query a conversation is short), so batches for learning decisions must be mixed.
     """
-    order = sorted(
-        examples, key=lambda example: alike * len(example["input_ids"]) + 4 * random.random()
-    )
+
+    def place(example: Example) -> float:
+        noise = 4 * random.random()
+        return len(example["input_ids"]) + noise if alike else noise
+
+    order = sorted(examples, key=place)
     groups = [order[at : at + size] for at in range(0, max(1, len(order) - size + 1), size)]
-    fills = {"input_ids": pad, "labels": NOT_LEARNED}
-    return [
-        {
-            key: pad_sequence([torch.tensor(e[key]) for e in group], True, fill)
-            for key, fill in fills.items()
-        }
-        for group in groups
-    ]
+    return [_padded(group, pad) for group in groups]
+
+
+def _padded(group: Sequence[Example], pad: int) -> Batch:
+    """Return the examples as one batch, each filled up to the longest."""
+    batch = {}
+    for key, fill in {"input_ids": pad, "labels": NOT_LEARNED}.items():
+        rows = [torch.tensor(example[key]) for example in group]
+        batch[key] = pad_sequence(rows, batch_first=True, padding_value=fill)
+    return batch
 
 
 class Schedule:
