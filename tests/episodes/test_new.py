@@ -35,6 +35,7 @@ def test_a_skeleton_is_a_whole_agent(kind: str, tmp_path: Path) -> None:
     plugin = ("-p", "episodes.conformance", "-p", "no:cacheprovider")
     checks = run(tmp_path, "pytest", *plugin, "--agent", "ward_round", "-q")
     assert checks.returncode == 0, checks.stdout
+    assert "Warning" not in checks.stdout + checks.stderr
     judge = run(tmp_path, "evaluation.check_judge", "ward_round")
     assert judge.returncode == 0, judge.stderr
 
