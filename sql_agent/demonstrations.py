@@ -196,7 +196,8 @@ class Cases:
 
     def spoiled(self, case: SyntheticCase, position: int) -> SyntheticCase:
         """Return the case with its flaw, if it has one."""
-        shares = MISNAMED if case.called else BAD if position % 2 else GOOD
+        of_pattern = BAD if position % 2 else GOOD
+        shares = MISNAMED if case.called else of_pattern
         return replace(case, flaw=self.random.choices([*shares], [*shares.values()])[0])
 
     def ending(self, name: str) -> str:
