@@ -154,6 +154,21 @@ def test_rubrics_are_weighed(llm: Any, tmp_path: Path) -> None:
     assert asyncio.run(own.score(TASK, played(order("CRP"), END))).unscored == "judge_malformed"
 
 
+@pytest.mark.usefixtures("no_waiting")
+def test_rubrics_are_not_asked_about_an_episode_that_has_no_score(llm: Any, tmp_path: Path) -> None:
+    """Their requests would be paid for, and their cause would stand for the first one."""
+    path = tmp_path / "rubrics.json"
+    path.write_text(json.dumps({TASK.id: [{"criterion": "orders a CBC"}]}))
+    how = {"teacher_model": "openai/stand-in", "teacher_base_url": llm.url}
+    settings = SETTINGS.model_copy(update=how)
+    own = DiagnosisEnvironment(settings, {"rubrics": str(path)}, evaluating=True)
+    llm.answer = lambda body: "I cannot say"
+    reward = asyncio.run(own.score(TASK, played(order("CBC"), END)))
+    assert (reward.unscored, reward.counters["malformed"]) == ("judge_malformed", 0)
+    assert llm.requests
+    assert not [asked for asked in llm.requests if "orders a CBC" in json.dumps(asked)]
+
+
 @pytest.mark.parametrize(
     "text", ["{", "[]", '{"case-1": []}', '{"case-1": [{"criterion": "x", "weight": 0}]}']
 )
