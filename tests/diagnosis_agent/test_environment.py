@@ -18,7 +18,7 @@ from diagnosis_agent.facts import failure
 from diagnosis_agent.protocol import Conclusion, Order, spoken
 from diagnosis_agent.simulator import Exchange
 from diagnosis_agent.single_turn import Next
-from episodes.episode import AgentError, Episode
+from episodes.episode import AgentError, Episode, ServiceError
 from episodes.text_loop import Malformed
 from tests.diagnosis_agent.cases import SETTINGS, Script, task_with, tasks
 
@@ -196,3 +196,11 @@ def test_a_penalty_of_turns_is_read() -> None:
     for text in ("0.05", "-1@3", "x@y", "0.05@", "nan@1"):
         with pytest.raises(ArgumentTypeError):
             turn_penalty(text)
+
+
+def test_a_judge_that_does_not_answer_is_said_before_anything_is_played() -> None:
+    """Every episode would be left without a score."""
+    dead = {"reward_model_url": "http://127.0.0.1:9/score", "judge_timeout": 0.5}
+    own = DiagnosisEnvironment(SETTINGS.model_copy(update=dead), {})
+    with pytest.raises(ServiceError, match=r"judge gave no score.*start the judge"):
+        asyncio.run(own.check())

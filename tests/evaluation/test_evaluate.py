@@ -540,6 +540,19 @@ def test_a_folder_with_other_weights_is_another_model(tmp_path: Path) -> None:
     assert find_player(str(tmp_path), None, settings).fingerprint() != before
 
 
+def test_weights_that_differ_at_one_end_are_another_model(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Files of one size and head differ in the layers that were trained, which come last."""
+    monkeypatch.setattr(players, "SAMPLED_BYTES", 2)
+    found = set()
+    for weights in (b"ab....yz", b"ab....zz", b"aa....yz"):
+        (tmp_path / "model.safetensors").write_bytes(weights)
+        player = find_player(str(tmp_path), None, Settings(_env_file=None))
+        found.add(json.dumps(player.fingerprint()))
+    assert len(found) == 3
+
+
 def test_a_sample_has_every_task_types_share_and_its_seed() -> None:
     rows = [{"id": str(number), "task_type": "abc"[number % 10 // 4]} for number in range(100)]
     chosen = sample_rows(rows, 25, seed=1)
