@@ -25,8 +25,6 @@ import argparse
 import asyncio
 import json
 import multiprocessing
-import os
-import platform
 import tempfile
 import time
 from collections.abc import Callable
@@ -36,8 +34,7 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-import psutil
-
+from bench._harness import main
 from common.llm_endpoint import LLMEndpoint
 from common.settings import Settings
 from scoring.degenerate import is_degenerate
@@ -238,18 +235,15 @@ def _labelled(row: dict[str, Any]) -> Case:
     return Case(row["question"], row["answer"], row["reference"], [], gold)
 
 
-def measure(with_step: bool) -> dict[str, Any]:
+def measure(options: argparse.Namespace) -> dict[str, Any]:
     """Return every figure."""
     known = cases()
     alone, long = answer_ms(known), answer_ms(long_cases())
     llm, through_litellm = llm_ratios(known)
     spearman, labels = agreement()
     seconds = scoring_seconds()
-    step = step_seconds() if with_step else None
+    step = None if options.no_step else step_seconds()
     return {
-        "bench": "scoring",
-        "machine": f"{os.cpu_count()} cores, "
-        f"{psutil.virtual_memory().total / 2**30:.0f} GiB, {platform.machine()}",
         "offline_answers_per_s": round(1000 / alone["mean"]),
         "offline_ms": alone,
         "offline_long_ms": long,
@@ -263,15 +257,7 @@ def measure(with_step: bool) -> dict[str, Any]:
     }
 
 
-def main() -> None:
-    """Run the bench and print its one line of JSON."""
-    form = argparse.RawDescriptionHelpFormatter
-    parser = argparse.ArgumentParser(
-        prog="python -m bench.scoring", description=__doc__, formatter_class=form
-    )
-    parser.add_argument("--no-step", action="store_true", help="leave out the training run")
-    print(json.dumps(measure(not parser.parse_args().no_step)))
-
+FLAGS = {"--no-step": {"action": "store_true", "help": "leave out the training run"}}
 
 if __name__ == "__main__":
-    main()
+    main("scoring", __doc__, measure, FLAGS)

@@ -87,7 +87,8 @@ class Gold:
     """What is known to be right: `rows` of texts, and the reference.
 
     `heads`: what may stand before a fact; `places`: where each fact may stand; `written`: each fact
-    by the texts that say it. The last two are there after `take_apart`.
+    by the texts that say it; `inside`: the reference's facts that are said by a longer one of a row.
+    The last three are there after `take_apart`.
     """
 
     rows: list[list[str]]
@@ -101,6 +102,7 @@ class Gold:
     number: str | None = None  # how many there are, where that is the whole answer
     places: dict[str, set[tuple[str, str]]] = field(default_factory=dict)
     written: dict[str, str] = field(default_factory=dict)
+    inside: defaultdict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
     _lengths: defaultdict[str, set[int]] = field(default_factory=lambda: defaultdict(set))
 
     def take_apart(self) -> None:
@@ -108,12 +110,14 @@ class Gold:
         if self.forms:
             return
         of_reference = _reference_form(self)
-        self._take(_row_form(self, of_reference))
+        of_rows = _row_form(self, of_reference)
+        self._take(of_rows)
         self._read_heads()
         if self.by_reference and self.rows:
             self._take_quoted()
         if self.by_reference or not self.rows:
             self._take(of_reference)
+            self._read_inside(of_rows, of_reference)
 
     def _take(self, form: Form) -> None:
         """Know the facts of a form, and the texts that say them."""
@@ -147,6 +151,18 @@ class Gold:
                 for key in own.facts.keys() & self.forms[0].facts.keys():
                     del self.forms[0].facts[key]
         self.forms.append(quoted)
+
+    def _read_inside(self, of_rows: Form, of_reference: Form) -> None:
+        """Let a clause of a row say the fact that the reference has of it: "饭前15分钟服用" says
+        "饭前15分钟".
+        """
+        for part, fact in of_reference.written.items():
+            if fact in of_rows.facts:
+                continue
+            for clause, quoted in of_rows.written.items():
+                before, found, behind = clause.partition(part)
+                if found and _is_apart(before[-1:], part[0]) and not BEHIND_NUMBER.match(behind):
+                    self.inside[quoted].add(fact)
 
     def facts_at_end(self, piece: str) -> tuple[list[str], str]:
         """Return the facts that the piece ends with, and the head before them; none where what stands

@@ -163,6 +163,8 @@ class _Reading:
         if self.of_another or not all(map(self._in_place, facts)):
             return False
         self.said.update(facts)
+        for fact in facts:
+            self.said |= self.gold.inside.get(fact, set())
         items = (item for fact in facts for item in fact.split("\t"))
         self.said.update(item for item in items if item in self.gold.places)
         return True

@@ -1,7 +1,7 @@
 """Numbers and quantities in other forms are the same, and near ones are not.
 
 A line of number_forms.jsonl is an answer with a number, a short gold or a frame; its author had not
-read the judge and said whether it is right.
+read the judge and said whether it is right. The lines of the third author were written last.
 
 Keeps of docs/offline-judge.md: number forms and equal units cost nothing.
 """
@@ -20,7 +20,7 @@ from scoring.text import canonical
 BY_OTHERS = Path(__file__).with_name("number_forms.jsonl")
 # The share of the answers of a kind that the judge must pay, or must not pay, as their author says
 AT_LEAST = {
-    "number_form": 0.98, "unit": 1.0, "short_gold": 0.9, "frame": 0.95, "number_wrong": 1.0, "short_wrong": 1.0,
+    "number_form": 0.98, "unit": 1.0, "short_gold": 0.94, "frame": 0.95, "number_wrong": 1.0, "short_wrong": 1.0,
 }  # fmt: skip
 
 SAME = [

@@ -332,3 +332,39 @@ def test_without_anything_to_compare_with_the_case_is_not_scored():
         assert found == Verdict(None, {}, "no_reference")
     with pytest.raises(ValueError, match="nothing to compare with"):
         ReferenceJudge().score(question="?", answer="头晕", rows=[])
+
+
+@pytest.mark.parametrize(
+    ("answer", "score"),
+    [
+        ("曲马多是处方药。", 1.0),
+        ("处方药", 1.0),
+        ("曲马多是非处方药。", 0.0),
+        ("处方药还是非处方药", 0.0),
+        ("曲马多是处方药还是非处方药？", 0.0),
+    ],
+)
+def test_a_choice_may_be_answered_in_the_question_s_words(answer, score):
+    """The choice repeated whole is no answer."""
+    question = "曲马多是处方药还是非处方药？"
+    rows = [{"药品类别": "处方药"}]
+    assert (
+        ReferenceJudge().score(question=question, answer=answer, reference="处方药", rows=rows)
+        == score
+    )
+
+
+@pytest.mark.parametrize(
+    ("answer", "least", "most"),
+    [
+        ("饭前15分钟服用", 1.0, 1.0),
+        ("饭前15分钟", 1.0, 1.0),
+        ("饭后15分钟服用", 0.0, 0.2),
+        ("一日3次", 0.0, 0.49),
+    ],
+)
+def test_a_clause_of_the_evidence_says_the_part_that_the_reference_quotes(answer, least, most):
+    rows = [{"用法": "口服，一日3次，饭前15分钟服用。"}]
+    question, reference = "什么时候吃？", "饭前15分钟"
+    score = ReferenceJudge().score(question=question, answer=answer, reference=reference, rows=rows)
+    assert least <= score <= most

@@ -14,6 +14,7 @@ from typing import Any
 
 import agentlightning as agl
 import aiohttp
+import psutil
 import pytest
 from agentlightning.types import AttemptedRollout, EnqueueRolloutRequest
 from agentlightning.types import PromptTemplate as Template
@@ -474,3 +475,27 @@ def test_a_blocking_call_has_a_thread_of_its_own_and_its_result_or_error() -> No
     assert not any(future.done() for future in hung), "nothing waits for them"
     release.set()
     assert all(future.result(30) for future in hung)
+
+
+def connections_to(address: str) -> int:
+    """Return how many connections this process has to an address."""
+    port = int(address.rsplit(":", 1)[1])
+    return sum(
+        one.raddr != () and one.raddr.port == port
+        for one in psutil.Process().net_connections("tcp")
+    )
+
+
+async def test_episodes_that_end_at_once_share_a_few_connections_to_the_store() -> None:
+    """A store drops connections beyond a number, and with them an episode's spans."""
+    agent = ToyAgent()
+    async with served(token="token") as store:
+        ids = await enqueue(store, [{"name": str(n), "block": True} for n in range(100)])
+        async with running(EpisodeRunner(concurrency=100, deadline=60), agent, store):
+            while agent.playing < len(ids):
+                await asyncio.sleep(0.01)
+            agent.released.set()
+            ended = await ends(store, ids)
+            connections = connections_to(store.server_address_root)
+    assert {rollout.status for rollout in ended} == {"succeeded"}
+    assert connections <= 20

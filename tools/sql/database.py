@@ -12,6 +12,7 @@ StatementError with the database's reason; what the machine did wrong is a Datab
 from __future__ import annotations
 
 import os
+import threading
 import time
 import tomllib
 from abc import ABC, abstractmethod
@@ -206,14 +207,36 @@ class Database(ABC):
         """
 
 
-@lru_cache(maxsize=8)
+_opening = threading.Lock()
+
+
 def open_database(url: str) -> Database:
     """Return the database behind a SQLAlchemy URL, opened once per URL and process.
+
+    Threads take turns: SQLAlchemy's first import of a dialect fails where two threads begin it at
+    the same moment.
 
     Raises:
         DatabaseError: not a URL, not a supported engine, no such file or server, or its driver is
             not installed.
     """
+    with _opening:
+        return _opened(url)
+
+
+def forget_databases() -> None:
+    """Open each database anew when it is next asked for.
+
+    A forked child needs this: connections must not be carried across a fork, nor a lock that
+    another thread of its parent held.
+    """
+    global _opening
+    _opening = threading.Lock()
+    _opened.cache_clear()
+
+
+@lru_cache(maxsize=8)
+def _opened(url: str) -> Database:
     try:
         parsed = make_url(url)
     except ArgumentError:
@@ -232,5 +255,4 @@ def open_database(url: str) -> Database:
         ) from None
 
 
-# Connections must not be carried across a fork; a child opens its own.
-os.register_at_fork(after_in_child=open_database.cache_clear)
+os.register_at_fork(after_in_child=forget_databases)

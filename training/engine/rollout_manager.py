@@ -130,6 +130,7 @@ class RolloutManager:
         self._run(self.policy.stop()).result(timeout=30)
         self._run(self._endings.close()).result(timeout=30)
         self._run(_cancel_others()).result(timeout=30)
+        self._run(self.store.close()).result(timeout=30)
         self._loop.call_soon_threadsafe(self._loop.stop)
 
     def _run(self, coroutine: Coroutine[Any, Any, Any]) -> Future[Any]:

@@ -46,6 +46,10 @@ ASK_FOR_LOG_PROBS = {"logprobs": True, "top_logprobs": 0}  # of the sampled toke
 # Seconds to wait for a store that does not answer: less than the silence that stops a run
 OUTAGE_SECONDS = 150.0
 REQUEST_SECONDS = 30.0
+# Connections of a client to its store. Further requests wait at the client, so that a thousand
+# episodes which end at once are not a thousand new connections, of which the store drops some
+# (`common.connections.MOST_WAITING`).
+STORE_CONNECTIONS = 8
 # How long a finished call may wait for company; a request to the store costs about that much
 GATHER_SECONDS = 0.005
 
@@ -99,7 +103,8 @@ class SpanSender:
     async def _post(self, endpoint: str, body: bytes) -> None:
         if self._session is None:
             self._session = aiohttp.ClientSession(
-                timeout=aiohttp.ClientTimeout(total=REQUEST_SECONDS)
+                timeout=aiohttp.ClientTimeout(total=REQUEST_SECONDS),
+                connector=aiohttp.TCPConnector(limit=STORE_CONNECTIONS),
             )
         async with self._session.post(endpoint, data=body, headers=self._headers) as response:
             response.raise_for_status()

@@ -10,6 +10,7 @@ it.
 
 from __future__ import annotations
 
+import asyncio
 import uuid
 from collections.abc import Sequence
 from typing import Any
@@ -19,7 +20,7 @@ from agentlightning import LightningStoreClient
 from agentlightning.types import EnqueueRolloutRequest, Rollout
 
 from common.access import bearer
-from training.proxy.recorder import OUTAGE_SECONDS
+from training.proxy.recorder import OUTAGE_SECONDS, REQUEST_SECONDS, STORE_CONNECTIONS
 
 LOOK_SECONDS = 0.5  # between two looks whether the store is there again
 # Soon at first: every episode waits for some of its store's answers
@@ -53,8 +54,16 @@ class StoreClient(LightningStoreClient):
         self.token = state["token"]
 
     async def _get_session(self) -> aiohttp.ClientSession:
-        session = await super()._get_session()
-        session.headers.update(bearer(self.token))
+        """Return the session of the running event loop, which has few connections."""
+        loop = id(asyncio.get_running_loop())
+        with self._lock:
+            session = self._sessions.get(loop)
+            if session is None or session.closed:
+                session = self._sessions[loop] = aiohttp.ClientSession(
+                    timeout=aiohttp.ClientTimeout(total=REQUEST_SECONDS),
+                    headers=bearer(self.token),
+                    connector=aiohttp.TCPConnector(limit=STORE_CONNECTIONS),
+                )
         return session
 
     async def _request_json(self, method: Any, path: str, **what: Any) -> Any:

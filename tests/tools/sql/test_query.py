@@ -12,13 +12,14 @@ import pickle
 import shutil
 import sqlite3
 from concurrent.futures import ThreadPoolExecutor
+from threading import Barrier
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from common.settings import ROOT
-from tools.sql.database import DatabaseError, Rows
+from tools.sql.database import DatabaseError, Rows, forget_databases, open_database
 from tools.sql.query import Limits, QueryTool, neutralise
 from tools.sql.result import fit
 
@@ -353,3 +354,16 @@ def test_a_path_with_special_characters_opens(tmp_path, database, diseases):
     odd = tmp_path / "药 #b.db"
     shutil.copy(database, odd)
     assert QueryTool(f"sqlite:///{odd}").run("SELECT count(*) FROM disease").rows == [[diseases]]
+
+
+def test_threads_that_open_a_database_at_once_share_one(database):
+    """Opened side by side, SQLAlchemy's first import of a dialect fails in one of them."""
+    forget_databases()
+    together = Barrier(16)
+
+    def opened(_):
+        together.wait()
+        return id(open_database(f"sqlite:///{database}"))
+
+    with ThreadPoolExecutor(16) as threads:
+        assert len(set(threads.map(opened, range(16)))) == 1

@@ -16,7 +16,7 @@ from sqlalchemy import create_engine, make_url, text
 
 from common.settings import load_settings
 from tests.tools.sql import servers, sites
-from tools.sql.database import Access, DatabaseError, open_database
+from tools.sql.database import Access, DatabaseError, forget_databases, open_database
 from tools.sql.query import Limits, QueryTool
 
 ENGINES = ("postgres", "mysql")
@@ -210,7 +210,7 @@ def test_an_account_that_may_do_more_is_said_and_with_strict_refused(site, monke
     reader = make_url(site.url).set(username="reader").render_as_string(hide_password=False)
 
     def opened():
-        open_database.cache_clear()
+        forget_databases()
         tool = QueryTool(reader, cache=False)
         tool.database()
         return tool
@@ -233,11 +233,11 @@ def test_an_account_that_may_do_more_is_said_and_with_strict_refused(site, monke
             opened()
     admin.dispose()
     load_settings.cache_clear()
-    open_database.cache_clear()
+    forget_databases()
 
 
 def test_an_administrator_is_said(site, caplog):
-    open_database.cache_clear()
+    forget_databases()
     tool = QueryTool(site.url)
     tool.database()
     tool.database()
