@@ -15,7 +15,7 @@ from code_agent.environment import CodeEnvironment
 from code_agent.game import Game, loops
 from code_agent.judging import Handed
 from code_agent.task import CodeTask
-from episodes.episode import Episode, Message, ToolSpec
+from episodes.episode import Episode, Message, ServiceError, ToolSpec
 from scoring.rubric import Reward
 from tests.code_agent.cases import COUNT, HAND_IN, RUN, SUBMIT, Script
 from tools.sandbox import sandbox
@@ -31,6 +31,11 @@ def played(environment: CodeEnvironment, *texts: str, index: int = 0) -> tuple[E
         return episode, await environment.score(task, episode)
 
     return asyncio.run(both())
+
+
+def test_a_machine_without_the_sandbox_is_said_before_anything_is_played(opened: Opened) -> None:
+    with pytest.raises(ServiceError, match="bubblewrap"):
+        asyncio.run(opened().check())
 
 
 @pytest.mark.usefixtures("bubblewrap")
