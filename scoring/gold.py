@@ -22,6 +22,7 @@ from scoring.heads import Heads
 from scoring.pieces import (
     COPULA,
     COURTESY_BEHIND,
+    DENYING,
     ENDING,
     HAS_WORD,
     HELPERS,
@@ -38,7 +39,7 @@ from scoring.pieces import (
 from scoring.text import canonical, with_digits, words_only
 from scoring.units import COUNTED, UNIT
 
-MEASURE = rf"{UNIT}|{COUNTED}|[个款类项名位家条盒张床]"
+MEASURE = rf"{UNIT}|{COUNTED}|[个款类项名位家条盒张床元]"
 NUMBER = re.compile(r"-?\d{1,9}(?:\.\d{1,4})?")
 MEASURED = re.compile(rf"(?<![-\d.~])({NUMBER.pattern}) ?({MEASURE})(?![a-z/])")
 ASKED_MEASURE = re.compile(rf"(?:几|多少|how many )({MEASURE})(?![a-z])")
@@ -48,6 +49,8 @@ BEFORE_NUMBER = re.compile(f"{OTHER_NUMBER}$")
 BEHIND_NUMBER = re.compile(OTHER_NUMBER)
 JOINT_BEHIND = re.compile(f"(?:{JOINT})$")
 LONGEST_JOINT = 5
+ASKED_BEHIND = re.compile("[吗呢啊呀?。! ]+$")
+SHORTEST_END = 2  # characters of the question's end that may stand behind a fact
 LINE_END = re.compile(r"[;。\n]")
 COPULA_INSIDE = re.compile(COPULA)
 PROGRAM = re.compile(
@@ -213,8 +216,24 @@ class Gold:
             tail = piece[COUNTED_BEHIND.match(piece, end).end() :]  # type: ignore[union-attr]
             if not BEHIND_NUMBER.match(piece, end) and self.heads.asks(tail):
                 return piece[:end]
+        if self.ends_in_fact(piece):
+            return piece
         courtesy = COURTESY_BEHIND.search(piece)
-        return piece[: courtesy.start()] if courtesy and not self.ends_in_fact(piece) else piece
+        return piece[: courtesy.start()] if courtesy else self._before_asked_end(piece)
+
+    def _before_asked_end(self, piece: str) -> str:
+        """Return "与甲、乙" of "与甲、乙相鉴别", where the question ends in 相鉴别, a fact stands before
+        that, and nothing denies.
+        """
+        asked = ASKED_BEHIND.sub("", self.heads.asked)
+        for length in range(min(len(piece) - 1, len(asked)), SHORTEST_END - 1, -1):
+            rest, end = piece[:-length], asked[-length:]
+            if not piece.endswith(end):
+                continue
+            denied = DENYING.search(end) or DENYING.search(asked[:-length][-1:])
+            if not denied and not end[0].isascii() and self.ends_in_fact(rest):
+                return rest
+        return piece
 
     def _read_numbers(self) -> None:
         """Let a bare number stand with the measure word that the reference or the question has for it."""

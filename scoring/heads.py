@@ -18,7 +18,7 @@ LONGEST = 120  # characters of a head
 
 PLAIN = (
     "(?:[该此这]|这[个种])(?:药品?|病|品|疾病|患者)|本[品病药]|它|正确|方面|相关|有关|对应|具体|1共|总共|共计|合计"
-    "|总计|数量|方法|食[物品]|如下|记录|的|中|里|共|其|该|时|了|种|对"
+    "|总计|数量|方法|措施|情况|食[物品]|如下|记录|的|中|里|共|其|该|时|了|种|对"
 )
 ENGLISH_PLAIN = "a|an|was|were|has|had|been|be|to|on|at|by|with|and"
 BESIDE = re.compile(f"\n|{PLAIN}|{WORDS}|(?<![a-z])(?:{ENGLISH_PLAIN})(?![a-z])")

@@ -31,7 +31,7 @@ DENYING = re.compile(
     r"|can|cannot|unable|unknown|zero|empty|except)(?![a-z])"
 )
 """What takes back or denies where it stands beside a fact."""
-JOINT = "以及|还有|另有|和|及|与|或者?|跟|并且?|且|还有| and | or |and |or "
+JOINT = "以及|还有|另有|和|及|与|或者?|跟|并且?|且|还有| and | or |(?<![a-z])(?:and|or) "
 JOINTS = re.compile(JOINT)
 COPULA = (
     "(?:主要|分别|应该?|1般|被)?(?:(?:记录|记载|登记|标注|标记|显示|描述|注明|列|写)(?:为|的?是|成)|是指|是|为|有|包括|包含|如下|如何"

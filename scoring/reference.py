@@ -152,7 +152,7 @@ class _Reading:
         """Return whether the piece claims nothing: a frame, or whose or which field what follows is."""
         heads = self.gold.heads
         named = piece in heads.names.words or piece in heads.labels.words
-        closed = sign in {":", "?"} or ABOUT.match(piece) or ENDING.search(piece)
+        closed = sign in {":", "?", "(", ")"} or ABOUT.match(piece) or ENDING.search(piece)
         if named or (closed and not ENDING.fullmatch(piece) and heads.leads(piece)):
             self._enter(piece)
             return True

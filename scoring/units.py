@@ -30,9 +30,10 @@ _SPELLINGS = """
 米/公尺/m/meters/meter/metres/metre:meter 厘米/公分/cm/centimeters/centimeter/centimetres/centimetre:centimeter
 毫米/mm/millimeters/millimeter/millimetres/millimetre:millimeter 微米/μm/um:micrometer
 英寸/inches/inch:inch 英尺/feet/foot/ft:foot 平方米/m2:meter**2 平方厘米/cm2:centimeter**2
-毫米汞柱/mmhg:mmHg 千帕/kpa:kilopascal
+毫米汞柱/mmhg:mmHg 毫米水柱/mmh2o:millimeter_of_water 厘米水柱/cmh2o:cmH2O 千帕/kpa:kilopascal
 摩尔/mol:mole 毫摩尔/毫摩/mmol:millimole 微摩尔/微摩/μmol/umol:micromole 纳摩尔/nmol:nanomole 皮摩尔/pmol:picomole
-单位/units/unit/u:unit_of_effect 国际单位/iu:international_unit 千卡/大卡/kcal:kilocalorie 千焦/kj:kilojoule
+单位/units/unit/u:unit_of_effect 国际单位/iu:international_unit 戈瑞/gy:gray 厘戈瑞/cgy:centigray 毫戈瑞/mgy:milligray
+千卡/大卡/kcal:kilocalorie 千焦/kj:kilojoule
 """
 _GROUPS = [(many.split("/"), name) for many, name in (one.split(":") for one in _SPELLINGS.split())]
 UNITS = {spelling: name for many, name in _GROUPS for spelling in many}
@@ -41,6 +42,7 @@ _OWN_KINDS = (
     "jin = 0.5 kilogram",
     "quarter_of_hour = 15 minute",
     "quarter_of_year = 3 month",
+    "millimeter_of_water = 0.1 * cmH2O",
     "unit_of_effect = [effect]",
     "international_unit = [international_effect]",
 )
@@ -48,10 +50,12 @@ _OWN_KINDS = (
 KEPT = {
     "毫克": "milligram", "毫升": "milliliter", "度": "degC", "小时": "hour", "mmhg": "mmHg", "毫米": "millimeter",
     "平方厘米": "centimeter**2", "毫摩尔": "millimole", "千卡": "kilocalorie", "单位": "unit_of_effect",
-    "国际单位": "international_unit",
+    "国际单位": "international_unit", "戈瑞": "gray",
 }  # fmt: skip
-# What stands behind a stroke is written in one of these, and a time as it is: mg/kg/天, g/升.
+# What stands behind a stroke is written in one of these, a minute as 小时, and a longer time as it is:
+# mg/kg/天, g/升. A day is not 24 hours here, because 24 mg a day are not given as 1 mg an hour.
 _KEPT_BELOW = {"升": "liter", "千克": "kilogram"}
+_SHORT = {"second", "minute"}
 
 UNIT = "|".join(sorted(map(re.escape, UNITS), key=len, reverse=True))
 COUNTED = f"[{TAKEN}次岁例种]"
@@ -135,6 +139,8 @@ def _below(unit: str) -> tuple[float, str]:
     for kept, name in _KEPT_BELOW.items():
         if quantity.is_compatible_with(name):
             return quantity.to(name).magnitude, kept
+    if UNITS[unit] in _SHORT:
+        return quantity.to("hour").magnitude, _FIRST["hour"]
     return 1.0, _FIRST[unit]
 
 
@@ -175,6 +181,7 @@ def _seven_digits(value: float) -> str:
 
 
 QUANTITIES: tuple[Step, ...] = (
+    ("(", re.compile(rf"\(({_DECIMAL}[±~]{_DECIMAL})\)(?={UNIT})"), r"\1"),
     ("摄", re.compile(r"摄氏(?=-?\d)"), ""),
     ("华", re.compile(rf"华氏({_DECIMAL})度"), r"\1华氏度"),
     (("celsius", "degrees"), re.compile(r"(?<=\d) ?(?:degrees? )?(?:celsius|(?<=degrees )c(?![a-z]))"), "度"),
