@@ -125,22 +125,11 @@ def load_config(given: argparse.Namespace, calls: bool = True) -> RunConfig:
     """
     file = _read_yaml(given.config_path) if given.config_path else {}
     check_keys(file, given.config_path)
-    values = {name: _given(given, file, name) for name in REQUIRED}
-    missing = [name for name, value in values.items() if value is None]
-    if missing:
-        raise UsageError(
-            f"{', '.join(missing)} is missing; give "
-            f"--{missing[0]}, or a file with it by --config_path"
-        )
-    if values["task"] not in SETS:
-        raise UsageError(f"task {values['task']!r}: expected one of {', '.join(SETS)}")
-    for section in SECTIONS:
-        if not isinstance(file.get(section), dict):
-            raise UsageError(
-                f"{given.config_path or 'no --config_path'}: the section {section} is missing"
-            )
+    values = _required(given, file)
     _load_credentials(_given(given, file, "credentials_path"))
     agent = file["Agent"]
+    data = file["Data"]
+    debugger = file.get("Debugger") if calls else None
     env = file.get("Env") or {}
     start = int(values["start_idx"])
     end = int(values["end_idx"])
@@ -161,20 +150,38 @@ def load_config(given: argparse.Namespace, calls: bool = True) -> RunConfig:
         end=None if end < 0 else end,
         num_steps=int(values["num_steps"]),
         jobs=given.n_jobs or (JOBS if given.async_run else 1),
-        data_path=Path(file["Data"]["data_path"]) if file["Data"].get("data_path") else None,
+        data_path=Path(data["data_path"]) if data.get("data_path") else None,
         llm=check_model(agent.get("llm"), "Agent: llm") if calls else {},
-        debugger=check_model(file["Debugger"], "Debugger")
-        if calls and file.get("Debugger")
-        else None,
+        debugger=check_model(debugger, "Debugger") if debugger else None,
         n_retry=int(agent.get("n_retry", 3)),
         replies=int(env.get("n_retry", 1)),
         retry_delay=float(agent.get("retry_delay", 10)),
         ending=ending,
         rollouts=getattr(given, "num_rollouts", 0),
-        metadata_path=Path(file["Data"]["metadata_path"])
-        if file["Data"].get("metadata_path")
-        else None,
+        metadata_path=Path(data["metadata_path"]) if data.get("metadata_path") else None,
     )
+
+
+def _required(given: argparse.Namespace, file: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the values that a run cannot do without, flags over file.
+
+    Raises UsageError: one is missing, the task is unknown, or the file lacks a section.
+    """
+    values = {name: _given(given, file, name) for name in REQUIRED}
+    missing = [name for name, value in values.items() if value is None]
+    if missing:
+        raise UsageError(
+            f"{', '.join(missing)} is missing; give "
+            f"--{missing[0]}, or a file with it by --config_path"
+        )
+    if values["task"] not in SETS:
+        raise UsageError(f"task {values['task']!r}: expected one of {', '.join(SETS)}")
+    for section in SECTIONS:
+        if not isinstance(file.get(section), dict):
+            raise UsageError(
+                f"{given.config_path or 'no --config_path'}: the section {section} is missing"
+            )
+    return values
 
 
 def check_keys(file: Mapping[str, Any], path: Path) -> None:

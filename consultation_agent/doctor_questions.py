@@ -158,6 +158,11 @@ class AskWord(NamedTuple):
     weak: bool
 
 
+def _surest_first(match: tuple[AskWord, int, int]) -> tuple[bool, int, int, int, int]:
+    word, start, end = match
+    return word.weak, -len("".join(word.parts)), end - start, start, end
+
+
 def named_in(sentence: str) -> list[tuple[int, AskWord]]:
     """Return the ask-words of a sentence in order, each with the place where it ends.
 
@@ -173,9 +178,7 @@ def named_in(sentence: str) -> list[tuple[int, AskWord]]:
     matches = [
         (word, *match.span()) for word in words for match in _pattern(word.parts).finditer(sentence)
     ]
-    for word, start, end in sorted(
-        matches, key=lambda m: (m[0].weak, -len("".join(m[0].parts)), m[2] - m[1], *m[1:])
-    ):
+    for word, start, end in sorted(matches, key=_surest_first):
         if "\0" not in left[start:end]:
             left = left[:start] + "\0" * (end - start) + left[end:]
             found.append((start, end, word))

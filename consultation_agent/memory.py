@@ -239,7 +239,8 @@ def _best(question: str, wanted: frozenset[str], held: Iterable[Memory]) -> Memo
     part = _parts_in(question)
     closed = sides == wanted and (CHOICE.search(question.lower()) or OPEN.search(question.lower()))
     for one in held:
-        if part and (others := _parts_in(one.text)) and not part & others:
+        others = _parts_in(one.text) if part else frozenset()
+        if others and part.isdisjoint(others):
             continue
         if closed and BARE.fullmatch(one.text.strip()):
             continue

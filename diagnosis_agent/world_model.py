@@ -67,9 +67,7 @@ def events_of(task: DiagnosisTask, random: Random) -> list[tuple[str, str]]:
 
 
 def in_order(events: Sequence[tuple[str, str]], random: Random) -> list[tuple[str, str]]:
-    """Step by step, shuffled within a step."""
-    kinds = {one.en: one.kind for one in load_tables().examinations.values()}
+    """Return the events step by step, shuffled within a step; unknown examinations come last."""
+    step_of = {one.en: STEPS.index(one.kind) for one in load_tables().examinations.values()}
     shuffled = random.sample(events, len(events))
-    return sorted(
-        shuffled, key=lambda one: STEPS.index(kinds[one[0]]) if one[0] in kinds else len(STEPS)
-    )
+    return sorted(shuffled, key=lambda event: step_of.get(event[0], len(STEPS)))

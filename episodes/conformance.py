@@ -7,6 +7,7 @@ It runs `episodes/conformance_checks.py`, and other tests beside it where a path
 
 from __future__ import annotations
 
+import warnings
 from pathlib import Path
 
 import pytest
@@ -23,8 +24,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--agent", metavar="NAME", help="whose conformance is checked")
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_configure(config: pytest.Config) -> None:
     """Add the checks to what is collected, in place of all tests where no path is given."""
+    # pytest-asyncio asks every project for this setting; the checks have no asynchronous fixture.
+    warnings.filterwarnings("ignore", message=".*asyncio_default_fixture_loop_scope")
     name = config.getoption("--agent")
     if not name:
         raise pytest.UsageError("--agent NAME is missing: whose conformance is checked")

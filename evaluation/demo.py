@@ -130,7 +130,7 @@ def demo(arguments: argparse.Namespace, argv: Sequence[str]) -> None:
         "minutes": round((time.monotonic() - start) / 60, 2),
         "seed": arguments.seed,
         "model": model,
-        "command": shlex.join([".venv/bin/python", "-m", "evaluation.demo", *argv]),
+        "command": shlex.join([python_shown(), "-m", "evaluation.demo", *argv]),
     }
     for place, one in evaluated.items():
         result = build(one, place, folder / TRAIN, facts)
@@ -170,6 +170,12 @@ def _path(model: str) -> str:
     return str(inside) if folder.is_dir() else model
 
 
+def python_shown() -> str:
+    """Return how a command names this interpreter: the repository's own by its path from there."""
+    own = ROOT / ".venv" / "bin" / Path(sys.executable).name
+    return ".venv/bin/python" if Path(sys.executable) == own else "python"
+
+
 def run_part(name: str, command: Sequence[str], evaluated: float | None = None) -> None:
     """Run a part as a program of its own; at Ctrl-C or SIGTERM it is ended, and has ended when this
     raises.
@@ -181,7 +187,7 @@ def run_part(name: str, command: Sequence[str], evaluated: float | None = None) 
     """
     part = f"part {PARTS.index(name) + 1} of {len(PARTS)}"
     said = f"demo: {name}, {part}; {LEFT[name].format(evaluated)}"
-    print(f"\n{said}\n$ {shlex.join(['.venv/bin/python', *command])}", file=sys.stderr, flush=True)
+    print(f"\n{said}\n$ {shlex.join([python_shown(), *command])}", file=sys.stderr, flush=True)
     # A session of its own: Ctrl-C reaches it once, from here, and not a second time from the
     # terminal.
     process = subprocess.Popen([sys.executable, *command], cwd=ROOT, start_new_session=True)

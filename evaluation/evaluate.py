@@ -21,7 +21,6 @@ import contextlib
 import hashlib
 import json
 import sys
-import traceback
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -29,14 +28,13 @@ from typing import Any
 from common.command import Failure, new_parser, positive, run_command
 from common.files import file_digest
 from common.journal import Journal, open_journal, run_all
-from common.jsonl import write_text
 from common.settings import ROOT, Settings, load_settings
 from common.startup import collect_rarely
 from common.stopping import stop_in_order
 from episodes import registry
 from episodes.agent import Agent, Environment, Record
 from episodes.episode import AgentError, Episode, Scored, Task
-from episodes.play_and_score import AgentFault, play
+from episodes.play_and_score import play
 from episodes.turns import with_turns
 from evaluation import results
 from evaluation.baselines import baseline_episode, commonest_answer, names_of
@@ -44,7 +42,6 @@ from evaluation.metrics import scores_of
 from evaluation.players import MODELS, Player, add_flags, model_player, opened, reply_tokens
 from evaluation.tables import report_of
 
-ERROR = "error.txt"
 DEFAULT_FOLDER = ROOT / "outputs" / "evaluations"
 
 
@@ -218,7 +215,7 @@ async def _gold(environment: Environment, task: Task) -> Episode:
 
 
 async def play_all(
-    samples: list[results.Sample],
+    samples: Sequence[results.Sample],
     play_one: Callable[[results.Sample], Awaitable[Record]],
     journal: Journal,
     concurrency: int,
@@ -261,21 +258,37 @@ def evaluate(agent: Agent, arguments: argparse.Namespace, settings: Settings) ->
     arguments.max_turns = most if fewest == most else f"{fewest}-{most}"
     rows = results.sample_rows(agent.rows(arguments.data), arguments.n, arguments.seed)
     tasks = [agent.task(row, settings) for row in rows]
-    samples = [results.Sample(task, number) for task in tasks for number in range(arguments.k)]
     own = registry.own_options(agent, arguments)
     for note in agent.flags.check(tasks, own):
         print(note, file=sys.stderr)
     with contextlib.closing(agent.open(settings, own, evaluating=True)) as environment:
         config = configuration(agent, arguments, player, environment, len(rows))
+    samples = [results.Sample(task, number) for task in tasks for number in range(arguments.k)]
     folder: Path = arguments.out or default_folder(config)
     if not arguments.force and results.finished(folder, config):
         print(
             f"{folder} has these scores already; --force plays all episodes again", file=sys.stderr
         )
         scores = results.read_scores(folder)
-        if arguments.with_baselines and "baselines" not in scores:
-            scores = beside_baselines(agent, scores, samples, folder, arguments, settings)
-        return report(agent, scores, folder, arguments.format)
+    else:
+        scores = play_and_write(agent, player, samples, folder, config, arguments, settings)
+    if arguments.with_baselines and "baselines" not in scores:
+        scores = beside_baselines(agent, scores, samples, folder, arguments, settings)
+    return report(agent, scores, folder, arguments.format)
+
+
+def play_and_write(
+    agent: Agent,
+    player: Player,
+    samples: Sequence[results.Sample],
+    folder: Path,
+    config: dict[str, Any],
+    arguments: argparse.Namespace,
+    settings: Settings,
+) -> dict[str, Any]:
+    """Play what an earlier command did not finish, write the results and return the scores. The
+    journal stays while an episode has no score.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     others = [folder / results.SCORES, folder / results.TABLE]
     with open_journal(
@@ -284,17 +297,15 @@ def evaluate(agent: Agent, arguments: argparse.Namespace, settings: Settings) ->
         unscored: dict[str, Any] = {}
         if any(sample.key not in journal for sample in samples):
             with (
-                player_opened(agent, player, tasks, folder, arguments, settings) as play_one,
-                traceback_kept(folder / ERROR),
+                player_opened(agent, player, samples, folder, arguments, settings) as play_one,
+                results.traceback_kept(folder),
             ):
                 unscored = asyncio.run(play_all(samples, play_one, journal, arguments.concurrency))
         records = [unscored[s.key] if s.key in unscored else journal.get(s.key) for s in samples]
         scores = results.write_results(agent, folder, config, records)
         if not unscored:
             journal.remove()
-    if arguments.with_baselines:
-        scores = beside_baselines(agent, scores, samples, folder, arguments, settings)
-    return report(agent, scores, folder, arguments.format)
+    return scores
 
 
 def beside_baselines(
@@ -311,7 +322,6 @@ def beside_baselines(
     Raises Failure: an episode of a baseline has no score.
     """
     first = [sample for sample in samples if sample.number == 0]
-    tasks = [sample.task for sample in first]
 
     async def play_every(play_one: Callable[[results.Sample], Awaitable[Record]]) -> list[Record]:
         return [await play_one(sample) for sample in first]
@@ -319,7 +329,7 @@ def beside_baselines(
     found = {}
     for name in names_of(agent):
         player = Player("baseline", name)
-        with player_opened(agent, player, tasks, folder, arguments, settings) as play_one:
+        with player_opened(agent, player, first, folder, arguments, settings) as play_one:
             records = asyncio.run(play_every(play_one))
         failed = next((record for record in records if record["score"] is None), None)
         if failed:
@@ -330,20 +340,10 @@ def beside_baselines(
 
 
 @contextlib.contextmanager
-def traceback_kept(path: Path) -> Iterator[None]:
-    """Write where an agent's own code raised to `path`, and name the file in the message."""
-    try:
-        yield
-    except AgentFault as fault:
-        write_text(path, "".join(traceback.format_exception(fault)), force=True)
-        raise AgentFault(f"{fault}; its traceback is in {path}") from fault
-
-
-@contextlib.contextmanager
 def player_opened(
     agent: Agent,
     player: Player,
-    tasks: Sequence[Task],
+    samples: Sequence[results.Sample],
     folder: Path,
     arguments: argparse.Namespace,
     settings: Settings,
@@ -351,7 +351,7 @@ def player_opened(
     """Yield a function that plays an episode and returns its record. The agent's services and the
     player's server run until the block ends.
     """
-    commonest = commonest_answer(tasks)
+    commonest = commonest_answer([sample.task for sample in samples if sample.number == 0])
     with opened(agent, player, folder, arguments, settings) as (environment, endpoint):
 
         async def play_one(sample: results.Sample) -> Record:

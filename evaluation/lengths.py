@@ -97,7 +97,9 @@ async def measure(
             for name, numbers in lengths_of(gold.messages, count).items():
                 found[name] += numbers
     if not found["prompt"]:
-        raise UsageError("no task has a gold episode with messages; Environment.gold makes them")
+        raise UsageError(
+            "no task has a gold episode with messages; Environment.known.gold makes them"
+        )
     return found
 
 

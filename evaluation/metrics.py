@@ -194,10 +194,14 @@ def _passes(score: Clusters) -> dict[str, dict[str, float]]:
     """Return pass@k and pass^k for every k up to the fewest scored samples of any question."""
     largest = min(map(len, score), default=0)
     counts = [(len(cluster), sum(value >= SUCCESS for value in cluster)) for cluster in score]
-    return {
-        name: {str(k): fmean([chance(n, c, k) for n, c in counts]) for k in range(1, largest + 1)}
-        for name, chance in (("pass@k", pass_at), ("pass^k", pass_all))
-    }
+
+    def by_k(chance: Callable[[int, int, int], float]) -> dict[str, float]:
+        return {
+            str(k): fmean([chance(samples, successes, k) for samples, successes in counts])
+            for k in range(1, largest + 1)
+        }
+
+    return {"pass@k": by_k(pass_at), "pass^k": by_k(pass_all)}
 
 
 def _means(scored: Sequence[Record], column: str) -> dict[str, float | None]:

@@ -136,8 +136,8 @@ def outcome(scored: Scored, highest: float) -> list[str]:
     if reward.total is None:
         return [*lines, f"reward: none, {reward.unscored}: {scored.detail}"]
     numbers = {**reward.terms, **{f"({name})": value for name, value in reward.measures.items()}}
-    lines += [f"  {name:<24}{value:>8.3f}" for name, value in numbers.items()]
-    return [*lines, f"reward: {reward.total:.3f} of {highest:.3f}"]
+    lines += [f"  {name:<24}{value:>z8.3f}" for name, value in numbers.items()]
+    return [*lines, f"reward: {reward.total:z.3f} of {highest:.3f}"]
 
 
 def worth_keeping(scored: Scored, highest: float) -> bool:

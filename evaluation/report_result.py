@@ -123,12 +123,13 @@ def _validated(steps: Sequence[int], validation: Validation) -> Card:
     ]
     around = interval_of_types(changes, seed=0)
     few = sum(map(len, changes)) < FEW
+    found = verdict(around) if around else NO_INTERVAL
     return {
         "before": first,
         "after": last,
         "change": last - first,
         "change_bounds": None if few else around,
-        "verdict": TOO_FEW if few else verdict(around) if around else NO_INTERVAL,
+        "verdict": TOO_FEW if few else found,
     }
 
 
@@ -149,6 +150,7 @@ def evaluation_card(number: int, run: Run, agent: Agent | None, tally: Tally) ->
     bounds = overall.get("ci95" if headline == "score" else f"{headline}_ci95")
     few = numbers(overall).get("n", 0) < FEW
     known = isinstance(bounds, list) and not few
+    ended = TOO_FEW if few else ONE_EVALUATION
     return {
         "run": number,
         "title": [run.label],
@@ -156,7 +158,7 @@ def evaluation_card(number: int, run: Run, agent: Agent | None, tally: Tally) ->
         "unit": POINTS,
         "after": None if value is None else 100 * value,
         "bounds": [100 * bound for bound in bounds] if known and bounds else None,
-        "verdict": NOT_ENDED if value is None else TOO_FEW if few else ONE_EVALUATION,
+        "verdict": NOT_ENDED if value is None else ended,
         "facts": [
             ["tasks", overall.get("n")],
             ["episodes", tally.episodes],

@@ -8,10 +8,12 @@ read_scores(folder)["overall"]["score"]
 
 from __future__ import annotations
 
+import contextlib
 import json
 import random
+import traceback
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -20,11 +22,13 @@ from common.command import UsageError
 from common.jsonl import read_jsonl, write_jsonl, write_text
 from episodes.agent import Agent, Environment, Record, Row
 from episodes.episode import Scored, Task
+from episodes.play_and_score import AgentFault
 from episodes.record import EpisodeRecord, current, record_of
 from evaluation.metrics import summarise
 from evaluation.tables import report_of
 
 SCORES, TABLE, EPISODES = "scores.json", "table.md", "episodes.jsonl"
+ERROR = "error.txt"
 
 
 @dataclass(frozen=True)
@@ -146,3 +150,14 @@ def finished(folder: Path, config: dict[str, Any]) -> bool:
             "Choose another --out, or --force to replace it"
         )
     return True
+
+
+@contextlib.contextmanager
+def traceback_kept(folder: Path) -> Iterator[None]:
+    """Write where an agent's own code raised into the folder, and name the file in the message."""
+    try:
+        yield
+    except AgentFault as fault:
+        path = folder / ERROR
+        write_text(path, "".join(traceback.format_exception(fault)), force=True)
+        raise AgentFault(f"{fault}; its traceback is in {path}") from fault

@@ -115,15 +115,15 @@ def report_of(agent: Agent, scores: Scores) -> Report:
 
 def groups_in(scores: Scores) -> dict[str, Any]:
     """Return the numbers of all tasks, of the baselines on them, and of each group, by their names
-    in a table. A task type is known by its name alone.
+    in a table. A task type is known by its name alone; a grouping that no task knows is left out.
     """
     groups = {"overall": scores["overall"]}
     groups |= {f"baseline {name}": part for name, part in scores.get("baselines", {}).items()}
     groups |= scores["by_task_type"]
     for column in GROUPINGS[1:]:
-        groups |= {
-            f"{column} {name}": part for name, part in scores.get(f"by_{column}", {}).items()
-        }
+        parts = scores.get(f"by_{column}", {})
+        if [*parts] != ["unknown"]:
+            groups |= {f"{column} {name}": part for name, part in parts.items()}
     return groups
 
 

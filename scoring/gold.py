@@ -296,7 +296,9 @@ def read_gold(
 
 
 def _text(cell: Any) -> str:
-    return "" if cell is None else f"{cell:g}" if isinstance(cell, float) else str(cell)
+    if cell is None:
+        return ""
+    return f"{cell:g}" if isinstance(cell, float) else str(cell)
 
 
 def _plain(text: str) -> str:

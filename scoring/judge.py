@@ -17,7 +17,7 @@ from common.settings import Settings
 from scoring.case import Case, Judge, Verdict
 from scoring.llm_judge import JudgeWords, LLMJudge
 from scoring.reference import ReferenceJudge
-from scoring.reward_model import RewardModelJudge
+from scoring.reward_model_judge import RewardModelJudge
 from scoring.scale import load_scale
 
 # What an agent whose own rules score can do without a judge.

@@ -13,7 +13,7 @@
   NaN, out of range: a failure, never a clamp) or "judge_failed". A judge that failed says nothing
   about the answer. The reason is logged.
 
-The judges are `scoring.llm_judge.LLMJudge` and `scoring.reward_model.RewardModelJudge`.
+The judges are `scoring.llm_judge.LLMJudge` and `scoring.reward_model_judge.RewardModelJudge`.
 """
 
 from __future__ import annotations

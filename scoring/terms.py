@@ -48,8 +48,14 @@ def same_result(columns: Sequence[str], rows: Sequence[Row], gold: dict[str, Any
     if len(rows) != len(wanted) or (rows and len(columns) != width):
         return False
     orders = permutations(range(width)) if 1 < width <= MOST_COLUMNS else [tuple(range(width))]
-    turned = ([[row[i] for i in order] for row in rows] for order in orders)
-    return any(_same_rows(table, wanted, bool(gold.get("ordered"))) for table in turned)
+    return any(
+        _same_rows(_turned(rows, order), wanted, bool(gold.get("ordered"))) for order in orders
+    )
+
+
+def _turned(rows: Sequence[Sequence[Any]], order: Sequence[int]) -> list[list[Any]]:
+    """Return the rows with their columns in this order."""
+    return [[row[column] for column in order] for row in rows]
 
 
 def _same_rows(rows: list[list[Any]], wanted: list[list[Any]], ordered: bool) -> bool:

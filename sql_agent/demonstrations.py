@@ -131,6 +131,22 @@ def alphabet(rows: Sequence[Row], random: Random) -> str:
     return "".join(known + random.sample(others, max(0, RANDOM_CHARACTERS - len(known))))
 
 
+def pieces_of(rows: Sequence[Row], taken: set[str]) -> dict[str, list[str]]:
+    """Return the parts of the texts that answers quote, by column, without those that name an
+    entity: an indication may name a disease.
+    """
+    pieces: dict[str, set[str]] = {}
+    for gold in map(gold_of, rows):
+        for cells in gold["rows"]:
+            for column, value in zip(gold["columns"], cells, strict=True):
+                if column in NAME_COLUMN.values() or not isinstance(value, str):
+                    continue
+                parts = PIECES.findall(value)
+                kept = [part for part in parts if not any(name in part for name in taken)]
+                pieces.setdefault(column, set()).update(kept)
+    return {column: sorted(parts) for column, parts in pieces.items()}
+
+
 class Cases:
     """Draws cases whose names and values look like the training split's, but are not in the
     database.
@@ -158,39 +174,30 @@ class Cases:
         self.right_weights = [
             weight * factor for weight, factor in zip(self.weights, factors, strict=True)
         ]
+        self._read_names(rows)
+        # Each ending as often as names have it
+        self.endings: dict[str, list[str]] = {table: [] for table in NAME_COLUMN}
+        for pattern, entities in matched:
+            if pattern.kind not in SEARCHES:
+                self.endings[pattern.table] += [self.ending(name) or name[-2:] for name in entities]
+        self.pieces = pieces_of(rows, taken)
+
+    def _read_names(self, rows: Sequence[Row]) -> None:
+        """Set the syllables of names, and the endings that questions leave out of them."""
         misnamed = [(named[0], named[1]) for row in rows if (named := misnamed_in(row))]
-        names = {name for row in rows for name in nested(row, "entities")} - {
-            called for _, called in misnamed
-        }
+        names = {name for row in rows for name in nested(row, "entities")}
+        names -= {called for _, called in misnamed}
         self.syllables = sorted({name[i : i + 2] for name in names for i in range(len(name) - 1)})
         left_out = {
             name.removeprefix(called) for name, called in misnamed if name.startswith(called)
         }
         # The longer one comes first, so that it wins if two fit
         self.left_out = sorted(left_out, key=lambda ending: (-len(ending), ending))
-        # Each ending as often as names have it
-        self.endings: dict[str, list[str]] = {table: [] for table in NAME_COLUMN}
-        for pattern, entities in matched:
-            if pattern.kind not in SEARCHES:
-                self.endings[pattern.table] += [self.ending(name) or name[-2:] for name in entities]
-        pieces: dict[str, set[str]] = {}
-        for gold in map(gold_of, rows):
-            for column, value in (
-                pair for cells in gold["rows"] for pair in zip(gold["columns"], cells, strict=True)
-            ):
-                if column not in NAME_COLUMN.values() and isinstance(value, str):
-                    # Without parts that name an entity: an indication may name a disease.
-                    parts = [
-                        part
-                        for part in PIECES.findall(value)
-                        if not any(name in part for name in taken)
-                    ]
-                    pieces.setdefault(column, set()).update(parts)
-        self.pieces = {column: sorted(parts) for column, parts in pieces.items()}
 
     def spoiled(self, case: SyntheticCase, position: int) -> SyntheticCase:
         """Return the case with its flaw, if it has one."""
-        shares = MISNAMED if case.called else BAD if position % 2 else GOOD
+        of_pattern = BAD if position % 2 else GOOD
+        shares = MISNAMED if case.called else of_pattern
         return replace(case, flaw=self.random.choices([*shares], [*shares.values()])[0])
 
     def ending(self, name: str) -> str:

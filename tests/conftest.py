@@ -86,6 +86,7 @@ SYSTEM = (
     "tests/house/test_installation.py",
     "tests/house/test_mutants.py::test_a_call",
     "tests/house/test_mutants.py::test_a_corruption",
+    "tests/house/test_mutants.py::test_a_test_that_cannot_be_run",
     "tests/scoring/test_reference.py::test_answers_of_other_rows",
     "tests/scoring/test_reference.py::test_every_gold_answer",
     "tests/sql_agent/test_canaries.py::test_the_offline_judge_accepts_too_few_to_warn",

@@ -47,6 +47,7 @@ HEAVY = (
     *("agentlightning", "litellm", "agents", "pandas", "torch", "litellm.proxy.proxy_server"),
     "verl.trainer.ppo.v1.trainer_base",
 )
+A_TEST_FAILED = 100  # a process that crashes ends with 1, as pytest does
 AGAIN = 20  # a test that noticed a change may be gone
 NOTICED = ("killed", "timeout", "segfault")
 ASKED_AGAIN = (
@@ -201,18 +202,31 @@ def run_corruptions() -> str:
         tests.start()
         tests.join()
         file.write_text(text, encoding="utf-8")
-        noticed = (
-            tests.exitcode == 1
-        )  # pytest's word for tests that failed; anything else is no answer
-        print(f"{'noticed' if noticed else 'NOT NOTICED'}: {change['what']}", flush=True)
-        missed += [] if noticed else [change["what"]]
+        found = {A_TEST_FAILED: "noticed", 0: "NOT NOTICED"}.get(
+            tests.exitcode, f"NO ANSWER ({change['test']}: exit code {tests.exitcode})"
+        )
+        print(f"{found}: {change['what']}", flush=True)
+        missed += [] if found == "noticed" else [change["what"]]
     print(f"{NAMED}: {len(CORRUPTIONS) - len(missed)} of {len(CORRUPTIONS)} noticed")
     return NAMED if missed else ""
 
 
+class Seen:
+    """Notes whether a test itself failed: one that cannot be imported or set up says nothing of
+    what it tests.
+    """
+
+    failed = False
+
+    def pytest_exception_interact(self, call: pytest.CallInfo[None]) -> None:
+        assert call.excinfo
+        broken = issubclass(call.excinfo.type, ImportError | SyntaxError)
+        self.failed = self.failed or (call.when == "call" and not broken)
+
+
 def run_tests(folder: Path, test: str) -> None:
-    """In a fork: end with pytest's exit code for a test of this copy, none of whose modules has
-    been imported here.
+    """In a fork: run a test of this copy, none of whose modules has been imported here. End with
+    A_TEST_FAILED, or with pytest's exit code where no test failed by itself.
     """
     own = {path.name for path in folder.iterdir() if path.is_dir()}
     for name in [name for name in sys.modules if name.split(".")[0] in own]:
@@ -225,7 +239,10 @@ def run_tests(folder: Path, test: str) -> None:
     silence = os.open(os.devnull, os.O_WRONLY)
     os.dup2(silence, 1)
     os.dup2(silence, 2)
-    os._exit(pytest.main(["-x", "-q", "-p", "no:cacheprovider", "--timeout=120", f"tests/{test}"]))
+    seen = Seen()
+    how = ["-x", "-q", "-p", "no:cacheprovider", "--timeout=120"]
+    code = pytest.main([*how, f"tests/{test}"], plugins=[seen])
+    os._exit(A_TEST_FAILED if code == pytest.ExitCode.TESTS_FAILED and seen.failed else code)
 
 
 def main(arguments: list[str]) -> int:

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import shlex
 import sys
 import tempfile
 from collections.abc import Sequence
@@ -60,14 +61,30 @@ def make_tiny(
         mastered = Path(folder) / "mastered"
         facts = make(agent, rows, settings, steps, seed, out, mastered, arguments.role, headline)
         if measured:
-            command = (
-                f"python -m training.cold_start {agent.name} "
-                f"--out {agent.name}_agent/tiny_model --force"
-            )
-            facts["command"] = f"{command} --seed {seed} --steps-a {steps[0]} --steps-b {steps[1]}"
+            facts["command"] = command_for_card(agent, arguments)
             facts |= measure(agent, out, mastered)
             write_card(agent, out, facts)
     return facts
+
+
+def command_for_card(agent: Agent, arguments: argparse.Namespace) -> str:
+    """Return the command that makes this model again. The agent's own tiny model needs no --out, so
+    the command is right wherever the agent lies.
+    """
+    words = ["python", "-m", "training.cold_start", agent.name]
+    if arguments.out.resolve() != Path(agent.model).resolve():
+        words += ["--out", str(arguments.out)]
+    if arguments.train_file:
+        words += ["--train-file", str(arguments.train_file)]
+    numbers = {
+        "--seed": arguments.seed,
+        "--steps-a": arguments.steps_a,
+        "--steps-b": arguments.steps_b,
+    }
+    words.append("--force")
+    for flag, number in numbers.items():
+        words += [flag, str(number)]
+    return shlex.join(words)
 
 
 def parse_arguments(argv: Sequence[str] | None) -> argparse.Namespace:
@@ -113,34 +130,37 @@ def parse_arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     adapter = "train an adapter of this rank and merge it; default: train all weights"
     base.add_argument("--lora-rank", type=positive(int), metavar="RANK", help=adapter)
     arguments = parser.parse_args(argv)
-    own, foreign = (BASE_FLAGS, TINY_FLAGS) if arguments.base else (TINY_FLAGS, BASE_FLAGS)
-    for name in foreign:
-        if name in arguments:
-            parser.error(
-                f"--{name.replace('_', '-')} has no use "
-                f"{'with' if arguments.base else 'without'} --base"
-            )
-    if "dialogues" in arguments and ("role" in arguments or arguments.train_file):
-        parser.error(
-            "--dialogues has no use for --role or "
-            "--train-file: it is what is learned, by the policy"
-        )
+    refuse_combinations(parser, arguments)
     agent = registry.get(arguments.agent)
-    if arguments.out is None and (
-        arguments.base or getattr(arguments, "role", "policy") != "policy"
-    ):
+    role = getattr(arguments, "role", "policy")
+    if arguments.out is None and (arguments.base or role != "policy"):
         parser.error("--out is needed with --base or --role: the folder of a model of its own")
     out = arguments.out = arguments.out or Path(agent.model)
     if out.exists() and not (out / "config.json").is_file():
         parser.error(f"--out {out} exists and is no model folder; give another folder")
     if out.exists() and not arguments.force:
         parser.error(f"--out {out} exists; give --force to replace it, or another folder")
+    own = BASE_FLAGS if arguments.base else TINY_FLAGS
     given = argparse.Namespace(**{"role": "policy", **own, **vars(arguments)})
     card = agent.folder / "tiny_model_card.md"
     if not given.base and given.measure and given.role == "policy" and not card.is_file():
         what = "what the model was taught, for its card"
         parser.error(f"there is no {card} ({what}); write it, or give --no-measure")
     return given
+
+
+def refuse_combinations(parser: argparse.ArgumentParser, arguments: argparse.Namespace) -> None:
+    """End with a usage error if a flag has no effect beside the others."""
+    foreign = TINY_FLAGS if arguments.base else BASE_FLAGS
+    beside = "with" if arguments.base else "without"
+    for name in foreign:
+        if name in arguments:
+            parser.error(f"--{name.replace('_', '-')} has no use {beside} --base")
+    if "dialogues" in arguments and ("role" in arguments or arguments.train_file):
+        parser.error(
+            "--dialogues has no use for --role or "
+            "--train-file: it is what is learned, by the policy"
+        )
 
 
 def cold_start(given: argparse.Namespace) -> None:

@@ -17,9 +17,9 @@ from collections.abc import Callable, Mapping
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
-from common.command import run_command
+from common.command import new_parser, run_command
 from common.stopping import stop_in_order
 from training.setup.plan import ConfigError, Plan
 
@@ -143,7 +143,21 @@ def run_training(make: Callable[[], Agent], arguments: list[str] | None) -> int:
     return run_command("error", body)
 
 
+def refuse_without_agent(words: list[str]) -> NoReturn:
+    """Show the help that was asked for, or end with a usage error: the agent comes first, because
+    the flags depend on it.
+    """
+    from episodes.registry import names
+
+    parser = new_parser(__doc__, prog="python -m training.launch", usage="%(prog)s AGENT [flags]")
+    listing = f"{', '.join(names())}; AGENT --help lists the flags"
+    parser.add_argument("agent", metavar="AGENT", help=listing)
+    parser.parse_args([word for word in words if word in ("-h", "--help")])
+    raise AssertionError("the parser ends the program")
+
+
 if __name__ == "__main__":
-    if len(sys.argv) < 2 or sys.argv[1].startswith("-"):
-        sys.exit("usage: python -m training.launch AGENT [flags]; AGENT --help lists the flags")
-    sys.exit(main(sys.argv[1], sys.argv[2:]))
+    words = sys.argv[1:]
+    if not words or words[0].startswith("-"):
+        refuse_without_agent(words)
+    sys.exit(main(words[0], words[1:]))

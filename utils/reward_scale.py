@@ -71,7 +71,7 @@ def ask_endpoint(arguments: argparse.Namespace) -> list[float]:
     """
     from common.llm import LLMError, Usage
     from common.llm_endpoint import without_secrets
-    from scoring.reward_model import RewardModelJudge
+    from scoring.reward_model_judge import RewardModelJudge
 
     url = arguments.url or load_settings().reward_model_url
     if not url:

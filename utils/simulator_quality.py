@@ -93,15 +93,11 @@ async def measure(
 ) -> dict[str, Any]:
     """Return all numbers of single results and of chains."""
     await simulator.check()
-    return {
-        mode: await _summary(
-            await gathered(
-                [make(simulator, task, mode == "chain") for task in tasks], mode, "cases"
-            ),
-            settings,
-        )
-        for mode in ("single", "chain")
-    }
+    found = {}
+    for mode in ("single", "chain"):
+        making = [make(simulator, task, mode == "chain") for task in tasks]
+        found[mode] = await _summary(await gathered(making, mode, "cases"), settings)
+    return found
 
 
 async def _summary(made: Iterable[Sequence[Made]], settings: Settings) -> dict[str, Any]:

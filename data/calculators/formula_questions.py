@@ -64,7 +64,7 @@ def question(name: str, split: str, number: int, random: Random) -> Row:
         "id": f"calculators/{split}/{name}/{number}",
         "task_set": "calculators",
         "template": name,
-        "difficulty": "easy" if len(given) < 3 else "medium" if len(given) < 5 else "hard",
+        "difficulty": difficulty_of(len(given)),
         "wording": "unseen" if "only" in calculator else "seen",
         "note": note,
         "question": f"{calculator['question']}{asked_for(calculator)}",
@@ -73,6 +73,13 @@ def question(name: str, split: str, number: int, random: Random) -> Row:
         "program": program_of(name, given),
         "sql": "",
     }
+
+
+def difficulty_of(inputs: int) -> str:
+    """Return the difficulty of a formula with so many inputs."""
+    if inputs < 3:
+        return "easy"
+    return "medium" if inputs < 5 else "hard"
 
 
 def drawn(name: str, each: str, random: Random) -> Any:

@@ -92,14 +92,13 @@ def _in_pinyin(words: Mapping[str, str]) -> dict[str, str]:
     }
 
 
-# By table: a word as `normalise` leaves it, and the column it stands for.
-KNOWN, LESSER = (
-    {
-        table: {normalise(word): column for column, words in columns.items() for word in words}
-        for table, columns in listed
-    }
-    for listed in (WORDS.items(), _LISTED["weak"].items())
-)
+def _column_by_word(columns: Mapping[str, Sequence[str]]) -> dict[str, str]:
+    """Return the column that each word stands for, as `normalise` leaves the word."""
+    return {normalise(word): column for column, words in columns.items() for word in words}
+
+
+KNOWN = {table: _column_by_word(columns) for table, columns in WORDS.items()}
+LESSER = {table: _column_by_word(columns) for table, columns in _LISTED["weak"].items()}
 for table, words in KNOWN.items():
     words |= {normalise(column): column for column in WORDS[table]}
     LESSER[table] = _in_pinyin(LESSER[table] | words) | LESSER[table]

@@ -8,6 +8,7 @@ import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
+import psutil
 import pytest
 
 from code_agent.actions import HERE
@@ -15,7 +16,7 @@ from code_agent.environment import CodeEnvironment
 from code_agent.game import Game, loops
 from code_agent.judging import Handed
 from code_agent.task import CodeTask
-from episodes.episode import Episode, Message, ToolSpec
+from episodes.episode import Episode, Message, ServiceError, ToolSpec
 from scoring.rubric import Reward
 from tests.code_agent.cases import COUNT, HAND_IN, RUN, SUBMIT, Script
 from tools.sandbox import sandbox
@@ -31,6 +32,22 @@ def played(environment: CodeEnvironment, *texts: str, index: int = 0) -> tuple[E
         return episode, await environment.score(task, episode)
 
     return asyncio.run(both())
+
+
+def test_a_machine_without_the_sandbox_is_said_before_anything_is_played(opened: Opened) -> None:
+    with pytest.raises(ServiceError, match="bubblewrap"):
+        asyncio.run(opened().check())
+
+
+@pytest.mark.usefixtures("bubblewrap")
+def test_an_episode_s_interpreter_ends_with_it(opened: Opened) -> None:
+    """A step of thousands of episodes would leave thousands of interpreters."""
+    environment = opened()
+    processes = []
+    for _ in range(3):
+        played(environment, RUN % COUNT, HAND_IN)
+        processes.append(len(psutil.Process().children(recursive=True)))
+    assert processes == processes[:1] * 3
 
 
 @pytest.mark.usefixtures("bubblewrap")

@@ -16,7 +16,7 @@ from consultation_agent.environment import ConsultationEnvironment
 from consultation_agent.patient import Exchange
 from consultation_agent.protocol import Conclusion, Malformed, spoken
 from consultation_agent.task import task_of
-from episodes.episode import Episode, Message, ToolSpec
+from episodes.episode import Episode, Message, ServiceError, ToolSpec
 from episodes.outcomes import PolicyStop
 from tests.consultation_agent.cases import reference_row, task_with, tasks
 
@@ -217,3 +217,11 @@ def test_a_drawn_budget_is_that_of_every_sample_of_a_task() -> None:
         budgets, AGENT.teaching.demonstrations("policy", rows, drawn), strict=True
     ):
         assert f"共{budget}轮" in told.messages[1]["content"] or budget == 1
+
+
+def test_a_judge_that_does_not_answer_is_said_before_anything_is_played() -> None:
+    """Every episode would be left without a score."""
+    dead = {"reward_model_url": "http://127.0.0.1:9/score", "judge_timeout": 0.5}
+    own = ConsultationEnvironment(SETTINGS.model_copy(update=dead), {})
+    with pytest.raises(ServiceError, match=r"judge gave no score.*start the judge"):
+        asyncio.run(own.check())

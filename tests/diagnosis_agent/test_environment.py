@@ -18,7 +18,7 @@ from diagnosis_agent.facts import failure
 from diagnosis_agent.protocol import Conclusion, Order, spoken
 from diagnosis_agent.simulator import Exchange
 from diagnosis_agent.single_turn import Next
-from episodes.episode import AgentError, Episode
+from episodes.episode import AgentError, Episode, ServiceError
 from episodes.text_loop import Malformed
 from tests.diagnosis_agent.cases import SETTINGS, Script, task_with, tasks
 
@@ -154,6 +154,21 @@ def test_rubrics_are_weighed(llm: Any, tmp_path: Path) -> None:
     assert asyncio.run(own.score(TASK, played(order("CRP"), END))).unscored == "judge_malformed"
 
 
+@pytest.mark.usefixtures("no_waiting")
+def test_rubrics_are_not_asked_about_an_episode_that_has_no_score(llm: Any, tmp_path: Path) -> None:
+    """Their requests would be paid for, and their cause would stand for the first one."""
+    path = tmp_path / "rubrics.json"
+    path.write_text(json.dumps({TASK.id: [{"criterion": "orders a CBC"}]}))
+    how = {"teacher_model": "openai/stand-in", "teacher_base_url": llm.url}
+    settings = SETTINGS.model_copy(update=how)
+    own = DiagnosisEnvironment(settings, {"rubrics": str(path)}, evaluating=True)
+    llm.answer = lambda body: "I cannot say"
+    reward = asyncio.run(own.score(TASK, played(order("CBC"), END)))
+    assert (reward.unscored, reward.counters["malformed"]) == ("judge_malformed", 0)
+    assert llm.requests
+    assert not [asked for asked in llm.requests if "orders a CBC" in json.dumps(asked)]
+
+
 @pytest.mark.parametrize(
     "text", ["{", "[]", '{"case-1": []}', '{"case-1": [{"criterion": "x", "weight": 0}]}']
 )
@@ -181,3 +196,11 @@ def test_a_penalty_of_turns_is_read() -> None:
     for text in ("0.05", "-1@3", "x@y", "0.05@", "nan@1"):
         with pytest.raises(ArgumentTypeError):
             turn_penalty(text)
+
+
+def test_a_judge_that_does_not_answer_is_said_before_anything_is_played() -> None:
+    """Every episode would be left without a score."""
+    dead = {"reward_model_url": "http://127.0.0.1:9/score", "judge_timeout": 0.5}
+    own = DiagnosisEnvironment(SETTINGS.model_copy(update=dead), {})
+    with pytest.raises(ServiceError, match=r"judge gave no score.*start the judge"):
+        asyncio.run(own.check())

@@ -163,6 +163,20 @@ def test_a_paid_judge_is_asked_little_and_about_every_kind() -> None:
     assert problem_of(asked(Judged(lambda *_: 1.0, paid=True))) is not None
 
 
+def test_a_paid_judge_is_asked_about_other_kinds_of_each_next_task() -> None:
+    """One that is fooled by a kind that comes late among many would never be found."""
+    kinds = [f"wrong {number}" for number in range(7)]
+
+    class Many(Kinds):
+        def dishonest(self, task: Task, random: Random) -> Mapping[str, Episode]:
+            return {kind: Episode(answer=kind) for kind in kinds}
+
+    environment = Judged(lambda _, kind: WORTH.get(kind, float(kind == kinds[-1])), paid=True)
+    environment.known = Many()
+    assert "wrong 6" in str(problem_of(asked(environment)))
+    assert {kind for _, kind in environment.asked} == {"evidence", "reference", *kinds}
+
+
 def test_a_judge_that_is_down_is_told_apart() -> None:
     environment = Judged(lambda *_: 1.0)
     environment.lives = False

@@ -35,6 +35,7 @@ def test_a_skeleton_is_a_whole_agent(kind: str, tmp_path: Path) -> None:
     plugin = ("-p", "episodes.conformance", "-p", "no:cacheprovider")
     checks = run(tmp_path, "pytest", *plugin, "--agent", "ward_round", "-q")
     assert checks.returncode == 0, checks.stdout
+    assert "Warning" not in checks.stdout + checks.stderr
     judge = run(tmp_path, "evaluation.check_judge", "ward_round")
     assert judge.returncode == 0, judge.stderr
 
@@ -69,3 +70,20 @@ def test_an_agent_that_raises_is_one_line_with_its_traceback_in_a_file(tmp_path:
     assert "ZeroDivisionError: division by zero; its traceback is in out/error.txt" in done.stderr
     assert "Traceback" not in done.stderr
     assert "right = 1 / 0" in (tmp_path / "out" / "error.txt").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "said"),
+    [
+        ([], 2, "required: AGENT"),
+        (["--ci-fast", "sql"], 2, "required: AGENT"),
+        (["--help"], 0, "AGENT --help lists the flags"),
+    ],
+)
+def test_the_training_command_without_an_agent(
+    words: list[str], code: int, said: str, tmp_path: Path
+) -> None:
+    """It ended with exit code 1, for --help, too."""
+    done = run(tmp_path, "training.launch", *words)
+    assert done.returncode == code
+    assert said in done.stdout + done.stderr

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from tests.episodes.conftest import database_url, llm  # noqa: F401
+from tests.utils.conftest import no_waiting  # noqa: F401
 
 CHROMIUM = (
     shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")

@@ -183,7 +183,8 @@ def test_its_parts_become_numbers_and_a_picture(
     assert result["ci95"][0] <= 53.33 <= result["ci95"][1]
     assert (result["n_eval"], result["steps"], result["seed"], result["ceiling"]) == (3, 2, 7, 93.5)
     assert result["minutes"] >= 0
-    assert result["command"].startswith(".venv/bin/python -m evaluation.demo sql --run-dir ")
+    shown = f"{demo.python_shown()} -m evaluation.demo sql --run-dir "
+    assert result["command"].startswith(shown)
     assert (
         result["by_task_type"]["drug_field"]["gain"]
         == result["by_difficulty"]["easy"]["gain"]
@@ -346,6 +347,21 @@ def test_every_part_begins_with_what_is_left_as_measured(capfd: Any) -> None:
     assert third == "demo: after, part 3 of 3; about 1.3 minutes left, as the first evaluation took"
 
 
+@pytest.mark.parametrize(
+    ("python", "shown"),
+    [
+        (str(ROOT / ".venv" / "bin" / "python"), ".venv/bin/python"),
+        ("/elsewhere/.venv/bin/python", "python"),
+    ],
+)
+def test_a_command_names_the_interpreter_that_runs_it(
+    python: str, shown: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """From another environment, too, commands named this repository's."""
+    monkeypatch.setattr(sys, "executable", python)
+    assert demo.python_shown() == shown
+
+
 @pytest.mark.parametrize(("code", "ended"), [(3, 1), (2, 2), (130, 130)])
 def test_a_failed_part_ends_the_demo(
     code: int, ended: int, monkeypatch: pytest.MonkeyPatch, capfd: Any
@@ -355,7 +371,7 @@ def test_a_failed_part_ends_the_demo(
     )
     assert demo.main(["sql"]) == ended
     errors = capfd.readouterr().err
-    assert f".venv/bin/python -c 'raise SystemExit({code})'" in errors
+    assert f"{demo.python_shown()} -c 'raise SystemExit({code})'" in errors
     note = "; what the parts wrote stays in the folder" if ended == 1 else ""
     assert (
         errors.splitlines()[-1]

@@ -36,6 +36,7 @@ from evaluation.baselines import commonest_answer, names_of
 from evaluation.players import Player, find_player
 from evaluation.results import Sample, read_episodes, read_scores, sample_rows
 from sql_agent.agent import AGENT
+from sql_agent.judge_words import WORDS
 from tests.episodes.guessing_agent import GuessingAgent
 from tests.episodes.scripted import ScriptedLLM, asks, calls, says
 from tests.sql_agent.small_database import CAUSE, STORAGE
@@ -175,6 +176,44 @@ def test_baselines_stand_beside_a_score(data: Path) -> None:
     table = (data.parent / "out" / "table.md").read_text(encoding="utf-8")
     assert "\n| baseline silent | 3 | 0.0 [" in table
     assert "NOT ABOVE" not in table
+
+
+@pytest.mark.usefixtures("no_waiting")
+def test_a_baseline_without_a_score_ends_the_command(
+    data: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A mean over fewer tasks would stand beside the player's. The judge answers the check's
+    question and that of nothing else.
+    """
+    teacher = ScriptedLLM()
+    known = WORDS.known_case.question
+
+    def answer(body: dict[str, Any]) -> tuple[int, dict[str, Any]]:
+        parts = dict.fromkeys(
+            WORDS.weights, 0.5 if known in json.dumps(body, ensure_ascii=False) else 7
+        )
+        message = {"role": "assistant", "content": json.dumps(parts)}
+        choices = [{"index": 0, "message": message, "finish_reason": "stop"}]
+        return 200, {
+            "id": "x",
+            "object": "chat.completion",
+            "created": 0,
+            "model": "m",
+            "choices": choices,
+        }
+
+    monkeypatch.setattr(teacher, "answer", answer)
+    monkeypatch.setenv("TEACHER_MODEL", "openai/judging")
+    monkeypatch.setenv("TEACHER_BASE_URL", teacher.base_url)
+    load_settings.cache_clear()
+    out = data.parent / "out"
+    command = ["sql", "--data", str(data), "--out", str(out), "--baseline", "silent"]
+    code = evaluate.main([*command, "--with-baselines"])
+    teacher.server.shutdown()
+    teacher.server.server_close()
+    assert code == 1
+    assert "baseline at_once, task q0 has no score: " in capsys.readouterr().err
+    assert "baselines" not in read_scores(out)
 
 
 def test_a_score_that_silence_earns_is_marked(data: Path) -> None:
@@ -499,6 +538,19 @@ def test_a_folder_with_other_weights_is_another_model(tmp_path: Path) -> None:
     before = find_player(str(tmp_path), None, settings).fingerprint()
     (tmp_path / "model.safetensors").write_bytes(b"1")
     assert find_player(str(tmp_path), None, settings).fingerprint() != before
+
+
+def test_weights_that_differ_at_one_end_are_another_model(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Files of one size and head differ in the layers that were trained, which come last."""
+    monkeypatch.setattr(players, "SAMPLED_BYTES", 2)
+    found = set()
+    for weights in (b"ab....yz", b"ab....zz", b"aa....yz"):
+        (tmp_path / "model.safetensors").write_bytes(weights)
+        player = find_player(str(tmp_path), None, Settings(_env_file=None))
+        found.add(json.dumps(player.fingerprint()))
+    assert len(found) == 3
 
 
 def test_a_sample_has_every_task_types_share_and_its_seed() -> None:

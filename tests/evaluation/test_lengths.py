@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 
 import pytest
 
+from common.command import UsageError
+from common.settings import load_settings
 from episodes import new
 from evaluation import lengths
+from tests.digits_agent.agent import AGENT as DIGITS
 
 
 def test_without_a_model_the_command_that_makes_one_is_named(
@@ -24,3 +28,10 @@ def test_a_prompt_a_response_and_each_reply_are_measured() -> None:
     messages = [{"role": role, "content": ""} for role in roles]
     lengths_found = lengths.lengths_of(messages, lambda given: 10 * len(given))
     assert lengths_found == {"prompt": [20], "response": [30], "reply": [10, 10]}
+
+
+def test_without_gold_the_member_that_makes_it_is_named() -> None:
+    """It named `Environment.gold`, where conformance refuses it."""
+    environment = DIGITS.open(load_settings(), {})
+    with pytest.raises(UsageError, match=r"Environment\.known\.gold makes them"):
+        asyncio.run(lengths.measure(environment, [], len))

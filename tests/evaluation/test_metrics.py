@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 
 from evaluation import metrics
 from evaluation.metrics import SUCCESS, interval, pass_all, pass_at
+from evaluation.tables import groups_in
 from sql_agent.agent import AGENT
 from tests.episodes.guessing_agent import GuessingAgent
 from tests.evaluation.evaluations import record
@@ -256,3 +257,14 @@ def test_scores_and_bounds_stay_in_0_to_1(values: list[float], seed: int) -> Non
     low, high = scores["ci95"]
     assert 0 <= low <= high <= 1
     assert min(values) - 1e-9 <= scores["score"] <= max(values) + 1e-9
+
+
+def test_a_grouping_that_no_task_knows_is_no_row_of_a_table() -> None:
+    """It would repeat the overall row."""
+    scores = {
+        "overall": 1,
+        "by_task_type": {"triage": 1},
+        "by_difficulty": {"unknown": 1},
+        "by_wording": {"seen": 1, "unknown": 1},
+    }
+    assert [*groups_in(scores)] == ["overall", "triage", "wording seen", "wording unknown"]

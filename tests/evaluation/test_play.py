@@ -24,11 +24,12 @@ from common.command import UsageError
 from common.settings import ROOT, load_settings
 from episodes import registry
 from episodes.agent import Agent
-from episodes.episode import AgentError, Message
+from episodes.episode import AgentError, Episode, Message, Scored, Task
 from episodes.kept import kept_episodes
 from episodes.turns import with_turns
 from evaluation import play
 from evaluation.keyboard import FENCE, arguments_of, message_of
+from scoring.rubric import Reward
 from tests.digits_agent.agent import AGENT as DIGITS
 from tests.episodes.scripted import ScriptedLLM, asks, calls_text, says
 
@@ -387,3 +388,10 @@ def test_the_command_is_a_program() -> None:
     )
     assert done.returncode == 0
     assert "--save FILE" in done.stdout
+
+
+def test_a_penalty_that_took_nothing_has_no_sign() -> None:
+    """`-0.1 * False` is -0.0, and a person read "-0.000"."""
+    reward = Reward(-0.0, {"right": 0.0, "needless": -0.0}, score=0.0)
+    scored = Scored(Task(id="q1", question="？"), Episode(stop_reason="answered"), reward, "", 0.1)
+    assert "-" not in "".join(play.outcome(scored, 1.0))

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from common.settings import load_settings
 from episodes import registry
 from evaluation import evaluate, rescore
 from tests.episodes.scripted import calls, says
@@ -78,6 +79,20 @@ def test_what_the_machine_broke_stays_unscored(evaluated: Path) -> None:
     assert json.loads((again / "episodes.jsonl").read_text().splitlines()[0]) == broken
     scores = json.loads((again / "scores.json").read_text())
     assert scores["overall"]["unscored"] == {"endpoint_unreachable": 1}
+
+
+@pytest.mark.parametrize("evaluated", ["sql"], indirect=True)
+def test_a_judge_that_is_not_there_stops_before_anything_is_scored_again(
+    evaluated: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Every episode would be left without a score, after as many waits for the judge."""
+    monkeypatch.setenv("REWARD_MODEL_URL", "http://127.0.0.1:9/score")
+    monkeypatch.setenv("JUDGE_TIMEOUT", "0.5")
+    load_settings.cache_clear()
+    assert rescore.main([str(evaluated)]) == 1
+    load_settings.cache_clear()
+    assert "judge gave no score" in capsys.readouterr().err
+    assert not evaluated.with_name("kept-rescored").exists()
 
 
 @pytest.mark.parametrize("evaluated", ["sql"], indirect=True)

@@ -107,6 +107,37 @@ def test_a_corruption_that_no_test_notices_is_said(
     assert (tmp_path / "counted.py").read_text() == "ONE = 1\nTWO = 2\n"
 
 
+BROKEN = {
+    "test_import.py": "from counted import NOTHING\ndef test_one(): assert NOTHING\n",
+    "test_late_import.py": "def test_one():\n    from counted import NOTHING\n    assert NOTHING\n",
+    "test_fixture.py": "import pytest\n@pytest.fixture\ndef one(): assert False\ndef test_one(one): pass\n",
+    "test_nothing.py": "",
+    "test_crash.py": "import os\ndef test_one(): os._exit(1)\n",
+    "test_end.py": "import pytest\ndef test_one(): pytest.exit('ended')\n",
+}
+
+
+@pytest.mark.parametrize(
+    ("test", "code"),
+    [*zip(BROKEN, (2, 1, 1, 5, 1, 2), strict=True), ("test_code.py::test_gone", 4)],
+)
+def test_a_test_that_cannot_be_run_has_noticed_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys, test: str, code: int
+) -> None:
+    (tmp_path / "tests").mkdir()
+    (tmp_path / "counted.py").write_text("ONE = 1\n")
+    (tmp_path / "tests" / "test_code.py").touch()
+    for name, text in BROKEN.items():
+        (tmp_path / "tests" / name).write_text(text)
+    monkeypatch.setattr(mutants, "copy", lambda room: (tmp_path, []))
+    change = {"what": "x", "file": "counted.py", "old": " 1", "new": " 2", "test": test}
+    monkeypatch.setattr(mutants, "CORRUPTIONS", [change])
+    monkeypatch.setattr(mutants, "HEAVY", ())
+    assert mutants.run_corruptions() == "corruptions"
+    said = capsys.readouterr().out.splitlines()
+    assert said == [f"NO ANSWER ({test}: exit code {code}): x", "corruptions: 0 of 1 noticed"]
+
+
 def test_a_room_there_is_not_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
     assert mutants.main(["nowhere"]) == 2
     assert "there is no room nowhere; the rooms are sequences, " in capsys.readouterr().err

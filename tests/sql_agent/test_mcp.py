@@ -12,6 +12,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 
 from common.command import UsageError
@@ -95,6 +96,20 @@ def test_a_server_that_dies_leaves_the_episode_unscored(
     assert found.reward.unscored == "tool_server_failed"
     assert found.reward.total is None
     assert "ward, repeat" in found.detail
+
+
+def test_an_environment_that_is_closed_leaves_no_server_behind(
+    tmp_path: Path, database_url: str
+) -> None:
+    """A program that opens one for every evaluation would collect them until it ends."""
+    environment = opened(database_url, written(tmp_path, str(BAD), "good"))
+    before = {*psutil.Process().children(recursive=True)}
+    asyncio.run(environment.check())
+    started = {*psutil.Process().children(recursive=True)} - before
+    servers = [one for one in started if BAD.name in " ".join(one.cmdline())]
+    assert servers
+    environment.close()
+    assert psutil.wait_procs(servers, timeout=30)[1] == []
 
 
 def test_a_file_that_is_missing_is_wrong_usage(tmp_path: Path, database_url: str) -> None:

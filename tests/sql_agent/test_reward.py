@@ -394,3 +394,26 @@ def test_the_evidence_of_a_search_or_a_count_is_what_its_query_returns() -> None
         for cell, value in ((right, 1.0), (wrong, 0.0)):
             found = QueryResult([column], [[cell]], 1, tables_read=frozenset({"drugs_info"}))
             assert term_values(task, played("x", found))["evidence_recall"] == value
+
+
+def test_the_evidence_of_a_field_is_what_is_quoted_and_not_all_of_gold() -> None:
+    """A policy that asks for the field alone would earn half of it."""
+    gold = {
+        **GOLD,
+        "structured_gt": {"columns": ["med_name", "storage"], "rows": [["朵莎洛片", STORAGE]]},
+    }
+    assert term_values(replace(GOLDEN, gold=gold), played(STORAGE, FOUND))["evidence_recall"] == 1
+    bare = {**GOLD, "evidence": []}
+    assert "evidence_recall" not in term_values(replace(GOLDEN, gold=bare), played(STORAGE, FOUND))
+
+
+def test_an_empty_cell_is_no_evidence_and_bears_no_quote_out() -> None:
+    empty = QueryResult(["storage"], [[STORAGE], [None]], 2, tables_read=frozenset({"drugs_info"}))
+    assert term_values(GOLDEN, played("原文“None”", empty))["citations"] == 0
+    searched = {
+        "structured_gt": {"columns": ["med_name"], "rows": [["朵莎洛片"], [None]]},
+        "evidence": EVIDENCE,
+    }
+    found = QueryResult(["med_name"], [["朵莎洛片"]], 1, tables_read=frozenset({"drugs_info"}))
+    values = term_values(replace(GOLDEN, gold=searched), played("x", found))
+    assert values["evidence_recall"] == 1

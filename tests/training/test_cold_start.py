@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import json
 import math
+import shlex
 import shutil
 import subprocess
 from collections.abc import Iterable, Sequence
@@ -20,13 +21,13 @@ from safetensors.torch import load_file
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from common.settings import ROOT, Settings, load_settings
-from episodes import registry
+from episodes import new, registry
 from episodes.agent import Agent, Environment, Lessons, Options, Row, Sizes, Teaching
 from episodes.episode import AgentError, Conversation, Task
 from evaluation.evaluate import parse_arguments as evaluation_arguments
 from sql_agent.agent import AGENT
 from sql_agent.prompts import TOOL, first_messages
-from training.cold_start import main, parse_arguments
+from training.cold_start import command_for_card, main, parse_arguments
 from training.warmup import tiny_model
 from training.warmup.cold_start_card import card, measure
 from training.warmup.supervised import (
@@ -630,6 +631,28 @@ def test_the_bundled_models_card_says_what_was_measured(name: str) -> None:
         "README.md",
         "cold_start.json",
     }
+
+
+@pytest.mark.parametrize(
+    "flags",
+    [
+        [],
+        ["--seed", "7", "--steps-a", "20", "--steps-b", "5"],
+        ["--out", "models/a model", "--train-file", "my rows.jsonl"],
+    ],
+)
+def test_the_command_on_a_card_makes_the_model_of_an_agent_that_lies_elsewhere(
+    flags: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The card named a folder of this repository, whatever --out and wherever the agent."""
+    new.write_agent("elsewhere", "tool", tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+    given = parse_arguments(["elsewhere", *flags, "--force"])
+    command = command_for_card(registry.get("elsewhere"), given)
+    python, dash_m, module, *words = shlex.split(command)
+    assert (python, dash_m, module) == ("python", "-m", "training.cold_start")
+    assert parse_arguments(words) == given
+    assert str(tmp_path) not in command
 
 
 def test_a_card_says_how_often_a_model_with_tools_calls_them() -> None:

@@ -17,7 +17,7 @@ from safetensors.torch import load_file
 from common.command import UsageError
 from common.settings import ROOT
 from scoring.case import Case
-from scoring.reward_model import RewardModelJudge
+from scoring.reward_model_judge import RewardModelJudge
 from scoring.scale import load_scale
 from training.pairs.answers import AnswerPair, answer_pairs, platt, ranked
 from training.pairs.pair import Pair, Side

@@ -14,7 +14,15 @@ import pytest
 from training.setup.plan import Plan
 from training.watch.events import MISMATCH
 from training.watch.records import RolloutRecord
-from training.watch.summary import ENVIRONMENT, PHASES, build_summary, curve, show, write_summary
+from training.watch.summary import (
+    ENVIRONMENT,
+    MOST_NAMED,
+    PHASES,
+    build_summary,
+    curve,
+    show,
+    write_summary,
+)
 from training.watch.summary import _rows as summary_rows
 
 
@@ -221,6 +229,7 @@ def test_what_a_run_did_not_come_to_is_a_dash_and_not_a_0(plan: Plan) -> None:
     shown = dict(summary_rows(summary))
     assert (shown["reward"], shown["validation reward"], shown["rollouts"]) == ("-", "-", "none")
     assert shown["learned from"] == "0 weight updates"
+    assert shown["tokens"] == "0 generated, 0 trained"
     assert {"counters", "measures", "known-bad answers"}.isdisjoint(shown)
     assert shown["seconds"].endswith(" in all, - to the first step, - a step")
 
@@ -323,6 +332,34 @@ def test_each_agent_of_several_has_its_own_reward_and_validation(plan: Plan) -> 
     assert found == {"a": (0.25, 0.75), "b": (None, 0.5)}
     counts = [of["validation"]["rollouts"]["finished"] for of in agents.values()]
     assert counts == [1, 1]
+    assert {*agents["a"]} == {"rollouts", "reward", "canaries", "validation"}
+
+
+def test_of_several_agents_each_has_a_line_and_terms_are_not_mixed(plan: Plan) -> None:
+    """One term's name may mean another thing in another agent."""
+    told = (
+        ("a", "train", 1, 0.25),
+        ("a", "val", 0, 0.5),
+        ("a", "val", 1, 0.75),
+        ("b", "val", 1, 1.0),
+    )
+    records = [
+        replace(record(mode, step, reward), agent=agent) for agent, mode, step, reward in told
+    ]
+    records[0].terms = {"rule": 0.25}
+    write(plan, records, [])
+    shown = dict(summary_rows(build_summary(plan, "done", "", started=0.0)))
+    assert shown["reward"] == "0.25"
+    assert shown["a"] == "reward 0.25, validation 0.5 -> 0.75, 1 finished"
+
+
+@pytest.mark.parametrize(("further", "end"), [(0, ""), (1, ", 1 more")])
+def test_what_does_not_fit_is_counted(plan: Plan, further: int, end: str) -> None:
+    numbers = {f"n{number}": number for number in range(1, MOST_NAMED + further + 1)}
+    summary = build_summary(plan, "done", "", started=0.0)
+    shown = dict(summary_rows(summary | {"counters": numbers, "measures": numbers}))
+    assert shown["counters"] == f"1 n1, 2 n2, 3 n3, 4 n4, 5 n5{end}"
+    assert shown["measures"] == f"n1 1.000, n2 2.000, n3 3.000, n4 4.000, n5 5.000{end}"
 
 
 def test_a_validation_is_the_mean_over_task_types_of_what_was_scored(plan: Plan) -> None:

@@ -92,6 +92,12 @@ def test_a_window_is_all_that_was_played_since_the_update() -> None:
     )
 
 
+def test_rollouts_that_never_called_the_policy_are_skipped_and_do_not_stop_the_run() -> None:
+    """A partner that is away before the first call is no lost token."""
+    lost = records(4, "endpoint_unreachable", calls=0, triplets=0)
+    assert "100% of 4 rollouts are unscored" in str(Watch(4).judge(lost))
+
+
 LOST = [
     pytest.param(records(4, SPANS_MISSING, triplets=0), "zero triplets", id="zero triplets"),
     pytest.param(records(4, REWARD_MISSING, calls=0), "rewards missing", id="rewards missing"),

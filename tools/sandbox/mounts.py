@@ -67,41 +67,22 @@ def protected(data: dict[Path, str]) -> tuple[list[str], dict[str, str]]:
     }
     line = [bubblewrap, *FLAGS]
     for folder in map(Path, ROOT_FOLDERS):
-        line += (
-            ["--symlink", os.readlink(folder), str(folder)]
-            if folder.is_symlink()
-            else bind(folder, str(folder))
-        )
+        if folder.is_symlink():
+            line += ["--symlink", os.readlink(folder), str(folder)]
+        else:
+            line += bind(folder, str(folder))
     for place, path in binds.items():
         line += bind(path, place)
     for name in DEVICES:
         line += ["--dev-bind", name, name]
     for name, target in _SHOWN["standard"].items():
         line += ["--symlink", f"/proc/self/{target}", f"/dev/{name}"]
-    line += [
-        "--dir",
-        "/dev/shm",
-        "--dir",
-        "/scratch",
-        "--symlink",
-        "scratch",
-        "/tmp",
-        "--proc",
-        "/proc",
-    ]
+    line += ["--dir", "/dev/shm", "--dir", "/scratch", "--symlink", "scratch", "/tmp"]
+    line += ["--proc", "/proc"]
     for name, value in ENVIRONMENT.items():
         line += ["--setenv", name, value]
-    line += [
-        "--symlink",
-        python,
-        "/usr/local/bin/python",
-        "--remount-ro",
-        "/",
-        "--",
-        python,
-        *PROGRAM,
-    ]
-    return line, {}
+    line += ["--symlink", python, "/usr/local/bin/python", "--remount-ro", "/"]
+    return [*line, "--", python, *PROGRAM], {}
 
 
 def bind(path: Path, place: str) -> list[str]:

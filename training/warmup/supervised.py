@@ -88,6 +88,15 @@ def encode(conversation: Conversation, tokenizer: Any) -> list[Example]:
     return [_tokens(text, spans, tokenizer) for text, spans in rendered]
 
 
+def encode_all(conversations: Sequence[Conversation], tokenizer: Any) -> list[Example]:
+    """Return the examples of all conversations, and show the progress."""
+    return [
+        example
+        for conversation in watched(conversations, "encoding", "conversations")
+        for example in encode(conversation, tokenizer)
+    ]
+
+
 def _tokens(text: str, spans: Sequence[tuple[int, int]], tokenizer: Any) -> Example:
     encoded = tokenizer(text, add_special_tokens=False, return_offsets_mapping=True)
     labels = [
@@ -109,18 +118,23 @@ def batches(
     `alike`: examples of similar length, which is faster. Length gives a decision away (without a
     query a conversation is short), so batches for learning decisions must be mixed.
     """
-    order = sorted(
-        examples, key=lambda example: alike * len(example["input_ids"]) + 4 * random.random()
-    )
+
+    def place(example: Example) -> float:
+        noise = 4 * random.random()
+        return len(example["input_ids"]) + noise if alike else noise
+
+    order = sorted(examples, key=place)
     groups = [order[at : at + size] for at in range(0, max(1, len(order) - size + 1), size)]
-    fills = {"input_ids": pad, "labels": NOT_LEARNED}
-    return [
-        {
-            key: pad_sequence([torch.tensor(e[key]) for e in group], True, fill)
-            for key, fill in fills.items()
-        }
-        for group in groups
-    ]
+    return [_padded(group, pad) for group in groups]
+
+
+def _padded(group: Sequence[Example], pad: int) -> Batch:
+    """Return the examples as one batch, each filled up to the longest."""
+    batch = {}
+    for key, fill in {"input_ids": pad, "labels": NOT_LEARNED}.items():
+        rows = [torch.tensor(example[key]) for example in group]
+        batch[key] = pad_sequence(rows, batch_first=True, padding_value=fill)
+    return batch
 
 
 class Schedule:
@@ -252,28 +266,12 @@ def warm_up(
 
     Raises ColdStartError: it cannot be loaded, or its tokenizer has no usable chat template.
     """
-    try:
-        folder = find_model(base)
-        tokenizer = AutoTokenizer.from_pretrained(folder)
-        # bfloat16 would lose small updates.
-        model = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32)
-    except (OSError, ValueError) as error:
-        first = str(error).strip().splitlines()[0]
-        raise ColdStartError(
-            f"--base {base} cannot be loaded: {first}; give a model folder or a hub id"
-        ) from None
-    if not tokenizer.chat_template:
-        raise ColdStartError(
-            f"--base {base} has no chat template; take its instruction-tuned version"
-        )
+    model, tokenizer = load_base(base)
     try:
         taught = list(conversations)
         if any(conversation.tools for conversation in taught):
             tokenizer.chat_template = with_tools(str(tokenizer.chat_template))
-        shown = watched(taught, "encoding", "conversations")
-        examples = [
-            example for conversation in shown for example in encode(conversation, tokenizer)
-        ]
+        examples = encode_all(taught, tokenizer)
     except (TemplateError, ConfigError) as error:
         raise ColdStartError(
             f"--base {base}: its chat template refuses the conversations: {error}"
@@ -303,6 +301,27 @@ def warm_up(
     with replacing(out) as folder:
         save(model.merge_and_unload() if lora_rank else model, tokenizer, folder)
     return {"steps": schedule.steps, "accuracy": schedule.accuracy}
+
+
+def load_base(base: str) -> tuple[Any, Any]:
+    """Return the model in float32, because bfloat16 would lose small updates, and its tokenizer.
+
+    Raises ColdStartError: it cannot be loaded, or it has no chat template.
+    """
+    try:
+        folder = find_model(base)
+        tokenizer = AutoTokenizer.from_pretrained(folder)
+        model = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32)
+    except (OSError, ValueError) as error:
+        first = str(error).strip().splitlines()[0]
+        raise ColdStartError(
+            f"--base {base} cannot be loaded: {first}; give a model folder or a hub id"
+        ) from None
+    if not tokenizer.chat_template:
+        raise ColdStartError(
+            f"--base {base} has no chat template; take its instruction-tuned version"
+        )
+    return model, tokenizer
 
 
 def adapter(rank: int, task_type: str, whole: Sequence[str] = ()) -> LoraConfig:

@@ -22,10 +22,17 @@ from transformers import GenerationConfig, Qwen3Config, Qwen3ForCausalLM
 
 from common.files import replacing
 from common.settings import Settings
-from common.terminal import watched
 from episodes.agent import Agent, Lessons, Row
 from episodes.episode import Conversation
-from training.warmup.supervised import ColdStartError, Schedule, batches, encode, save, train
+from training.warmup.supervised import (
+    ColdStartError,
+    Example,
+    Schedule,
+    batches,
+    encode_all,
+    save,
+    train,
+)
 from training.warmup.tiny_tokenizer import make_tokenizer
 
 BATCH_A = 8
@@ -68,24 +75,13 @@ def make(
     steps_a, steps_b = steps
     started = time.process_time()
     random = Random(seed)
-    sizes = agent.sizes("cpu")
     print("making conversations", file=sys.stderr)
-    if role == "policy":
-        lessons = agent.teaching.lessons(
-            rows, settings, min(CONVERSATIONS_A, BATCH_A * steps_a), BATCH_B * steps_b, random
-        )
-    else:
-        lessons = Lessons(
-            [*agent.teaching.demonstrations(role, rows, settings)], [], "", {"role": role}
-        )
-    if not lessons.right:
-        raise ColdStartError(
-            f"these rows have nothing to learn for the role {role!r}; give others with --train-file"
-        )
+    lessons = lessons_of(agent, rows, settings, steps, role, random)
     right = [
         bare(conversation) if random.random() < BARE_SHARE else conversation
         for conversation in lessons.right
     ]
+    sizes = agent.sizes("cpu")
     tokenizer = make_tokenizer(
         right,
         lessons.characters,
@@ -94,18 +90,11 @@ def make(
         lessons.vocabulary,
         lessons.apart,
     )
-    phase_a, phase_b = (
-        [
-            example
-            for conversation in watched(phase, "encoding", "conversations")
-            for example in encode(conversation, tokenizer)
-        ]
-        for phase in (right, lessons.flawed)
-    )
+    examples_a = encode_all(right, tokenizer)
+    examples_b = encode_all(lessons.flawed, tokenizer)
     if role != "policy":
-        tokenizer.model_max_length = 4 * max(len(example["input_ids"]) for example in phase_a)
+        tokenizer.model_max_length = 4 * max(len(example["input_ids"]) for example in examples_a)
     model = build_model(tokenizer, seed)
-    pad = tokenizer.pad_token_id
     heard: list[float] = []
 
     def ready() -> bool:
@@ -117,22 +106,10 @@ def make(
         print(f"phase A: {agent.showing.headline} {heard[-1]:.3f}", file=sys.stderr)
         return len(heard) > 1 and heard[-1] < heard[-2] + LEAST_GAIN
 
-    schedule = Schedule(steps_a, max(1, min(DECAY_A, steps_a // 2)), WARM_UP, MASTERY, ready)
-    data = batches(phase_a, BATCH_A, pad, random, alike=True)
-    train("phase A", model, fast_optimizers(model), data, schedule, random)
+    schedule = learn_to_copy(model, examples_a, tokenizer.pad_token_id, steps_a, ready, random)
     write_model(model, tokenizer, agent.prompt_version, mastered)
-    if phase_b:
-        # A gentle rate, so that copying is not unlearned
-        gentle = torch.optim.AdamW(model.parameters(), lr=1e-3, betas=(0.9, 0.98))
-        data = batches(phase_b, BATCH_B, pad, random)
-        train(
-            "phase B",
-            model,
-            [gentle],
-            data,
-            Schedule(steps_b, max(1, steps_b // 2), WARM_UP),
-            random,
-        )
+    if examples_b:
+        learn_imperfections(model, examples_b, tokenizer.pad_token_id, steps_b, random)
     out.parent.mkdir(parents=True, exist_ok=True)
     with replacing(out) as folder:
         write_model(model, tokenizer, agent.prompt_version, folder)
@@ -144,13 +121,64 @@ def make(
         "batch_a": BATCH_A,
         "accuracy_a": round(schedule.accuracy, 4),
         "headline_a": [round(value, 4) for value in heard],
-        "steps_b": steps_b if phase_b else 0,
+        "steps_b": steps_b if examples_b else 0,
         "batch_b": BATCH_B,
         "minutes": round((time.process_time() - started) / 60, 1),
         "torch": torch.__version__,
         "prompt_version": agent.prompt_version,
         **lessons.facts,
     }
+
+
+def lessons_of(
+    agent: Agent,
+    rows: Sequence[Row],
+    settings: Settings,
+    steps: tuple[int, int],
+    role: str,
+    random: Random,
+) -> Lessons:
+    """Return as many lessons as the two phases read; for a role other than the policy, its
+    demonstrations.
+
+    Raises ColdStartError if there is nothing to learn.
+    """
+    if role == "policy":
+        right = min(CONVERSATIONS_A, BATCH_A * steps[0])
+        lessons = agent.teaching.lessons(rows, settings, right, BATCH_B * steps[1], random)
+    else:
+        demonstrations = agent.teaching.demonstrations(role, rows, settings)
+        lessons = Lessons([*demonstrations], [], "", {"role": role})
+    if not lessons.right:
+        raise ColdStartError(
+            f"these rows have nothing to learn for the role {role!r}; give others with --train-file"
+        )
+    return lessons
+
+
+def learn_to_copy(
+    model: Any,
+    examples: Sequence[Example],
+    pad: int,
+    steps: int,
+    ready: Callable[[], bool],
+    random: Random,
+) -> Schedule:
+    """Train phase A and return its schedule, which has the steps that were made."""
+    schedule = Schedule(steps, max(1, min(DECAY_A, steps // 2)), WARM_UP, MASTERY, ready)
+    data = batches(examples, BATCH_A, pad, random, alike=True)
+    train("phase A", model, fast_optimizers(model), data, schedule, random)
+    return schedule
+
+
+def learn_imperfections(
+    model: Any, examples: Sequence[Example], pad: int, steps: int, random: Random
+) -> None:
+    """Train phase B, at a gentle rate, so that copying is not unlearned."""
+    gentle = torch.optim.AdamW(model.parameters(), lr=1e-3, betas=(0.9, 0.98))
+    data = batches(examples, BATCH_B, pad, random)
+    schedule = Schedule(steps, max(1, steps // 2), WARM_UP)
+    train("phase B", model, [gentle], data, schedule, random)
 
 
 def bare(conversation: Conversation) -> Conversation:

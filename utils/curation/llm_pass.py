@@ -160,8 +160,13 @@ def run_pass(
             describe=describe or (lambda: str(client.usage)),
             failures=LLMError,
         )
-        results = list(zip(rows, asyncio.run(everything), strict=True))
-        judged = [judge(row, result) for row, result in results if not isinstance(result, Failed)]
+        judged: list[tuple[Row, bool]] = []
+        errors: list[Row] = []
+        for row, result in zip(rows, asyncio.run(everything), strict=True):
+            if isinstance(result, Failed):
+                errors.append(row | {"error": result.reason})
+            else:
+                judged.append(judge(row, result))
         kept = write_jsonl(options.output, (row for row, is_kept in judged if is_kept), force=True)
         left = write_jsonl(dropped, (row for row, is_kept in judged if not is_kept), force=True)
         print(
@@ -169,16 +174,18 @@ def run_pass(
             f"{left:,} dropped in {dropped}; {client.usage}"
         )
         finish()
-        errors = [
-            row | {"error": result.reason} for row, result in results if isinstance(result, Failed)
-        ]
         if not errors:
             failed.unlink(missing_ok=True)  # written by an earlier run
             journal.remove()
             return 0
-    write_jsonl(failed, errors, force=True)
+    write_failed(program, failed, errors)
+    return 1
+
+
+def write_failed(program: str, path: Path, errors: Sequence[Row]) -> None:
+    """Write the rows that failed, and print the first reasons and what to do."""
+    write_jsonl(path, errors, force=True)
     for reason in list(dict.fromkeys(row["error"] for row in errors))[:SHOWN]:
         print(f"{program}: {reason}", file=sys.stderr)
     again = "give the same command again to try them, and only them, once more"
-    print(f"{program}: {len(errors):,} rows failed and are in {failed}; {again}", file=sys.stderr)
-    return 1
+    print(f"{program}: {len(errors):,} rows failed and are in {path}; {again}", file=sys.stderr)
