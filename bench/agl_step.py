@@ -29,7 +29,7 @@ import psutil
 
 from bench import step
 from bench._harness import main
-from bench.agl_side.settings import STEPS, Settings
+from bench.agl_side.peer_settings import STEPS, Settings
 from common.command import Failure, UsageError, run_command
 from common.settings import ROOT, load_settings
 from episodes import registry

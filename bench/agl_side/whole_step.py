@@ -20,7 +20,7 @@ from agentlightning.adapter import LlmProxyTraceToTriplet
 from agentlightning.algorithm.verl import VERL
 from agentlightning.verl.trainer import AgentLightningTrainer
 
-from bench.agl_side.settings import STEPS, Settings, verl_config
+from bench.agl_side.peer_settings import STEPS, Settings, verl_config
 from episodes import registry
 from episodes.lit_agent import RESOURCE, EpisodeAgent
 

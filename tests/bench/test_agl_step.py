@@ -13,7 +13,7 @@ import psutil
 import pytest
 
 from bench import agl_step
-from bench.agl_side.settings import Settings, verl_config
+from bench.agl_side.peer_settings import Settings, verl_config
 from bench.agl_step import measure, report, settings_of, train_peer
 from common.command import Failure, UsageError
 
