@@ -208,6 +208,16 @@ def test_a_failed_write_leaves_the_target_as_it_was(source, target):
     assert [path.name for path in target.parent.iterdir()] == ["my.db"]
 
 
+def test_rows_that_came_after_the_check_are_not_added_to(tmp_path):
+    """Another import may have filled the table meanwhile."""
+    file = tmp_path / "shared.db"
+    target = Target(url(file))
+    target.check(TABLES)
+    Target(url(file)).write({"drugs_info": [{"id": 1, "med_name": "a"}]}, "x")
+    with pytest.raises(TargetError, match="has rows"):
+        target.write({"drugs_info": [{"id": 2, "med_name": "b"}]}, "x")
+
+
 def test_ctrl_c_is_said_in_one_line(source, target, capsys, monkeypatch):
     monkeypatch.setattr(Staging, "rows", lambda self, table: failing_rows())
     assert main([source, "--to", url(target)]) == 130
