@@ -1,6 +1,6 @@
 """A whole training step of agent-lightning 0.3.0, by its own verl glue, over ours, in one run.
 
-    python -m bench.agl_step --peer PEER/bin/python        # 10 minutes and more on two cores; one line of JSON last
+    python -m bench.agl_step --peer PEER/bin/python      # one line of JSON last
 
 Both train the bundled tiny model on the SQL agent's questions, with the same prompts, tool, judge,
 sizes, learning rate and temperature. The peer is its own Trainer, runners, proxy, adapter, daemon
@@ -67,7 +67,8 @@ version("vllm")
 def settings_of(folder: Path, steps: int, runners: int) -> Settings:
     """Return the peer's settings: the sizes of `train_sql_agent.py --ci` on this machine's CPU."""
     agent = registry.get("sql")
-    preset, sizes = choose(agent, "ci", "cpu", 1), agent.sizes("cpu")
+    preset = choose(agent, "ci", "cpu", 1)
+    sizes = agent.sizes("cpu")
     settings = load_settings()
     return Settings(
         folder=str(folder),
@@ -129,10 +130,12 @@ def train_peer(python: Path, settings: Settings, patience: float) -> list[dict[s
     command = [str(python), *PROGRAM, str(settings.write())]
     log = folder / "peer.log"
     with log.open("wb") as output, running(command, output) as process:
-        written, since = 0, time.monotonic()
+        written = 0
+        since = time.monotonic()
         while len(steps := read_lines(folder / STEPS)) < settings.steps:
             if len(steps) > written:
-                written, since = len(steps), time.monotonic()
+                written = len(steps)
+                since = time.monotonic()
             if process.poll() is not None and len(read_lines(folder / STEPS)) < settings.steps:
                 raise Failure(f"the peer ended with {process.returncode} {after(written, log)}")
             if time.monotonic() - since > patience:

@@ -90,8 +90,8 @@ class Gold:
     """What is known to be right: `rows` of texts, and the reference.
 
     `heads`: what may stand before a fact; `places`: where each fact may stand; `written`: each fact
-    by the texts that say it; `inside`: the reference's facts that are said by a longer one of a row.
-    The last three are there after `take_apart`.
+    by the texts that say it; `inside`: the reference's facts that a longer one of a row says. The
+    last three are there after `take_apart`.
     """
 
     rows: list[list[str]]
@@ -159,8 +159,9 @@ class Gold:
         """Let a clause of a row say the fact that the reference has of it: "饭前15分钟服用" says
         "饭前15分钟".
         """
+        clauses = "\n".join(of_rows.written)
         for part, fact in of_reference.written.items():
-            if fact in of_rows.facts:
+            if fact in of_rows.facts or part not in clauses:
                 continue
             for clause, quoted in of_rows.written.items():
                 before, found, behind = clause.partition(part)
@@ -222,8 +223,8 @@ class Gold:
         return piece[: courtesy.start()] if courtesy else self._before_asked_end(piece)
 
     def _before_asked_end(self, piece: str) -> str:
-        """Return "与甲、乙" of "与甲、乙相鉴别", where the question ends in 相鉴别, a fact stands before
-        that, and nothing denies.
+        """Return "属于乙类" of "属于乙类法定传染病", where the question ends in 法定传染病, a fact stands
+        before that, and nothing denies.
         """
         asked = ASKED_BEHIND.sub("", self.heads.asked)
         for length in range(min(len(piece) - 1, len(asked)), SHORTEST_END - 1, -1):

@@ -17,8 +17,8 @@ MICRO_BATCH = 16  # sequences; on two cores larger ones are not faster
 class Settings:
     """The sizes of a step and how the peer plays it.
 
-    runner_poll_s: how long a runner without work waits before it asks again. The peer's daemon looks
-    for finished rollouts every 5 s, which none of its settings changes.
+    runner_poll_s: how long a runner without work waits before it asks again. The peer's daemon
+    looks for finished rollouts every 5 s, which none of its settings changes.
     """
 
     folder: str

@@ -1,7 +1,8 @@
 """What verl 0.6.1 lacks on a machine without an accelerator; nothing on disk is changed.
 
 Every process of the peer's run imports it with verl (`VERL_USE_EXTERNAL_MODULES`). verl calls
-functions of torch.cuda on torch.cpu, and asks for NCCL.
+functions of torch.cuda on torch.cpu, and asks for NCCL; its vLLM decodes with a kernel of IPEX that
+fails.
 """
 
 from __future__ import annotations

@@ -110,7 +110,8 @@ def test_a_corruption_that_no_test_notices_is_said(
 BROKEN = {
     "test_import.py": "from counted import NOTHING\ndef test_one(): assert NOTHING\n",
     "test_late_import.py": "def test_one():\n    from counted import NOTHING\n    assert NOTHING\n",
-    "test_fixture.py": "import pytest\n@pytest.fixture\ndef one(): assert False\ndef test_one(one): pass\n",
+    "test_fixture.py": "import pytest\n@pytest.fixture\ndef one(): assert False\n"
+    "def test_one(one): pass\n",
     "test_nothing.py": "",
     "test_crash.py": "import os\ndef test_one(): os._exit(1)\n",
     "test_end.py": "import pytest\ndef test_one(): pytest.exit('ended')\n",

@@ -1,7 +1,7 @@
 """Numbers and quantities in other forms are the same, and near ones are not.
 
 A line of number_forms.jsonl is an answer with a number, a short gold or a frame; its author had not
-read the judge and said whether it is right. The lines of the third author were written last.
+read the judge and said whether it is right.
 
 Keeps of docs/offline-judge.md: number forms and equal units cost nothing.
 """

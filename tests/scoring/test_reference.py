@@ -365,6 +365,7 @@ def test_a_choice_may_be_answered_in_the_question_s_words(answer, score):
 )
 def test_a_clause_of_the_evidence_says_the_part_that_the_reference_quotes(answer, least, most):
     rows = [{"用法": "口服，一日3次，饭前15分钟服用。"}]
-    question, reference = "什么时候吃？", "饭前15分钟"
+    question = "什么时候吃？"
+    reference = "饭前15分钟"
     score = ReferenceJudge().score(question=question, answer=answer, reference=reference, rows=rows)
     assert least <= score <= most

@@ -50,6 +50,7 @@ REQUEST_SECONDS = 30.0
 # episodes which end at once are not a thousand new connections, of which the store drops some
 # (`common.connections.MOST_WAITING`).
 STORE_CONNECTIONS = 8
+PROTOBUF = {"content-type": "application/x-protobuf"}
 # How long a finished call may wait for company; a request to the store costs about that much
 GATHER_SECONDS = 0.005
 
@@ -69,13 +70,22 @@ class Taken(NamedTuple):
     log_probs: list[float] | None
 
 
+def store_session(token: str | None) -> aiohttp.ClientSession:
+    """Return a session for requests to a store: few connections, and the token, if there is one."""
+    return aiohttp.ClientSession(
+        timeout=aiohttp.ClientTimeout(total=REQUEST_SECONDS),
+        headers=bearer(token),
+        connector=aiohttp.TCPConnector(limit=STORE_CONNECTIONS),
+    )
+
+
 class SpanSender:
     """Sends spans to stores that accept OTLP, again while one is away; belongs to one
     event loop.
     """
 
     def __init__(self, token: str | None = None) -> None:
-        self._headers = {"content-type": "application/x-protobuf", **bearer(token)}
+        self._token = token
         self._session: aiohttp.ClientSession | None = None
 
     async def send(self, endpoint: str, spans: Sequence[Emitted]) -> None:
@@ -102,11 +112,8 @@ class SpanSender:
 
     async def _post(self, endpoint: str, body: bytes) -> None:
         if self._session is None:
-            self._session = aiohttp.ClientSession(
-                timeout=aiohttp.ClientTimeout(total=REQUEST_SECONDS),
-                connector=aiohttp.TCPConnector(limit=STORE_CONNECTIONS),
-            )
-        async with self._session.post(endpoint, data=body, headers=self._headers) as response:
+            self._session = store_session(self._token)
+        async with self._session.post(endpoint, data=body, headers=PROTOBUF) as response:
             response.raise_for_status()
 
 

@@ -19,8 +19,7 @@ import aiohttp
 from agentlightning import LightningStoreClient
 from agentlightning.types import EnqueueRolloutRequest, Rollout
 
-from common.access import bearer
-from training.proxy.recorder import OUTAGE_SECONDS, REQUEST_SECONDS, STORE_CONNECTIONS
+from training.proxy.recorder import OUTAGE_SECONDS, store_session
 
 LOOK_SECONDS = 0.5  # between two looks whether the store is there again
 # Soon at first: every episode waits for some of its store's answers
@@ -59,11 +58,7 @@ class StoreClient(LightningStoreClient):
         with self._lock:
             session = self._sessions.get(loop)
             if session is None or session.closed:
-                session = self._sessions[loop] = aiohttp.ClientSession(
-                    timeout=aiohttp.ClientTimeout(total=REQUEST_SECONDS),
-                    headers=bearer(self.token),
-                    connector=aiohttp.TCPConnector(limit=STORE_CONNECTIONS),
-                )
+                session = self._sessions[loop] = store_session(self.token)
         return session
 
     async def _request_json(self, method: Any, path: str, **what: Any) -> Any:
