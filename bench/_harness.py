@@ -26,6 +26,7 @@ from typing import Any, TypeVar
 
 import psutil
 
+from common.stopping import stop_in_order
 from common.terminal import watched
 from evaluation.demo_report import commit
 
@@ -39,6 +40,7 @@ def main(
     flags: Mapping[str, dict[str, Any]] | None = None,
 ) -> None:
     """Parse `flags` (argparse's arguments by name), measure, and print the figures."""
+    stop_in_order()
     form = argparse.RawDescriptionHelpFormatter
     parser = argparse.ArgumentParser(
         prog=f"python -m bench.{name}", description=doc, formatter_class=form

@@ -19,6 +19,8 @@ from typing import Any
 from training.setup.device import THREADS, environment, in_bfloat16
 from training.watch.summary import read_lines
 
+WARM_UP = 8  # sequences
+
 
 def kept_sequences(run_dir: Path) -> list[list[dict[str, Any]]]:
     """Return the sequences of the run's sample: each a list of parts, {"trained": bool, "ids":
@@ -29,7 +31,7 @@ def kept_sequences(run_dir: Path) -> list[list[dict[str, Any]]]:
 
 
 def seconds(run_dir: Path, model: str, tokens: float) -> float:
-    """Return the wall-clock seconds of one update, the second of two; the first only warms up."""
+    """Return the wall-clock seconds of one update, after a few sequences that only warm up."""
     import torch
     from transformers import AutoModelForCausalLM
 
@@ -48,9 +50,9 @@ def seconds(run_dir: Path, model: str, tokens: float) -> float:
         trained = torch.tensor([part["trained"] for part in parts for _ in part["ids"]])
         batch.append((ids, trained[1:]))
         left -= ids.numel()
-    for _ in range(2):
+    for sequences in (batch[:WARM_UP], batch):
         began = time.perf_counter()
-        for ids, trained in batch:
+        for ids, trained in sequences:
             with torch.autocast("cpu", torch.bfloat16, enabled=short):
                 logits = policy(ids[:, :-1], use_cache=False).logits[0, trained].float()
             chosen = logits.log_softmax(-1).gather(1, ids[0, 1:][trained][:, None])

@@ -55,7 +55,11 @@ def train(run_dir: Path, steps: int, program: Sequence[str] = PROGRAM) -> float:
         return psutil.virtual_memory().available, {} if begun else processes_below(process.pid)
 
     with sampled(sample, EVERY) as samples:
-        code = process.wait()
+        try:
+            code = process.wait()
+        finally:
+            process.terminate()  # a stopped bench ends its run, too
+            process.wait()
     if code:
         raise subprocess.CalledProcessError(code, command)
     until = read_timeline(run_dir)["first_step"]

@@ -146,9 +146,6 @@ class EhrsqlEnvironment(Environment):
     def description(self) -> dict[str, Any]:
         return {"benchmark": self.drawn.version.name, "drawn": self.drawn.folder.name}
 
-    async def check(self) -> None:
-        self.tool.database()
-
 
 def gives_none(episode: Episode) -> bool:
     """Return whether the answer says that the database has none."""

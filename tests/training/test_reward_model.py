@@ -78,6 +78,29 @@ def test_it_ranks_answers_of_tasks_that_it_never_saw(learned: Path) -> None:
     assert good > bad
 
 
+def test_what_is_measured_on_is_what_was_held_out(learned: Path) -> None:
+    """reward_model.json counts 32 pairs as learned: those of the other tasks."""
+    lines = [json.loads(line) for line in (learned / "scores.jsonl").read_text().splitlines()]
+    pairs = [AnswerPair(str(number), "?", "a", "b") for number in range(40)]
+    _, held = split_by_task(pairs, 0.2, seed=0)
+    assert {line["task"] for line in lines} == {pair.task for pair in held}
+    assert {pair.task for pair in split_by_task(pairs, 0.2, seed=1)[1]} != {
+        pair.task for pair in held
+    }
+    assert split_by_task(pairs[::-1], 0.2, seed=0)[1] == held[::-1]
+
+
+def test_a_score_is_that_of_the_whole_model(learned: Path) -> None:
+    """Dropout is for training: it would draw another score each time."""
+    scorer = load_scorer(learned)
+    for module in scorer.model.modules():
+        if hasattr(module, "attention_dropout"):
+            module.attention_dropout = 0.5
+    asked = [("药品99？", "不良反应：皮疹")]
+    scorer.model.train()
+    assert scorer.scores(asked) == scorer.scores(asked) == load_scorer(learned).scores(asked)
+
+
 def test_its_map_gives_better_answers_more(learned: Path) -> None:
     scale = load_scale(learned / "reward_scale.json")
     lines = [json.loads(line) for line in (learned / "scores.jsonl").read_text().splitlines()]

@@ -1,0 +1,60 @@
+"""Every node of a run's Ray must see the run's folder and the model, or the run does not begin;
+docs/gpu.md.
+
+Two nodes on this machine: they see the same files, so what is missing is missing on each.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from common.settings import ROOT
+
+pytestmark = pytest.mark.engine
+
+SCRIPT = """
+import sys
+from pathlib import Path
+import ray
+from omegaconf import OmegaConf
+from ray.cluster_utils import Cluster
+from training.setup.cluster import check_nodes_found
+from training.setup.plan import Plan, RunStopped
+
+def tried(run_dir, model):
+    plan = Plan(Path(run_dir), "cuda", model, 3, "test", 1.0, 32, 10.0)
+    try:
+        check_nodes_found(config, plan)
+    except RunStopped as stopped:
+        return str(stopped)
+    return "all see it"
+
+folder, model = sys.argv[1:]
+config = OmegaConf.create({"trainer": {
+    "nnodes": 2, "n_gpus_per_node": 1, "v1": {"trainer_mode": "sync"}}})
+machine = {"num_cpus": 1, "num_gpus": 1}
+cluster = Cluster(initialize_head=True, head_node_args=machine | {"include_dashboard": False})
+cluster.add_node(**machine)
+ray.init(address=cluster.address, log_to_driver=False)
+cluster.wait_for_nodes()
+print("complete:", tried(folder, model))
+print("another folder:", tried(folder + "/none", model))
+print("a name of the hub:", tried(folder, "owner/model"))
+cluster.shutdown()
+"""
+
+
+def test_a_node_that_does_not_see_the_files_is_named(tmp_path: Path) -> None:
+    (tmp_path / "config.yaml").write_text("{}")
+    (tmp_path / "model").mkdir()
+    told = [sys.executable, "-c", SCRIPT, str(tmp_path), str(tmp_path / "model")]
+    ended = subprocess.run(told, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert ended.returncode == 0, ended.stderr
+    said = dict(line.split(": ", 1) for line in ended.stdout.splitlines() if ": " in line)
+    assert said["complete"] == said["a name of the hub"] == "all see it"
+    assert "the node " in said["another folder"]
+    assert f"does not see {tmp_path}/none/config.yaml; all nodes" in said["another folder"]
