@@ -12,7 +12,7 @@ from scoring.pieces import COPULA, SIGN
 from scoring.text import SEPARATOR, canonical, words_only
 
 LONGEST_BY_CHANCE = 4  # characters of a cell that an answer may hold by chance
-CHOICE = re.compile("还是|或者|or")  # an answer with one repeats the choice that was asked
+CHOICE = re.compile(r"还是|或者|\bor\b", re.I)  # an answer with one repeats the choice that was asked
 COPULA_BEFORE = re.compile(f"^(?:{COPULA})")
 FEWEST_COPIED, MOST_COPIED = 3, 0.6  # other cells of a row that make a dump, and their share
 
@@ -31,7 +31,7 @@ def is_degenerate(case: Case) -> bool:
         return False
     parts = (part for text in _gold_texts(case) for part in SEPARATOR.split(canonical(text)))
     gold = {*map(_words, _gold_texts(case)), *map(words_only, parts)} - {""}
-    chosen = answer != asked and not CHOICE.search(answer) and answer.endswith(tuple(gold))
+    chosen = answer != asked and not CHOICE.search(case.answer) and answer.endswith(tuple(gold))
     return not chosen and gold.isdisjoint({answer, COPULA_BEFORE.sub("", answer) or answer})
 
 

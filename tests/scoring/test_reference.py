@@ -355,6 +355,18 @@ def test_a_choice_may_be_answered_in_the_question_s_words(answer, score):
 
 
 @pytest.mark.parametrize(
+    ("answer", "score"), [("by the oral route", 1.0), ("by the oral route or by injection", 0.0)]
+)
+def test_a_choice_in_english_is_the_word_or_and_not_its_letters(answer, score):
+    question = "Is tramadol given by the oral route or by injection?"
+    rows = [{"route": "oral route"}]
+    found = ReferenceJudge().score(
+        question=question, answer=answer, reference="oral route", rows=rows
+    )
+    assert found == score
+
+
+@pytest.mark.parametrize(
     ("answer", "least", "most"),
     [
         ("饭前15分钟服用", 1.0, 1.0),
