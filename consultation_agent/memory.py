@@ -11,7 +11,7 @@ words do not count, and a text that names the diagnosis is never said.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -32,6 +32,10 @@ BARE = re.compile(r"(?:yes|no|yeah|right|correct|ok|okay|有|没有?|是的?|对
 OPEN = re.compile(
     r"\b(?:how|when|where|what|which|who)\b|多[久少长大]|几|什么|哪|怎么"
 )  # what BARE is no answer to
+WHEN = re.compile(r"\bwhen (?:was|were|did|is|are|have|has)\b|什么时候|哪[天年月]")
+DATED = frozenset({"onset", "earlier"})  # the topics of a text that dates something
+DIGIT = re.compile(r"\d")
+HAN = re.compile(r"[\u4e00-\u9fff]")
 CHOICE = re.compile(r"\bor\b|还是")  # of a side, such as "sharp or dull"
 NOTHING = re.compile(r"\b(?:no|without|denies)\b[^,.;]*|没有?[^，。；]*")  # of what there is not
 # An answer of several sentences is worth this much less than its one sentence that answers
@@ -229,35 +233,52 @@ def _beyond(question: str, complaint: str) -> set[str]:
     return content_of(question) - content_of(complaint) or content_of(question)
 
 
-def _best(question: str, wanted: frozenset[str], held: Iterable[Memory]) -> Memory | None:
+def _best(question: str, wanted: frozenset[str], held: Sequence[Memory]) -> Memory | None:
     """Return the memory that says most about what the question asks for, the first of equals; None
     if none does.
     """
     content, scored = content_of(question), list[tuple[float, Memory]]()
     sides = {name for name in wanted if _is_side(name)}
-    pain = PAIN.search(plain(question))
-    part = _parts_in(question)
-    closed = sides == wanted and (CHOICE.search(question.lower()) or OPEN.search(question.lower()))
+    subjects = wanted - sides
+    is_open = bool(OPEN.search(question.lower()))
+    complaint = _subjects(one for one in held if one.name.startswith("complaint"))
     for one in held:
-        others = _parts_in(one.text) if part else frozenset()
-        if others and part.isdisjoint(others):
+        worth = _subject_worth(subjects, one) if subjects else _side_worth(sides, one, complaint)
+        if not worth or not _fits(question, subjects, sides, one):
             continue
-        if closed and BARE.fullmatch(one.text.strip()):
-            continue
-        worth = _subject_worth(wanted - sides, one) if wanted - sides else _side_worth(sides, one)
-        if (
-            pain
-            and not wanted - sides
-            and not sides & one.asked
-            and not PAIN.search(NOTHING.sub("", plain(one.text)))
-        ):
-            continue
-        if worth:
-            near = len(content & content_of(one.text)) / max(1, len(content))
-            beside = 0.7 * len(sides & one.mentioned) if wanted - sides else 0
-            less = 0.4 * one.name.startswith("complaint") + WHOLE * bool(one.question)
-            scored.append((worth + beside + near - less, one))
+        near = len(content & content_of(one.text)) / max(1, len(content))
+        beside = 0.7 * len(sides & one.mentioned) if subjects else 0
+        denied = is_open and bool(DENIED.match(one.text))
+        less = 0.4 * one.name.startswith("complaint") + WHOLE * (bool(one.question) + denied)
+        scored.append((worth + beside + near - less, one))
     return max(scored, key=lambda found: found[0], default=(0.0, None))[1]
+
+
+def _fits(question: str, subjects: frozenset[str], sides: set[str], one: Memory) -> bool:
+    """Return whether a memory has the form of an answer: it is about the same part of the body, it
+    dates what is asked with "when", and it speaks of pain where a side of a pain is asked for.
+    """
+    part, others = _parts_in(question), _parts_in(one.text)
+    several = len(subjects & topics().keys()) > 1  # such as "headaches or dizzy spells"
+    named = several and subjects & one.mentioned
+    if part and others and part.isdisjoint(others) and not named:
+        return False
+    if BARE.fullmatch(one.text.strip()) and not _settled(question, subjects, one):
+        return False
+    if WHEN.search(question.lower()) and not (DATED & one.mentioned or DIGIT.search(one.text)):
+        return False
+    of_pain = PAIN.search(plain(question)) and not subjects and not sides & one.asked
+    return not of_pain or bool(PAIN.search(NOTHING.sub("", plain(one.text))))
+
+
+def _settled(question: str, subjects: frozenset[str], one: Memory) -> bool:
+    """Return whether a bare yes or no to an earlier question answers this one. "No" to a colonoscopy
+    says nothing of blood tests, so the two must share a word, if they are in one language.
+    """
+    if not subjects and (CHOICE.search(question.lower()) or OPEN.search(question.lower())):
+        return False
+    in_one_language = bool(HAN.search(question)) == bool(HAN.search(one.question))
+    return not in_one_language or bool(content_of(question) & content_of(one.question))
 
 
 def _subject_worth(wanted: frozenset[str] | set[str], one: Memory) -> float:
@@ -288,11 +309,21 @@ def _under(name: str) -> set[str]:
     return {topic.name for topic in topics().values() if topic.under == name}
 
 
-def _side_worth(sides: set[str], one: Memory) -> float:
+def _subjects(held: Iterable[Memory]) -> frozenset[str]:
+    """Return the topics that memories are about, without sides such as how long."""
+    return frozenset(name for one in held for name in one.mentioned if not _is_side(name))
+
+
+def _side_worth(sides: set[str], one: Memory, complaint: frozenset[str]) -> float:
     """Return how well a memory answers a question about sides of the complaint; 0 for one about
     another thing.
+
+    complaint: the topics of what the patient came with, if they are known.
     """
     mentioned, asked = sides & one.mentioned, sides & one.asked
+    subjects = _subjects([one])
+    if subjects and complaint and subjects.isdisjoint(complaint) and not asked:
+        return 0.0
     mentioned -= POSITIVE if DENIED.match(one.text) else frozenset()
     if mentioned and (asked or not one.mentioned & ELSEWHERE):
         return 2 + 0.5 * len(mentioned) + 1.5 * bool(asked)

@@ -353,6 +353,38 @@ def test_the_own_complaint_is_no_answer_to_a_side_of_it(question: str, text: str
     assert asked(question, task=task).text == text
 
 
+@pytest.mark.parametrize(
+    ("question", "text"),
+    [
+        ("Have you had a colonoscopy?", "No."),
+        ("Have you had any blood tests or scans done for this?", "I am not sure about that."),
+        ("Is it there all the time, or does it come and go?", "I am not sure about that."),
+        ("When was your last period?", "I am not sure about that."),
+        ("Do you have problems with your periods?", "No menstrual symptoms."),
+        ("What medicines are you on at the moment?", "I take tablets for diabetes."),
+        ("What treatment have you had so far?", "I take tablets for diabetes."),
+        ("Are you coughing at all? Are you bringing anything up?", "No chest pain or cough."),
+        ("Tell me a bit about what you normally eat.", "I usually eat more rice."),
+        ("Any headaches or dizzy spells?", "My stomach felt blocked and I was dizzy."),
+    ],
+)
+def test_of_a_record_without_facets_what_only_sounds_alike_is_no_answer(
+    question: str, text: str
+) -> None:
+    """A no to one examination is none to the others, the end of a fever is not that of diarrhoea."""
+    row = reference_row(
+        patient_information=[
+            {"doctor_question": ["Have you had a colonoscopy?"], "patient_response": ["No."]}
+        ],
+        enhanced_description="The fever subsided by the 28th. No new tablets. I take tablets for "
+        "diabetes. No menstrual symptoms. No chest pain or cough. I usually eat more rice. My "
+        "stomach felt blocked and I was dizzy.",
+    )
+    said = "Patient's description: I have diarrhea (female, 37 years old)\nDecide"
+    task = task_of(row | {"prompt": [{"role": "user", "content": said}]})
+    assert asked(question, task=task).text == text
+
+
 class TestOfASentenceForADiagnosis:
     """A row as the reference has it, in English, asked in both languages."""
 
