@@ -40,8 +40,11 @@ CHOICE = re.compile(r"\bor\b|还是")  # of a side, such as "sharp or dull"
 NOTHING = re.compile(r"\b(?:no|without|denies)\b[^,.;]*|没有?[^，。；]*")  # of what there is not
 # An answer of several sentences is worth this much less than its one sentence that answers
 WHOLE = 0.3
-ENDING = re.compile(r"(?<=[.!?;])\s+|(?<=[。！？；])|,\s*(?=(?:no|denies|denied|without)\b)", re.I)
+ENDING = re.compile(
+    r"\n+|(?<=[.!?;])\s+|(?<=[。！？；])|,\s*(?=(?:no|denies|denied|without)\b)", re.I
+)
 DENIED = re.compile(r"\s*(?:no|denies|denied|without|not|没有?|无)\b", re.I)
+EMPTY = re.compile(r"[\w ]+[:：]\s*[-–—]?")  # the heading of a part that says nothing
 PERSON = re.compile(
     r"[(（][^()（）]*(?:\d+ ?(?:years?|岁|months?)|male|男|女)[^()（）]*[)）]", re.I
 )
@@ -58,6 +61,8 @@ HEALTHY = re.compile(r"\bno\b|\bnot\b|none|never|healthy|unremarkable|没|无|�
 POSITIVE = frozenset(
     {"onset", "place", "severity", "character", "frequency", "duration", "aggravating"}
 )  # "no lump on the left" is none
+# Sides that one thing has at another time than the next: the end of a fever is not that of a cough.
+IN_TIME = frozenset({"onset", "course", "frequency", "duration", "earlier"})
 # A length of time that stands beside these is theirs, not the complaint's.
 ELSEWHERE = frozenset((
     "job", "smoking", "alcohol", "water", "diet", "exercise", "pets", "drugs", "living", "travel", "tests", "visits",
@@ -173,7 +178,8 @@ def _memories(
     found = mention(secrets)
 
     def safe(text: str) -> list[str]:
-        return [one.strip() for one in ENDING.split(text) if one.strip() and not found.search(one)]
+        told = [one.strip() for one in ENDING.split(text) if not found.search(one)]
+        return [one for one in told if one and not EMPTY.fullmatch(one)]
 
     held = list[Memory]()
     for number, (question, answer) in enumerate(exchanges):
@@ -321,8 +327,8 @@ def _side_worth(sides: set[str], one: Memory, complaint: frozenset[str]) -> floa
     complaint: the topics of what the patient came with, if they are known.
     """
     mentioned, asked = sides & one.mentioned, sides & one.asked
-    subjects = _subjects([one])
-    if subjects and complaint and subjects.isdisjoint(complaint) and not asked:
+    subjects = _subjects([one]) | {name for name in one.asked if not _is_side(name)}
+    if sides <= IN_TIME and subjects and complaint and subjects.isdisjoint(complaint):
         return 0.0
     mentioned -= POSITIVE if DENIED.match(one.text) else frozenset()
     if mentioned and (asked or not one.mentioned & ELSEWHERE):

@@ -366,6 +366,14 @@ def test_the_own_complaint_is_no_answer_to_a_side_of_it(question: str, text: str
         ("Are you coughing at all? Are you bringing anything up?", "No chest pain or cough."),
         ("Tell me a bit about what you normally eat.", "I usually eat more rice."),
         ("Any headaches or dizzy spells?", "My stomach felt blocked and I was dizzy."),
+        ("Have you seen any blood, in your stool or anywhere else?", "I am not sure about that."),
+        ("Have you ever been told you have high blood pressure?", "I am not sure about that."),
+        ("Were you doing anything in particular when it started?", "I am not sure about that."),
+        ("Did it come on all of a sudden?", "I am not sure about that."),
+        ("Is it getting worse?", "I am not sure about that."),
+        ("Any diarrhoea or constipation lately?", "The diarrhea has gone on for three days."),
+        ("How long has this been going on?", "The diarrhea has gone on for three days."),
+        ("Are your parents in good health?", "I am not sure about that."),
     ],
 )
 def test_of_a_record_without_facets_what_only_sounds_alike_is_no_answer(
@@ -378,7 +386,8 @@ def test_of_a_record_without_facets_what_only_sounds_alike_is_no_answer(
         ],
         enhanced_description="The fever subsided by the 28th. No new tablets. I take tablets for "
         "diabetes. No menstrual symptoms. No chest pain or cough. I usually eat more rice. My "
-        "stomach felt blocked and I was dizzy.",
+        "stomach felt blocked and I was dizzy. The diarrhea has gone on for three days. My stomach "
+        "gets worse after meals.\nFamily history: -",
     )
     said = "Patient's description: I have diarrhea (female, 37 years old)\nDecide"
     task = task_of(row | {"prompt": [{"role": "user", "content": said}]})
@@ -421,7 +430,7 @@ class TestOfASentenceForADiagnosis:
             ("您是男的还是女的？", "I am a man."),
             ("Do you have any children?", "I am not sure about that."),
             ("Is it getting worse?", "I am not sure about that."),
-            ("Did it start suddenly or gradually?", "About two months."),
+            ("Did it start suddenly or gradually?", "I am not sure about that."),
             ("Do you use recreational drugs?", "I am not sure about that."),
             ("What did the doctor say about the gastritis?", "I am not sure about that."),
         ],
