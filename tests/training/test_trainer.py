@@ -234,14 +234,21 @@ async def test_weights_change_while_calls_are_held_back(kind: str, played: Steps
     assert [line["weights"] for line in played.lines() if line["group"] == "c"] == [[5], [5]]
 
 
-async def test_asynchronously_calls_are_held_back_while_the_engine_sleeps(played: Steps) -> None:
-    seen, loop = [], asyncio.get_running_loop()
+async def test_asynchronously_calls_are_held_back_while_the_engine_sleeps(
+    played: Steps, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Calls in flight have the time of an episode to end."""
+    seen, loop, waits = [], asyncio.get_running_loop(), []
     trainer = trainer_of(played, "colocate_async")
+    gate = played.manager.policy.gate
+    closing = gate.close
+    monkeypatch.setattr(gate, "close", lambda seconds: (waits.append(seconds), closing(seconds)))
     trainer.checkpoint_manager = SimpleNamespace(
         abort_replicas=lambda: seen.append(holds_back(played, loop)), sleep_replicas=lambda: None
     )
     await asyncio.to_thread(trainer.on_sample_end)
     assert seen == [True]
+    assert waits == [played.manager.plan.episode_timeout]
 
 
 async def test_verl_hears_of_rollouts_and_of_their_failure(
@@ -270,6 +277,45 @@ async def test_the_time_between_the_last_episode_and_the_update_is_noted(
     monkeypatch.setattr("training.engine.trainer.time", SimpleNamespace(time=lambda: now))
     trainer.on_sample_end()
     assert trainer.timing_raw["end_to_update"] == 7.0
+
+
+async def test_verl_s_own_beginning_of_a_step_is_kept(played: Steps) -> None:
+    trainer = trainer_of(played, "separate_async")
+    trainer.hybrid_rollout_config = SimpleNamespace(enable_switch=True)
+    trainer.current_mode = None
+    trainer.on_step_begin()
+    assert trainer.timing_raw == {"switch_wait": 0.0}
+
+
+async def test_rollouts_are_played_by_the_servers_that_verl_has_for_them(played: Steps) -> None:
+    colocated, separate = (trainer_of(played, kind) for kind in ("sync", "separate_async"))
+    colocated.llm_server_manager = SimpleNamespace(get_addresses=lambda: ("a:1", "b:1"))
+    separate.standalone_server_manager = SimpleNamespace(get_addresses=lambda: ("c:1",))
+    assert (colocated.rollout_servers(), separate.rollout_servers()) == (["a:1", "b:1"], ["c:1"])
+
+
+async def test_verl_looks_again_where_nothing_is_heard(
+    played: Steps, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("training.engine.trainer.WAKE_SECONDS", 0.0)
+    buffer = trainer_of(played)._build_replay_buffer()
+    looking = asyncio.to_thread(buffer._wait_for_next_poll, "train", 5.0)
+    assert await asyncio.wait_for(looking, 60) == 5.0
+
+
+def test_the_metrics_of_a_resumed_run_follow_those_before(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each line is there at once, for whoever watches the run."""
+    from verl.utils.tracking import FileLogger
+
+    import training.engine.trainer  # noqa: F401 (puts its own in verl's place)
+
+    path = tmp_path / "metrics.jsonl"
+    path.write_text('{"step": 1}\n')
+    monkeypatch.setenv("VERL_FILE_LOGGER_PATH", str(path))
+    FileLogger("project", "experiment").log({"loss": 0.5}, step=2)
+    assert [json.loads(line)["step"] for line in path.read_text().splitlines()] == [1, 2]
 
 
 async def test_the_first_step_is_noted_once(played: Steps, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -311,6 +357,22 @@ async def test_checkpoints_are_whole_and_the_oldest_go(
     assert not any(saved / path.name == path for path in seen)
 
 
+async def test_the_best_checkpoint_by_validation_stays(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows = [
+        {"step": step, "data": {"val-core/all/reward/mean@1": 1.0 / step}} for step in (1, 2, 3)
+    ]
+    (tmp_path / "metrics.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    async with played_by(tmp_path, monkeypatch, runner=False, keep=1, keep_best=True) as run:
+        for step in (1, 2, 3):
+            trainer_of(run, step=step)._save_checkpoint()
+    assert sorted(path.name for path in (tmp_path / "checkpoints").glob("global_step_*")) == [
+        "global_step_1",
+        "global_step_3",
+    ]
+
+
 async def test_the_checkpoint_of_an_adapter_is_split(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -335,6 +397,7 @@ class Fitting:
 
     def __init__(self, config: Any) -> None:
         self.config, self.global_steps = config, 0
+        assert config.trainer.v1.trainer_mode == "sync"
         self.logger = SimpleNamespace(finish=lambda exit_code: self.seen.append(exit_code))
 
     def init(self) -> None:
@@ -344,7 +407,7 @@ class Fitting:
         return self.addresses
 
     def fit(self, manager: Any) -> None:
-        self.seen.append(manager.policy.weights_version)
+        self.seen += [manager.policy.weights_version, manager.decode([1, 2])]
         if self.fails:
             raise RunStopped("as the test says")
 
@@ -359,6 +422,10 @@ async def test_a_run_begins_with_the_weights_of_its_checkpoint_and_ends_what_it_
 
     seen: list[Any] = []
     monkeypatch.setattr(tq, "close", lambda: seen.append("queue"))
+    closing = module.RolloutManager.close
+    monkeypatch.setattr(
+        module.RolloutManager, "close", lambda self: (seen.append("rollouts"), closing(self))
+    )
     monkeypatch.setattr(Fitting, "seen", seen)
     monkeypatch.setattr(Fitting, "fails", fails)
     monkeypatch.setitem(module.TRAINERS, "sync", Fitting)
@@ -367,5 +434,23 @@ async def test_a_run_begins_with_the_weights_of_its_checkpoint_and_ends_what_it_
         expected = pytest.raises(RunStopped) if fails else nullcontext()
         with expected:
             await asyncio.to_thread(module.train, run.manager.config, run.manager.plan)
-    assert seen == [7, int(fails), "queue"]
+    assert seen[:5] == [7, "[1, 2]", int(fails), "rollouts", "queue"]
     assert "engine_ready" in json.loads((tmp_path / "timeline.json").read_text())
+
+
+async def test_a_run_that_fails_before_its_rollouts_says_why(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import transfer_queue as tq
+
+    from training.engine import trainer as module
+
+    def fail(self: Fitting) -> None:
+        raise RunStopped("no weights")
+
+    monkeypatch.setattr(tq, "close", lambda: None)
+    monkeypatch.setattr(Fitting, "init", fail)
+    monkeypatch.setitem(module.TRAINERS, "sync", Fitting)
+    async with played_by(tmp_path, monkeypatch, runner=False) as run:
+        with pytest.raises(RunStopped, match="no weights"):
+            await asyncio.to_thread(module.train, run.manager.config, run.manager.plan)
