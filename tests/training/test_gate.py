@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+import time
 from collections.abc import Callable
 from types import SimpleNamespace
 
@@ -69,6 +70,15 @@ async def test_a_caller_that_goes_away_while_waiting_is_not_counted() -> None:
     await asyncio.sleep(0.01)
     gate.close(1.0)  # would time out if the call had been counted
     gate.open()
+
+
+async def test_when_the_latest_call_ended_is_known() -> None:
+    """A run in which calls still end is not silent."""
+    gate, began = CallGate(), time.monotonic()
+    assert gate.left < began
+    async with gate:
+        pass
+    assert began <= gate.left <= time.monotonic()
 
 
 async def test_a_failing_call_leaves_the_gate() -> None:

@@ -17,6 +17,8 @@ from training.watch.records import (
     step_metrics,
     sum_canaries,
     unscored_share,
+    validation_of,
+    validation_reward,
     weights_age,
 )
 
@@ -116,6 +118,24 @@ def test_agents_that_are_trained_together_have_their_own_numbers() -> None:
     assert metrics["episodes/code/causes/judge_failed"] == 1
     assert metrics["episodes/code/canaries/judged"] == 1
     assert metrics["episodes/sql/equal_reward_groups"] == 0
+    assert not any("stop_reasons" in name for name in metrics)
+    alone = step_metrics(records, "episodes", compared=False)
+    assert "episodes/sql/equal_reward_groups" not in alone
+
+
+def test_a_validation_is_the_mean_over_task_types() -> None:
+    """Of each the mean over its scored tasks: a type with many tasks weighs no more than another."""
+    records = [
+        record(0, task_type="a", reward=1.0, terms={"judge": 1.0}),
+        record(1, task_type="a", reward=0.0, terms={"judge": 0.5}),
+        record(2, task_type="b", reward=0.1, terms={"judge": 0.25}),
+        record(3, task_type="b", reward=1.0, terms={"judge": 1.0}, cause="judge_failed"),
+    ]
+    assert validation_of(records) == {"mean": pytest.approx(0.3), "terms": {"judge": 0.5}}
+    assert validation_of(records[3:]) == {"mean": None, "terms": {}}
+    data = {"val-core/a/reward/mean@1": 0.5, "val-core/b/reward/mean@1": 0.1, "val-aux/c": 9.0}
+    assert validation_reward(data) == pytest.approx(0.3)
+    assert validation_reward({"val-aux/c": 9.0}) is None
 
 
 def test_a_lone_scored_rollout_is_left_out() -> None:
