@@ -36,6 +36,7 @@ WHEN = re.compile(r"\bwhen (?:was|were|did|is|are|have|has)\b|什么时候|哪[�
 DATED = frozenset({"onset", "earlier"})  # the topics of a text that dates something
 DIGIT = re.compile(r"\d")
 HAN = re.compile(r"[\u4e00-\u9fff]")
+ANY = re.compile(r"\bany\b|什么|哪些")
 CHOICE = re.compile(r"\bor\b|还是")  # of a side, such as "sharp or dull"
 NOTHING = re.compile(r"\b(?:no|without|denies)\b[^,.;]*|没有?[^，。；]*")  # of what there is not
 # An answer of several sentences is worth this much less than its one sentence that answers
@@ -279,12 +280,14 @@ def _fits(question: str, subjects: frozenset[str], sides: set[str], one: Memory)
 
 def _settled(question: str, subjects: frozenset[str], one: Memory) -> bool:
     """Return whether a bare yes or no to an earlier question answers this one. "No" to a colonoscopy
-    says nothing of blood tests, so the two must share a word, if they are in one language.
+    says nothing of blood tests, so the two must share a word, if they are in one language, or the
+    earlier one asked for any of them.
     """
     if not subjects and (CHOICE.search(question.lower()) or OPEN.search(question.lower())):
         return False
     in_one_language = bool(HAN.search(question)) == bool(HAN.search(one.question))
-    return not in_one_language or bool(content_of(question) & content_of(one.question))
+    shared = content_of(question) & content_of(one.question)
+    return not in_one_language or bool(shared) or bool(ANY.search(one.question.lower()))
 
 
 def _subject_worth(wanted: frozenset[str] | set[str], one: Memory) -> float:

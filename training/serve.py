@@ -40,7 +40,7 @@ from training.setup.device import (
     environment,
     in_bfloat16,
 )
-from training.setup.model_folder import cache_bytes, check_model, read_template
+from training.setup.model_folder import CACHE_BLOCK, cache_bytes, check_model, read_template
 from training.setup.plan import ConfigError
 from training.setup.ports import free_port, require_free
 
@@ -242,7 +242,8 @@ def _device_flags(model: str, device: str, memory: float) -> list[str]:
     kind = "bfloat16" if in_bfloat16(model) else "float32"
     # Compiling takes over a minute
     flags = ["--dtype", kind, "--enforce-eager", "--max-num-seqs", str(CPU_SEQUENCES)]
-    return [*flags, "--kv-cache-memory-bytes", str(cache_bytes(model, CPU_SEQUENCES))]
+    cache = ("--kv-cache-memory-bytes", str(cache_bytes(model, CPU_SEQUENCES)))
+    return [*flags, *cache, "--block-size", str(CACHE_BLOCK)]
 
 
 def _write_template(model: str, log: Path) -> tuple[str, ...]:

@@ -374,6 +374,11 @@ def test_the_own_complaint_is_no_answer_to_a_side_of_it(question: str, text: str
         ("Any diarrhoea or constipation lately?", "The diarrhea has gone on for three days."),
         ("How long has this been going on?", "The diarrhea has gone on for three days."),
         ("Are your parents in good health?", "I am not sure about that."),
+        ("Do you remember what you were doing when it started?", "I am not sure about that."),
+        ("Did it creep up on you?", "I am not sure about that."),
+        ("Does the pain travel anywhere else?", "I am not sure about that."),
+        ("Can you climb a flight of stairs?", "I am not sure about that."),
+        ("Tell me in your own words what made you come to see a doctor.", "I have diarrhea"),
     ],
 )
 def test_of_a_record_without_facets_what_only_sounds_alike_is_no_answer(
@@ -387,7 +392,7 @@ def test_of_a_record_without_facets_what_only_sounds_alike_is_no_answer(
         enhanced_description="The fever subsided by the 28th. No new tablets. I take tablets for "
         "diabetes. No menstrual symptoms. No chest pain or cough. I usually eat more rice. My "
         "stomach felt blocked and I was dizzy. The diarrhea has gone on for three days. My stomach "
-        "gets worse after meals.\nFamily history: -",
+        "gets worse after meals. Denies recent travel.\nFamily history: -",
     )
     said = "Patient's description: I have diarrhea (female, 37 years old)\nDecide"
     task = task_of(row | {"prompt": [{"role": "user", "content": said}]})

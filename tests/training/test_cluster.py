@@ -9,7 +9,7 @@ import pytest
 from omegaconf import DictConfig, OmegaConf
 
 from sql_agent.agent import AGENT
-from training.engine.algorithm import _init_ray
+from training.engine.algorithm import _init_ray, memory_was_full
 from training.setup.arguments import parse
 from training.setup.cluster import check_nodes_asked, check_none_lost, check_room, pools
 from training.setup.model_folder import check_model
@@ -181,3 +181,15 @@ def test_a_ray_that_does_not_start_in_time_says_what_to_do(monkeypatch: pytest.M
         _init_ray(said="The current node timed out during startup. This could happen because ...")
     with pytest.raises(RuntimeError, match="another fault"):
         _init_ray(said="another fault")
+
+
+def test_a_worker_that_ray_ended_for_memory_is_one_line_with_what_to_do() -> None:
+    """Ray's own words are a page with a table of processes."""
+    said = memory_was_full(
+        "3 worker(s) were killed due to the node running low on memory. Memory on the node (IP: "
+        "127.0.0.1, ID: 02) was 22.18GB used / 23.54GB limit (0.94)\nOOM kill reason: ..."
+    )
+    assert said.startswith("a machine's memory was full (22.18GB used / 23.54GB limit)")
+    assert "--resume auto" in said
+    assert "\n" not in said
+    assert "another form" in memory_was_full("another form\nof it")

@@ -171,11 +171,11 @@ def test_a_disk_too_small_for_a_checkpoint(folder: Path, tmp_path: Path) -> None
 
 
 def test_the_cache_holds_what_may_be_in_flight_and_no_more(folder: Path) -> None:
-    """Three layers, two heads of 32 dimensions, key and value, 4 bytes: 1,536 a token; 8 blocks of
-    128, and one.
+    """Three layers, two heads of 32 dimensions, key and value, 4 bytes: 1,536 a token; 32 blocks of
+    32, and one.
     """
-    assert cache_bytes(str(folder), 128, 1000) == (128 * 8 + 1) * 128 * 1536
-    assert cache_bytes(str(folder), 64) == (64 * 8 + 1) * 128 * 1536
+    assert cache_bytes(str(folder), 128, 1000) == (128 * 32 + 1) * 32 * 1536
+    assert cache_bytes(str(folder), 64) == (64 * 32 + 1) * 32 * 1536
     assert cache_bytes(str(folder), 10_000) == 2**30
 
 

@@ -12,6 +12,7 @@ import contextlib
 import itertools
 import logging
 import os
+import re
 import shutil
 import signal
 import traceback
@@ -37,6 +38,7 @@ logger = logging.getLogger(__name__)
 
 END_SECONDS = 5.0
 LOOKS_A_COUNT = 4
+USED_MEMORY = re.compile(r"[\d.]+ ?GB used / [\d.]+ ?GB limit")  # in Ray's own words
 
 
 @dataclass
@@ -119,12 +121,25 @@ class VerlAlgorithm(Algorithm):
                 await asyncio.sleep(POLL_SECONDS)
             ray.get(finished)
         except Exception as error:  # a lost machine explains more than the first error it caused
-            why = str(getattr(error, "cause", None) or error).splitlines()[0]
-            await asyncio.to_thread(check_none_lost, nodes, why)
+            cause = getattr(error, "cause", None) or error
+            await asyncio.to_thread(check_none_lost, nodes, str(cause).splitlines()[0])
+            if isinstance(cause, ray.exceptions.OutOfMemoryError):
+                raise RunStopped(memory_was_full(str(cause))) from error
             raise
         finally:
             await store.close()
         progress.look()
+
+
+def memory_was_full(said: str) -> str:
+    """Return what to say of a run of which Ray ended a worker, from Ray's page about it."""
+    used = USED_MEMORY.search(said)
+    return (
+        f"a machine's memory was full ({used.group() if used else said.splitlines()[0]}), so Ray "
+        "ended a worker of this run. End other programs there, or make a step smaller "
+        "(data.train_batch_size, MAX_TOKENS, --n-runners); then the same command with "
+        "--resume auto goes on from the last checkpoint"
+    )
 
 
 def _start_ray(plan: Plan, config: DictConfig) -> Any:

@@ -22,7 +22,8 @@ CRITIC_FACTOR = 6
 SPARE_BYTES = 100_000_000
 # vLLM's blocks on the CPU, in tokens
 CACHE_BYTES = 2**30
-CACHE_BLOCK = 128
+# Tokens. vLLM reuses whole blocks of a prefix only: with its own 128 a turn computes 64 again
+CACHE_BLOCK = 32
 HUB_ID = re.compile(r"[\w.-]+/[\w.-]+")
 # Folders where this project writes: such a name is not an owner on the hub
 OWN_FOLDERS = ("runs", "models", "outputs")

@@ -23,7 +23,7 @@ from training.setup.agreement import MAX_TURNS_KEY, TEMPERATURE_KEY, check_agree
 from training.setup.algorithms import check_algorithm
 from training.setup.chat_template import SETTING, TEMPLATE
 from training.setup.device import in_bfloat16
-from training.setup.model_folder import cache_bytes
+from training.setup.model_folder import CACHE_BLOCK, cache_bytes
 from training.setup.plan import ConfigError, Plan
 from training.setup.presets import ROLLOUT, VERL_DEFAULTS
 
@@ -95,9 +95,10 @@ def build_config(
     for override in user:
         _apply(config, override)
     rollout = config.actor_rollout_ref.rollout
-    if plan.device == "cpu" and CACHE not in rollout.engine_kwargs.vllm:
+    if plan.device == "cpu":
         size = cache_bytes(plan.model, rollout.max_num_seqs, rollout.max_model_len)
-        OmegaConf.update(config, f"{ROLLOUT}.engine_kwargs.vllm.{CACHE}", size, force_add=True)
+        cache = {CACHE: size, "block_size": CACHE_BLOCK}
+        rollout.engine_kwargs.vllm = {**cache, **rollout.engine_kwargs.vllm}
     loss = config.actor_rollout_ref.actor.policy_loss
     if config.algorithm.rollout_correction.bypass_mode and loss.loss_mode == "vanilla":
         # The same loss, which also measures how far apart vLLM and trainer are
