@@ -442,6 +442,14 @@ def test_weights_are_written_in_bfloat16(tmp_path: Path) -> None:
     assert mode & 0o044 == 0o044, "others may read it as they may the tokenizer"
 
 
+def test_a_model_that_is_written_in_between_is_trained_on_in_float32(tmp_path: Path) -> None:
+    """bfloat16 would lose the small updates of the second phase."""
+    tokenizer = AutoTokenizer.from_pretrained(TINY)
+    model = AutoModelForCausalLM.from_pretrained(TINY, dtype=torch.float32)
+    tiny_model.write_model(model, tokenizer, "1", tmp_path)
+    assert {tensor.dtype for tensor in model.parameters()} == {torch.float32}
+
+
 def test_a_raw_conversation_is_its_text_and_needs_no_template() -> None:
     tokenizer = AutoTokenizer.from_pretrained(TINY)
     tokenizer.chat_template = None

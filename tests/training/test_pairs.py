@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from argparse import ArgumentParser
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ from code_agent.histories import History
 from code_agent.rollout import dpo_rows
 from common.command import UsageError
 from episodes import registry
+from training.pairs.asked import add_flags, pairs_asked
 from training.pairs.checked import longer_wins, problem_of, usable
 from training.pairs.pair import Pair, Side, pairs_of_episodes, pairs_of_file
 
@@ -172,6 +174,20 @@ def test_why_a_pair_is_left_out(found: Pair, reason: str | None) -> None:
 
 def test_pairs_of_length_are_kept_when_asked_for() -> None:
     assert problem_of(pair("five", "five of them"), set(), length_pairs=True) is None
+
+
+def test_what_a_command_learns_from_is_checked(tmp_path: Path) -> None:
+    """Pairs of the test file would be learned, and then be measured on."""
+    tested = AGENT.rows(AGENT.splits["test"])[0]["id"]
+    row = {"prompt": "?", "chosen": "better", "rejected": "worse"}
+    path = written(tmp_path / "pairs.jsonl", {**row, "task": tested}, {**row, "task": "own"}, row)
+    parser = ArgumentParser()
+    add_flags(parser, epochs=1.0, lr=1e-6, batch_size=8)
+    kept, left_out = pairs_asked(
+        AGENT, parser.parse_args(["--pairs", str(path), "--out", str(tmp_path / "out")])
+    )
+    assert [one.task for one in kept] == ["own"]
+    assert left_out == {"task of the test file": 1, "there already": 1}
 
 
 def test_usable_pairs_are_counted_once() -> None:

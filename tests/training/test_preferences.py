@@ -19,12 +19,13 @@ import torch
 from safetensors.torch import load_file
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
+from common.command import UsageError
 from common.settings import ROOT
 from episodes.episode import Conversation
 from sql_agent.prompts import TOOL
 from training.pairs import dpo
 from training.pairs.pair import Pair, Side
-from training.pairs.trainers import last_checkpoint, work_path
+from training.pairs.trainers import BEGUN, last_checkpoint, work_folder, work_path
 from training.preferences import main
 from training.warmup.supervised import encode
 
@@ -141,6 +142,23 @@ def test_only_what_the_policy_wrote_is_learned() -> None:
     ]
 
 
+def test_a_pair_is_the_same_after_it_was_encoded() -> None:
+    """Pairs of one episode share its messages, and lengths are compared afterwards."""
+    _, tokenizer, context = dpo.load(SQL, tools=True, thinking=False)
+    prompt = [{"role": "user", "content": "几？"}]
+    function = {**CALL["function"]}
+    called = {
+        "role": "assistant",
+        "content": "",
+        "tool_calls": [{**CALL, "function": function}],
+    }
+    chosen = Side([*prompt, called], "", 1.0)
+    others = [Side([*prompt, {"role": "assistant", "content": text}], text, 0.0) for text in "八九"]
+    found = [Pair("t", "几？", chosen, other, (TOOL,)) for other in others]
+    assert len(dpo.encoded(found, tokenizer, context, Counter())) == 2
+    assert function == CALL["function"]
+
+
 def test_a_pair_longer_than_the_context_is_left_out(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -163,6 +181,29 @@ def test_what_exists_is_not_replaced(tmp_path: Path, capsys: pytest.CaptureFixtu
     (tmp_path / "out" / "config.json").touch()
     assert main(command(tmp_path, "out")) == 2
     assert "give --force to replace it" in capsys.readouterr().err
+
+
+def complete(checkpoint: Path) -> Path:
+    """Make what the trainer finds complete."""
+    checkpoint.mkdir(parents=True)
+    (checkpoint / "trainer_state.json").write_text("{}")
+    return checkpoint
+
+
+def test_a_killed_training_goes_on_from_its_newest_checkpoint(tmp_path: Path) -> None:
+    for step in (100, 90):
+        complete(tmp_path / f"checkpoint-{step}")
+    assert last_checkpoint(tmp_path) == str(tmp_path / "checkpoint-100")
+
+
+def test_force_throws_away_what_another_command_began(tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    begun = complete(work_path(out) / "checkpoint-5")
+    (begun.parent / BEGUN).write_text('{"lr": 1.0}')
+    with pytest.raises(UsageError, match="with other lr"), work_folder(out, {"lr": 2.0}, False):
+        pass
+    with work_folder(out, {"lr": 2.0}, force=True) as work:
+        assert last_checkpoint(work) is None
 
 
 def test_a_folder_that_is_no_model(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
+import httpx
 import pytest
 from safetensors.torch import load_file
 
@@ -22,6 +23,7 @@ from scoring.scale import load_scale
 from training.pairs.answers import AnswerPair, answer_pairs, platt, ranked
 from training.pairs.pair import Pair, Side
 from training.pairs.ranking import fitting, split_by_task
+from training.pairs.score_server import MOST_BYTES
 from training.pairs.scorer import load_scorer
 from training.pairs.trainers import work_path
 from training.reward_model import main
@@ -88,6 +90,12 @@ def test_what_is_measured_on_is_what_was_held_out(learned: Path) -> None:
         pair.task for pair in held
     }
     assert split_by_task(pairs[::-1], 0.2, seed=0)[1] == held[::-1]
+
+
+def test_a_new_head_is_drawn_by_the_seed() -> None:
+    one, same, other = (load_scorer(TINY, seed).model.score.weight for seed in (1, 1, 2))
+    assert one.equal(same)
+    assert not one.equal(other)
 
 
 def test_a_score_is_that_of_the_whole_model(learned: Path) -> None:
@@ -226,6 +234,11 @@ def test_a_text_that_does_not_fit_is_unscored_and_never_cut(address: tuple[str, 
     verdict = asyncio.run(judge.judge(Case("药品5？", "不良反应：皮疹" * 2000, "", [], {})))
     assert verdict.score is None
     assert "reads 1024 at most" in judge.last_failure
+
+
+def test_a_request_of_any_size_is_not_read(address: tuple[str, str]) -> None:
+    reply = httpx.post(address[0], content=b" " * (MOST_BYTES + 1), timeout=30, trust_env=False)
+    assert reply.status_code == 413
 
 
 def test_a_folder_without_a_reward_model_is_refused(capsys: pytest.CaptureFixture[str]) -> None:

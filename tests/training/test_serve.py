@@ -6,6 +6,7 @@ The server itself: tests/engine/test_evaluate.py.
 from __future__ import annotations
 
 import shutil
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -122,6 +123,20 @@ def test_a_model_that_knows_no_tools_is_served_with_tools_in_words(
     written = Path(first[first.index("--chat-template") + 1])
     assert "<tool_call>" in written.read_text()
     assert "--chat-template" not in second
+
+
+def test_another_server_at_the_port_is_not_taken_for_the_model(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It would answer when it is asked whether the model is there, and then be evaluated."""
+    monkeypatch.setattr(serve.subprocess, "Popen", lambda *_, **__: pytest.fail("it was started"))
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        port = other.getsockname()[1]
+        with (
+            pytest.raises(ConfigError, match=rf"cannot listen on 127\.0\.0\.1:{port} .* --port"),
+            serve.serve(str(TINY), tmp_path / "log", port=port),
+        ):
+            pass
 
 
 def test_a_server_that_ends_at_once_is_told_with_its_last_words(
