@@ -7,6 +7,7 @@ Keeps of docs/settings.md that a variable says what it says, and of README.md th
 import asyncio
 import json
 import re
+import shutil
 import socket
 import subprocess
 import sys
@@ -20,9 +21,12 @@ import pyarrow.parquet as parquet
 import pytest
 from omegaconf import OmegaConf
 
+from common.llm import reveal
 from common.settings import ROOT, load_settings
 from episodes import registry
 from sql_agent.agent import AGENT
+from tests.digits_agent.agent import AGENT as DIGITS
+from tests.digits_agent.agent import DigitsEnvironment
 from tests.episodes.guessing_agent import GuessingAgent
 from tests.scoring.judge_servers import Server
 from tests.serving import serving
@@ -31,7 +35,7 @@ from training.launch import main, start
 from training.planning import make_plan
 from training.prepare import complete
 from training.prepare import main as prepare
-from training.run import prepare_run_dir
+from training.run import prepare_run_dir, with_token
 from training.setup.arguments import FLAGS, parse
 
 
@@ -326,6 +330,33 @@ def test_a_run_writes_down_the_preset_it_began_from(tmp_path: Path) -> None:
     assert found["keys"]["trainer.project_name"] == "sql_agent"
 
 
+def test_what_prepared_a_run_is_closed_before_it_begins(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Its sandboxes and servers would stay beside those of the runners."""
+    choose_free_port(monkeypatch)
+    monkeypatch.setattr(registry, "_registered", {DIGITS.name: DIGITS})
+    happened: list[str] = []
+    monkeypatch.setattr(DigitsEnvironment, "close", lambda _: happened.append("closed"))
+    monkeypatch.setattr("training.run.run", lambda *arguments: happened.append("begun") or 0)
+    flags = ["--ci-fast", "--device", "cpu", "--model", AGENT.model, "--max-turns", "4"]
+    assert main("digits", [*flags, "--run-dir", str(tmp_path / "run")]) == 0
+    assert happened == ["closed", "begun"]
+
+
+def test_a_drawn_token_is_what_all_parts_of_a_run_send(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Episodes read it from the settings, which were read before it was drawn."""
+    monkeypatch.setenv("AGL_TOKEN", "")
+    flags = ["--ci", "--device", "cpu", "--run-dir", str(tmp_path / "run")]
+    plan, _ = make_plan(AGENT, parse(AGENT, flags))
+    assert plan.token is None
+    drawn = with_token(plan).token
+    assert drawn is not None
+    assert reveal(load_settings().agl_token) == drawn
+
+
 def test_where_only_weights_are_made_the_judge_is_not_asked(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -400,6 +431,20 @@ def test_auto_has_nothing_to_do_where_the_run_is_finished(
     make_run(tmp_path, "sql")
     assert main("sql", ["--ci-fast", "--resume", "auto", "--run-dir", str(tmp_path)]) == 0
     assert "is finished: step 1 of 1; nothing is left to do" in capsys.readouterr().out
+
+
+def test_a_policy_that_cannot_be_dealt_to_the_gpus_is_said_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """verl would say so minutes later, or wait for GPUs for ever."""
+    choose_free_port(monkeypatch)
+    model = Path(shutil.copytree(AGENT.model, tmp_path / "model"))
+    longer = json.loads((model / "config.json").read_text()) | {"max_position_embeddings": 2**20}
+    (model / "config.json").write_text(json.dumps(longer))
+    flags = ("--ci-fast", "--device", "cuda", "--model", str(model))
+    split = "actor_rollout_ref.rollout.tensor_model_parallel_size"
+    assert "heads of" in refused(capsys, *flags, f"{split}=3")
+    assert "do not divide 1 x 1 (--n-nodes x --n-gpus)" in refused(capsys, *flags, f"{split}=2")
 
 
 def test_what_is_kept(capsys: pytest.CaptureFixture[str]) -> None:

@@ -50,6 +50,19 @@ def test_an_episode_s_interpreter_ends_with_it(opened: Opened) -> None:
     assert processes == processes[:1] * 3
 
 
+def test_a_closed_environment_leaves_no_sandbox(
+    opened: Opened, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings = sandbox.load_settings().model_copy(update={"sandbox": "process"})
+    monkeypatch.setattr(sandbox, "load_settings", lambda: settings)
+    before = {*psutil.Process().children(recursive=True)}
+    environment = opened()
+    played(environment, RUN % COUNT, HAND_IN)
+    assert {*psutil.Process().children(recursive=True)} > before
+    environment.close()
+    assert {*psutil.Process().children(recursive=True)} == before
+
+
 @pytest.mark.usefixtures("bubblewrap")
 def test_a_program_runs_and_what_it_printed_is_handed_in(opened: Opened) -> None:
     episode, reward = played(opened(), RUN % COUNT, HAND_IN)

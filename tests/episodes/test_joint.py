@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import pickle
 from argparse import ArgumentParser
+from functools import partial
 from pathlib import Path
 from random import Random
 
@@ -139,6 +140,28 @@ def test_gold_and_dishonest_episodes_are_worth_what_their_own_agent_says(agent: 
         assert set(environment.description()["agents"]) == {"sql", "diagnosis"}
     finally:
         environment.close()
+
+
+def test_every_environment_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Sandboxes and other people's servers are ended by it."""
+    agent = registry.joined({"sql": 1.0, "digits": 1.0})
+    environment = agent.open(SETTINGS, {})
+    closed: list[str] = []
+    for name, own in environment.environments.items():
+        monkeypatch.setattr(own, "close", partial(closed.append, name))
+    environment.close()
+    assert closed == ["sql", "digits"]
+
+
+def test_lessons_of_the_agents_are_mixed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A model would forget one agent while it learns the other."""
+    monkeypatch.setattr(registry, "_registered", {DIGITS.name: DIGITS})
+    agent = registry.joined({"sql": 1.0, "digits": 1.0})
+    rows = agent.rows(agent.splits["train"])
+    lessons = agent.teaching.lessons(rows, SETTINGS, right=20, flawed=2, random=Random(1))
+    whose = ["digits" if "ask 1" in str(one.messages) else "sql" for one in lessons.right]
+    assert sorted(whose) == ["digits"] * 20 + ["sql"] * 20
+    assert {*whose[:20]} == {*whose[20:]} == {"digits", "sql"}
 
 
 def test_rows_are_completed_by_their_own_agent(agent: JointAgent) -> None:

@@ -23,7 +23,7 @@ import pytest
 from common.command import UsageError
 from common.settings import ROOT, load_settings
 from episodes import registry
-from episodes.agent import Agent
+from episodes.agent import Agent, Judging
 from episodes.episode import AgentError, Episode, Message, Scored, Task
 from episodes.kept import kept_episodes
 from episodes.turns import with_turns
@@ -31,6 +31,7 @@ from evaluation import play
 from evaluation.keyboard import FENCE, arguments_of, message_of
 from scoring.rubric import Reward
 from tests.digits_agent.agent import AGENT as DIGITS
+from tests.digits_agent.agent import DigitsEnvironment
 from tests.episodes.scripted import ScriptedLLM, asks, calls_text, says
 
 registry.register(DIGITS)
@@ -145,6 +146,17 @@ def test_below_gold_the_person_decides(
         == 0
     )
     assert (len(file.read_text().splitlines()) if file.exists() else 0) == kept
+
+
+def test_gold_is_nearly_the_highest_reward_that_there_is(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Of an agent that pays up to 5, an episode that earns 1 is no gold."""
+    monkeypatch.setattr(DigitsEnvironment, "judging", Judging(highest=5.0))
+    file, task = tmp_path / "kept.jsonl", DIGITS.rows(DIGITS.splits["test"])[0]["id"]
+    lines = f"{gold_lines(DIGITS, task)}n\n"
+    assert run(monkeypatch, lines, "digits", "--task", task, "--save", str(file)) == 0
+    assert not file.exists()
 
 
 def test_frames_need_not_be_typed_and_what_is_no_reply_costs_no_turn(

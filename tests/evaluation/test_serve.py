@@ -360,6 +360,8 @@ def test_the_command_serves_until_it_is_interrupted(llm: ScriptedLLM) -> None:
             ]
             == "没有"
         )
+        other = httpx.get(f"{address}/agent", headers={"Host": "evil.example"}, trust_env=False)
+        assert other.status_code == 400, "a page of that name could ask"
         process.terminate()
         _, errors = process.communicate(timeout=60)
     finally:
