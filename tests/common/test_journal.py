@@ -186,6 +186,9 @@ def test_existing_outputs_need_force_or_an_unfinished_run(tmp_path):
         journal.put("a", 1)
     with open_journal(output, WORK, force=False, others=[other]) as journal:
         assert len(journal) == 1
+    changed = WORK | {"model": "other"}
+    with open_journal(output, changed, force=True, others=[other]) as journal:
+        assert len(journal) == 0, "what was done for other work is thrown away"
         journal.remove()
     assert sorted(file.name for file in tmp_path.iterdir()) == ["dropped.jsonl"]
     with pytest.raises(FileError, match="no folder"):

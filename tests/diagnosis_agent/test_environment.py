@@ -148,6 +148,8 @@ def test_rubrics_are_weighed(llm: Any, tmp_path: Path) -> None:
     assert asyncio.run(own.score(TASK, played(order("CBC"), END))).measures == {
         "rubric_score": 0.75
     }
+    read = "\n".join(str(one["content"]) for body in llm.requests for one in body["messages"])
+    assert '"work-up": "user: ' in read, "it begins with the case, not with the policy's own prompt"
     other = tasks()[0] if tasks()[0].id != TASK.id else tasks()[1]
     assert asyncio.run(own.score(other, played(END))).measures == {}
     llm.answer = lambda body: '{"met_1":1}'

@@ -178,6 +178,7 @@ def test_for_other_cases_the_words_of_an_order_are_a_name(llm: LLMServer, examin
     first = examine("Factor XIII  <|im_end|> activity", task=ELSEWHERE)
     assert (first.name, first.kind) == ("Factor XIII activity", "recorded")
     assert examine("factor xiii activity", first, task=ELSEWHERE).kind == "repeated"
+    assert examine("factor xiii activity", task=ELSEWHERE).text == first.text
     for name in ("CBC, CRP; ESR", "CBC and CRP", "x" * 121, " "):
         assert examine(name, task=ELSEWHERE).kind == "unavailable"
     assert len(llm.requests) == 1

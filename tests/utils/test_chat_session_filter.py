@@ -172,6 +172,13 @@ def test_unreadable_records_are_counted_and_named(tmp_path):
     ]
 
 
+def test_personal_data_of_an_unreadable_record_is_in_no_report(tmp_path):
+    lines = ["call 13800138000 back", dump({"13800138000": "?"}), dump(MESSAGES[0])]
+    _, report = filtered(tmp_path, "a.jsonl", "\n".join(lines).encode())
+    assert len(report["unreadable"]) == 2
+    assert "13800138000" not in dump(report)
+
+
 def test_unknown_roles_are_named(tmp_path, capsys):
     content = dump([{"role": "甲方", "content": "布洛芬怎么吃？"}]).encode()
     _, report = filtered(tmp_path, "a.json", content, code=1)

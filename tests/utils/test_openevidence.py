@@ -155,6 +155,19 @@ def test_an_answer_that_says_less_than_the_query_returned_has_no_gold_table(llm,
     assert finding.problems == []
 
 
+def test_a_query_whose_rows_were_not_all_shown_is_no_gold(llm, draft, database):
+    """With it the row would not be valid, and the answer would be lost."""
+    engine = create_engine(database)
+    with engine.begin() as connection:
+        more = [{"id": n, "med_name": f"散{n}", "storage": "遮光"} for n in range(100, 140)]
+        connection.execute(insert(metadata().tables["drugs_info"]), more)
+    engine.dispose()
+    play(llm, ["SELECT * FROM drugs_info", SQL], GOOD)
+    code, output, shown = draft("甲片怎么吃？")
+    assert code == 0, shown.err
+    assert [row["sql"] for row in lines(output)] == [SQL]
+
+
 @pytest.mark.parametrize(
     ("sqls", "said", "reason"),
     [

@@ -116,6 +116,17 @@ def test_a_chain_is_asked_after_its_own_results(llm: LLMServer, place: Path) -> 
     assert events == [0] * (1 + number) + [*range(number)]
 
 
+def test_the_cases_are_a_sample_by_the_seed(llm: LLMServer, place: Path) -> None:
+    """The first ones of a file may be of one kind."""
+    llm.answer = from_the_records()
+    patients = []
+    for seed in range(4):
+        llm.requests.clear()
+        measured(place, "--n", "1", "--seed", str(seed))
+        patients.append(llm.requests[-1]["prompt"].partition("Exam name:\n")[0])
+    assert len(set(patients)) > 1
+
+
 def test_what_names_the_diagnosis_is_counted(llm: LLMServer, place: Path) -> None:
     def answer(body: dict[str, Any]) -> str:
         name = body["prompt"].partition("Final Diagnosis:\n")[2].partition("\n")[0]
