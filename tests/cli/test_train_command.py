@@ -37,6 +37,7 @@ from training.prepare import complete
 from training.prepare import main as prepare
 from training.run import prepare_run_dir, with_token
 from training.setup.arguments import FLAGS, parse
+from training.setup.device import SYSTEM_LIBRARIES
 
 
 @pytest.fixture(autouse=True)
@@ -328,6 +329,19 @@ def test_a_run_writes_down_the_preset_it_began_from(tmp_path: Path) -> None:
     assert found["name"] == "ci, cpu"
     assert {**found["keys"], "trainer.logger": preset["trainer.logger"]} == preset
     assert found["keys"]["trainer.project_name"] == "sql_agent"
+
+
+def test_a_disk_and_a_machine_that_lack_something_are_said_before_the_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The run would end at its first checkpoint, or after a minute without the library's name."""
+    choose_free_port(monkeypatch)
+    flags = ("--ci-fast", "--device", "cpu", "--run-dir", str(tmp_path / "run"))
+    with monkeypatch.context() as full:
+        full.setattr("training.setup.model_folder.SPARE_BYTES", 10**18)
+        assert "GB free; a checkpoint of" in refused(capsys, *flags)
+    monkeypatch.setitem(SYSTEM_LIBRARIES, "libnowhere.so.1", "libnowhere1")
+    assert "apt-get install libnowhere1" in refused(capsys, *flags)
 
 
 def test_what_prepared_a_run_is_closed_before_it_begins(

@@ -51,6 +51,17 @@ def test_a_failure_leaves_the_old_file_and_no_draft(tmp_path, make) -> None:
     assert os.listdir(tmp_path) == ["file"]
 
 
+def test_a_file_is_on_the_disk_before_it_takes_a_place(tmp_path, monkeypatch) -> None:
+    """After a power loss it would be there and empty, and what it replaced gone."""
+    happened = []
+    synced, replaced = os.fsync, os.replace
+    monkeypatch.setattr(os, "fsync", lambda *what: happened.append("synced") or synced(*what))
+    monkeypatch.setattr(os, "replace", lambda *what: happened.append("there") or replaced(*what))
+    with replacing(tmp_path / "file") as draft:
+        draft.write_text("x")
+    assert happened == ["synced", "there"]
+
+
 def test_outputs_have_the_usual_permissions(tmp_path) -> None:
     before = os.umask(0o027)
     try:

@@ -10,7 +10,6 @@ import json
 import re
 from collections import Counter, defaultdict
 from pathlib import Path
-from random import Random
 from statistics import fmean, median
 from typing import Any
 
@@ -23,7 +22,7 @@ from consultation_agent.rehearsal import baseline_episode
 from consultation_agent.task import read_rows, task_of
 from data.conditions.asking import posterior
 from data.conditions.cases import main
-from data.conditions.consultation_cases import OPEN, ROWS, case_of, draw_cases, new_case
+from data.conditions.consultation_cases import OPEN, ROWS, draw_cases
 from data.conditions.table import load_tables
 
 TABLES = load_tables()
@@ -72,13 +71,6 @@ def test_sizes_and_no_two_records_alike(bundled: dict[str, list[dict[str, Any]]]
     assert len(set(records)) == len(records)
     numbers = [row["extra_info"]["index"] for rows in bundled.values() for row in rows]
     assert len(set(numbers)) == len(numbers)
-
-
-def test_a_record_that_was_drawn_before_is_drawn_anew() -> None:
-    """In two splits it would be known from training."""
-    seen, name = set[str](), next(iter(TABLES.conditions))
-    one, other = (new_case(TABLES, name, Random(1), seen, case_of) for _ in range(2))
-    assert (one.complaint, one.patient) != (other.complaint, other.patient)
 
 
 def test_every_condition_is_in_training(bundled: dict[str, list[dict[str, Any]]]) -> None:

@@ -147,6 +147,16 @@ def test_a_dry_run_writes_nothing(source, target, capsys):
     assert list(target.parent.iterdir()) == []
 
 
+def test_a_target_that_must_not_be_written_is_said_before_anything_is_read(source, target, capsys):
+    """A source of millions of rows takes minutes."""
+    assert main([source, "--to", url(target)]) == 0
+    capsys.readouterr()
+    assert main([source, "--to", url(target), "--dry-run"]) == 1
+    shown = capsys.readouterr()
+    assert "--replace or --append" in shown.err
+    assert "rows ready" not in shown.out
+
+
 def test_keys_of_the_source_are_kept_and_must_be_keys(tmp_path, target, capsys):
     columns = ["ID", "drug_name"]
     assert (

@@ -204,6 +204,7 @@ def test_force_throws_away_what_another_command_began(tmp_path: Path) -> None:
         pass
     with work_folder(out, {"lr": 2.0}, force=True) as work:
         assert last_checkpoint(work) is None
+    assert not work.exists(), "a training that has ended is not gone on with"
 
 
 def test_a_folder_that_is_no_model(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

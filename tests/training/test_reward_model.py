@@ -143,6 +143,20 @@ def test_a_pair_that_the_model_cannot_read_whole_is_left_out(learned: Path) -> N
     assert left_out == {f"longer than the model's {scorer.context} positions": 1}
 
 
+def test_what_cannot_be_learned_or_written_is_said_before_the_training(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    arguments = command(tmp_path, count=1)
+    long = row(0) | {"chosen": "不良反应：皮疹" * 2000}
+    (tmp_path / "pairs.jsonl").write_text(json.dumps(long) + "\n", encoding="utf-8")
+    assert main(arguments) == 2
+    assert "no pair can be read by this model: longer than" in capsys.readouterr().err
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "config.json").touch()
+    assert main(arguments) == 2
+    assert "give --force to replace it" in capsys.readouterr().err
+
+
 def test_pairs_without_two_answers_are_left_out() -> None:
     def side(answer: str) -> Side:
         return Side([{"role": "user", "content": "?"}], answer)
