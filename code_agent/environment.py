@@ -134,12 +134,9 @@ class CodeEnvironment(Environment):
         check = None if code_task.gold is not None else tasks.check(code_task)
         if not isinstance(check, ByOutput):
             return ""
-        context = self.context_of(task)
-        try:
-            stub = doing_nothing(code_task.reference)
-            return await check.problem(placed(code_task.context, stub) if stub else "", context)
-        finally:
-            await context.sandbox.end(context.episode)
+        stub = doing_nothing(code_task.reference)
+        program = placed(code_task.context, stub) if stub else ""
+        return await check.problem(program, self.context_of(task))
 
     async def asked(self, question: str, answer: Answer, policy: Policy) -> Episode:
         """Play a question about the hospital's tables.

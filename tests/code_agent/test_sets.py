@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 
 from code_agent import validate
@@ -27,6 +28,7 @@ from episodes.episode import AgentError
 from episodes.outcomes import EpisodeError
 from tests.code_agent.cases import Script
 from tests.code_agent.conftest import SETTINGS
+from tools.sandbox import sandbox
 
 MIMIC = {
     "PATIENTS": [
@@ -317,6 +319,23 @@ def test_a_program_that_tells_nothing_is_named_before_any_call(
     found = asyncio.run(environment.why_unusable(tasks.task(0)))
     assert found.startswith(why)
     assert bool(found) == bool(why)
+
+
+def test_looking_at_a_task_leaves_no_interpreter(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings = sandbox.load_settings().model_copy(update={"sandbox": "process"})
+    monkeypatch.setattr(sandbox, "load_settings", lambda: settings)
+    solution = "def area(x):\n    return x * x"
+    row = {"problem": "An area.", "signature": "def area(x)", "solution": solution}
+    tasks = opened("biocoder", write_set(tmp_path, [row | {"context": f"{HERE}\nprint(area(2))"}]))
+    environment = CodeEnvironment(SETTINGS, {}, task_sets={"biocoder": tasks})
+    processes = []
+    for _ in range(3):
+        assert asyncio.run(environment.why_unusable(tasks.task(0))) == ""
+        processes.append(len(psutil.Process().children(recursive=True)))
+    environment.close()
+    assert processes == processes[:1] * 3
 
 
 def test_an_answer_without_rows_is_answered_by_an_empty_list(tmp_path: Path) -> None:

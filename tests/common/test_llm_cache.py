@@ -6,11 +6,13 @@ Keeps of docs/data.md, "The LLM": a reply is paid for once, and what it cost is 
 from __future__ import annotations
 
 import asyncio
+import gc
 import sqlite3
 import subprocess
 import sys
 from dataclasses import replace
 
+import psutil
 import pytest
 from pydantic import BaseModel
 
@@ -172,3 +174,13 @@ def test_requests_a_minute_are_limited_and_do_not_eat_the_budget(llm):
     gaps = [after - before for before, after in zip(llm.times, llm.times[1:], strict=False)]
     assert len(gaps) == 4
     assert min(gaps) > 0.3
+
+
+def test_a_client_keeps_no_connection_of_an_earlier_loop(llm):
+    llm.answer = lambda body: GOOD
+    client = LLMClient("openai/m", base_url=llm.url, api_key=KEY)
+    for _ in range(3):
+        ask(client)
+    gc.collect()  # a transport whose loop has ended closes its socket at its own end
+    found = [one.raddr for one in psutil.Process().net_connections()]
+    assert len([address for address in found if address and address.port == llm.server_port]) == 1

@@ -11,6 +11,7 @@ import json
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -159,6 +160,24 @@ def test_what_a_dead_server_said_last_is_logged() -> None:
 def test_a_server_whose_client_left_ends_and_says_nothing() -> None:
     for mode in ("good", "hangs_at_once"):
         assert piped(mode).stderr == ""
+
+
+def test_what_a_server_started_ends_with_it() -> None:
+    """A server that ends in order may leave a process behind."""
+    command = [
+        sys.executable,
+        "-P",
+        str(PIPE),
+        "test",
+        "sh",
+        "-c",
+        "sleep 60 >/dev/null 2>&1 & echo $!",
+    ]
+    run = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True)
+    assert run.returncode == 0
+    with suppress(psutil.NoSuchProcess):
+        left = psutil.Process(int(run.stdout))
+        assert psutil.wait_procs([left], timeout=10)[1] == []
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ import socket
 import subprocess
 import sys
 import time
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from types import SimpleNamespace
 from typing import Any
 
@@ -23,13 +23,16 @@ from hypothesis import HealthCheck, given
 from hypothesis import settings as fuzzing
 from hypothesis import strategies as st
 
+from common.command import Failure
+from common.connections import Server
 from common.settings import ROOT
+from episodes.policy import Endpoint
 from evaluation import endpoint, serve
 from evaluation.visits import UNAVAILABLE
 from tests import storm
 from tests.digits_agent.agent import AGENT as DIGITS
 from tests.episodes.scripted import ScriptedLLM, asks, says
-from tests.evaluation.visiting import served
+from tests.evaluation.visiting import SETTINGS, served
 from tests.sql_agent.small_database import STORAGE
 
 QUESTION, QUERY = "朵莎洛片怎么保存？", "SELECT storage FROM drugs_info WHERE med_name = '朵莎洛片'"
@@ -402,3 +405,22 @@ def test_only_with_a_model_of_its_own_that_is_gone_the_server_ends(
         watch.url = f"{llm.base_url}/models"
         while not watch.alive():
             time.sleep(0.01)
+
+
+def test_an_agent_whose_own_model_is_gone_is_served_no_longer(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(serve, "SECONDS_BETWEEN", 0.01)
+    gone = Endpoint("http://127.0.0.1:9/v1", "m")
+    monkeypatch.setattr(serve, "opened", lambda *_: nullcontext((None, gone)))
+    monkeypatch.setattr(serve, "model_player", lambda *_: SimpleNamespace(kind="served"))
+    end = time.monotonic() + 20
+
+    def until_it_should_exit(server: Server, sockets: Any) -> None:
+        while not server.should_exit and time.monotonic() < end:
+            time.sleep(0.01)
+
+    monkeypatch.setattr(Server, "run", until_it_should_exit)
+    line = ["sql", "m", "--port", "0", "--max-tokens", "8"]
+    with pytest.raises(Failure, match="has ended"):
+        serve.serve(*serve.parse_arguments(line, SETTINGS), SETTINGS)

@@ -8,9 +8,11 @@ import os
 import socket
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 
 import psutil
 import pytest
@@ -38,6 +40,8 @@ import json, os, sys
 told = {"arguments": sys.argv, "main": __name__, "path": sys.path[0], "folder": os.getcwd(), "read": sys.stdin.read()}
 told |= {"engine": "colorsys" in sys.modules, "environment": dict(os.environ)}
 told |= {"pid": os.getpid(), "parent": os.getppid(), "group": os.getpgid(0)}
+if "numpy" in sys.modules:
+    told["drawn"] = sys.modules["numpy"].random.random()
 if "torch" in sys.modules:
     import torch
     told["sum"] = float((torch.ones(512, 512) @ torch.ones(512, 512)).sum())
@@ -126,6 +130,27 @@ def test_a_fork_computes_on_as_many_threads_as_it_is_given(
     assert int(several["tasks"]) > 1  # type: ignore[call-overload]
     assert several["sum"] == 512**3
     assert psutil.Process(server.pid).num_threads() == 1
+
+
+def test_forks_draw_other_random_numbers(
+    tmp_path: Path, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ENGINE", "numpy.random")
+    request.getfixturevalue("server")
+    assert ask(tmp_path)["drawn"] != ask(tmp_path)["drawn"]
+
+
+def test_a_run_leaves_no_folder_and_no_server(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    monkeypatch.delenv("RAY_ADDRESS", raising=False)
+    before = {*psutil.Process().children()}
+    with fork_server.forking(SimpleNamespace(device="cpu", role="both")) as command:  # type: ignore[arg-type]
+        (folder,) = tmp_path.iterdir()
+        assert str(folder) in command
+    assert [*tmp_path.iterdir()] == []
+    assert {*psutil.Process().children()} == before
 
 
 def test_forks_are_processes_of_their_own_and_leave_nothing(
