@@ -12,6 +12,7 @@ from functools import partial
 from pathlib import Path
 
 import gymnasium
+import psutil
 import pytest
 from gymnasium.utils.env_checker import check_env
 
@@ -19,6 +20,7 @@ from code_agent.env import EHREnv, MedAgentEnv
 from code_agent.protocol import Action
 from episodes.episode import AgentError
 from tests.code_agent.cases import COUNT, RUN, SUBMIT, Small
+from tools.sandbox import sandbox
 
 CODE = COUNT.replace("\\n", "\n")
 
@@ -139,3 +141,18 @@ def test_two_environments_at_once_share_nothing(tables: Path) -> None:
     assert "NameError" in second.step("validate_code", code="print(n)")[0]["env_message"]
     for env in (first, second):
         env.close()
+
+
+def test_a_task_leaves_the_next_one_no_interpreter(
+    tables: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings = sandbox.load_settings().model_copy(update={"sandbox": "process"})
+    monkeypatch.setattr(sandbox, "load_settings", lambda: settings)
+    env = MedAgentEnv(Small, {"data_path": tables})
+    processes = []
+    for _ in range(3):
+        env.reset(task_id=0)
+        assert env.step("validate_code", code="print(1)")[0]["env_message"]
+        processes.append(len(psutil.Process().children(recursive=True)))
+    env.close()
+    assert processes == processes[:1] * 3

@@ -19,10 +19,12 @@ import pytest
 import yaml
 
 from code_agent import compute_score, main, rollout, tasks
+from code_agent.environment import CodeEnvironment
 from code_agent.histories import read
 from code_agent.protocol import Action
 from code_agent.task import CodeTask
 from common.settings import ROOT
+from episodes.episode import ServiceError
 from tests.code_agent.cases import COUNT, Small
 from tests.common.llm_server import KEY, Fault, LLMServer
 
@@ -249,6 +251,30 @@ def test_a_set_that_cannot_be_played_is_refused_before_the_first_call(
     assert main.main(flags) == 2
     assert "2 of 2 tasks: needs the package no_such_package" in capsys.readouterr().err
     assert llm.requests == []
+
+
+def test_a_run_without_a_sandbox_calls_no_model(
+    config: Config, llm: LLMServer, capsys: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def fails(environment: CodeEnvironment) -> None:
+        raise ServiceError("there is no sandbox here")
+
+    monkeypatch.setattr(CodeEnvironment, "check", fails)
+    assert main.main(config()) == 1
+    assert "there is no sandbox here" in capsys.readouterr().err
+    assert llm.requests == []
+
+
+def test_an_endpoint_that_always_fails_ends_the_run(
+    config: Config, llm: LLMServer, capsys: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def passes(environment: CodeEnvironment) -> None:
+        pass
+
+    monkeypatch.setattr(CodeEnvironment, "check", passes)
+    llm.faults = [Fault(403) for _ in range(100)]
+    assert rollout.main([*config(), "--num_rollouts", "3"]) == 1
+    assert "5 episodes failed one after the other" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("text", ["task: [", "just words", "\x00"])

@@ -42,6 +42,7 @@ def tools() -> list[dict[str, object]]:
         tool["description"] = "repeats " * 2_000
     if MODE == "tags":
         tool["description"] = f"repeats a word{TAGS}"
+        tool["inputSchema"] = {**SCHEMA, "description": TAGS}
     if MODE == "broken_promise":
         tool["outputSchema"] = {
             "type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"],

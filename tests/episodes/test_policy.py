@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from episodes import policy as policies
 from episodes.episode import Message
 from episodes.outcomes import EpisodeError, PolicyStop
 from episodes.policy import ChatPolicy, Endpoint
@@ -140,3 +141,10 @@ def test_many_policies_share_one_event_loop(llm: Any) -> None:
         return await asyncio.gather(*(policy(llm).reply(QUESTION) for _ in range(20)))
 
     assert asyncio.run(run()) == [{"role": "assistant", "content": "好"}] * 20
+
+
+def test_the_connections_of_a_loop_that_ended_are_not_kept(llm: Any) -> None:
+    llm.script(says("好"), says("好"))
+    for _ in range(2):
+        replies(policy(llm))
+    assert policies._pools == {}

@@ -202,3 +202,4 @@ def test_existing_outputs_are_kept(tmp_path, capsys):
     assert main([str(new), "--output", str(tmp_path / "new.jsonl")]) == 2
     assert "--force" in capsys.readouterr().err
     assert (tmp_path / "new.dropped.jsonl").read_text() == "mine"
+    assert not (tmp_path / "new.jsonl").exists(), "it was refused after the work"

@@ -19,7 +19,16 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from common.settings import ROOT
-from tools.sql.database import DatabaseError, Rows, forget_databases, open_database
+from tools.sql.database import (
+    CONCURRENT,
+    Access,
+    ConnectionLost,
+    Database,
+    DatabaseError,
+    Rows,
+    forget_databases,
+    open_database,
+)
 from tools.sql.query import Limits, QueryTool, neutralise
 from tools.sql.result import fit
 
@@ -285,6 +294,47 @@ def test_a_tool_survives_pickling_and_fork(tool, diseases):
         os._exit(0 if tool.run("SELECT count(*) FROM disease").rows == [[diseases]] else 1)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
     assert tool.run("SELECT count(*) FROM disease").rows == [[diseases]]
+
+
+def test_a_fork_opens_connections_of_its_own(database):
+    url = f"sqlite:///{database}"
+    ours = open_database(url)
+    child = os.fork()
+    if child == 0:
+        os._exit(0 if open_database(url) is not ours else 1)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    assert open_database(url) is ours
+
+
+class Restarted(Database):
+    """A server that ended every connection it had; the driver is SQLite's."""
+
+    def __init__(self, path):
+        self._engine = self._pool(f"sqlite:///{path}", connect_args={"check_same_thread": False})
+        pooled = [self._connection() for _ in range(CONCURRENT)]
+        self.ended = [one.driver_connection for one in pooled]
+        for one in pooled:
+            one.close()
+
+    def _read_once(self, sql, access, deadline, max_rows, operations):
+        pooled = self._connection()
+        if pooled.driver_connection in self.ended:
+            pooled.invalidate()
+            raise ConnectionLost("the server has ended it")
+        pooled.close()
+        return Rows(["a"], [(1,)], 1, True)
+
+    def version(self):
+        return 0
+
+    def columns(self, table):
+        return []
+
+
+def test_after_a_servers_restart_the_first_statement_is_answered(database):
+    """All pooled connections are dead, not only the one that was used."""
+    restarted = Restarted(database)
+    assert restarted.read("SELECT 1 AS a", Access(frozenset()), 1.0, 1).rows == [(1,)]
 
 
 def test_a_deleted_database_raises_and_a_replaced_one_is_read_anew(tool, database, diseases):
