@@ -176,6 +176,13 @@ def test_requests_a_minute_are_limited_and_do_not_eat_the_budget(llm):
     assert min(gaps) > 0.3
 
 
+def test_a_second_try_waits_for_its_turn_too(llm, no_waiting):
+    llm.answer, llm.faults = (lambda body: GOOD), [Fault(500)]
+    ask(LLMClient("openai/m", base_url=llm.url, api_key=KEY, requests_per_minute=150))
+    first, second = llm.times
+    assert second - first > 0.3
+
+
 def test_a_client_keeps_no_connection_of_an_earlier_loop(llm):
     llm.answer = lambda body: GOOD
     client = LLMClient("openai/m", base_url=llm.url, api_key=KEY)
