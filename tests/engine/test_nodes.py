@@ -44,6 +44,7 @@ cluster.wait_for_nodes()
 print("complete:", tried(folder, model))
 print("another folder:", tried(folder + "/none", model))
 print("a name of the hub:", tried(folder, "owner/model"))
+ray.shutdown()
 cluster.shutdown()
 """
 
@@ -52,7 +53,7 @@ def test_a_node_that_does_not_see_the_files_is_named(tmp_path: Path) -> None:
     (tmp_path / "config.yaml").write_text("{}")
     (tmp_path / "model").mkdir()
     told = [sys.executable, "-c", SCRIPT, str(tmp_path), str(tmp_path / "model")]
-    ended = subprocess.run(told, cwd=ROOT, capture_output=True, text=True, check=False)
+    ended = subprocess.run(told, cwd=ROOT, capture_output=True, text=True, check=False, timeout=300)
     assert ended.returncode == 0, ended.stderr
     said = dict(line.split(": ", 1) for line in ended.stdout.splitlines() if ": " in line)
     assert said["complete"] == said["a name of the hub"] == "all see it"
