@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
-from consultation_agent.doctor_questions import asked_for, content_of, named_in, plain
+from consultation_agent.doctor_questions import HAN_RUN, asked_for, content_of, named_in, plain
 from consultation_agent.task import ConsultationTask
 from consultation_agent.topics import asked_topics, told_topics, topics
 from data.conditions.table import load_tables
@@ -35,11 +35,11 @@ OPEN = re.compile(
 WHEN = re.compile(r"\bwhen (?:was|were|did|is|are|have|has)\b|什么时候|哪[天年月]")
 DATED = frozenset({"onset", "earlier"})  # the topics of a text that dates something
 DIGIT = re.compile(r"\d")
-HAN = re.compile(r"[\u4e00-\u9fff]")
 ANY = re.compile(r"\bany\b|什么|哪些")
 CHOICE = re.compile(r"\bor\b|还是")  # of a side, such as "sharp or dull"
 NOTHING = re.compile(r"\b(?:no|without|denies)\b[^,.;]*|没有?[^，。；]*")  # of what there is not
-# An answer of several sentences is worth this much less than its one sentence that answers
+# An answer of several sentences is worth this much less than its one sentence that answers, and so
+# is what there is not than what there is, where a question is open
 WHOLE = 0.3
 ENDING = re.compile(
     r"\n+|(?<=[.!?;])\s+|(?<=[。！？；])|,\s*(?=(?:no|denies|denied|without)\b)", re.I
@@ -265,7 +265,8 @@ def _fits(question: str, subjects: frozenset[str], sides: set[str], one: Memory)
     """Return whether a memory has the form of an answer: it is about the same part of the body, it
     dates what is asked with "when", and it speaks of pain where a side of a pain is asked for.
     """
-    part, others = _parts_in(question), _parts_in(one.text)
+    part = _parts_in(question)
+    others = _parts_in(one.text)
     several = len(subjects & topics().keys()) > 1  # such as "headaches or dizzy spells"
     named = several and subjects & one.mentioned
     if part and others and part.isdisjoint(others) and not named:
@@ -279,13 +280,14 @@ def _fits(question: str, subjects: frozenset[str], sides: set[str], one: Memory)
 
 
 def _settled(question: str, subjects: frozenset[str], one: Memory) -> bool:
-    """Return whether a bare yes or no to an earlier question answers this one. "No" to a colonoscopy
-    says nothing of blood tests, so the two must share a word, if they are in one language, or the
-    earlier one asked for any of them.
+    """Return whether a bare yes or no to an earlier question answers this one.
+
+    "No" to a colonoscopy says nothing of blood tests, so the two must share a word, if they are in
+    one language, or the earlier one asked for any of them.
     """
     if not subjects and (CHOICE.search(question.lower()) or OPEN.search(question.lower())):
         return False
-    in_one_language = bool(HAN.search(question)) == bool(HAN.search(one.question))
+    in_one_language = bool(HAN_RUN.search(question)) == bool(HAN_RUN.search(one.question))
     shared = content_of(question) & content_of(one.question)
     return not in_one_language or bool(shared) or bool(ANY.search(one.question.lower()))
 

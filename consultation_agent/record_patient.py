@@ -15,6 +15,7 @@ from collections.abc import Container, Mapping, Sequence
 from types import MappingProxyType
 
 from consultation_agent.doctor_questions import (
+    HAN_RUN,
     ITSELF,
     SAID,
     SIDES,
@@ -35,7 +36,6 @@ from scoring.diagnosis import mention
 LONGEST = 400  # characters of a question that a patient listens to
 MOST = 3  # things that are answered at once
 JOINT = re.compile("|".join(SAID["heard"]["joint"]))
-HAN = re.compile(r"[\u4e00-\u9fff]")
 
 
 class RecordPatient(Patient):
@@ -254,7 +254,7 @@ def again(earlier: Reply, task: ConsultationTask) -> Reply:
 
 
 def _language(task: ConsultationTask) -> str:
-    return "zh" if HAN.search(task.question) else "en"
+    return "zh" if HAN_RUN.search(task.question) else "en"
 
 
 def memories(task: ConsultationTask) -> dict[str, tuple[str, str]]:

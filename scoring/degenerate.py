@@ -12,9 +12,8 @@ from scoring.pieces import COPULA, SIGN
 from scoring.text import SEPARATOR, canonical, words_only
 
 LONGEST_BY_CHANCE = 4  # characters of a cell that an answer may hold by chance
-CHOICE = re.compile(
-    r"还是|或者|\bor\b", re.I
-)  # an answer with one repeats the choice that was asked
+# An answer with one repeats the choice that was asked
+CHOICE = re.compile(r"还是|或者|\bor\b", re.I)
 COPULA_BEFORE = re.compile(f"^(?:{COPULA})")
 FEWEST_COPIED, MOST_COPIED = 3, 0.6  # other cells of a row that make a dump, and their share
 

@@ -12,6 +12,7 @@ from code_agent.environment import CodeEnvironment
 from common.settings import Settings
 from tests.code_agent.cases import Small, write_tables
 from tests.utils.conftest import llm, no_waiting  # noqa: F401
+from tools.sandbox import sandbox
 
 SETTINGS = Settings.model_construct(
     **{name: field.get_default() for name, field in Settings.model_fields.items()}
@@ -32,6 +33,13 @@ def no_sandbox_unasked(request: pytest.FixtureRequest, monkeypatch: pytest.Monke
                 None if program == "bwrap" else found(program, *more, **options)
             ),
         )
+
+
+@pytest.fixture
+def plain_processes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Programs run in processes of their own, without bubblewrap."""
+    settings = sandbox.load_settings().model_copy(update={"sandbox": "process"})
+    monkeypatch.setattr(sandbox, "load_settings", lambda: settings)
 
 
 @pytest.fixture(scope="session")

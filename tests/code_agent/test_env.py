@@ -20,7 +20,6 @@ from code_agent.env import EHREnv, MedAgentEnv
 from code_agent.protocol import Action
 from episodes.episode import AgentError
 from tests.code_agent.cases import COUNT, RUN, SUBMIT, Small
-from tools.sandbox import sandbox
 
 CODE = COUNT.replace("\\n", "\n")
 
@@ -143,11 +142,7 @@ def test_two_environments_at_once_share_nothing(tables: Path) -> None:
         env.close()
 
 
-def test_a_task_leaves_the_next_one_no_interpreter(
-    tables: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    settings = sandbox.load_settings().model_copy(update={"sandbox": "process"})
-    monkeypatch.setattr(sandbox, "load_settings", lambda: settings)
+def test_a_task_leaves_the_next_one_no_interpreter(tables: Path, plain_processes: None) -> None:
     env = MedAgentEnv(Small, {"data_path": tables})
     processes = []
     for _ in range(3):

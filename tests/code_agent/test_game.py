@@ -19,7 +19,6 @@ from code_agent.task import CodeTask
 from episodes.episode import Episode, Message, ServiceError, ToolSpec
 from scoring.rubric import Reward
 from tests.code_agent.cases import COUNT, HAND_IN, RUN, SUBMIT, Script
-from tools.sandbox import sandbox
 
 Opened = Callable[..., CodeEnvironment]
 
@@ -50,11 +49,7 @@ def test_an_episode_s_interpreter_ends_with_it(opened: Opened) -> None:
     assert processes == processes[:1] * 3
 
 
-def test_a_closed_environment_leaves_no_sandbox(
-    opened: Opened, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    settings = sandbox.load_settings().model_copy(update={"sandbox": "process"})
-    monkeypatch.setattr(sandbox, "load_settings", lambda: settings)
+def test_a_closed_environment_leaves_no_sandbox(opened: Opened, plain_processes: None) -> None:
     before = {*psutil.Process().children(recursive=True)}
     environment = opened()
     played(environment, RUN % COUNT, HAND_IN)
@@ -111,11 +106,9 @@ class Meeting(Script):
 
 
 def test_episodes_of_one_task_at_the_same_time_share_nothing(
-    opened: Opened, monkeypatch: pytest.MonkeyPatch
+    opened: Opened, plain_processes: None
 ) -> None:
     """A group's samples are such: one would be paid for what another found out."""
-    settings = sandbox.load_settings().model_copy(update={"sandbox": "process"})
-    monkeypatch.setattr(sandbox, "load_settings", lambda: settings)
     environment = opened()
     task = environment.set_of_name("small").task(0)
 
@@ -131,11 +124,9 @@ def test_episodes_of_one_task_at_the_same_time_share_nothing(
 
 
 def test_what_was_submitted_is_graded_and_not_the_last_run(
-    opened: Opened, monkeypatch: pytest.MonkeyPatch
+    opened: Opened, plain_processes: None
 ) -> None:
     """Where a task has a frame around the program, a program is what is handed in."""
-    settings = sandbox.load_settings().model_copy(update={"sandbox": "process"})
-    monkeypatch.setattr(sandbox, "load_settings", lambda: settings)
     environment = opened()
     tasks = environment.set_of_name("small")
     framed = replace(tasks.task(0), context=f"n = 0\n{HERE}\nprint(n)")
@@ -204,10 +195,8 @@ def test_an_error_shows_the_policys_own_lines(opened: Opened) -> None:
 
 
 def test_without_bubblewrap_programs_find_their_data_too(
-    opened: Opened, monkeypatch: pytest.MonkeyPatch
+    opened: Opened, plain_processes: None
 ) -> None:
-    settings = sandbox.load_settings().model_copy(update={"sandbox": "process"})
-    monkeypatch.setattr(sandbox, "load_settings", lambda: settings)
     assert played(opened(), RUN % COUNT, HAND_IN)[1].score == 1.0
 
 

@@ -28,7 +28,6 @@ from episodes.episode import AgentError
 from episodes.outcomes import EpisodeError
 from tests.code_agent.cases import Script
 from tests.code_agent.conftest import SETTINGS
-from tools.sandbox import sandbox
 
 MIMIC = {
     "PATIENTS": [
@@ -321,11 +320,7 @@ def test_a_program_that_tells_nothing_is_named_before_any_call(
     assert bool(found) == bool(why)
 
 
-def test_looking_at_a_task_leaves_no_interpreter(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    settings = sandbox.load_settings().model_copy(update={"sandbox": "process"})
-    monkeypatch.setattr(sandbox, "load_settings", lambda: settings)
+def test_looking_at_a_task_leaves_no_interpreter(tmp_path: Path, plain_processes: None) -> None:
     solution = "def area(x):\n    return x * x"
     row = {"problem": "An area.", "signature": "def area(x)", "solution": solution}
     tasks = opened("biocoder", write_set(tmp_path, [row | {"context": f"{HERE}\nprint(area(2))"}]))

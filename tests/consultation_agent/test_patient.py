@@ -384,7 +384,9 @@ def test_the_own_complaint_is_no_answer_to_a_side_of_it(question: str, text: str
 def test_of_a_record_without_facets_what_only_sounds_alike_is_no_answer(
     question: str, text: str
 ) -> None:
-    """A no to one examination is none to the others, the end of a fever is not that of diarrhoea."""
+    """A no to one examination is none to the others, and the end of a fever says nothing of the
+    diarrhoea.
+    """
     row = reference_row(
         patient_information=[
             {"doctor_question": ["Have you had a colonoscopy?"], "patient_response": ["No."]}

@@ -1,8 +1,10 @@
 """The scripted endpoint, the small database and a real browser."""
 
+import json
 import shutil
 import subprocess
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,6 +15,18 @@ from tests.utils.conftest import no_waiting  # noqa: F401
 CHROMIUM = (
     shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 )
+
+
+@pytest.fixture
+def case_without_facts(tmp_path: Path) -> Path:
+    """A file with a case of a consultation of which the patient knows nothing."""
+    row = {
+        "prompt": [{"role": "user", "content": "我咳嗽。"}],
+        "reward_model": {"ground_truth": {"diagnosis": "感冒", "recommendation": "多喝水"}},
+    }
+    path = tmp_path / "cases.jsonl"
+    path.write_text(json.dumps(row, ensure_ascii=False) + "\n", encoding="utf-8")
+    return path
 
 
 @pytest.fixture(scope="module")

@@ -9,7 +9,6 @@ table is the code's.
 
 from __future__ import annotations
 
-import json
 import re
 import shutil
 import sqlite3
@@ -119,16 +118,9 @@ def test_a_judge_that_likes_everything_fails_after_few_calls(
 
 
 def test_cases_that_the_patient_knows_nothing_of_are_refused(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    case_without_facts: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    truth = {"diagnosis": "感冒", "recommendation": "多喝水"}
-    row = {
-        "prompt": [{"role": "user", "content": "我咳嗽。"}],
-        "reward_model": {"ground_truth": truth},
-    }
-    cases = tmp_path / "cases.jsonl"
-    cases.write_text(json.dumps(row, ensure_ascii=False) + "\n", encoding="utf-8")
-    assert main(["consultation", "--data", str(cases)]) == 2
+    assert main(["consultation", "--data", str(case_without_facts)]) == 2
     assert "1 of 1 cases hold no facts" in capsys.readouterr().err
 
 

@@ -650,17 +650,12 @@ def test_gold_that_an_agent_does_not_have_is_told_in_one_line(
     assert guessing.opened[0].closed
 
 
-def test_cases_that_the_patient_knows_nothing_of_are_refused(tmp_path: Path, capsys: Any) -> None:
+def test_cases_that_the_patient_knows_nothing_of_are_refused(
+    tmp_path: Path, case_without_facts: Path, capsys: Any
+) -> None:
     """Every answer would be "not sure", and the score that of guessing."""
-    truth = {"diagnosis": "感冒", "recommendation": "多喝水"}
-    row = {
-        "prompt": [{"role": "user", "content": "我咳嗽。"}],
-        "reward_model": {"ground_truth": truth},
-    }
-    cases = tmp_path / "cases.jsonl"
-    cases.write_text(json.dumps(row, ensure_ascii=False) + "\n", encoding="utf-8")
     out = tmp_path / "out"
-    arguments = ["consultation", "--gold", "--data", str(cases), "--out", str(out)]
+    arguments = ["consultation", "--gold", "--data", str(case_without_facts), "--out", str(out)]
     assert evaluate.main(arguments) == 2
     assert "1 of 1 cases hold no facts" in capsys.readouterr().err
     assert not out.exists()

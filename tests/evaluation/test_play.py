@@ -256,16 +256,11 @@ def test_the_end_of_the_input_is_one_line_and_loses_nothing(
 
 
 def test_a_case_that_the_patient_knows_nothing_of_is_not_played(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    case_without_facts: Path,
 ) -> None:
-    truth = {"diagnosis": "感冒", "recommendation": "多喝水"}
-    row = {
-        "prompt": [{"role": "user", "content": "我咳嗽。"}],
-        "reward_model": {"ground_truth": truth},
-    }
-    cases = tmp_path / "cases.jsonl"
-    cases.write_text(json.dumps(row, ensure_ascii=False) + "\n", encoding="utf-8")
-    assert run(monkeypatch, "", "consultation", "--data", str(cases)) == 2
+    assert run(monkeypatch, "", "consultation", "--data", str(case_without_facts)) == 2
     assert "1 of 1 cases hold no facts" in capsys.readouterr().err
 
 

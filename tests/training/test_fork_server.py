@@ -13,6 +13,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import psutil
 import pytest
@@ -146,7 +147,8 @@ def test_a_run_leaves_no_folder_and_no_server(
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     monkeypatch.delenv("RAY_ADDRESS", raising=False)
     before = {*psutil.Process().children()}
-    with fork_server.forking(SimpleNamespace(device="cpu", role="both")) as command:  # type: ignore[arg-type]
+    plan: Any = SimpleNamespace(device="cpu", role="both")
+    with fork_server.forking(plan) as command:
         (folder,) = tmp_path.iterdir()
         assert str(folder) in command
     assert [*tmp_path.iterdir()] == []

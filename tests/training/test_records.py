@@ -124,7 +124,7 @@ def test_agents_that_are_trained_together_have_their_own_numbers() -> None:
 
 
 def test_a_validation_is_the_mean_over_task_types() -> None:
-    """Of each the mean over its scored tasks: a type with many tasks weighs no more than another."""
+    """Of each the mean over its scored tasks: one with many tasks weighs no more than another."""
     records = [
         record(0, task_type="a", reward=1.0, terms={"judge": 1.0}),
         record(1, task_type="a", reward=0.0, terms={"judge": 0.5}),

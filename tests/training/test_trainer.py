@@ -238,7 +238,9 @@ async def test_asynchronously_calls_are_held_back_while_the_engine_sleeps(
     played: Steps, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Calls in flight have the time of an episode to end."""
-    seen, loop, waits = [], asyncio.get_running_loop(), []
+    seen: list[bool] = []
+    waits: list[float] = []
+    loop = asyncio.get_running_loop()
     trainer = trainer_of(played, "colocate_async")
     gate = played.manager.policy.gate
     closing = gate.close

@@ -81,8 +81,7 @@ class VerlAlgorithm(Algorithm):
         except asyncio.CancelledError:
             self.outcome = Outcome("interrupted", "interrupted by Ctrl-C or a stop signal")
         except Exception as error:
-            # The first error, without Ray's wrapping
-            cause = getattr(error, "cause", None) or error
+            cause = first_error(error)
             message = (
                 str(cause) if isinstance(cause, RunStopped) else f"{type(cause).__name__}: {cause}"
             )
@@ -121,7 +120,7 @@ class VerlAlgorithm(Algorithm):
                 await asyncio.sleep(POLL_SECONDS)
             ray.get(finished)
         except Exception as error:  # a lost machine explains more than the first error it caused
-            cause = getattr(error, "cause", None) or error
+            cause = first_error(error)
             await asyncio.to_thread(check_none_lost, nodes, str(cause).splitlines()[0])
             if isinstance(cause, ray.exceptions.OutOfMemoryError):
                 raise RunStopped(memory_was_full(str(cause))) from error
@@ -129,6 +128,11 @@ class VerlAlgorithm(Algorithm):
         finally:
             await store.close()
         progress.look()
+
+
+def first_error(error: Exception) -> Exception:
+    """Return the error that came first, without Ray's wrapping."""
+    return getattr(error, "cause", None) or error
 
 
 def memory_was_full(said: str) -> str:

@@ -20,9 +20,9 @@ CHECKPOINT_FACTOR = 8
 ADAPTER_FACTOR = 4  # with LoRA: the moments of an adapter are negligible
 CRITIC_FACTOR = 6
 SPARE_BYTES = 100_000_000
-# vLLM's blocks on the CPU, in tokens
+# Of vLLM's cache on the CPU: the most bytes, and the tokens of a block. Whole blocks of a prefix
+# are reused only: with vLLM's own 128 tokens a turn computes 64 again.
 CACHE_BYTES = 2**30
-# Tokens. vLLM reuses whole blocks of a prefix only: with its own 128 a turn computes 64 again
 CACHE_BLOCK = 32
 HUB_ID = re.compile(r"[\w.-]+/[\w.-]+")
 # Folders where this project writes: such a name is not an owner on the hub
