@@ -325,12 +325,14 @@ def test_looking_at_a_task_leaves_no_interpreter(tmp_path: Path, plain_processes
     row = {"problem": "An area.", "signature": "def area(x)", "solution": solution}
     tasks = opened("biocoder", write_set(tmp_path, [row | {"context": f"{HERE}\nprint(area(2))"}]))
     environment = CodeEnvironment(SETTINGS, {}, task_sets={"biocoder": tasks})
-    processes = []
+    # Those of earlier tests end in their own time, and are not counted.
+    earlier = set(psutil.Process().children(recursive=True))
+    counts = []
     for _ in range(3):
         assert asyncio.run(environment.why_unusable(tasks.task(0))) == ""
-        processes.append(len(psutil.Process().children(recursive=True)))
+        counts.append(len(set(psutil.Process().children(recursive=True)) - earlier))
     environment.close()
-    assert processes == processes[:1] * 3
+    assert counts == counts[:1] * 3
 
 
 def test_an_answer_without_rows_is_answered_by_an_empty_list(tmp_path: Path) -> None:
