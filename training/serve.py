@@ -228,7 +228,6 @@ def command(
             "vllm",
         ),
         *("--tensor-parallel-size", str(n_gpus), "--uvicorn-log-level", "warning"),
-        *("--worker-extension-cls", "training.engine.rendezvous.OneAddress"),
         *_device_flags(model, device, memory),
     ]
 
@@ -238,12 +237,14 @@ def _device_flags(model: str, device: str, memory: float) -> list[str]:
     numbers; a large one in bfloat16 where the processor has it, which is more than twice as fast.
     """
     if device == "cuda":
-        return ["--dtype", "auto", "--gpu-memory-utilization", str(memory)]  # not run
+        flags = ["--dtype", "auto", "--gpu-memory-utilization", str(memory)]  # not run
+        return [*flags, "--worker-extension-cls", "training.engine.rendezvous.OneAddress"]
     kind = "bfloat16" if in_bfloat16(model) else "float32"
     # Compiling takes over a minute
     flags = ["--dtype", kind, "--enforce-eager", "--max-num-seqs", str(CPU_SEQUENCES)]
     cache = ("--kv-cache-memory-bytes", str(cache_bytes(model, CPU_SEQUENCES)))
-    return [*flags, *cache, "--block-size", str(CACHE_BLOCK)]
+    drawing = ("--worker-extension-cls", "training.cpu.token_sampler.ServedOnCpu")
+    return [*flags, *cache, "--block-size", str(CACHE_BLOCK), *drawing]
 
 
 def _write_template(model: str, log: Path) -> tuple[str, ...]:

@@ -1,0 +1,54 @@
+"""Tokens on the CPU are drawn with the probabilities that the model gives them, by their own seed."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+
+from training.cpu.token_sampler import draw
+
+ROWS = 20_000
+PROBABILITIES = [0.5, 0.0, 0.25, 0.125, 0.125]
+
+
+def logits(rows: int) -> torch.Tensor:
+    row = [math.log(one) if one else -math.inf for one in PROBABILITIES]
+    return torch.tensor([row] * rows)
+
+
+def seeded(*seeds: int) -> dict[int, torch.Generator]:
+    return {row: torch.Generator().manual_seed(seed) for row, seed in enumerate(seeds)}
+
+
+def test_tokens_are_drawn_as_often_as_they_are_likely() -> None:
+    torch.manual_seed(1)
+    drawn = torch.bincount(draw(logits(ROWS), {}), minlength=len(PROBABILITIES)) / ROWS
+    for share, probability in zip(drawn.tolist(), PROBABILITIES, strict=True):
+        # Four standard deviations; a token that may not be drawn never is
+        assert abs(share - probability) <= 4 * math.sqrt(probability * (1 - probability) / ROWS)
+
+
+def test_seeded_rows_are_drawn_as_often_as_their_tokens_are_likely() -> None:
+    generators = seeded(*range(2_000))
+    drawn = torch.bincount(draw(logits(2_000), generators), minlength=len(PROBABILITIES)) / 2_000
+    for share, probability in zip(drawn.tolist(), PROBABILITIES, strict=True):
+        assert abs(share - probability) <= 4 * math.sqrt(probability * (1 - probability) / 2_000)
+
+
+def test_a_row_with_a_seed_is_drawn_by_it_whatever_stands_beside_it() -> None:
+    alone, beside = seeded(7), seeded(8, 7)
+    for _ in range(20):
+        first = draw(logits(1), alone)[0]
+        second = draw(logits(3), {1: beside[1], 0: beside[0]})[1]
+        assert first == second
+
+
+def test_a_seed_s_next_token_is_another_draw() -> None:
+    generators = seeded(7)
+    assert len({int(draw(logits(1), generators)[0]) for _ in range(40)}) > 1
+
+
+def test_logits_that_are_no_numbers_give_a_token_that_exists() -> None:
+    drawn = draw(torch.full((2, 5), math.nan), {})
+    assert drawn.tolist() == [4, 4]

@@ -1,0 +1,67 @@
+"""Draws the tokens of vLLM's CPU build by one random number each.
+
+vLLM draws an exponential random number for every token of the vocabulary, on one thread: with
+49,152 tokens that is a quarter of the time of a decoding step, and half of it where requests have
+seeds, because then the numbers are drawn twice. Here a token is the first at which the sum of the
+probabilities exceeds a uniform random number (inverse transform sampling), which is the same
+distribution.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+
+from training.engine.rendezvous import OneAddress
+
+
+def draw(logits: torch.Tensor, generators: Mapping[int, torch.Generator]) -> torch.Tensor:
+    """Return a token for each row, drawn with the probabilities softmax(logits).
+
+    logits: (rows, vocabulary); -inf for a token that may not be drawn.
+    generators: of rows whose requests have a seed; the others draw by torch's own.
+    """
+    sums = logits.softmax(dim=-1, dtype=torch.float32).cumsum(dim=-1, dtype=torch.float64)
+    uniform = torch.rand(len(logits), 1, dtype=torch.float64)
+    for row, generator in generators.items():
+        uniform[row] = torch.rand(1, dtype=torch.float64, generator=generator)
+    drawn = torch.searchsorted(sums, uniform * sums[:, -1:], right=True).view(-1)
+    # Logits that are no numbers would give one token more than there are, and end the server
+    return drawn.clamp(max=logits.shape[-1] - 1)
+
+
+def forward_cpu(
+    sampler: Any,
+    logits: torch.Tensor,
+    generators: Mapping[int, torch.Generator],
+    k: torch.Tensor | None,
+    p: torch.Tensor | None,
+) -> tuple[torch.Tensor, torch.Tensor | None]:
+    """Return a token for each row, drawn from its top k or top p, and what vLLM reports of them:
+    nothing, or in its modes `processed_*` the logits or log-probabilities (rows, vocabulary).
+    """
+    from vllm.v1.sample.ops.topk_topp_sampler import apply_top_k_top_p
+
+    logits = apply_top_k_top_p(logits, k, p)
+    reported = {
+        "processed_logits": lambda: logits,
+        "processed_logprobs": lambda: logits.log_softmax(dim=-1, dtype=torch.float32),
+    }.get(sampler.logprobs_mode, lambda: None)
+    return draw(logits, generators), reported()
+
+
+def install() -> None:
+    """Make vLLM's samplers of this process, those made later, draw like this."""
+    from vllm.v1.sample.ops.topk_topp_sampler import TopKTopPSampler
+
+    TopKTopPSampler.forward_cpu = forward_cpu
+
+
+class ServedOnCpu(OneAddress):
+    """An extension of the worker of a server outside training: its tokens are drawn like this."""
+
+    def __new__(cls, **kwargs: Any) -> ServedOnCpu:
+        install()
+        return super().__new__(cls)
