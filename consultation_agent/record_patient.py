@@ -5,7 +5,7 @@ always in the same way.
 
 Questions are understood by the ask-words of data/conditions/phrases.toml (doctor_questions.py) and,
 where these find nothing or something wider, by the topics of topics.toml. Rows of the reference,
-which have no facets, are answered from what was once asked and described (memory.py).
+which have no facets, are answered from what was once asked and described (recall.py).
 """
 
 from __future__ import annotations
@@ -25,8 +25,9 @@ from consultation_agent.doctor_questions import (
     parts_of,
     plain,
 )
-from consultation_agent.memory import complaint_of, hidden, recalled
+from consultation_agent.memory import complaint_of, hidden
 from consultation_agent.patient import Exchange, Patient, Reply
+from consultation_agent.recall import recalled
 from consultation_agent.task import ConsultationTask
 from consultation_agent.topics import Topic, asked_first, asked_topics
 from data.conditions.table import load_tables
@@ -306,7 +307,9 @@ def _recalled_parts(task: ConsultationTask, question: str, mentioned: Mapping[st
         return whole
     replies = [_recalled(task, part, mentioned) for part in parts]
     known = [reply for reply in replies if reply.kind != "unknown"]
-    return _together(replies, SAID[_language(task)]) if len(known) > 1 else whole
+    if len(known) > 1:
+        return _together(replies, SAID[_language(task)])
+    return known[0] if known and whole.kind == "unknown" else whole
 
 
 def _recalled(task: ConsultationTask, question: str, mentioned: Mapping[str, Reply]) -> Reply:

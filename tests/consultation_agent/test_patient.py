@@ -574,8 +574,12 @@ def test_of_a_record_without_facets_another_part_of_the_body_is_no_answer() -> N
     task = task_of(row | {"prompt": [{"role": "user", "content": said}]})
     assert asked("腿肿不肿？", task=task).kind == "unknown"
     assert asked("Are your legs swollen?", task=task).kind == "unknown"
-    assert asked("Does your stomach hurt?", task=task).text == "My stomach is very bloated"
+    assert asked("Is your stomach bloated?", task=task).text == "My stomach is very bloated"
     assert asked("Does your back hurt?", task=task).kind == "unknown"
+    assert asked("Does your stomach hurt?", task=task).kind == "unknown"
+    said = "Patient's description: My stomach is sore\nDecide"
+    task = task_of(row | {"prompt": [{"role": "user", "content": said}]})
+    assert asked("Does your stomach hurt?", task=task).text == "My stomach is sore"
 
 
 def test_a_patient_who_came_with_a_question_repeats_it() -> None:
