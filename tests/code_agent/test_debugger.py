@@ -56,6 +56,13 @@ def test_a_model_explains_and_sees_no_answer(llm: LLMServer) -> None:
     assert "do not know the right answer" in json.dumps(llm.requests[0]["messages"])
 
 
+def test_of_a_long_traceback_the_model_reads_the_end_with_the_error(llm: LLMServer) -> None:
+    llm.answer = lambda body: json.dumps({"explanation": "Too deep."})
+    error = FRAME * 200 + "RecursionError: maximum recursion depth exceeded"
+    assert asyncio.run(Debugger("openai/stand-in", llm.url, "none").debug("f()", error))
+    assert "RecursionError" in json.dumps(llm.requests[0]["messages"])
+
+
 def test_a_sections_limits_are_kept(llm: LLMServer, no_waiting: None) -> None:
     llm.answer = lambda body: json.dumps({"explanation": "dob"})
     section = {

@@ -216,6 +216,8 @@ def test_a_low_level_is_ordered_for_and_a_normal_one_not(
     normal = row(9, "Check patient S2's potassium.", "S2", f"{CONTEXT} {POTASSIUM}")
     assert handed(tmp_path, normal, {"GET": [4.0]}) == 1
     assert handed(tmp_path, normal, {"GET": [4.0], "POST": [drug, test]}) == 0
+    unknown = row(9, "Check patient S3's potassium.", "S3", f"{CONTEXT} {POTASSIUM}")
+    assert handed(tmp_path, unknown, {"GET": [-1]}) == 1  # a level that nobody measured is not low
 
 
 def test_a_dead_server_leaves_the_episode_unscored(tmp_path: Path, server: FHIRServer) -> None:

@@ -18,6 +18,7 @@ from consultation_agent.protocol import Conclusion, Malformed, spoken
 from consultation_agent.task import task_of
 from episodes.episode import Episode, Message, ServiceError, ToolSpec
 from episodes.outcomes import PolicyStop
+from scoring.text_overlap import dei
 from tests.consultation_agent.cases import reference_row, task_with, tasks
 
 SETTINGS = Settings.model_construct(
@@ -132,6 +133,13 @@ def test_facts_and_record() -> None:
     )
     assert reference["simulation_dialogue"][-1]["is_diagnosis"]
     assert [turn["tokens"] for turn in reference["simulation_dialogue"]][::2] == spoken_by_policy
+
+
+def test_the_index_of_efficiency_is_by_the_tokens_of_one_turn() -> None:
+    own = ConsultationEnvironment(SETTINGS, {}, evaluating=True)
+    episode = played(spoken("在什么部位？"), spoken("在哪里？"), END)
+    episode.turns, episode.completion_tokens = 3, 90
+    assert own.facts(TASK, episode)["dei"] == pytest.approx(dei(1.0, turns=3, mean_tokens=30))
 
 
 def test_a_gain_is_taken_apart_by_the_distinguishing_facets_found() -> None:

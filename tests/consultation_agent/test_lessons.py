@@ -117,6 +117,20 @@ def test_a_flaw_ends_too_soon(
     assert all(all(one.learn) and isinstance(replies(one)[-1], Conclusion) for one in made)
 
 
+def test_who_asks_nothing_names_what_the_complaint_alone_makes_likely(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Naming what only questions tell would be learned as guessing, and earn what asking should."""
+    plain(monkeypatch, "at_once")
+    rows = draw_cases(load_tables(), {**FEW, "lessons": 40}, seed=0)["lessons"]
+    named = {
+        (row["extra_info"]["complaint"], end.diagnosis)
+        for row, one in zip(rows, lessons(0, 40, Random(1)).flawed, strict=True)
+        if isinstance(end := replies(one)[-1], Conclusion)
+    }
+    assert len(named) == len({complaint for complaint, _ in named})
+
+
 def test_a_malformed_reply_is_learned_and_mended(monkeypatch: pytest.MonkeyPatch) -> None:
     plain(monkeypatch, "malformed")
     for one in lessons(0, 30, Random(1)).flawed:

@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from data.database.schema import ASKABLE, NAME_COLUMN, WORDS
-from data.intake.columns import guess_table, map_columns, read_mapping
+from data.intake.columns import guess_table, map_columns, plan_parts, read_mapping
+from data.readers.grid import Part, Record
 from data.readers.headers import KNOWN, claims, normalise
 from data.readers.sources import SourceError
 
@@ -56,6 +57,16 @@ def test_a_mapping_decides_and_can_leave_out():
     columns = ["名", "药品名称", "适应症"]
     chosen = map_columns(columns, "drugs_info", {"名": "med_name", "药品名称": None})
     assert chosen == {"名": "med_name", "适应症": "indication"}
+
+
+def test_two_undecided_columns_are_not_proposed_for_one():
+    """Both lines in a mapping file would join their texts."""
+    columns = ["药品名称", "禁忌症表一", "禁忌症表二"]
+    part = Part("drugs", columns, lambda: iter([Record(1, dict.fromkeys(columns, "甲"))]))
+    ((planned,), _) = plan_parts([part], None, {})
+    first, second = planned.unused.values()
+    assert first == '"禁忌症表一": contraindications'
+    assert second.startswith('"禁忌症表二": null')
 
 
 @pytest.mark.parametrize(

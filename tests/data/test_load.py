@@ -133,6 +133,14 @@ FOREIGN = {
 }
 
 
+def test_a_quote_that_names_its_table_keeps_it_beside_one_with_the_other_name(tmp_path):
+    path = tmp_path / "rows.jsonl"
+    quotes = [{"table": "disease", "quote": "发热"}, {"source_table": "drugs_info", "quote": "苦"}]
+    path.write_text(json.dumps({"id": "1", "question": "？", "evidence": quotes}))
+    (row,) = load_rows(path)
+    assert [item["table"] for item in json.loads(row["evidence"])] == ["disease", "drugs_info"]
+
+
 @pytest.mark.parametrize("form", ["jsonl", "json", "parquet"])
 def test_other_names_and_nested_values_become_one_form(tmp_path, form):
     path = tmp_path / f"rows.{form}"

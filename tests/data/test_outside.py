@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from data.outside.published_cases import PublishedError
+from data.outside.published_cases import PublishedError, sex_of
 from episodes import registry
 from episodes.episode import AgentError
 
@@ -86,6 +86,12 @@ def test_an_osce_case_for_the_diagnosis_agent(
     assert task.results["WBC"] == "11 x 10^9/L"
     assert task.results["ESR"] == "60 mm/h"
     assert not {"Findings", "Imaging"} & set(task.results)
+
+
+def test_the_patient_is_who_is_named_first() -> None:
+    assert sex_of("A boy of four is brought in by a woman, his aunt.") == "male"
+    assert sex_of("A girl of four is brought in by a man, her uncle.") == "female"
+    assert sex_of("A child of four is brought in.") is None
 
 
 def test_what_is_not_recorded_is_never_normal(tmp_path: Path, settings: Any) -> None:

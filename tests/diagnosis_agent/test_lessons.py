@@ -45,6 +45,13 @@ def test_right_lessons_end_with_a_diagnosis_and_teach_no_mistake() -> None:
     assert any(len(replies(one)) > len(learned(one)) for one in made)
 
 
+def test_a_lesson_keeps_to_its_budget(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(recipe, "BUDGETS", (2,))
+    made = lessons(20, 20, Random(1))
+    for one in (*made.right, *made.flawed):
+        assert len(one.learn) == len(replies(one)) <= 2
+
+
 @pytest.mark.parametrize(
     ("flaw", "fewest", "most"), [("at_once", 0, 0), ("early", 1, 1), ("aside", 1, 2)]
 )

@@ -130,6 +130,8 @@ def test_what_the_patient_cannot_have_is_not_available() -> None:
     simulator = RecordSimulator()
     assert simulator.result_of(FEMALE, "prostate ultrasound", []).kind == "unavailable"
     assert simulator.result_of(MALE, "prostate ultrasound", []).kind in ("recorded", "normal")
+    unknown = replace(MALE, sex=None)
+    assert simulator.result_of(unknown, "prostate ultrasound", []).kind in ("recorded", "normal")
 
 
 def test_a_row_of_the_reference() -> None:

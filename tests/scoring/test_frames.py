@@ -167,6 +167,7 @@ NOTHING = "数据库中没有找到朵朵片的不良反应。"
         "I'm sorry, but no matching records were found.",
         "The query returned nothing.",
         "The adverse reactions are not recorded, so I cannot answer.",
+        "There is no record of Doto tablets sold last year anywhere in the database.",
     ],
 )
 def test_saying_in_any_usual_words_that_nothing_is_there_is_right_only_where_it_is_true(answer):

@@ -23,3 +23,8 @@ from scoring.diagnosis import mention
 )
 def test_names_are_found_however_they_are_written(text: str, names: list[str], found: bool) -> None:
     assert bool(mention(names).search(text)) is found
+
+
+def test_of_a_name_that_begins_another_one_the_longer_is_struck_out_whole() -> None:
+    names = ["appendicitis", "appendicitis with perforation"]
+    assert mention(names).sub("…", "It is appendicitis with perforation.") == "It is …."

@@ -16,6 +16,7 @@ import pytest
 
 from common.settings import ROOT
 from data.load import load_rows
+from scoring.degenerate import is_degenerate
 from scoring.judge import Case, ReferenceJudge, Verdict
 
 QUESTION = "朵朵片怎么吃？"
@@ -324,6 +325,15 @@ def test_answers_that_say_nothing_score_zero(answer):
     gold = {"structured_gt": {"columns": ["dosage"], "rows": [[FIELD]]}}
     found = ReferenceJudge().compare(Case(QUESTION, answer, REFERENCE, [], gold))
     assert found == Verdict(0.0, {"degenerate": 1.0})
+
+
+ROW = ["一次15毫克饭后服", "恶心呕吐偶见", "孕妇不可服用", "遮光密封保存", "国药准字H1234"]
+
+
+@pytest.mark.parametrize(("cells", "degenerate"), [(ROW, True), ([*ROW, "甲市乙制药厂"], False)])
+def test_a_row_is_dumped_where_an_answer_copies_three_fifths_of_it(cells, degenerate):
+    context = [json.dumps({"columns": [], "rows": [cells]})]
+    assert is_degenerate(Case("有什么？", "；".join(ROW[:3]), "头痛", context)) is degenerate
 
 
 def test_without_anything_to_compare_with_the_case_is_not_scored():

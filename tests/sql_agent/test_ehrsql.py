@@ -126,6 +126,14 @@ def test_the_same_files_give_the_same_database(tmp_path: Path) -> None:
     assert list(sqlite3.connect(folder / DATABASE).iterdump()) == first
 
 
+def test_another_schema_gives_another_database(tmp_path: Path) -> None:
+    """The statements would run on tables that the new schema does not have."""
+    data, schema = files(tmp_path)
+    folder = prepare(data, schema)
+    schema.write_text(SCHEMA.replace("SEX VARCHAR(5)", "GENDER VARCHAR(5)"), encoding="utf-8")
+    assert prepare(data, schema) != folder
+
+
 def test_events_belong_to_the_patient_of_their_visit(tmp_path: Path) -> None:
     drawn = sqlite3.connect(prepare(*files(tmp_path)) / DATABASE)
     strangers = drawn.execute(

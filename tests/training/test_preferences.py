@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 import torch
 from safetensors.torch import load_file
-from transformers import AutoModelForCausalLM, AutoTokenizer
+from transformers import AutoModelForCausalLM, AutoTokenizer, Trainer
 
 from common.command import UsageError
 from common.settings import ROOT
@@ -224,6 +224,18 @@ def killed_after_a_checkpoint(arguments: list[str], work: Path) -> None:
     assert process.wait() == -signal.SIGKILL
 
 
+def steps_of(trainer: type[Trainer], monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Return a list that gets the number of steps before each step that a trainer takes."""
+    taken, step = list[int](), trainer.training_step
+
+    def noted(self: Trainer, *given: Any) -> Any:
+        taken.append(self.state.global_step)
+        return step(self, *given)
+
+    monkeypatch.setattr(trainer, "training_step", noted)
+    return taken
+
+
 def test_a_killed_command_ends_where_an_undisturbed_one_does(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -242,9 +254,11 @@ def test_a_killed_command_ends_where_an_undisturbed_one_does(
     (half / "trainer_state.json").write_text('{"epoch": 0.')
     assert "checkpoint-99" not in str(last_checkpoint(work))
     assert not half.exists()
+    begun = steps_of(dpo.EpisodePairTrainer, monkeypatch)
     for name in ("out", "undisturbed"):
         assert main(command(tmp_path, name, "--epochs", "1")) == 0
     torch.set_num_threads(threads)
+    assert begun[0] >= 4, "what was learned before it was killed is not learned again"
     curves = [
         json.loads((tmp_path / name / "preferences.json").read_text())["curve"]
         for name in ("out", "undisturbed")

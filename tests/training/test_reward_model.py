@@ -10,10 +10,12 @@ import sys
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
 from safetensors.torch import load_file
+from starlette.testclient import TestClient
 
 from common.command import UsageError
 from common.settings import ROOT
@@ -22,8 +24,8 @@ from scoring.reward_model_judge import RewardModelJudge
 from scoring.scale import load_scale
 from training.pairs.answers import AnswerPair, answer_pairs, platt, ranked
 from training.pairs.pair import Pair, Side
-from training.pairs.ranking import fitting, split_by_task
-from training.pairs.score_server import MOST_BYTES
+from training.pairs.ranking import AnswerPairTrainer, fitting, split_by_task
+from training.pairs.score_server import MOST_BYTES, build
 from training.pairs.scorer import load_scorer
 from training.pairs.trainers import work_path
 from training.reward_model import main
@@ -124,6 +126,23 @@ def test_an_adapter_is_merged(tmp_path: Path, learned: Path) -> None:
     assert facts["held_out"]["accuracy"] == 1.0
     names = [set(load_file(folder / "model.safetensors")) for folder in (tmp_path / "out", learned)]
     assert names[0] == names[1]
+
+
+def test_a_training_that_was_interrupted_goes_on_from_its_checkpoint(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    taken, step = list[int](), AnswerPairTrainer.training_step
+
+    def interrupted(self: AnswerPairTrainer, *given: Any) -> Any:
+        taken.append(self.state.global_step)
+        if len(taken) == 3:
+            raise KeyboardInterrupt
+        return step(self, *given)
+
+    monkeypatch.setattr(AnswerPairTrainer, "training_step", interrupted)
+    assert main(command(tmp_path)) == 130
+    assert main(command(tmp_path)) == 0
+    assert taken == [0, 1, 2, 2, 3]
 
 
 def test_scores_that_say_nothing_get_no_map(
@@ -248,6 +267,14 @@ def test_a_text_that_does_not_fit_is_unscored_and_never_cut(address: tuple[str, 
     verdict = asyncio.run(judge.judge(Case("药品5？", "不良反应：皮疹" * 2000, "", [], {})))
     assert verdict.score is None
     assert "reads 1024 at most" in judge.last_failure
+
+
+def test_a_text_that_just_fits_is_scored() -> None:
+    scorer = load_scorer(TINY)
+    room = scorer.context - len(scorer.tokens("药品5？", ""))
+    asked = [{"prompt": "药品5？", "response": "口" * count} for count in (room, room + 1)]
+    client = TestClient(build(scorer))
+    assert [client.post("/score", json=one).status_code for one in asked] == [200, 422]
 
 
 def test_a_request_of_any_size_is_not_read(address: tuple[str, str]) -> None:

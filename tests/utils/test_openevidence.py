@@ -5,6 +5,7 @@ endpoint.
 from __future__ import annotations
 
 import json
+import shutil
 
 import pytest
 from sqlalchemy import create_engine, insert
@@ -102,13 +103,13 @@ def draft(tmp_path, teacher, database, monkeypatch, capfd):
         monkeypatch.setenv(name, value)
     load_settings.cache_clear()
 
-    def run(*questions):
+    def run(*questions, db=database):
         source, output = tmp_path / "in.jsonl", tmp_path / "out.jsonl"
         rows = [
             {"id": f"q{n}", "question": text, "session": "s"} for n, text in enumerate(questions)
         ]
         source.write_text("".join(json.dumps(row) + "\n" for row in rows))
-        code = main([str(source), "--output", str(output), "--db", database])
+        code = main([str(source), "--output", str(output), "--db", db])
         shown = capfd.readouterr()
         assert KEY not in shown.out + shown.err
         assert all(KEY.encode() not in file.read_bytes() for file in tmp_path.glob("*.jsonl*"))
@@ -210,6 +211,18 @@ def test_a_failed_question_is_tried_again_and_only_it(llm, draft, database):
     assert code == 0, shown.err
     assert [row["id"] for row in lines(output)] == ["q0", "q1", "q2"]
     assert len(llm.requests) - asked == 3  # a query, its answer, a draft
+
+
+def test_drafts_of_one_database_are_not_continued_with_another(llm, draft, tmp_path):
+    play(llm, [SQL], GOOD)
+    llm.faults = [Fault(400)]
+    assert draft("甲片怎么吃？", "甲片怎么服用？")[0] == 1
+    shutil.copy(tmp_path / "m.db", tmp_path / "other.db")
+    code, _, shown = draft(
+        "甲片怎么吃？", "甲片怎么服用？", db=f"sqlite:///{tmp_path / 'other.db'}"
+    )
+    assert code == 2
+    assert "database" in shown.err
 
 
 def test_without_a_teacher_it_says_what_to_set(draft, monkeypatch):

@@ -142,6 +142,14 @@ def test_scores_of_a_run_are_read_by_column(tmp_path):
     assert main([*options, "--force"]) == 0
 
 
+def test_without_a_column_those_of_a_run_are_its_rewards(tmp_path):
+    rows = [{"reward": float(n), "score": 0.1 * n} for n in range(5)]
+    written(tmp_path / "episodes.jsonl", rows)
+    output = tmp_path / "a.json"
+    assert main(["--run", str(tmp_path), "--output", str(output)]) == 0
+    assert load_scale(output).apply(2.0) == pytest.approx(0.5)
+
+
 def pairs(tmp_path, count=30):
     return written(
         tmp_path / "p.jsonl", [{"prompt": "问", "response": "答" * (n + 1)} for n in range(count)]
