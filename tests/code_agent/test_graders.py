@@ -115,6 +115,12 @@ def test_any_other_answer_does_not(gold: Gold, answer: str) -> None:
     assert not grade(answer, gold)
 
 
+def test_a_number_below_zero_may_be_a_millionth_away() -> None:
+    gold = Gold("number", -0.3)
+    assert grade("-0.30000000000000004", gold)
+    assert not grade("-0.31", gold)
+
+
 def test_an_answer_may_be_as_long_as_a_program_prints_and_no_longer() -> None:
     value = "a" * (LONGEST - 2)
     gold = Gold("text", value)

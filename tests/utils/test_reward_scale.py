@@ -100,9 +100,10 @@ def test_any_scores_give_a_map_that_keeps_their_order_or_one_error(scores, kind)
     assert summary(scores).keys() == summary(after).keys()
 
 
-def test_scores_of_a_broken_endpoint_are_no_map():
+@pytest.mark.parametrize("huge", [1e200, -1e200])
+def test_scores_of_a_broken_endpoint_are_no_map(huge):
     with pytest.raises(UsageError, match="broken"):
-        fit([1e200, 0.0], "quantile")
+        fit([huge, 0.0], "quantile")
 
 
 def written(path, rows):
