@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import socket
 import threading
@@ -33,9 +34,11 @@ async def app(scope: Any, receive: Any, send: Any) -> None:
 
 
 @contextmanager
-def serving(token: str | None = TOKEN, loop: Any = "asyncio", **limits: Any) -> Iterator[int]:
+def serving(
+    token: str | None = TOKEN, loop: Any = "asyncio", inner: Any = app, **limits: Any
+) -> Iterator[int]:
     """The port of a server, in a thread."""
-    guard = Guard(app, token, 10_000)
+    guard = Guard(inner, token, 10_000)
     config = uvicorn.Config(guard, log_level="warning", lifespan="off", loop=loop, **limits)
     server = Server(config)
     with socket.create_server(("127.0.0.1", 0)) as listener:
@@ -164,6 +167,27 @@ def test_who_has_shown_the_token_is_not_dropped(monkeypatch: pytest.MonkeyPatch)
         for one in runners:
             one.sendall(WHOLE)
             assert allowed(one)
+
+
+def test_who_is_being_answered_is_not_dropped_where_no_token_is_needed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(connections, "MOST_WAITING", 5)
+    begun, released = threading.Event(), threading.Event()
+
+    async def slow(scope: Any, receive: Any, send: Any) -> None:
+        begun.set()
+        await asyncio.to_thread(released.wait)
+        await app(scope, receive, send)
+
+    with serving(None, inner=slow) as port, ExitStack() as stack:
+        stack.callback(released.set)
+        visitor = opened(stack, port, WHOLE)
+        begun.wait()
+        for one in [opened(stack, port) for _ in range(50)][:45]:
+            answer(one)
+        released.set()
+        assert allowed(visitor)
 
 
 def test_an_address_with_few_connections_keeps_them(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -17,10 +17,12 @@ from pathlib import Path
 from typing import Any
 
 import agentlightning as agl
+import httpx
 import psutil
 import pytest
 from agentlightning.types import Span
 
+from common.access import bearer
 from tests.training.conftest import HOST, ToyAgent, enqueue, served
 from training.runners.episode_runner import EpisodeRunner
 from training.runners.processes import KeptRunners
@@ -31,6 +33,7 @@ from training.store import live_store
 from training.store.handover import Endings, Handover, give_up, rules_of, worker_name
 from training.store.live_store import RunStore
 from training.store.store_client import StoreClient
+from training.store.store_server import serving
 
 
 @pytest.fixture(autouse=True)
@@ -197,6 +200,23 @@ async def test_a_store_that_ends_keeps_nobody_waiting(monkeypatch: pytest.Monkey
             await asyncio.sleep(0.2)
         await waiting
     await handover.close()
+
+
+async def test_the_run_s_own_store_answers_who_waits_before_it_ends(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A run would wait for its runners' open requests, or cut them off."""
+    monkeypatch.setattr(live_store, "LOOK_SECONDS", 0.5)
+    settings: dict[str, Any] = {"store_port": free_port(HOST), "token": "secret"}
+    plan = Plan(tmp_path, "cpu", "m", 3, "", 1.0, 96, 60.0, **settings)
+    url = f"{plan.store_address}/v1/agl/waits/queue"
+    asking = httpx.AsyncClient(headers=bearer(plan.token), trust_env=False, timeout=None)
+    async with asyncio.timeout(25), asking:
+        async with serving(plan):
+            waiting = asyncio.create_task(asking.post(url, json={"seconds": 3600}))
+            await asyncio.sleep(0.2)
+            assert not waiting.done()
+        assert (await waiting).json() == {"queued": 0}
 
 
 async def test_silent_runners_are_noticed_after_the_clock_went_back(

@@ -28,6 +28,11 @@ from training.watch.trackers import TRACKERS, tracked
 
 RAISES = "def init(**_): raise RuntimeError('no network')"
 HANGS = "import time\ndef init(**_): time.sleep(10_000)"
+FINISHES = """
+from pathlib import Path
+def init(log_dir, **_): global folder; folder = Path(log_dir)
+def finish(): (folder / "finished").touch()
+"""
 
 
 def begin(run_dir: Path) -> None:
@@ -132,6 +137,17 @@ def test_one_that_fails_or_hangs_is_said(
         )
     assert capsys.readouterr().out.startswith("wandb has not all of this run (exit code -9, ")
     assert "RuntimeError: no network" in (run_dir / "trackers" / "swanlab.log").read_text()
+
+
+def test_one_is_told_that_the_run_has_ended(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A tracker may send its last lines only then, and show the run as one that crashed."""
+    broken(tmp_path, monkeypatch, swanlab=FINISHES)
+    begin(tmp_path / "run")
+    with tracked(["swanlab"], tmp_path / "run", 60):
+        pass
+    assert (tmp_path / "run" / "trackers" / "swanlab" / "finished").exists()
 
 
 def test_one_that_hangs_does_not_outlive_a_killed_run(
