@@ -13,7 +13,8 @@ import pytest
 
 from episodes.episode import Episode
 from episodes.outcomes import EpisodeError, PolicyStop
-from episodes.text_loop import play_with_words
+from episodes.prompts import Prompts
+from episodes.text_loop import Ending, play_by_protocol, play_with_words
 from tests.episodes.scripted import ScriptedPolicy, says
 
 FIRST = [{"role": "user", "content": "Guess my number."}]
@@ -86,6 +87,32 @@ def test_every_end_has_its_reason(last: Any, stop_reason: str) -> None:
     episode, _ = play(says("3"), last)
     assert episode.stop_reason == stop_reason
     assert episode.messages[-1]["content"] != "no words follow an end"
+
+
+class Guess(str, Ending):
+    """The number that was guessed."""
+
+
+@pytest.mark.parametrize(
+    ("last", "stop_reason"),
+    [("7", "answered"), ("which?", "bad_reply"), (" \n", "no_answer"), ("", "no_answer")],
+)
+def test_a_last_reply_that_is_no_end_is_a_bad_one_unless_it_is_blank(
+    last: str, stop_reason: str
+) -> None:
+    async def partner(asked: str, episode: Episode) -> str:
+        return "larger"
+
+    texts = {"first": "{complaint}", "turn": "{text}", "malformed": "{text}", "last": "Guess."}
+    prompts = Prompts(version="1", system="", problems={}, **texts)
+    policy = ScriptedPolicy(says("3?"), says(last), max_turns=2)
+    episode = asyncio.run(
+        play_by_protocol(
+            policy, prompts, "?", lambda said: Guess(said) if said.isdigit() else said, partner
+        )
+    )
+    assert episode.stop_reason == stop_reason
+    assert episode.messages[2]["content"] == "larger\nGuess."
 
 
 def test_a_partner_that_fails_raises() -> None:

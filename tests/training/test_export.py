@@ -22,6 +22,7 @@ from typing import Any
 import huggingface_hub
 import pytest
 
+from common.command import UsageError
 from common.jsonl import write_jsonl
 from common.settings import ROOT
 from episodes import registry
@@ -30,7 +31,7 @@ from tests.serving import serving
 from training import export
 from training.engine.checkpoints import MARK
 from training.ship import export_check
-from training.ship.export_card import _parser
+from training.ship.export_card import _parser, evaluation_of
 
 TINY = ROOT / "sql_agent" / "tiny_model"
 CONFIG = """
@@ -105,6 +106,16 @@ def test_the_folder_has_what_loads_a_model_and_nothing_pickled(run: Path) -> Non
     assert files == {path.name for path in TINY.iterdir()} - {"cold_start.json"} | {"README.md"}
     assert (folder / "model.safetensors").read_bytes() == (TINY / "model.safetensors").read_bytes()
     assert all(path.stat().st_mode & 0o044 == 0o044 for path in folder.iterdir())
+
+
+def test_an_evaluation_of_step_10_is_none_of_step_1(run: Path, tmp_path: Path) -> None:
+    scores = {
+        "model": f"/elsewhere/{run.name}/checkpoints/global_step_10/actor/huggingface",
+        "overall": {"ci95": [0.8, 0.9]},
+    }
+    (tmp_path / "scores.json").write_text(json.dumps(scores))
+    with pytest.raises(UsageError, match="evaluate this checkpoint"):
+        evaluation_of(tmp_path, run / "checkpoints" / "global_step_1")
 
 
 def test_the_card_says_what_was_measured_and_what_was_not(run: Path, tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ import signal
 import time
 from collections import deque
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import agentlightning as agl
@@ -21,6 +22,7 @@ import httpx
 import psutil
 import pytest
 from agentlightning.types import Span
+from pydantic import ValidationError
 
 from common.access import bearer
 from tests.training.conftest import HOST, ToyAgent, enqueue, served
@@ -102,6 +104,30 @@ async def test_every_ending_is_handed_out_once_and_at_once(store: Any) -> None:
     late = endings.expect(ids[2:])  # it ended before anybody waited for it
     assert (await asyncio.wait_for(late[ids[2]], 25)).rollout_id == ids[2]
     await endings.close()
+
+
+async def test_who_waits_for_an_ending_hears_that_there_is_none_to_be_read() -> None:
+    """Else a step waits for a store of another version until silence ends the run."""
+
+    class Other(RunStore):
+        async def wait_ended(self, after: int, seconds: float) -> Any:
+            return 1, [SimpleNamespace(model_dump=lambda mode: {"rollout_id": "a"})]
+
+    async with served(Other()) as store:
+        endings = Endings(store)
+        with pytest.raises(ValidationError):
+            await asyncio.wait_for(endings.expect(["a"])["a"], 25)
+        await endings.close()
+
+
+async def test_a_store_that_was_started_anew_tells_its_first_endings() -> None:
+    """To a trainer that knows the higher numbers of the one before."""
+    store = RunStore()
+    await store.add_resources({})
+    ids = await enqueue(store, [{"name": "a"}])
+    await finish(store, "succeeded")
+    last, rollouts = await asyncio.wait_for(store.wait_ended(after=17, seconds=3600), 25)
+    assert (last, [rollout.rollout_id for rollout in rollouts]) == (1, ids)
 
 
 async def test_a_rollout_is_played_three_times_at_most(store: Any, tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from argparse import Namespace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -95,6 +96,14 @@ def test_a_new_run_has_a_folder_of_its_own(tmp_path: Path) -> None:
     make_run(tmp_path / "run", 4)
     with pytest.raises(ConfigError, match="is not empty; choose another, or add --resume"):
         resumed(tmp_path / "run", None)
+
+
+def test_runners_may_have_the_folder_of_the_trainer_beside_them(tmp_path: Path) -> None:
+    """They write none of its files; the same command starts both."""
+    make_run(tmp_path / "run", 4)
+    asked = Namespace(resume=None, run_dir=tmp_path / "run", ci_fast=False)
+    runners = replace(plan(tmp_path / "run"), role="runner")
+    assert continued(runners, asked) == (runners, None, {})
 
 
 @pytest.mark.parametrize(

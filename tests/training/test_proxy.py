@@ -175,6 +175,22 @@ async def test_both_endpoints_leave_the_same_spans(servers: list[StandInVllm]) -
     assert found[0] == found[1]
 
 
+@pytest.mark.parametrize("kind", ["direct", "litellm"])
+async def test_calls_that_wait_for_company_are_sent_before_the_proxy_ends(
+    kind: str, servers: list[StandInVllm], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("training.proxy.recorder.GATHER_SECONDS", 3600)
+    async with serve_store() as store:
+        policy = access(kind, servers, store)
+        await policy.start()
+        try:
+            rollout = await store.start_rollout(input={})
+            assert (await ask(policy, store, 0, rollout, "一")).status_code == 200
+        finally:
+            await policy.stop()
+        assert len(await store.query_spans(rollout.rollout_id)) == 1
+
+
 def without_random_names(attributes: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in attributes.items() if not name.endswith(".id")}
 

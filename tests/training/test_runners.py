@@ -6,13 +6,16 @@ budget and unless its cause repeats; the last one stops the run. With an agent: 
 
 from __future__ import annotations
 
+import asyncio
 import multiprocessing
 import os
 import signal
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
+import psutil
 import pytest
 
 from training.runners import processes as runners
@@ -125,6 +128,28 @@ def test_a_frozen_runner_does_not_outlive_the_run(keeper: Any) -> None:
     kept, _ = keeper(lambda number: os.kill(os.getpid(), signal.SIGSTOP))
     assert kept.keep(1, lambda: True) == 0
     assert multiprocessing.active_children() == []
+
+
+def test_a_runner_does_not_outlive_a_killed_keeper() -> None:
+    """It would play the next run's rollouts, with this run's agent."""
+    begun = FORK.SimpleQueue()
+
+    async def plays(*_: Any) -> None:
+        begun.put(os.getpid())
+        await asyncio.sleep(600)
+
+    strategy = KeptRunners("both", 1)
+    store = StoreClient("http://127.0.0.1:9")
+    (kept,) = strategy._spawn_runners(plays, store, FORK.Event(), ctx=FORK)
+    runner = psutil.Process(begun.get())
+    kept.kill()
+    kept.join()
+    with suppress(psutil.NoSuchProcess, psutil.TimeoutExpired):
+        runner.wait(30)
+    alive = runner.is_running() and runner.status() != psutil.STATUS_ZOMBIE
+    if alive:
+        runner.kill()
+    assert not alive
 
 
 @pytest.mark.timeout(60)
