@@ -104,6 +104,7 @@ SYSTEM = (
     "tests/training/test_handover.py::test_rollouts_of_a_killed_runner",
     "tests/training/test_kept_store.py::test_a_store_that_is_killed",
     "tests/training/test_keys.py",
+    "tests/training/test_plain_weights.py",
     "tests/training/test_progress.py::test_on_a_terminal",
     "tests/training/test_progress.py::test_without",
     "tests/training/test_saving.py::test_a_kill",

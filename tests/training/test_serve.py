@@ -81,6 +81,16 @@ def test_the_server_listens_on_loopback_and_parses_tool_calls(device: str) -> No
     assert "tool" not in " ".join(serve.command("m", device, 1234, tools=False))
 
 
+@pytest.mark.parametrize("device", ["cpu", "cuda"])
+def test_a_served_model_answers_completions_sampled_as_clients_ask(device: str) -> None:
+    """vLLM's other routes load adapters from any folder, and a file in the model's own folder would
+    set what a client leaves out.
+    """
+    words = " ".join(serve.command("m", device, 1234))
+    assert "--middleware training.proxy.doors.ServedDoor" in words
+    assert "--generation-config vllm" in words
+
+
 @pytest.mark.parametrize(("gpus", "share", "parallel"), [(None, "0.25", "1"), ("2,3", "0.9", "2")])
 def test_a_partner_has_gpus_of_its_own_or_a_share_of_the_policys(
     gpus: str | None, share: str, parallel: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
