@@ -82,8 +82,10 @@ async def test_a_hanging_episode_keeps_one_place(store: Any) -> None:
 
 async def test_a_hanging_episode_is_ended_at_its_deadline_and_played_again(store: Any) -> None:
     (hanging,) = await enqueue(store, [{"name": "hangs", "sleep": 3600, "first_only": True}])
-    async with running(EpisodeRunner(2, 2), ToyAgent(), store):
+    agent = ToyAgent()
+    async with running(EpisodeRunner(2, 2), agent, store):
         (rollout,) = await ends(store, [hanging])
+        assert agent.playing == 0, "it would go on calling the policy"
     assert rollout.status == "succeeded"
     attempts = await store.query_attempts(hanging)
     assert [attempt.status for attempt in attempts] == ["timeout", "succeeded"]

@@ -298,6 +298,17 @@ def test_what_a_statement_costs_itself_is_never_asked_again(tool, monkeypatch):
     assert len(asked) == 1
 
 
+def test_a_statement_that_ran_out_of_time_is_run_anew_when_it_is_asked_again(tool, monkeypatch):
+    """Kept, the refusal would outlive the moment in which the file was read slowly."""
+    tool.limits = Limits(deadline=0.3)
+    asked, ask = [], POOL.ask
+    monkeypatch.setattr(POOL, "ask", lambda *question: asked.append(question) or ask(*question))
+    for _ in range(2):
+        sql = "SELECT count(*) FROM drugs_info a, drugs_info b, disease c, disease d"
+        assert "查询超过 0.3 秒" in tool.run(sql).error
+    assert len(asked) == 2
+
+
 def test_a_spare_worker_stands_ready_after_an_overrun(tool):
     tool.limits = Limits(deadline=0.3)
     assert tool.run("SELECT 1").ok
