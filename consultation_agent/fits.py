@@ -25,13 +25,19 @@ from consultation_agent.kinds import (
     says_what,
     things_in,
 )
-from consultation_agent.memory import Memory, asked_by
+from consultation_agent.memory import ENDING, Memory, asked_by
 from consultation_agent.topics import asked_topics, told_topics, topics
 
+# Sides by which one cause is asked for
+CAUSES = frozenset({"aggravating", "triggers", "relieving", "meals"})
 BARE = re.compile(r"(?:yes|no|yeah|right|correct|ok|okay|有|没有?|是的?|对|嗯|不是)[.!。！]?", re.I)
 OPEN = re.compile(
     r"\b(?:how|when|where|what|which|who)\b|多[久少长大]|几|什么|哪|怎么"
 )  # what BARE is no answer to
+# Topics and symptoms that are a pain in a part of the body
+PAINS = frozenset({"stomach_ache", "abdominal_cramps", "chest", "head", "back", "joints"})
+# Kinds of time
+TIMES = frozenset({"date", "length"})
 NONE = re.compile(r"(?:no|没有?)[.。]?", re.I)
 # A denial with the three words after it, so that "no blood in my stool" does not deny a stool.
 DENIES = re.compile(
@@ -105,6 +111,17 @@ def came_with(held: Iterable[Memory]) -> Came:
     return Came(" ".join(one.text for one in first), subjects_of(first))
 
 
+def of_the_complaint(asked: Asked, came: Came) -> Asked:
+    """Return what is asked without the pain that the patient came with as a subject, where a side or a
+    kind of it is asked for.
+    """
+    same_part = parts_in(asked.text) & parts_in(came.text)
+    hurts = PAIN.search(asked.text) and PAIN.search(plain(came.text))
+    if not (same_part and hurts and (asked.sides or asked.kinds)):
+        return asked
+    return asked._replace(topics=asked.topics - PAINS, subjects=asked.subjects - PAINS)
+
+
 def subjects_of(held: Iterable[Memory]) -> frozenset[str]:
     """Return the topics that memories are about, without sides such as how long."""
     return frozenset(name for one in held for name in one.mentioned if not is_side(name))
@@ -134,6 +151,7 @@ def fits(asked: Asked, one: Memory, came: Came) -> bool:
     )
     return (
         of_kind
+        and _in_one_sentence(asked, one)
         and _names(asked, one, said, came)
         and _of_the_part(asked, one)
         and _of_the_time(asked, one)
@@ -141,10 +159,29 @@ def fits(asked: Asked, one: Memory, came: Came) -> bool:
     )
 
 
+def _in_one_sentence(asked: Asked, one: Memory) -> bool:
+    """Return whether, of an answer of several sentences, one that is not about another thing tells the
+    time that is asked: in "The rash came today. I had a fever on Monday." today is not that of the fever.
+    """
+    kinds = [kind for kind in asked.kinds if kind.name in TIMES]
+    sentences = ENDING.split(one.text)
+    if not (kinds and asked.subjects and one.question):
+        return True
+    return any(
+        all(kind.told.search(plain(text)) for kind in kinds)
+        and (not (about := _subjects_in(text)) or about & asked.subjects)
+        for text in sentences
+    )
+
+
+def _subjects_in(text: str) -> frozenset[str]:
+    return frozenset(name for name in told_topics(text) if not is_side(name))
+
+
 def _names(asked: Asked, one: Memory, said: str, came: Came) -> bool:
     """Return whether a memory names all that a question names, itself or by what it answers."""
     around = f"{said} {one.context}"
-    if asked.kinds or asked.sides:
+    if asked.kinds or (asked.sides if asked.is_open else asked.sides - CAUSES):
         around = f"{around} {came.text}"
     if denies_all(asked, one):
         return True
@@ -211,4 +248,9 @@ def _settled(asked: Asked, one: Memory) -> bool:
         return False
     in_one_language = bool(HAN_RUN.search(asked.text)) == bool(HAN_RUN.search(one.context))
     shared = content_of(asked.text) & content_of(one.context)
-    return not in_one_language or bool(shared) or bool(ANY.search(one.context.lower()))
+    shared_things = things_in(asked.text) & things_in(one.context)
+    return (
+        not in_one_language
+        or bool(shared or shared_things)
+        or bool(ANY.search(one.context.lower()))
+    )

@@ -31,7 +31,7 @@ PAIN = re.compile(
 PARTS = tuple(
     re.compile(words)
     for words in (
-        r"\bhead|头(?!晕|昏)|脑袋",
+        r"(?<!light-)\bhead|头(?!晕|昏)|脑袋",
         r"\bchest|\bheart|胸|心口",
         r"stomach|abdom|bell(?:y|ies)|tummy|\bguts?\b|肚|腹|胃",
         r"\bback (?:pain|ache|hurt)|\b(?:my|your|lower|upper) back\b|\bwaist|腰|背",

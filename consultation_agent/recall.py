@@ -23,12 +23,13 @@ from consultation_agent.fits import (
     denies_all,
     fits,
     is_side,
+    of_the_complaint,
     subjects_of,
 )
 from consultation_agent.kinds import PAIN, kinds_of, left_of, names_it, parts_in, things_in
 from consultation_agent.memory import ASKED, DENIED, Memory, age_of, hidden, memories_of, sex_of
 from consultation_agent.task import ConsultationTask
-from consultation_agent.topics import topics
+from consultation_agent.topics import asking_of, topics
 
 # The share of a question's content that an earlier question or a sentence must have to answer it
 NEAR = 0.6
@@ -70,14 +71,16 @@ def recalled(task: ConsultationTask, question: str) -> tuple[str, str] | None:
     for item, value in (("age", age_of(task)), ("sex", sex_of(task))):
         if items[:1] == [item] and value:
             return item, value
-    asked, came = asked_of(question), came_with(held)
+    came = came_with(held)
+    whole = asked_of(question)
+    asked = of_the_complaint(whole, came)
     same = _asked_alike(question, task.opening, held)
     if same and _is_no_other(asked, same) and fits(asked, same, came):
         return same.name, same.text
     told = [one for one in held if fits(asked, one, came)]
     by_topic = bool(asked.names or asked.kinds)
     best = _best(asked, told, came) if by_topic else None
-    if not asked.subjects:
+    if not whole.subjects:
         best = best or _by_content(question, task.opening, told)
     best = best or _by_things(asked, told) or _of_the_part_that_hurts(asked, told)
     return (":".join((best.name, *sorted(asked.names))), best.text) if best else None
@@ -87,7 +90,8 @@ def _of_the_part_that_hurts(asked: Asked, held: Iterable[Memory]) -> Memory | No
     """Return what the patient came with, where a question asks for pain in the part that it names;
     None for another question.
     """
-    named = parts_in(asked.text) if PAIN.search(asked.text) else frozenset[int]()
+    yes_or_no = not (asked.sides or asked.kinds or asked.is_open)
+    named = parts_in(asked.text) if yes_or_no and PAIN.search(asked.text) else frozenset[int]()
     complaint = (one for one in held if one.name.startswith("complaint"))
     return next(
         (one for one in complaint if named & parts_in(one.text) and PAIN.search(plain(one.text))),
@@ -154,7 +158,8 @@ def _best(asked: Asked, held: Iterable[Memory], came: Came) -> Memory | None:
         denied = asked.is_open and bool(DENIED.match(one.text))
         less = 0.4 * one.name.startswith("complaint") + WHOLE * (bool(one.question) + denied)
         whole = not one.question and content <= content_of(one.text)
-        scored.append((worth + beside + near + whole - less, one))
+        named = 0.5 * bool(things_in(asked.text) & things_in(one.text))
+        scored.append((worth + beside + near + whole + named - less, one))
     return max(scored, key=lambda found: found[0], default=(0.0, None))[1]
 
 
@@ -238,7 +243,8 @@ def _side_worth(asked: Asked, one: Memory, came: Came) -> float:
     if in_time and subjects and came.subjects and subjects.isdisjoint(came.subjects):
         return 0.0
     mentioned -= POSITIVE if DENIED.match(one.text) else frozenset()
-    if mentioned and (once or not sides <= IN_TIME - {"course"} or not one.mentioned & ELSEWHERE):
+    own = one.name.startswith("complaint") or not one.mentioned & ELSEWHERE
+    if mentioned and (once or own or not sides <= IN_TIME - {"course"}):
         return 2 + 0.5 * len(mentioned) + 1.5 * bool(once) - of_another
     alike = asked.kinds and set(asked.kinds) & set(kinds_of(one.context))
     return 1.2 if (once and _answers(sides, one)) or alike else 0.0
@@ -255,7 +261,7 @@ def _answers(wanted: Iterable[str], one: Memory) -> bool:
     if BARE.fullmatch(one.text.strip()) and OPEN.search(one.question.lower()):
         return False
     asked, mentioned = ({*names} - {*wanted} for names in (one.asked, one.mentioned))
-    beyond = {name for name in mentioned if not is_side(name)}
+    beyond = {name for name in mentioned if not is_side(name)} - {"childhood"}
     asked -= CAUSES if CAUSES.intersection(wanted) else frozenset()
     return not beyond and not asked and (not mentioned or not {*wanted} & {*one.mentioned})
 
@@ -272,7 +278,7 @@ def _by_content(question: str, complaint: str, held: Iterable[Memory]) -> Memory
         if content
         for text in (
             one.text,
-            *[one.question] * (bool(one.question) and (left or len(content) > 1)),
+            *[asking_of(one.question)] * (bool(one.question) and (left or len(content) > 1)),
         )
     ]
     share, _, best = max(shares, key=lambda found: found[:2], default=(0.0, 0, None))

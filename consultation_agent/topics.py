@@ -66,7 +66,7 @@ def asked_topics(question: str) -> tuple[Topic, ...]:
     """Return the topics of a question, subjects before sides. A general topic is left out if the
     question asks for something under it.
     """
-    asking = _asking(question)
+    asking = asking_of(question)
     found = [one for one in topics().values() if one.ask.search(asking)]
     others = {name for one in found for name in (*one.instead_of, one.under)}
     kept = (one for one in found if one.name not in others)
@@ -78,14 +78,14 @@ def asked_first(question: str) -> Topic | None:
     """Return the topic that a question is about whatever its ask-words say; None if there
     is none.
     """
-    asking = _asking(question)
+    asking = asking_of(question)
     return next(
         (one for one in topics().values() if one.first.search(asking) and one.ask.search(asking)),
         None,
     )
 
 
-def _asking(question: str) -> str:
+def asking_of(question: str) -> str:
     """Return the sentences of a question that ask, without examples."""
     sentences = SENTENCE.findall(FULL_STOP.sub("\n", TAG.sub("", question.lower())))
     return plain(" ".join(EXAMPLE.sub("", one) for one in sentences if asks(one)))

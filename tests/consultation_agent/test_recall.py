@@ -163,6 +163,93 @@ def test_common_wordings_are_known(question: str, text: str) -> None:
     assert said(question, task_with("My stomach hurts", described=described)) == text
 
 
+ANKLE_TOLD = (
+    "The skin came up red today. I had a fever on Monday. They gave me a drip of penicillin. I sit for long periods. "
+    "My stool has always been loose. I feel like vomiting. I eat at the canteen, and everyone else is fine. "
+    "I drink a litre of water a day. It is not related to anything. No stomach pain. I once had piles and shingles. "
+    "It hurts near the side. I had a cold two years ago."
+)
+
+
+@pytest.mark.parametrize(
+    ("question", "text"),
+    [
+        ("What is the drip called?", "They gave me a drip of penicillin."),
+        ("What was the name of the fever?", UNSURE),
+        ("Who told you that you had piles?", UNSURE),
+        ("Why did you eat at the canteen?", UNSURE),
+        ("Which side does it hurt on?", UNSURE),
+        ("Do you exercise?", UNSURE),
+        ("Do you sit a lot?", "I sit for long periods."),
+        ("Is it hard to pass stool?", UNSURE),
+        ("Do you throw up?", "I feel like vomiting."),
+        ("Do you feel queasy?", "I feel like vomiting."),
+        (
+            "Where do you usually have your meals?",
+            "I eat at the canteen, and everyone else is fine.",
+        ),
+        ("Have any colleagues fallen ill?", "I eat at the canteen, and everyone else is fine."),
+        ("How much fluid do you get through in a day?", "I drink a litre of water a day."),
+        ("Does rich food bring it on?", UNSURE),
+        ("Is there pain in the upper abdomen?", "No stomach pain."),
+        ("What illnesses have you had?", "I once had piles and shingles."),
+    ],
+)
+def test_names_people_reasons_and_things_of_one_topic_are_kept_apart(
+    question: str, text: str
+) -> None:
+    task = task_with("My ankle is swollen", described=ANKLE_TOLD)
+    assert said(question, task) == text
+
+
+BELLY = task_with(
+    "My belly hurts. It suddenly started aching after lunch and got worse and worse.",
+    ("How long has this been going on?", "About six weeks."),
+    ("Does it hurt when you press on it?", "It hurts a little when pressed."),
+    ("That is where the liver is. Is it swollen?", "Around the navel."),
+    ("Have you had a colonoscopy?", "No."),
+)
+
+
+@pytest.mark.parametrize(
+    ("question", "text"),
+    [
+        ("How long have you had the belly pain?", "About six weeks."),
+        (
+            "Did the belly pain come on suddenly?",
+            "It suddenly started aching after lunch and got worse and worse.",
+        ),
+        ("Is the spot sore if you push on it?", "It hurts a little when pressed."),
+        ("What makes the belly pain better?", UNSURE),
+        ("How long have you had the headache?", UNSURE),
+    ],
+)
+def test_a_side_of_the_pain_that_the_patient_came_with_is_told(question: str, text: str) -> None:
+    assert said(question, BELLY) == text
+
+
+def test_an_answer_is_found_by_what_was_asked_and_not_by_what_the_doctor_remarked() -> None:
+    assert said("Has your liver been taken out?", BELLY) == UNSURE
+
+
+def test_a_bare_no_answers_the_same_thing_by_another_name() -> None:
+    assert said("Has anyone looked inside your bowel with a camera?", BELLY) == "No."
+
+
+def test_of_an_answer_of_several_sentences_a_time_belongs_to_what_its_sentence_names() -> None:
+    told = "The bloody stool started today, but the diarrhea has been going on for three days. I had a fever on Monday."
+    task = task_with("Diarrhea", ("How long has this been going on?", told))
+    assert said("How many days did the fever last?", task) == UNSURE
+
+
+def test_a_cause_is_told_only_if_the_text_itself_names_it() -> None:
+    lying = "It hurt on the right when sleeping on the right. It also hurts when pressed."
+    task = task_with(
+        f"My belly hurts. {lying}", ("When is it worse?", "It hurts more when I press on it.")
+    )
+    assert said("Does the position you lie in affect it?", task) == lying.partition(" It also")[0]
+
+
 def test_ringing_is_a_word_of_its_own() -> None:
     assert "ears" not in told_topics("I was bringing up my food.")
     assert "ears" in told_topics("There is a ringing in my head.")
