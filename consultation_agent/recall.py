@@ -155,11 +155,10 @@ def _best(asked: Asked, held: Iterable[Memory], came: Came) -> Memory | None:
             continue
         near = 1.5 * len(content & content_of(one.text)) / max(1, len(content))
         beside = 0.7 * len(asked.sides & one.mentioned) if asked.subjects else 0
-        denied = asked.is_open and bool(DENIED.match(one.text))
-        less = 0.4 * one.name.startswith("complaint") + WHOLE * (bool(one.question) + denied)
-        whole = not one.question and content <= content_of(one.text)
         named = 0.5 * bool(things_in(asked.text) & things_in(one.text))
-        scored.append((worth + beside + near + whole + named - less, one))
+        denied = asked.is_open and bool(DENIED.match(one.text))
+        less = WHOLE * (bool(one.question) + denied)
+        scored.append((worth + beside + near + named - less, one))
     return max(scored, key=lambda found: found[0], default=(0.0, None))[1]
 
 
@@ -169,7 +168,7 @@ def _subject_worth(asked: Asked, one: Memory, came: Came) -> float:
     """
     wanted = asked.topics or asked.subjects
     told = {name for name in wanted if _tells(name, one)}
-    others = subjects_of([one]) - asked.subjects - {"childhood"}
+    others = subjects_of([one]) - asked.subjects
     once = {name for name in one.asked if not is_side(name)}
     of_kind = any(not kind.by_context for kind in asked.kinds) or asked.sides & one.mentioned
     if not told and not others and of_kind:
@@ -205,8 +204,7 @@ def _tells_sides(asked: Asked, one: Memory) -> bool:
     """Return whether a memory tells the sides that a question names beside its subject; those that are
     of a kind are told by the kind.
     """
-    sides = asked.sides - OF_A_KIND
-    return sides <= one.mentioned or (sides <= one.asked and _answers(asked.names, one))
+    return asked.sides - OF_A_KIND <= one.mentioned
 
 
 def _tells(name: str, one: Memory) -> bool:
