@@ -21,11 +21,14 @@ from types import ModuleType
 
 names = ["vllm", "vllm.model_executor", "vllm.model_executor.layers", "verl", "verl.workers"]
 names += ["verl.workers.rollout", "verl.workers.rollout.vllm_rollout"]
+names += ["vllm.v1", "vllm.v1.sample", "vllm.v1.sample.ops"]
 layers = ModuleType("vllm.model_executor.layers.utils")
 layers.dispatch_cpu_unquantized_gemm = lambda layer, remove_weight: [layer, remove_weight]
 base = ModuleType("verl.workers.rollout.vllm_rollout.utils")
 base.vLLMColocateWorkerExtension = type("Base", (), {})
-for module in [*map(ModuleType, names), layers, base]:
+sampler = ModuleType("vllm.v1.sample.ops.topk_topp_sampler")
+sampler.TopKTopPSampler = type("TopKTopPSampler", (), {})
+for module in [*map(ModuleType, names), layers, base, sampler]:
     sys.modules[module.__name__] = module
     parent, _, name = module.__name__.rpartition(".")
     if parent:
@@ -38,8 +41,9 @@ def work():
     print(json.dumps([multiprocessing.current_process().pid, packed]), flush=True)
     time.sleep(600)
 
-multiprocessing.get_context("fork").Process(target=work).start()
-time.sleep(600)
+worker = multiprocessing.get_context("fork").Process(target=work)
+worker.start()
+worker.join()
 """
 
 
