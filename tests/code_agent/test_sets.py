@@ -8,6 +8,7 @@ import asyncio
 import csv
 import json
 import sqlite3
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -325,14 +326,24 @@ def test_looking_at_a_task_leaves_no_interpreter(tmp_path: Path, plain_processes
     row = {"problem": "An area.", "signature": "def area(x)", "solution": solution}
     tasks = opened("biocoder", write_set(tmp_path, [row | {"context": f"{HERE}\nprint(area(2))"}]))
     environment = CodeEnvironment(SETTINGS, {}, task_sets={"biocoder": tasks})
-    # Those of earlier tests end in their own time, and are not counted.
     earlier = set(psutil.Process().children(recursive=True))
-    counts = []
-    for _ in range(3):
+
+    def started() -> int:
+        return len(set(psutil.Process().children(recursive=True)) - earlier)
+
+    def look() -> None:
         assert asyncio.run(environment.why_unusable(tasks.task(0))) == ""
-        counts.append(len(set(psutil.Process().children(recursive=True)) - earlier))
+
+    look()
+    after_one = started()
+    for _ in range(3):
+        look()
+    # What is ended is not gone at once
+    patience = time.monotonic() + 60
+    while started() > after_one and time.monotonic() < patience:
+        time.sleep(0.1)
+    assert started() <= after_one
     environment.close()
-    assert counts == counts[:1] * 3
 
 
 def test_an_answer_without_rows_is_answered_by_an_empty_list(tmp_path: Path) -> None:
