@@ -9,13 +9,13 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
-import psutil
 import pytest
 
 from bench import agl_step
 from bench.agl_side.peer_settings import Settings, verl_config
 from bench.agl_step import measure, report, settings_of, train_peer
 from common.command import Failure, UsageError
+from tests.own_processes import OwnProcesses
 
 ENDS = "import sys; print('the engine broke'); sys.exit(3)"
 HANGS = "import subprocess, time; subprocess.Popen(['sleep', '600']); time.sleep(600)"
@@ -83,9 +83,10 @@ def test_a_peer_without_progress_is_stopped_with_all_it_started(
     settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     play(HANGS, monkeypatch)
+    own = OwnProcesses()
     with pytest.raises(Failure, match=r"wrote no step for 1 s after 0 steps"):
         train_peer(Path(sys.executable), settings, 1.0)
-    assert not psutil.Process().children(recursive=True)
+    assert own.left(at_most=0) == 0
 
 
 def test_the_first_step_does_not_count_and_the_fastest_peer_does(settings: Settings) -> None:

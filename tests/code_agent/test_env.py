@@ -12,7 +12,6 @@ from functools import partial
 from pathlib import Path
 
 import gymnasium
-import psutil
 import pytest
 from gymnasium.utils.env_checker import check_env
 
@@ -20,6 +19,7 @@ from code_agent.env import EHREnv, MedAgentEnv
 from code_agent.protocol import Action
 from episodes.episode import AgentError
 from tests.code_agent.cases import COUNT, RUN, SUBMIT, Small
+from tests.own_processes import OwnProcesses
 
 CODE = COUNT.replace("\\n", "\n")
 
@@ -144,10 +144,10 @@ def test_two_environments_at_once_share_nothing(tables: Path) -> None:
 
 def test_a_task_leaves_the_next_one_no_interpreter(tables: Path, plain_processes: None) -> None:
     env = MedAgentEnv(Small, {"data_path": tables})
-    processes = []
-    for _ in range(3):
+    own, started = OwnProcesses(), list[int]()
+    for _ in range(4):
         env.reset(task_id=0)
         assert env.step("validate_code", code="print(1)")[0]["env_message"]
-        processes.append(len(psutil.Process().children(recursive=True)))
+        started.append(own.number())
+    assert own.left(at_most=started[0]) <= started[0]
     env.close()
-    assert processes == processes[:1] * 3

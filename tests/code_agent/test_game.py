@@ -8,7 +8,6 @@ import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-import psutil
 import pytest
 
 from code_agent.actions import HERE
@@ -19,6 +18,7 @@ from code_agent.task import CodeTask
 from episodes.episode import Episode, Message, ServiceError, ToolSpec
 from scoring.rubric import Reward
 from tests.code_agent.cases import COUNT, HAND_IN, RUN, SUBMIT, Script
+from tests.own_processes import OwnProcesses
 
 Opened = Callable[..., CodeEnvironment]
 
@@ -42,20 +42,20 @@ def test_a_machine_without_the_sandbox_is_said_before_anything_is_played(opened:
 def test_an_episode_s_interpreter_ends_with_it(opened: Opened) -> None:
     """A step of thousands of episodes would leave thousands of interpreters."""
     environment = opened()
-    processes = []
-    for _ in range(3):
+    own, started = OwnProcesses(), list[int]()
+    for _ in range(4):
         played(environment, RUN % COUNT, HAND_IN)
-        processes.append(len(psutil.Process().children(recursive=True)))
-    assert processes == processes[:1] * 3
+        started.append(own.number())
+    assert own.left(at_most=started[0]) <= started[0]
 
 
 def test_a_closed_environment_leaves_no_sandbox(opened: Opened, plain_processes: None) -> None:
-    before = {*psutil.Process().children(recursive=True)}
+    own = OwnProcesses()
     environment = opened()
     played(environment, RUN % COUNT, HAND_IN)
-    assert {*psutil.Process().children(recursive=True)} > before
+    assert own.number() > 0
     environment.close()
-    assert {*psutil.Process().children(recursive=True)} == before
+    assert own.left(at_most=0) == 0
 
 
 @pytest.mark.usefixtures("bubblewrap")

@@ -8,12 +8,10 @@ import asyncio
 import csv
 import json
 import sqlite3
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-import psutil
 import pytest
 
 from code_agent import validate
@@ -29,6 +27,7 @@ from episodes.episode import AgentError
 from episodes.outcomes import EpisodeError
 from tests.code_agent.cases import Script
 from tests.code_agent.conftest import SETTINGS
+from tests.own_processes import OwnProcesses
 
 MIMIC = {
     "PATIENTS": [
@@ -326,23 +325,11 @@ def test_looking_at_a_task_leaves_no_interpreter(tmp_path: Path, plain_processes
     row = {"problem": "An area.", "signature": "def area(x)", "solution": solution}
     tasks = opened("biocoder", write_set(tmp_path, [row | {"context": f"{HERE}\nprint(area(2))"}]))
     environment = CodeEnvironment(SETTINGS, {}, task_sets={"biocoder": tasks})
-    earlier = set(psutil.Process().children(recursive=True))
-
-    def started() -> int:
-        return len(set(psutil.Process().children(recursive=True)) - earlier)
-
-    def look() -> None:
+    own, started = OwnProcesses(), list[int]()
+    for _ in range(4):
         assert asyncio.run(environment.why_unusable(tasks.task(0))) == ""
-
-    look()
-    after_one = started()
-    for _ in range(3):
-        look()
-    # What is ended is not gone at once
-    patience = time.monotonic() + 60
-    while started() > after_one and time.monotonic() < patience:
-        time.sleep(0.1)
-    assert started() <= after_one
+        started.append(own.number())
+    assert own.left(at_most=started[0]) <= started[0]
     environment.close()
 
 

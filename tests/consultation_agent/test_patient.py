@@ -519,13 +519,6 @@ def test_a_real_question_is_not_answered_with_another_fact(question: str, text: 
     assert asked(question, task=replace(TASK, words=words, symptoms={})).text == text
 
 
-def test_what_the_bundled_model_asked_in_its_lessons_is_answered_as_it_has_read() -> None:
-    task = replace(TASK, words={"history": "前几天有过没戴套的", "habits": "三餐不定时"})
-    assert SAID["as_read"] == ["平时抽烟喝酒吗？", "有什么慢性病吗？"]
-    assert asked("有什么慢性病吗？", task=task).text == "前几天有过没戴套的。"
-    assert asked("平时抽烟喝酒吗？", task=task).text == "不抽烟。别的您再一样一样问。"
-
-
 def test_passing_water_often_is_the_complaint_of_whom_it_troubles() -> None:
     task = replace(TASK, complaint="urination")
     for question in ("尿频吗？", "小便次数多吗？", "Do you urinate frequently?"):
