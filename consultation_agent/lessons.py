@@ -6,17 +6,18 @@ patients.
 The patients are drawn after those of data/consultation, so that no record and no held-out wording
 of its files is among them. In a right consultation the doctor asks for the distinguishing facets
 and names the condition that then fits best, with the first items of its advice, because all of it
-would be a third longer. Some patients use clinical names, and characters are strewn into the words
-of all of them, so that the model learns to find what distinguishes conditions in words that it has
-not read. A share is flawed the way hurried doctors are; those are decisions that reinforcement
-learning can turn around. `tiny_model_card.md` has the numbers.
+would be a third longer. Some patients use clinical names, more than half say a fact in one of the
+words of lesson_wordings.toml, and characters are strewn into the words of all of them, so that the
+model learns to find what distinguishes conditions in words that it has not read. A share is flawed
+the way hurried doctors are; those are decisions that reinforcement learning can turn around.
+`tiny_model_card.md` has the numbers.
 """
 
 from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from random import Random
@@ -27,20 +28,24 @@ from consultation_agent.protocol import Conclusion, Malformed, read_reply, spoke
 from consultation_agent.record_patient import RecordPatient, question_for
 from consultation_agent.rehearsal import best_match
 from consultation_agent.task import ConsultationTask, task_of
+from data.conditions.condition_types import Phrase, Tables
 from data.conditions.consultation_cases import ROWS, draw_cases
 from data.conditions.table import FOLDER, load_tables
 from episodes.agent import Lessons
 from episodes.episode import Conversation
 
 WORDINGS = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
+FURTHER = tomllib.loads(
+    Path(__file__).with_name("lesson_wordings.toml").read_text(encoding="utf-8")
+)
 HAN = re.compile("[\u4e00-\u9fff]")
 ADVISED = 2  # items of advice, of four
 BUDGETS = (6, 6, 6, 6, 2, 3, 4, 5, 7)
 # What is asked beside the point, where the patient's case does not need it.
 ASIDE = ("habits", "age", "allergies", "medication", "severity", "sex")
 # Percent: right consultations with a mistake that is mended (shown, not learned), what patients say
-# by its clinical name, characters with a random one before them.
-SHARES = {"detour": 20, "clinical": 25, "strewn": 12}
+# by its clinical name, of the rest in a further wording, characters with a random one before them.
+SHARES = {"detour": 20, "clinical": 15, "further": 55, "strewn": 12}
 FLAWS = {
     "at_once": 54,
     "aside": 10,
@@ -73,7 +78,19 @@ def alphabet() -> str:
         (FOLDER / f"{name}.toml").read_text(encoding="utf-8")
         for name in ("phrases", "wordings", "complaints")
     )
-    return "".join(sorted({*HAN.findall("".join(tables))}))
+    further = (text for _, texts in further_wordings(load_tables()) for text in texts)
+    return "".join(sorted({*HAN.findall("".join((*tables, *further)))}))
+
+
+def further_wordings(tables: Tables) -> Iterator[tuple[Phrase, list[str]]]:
+    """Yield what patients may say, each with its wordings of lesson_wordings.toml."""
+    for name, texts in FURTHER["complaints"].items():
+        yield tables.complaints[name], texts
+    for name, texts in FURTHER["symptoms"].items():
+        yield tables.symptoms[name], texts
+    for facet, values in FURTHER["facets"].items():
+        for name, texts in values.items():
+            yield tables.facets[facet].values[name], texts
 
 
 class Teacher:
@@ -86,12 +103,10 @@ class Teacher:
             random,
             RecordPatient(),
         )
-        tables = load_tables()
-        values = (value for facet in tables.facets.values() for value in facet.values.values())
-        phrases = (*tables.symptoms.values(), *tables.complaints.values(), *values)
-        self.clinical = {
-            text: phrase.zh for phrase in phrases for text in (*phrase.lay, *phrase.longer)
-        }
+        self.clinical, self.further = dict[str, list[str]](), dict[str, list[str]]()
+        for phrase, texts in further_wordings(load_tables()):
+            for text in (*phrase.lay, *phrase.longer):
+                self.clinical[text], self.further[text] = [phrase.zh], texts
 
     def right(self, task: ConsultationTask) -> Conversation:
         detour = self._happens("detour")
@@ -142,13 +157,15 @@ class Teacher:
     def _said(self, text: str) -> str:
         """Return a patient's words as the model reads them."""
         if self._happens("clinical"):
-            text = self._clinical(text)
+            text = self._reworded(text, self.clinical)
+        elif self._happens("further"):
+            text = self._reworded(text, self.further)
         return "".join(self._strewn() + character for character in text)
 
-    def _clinical(self, text: str) -> str:
-        """Return the text with its longest everyday wording replaced by the clinical name."""
-        wording = max((lay for lay in self.clinical if lay in text), key=len, default="")
-        return text.replace(wording, self.clinical[wording]) if wording else text
+    def _reworded(self, text: str, others: Mapping[str, Sequence[str]]) -> str:
+        """Return the text with its longest known wording replaced by one of its other ones."""
+        wording = max((known for known in others if known in text), key=len, default="")
+        return text.replace(wording, self.random.choice(others[wording])) if wording else text
 
     def _happens(self, what: str) -> bool:
         return self.random.random() < SHARES[what] / 100

@@ -64,21 +64,8 @@ class RecordPatient(Patient):
 
 def _from_facts(task: ConsultationTask, question: str, mentioned: Mapping[str, Reply]) -> Reply:
     """Return what a patient says whose record has facets and symptoms."""
-    if question in SAID["as_read"]:
-        return _as_read(task, question, mentioned)
     replies = [reply for part in parts_of(question) for reply in _to_each(task, part, mentioned)]
     return _together(replies, SAID["zh"]) if replies else _not_understood(question)
-
-
-def _as_read(task: ConsultationTask, question: str, mentioned: Mapping[str, Reply]) -> Reply:
-    """Return the first thing that a question asks for, as lessons of the bundled model have it."""
-    [facet] = asked_for(question, task.opening)
-    several = _of_one_facet(question, [facet])
-    if len(several) > 1 and not any(_holds(task, one, facet) for one in several):
-        reply = _of_topic(task, several[0], mentioned)
-        text = SAID["zh"]["compound"].format(text=reply.text)
-        return Reply("compound", text, reply.facets) if reply.kind == "informative" else reply
-    return _of_item(task, facet, mentioned)
 
 
 def _to_each(task: ConsultationTask, question: str, mentioned: Mapping[str, Reply]) -> list[Reply]:

@@ -83,6 +83,7 @@ def test_no_patient_speaks_in_wordings_that_are_kept_for_the_test_file(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     plain(monkeypatch, "right")
+    monkeypatch.setitem(recipe.SHARES, "further", 50)
     tables, speech = load_tables(), Speech(0, Random(0))
     phrases = [
         *tables.complaints.values(),
@@ -103,6 +104,26 @@ def test_no_patient_speaks_in_wordings_that_are_kept_for_the_test_file(
         for message in one.messages[1:]
     )
     assert [text for text in kept if text in told] == []
+
+
+def test_everything_a_patient_may_say_has_further_wordings_that_are_told(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    plain(monkeypatch, "right")
+    tables = load_tables()
+    values = (value for facet in tables.facets.values() for value in facet.values.values())
+    said = [*tables.complaints.values(), *tables.symptoms.values(), *values]
+    further = [*recipe.further_wordings(tables)]
+    assert [phrase for phrase, _ in further] == said
+
+    def told() -> int:
+        """Return how many further wordings stand in a hundred lessons."""
+        text = str([one.messages for one in lessons(100, 0, Random(1)).right])
+        return sum(one in text for _, texts in further for one in texts)
+
+    few = told()
+    monkeypatch.setitem(recipe.SHARES, "further", 100)
+    assert told() > few + 200
 
 
 @pytest.mark.parametrize(
