@@ -40,8 +40,6 @@ def word_f1(text: str, reference: str) -> float:
 def bleu(text: str, reference: str) -> dict[str, float]:
     """Return `bleu_1` to `bleu_4` by name."""
     said, gold = " ".join(words(text)), [" ".join(words(reference))]
-    if not said or not gold[0]:
-        return dict.fromkeys(BLEUS, 0.0)
     return {
         name: min(1.0, _bleu(order).sentence_score(said, gold).score / 100)
         for name, order in BLEUS.items()

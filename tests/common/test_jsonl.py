@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from common.jsonl import FileError, JsonlRows, read_jsonl, write_jsonl
+from common.jsonl import FileError, JsonlRows, read_jsonl, write_jsonl, write_text
 
 
 @pytest.fixture
@@ -69,6 +69,8 @@ def test_nothing_is_overwritten_without_force(path):
     path.write_text("mine")
     with pytest.raises(FileError, match="--force"):
         write_jsonl(path, [{}], force=False)
+    with pytest.raises(FileError, match="--force"):
+        write_text(path, "other", force=False)
     assert path.read_text() == "mine"
     write_jsonl(path, [{}], force=True)
     assert path.read_text() == "{}\n"

@@ -209,6 +209,17 @@ def test_the_first_wait_is_the_shortest_and_each_is_twice_the_one_before(llm, mo
     assert bounds[:3] == [(0, 0.5), (0, 1.0), (0, 2.0)]
 
 
+def test_before_it_is_asked_again_the_wait_is_over(llm, monkeypatch):
+    """An endpoint that is restarted would cost all attempts in no time."""
+    monkeypatch.setattr(llm_retry, "FIRST_WAIT", 0.2)
+    monkeypatch.setattr(llm_retry.random, "uniform", lambda low, high: high)
+    llm.faults = [Fault(503)] * 99
+    refusal(LLMClient("openai/stand-in", base_url=llm.url, api_key=KEY, timeout=20, attempts=3))
+    first, second, third = llm.times
+    assert second - first > 0.15
+    assert third - second > 0.3
+
+
 def test_the_budget_names_what_failed_before(llm, monkeypatch):
     monkeypatch.setattr(llm_retry, "FIRST_WAIT", 0.05)
     llm.faults = [Fault(503)] * 99

@@ -68,6 +68,7 @@ def test_an_address_that_recovers_is_asked_again(
     one.faults = [Fault(503)]
     client = Completions("m", [one.url, other.url])
     assert [complete(client)[0] for _ in range(3)] == ["b", "a", "a"]
+    assert client.addresses[0].failures == 0, "its next failure is again a first one"
 
 
 def test_who_asks_for_a_pause_has_it_while_the_other_answers(

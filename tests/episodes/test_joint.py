@@ -122,6 +122,20 @@ def test_flags_stand_behind_their_agents_name(agent: JointAgent) -> None:
     assert SETTINGS.under(options).tables == ["disease"]
 
 
+def test_flags_are_checked_with_their_own_agents_tasks(
+    agent: JointAgent, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A partner that can play all of them would be refused for those of another agent."""
+    for member in agent.members.values():
+        seen = lambda own, _: [" ".join(task.id for task in own)]  # noqa: E731
+        monkeypatch.setattr(member.flags, "check", seen)
+    tasks = [agent.task(row, SETTINGS) for row in agent.rows(agent.splits["val"])[:4]]
+    assert agent.flags.check(tasks, {}) == [
+        f"{name}: {' '.join(task.id for task in tasks if task.agent == name)}"
+        for name in agent.members
+    ]
+
+
 def test_gold_and_dishonest_episodes_are_worth_what_their_own_agent_says(agent: JointAgent) -> None:
     environment = agent.open(SETTINGS, {})
     try:
@@ -144,6 +158,7 @@ def test_gold_and_dishonest_episodes_are_worth_what_their_own_agent_says(agent: 
 
 def test_every_environment_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
     """Sandboxes and other people's servers are ended by it."""
+    monkeypatch.setattr(registry, "_registered", {DIGITS.name: DIGITS})
     agent = registry.joined({"sql": 1.0, "digits": 1.0})
     environment = agent.open(SETTINGS, {})
     closed: list[str] = []
@@ -162,6 +177,15 @@ def test_lessons_of_the_agents_are_mixed(monkeypatch: pytest.MonkeyPatch) -> Non
     whose = ["digits" if "ask 1" in str(one.messages) else "sql" for one in lessons.right]
     assert sorted(whose) == ["digits"] * 20 + ["sql"] * 20
     assert {*whose[:20]} == {*whose[20:]} == {"digits", "sql"}
+
+
+def test_demonstrations_are_of_every_agents_own_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(registry, "_registered", {DIGITS.name: DIGITS})
+    agent = registry.joined({"diagnosis": 1.0, "digits": 1.0})
+    rows = agent.rows(agent.splits["val"])[:6]
+    shown = agent.teaching.demonstrations("policy", rows, SETTINGS)
+    whose = ["digits" if "ask 1" in str(one.messages) else "diagnosis" for one in shown]
+    assert sorted(whose) == sorted(row["agent"] for row in rows)
 
 
 def test_rows_are_completed_by_their_own_agent(agent: JointAgent) -> None:

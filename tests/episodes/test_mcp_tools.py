@@ -35,14 +35,14 @@ Opener = Callable[..., McpTools]
 def opened(tmp_path: Path) -> Iterator[Opener]:
     kept: list[McpTools] = []
 
-    def make(*modes: str) -> McpTools:
+    def make(*modes: str, taken: tuple[str, ...] = ("query_database_by_sql",)) -> McpTools:
         named = {
             f"test{n}": {"command": sys.executable, "args": [str(SERVER), mode]}
             for n, mode in enumerate(modes)
         }
         path = tmp_path / "mcp.json"
         path.write_text(json.dumps({"mcpServers": named}), encoding="utf-8")
-        kept.append(McpTools(path, neutralise, ("query_database_by_sql",)))
+        kept.append(McpTools(path, neutralise, taken))
         return kept[-1]
 
     yield make
@@ -207,6 +207,12 @@ def test_a_name_that_is_taken_has_its_servers_in_front(opened: Opener) -> None:
     episode = play(servers, calls("test2_repeat", word="salt"), calls(names[0], word="oil"))
     said = [str(one["content"]).strip() for one in episode.messages if one["role"] == "tool"]
     assert said == ["salt", "oil"]
+
+
+def test_a_name_that_two_tools_still_have_is_refused(opened: Opener) -> None:
+    """A call of it would go to either."""
+    with pytest.raises(UsageError, match=r"mcp\.json: test0_repeat is more than one tool's name"):
+        opened("good", taken=("repeat", "test0_repeat")).start()
 
 
 @pytest.mark.parametrize(

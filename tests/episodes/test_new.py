@@ -13,6 +13,7 @@ from common.settings import ROOT
 from episodes import new
 
 LONGEST = 200  # lines of a skeleton
+PLUGIN = ("-p", "episodes.conformance", "-p", "no:cacheprovider")
 
 
 def run(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
@@ -32,12 +33,18 @@ def test_a_skeleton_is_a_whole_agent(kind: str, tmp_path: Path) -> None:
     gold = run(tmp_path, "evaluation.evaluate", "ward_round", "--gold", "--out", "gold")
     assert gold.returncode == 0, gold.stderr
     assert "| overall | 32 | 100.0 [100.0, 100.0] |" in gold.stdout
-    plugin = ("-p", "episodes.conformance", "-p", "no:cacheprovider")
-    checks = run(tmp_path, "pytest", *plugin, "--agent", "ward_round", "-q")
+    checks = run(tmp_path, "pytest", *PLUGIN, "--agent", "ward_round", "-q")
     assert checks.returncode == 0, checks.stdout
     assert "Warning" not in checks.stdout + checks.stderr
     judge = run(tmp_path, "evaluation.check_judge", "ward_round")
     assert judge.returncode == 0, judge.stderr
+
+
+def test_conformance_of_an_agent_that_there_is_not_is_a_wrong_usage(tmp_path: Path) -> None:
+    """Every check would fail for it, with a traceback of its own."""
+    checks = run(tmp_path, "pytest", *PLUGIN, "--agent", "ward_rond")
+    assert checks.returncode == pytest.ExitCode.USAGE_ERROR
+    assert "there is no agent 'ward_rond'" in checks.stderr
 
 
 @pytest.mark.parametrize(

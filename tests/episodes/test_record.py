@@ -6,6 +6,7 @@ Keeps of docs/runs.md and docs/evaluation.md that both kinds of episodes.jsonl a
 
 from __future__ import annotations
 
+import os
 from dataclasses import fields
 from typing import Any
 
@@ -80,8 +81,14 @@ def test_an_agents_own_value_keeps_its_name(name: str) -> None:
     assert current(line)[name] == "own"
 
 
-def test_a_kept_episode_is_learned_from(tmp_path: Any) -> None:
+def test_a_kept_episode_is_learned_from(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     file = tmp_path / "gold.jsonl"
+    on_disk: list[int] = []
+    synced = os.fsync
+    monkeypatch.setattr(
+        os, "fsync", lambda number: synced(number) or on_disk.append(os.fstat(number).st_size)
+    )
     keep(file, "sql", record_of(scored(Reward(1.0, {})), {}), [])
+    assert on_disk == [file.stat().st_size], "a power loss would take what a person played"
     [conversation] = kept_episodes(file, "sql")
     assert (conversation.messages, conversation.learn) == (MESSAGES, [True])

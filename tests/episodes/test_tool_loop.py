@@ -169,6 +169,13 @@ def test_what_stops_the_policy_is_the_reason() -> None:
         assert (episode.stop_reason, episode.answer, policy.turns) == ("max_turns", None, 2)
 
 
+def test_the_policys_budget_is_the_only_one() -> None:
+    """The library that runs the loop has one of its own, of ten turns."""
+    policy = ScriptedPolicy(*[calls("look", word="a")] * 14, says("here"), max_turns=15)
+    episode = play(policy)
+    assert (episode.stop_reason, episode.answer, policy.turns) == ("answered", "here", 15)
+
+
 @pytest.mark.parametrize(
     ("raised", "seen"),
     [(EpisodeError("database_error", "gone"), EpisodeError), (KeyError("a bug"), UserError)],

@@ -363,6 +363,8 @@ def test_the_same_command_again_plays_nothing(data: Path, llm: Any) -> None:
     ]
     assert first[1]["overall"]["pass@k"].keys() == {"1", "2"}
     assert run(data, *flags) == first
+    _, beside, _ = run(data, *flags, "--with-baselines")
+    assert {part["episodes"] for part in beside["baselines"].values()} == {3}, "once on each task"
     assert len(llm.requests) == asked
 
 
@@ -520,9 +522,13 @@ def test_the_bundled_model_has_short_replies_and_one_that_is_no_folder_long_ones
     assert evaluate.reply_tokens(AGENT, Player("endpoint", "m")) == 768
 
 
-def test_what_model_means(tmp_path: Path) -> None:
+def test_what_model_means(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     settings = Settings(_env_file=None)
     assert find_player(str(tmp_path), None, settings).kind == "served"
+    monkeypatch.chdir(tmp_path)
+    for name in ("checkpoint", "openai/checkpoint"):
+        Path(name).mkdir(parents=True)
+        assert find_player(name, None, settings) == Player("served", str(tmp_path / name))
     assert find_player("Qwen/Qwen3-0.6B", None, settings).kind == "served"
     assert find_player("anthropic/some-model", None, settings).kind == "litellm"
     assert find_player("anthropic/some-model", "http://h/v1/", settings).base_url == "http://h/v1"

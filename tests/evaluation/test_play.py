@@ -164,10 +164,12 @@ def test_frames_need_not_be_typed_and_what_is_no_reply_costs_no_turn(
 ) -> None:
     agent = registry.get("consultation")
     row = agent.rows(agent.splits["test"])[0]
-    lines = "/help\n诊断：阑尾炎\n哪里不舒服？\n诊断：阑尾炎 建议：马上去急诊\n"
+    lines = "/help\n\n诊断：阑尾炎\n哪里不舒服？\n诊断：阑尾炎 建议：马上去急诊\n"
     assert run(monkeypatch, lines, agent.name, "--task", row["id"], "--max-turns", "2") == 0
     shown = capsys.readouterr().out
-    assert shown.count("[2 replies left] > ") == 3
+    assert shown.count("[2 replies left] > ") == 4
+    assert "an empty reply is none; type one, or give --model" in shown
+    assert shown.count("--- how to play\n") == 2
     assert "no_recommendation" in shown
     assert "stop reason: answered" in shown
     before, _, after = shown.partition("[2 replies left] > ")
@@ -194,6 +196,7 @@ def test_a_model_suggests_and_is_believed_or_not(
     flags = ("sql", "--seed", "1", "--model", "m", "--base-url", llm.base_url)
     assert run(monkeypatch, "\n\n\nmy own answer\n", *flags) == 0
     shown = capsys.readouterr().out
+    assert "query_database_by_sql" in shown.partition("--- how to play")[0], "the tools are told"
     assert '/query_database_by_sql {"sql": "SELECT 1"}' in shown
     assert "--- tool\n" in shown
     assert "建议的话\N{REPLACEMENT CHARACTER}[2J" in shown

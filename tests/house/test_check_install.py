@@ -12,6 +12,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from common.command import Failure
 from common.settings import ROOT
 from utils.check_install import ANSWER_SECONDS, CHECKS, read_lock, row_of
 
@@ -166,6 +167,32 @@ def test_a_package_that_does_not_import_is_shown_with_its_reason(
     assert row.verdict == "failed"
     assert said in row.seen
     assert row.fix == "run ./install.sh --repair"
+
+
+def test_a_gpu_installation_needs_none_of_the_cpus_libraries(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def missing(_: str) -> None:
+        raise Failure("libnuma.so.1 is missing")
+
+    monkeypatch.setattr("training.setup.device.check_libraries", missing)
+    assert row_of("libraries").verdict == "failed"
+    monkeypatch.setattr(
+        "utils.check_install.installed", lambda name: "0" if name == "vllm" else None
+    )
+    assert row_of("libraries").verdict == "ok"
+
+
+def test_a_gpus_driver_that_hangs_is_given_up_on(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    hanging = tmp_path / "nvidia-smi"
+    hanging.write_text("#!/bin/sh\nexec /bin/sleep 5\n")
+    hanging.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setattr("utils.check_install.ANSWER_SECONDS", 0.1)
+    row = row_of("device")
+    assert (row.verdict, row.seen) == ("warning", "nvidia-smi fails or hangs: CUDA unavailable")
 
 
 def test_a_gpu_installation_is_repaired_as_one(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,11 +15,12 @@ import pytest
 
 from common.jsonl import write_jsonl
 from common.settings import ROOT, load_settings
+from data.database.schema import ASKABLE
 from data.questions.streams import STREAMS
 from tests.common.llm_server import KEY, Fault
 from tests.utils.questions import QUESTIONS, ids_of, judge, number_of, question_of, rows_of
 from utils import filter_again, filter_with_llm
-from utils.curation.screening import FIRST, MEANINGS, Verdict, build_messages, is_kept
+from utils.curation.screening import FIRST, MEANINGS, STRICT, Verdict, build_messages, is_kept
 
 
 def first(*options):
@@ -265,6 +266,14 @@ def test_a_question_can_not_leave_its_place():
     assert "<" not in user
     assert len(user) < 3_000
     assert json.loads(user)["问题"] == hostile[:2_000]
+
+
+@pytest.mark.parametrize("instructions", [FIRST, STRICT])
+def test_the_llm_reads_what_the_tables_can_be_asked(instructions):
+    """Without it every answerable question would be a guess."""
+    for columns in ASKABLE.values():
+        assert {column for column in columns if f"（{column}）" not in instructions} == set()
+    assert "（id）" not in instructions
 
 
 @pytest.mark.parametrize("program", ["filter_with_llm", "filter_again"])
