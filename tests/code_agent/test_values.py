@@ -5,12 +5,14 @@ nor end, nor deceive.
 from __future__ import annotations
 
 import asyncio
+import base64
 import collections
 import datetime
 import decimal
 import itertools
 import json
 import types
+import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -22,7 +24,7 @@ import pytest
 from code_agent.actions import EpisodeContext, run_in
 from code_agent.debugger import Debugger
 from code_agent.judging import ByOutput, ByPredictions, ByTests, Handed
-from code_agent.values import described, restored
+from code_agent.values import MOST, described, load, restored
 from episodes.outcomes import EpisodeError
 from tools.sandbox import Sandbox
 
@@ -255,6 +257,12 @@ def test_the_programs_interpreter_never_sees_the_tests(judged: Judge, program: s
     worth, said = judged(program, TESTS, AFTER)
     assert worth == 0.0
     assert "found: False, asked: True" in said, said[-500:]
+
+
+def test_values_that_unpack_to_more_than_all_may_have_are_not_read() -> None:
+    packed = zlib.compress(b'{"n": "' + b"a" * MOST + b'"}', level=9)
+    with pytest.raises(ValueError, match="more than 67,108,864 characters"):
+        load(base64.b64encode(packed).decode(), ["n"])
 
 
 def test_tests_that_are_no_program_are_no_fault_of_the_policys(judged: Judge) -> None:

@@ -455,6 +455,17 @@ class TestOfASentenceForADiagnosis:
         for question in ("Did it start suddenly or gradually?", "What makes it worse?"):
             assert asked(question, task=task).kind == "unknown", question
 
+    @pytest.mark.parametrize(
+        ("description", "text"),
+        [
+            ("A woman of 40 coughs; her husband does, too.", "I am a woman."),
+            ("He has coughed since Monday, and she has not.", "I am a man."),
+        ],
+    )
+    def test_who_is_described_first_is_the_patient(self, description: str, text: str) -> None:
+        task = replace(task_of(self.row), question="I cough.", sex="", description=description)
+        assert asked("Are you a man or a woman?", task=task).text == text
+
     def test_a_length_of_time_is_no_age_and_a_relative_no_sex(self) -> None:
         said = "Patient's description: My father coughs as I do. I have had it for 10 years\nDecide"
         row = self.row | {"prompt": [{"role": "user", "content": said}]}

@@ -17,7 +17,15 @@ from common.settings import ROOT, load_settings
 from data.load import load_rows
 from episodes.episode import AgentError, Conversation
 from sql_agent.agent import AGENT
-from sql_agent.demonstrations import HAN, Cases, alphabet, gold_conversations, lessons, names_in
+from sql_agent.demonstrations import (
+    HAN,
+    Cases,
+    alphabet,
+    gold_conversations,
+    lessons,
+    names_in,
+    pieces_of,
+)
 from sql_agent.patterns import Pattern, SyntheticCase, pattern_of
 from sql_agent.prompts import TOOL, first_messages
 from tools.sql.database import DatabaseError
@@ -49,6 +57,12 @@ def test_names_and_values_are_taken_out() -> None:
         1,
         "fields",
     )
+
+
+def test_no_part_of_an_answer_that_names_an_entity_is_kept() -> None:
+    gold = {"columns": ["indication"], "rows": [["用于甲病，口渴"]]}
+    kept = pieces_of([row(structured_gt=json.dumps(gold, ensure_ascii=False))], {"甲病"})
+    assert kept == {"indication": ["口渴"]}
 
 
 SEARCH = "SELECT med_name FROM drugs_info WHERE indication LIKE '%鼻炎%'"
