@@ -191,6 +191,7 @@ def test_429_is_tried_again_and_no_more_than_so_often(
             {"Agent": {"llm": {"model_type": "OpenAI", "model_name": "x"}}},
             "needs OPENAI_API_KEY; write it into",
         ),
+        ([], {"Agent": {"llm": {"model_type": "OpenAI"}}}, "model_type OpenAI needs model_name"),
         ([], {"work_dir": "/proc/none"}, "work_dir /proc/none"),
         ([], {"task": "medcalcbench"}, "there is no test_tasks.jsonl"),
         ([], {"task": "mimic_iv"}, "task 'mimic_iv': expected one of"),

@@ -182,6 +182,7 @@ def test_for_other_cases_the_words_of_an_order_are_a_name(llm: LLMServer, examin
     for name in ("CBC, CRP; ESR", "CBC and CRP", "x" * 121, " "):
         assert examine(name, task=ELSEWHERE).kind == "unavailable"
     assert len(llm.requests) == 1
+    assert examine("Factor XII activity", first, task=ELSEWHERE).kind == "recorded"
 
 
 LEAKS = [
