@@ -315,6 +315,7 @@ async def test_what_is_done_is_released_and_what_is_not_stays() -> None:
         == len(store._start_time_by_rollout)
         == len(store.collections.spans._items) + 1
     )
+    assert not store.collections.span_sequence_ids._values
     assert await store.get_rollout_by_id(ids[0]) is None
     assert (await store.get_rollout_by_id(ids[-1])).status == "succeeded"
 
