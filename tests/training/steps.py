@@ -74,6 +74,7 @@ class Asker(agl.LitAgent[dict[str, Any]]):
             "unscored": "judge_failed" if reward is None else None,
             "stop_reason": "answered",
             "turns": task.get("turns", 1),
+            "transcript": [said],
             "counters": {},
         }
         agl.emit_annotation({"episode": json.dumps(note)})

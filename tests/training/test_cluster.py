@@ -2,18 +2,22 @@
 docs/gpu.md.
 """
 
+import signal
 import socket
 from pathlib import Path
+from types import SimpleNamespace
 
+import psutil
 import pytest
 from omegaconf import DictConfig, OmegaConf
 
 from sql_agent.agent import AGENT
-from training.engine.algorithm import _init_ray, memory_was_full
+from training.engine import algorithm
+from training.engine.algorithm import _init_ray, _stop_ray, memory_was_full
 from training.setup.arguments import parse
 from training.setup.cluster import check_nodes_asked, check_none_lost, check_room, pools
 from training.setup.model_folder import check_model
-from training.setup.plan import ConfigError, RunStopped
+from training.setup.plan import ConfigError, Plan, RunStopped
 from training.setup.presets import choose
 
 
@@ -181,6 +185,35 @@ def test_a_ray_that_does_not_start_in_time_says_what_to_do(monkeypatch: pytest.M
         _init_ray(said="The current node timed out during startup. This could happen because ...")
     with pytest.raises(RuntimeError, match="another fault"):
         _init_ray(said="another fault")
+
+
+@pytest.mark.parametrize("joined", [False, True])
+def test_of_a_ray_of_its_own_a_run_keeps_the_workers_logs_and_leaves_no_process(
+    joined: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Those of a cluster are of others, too."""
+    import ray
+    from ray._private import worker
+
+    session, run_dir = tmp_path / "session", tmp_path / "run"
+    for folder in (session, run_dir):
+        folder.mkdir()
+    for name, text in (("worker-1.out", "said"), ("worker-2.err", ""), ("raylet.out", "said")):
+        (session / name).write_text(text)
+    monkeypatch.delenv("RAY_ADDRESS", raising=False)
+    if joined:
+        monkeypatch.setenv("RAY_ADDRESS", "10.0.0.1:6379")
+    node = SimpleNamespace(get_logs_dir_path=lambda: str(session))
+    monkeypatch.setattr(worker, "global_worker", SimpleNamespace(node=node))
+    monkeypatch.setattr(ray, "is_initialized", lambda: True)
+    monkeypatch.setattr(ray, "shutdown", lambda: None)
+    hanging = psutil.Popen(["sleep", "20"])
+    monkeypatch.setattr(algorithm, "_ray_processes", lambda: [hanging])
+    monkeypatch.setattr(algorithm, "END_SECONDS", 0.1)
+    _stop_ray(Plan(run_dir, "cpu", "m", 3, "", 1.0, 96, 60.0))
+    assert hanging.wait() == -signal.SIGKILL
+    kept = [path.name for path in run_dir.rglob("*") if path.is_file()]
+    assert kept == ([] if joined else ["worker-1.out"])
 
 
 def test_a_worker_that_ray_ended_for_memory_is_one_line_with_what_to_do() -> None:

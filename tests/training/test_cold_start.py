@@ -153,6 +153,15 @@ def test_wrong_usage_is_one_message(
     assert said in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("flags", [("--base", "m"), ("--role", "doctor")])
+def test_the_bundled_model_is_not_replaced_by_one_of_another_kind(
+    flags: tuple[str, str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit):
+        parse_arguments(["sql", "--force", *flags])
+    assert "--out is needed with --base or --role" in capsys.readouterr().err
+
+
 def test_each_mode_has_its_defaults() -> None:
     tiny, base = (
         parse_arguments(["sql", "--out", "x-new"]),

@@ -22,6 +22,7 @@ import httpx
 import psutil
 import pytest
 from agentlightning.types import Span
+from fastapi import HTTPException
 from pydantic import ValidationError
 
 from common.access import bearer
@@ -120,6 +121,30 @@ async def test_who_waits_for_an_ending_hears_that_there_is_none_to_be_read() -> 
         await endings.close()
 
 
+async def test_an_error_of_the_store_delays_an_ending_and_loses_none(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Taken for an answer, it would end the run."""
+    monkeypatch.setattr(handover_module, "UNREACHABLE_SECONDS", 0.0)
+
+    class Failing(RunStore):
+        asked = 0
+
+        async def wait_ended(self, after: int, seconds: float) -> Any:
+            self.asked += 1
+            if self.asked == 1:
+                raise HTTPException(503, "busy")
+            return await super().wait_ended(after, seconds)
+
+    async with served(Failing()) as store:
+        endings = Endings(store)
+        [name] = await enqueue(store, [{"name": "a"}])
+        await finish(store, "succeeded")
+        ending = await asyncio.wait_for(endings.expect([name])[name], 25)
+        assert ending.status == "succeeded"
+        await endings.close()
+
+
 async def test_a_store_that_was_started_anew_tells_its_first_endings() -> None:
     """To a trainer that knows the higher numbers of the one before."""
     store = RunStore()
@@ -147,11 +172,14 @@ async def test_a_rollout_is_played_three_times_at_most(store: Any, tmp_path: Pat
 
 
 async def test_a_runner_gives_up_its_own_rollouts_alone(store: Any) -> None:
-    """Runner 12 is another one than runner 123."""
-    own, other = await enqueue(store, [{"name": "own"}, {"name": "other"}])
-    for worker in (worker_name(12), worker_name(123)):
-        await store.dequeue_rollout(worker_id=worker)
+    """Runner 12 is another one than runner 123; and those that have ended are played already."""
+    ended, own, other = await enqueue(store, [{"name": name} for name in ("ended", "own", "other")])
+    for worker in (worker_name(12), worker_name(12), worker_name(123)):
+        taken = await store.dequeue_rollout(worker_id=worker)
+        if taken.rollout_id == ended:
+            await store.update_attempt(ended, taken.attempt.attempt_id, status="succeeded")
     assert await give_up(store, worker_name(12)) == 1
+    assert (await store.get_rollout_by_id(ended)).status == "succeeded"
     assert (await store.get_rollout_by_id(own)).status == "requeuing"
     assert (await store.get_rollout_by_id(other)).status == "preparing"
 
@@ -287,6 +315,7 @@ async def test_what_is_done_is_released_and_what_is_not_stays() -> None:
         == len(store._start_time_by_rollout)
         == len(store.collections.spans._items) + 1
     )
+    assert not store.collections.span_sequence_ids._values
     assert await store.get_rollout_by_id(ids[0]) is None
     assert (await store.get_rollout_by_id(ids[-1])).status == "succeeded"
 

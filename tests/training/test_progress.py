@@ -71,9 +71,15 @@ def test_a_step_that_taught(tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
     shown = line(
         tmp_path,
         capsys,
-        {"books/learnable_groups": 3, "episodes/equal_reward_groups": 1, MISMATCH: 1e-9},
+        {
+            "books/episodes": 16,
+            "books/trained_tokens": 512,
+            "books/learnable_groups": 3,
+            "episodes/equal_reward_groups": 1,
+            MISMATCH: 1e-9,
+        },
     )
-    assert "step 1 of 4: groups with equal reward (no gradient): 1" in shown
+    assert "step 1 of 4: 16 episodes, 512 tokens trained, groups with equal reward (no g" in shown
     assert "disagree" not in shown
 
 

@@ -205,7 +205,7 @@ async def test_a_validation_that_was_not_scored_stops(
     assert run.queue.rows == {}
 
 
-async def test_the_tokens_of_a_step_are_kept_once(
+async def test_the_tokens_and_messages_of_a_step_are_kept_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Groups that replace failed ones belong to the step, whose worst and best are noted."""
@@ -214,8 +214,8 @@ async def test_the_tokens_of_a_step_are_kept_once(
         await run.play([many, {**many, "name": "b"}], step=1)
         await run.play([{**many, "name": "c"}], step=1)
         await run.play([{**many, "name": "d"}], step=2)
-    kept = {line["group"] for line in run.lines() if line["tokens"]}
-    assert kept == {"a", "b", "d"}
+    for name in ("tokens", "transcript"):
+        assert {line["group"] for line in run.lines() if line.get(name)} == {"a", "b", "d"}
     texts = [line["tokens"][0][1]["texts"] for line in run.lines() if line["group"] == "a"]
     assert all(text[0] == "[7]" for text in texts)
 

@@ -9,6 +9,7 @@ import shutil
 import socket
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ from episodes.agent import Service
 from training import serve
 from training.engine.checkpoints import MARK
 from training.setup.plan import ConfigError
+from training.setup.ports import require_free
 
 TINY = ROOT / "sql_agent" / "tiny_model"
 
@@ -149,6 +151,16 @@ def test_another_server_at_the_port_is_not_taken_for_the_model(
             pass
 
 
+def test_a_port_that_was_left_a_moment_ago_is_free() -> None:
+    """The kernel remembers closed connections for a minute, in which the next run may start."""
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        port = listening.getsockname()[1]
+        with socket.create_connection(("127.0.0.1", port)) as client:
+            listening.accept()[0].close()
+            assert client.recv(1) == b""
+    require_free("127.0.0.1", port, "--port")
+
+
 def test_a_server_that_ends_at_once_is_told_with_its_last_words(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -177,6 +189,27 @@ class Handler(http.server.BaseHTTPRequestHandler):
 http.server.HTTPServer(("127.0.0.1", int(sys.argv[1])), Handler).handle_request()
 sys.exit("EngineDeadError: gone")
 """
+
+
+SERVING = """
+import sys
+from training import serve
+serve.command = lambda *_: ["bash", "-c", "trap 'echo ended in order; exit' TERM; echo ready; sleep 60 & wait"]
+sys.exit(serve.main(sys.argv[1:]))
+"""
+
+
+def test_a_stop_signal_ends_the_server_in_order(tmp_path: Path) -> None:
+    """Killed instead, its processes would keep the memory for a while."""
+    log = tmp_path / "log"
+    words = [sys.executable, "-c", SERVING, str(TINY), "--device", "cpu", "--log", str(log)]
+    with subprocess.Popen(words, cwd=ROOT, stderr=subprocess.PIPE) as program:
+        while program.poll() is None and (not log.exists() or b"ready" not in log.read_bytes()):
+            time.sleep(0.05)
+        program.terminate()
+        program.communicate()
+    assert program.returncode == 130
+    assert log.read_bytes().endswith(b"ended in order\n")
 
 
 def test_a_failure_after_the_servers_death_is_told_as_that(

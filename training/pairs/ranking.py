@@ -72,7 +72,7 @@ def train(
         args=RewardConfig(**trainer_settings(work, arguments, len(rows))),
         train_dataset=Dataset.from_list(rows),
         processing_class=scorer.tokenizer,
-        peft_config=adapter(rank, "SEQ_CLS", whole=["score"]) if rank else None,
+        peft_config=adapter(rank, "SEQ_CLS") if rank else None,
         callbacks=[Shown("reward model")],
     )
     trainer.remove_callback(PrinterCallback)

@@ -324,18 +324,12 @@ def load_base(base: str) -> tuple[Any, Any]:
     return model, tokenizer
 
 
-def adapter(rank: int, task_type: str, whole: Sequence[str] = ()) -> LoraConfig:
+def adapter(rank: int, task_type: str) -> LoraConfig:
     """Return the settings of an adapter on all linear layers, at the scale that training uses.
 
-    whole: modules that are trained without one.
+    PEFT itself trains the head of a SEQ_CLS model without one.
     """
-    return LoraConfig(
-        r=rank,
-        lora_alpha=2 * rank,
-        target_modules="all-linear",
-        modules_to_save=[*whole] or None,
-        task_type=task_type,
-    )
+    return LoraConfig(r=rank, lora_alpha=2 * rank, target_modules="all-linear", task_type=task_type)
 
 
 def save(model: Any, tokenizer: Any, folder: Path) -> None:

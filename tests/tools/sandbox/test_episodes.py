@@ -47,6 +47,7 @@ async def test_a_modified_module_is_the_episodes_own(run) -> None:
         ("class E(Exception): __str__ = lambda self: 1 / 0\nraise SystemExit(E())", "error", ""),
         ("import os; os._exit(0)", "crashed", ""),
         ("import os; os.kill(os.getpid(), 9)", "crashed", ""),
+        ("import os, time\nif os.fork(): os._exit(0)\ntime.sleep(60)", "crashed", ""),
         ("import ctypes; ctypes.string_at(0)", "crashed", ""),
         ("import sys; print('out'); print('err', file=sys.stderr)", "ok", "out\nerr\n"),
         ("print('\\ud800')", "ok", "\\ud800\n"),
@@ -132,6 +133,23 @@ async def test_commands_share_the_files_of_programs(run) -> None:
     assert (shown.status, shown.output) == ("ok", "3 rows1\n")
     assert (await run("exit 4", language="sh")).status == "error"
     assert (await run("sleep 60", language="sh", deadline=0.3)).status == "timeout"
+
+
+async def test_an_episode_is_a_session_of_its_own(run) -> None:
+    """Sessions share the processor equally, and one that is inherited may have a terminal."""
+    assert (await run("import os; print(os.getsid(0))")).output == "1\n"
+
+
+async def test_a_command_inherits_no_line_to_the_caller(run) -> None:
+    """By it, it could report whatever it likes."""
+    assert (await run("true >&3", language="sh")).status == "error"
+    assert (await run("import os; print(os.system('true >&3') == 0)")).output.endswith("False\n")
+
+
+async def test_a_command_that_ends_its_process_group_leaves_the_names_of_programs(run) -> None:
+    await run("x = 41")
+    assert (await run("kill -9 0", language="sh")).status == "error"
+    assert (await run("print(x + 1)")).output == "42\n"
 
 
 async def test_data_is_there_to_read_only(run, sandbox: Sandbox) -> None:

@@ -10,6 +10,7 @@ import subprocess
 import sys
 from typing import Any
 
+import psutil
 import pytest
 
 from common.settings import load_settings
@@ -31,6 +32,19 @@ async def test_an_interpreter_that_was_killed_is_started_again(bare) -> None:
         assert sandbox._process is not killed
     finally:
         await sandbox.close()
+
+
+async def test_an_episode_has_as_many_files_open_after_many_programs_as_after_one(bare) -> None:
+    sandbox = Sandbox()
+    counts = []
+    try:
+        for _ in range(3):
+            await sandbox.run("1", "a")
+            below = psutil.Process().children(recursive=True)
+            counts.append(sum(process.num_fds() for process in below))
+    finally:
+        await sandbox.close()
+    assert counts[1] == counts[2]
 
 
 SAYS = "import os; os.write(2, b'first\\nsecond\\nno memory \\xff\\n')"

@@ -17,6 +17,7 @@ from sqlalchemy import create_engine, make_url, text
 from common.settings import load_settings
 from tests.tools.sql import servers, sites
 from tools.sql.database import Access, DatabaseError, forget_databases, open_database
+from tools.sql.mysql import MysqlDatabase
 from tools.sql.query import Limits, QueryTool
 
 ENGINES = ("postgres", "mysql")
@@ -80,6 +81,40 @@ def test_a_connection_is_writable_for_nobody_and_clean_afterwards(site, tool):
     database._clean(pooled.driver_connection)
     pooled.close()
     assert tool.run("SELECT count(*) FROM disease").ok
+
+
+def test_a_statement_that_failed_leaves_no_transaction_open(site, tool):
+    """On a server that others use, it would hold what they change."""
+    assert tool.run("SELECT (SELECT id FROM disease) FROM drugs_info").status == "error"
+    open_ones = {
+        "postgres": "SELECT count(*) FROM pg_stat_activity"
+        " WHERE application_name = 'medical_agent_rl' AND xact_start IS NOT NULL",
+        "mysql": "SELECT count(*) FROM information_schema.innodb_trx",
+    }[site.engine]
+    admin = create_engine(site.url.replace("postgresql://", "postgresql+psycopg://"))
+    with admin.connect() as connection:
+        assert connection.execute(text(open_ones)).scalar() == 0
+    admin.dispose()
+
+
+def test_counting_ends_with_the_deadline_and_the_first_rows_stay(tool):
+    tool.limits = Limits(deadline=1.0)
+    answer = tool.run(
+        "SELECT a.id FROM drugs_info a, drugs_info b, drugs_info c, drugs_info d, drugs_info e"
+    )
+    assert answer.error is None
+    assert len(answer.rows) == tool.limits.max_rows
+    assert str(answer.truncated).startswith(f"超过 {answer.count} 行")
+
+
+def test_a_server_that_keeps_its_seeds_for_administrators_answers(mysql_site, monkeypatch, caplog):
+    kept = "no_such_seed = 1"
+    monkeypatch.setattr("tools.sql.mysql.SEEDS", kept)
+    monkeypatch.setattr(MysqlDatabase, "seeds", kept)
+    database = MysqlDatabase(make_url(mysql_site.url))
+    answer = database.read("SELECT 1 AS a", Access(frozenset()), 5.0, 5)
+    assert list(answer.rows) == [(1,)]
+    assert "RAND() differs from call to call" in caplog.text
 
 
 def test_a_broken_connection_is_replaced_once(site, tool):

@@ -188,6 +188,33 @@ def test_a_worker_that_cannot_start_is_said(ended, tool, monkeypatch):
     assert tool.run("SELECT 1").ok
 
 
+def test_a_worker_that_could_not_be_started_is_started_when_it_can_be(database, monkeypatch):
+    pool = Pool()
+    with monkeypatch.context() as patched:
+        patched.setattr("tools.sql.pool.sys.executable", "/no/such/python")
+        for _ in range(len(pool.workers)):
+            with pytest.raises(DatabaseError, match="cannot start the process that runs SQL"):
+                pool.ask(f"sqlite:///{database}")
+    try:
+        assert pool.ask(f"sqlite:///{database}")[0] is True
+    finally:
+        for worker in filter(None, pool.workers):
+            worker.process.kill()
+            worker.process.wait()
+
+
+def test_a_callers_ignored_signals_do_not_keep_a_statement_running(database):
+    program = """
+        import sys
+        from signal import SIG_IGN, SIGPROF, signal
+        from tools.sql.query import Limits, QueryTool
+        signal(SIGPROF, SIG_IGN)
+        tool = QueryTool("sqlite:///" + sys.argv[1], limits=Limits(deadline=0.3))
+        print(tool.run(sys.argv[2]).error)
+    """
+    assert "太费时间或内存" in play(program, str(database), STALLING).stdout
+
+
 DYING = """
     import os, sys, threading, time
     import psutil
