@@ -110,6 +110,8 @@ class ConsultationShowing(Showing):
     baselines = ("at_once", "commonest", "checklist")
     formats: Mapping[str, Format] = MappingProxyType({"doctoragent": doctoragent})
     failures = ("right", "wrong_advice", "asked_too_little", "wrong_diagnosis", "no_diagnosis")
+    # In 20 steps it learns to ask; patients in words that it has not read need more
+    demo = ("trainer.total_training_steps=40",)
 
     def summarise(self, records: Sequence[Record]) -> Mapping[str, Any]:
         from episodes.rules import judged_diagnoses
