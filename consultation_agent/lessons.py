@@ -6,11 +6,11 @@ patients.
 The patients are drawn after those of data/consultation, so that no record and no held-out wording
 of its files is among them. In a right consultation the doctor asks for the distinguishing facets
 and names the condition that then fits best, with the first items of its advice, because all of it
-would be a third longer. Some patients use clinical names, more than half say a fact in one of the
-words of lesson_wordings.toml, and characters are strewn into the words of all of them, so that the
-model learns to find what distinguishes conditions in words that it has not read. A share is flawed
-the way hurried doctors are; those are decisions that reinforcement learning can turn around.
-`tiny_model_card.md` has the numbers.
+would be a third longer. Patients say some facts by their clinical name and about half in a wording
+of lesson_wordings.toml, and characters are strewn into all words, so that the model learns to find
+what distinguishes conditions in words that it has not read. A share is flawed the way hurried
+doctors are; those are decisions that reinforcement learning can turn around. `tiny_model_card.md`
+has the numbers.
 """
 
 from __future__ import annotations
