@@ -2,16 +2,14 @@
 time.
 
     own = OwnProcesses()
-    play()
-    after_one = own.number()
-    play()
-    assert own.left(at_most=after_one) <= after_one
+    assert own.more_after(play) <= 0
 """
 
 from __future__ import annotations
 
 import contextlib
 import time
+from collections.abc import Callable
 
 import psutil
 
@@ -24,23 +22,28 @@ class OwnProcesses:
     def __init__(self) -> None:
         self._earlier = set(psutil.Process().children(recursive=True))
 
-    def number(self) -> int:
-        return len(self._now())
+    def alive(self) -> set[psutil.Process]:
+        return set(psutil.Process().children(recursive=True)) - self._earlier
 
     def files(self) -> int:
         """Return how many files they have open together."""
         files = 0
-        for process in self._now():
+        for process in self.alive():
             with contextlib.suppress(psutil.NoSuchProcess):  # ended since
                 files += process.num_fds()
         return files
 
-    def _now(self) -> set[psutil.Process]:
-        return set(psutil.Process().children(recursive=True)) - self._earlier
-
     def left(self, at_most: int) -> int:
         """Return how many there are when no more than `at_most` are left, or after a minute."""
         patience = time.monotonic() + PATIENCE_SECONDS
-        while self.number() > at_most and time.monotonic() < patience:
+        while len(self.alive()) > at_most and time.monotonic() < patience:
             time.sleep(0.1)
-        return self.number()
+        return len(self.alive())
+
+    def more_after(self, play: Callable[[], object]) -> int:
+        """Return how many more there are after four plays than there were after the first."""
+        play()
+        after_one = len(self.alive())
+        for _ in range(3):
+            play()
+        return self.left(at_most=after_one) - after_one

@@ -325,11 +325,11 @@ def test_looking_at_a_task_leaves_no_interpreter(tmp_path: Path, plain_processes
     row = {"problem": "An area.", "signature": "def area(x)", "solution": solution}
     tasks = opened("biocoder", write_set(tmp_path, [row | {"context": f"{HERE}\nprint(area(2))"}]))
     environment = CodeEnvironment(SETTINGS, {}, task_sets={"biocoder": tasks})
-    own, started = OwnProcesses(), list[int]()
-    for _ in range(4):
+
+    def look() -> None:
         assert asyncio.run(environment.why_unusable(tasks.task(0))) == ""
-        started.append(own.number())
-    assert own.left(at_most=started[0]) <= started[0]
+
+    assert OwnProcesses().more_after(look) <= 0
     environment.close()
 
 

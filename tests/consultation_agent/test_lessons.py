@@ -17,6 +17,7 @@ from consultation_agent.prompts import load_prompts
 from consultation_agent.protocol import Conclusion, Malformed, Question, read_reply
 from consultation_agent.rehearsal import baseline_episode
 from consultation_agent.task import task_of
+from data.conditions.condition_types import Phrase
 from data.conditions.consultation_cases import draw_cases
 from data.conditions.speech import Speech
 from data.conditions.table import load_tables
@@ -79,17 +80,19 @@ def test_right_lessons_teach_no_mistake_and_keep_to_the_budget() -> None:
         assert isinstance(replies(one)[-1], Conclusion)
 
 
+def what_patients_say() -> list[Phrase]:
+    tables = load_tables()
+    values = (value for facet in tables.facets.values() for value in facet.values.values())
+    return [*tables.complaints.values(), *tables.symptoms.values(), *values]
+
+
 def test_no_patient_speaks_in_wordings_that_are_kept_for_the_test_file(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     plain(monkeypatch, "right")
     monkeypatch.setitem(recipe.SHARES, "further", 50)
-    tables, speech = load_tables(), Speech(0, Random(0))
-    phrases = [
-        *tables.complaints.values(),
-        *tables.symptoms.values(),
-        *(v for facet in tables.facets.values() for v in facet.values.values()),
-    ]
+    speech = Speech(0, Random(0))
+    phrases = what_patients_say()
     lists = [(one.zh, texts) for one in phrases for texts in (one.lay, one.longer) if texts]
     kept, others = (
         {text for name, texts in lists for text in speech.allowed(name, texts, wording)}
@@ -110,11 +113,8 @@ def test_everything_a_patient_may_say_has_further_wordings_that_are_told(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     plain(monkeypatch, "right")
-    tables = load_tables()
-    values = (value for facet in tables.facets.values() for value in facet.values.values())
-    said = [*tables.complaints.values(), *tables.symptoms.values(), *values]
-    further = [*recipe.further_wordings(tables)]
-    assert [phrase for phrase, _ in further] == said
+    further = [*recipe.further_wordings(load_tables())]
+    assert [phrase for phrase, _ in further] == what_patients_say()
 
     def told() -> int:
         """Return how many further wordings stand in a hundred lessons."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import pickle
 from argparse import ArgumentParser
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from random import Random
@@ -17,7 +18,7 @@ import pytest
 
 from common.settings import Settings
 from episodes import registry
-from episodes.episode import AgentError, ServiceError
+from episodes.episode import AgentError, ServiceError, Task
 from episodes.joint import JointAgent, own_options, weights
 from episodes.play_and_score import play
 from episodes.script import Script
@@ -126,9 +127,12 @@ def test_flags_are_checked_with_their_own_agents_tasks(
     agent: JointAgent, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A partner that can play all of them would be refused for those of another agent."""
+
+    def ids_of(own: Sequence[Task], _: object) -> list[str]:
+        return [" ".join(task.id for task in own)]
+
     for member in agent.members.values():
-        seen = lambda own, _: [" ".join(task.id for task in own)]  # noqa: E731
-        monkeypatch.setattr(member.flags, "check", seen)
+        monkeypatch.setattr(member.flags, "check", ids_of)
     tasks = [agent.task(row, SETTINGS) for row in agent.rows(agent.splits["val"])[:4]]
     assert agent.flags.check(tasks, {}) == [
         f"{name}: {' '.join(task.id for task in tasks if task.agent == name)}"

@@ -169,6 +169,13 @@ def test_a_package_that_does_not_import_is_shown_with_its_reason(
     assert row.fix == "run ./install.sh --repair"
 
 
+def install_for_gpus(monkeypatch: pytest.MonkeyPatch) -> None:
+    """vLLM of the GPU's lock, which the CPU's does not have."""
+    monkeypatch.setattr(
+        "utils.check_install.installed", lambda name: "0" if name == "vllm" else None
+    )
+
+
 def test_a_gpu_installation_needs_none_of_the_cpus_libraries(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -177,9 +184,7 @@ def test_a_gpu_installation_needs_none_of_the_cpus_libraries(
 
     monkeypatch.setattr("training.setup.device.check_libraries", missing)
     assert row_of("libraries").verdict == "failed"
-    monkeypatch.setattr(
-        "utils.check_install.installed", lambda name: "0" if name == "vllm" else None
-    )
+    install_for_gpus(monkeypatch)
     assert row_of("libraries").verdict == "ok"
 
 
@@ -196,7 +201,5 @@ def test_a_gpus_driver_that_hangs_is_given_up_on(
 
 
 def test_a_gpu_installation_is_repaired_as_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(
-        "utils.check_install.installed", lambda name: "0" if name == "vllm" else None
-    )
+    install_for_gpus(monkeypatch)
     assert row_of("packages").fix == "run DEVICE=gpu ./install.sh --repair"

@@ -194,7 +194,8 @@ sys.exit("EngineDeadError: gone")
 SERVING = """
 import sys
 from training import serve
-serve.command = lambda *_: ["bash", "-c", "trap 'echo ended in order; exit' TERM; echo ready; sleep 60 & wait"]
+server = "trap 'echo ended in order; exit' TERM; echo ready; sleep 60 & wait"
+serve.command = lambda *_: ["bash", "-c", server]
 sys.exit(serve.main(sys.argv[1:]))
 """
 

@@ -35,7 +35,8 @@ async def test_an_interpreter_that_was_killed_is_started_again(bare) -> None:
 
 
 async def test_an_episode_has_as_many_files_open_after_many_programs_as_after_one(bare) -> None:
-    own, sandbox = OwnProcesses(), Sandbox()
+    own = OwnProcesses()
+    sandbox = Sandbox()
     try:
         await sandbox.run("1", "a")
         after_one = own.files()

@@ -10,6 +10,7 @@ import sqlite3
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from sqlalchemy import Column, Engine, Integer, MetaData, String, Table, Text, create_engine, text
 from sqlalchemy.dialects.mysql import LONGTEXT
@@ -131,10 +132,17 @@ def server_site(name: str, url: str, folder: Path) -> Iterator[Site]:
     the account.
     """
     # pre-ping: a test ends all connections but its own
-    engine = create_engine(
-        url.replace("postgresql://", "postgresql+psycopg://"), pool_pre_ping=True
-    )
-    fill(engine)
-    folder.chmod(0o777)
-    yield Site(name, url, folder, lambda: digest(engine))
-    engine.dispose()
+    with engine_at(url, pool_pre_ping=True) as engine:
+        fill(engine)
+        folder.chmod(0o777)
+        yield Site(name, url, folder, lambda: digest(engine))
+
+
+@contextlib.contextmanager
+def engine_at(url: str, **options: Any) -> Iterator[Engine]:
+    """SQLAlchemy's engine for a site's URL, beside what is tested; its connections end with it."""
+    engine = create_engine(url.replace("postgresql://", "postgresql+psycopg://"), **options)
+    try:
+        yield engine
+    finally:
+        engine.dispose()

@@ -7,9 +7,9 @@ from __future__ import annotations
 import sqlite3
 
 import pytest
-from sqlalchemy import create_engine
 from sqlglot.dialects.dialect import Dialect
 
+from tests.tools.sql import sites
 from tools.sql.dialects import engine_dialect
 from tools.sql.guard import Refused, check
 from tools.sql.query import QueryTool
@@ -52,15 +52,13 @@ VALUES = ("'2024-05-06'", "'1.50'", "'3 x'", "'x'", "2.5", "NULL")
 @pytest.mark.parametrize("engine", RUN)
 def test_what_people_write_often_gives_the_engines_own_rows(engine, request):
     site = request.getfixturevalue(f"{engine}_site")
-    raw = create_engine(site.url.replace("postgresql://", "postgresql+psycopg://"))
     tool = QueryTool(site.url, cache=False)
-    with raw.connect() as connection:
+    with sites.engine_at(site.url) as raw, raw.connect() as connection:
         for sql in RUN[engine]:
             options = connection.execution_options(no_parameters=True)
             expected = [list(row) for row in options.exec_driver_sql(sql)]
             result = tool.run(sql)
             assert (result.error, result.rows) == (None, expected), sql
-    raw.dispose()
 
 
 @pytest.mark.parametrize("engine", RANDOM)

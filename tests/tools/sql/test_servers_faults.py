@@ -12,7 +12,7 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from sqlalchemy import create_engine, make_url, text
+from sqlalchemy import make_url, text
 
 from common.settings import load_settings
 from tests.tools.sql import servers, sites
@@ -91,10 +91,8 @@ def test_a_statement_that_failed_leaves_no_transaction_open(site, tool):
         " WHERE application_name = 'medical_agent_rl' AND xact_start IS NOT NULL",
         "mysql": "SELECT count(*) FROM information_schema.innodb_trx",
     }[site.engine]
-    admin = create_engine(site.url.replace("postgresql://", "postgresql+psycopg://"))
-    with admin.connect() as connection:
+    with sites.engine_at(site.url) as admin, admin.connect() as connection:
         assert connection.execute(text(open_ones)).scalar() == 0
-    admin.dispose()
 
 
 def test_counting_ends_with_the_deadline_and_the_first_rows_stay(tool):
@@ -124,13 +122,11 @@ def test_a_broken_connection_is_replaced_once(site, tool):
         " WHERE application_name = 'medical_agent_rl'",
         "mysql": "SELECT concat('KILL ', id) FROM information_schema.processlist WHERE id <> connection_id()",
     }[site.engine]
-    admin = create_engine(site.url.replace("postgresql://", "postgresql+psycopg://"))
-    with admin.connect() as connection:
+    with sites.engine_at(site.url) as admin, admin.connect() as connection:
         found = connection.execute(text(kill)).fetchall()
         if site.engine == "mysql":
             for (statement,) in found:
                 connection.exec_driver_sql(statement)
-    admin.dispose()
     assert found
     assert tool.run("SELECT 2 AS a").rows == [[2]]
 
@@ -138,9 +134,8 @@ def test_a_broken_connection_is_replaced_once(site, tool):
 @pytest.mark.parametrize("start", [servers.postgres_server, servers.mariadb_server])
 def test_a_server_that_stops_is_the_machines_fault(start, tmp_path):
     with start() as (url, process):
-        engine = create_engine(url.replace("postgresql://", "postgresql+psycopg://"))
-        sites.fill(engine)
-        engine.dispose()
+        with sites.engine_at(url) as engine:
+            sites.fill(engine)
         tool = QueryTool(url, cache=False)
         assert tool.run("SELECT 1 AS a").ok
         process.send_signal(signal.SIGINT if "postgres" in url else signal.SIGTERM)
@@ -157,11 +152,8 @@ def processes(site):
         "postgres": "SELECT pid FROM pg_stat_activity WHERE application_name = 'medical_agent_rl'",
         "mysql": "SELECT id FROM information_schema.processlist WHERE id <> connection_id()",
     }[site.engine]
-    admin = create_engine(site.url.replace("postgresql://", "postgresql+psycopg://"))
-    with admin.connect() as connection:
-        found = {number for (number,) in connection.execute(text(own))}
-    admin.dispose()
-    return found
+    with sites.engine_at(site.url) as admin, admin.connect() as connection:
+        return {number for (number,) in connection.execute(text(own))}
 
 
 def test_a_statement_that_outlives_the_servers_time_out_is_hung_up_on_and_terminated(
@@ -239,9 +231,6 @@ MORE = {
 
 
 def test_an_account_that_may_do_more_is_said_and_with_strict_refused(site, monkeypatch, caplog):
-    admin = create_engine(
-        site.url.replace("postgresql://", "postgresql+psycopg://"), isolation_level="AUTOCOMMIT"
-    )
     reader = make_url(site.url).set(username="reader").render_as_string(hide_password=False)
 
     def opened():
@@ -250,7 +239,10 @@ def test_an_account_that_may_do_more_is_said_and_with_strict_refused(site, monke
         tool.database()
         return tool
 
-    with admin.connect() as connection:
+    with (
+        sites.engine_at(site.url, isolation_level="AUTOCOMMIT") as admin,
+        admin.connect() as connection,
+    ):
         for grant in GRANTS[site.engine]:
             connection.exec_driver_sql(grant)
         assert opened().excess == ""
@@ -266,7 +258,6 @@ def test_an_account_that_may_do_more_is_said_and_with_strict_refused(site, monke
         load_settings.cache_clear()
         with pytest.raises(DatabaseError, match="DATABASE_STRICT"):
             opened()
-    admin.dispose()
     load_settings.cache_clear()
     forget_databases()
 
@@ -282,17 +273,16 @@ def test_an_administrator_is_said(site, caplog):
 
 def test_a_table_that_comes_first_on_the_search_path_later_is_not_read(postgres_site):
     tool, database = QueryTool(postgres_site.url, cache=False), open_database(postgres_site.url)
-    admin = create_engine(postgres_site.url.replace("postgresql://", "postgresql+psycopg://"))
-    with admin.begin() as connection:
-        connection.exec_driver_sql(
-            "CREATE SCHEMA admin CREATE TABLE disease (id int, cause text)"
-        )  # "$user"
-        connection.exec_driver_sql(f"INSERT INTO admin.disease VALUES (1, '{sites.SECRET}')")
-    try:
-        answer = tool.answer(database, "SELECT * FROM disease ORDER BY id").result
-        assert answer.ok
-        assert sites.SECRET not in answer.to_json()
-    finally:
+    with sites.engine_at(postgres_site.url) as admin:
         with admin.begin() as connection:
-            connection.exec_driver_sql("DROP SCHEMA admin CASCADE")
-        admin.dispose()
+            connection.exec_driver_sql(
+                "CREATE SCHEMA admin CREATE TABLE disease (id int, cause text)"
+            )  # "$user"
+            connection.exec_driver_sql(f"INSERT INTO admin.disease VALUES (1, '{sites.SECRET}')")
+        try:
+            answer = tool.answer(database, "SELECT * FROM disease ORDER BY id").result
+            assert answer.ok
+            assert sites.SECRET not in answer.to_json()
+        finally:
+            with admin.begin() as connection:
+                connection.exec_driver_sql("DROP SCHEMA admin CASCADE")

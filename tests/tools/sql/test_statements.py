@@ -13,7 +13,6 @@ from decimal import Decimal
 from pathlib import Path
 
 import pytest
-from sqlalchemy import create_engine
 
 from tests.tools.sql import sites
 from tools.sql.query import Limits, QueryTool
@@ -52,22 +51,23 @@ NEWER = "NULLS LAST"  # sqlglot writes for MariaDB what it cannot say itself
 @pytest.mark.parametrize("engine", ["sqlite", "postgres", "mysql"])
 def test_statements_of_strangers(engine, every, request):
     site = request.getfixturevalue(f"{engine}_site")
-    raw = create_engine(site.url.replace("postgresql://", "postgresql+psycopg://"))
-    with raw.begin() as connection:
-        connection.exec_driver_sql("CREATE TABLE secret (id integer, token varchar(100))")
-        connection.exec_driver_sql(f"INSERT INTO secret VALUES (1, '{sites.SECRET}')")
-    tool, state = QueryTool(site.url, limits=LIMITS, cache=False), site.state()
-    lines = STATEMENTS.read_text(encoding="utf-8").splitlines()[::every]
-    try:
-        problems = [
-            problem for line in lines if (problem := _problem(json.loads(line), engine, tool, raw))
-        ]
-        assert problems == []
-        assert site.state() == state
-    finally:
+    with sites.engine_at(site.url) as raw:
         with raw.begin() as connection:
-            connection.exec_driver_sql("DROP TABLE secret")
-        raw.dispose()
+            connection.exec_driver_sql("CREATE TABLE secret (id integer, token varchar(100))")
+            connection.exec_driver_sql(f"INSERT INTO secret VALUES (1, '{sites.SECRET}')")
+        tool, state = QueryTool(site.url, limits=LIMITS, cache=False), site.state()
+        lines = STATEMENTS.read_text(encoding="utf-8").splitlines()[::every]
+        try:
+            problems = [
+                problem
+                for line in lines
+                if (problem := _problem(json.loads(line), engine, tool, raw))
+            ]
+            assert problems == []
+            assert site.state() == state
+        finally:
+            with raw.begin() as connection:
+                connection.exec_driver_sql("DROP TABLE secret")
 
 
 def _problem(case, engine, tool, raw):
