@@ -441,6 +441,17 @@ def test_an_llm_proposes_and_the_user_confirms(tmp_path, teacher, monkeypatch, c
     assert "med_approval" in asked
 
 
+def test_of_a_column_the_llm_sees_three_cells(tmp_path, teacher, monkeypatch):
+    """They are a hospital's, and leave its machine."""
+    teacher.replies = [(200, completion(json.dumps({"table": "drugs_info", "columns": []})))]
+    names = ["甲片", "乙片", "丙片", "丁片", "戊片"]
+    source = csv_file(tmp_path / "a.csv", [["品", "治"], *([name, "头痛"] for name in names)])
+    monkeypatch.setattr("sys.stdin", io.StringIO("n\n"))
+    assert main([str(source), "--to", f"sqlite:///{tmp_path / 'my.db'}", "--propose"]) == 1
+    asked = teacher.requests[0][2]["messages"][0]["content"]
+    assert sum(name in asked for name in names) == 3
+
+
 def test_without_an_llm_the_proposal_says_what_to_set(tmp_path, monkeypatch, capsys):
     monkeypatch.setenv("TEACHER_MODEL", "")
     load_settings.cache_clear()

@@ -274,11 +274,13 @@ def test_every_rank_has_as_many_micro_batches(monkeypatch: pytest.MonkeyPatch) -
     import torch
     from verl.workers.engine.fsdp import transformer_impl
 
+    reductions = {torch.distributed.ReduceOp.MAX: max, torch.distributed.ReduceOp.MIN: min}
+
     def other_rank_has(wanted: int) -> list[list[int]]:
         monkeypatch.setattr(
             torch.distributed,
             "all_reduce",
-            lambda tensor, **_: tensor.fill_(max(int(tensor), wanted)),
+            lambda tensor, op, **_: tensor.fill_(reductions[op](int(tensor), wanted)),
         )
         batch = micro_batch(
             SEQUENCES["of many lengths"], prefix_tree=True, max_token_len_per_gpu=1024

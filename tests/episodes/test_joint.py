@@ -9,6 +9,8 @@ import asyncio
 import pickle
 from argparse import ArgumentParser
 from collections.abc import Sequence
+from contextlib import closing
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from random import Random
@@ -190,6 +192,17 @@ def test_demonstrations_are_of_every_agents_own_rows(monkeypatch: pytest.MonkeyP
     shown = agent.teaching.demonstrations("policy", rows, SETTINGS)
     whose = ["digits" if "ask 1" in str(one.messages) else "diagnosis" for one in shown]
     assert sorted(whose) == sorted(row["agent"] for row in rows)
+
+
+def test_one_judge_that_costs_money_is_enough(
+    agent: JointAgent, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else the check before a run asks it about forty times as many tasks."""
+    environment = agent.members["diagnosis"].open(SETTINGS, {})
+    environment.judging = replace(environment.judging, paid=True)
+    monkeypatch.setattr(agent.members["diagnosis"], "open", lambda *_, **__: environment)
+    with closing(agent.open(SETTINGS, {})) as both:
+        assert both.judging.paid
 
 
 def test_rows_are_completed_by_their_own_agent(agent: JointAgent) -> None:

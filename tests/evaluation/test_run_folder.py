@@ -58,6 +58,13 @@ def test_a_run_that_died_is_read_as_far_as_it_got(tmp_path: Path) -> None:
     ]
 
 
+def test_episodes_of_an_earlier_version_have_todays_names(tmp_path: Path) -> None:
+    run = training_run(tmp_path / "run")
+    write_lines(run / "episodes.jsonl", [{"calls": 2, "total": 0.5, "messages": [], "step": 1}])
+    [found] = open_folders([run])
+    assert [*found.episodes()] == [{"turns": 2, "reward": 0.5, "transcript": [], "step": 1}]
+
+
 def test_an_evaluation_in_its_middle_is_one(tmp_path: Path) -> None:
     (tmp_path / "episodes.jsonl.journal").touch()
     [run] = open_folders([tmp_path])

@@ -101,6 +101,22 @@ def test_a_stream_has_every_step_then_the_answer_and_what_it_cost(
     assert chunks[-1].usage.completion_tokens == 2
 
 
+def test_the_page_runs_no_script_but_its_own(sql: str) -> None:
+    """It shows what a model wrote."""
+    headers = httpx.get(sql, trust_env=False).headers
+    assert headers["content-security-policy"].startswith("default-src 'none'; script-src 'self'")
+    assert headers["x-content-type-options"] == "nosniff"
+
+
+def test_a_visit_ends_with_its_time(llm: ScriptedLLM) -> None:
+    """Else a model that hangs keeps the places of others."""
+    llm.script(says("late"))
+    llm.delay = 5.0
+    with served("sql", llm.base_url, episode_timeout=0.2) as (address, _):
+        found = post(address, model="sql", messages=[user(QUESTION)])
+    assert (found.status_code, found.json()["error"]["code"]) == (502, "timeout")
+
+
 def test_a_case_is_played_with_the_agents_own_partner_and_its_reference_is_told(
     llm: ScriptedLLM,
 ) -> None:

@@ -36,6 +36,7 @@ from training.warmup.supervised import (
     WINDOW,
     ColdStartError,
     Schedule,
+    adapter,
     batches,
     encode,
     loss_of,
@@ -541,6 +542,12 @@ def test_the_same_warm_up_of_an_adapter_gives_the_same_weights(tmp_path: Path) -
         warm_up(str(TINY), taught, tmp_path / name, 2, 0.1, batch_size=1, seed=3, lora_rank=2)
         found.append(load_file(tmp_path / name / "model.safetensors"))
     assert all(found[0][name].equal(found[1][name]) for name in found[1])
+
+
+def test_an_adapter_has_the_scale_that_training_gives_one() -> None:
+    """Twice its rank, as `test_config.py` says of a run; half of it would learn half as fast."""
+    found = adapter(8, "CAUSAL_LM")
+    assert (found.r, found.lora_alpha) == (8, 16)
 
 
 def test_examples_over_the_models_context_are_left_out(

@@ -26,6 +26,7 @@ from fastapi import HTTPException
 from pydantic import ValidationError
 
 from common.access import bearer
+from episodes.pace import LONGEST
 from tests.training.conftest import HOST, ToyAgent, enqueue, served
 from training.runners.episode_runner import EpisodeRunner
 from training.runners.processes import KeptRunners
@@ -169,6 +170,13 @@ async def test_a_rollout_is_played_three_times_at_most(store: Any, tmp_path: Pat
     await finish(store, "failed")
     assert await store.dequeue_rollout() is None
     assert (await store.get_rollout_by_id(once)).status == "failed"
+
+
+def test_the_store_waits_longer_than_any_episode_may_take(tmp_path: Path) -> None:
+    """On a slow machine a runner gives an episode a multiple of its time."""
+    rules = rules_of(Plan(tmp_path, "cpu", "m", 3, "", 1.0, 96, episode_timeout=60.0))
+    assert rules.timeout_seconds is not None
+    assert rules.timeout_seconds > LONGEST * 60.0
 
 
 async def test_a_runner_gives_up_its_own_rollouts_alone(store: Any) -> None:

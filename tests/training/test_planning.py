@@ -15,7 +15,7 @@ import pytest
 
 from common.files import FileError
 from episodes import registry
-from training.planning import continued, make_plan
+from training.planning import continued, make_plan, read_rows
 from training.setup.arguments import parse
 from training.setup.plan import ConfigError, Plan
 
@@ -88,6 +88,19 @@ def test_the_quick_check_of_a_resume_is_one_step_more(
     _, _, keys = resumed(tmp_path / "run", resume, ci_fast=True)
     assert keys.get("trainer.total_training_steps") == last
     assert "trainer.total_training_steps" not in resumed(tmp_path / "run", resume)[2]
+
+
+def test_rows_of_several_agents_keep_their_weights_and_are_not_shuffled() -> None:
+    """verl's order would give a batch other shares than the weights say."""
+    both = registry.joined({"sql": 3.0, "diagnosis": 1.0})
+    rows, keys = read_rows(both, both.splits)
+    assert keys == {"data.shuffle": False}
+    assert {(row["agent"], row["weight"]) for row in rows["train"]} == {
+        ("sql", 3.0),
+        ("diagnosis", 1.0),
+    }
+    sql = registry.get("sql")
+    assert read_rows(sql, {"val": sql.splits["val"]})[1] == {}
 
 
 def test_a_new_run_has_a_folder_of_its_own(tmp_path: Path) -> None:

@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 import json
 import random
+import shutil
 import subprocess
 import sys
+from argparse import Namespace
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -24,7 +26,7 @@ from scoring.reward_model_judge import RewardModelJudge
 from scoring.scale import load_scale
 from training.pairs.answers import AnswerPair, answer_pairs, platt, ranked
 from training.pairs.pair import Pair, Side
-from training.pairs.ranking import AnswerPairTrainer, fitting, split_by_task
+from training.pairs.ranking import AnswerPairTrainer, fitting, split_by_task, train
 from training.pairs.score_server import MOST_BYTES, build
 from training.pairs.scorer import load_scorer
 from training.pairs.trainers import work_path
@@ -160,6 +162,18 @@ def test_a_pair_that_the_model_cannot_read_whole_is_left_out(learned: Path) -> N
     short, long = AnswerPair("1", "?", "a", "b"), AnswerPair("2", "?", "a", "b " * scorer.context)
     assert fitting([short, long], scorer, left_out) == [short]
     assert left_out == {f"longer than the model's {scorer.context} positions": 1}
+
+
+def test_a_long_pair_that_the_model_can_read_is_learned(tmp_path: Path) -> None:
+    """TRL has a length of its own, over which it leaves pairs out without a word."""
+    base = shutil.copytree(TINY, tmp_path / "base")
+    config = json.loads((base / "config.json").read_text())
+    (base / "config.json").write_text(json.dumps(config | {"max_position_embeddings": 2048}))
+    scorer, pair = load_scorer(base), AnswerPair("1", "?", "一" * 1200, "二" * 1200)
+    assert fitting([pair], scorer, Counter[str]()) == [pair]
+    given = Namespace(epochs=1, lr=1e-3, batch_size=1, seed=1, lora_rank=0)
+    _, facts = train(scorer, [pair], tmp_path / "work", given)
+    assert facts["steps"] == 1
 
 
 def test_what_cannot_be_learned_or_written_is_said_before_the_training(

@@ -362,6 +362,17 @@ def test_an_address_that_others_reach_needs_a_token(
     assert line.startswith("store: --host 0.0.0.0: others can reach it, so set AGL_TOKEN")
 
 
+def test_on_ones_own_machine_a_store_needs_a_token_too(
+    capsys: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(command, "serve", lambda *_: pytest.fail("it is served to everybody here"))
+    monkeypatch.delenv("AGL_TOKEN", raising=False)
+    load_settings.cache_clear()
+    assert command.main(["serve"]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith("store: AGL_TOKEN is not set")
+
+
 async def test_the_status_of_a_store() -> None:
     async with served(token=TOKEN) as store:
         ids = await enqueue(store, [{"name": str(number)} for number in range(6)])

@@ -55,6 +55,14 @@ def test_rows_are_kept_and_dropped_in_order(place, llm, capsys):
     assert 1 < llm.busiest <= 8
 
 
+def test_a_question_of_no_type_is_dropped_though_the_llm_calls_it_answerable(place, llm):
+    verdict = {"reason": "", "is_medical": True, "answerable": True, "task_type": "unanswerable"}
+    llm.answer = lambda _: json.dumps(verdict)
+    assert first("--limit", "1") == 0
+    assert rows_of(place / "out.jsonl") == []
+    assert len(rows_of(place / "out.dropped.jsonl")) == 1
+
+
 def test_the_prompt_shows_the_tables_and_the_types(place, llm):
     first("--limit", "1")
     system, user = llm.requests[0]["messages"]

@@ -66,6 +66,14 @@ async def test_is_refused(run, code: str) -> None:
     ) or ("urlopen error" in ended.output)
 
 
+async def test_a_shell_is_held_like_a_program(run) -> None:
+    """By the filter of system calls, without a way to more rights, and within limits."""
+    said = (
+        await run("grep -E '^(NoNewPrivs|Seccomp):' /proc/self/status; ulimit -v", language="sh")
+    ).output
+    assert re.fullmatch(r"NoNewPrivs:\t1\nSeccomp:\t2\n\d+\n", said), said
+
+
 async def test_nothing_of_this_process_is_seen(run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TEACHER_API_KEY", "sk-secret")
     sandbox = Sandbox()

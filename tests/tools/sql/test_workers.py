@@ -128,6 +128,23 @@ def test_a_worker_keeps_to_its_memory_and_to_the_callers(callers):
     assert play(program).stdout == "refused\n"
 
 
+def test_a_worker_is_bounded_before_its_first_statement(tool):
+    assert tool.run("SELECT 1").ok
+    bound, _ = resource.prlimit(POOL.workers[-1].process.pid, resource.RLIMIT_AS)
+    assert 0 < bound < 2**40
+
+
+def test_a_fork_asks_workers_of_its_own(tool):
+    """On a channel of both, one would read what the other asked."""
+    assert tool.run("SELECT 1").ok
+    ours = {worker.process.pid for worker in filter(None, POOL.workers)}
+    child = os.fork()
+    if child == 0:
+        tool.run("SELECT 2")
+        os._exit(len(ours & {worker.process.pid for worker in filter(None, POOL.workers)}))
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+
+
 def play(program, *arguments, **options):
     """Run a program without a main guard, where the folder it runs in is not imported from."""
     command = [sys.executable, "-P", "-c", textwrap.dedent(program), *arguments]
