@@ -358,6 +358,13 @@ def test_files_have_the_names_that_the_reference_ships(
     assert len(get_task_class(name)(write_set(tmp_path, [row], name=file), mode)) == 1
 
 
+def test_of_two_files_the_tests_are_those_of_the_test(tmp_path: Path) -> None:
+    row = {"question": "Which?", "query": "select drug from prescriptions", "answer": ["a"]}
+    write_set(tmp_path, [row] * 2, name="valid_tasks.jsonl")
+    write_set(tmp_path, [row], name="test_tasks.jsonl")
+    assert len(get_task_class("mimic_iii")(tmp_path, "test")) == 1
+
+
 def test_a_set_without_its_server_says_so(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr("code_agent.tasks.medagentbench.base_url", lambda: "http://127.0.0.1:9/")
     tasks = opened("medagentbench", write_set(tmp_path, []))

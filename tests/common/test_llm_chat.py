@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import time
 from typing import Any
 
 import pytest
@@ -90,3 +91,21 @@ def test_an_endpoint_that_is_not_there_is_named_so() -> None:
     with pytest.raises(EpisodeError) as caught:
         asked(policy(NOWHERE))
     assert caught.value.cause == "endpoint_unreachable"
+
+
+def test_a_pause_that_one_episode_is_asked_for_holds_for_the_others(llm: LLMServer) -> None:
+    """The endpoint would refuse them as well, until their attempts are spent."""
+    earliest = time.monotonic() + 2.0
+    llm.faults = [Fault(429, {"Retry-After": "2"})]
+    model = ChatModel(LLMEndpoint("openai/m", llm.url, KEY, 10.0), attempts=3, budget=60.0)
+
+    async def two() -> None:
+        first = asyncio.create_task(model.reply({"messages": QUESTION}))
+        async with asyncio.timeout(30):
+            while not model.rate.paused:  # until the first was told to wait
+                await asyncio.sleep(0.01)
+        await asyncio.gather(first, model.reply({"messages": QUESTION}))
+
+    asyncio.run(two())
+    assert len(llm.times) == 3
+    assert min(llm.times[1:]) >= earliest

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import argparse
+import os
 import pickle
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -27,6 +29,21 @@ def test_the_agents_are_the_folders_and_what_is_registered(monkeypatch: pytest.M
     assert registry.get("guessing") is agent
     with pytest.raises(AgentError, match="there is no agent 'sqll'; the agents are "):
         registry.get("sqll")
+
+
+def test_processes_started_later_find_an_agent_of_another_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Runners, Ray's workers and the parts of a demo do not start where the command did."""
+    (tmp_path / "elsewhere_agent").mkdir()
+    (tmp_path / "elsewhere_agent" / "agent.py").write_text(
+        "from tests.episodes.guessing_agent import GuessingAgent\n"
+        "AGENT = GuessingAgent()\nAGENT.name = 'elsewhere'\n"
+    )
+    monkeypatch.setenv("PYTHONPATH", "before")
+    monkeypatch.syspath_prepend(tmp_path)
+    assert registry.get("elsewhere")
+    assert os.environ["PYTHONPATH"] == os.pathsep.join([str(tmp_path), "before"])
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -225,6 +225,17 @@ def test_with_the_last_reply_tools_are_forbidden_for_both(
     assert "stop reason: answered" in capsys.readouterr().out  # said in words, not called
 
 
+def test_a_model_knows_how_many_replies_the_person_has_used(
+    llm: ScriptedLLM, database_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DATABASE_URL", database_url)
+    llm.script(says("suggested"))
+    flags = ("sql", "--seed", "1", "--max-turns", "2", "--model", "m", "--base-url", llm.base_url)
+    assert run(monkeypatch, '/query_database_by_sql {"sql": "SELECT 1"}\n\n\n', *flags) == 0
+    [asked] = llm.requests
+    assert asked["tool_choice"] == "none", "it is the last one"
+
+
 def test_a_model_that_fails_costs_no_episode(
     llm: ScriptedLLM, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -307,6 +307,15 @@ def test_evaluations_are_compared_on_their_common_tasks(tmp_path: Path) -> None:
     )
 
 
+def test_a_comparison_says_what_else_differs(tmp_path: Path) -> None:
+    """Scores of two judges are not comparable, whatever their difference is."""
+    ours = evaluation(tmp_path / "ours", [record("a", 0.0)])
+    theirs = evaluation(tmp_path / "theirs", [record("a", 1.0)], judge="openai/other")
+    assert made(ours, theirs, "--out", tmp_path / "o.html") == 0
+    [difference] = data_of(tmp_path / "o.html")["shared"]["differences"]
+    assert "openai/other" in str(difference["facts"])
+
+
 def test_scores_of_another_version_leave_the_episodes_readable(tmp_path: Path) -> None:
     folder = evaluation(tmp_path / "e", [record()])
     (folder / "scores.json").write_text('{"agent": "sql", "overall": {}}')

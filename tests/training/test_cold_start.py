@@ -28,7 +28,7 @@ from evaluation.evaluate import parse_arguments as evaluation_arguments
 from sql_agent.agent import AGENT
 from sql_agent.prompts import TOOL, first_messages
 from training.cold_start import command_for_card, main, parse_arguments
-from training.warmup import tiny_model
+from training.warmup import supervised, tiny_model
 from training.warmup.cold_start_card import card, measure
 from training.warmup.supervised import (
     ASKED_EVERY,
@@ -753,6 +753,22 @@ def test_the_doctor_learns_to_read_other_words(name: str, tmp_path: Path) -> Non
     ):
         [told] = reader.demonstrations("policy", rows, settings)
         assert (told.messages[0]["content"].strip() == "You are on call.") == bool(system)
+
+
+def test_a_warm_up_learns_under_the_words_that_are_given(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    learned: list[Conversation] = []
+
+    def warm_up(_: str, conversations: Iterable[Conversation], *__: Any) -> dict[str, Any]:
+        learned.append(next(iter(conversations)))
+        return {}
+
+    monkeypatch.setattr(supervised, "warm_up", warm_up)
+    (tmp_path / "words.toml").write_text('version = "mine"\nsystem = "You are on call."\n')
+    flags = ("--base", str(TINY), "--prompts", str(tmp_path / "words.toml"))
+    assert main(["consultation", *flags, "--out", str(tmp_path / "out")]) == 0
+    assert learned[0].messages[0]["content"].strip() == "You are on call."
 
 
 def test_an_agent_without_such_words_says_so(tmp_path: Path) -> None:

@@ -133,6 +133,7 @@ def test_only_what_the_policy_wrote_is_learned() -> None:
     assert "七。" in learned["chosen"]
     assert "[[7]]" not in learned["chosen"]
     assert "[[7]]" in tokenizer.decode(row["chosen"])
+    assert TOOL["function"]["description"] in tokenizer.decode(row["rejected"]), "as in episodes"
     assert learned["rejected"].startswith("八。")
     assert "几" not in learned["rejected"]
     batch = dpo.collator(tokenizer.pad_token_id)([row, row])

@@ -146,6 +146,15 @@ def test_the_same_question_comes_once_with_the_same_id(tmp_path):
     assert again[0]["id"] == rows[0]["id"]
 
 
+def test_sessions_without_a_name_stay_apart(tmp_path):
+    sessions = [
+        {"messages": [{"role": "user", "content": f"{drug}怎么吃？"}]}
+        for drug in ("布洛芬", "青霉素")
+    ]
+    rows, _ = filtered(tmp_path, "a.json", dump(sessions).encode())
+    assert len({row["session"] for row in rows}) == 2
+
+
 def test_a_session_named_by_a_phone_number_is_numbered(tmp_path):
     sessions = [
         {"session_id": name, "messages": [{"role": "user", "content": f"{drug}怎么吃？"}]}

@@ -145,21 +145,21 @@ def test_embeddings_find_the_same_meaning_and_are_asked_once(tmp_path, embedding
     old = questions(tmp_path / "old.jsonl", "发烧了怎么办？")
     new = questions(
         tmp_path / "in.jsonl",
+        "胶囊放哪里保存？",
         "体温很高该做什么？",
         "高血压能喝酒吗？",
         "血压高（高血压）可以饮酒么",
-        "胶囊放哪里保存？",
     )
     embedding.faults = [429]
     ended = run(
         new, tmp_path / "new.jsonl", embedding, tmp_path / "cache.sqlite", "--against", str(old)
     )
     assert ended.returncode == 0, ended.stderr
-    assert [row["id"] for row in rows_of(tmp_path / "new.jsonl")] == ["in1", "in3"]
+    assert [row["id"] for row in rows_of(tmp_path / "new.jsonl")] == ["in0", "in2"]
     dropped = rows_of(tmp_path / "new.dropped.jsonl")
     assert [(row["id"], row["method"], row["known"]["id"]) for row in dropped] == [
-        ("in0", "embedding", "old0"),
-        ("in2", "embedding", "in1"),
+        ("in1", "embedding", "old0"),
+        ("in3", "embedding", "in2"),
     ]
     assert len(embedding.inputs) == 5
     again = run(

@@ -225,6 +225,14 @@ def test_the_second_pass_keeps_what_both_keep(place, llm):
     assert len(llm.requests) == 60 + 40
 
 
+def test_what_the_first_pass_dropped_is_not_confirmed_by_the_second(place, llm):
+    assert first("--limit", "6") == 0
+    yes = {"reason": "", "is_medical": True, "answerable": True, "task_type": "drug_field"}
+    llm.answer = lambda _: json.dumps(yes)
+    assert again(files=("out.jsonl", "out.dropped.jsonl")) == 0
+    assert ids_of(place / "sure.jsonl") == ["q1", "q2", "q4", "q5"]
+
+
 def test_agreement_is_measured_on_kept_and_dropped_rows(place, llm):
     assert first() == 0
     assert again(files=("out.jsonl", "out.dropped.jsonl")) == 0
