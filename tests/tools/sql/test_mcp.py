@@ -183,7 +183,12 @@ USAGE = {
 def test_wrong_usage_is_one_line(flags, message, database):
     variables = environment(f"sqlite:///{database}", AGL_TOKEN="")
     run = subprocess.run(
-        [*COMMAND, *flags], env=variables, cwd=ROOT, stdin=subprocess.DEVNULL, capture_output=True
+        [*COMMAND, *flags],
+        env=variables,
+        cwd=ROOT,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        timeout=60,  # one that is not refused serves until it is stopped
     )
     said = run.stderr.decode()
     assert run.returncode == 2
