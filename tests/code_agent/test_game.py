@@ -191,6 +191,11 @@ def test_an_error_shows_the_policys_own_lines(opened: Opened) -> None:
     ]
 
 
+@pytest.mark.usefixtures("bubblewrap")
+def test_what_the_last_program_that_ran_said_is_handed_in(opened: Opened) -> None:
+    assert played(opened(), RUN % COUNT, RUN % "1 / 0", HAND_IN)[1].score == 1.0
+
+
 def test_without_bubblewrap_programs_find_their_data_too(
     opened: Opened, plain_processes: None
 ) -> None:

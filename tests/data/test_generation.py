@@ -7,17 +7,21 @@ from __future__ import annotations
 import json
 import re
 import sqlite3
+from dataclasses import replace
 
 import pytest
 
 from data.build_database import main as build_database
 from data.build_dataset import make_dataset, request_for
 from data.load import DataError
+from data.questions.drafts import Draft
 from data.questions.entities import Mentions, parts_of
-from data.questions.generate import overlap
+from data.questions.generate import confirmed, overlap
 from data.questions.near_duplicates import NearDuplicates
 from data.questions.streams import Rates
+from scoring.reference import ReferenceJudge
 from sql_agent.gold.checker import Checker
+from tools.sql.query import QueryTool
 
 
 @pytest.fixture(scope="module")
@@ -63,6 +67,26 @@ def test_all_types_about_real_entities_confirmed_and_split(real):
     assert overlap(dataset.splits) == []
     assert [f for f in Checker(real).check(rows) if f.problems or f.unchecked] == []
     assert dataset.splits == made(real, 400).splits
+
+
+def test_a_draft_is_confirmed_where_its_own_answer_is_worth_everything(tmp_path):
+    """Else a right answer would be paid less."""
+    tool = QueryTool(small(tmp_path / "a.db", [(1, "甲片", "头痛", "一次1片")]))
+    draft = Draft(
+        "drug_field",
+        "easy",
+        "甲片的适应症是什么？",
+        "甲片的适应症：头痛",
+        "SELECT indication FROM drugs_info WHERE med_name = '甲片'",
+        ("indication",),
+        (("头痛",),),
+        [{"table": "drugs_info", "row_id": 1, "field": "indication", "quote": "头痛"}],
+        ("甲片",),
+        "{name}的适应症是什么？",
+    )
+    assert confirmed(draft, tool, ReferenceJudge()) == [["头痛"]]
+    wrong = replace(draft, answer="甲片的适应症：咳嗽")
+    assert confirmed(wrong, tool, ReferenceJudge()) is None
 
 
 def test_another_seed_gives_other_questions(real):
