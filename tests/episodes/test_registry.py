@@ -35,14 +35,14 @@ def test_processes_started_later_find_an_agent_of_another_folder(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Runners, Ray's workers and the parts of a demo do not start where the command did."""
-    (tmp_path / "elsewhere_agent").mkdir()
-    (tmp_path / "elsewhere_agent" / "agent.py").write_text(
+    (tmp_path / "faraway_agent").mkdir()
+    (tmp_path / "faraway_agent" / "agent.py").write_text(
         "from tests.episodes.guessing_agent import GuessingAgent\n"
-        "AGENT = GuessingAgent()\nAGENT.name = 'elsewhere'\n"
+        "AGENT = GuessingAgent()\nAGENT.name = 'faraway'\n"
     )
     monkeypatch.setenv("PYTHONPATH", "before")
     monkeypatch.syspath_prepend(tmp_path)
-    assert registry.get("elsewhere")
+    assert registry.get("faraway")
     assert os.environ["PYTHONPATH"] == os.pathsep.join([str(tmp_path), "before"])
 
 
