@@ -110,7 +110,7 @@ class ConsultationShowing(Showing):
     baselines = ("at_once", "commonest", "checklist")
     formats: Mapping[str, Format] = MappingProxyType({"doctoragent": doctoragent})
     failures = ("right", "wrong_advice", "asked_too_little", "wrong_diagnosis", "no_diagnosis")
-    # In 20 steps it learns to ask and reads worse; in the others it reads as before again
+    # In 20 steps it learns to ask and reads worse; in the others it reads nearly as before
     demo = ("trainer.total_training_steps=60",)
 
     def summarise(self, records: Sequence[Record]) -> Mapping[str, Any]:

@@ -7,13 +7,16 @@ keeps what it was asked.
 
 from __future__ import annotations
 
+import asyncio
 import json
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
+
+from common.llm_retry import RateLimit
 
 KEY = "key-canary-0123456789"  # what clients of the tests send; it must appear in no message
 
@@ -108,6 +111,17 @@ class _Handler(BaseHTTPRequestHandler):
 
     def log_message(self, *arguments: Any) -> None:
         """Quiet."""
+
+
+async def once_told_to_wait(
+    rate: RateLimit, first: Coroutine[Any, Any, Any], second: Coroutine[Any, Any, Any]
+) -> None:
+    """Ask the first, and the second as soon as the first was told to wait; end when both have."""
+    asked = asyncio.create_task(first)
+    async with asyncio.timeout(30):
+        while not rate.paused:
+            await asyncio.sleep(0.01)
+    await asyncio.gather(asked, second)
 
 
 def completion(text: str, chat: bool = True) -> str:

@@ -25,7 +25,7 @@ from common.llm_error import retry_after
 from common.llm_retry import RateLimit
 from common.settings import ROOT, Settings
 from tests.common import llm_server
-from tests.common.llm_server import KEY, Fault
+from tests.common.llm_server import KEY, Fault, once_told_to_wait
 
 
 class Verdict(BaseModel):
@@ -165,13 +165,10 @@ def test_retry_after_is_honoured_by_all_callers(llm, client, form):
     earliest = time.monotonic() + 1.9
     llm.faults = [Fault(429, headers={"Retry-After": named[form]})]
 
-    async def two():
-        first = asyncio.create_task(client.ask(ASKED, Verdict))
-        while not client._rate.paused:  # until the first was told to wait
-            await asyncio.sleep(0.01)
-        await asyncio.gather(first, client.ask([{"role": "user", "content": "二"}], Verdict))
-
-    asyncio.run(two())
+    other = [{"role": "user", "content": "二"}]
+    asyncio.run(
+        once_told_to_wait(client._rate, client.ask(ASKED, Verdict), client.ask(other, Verdict))
+    )
     assert len(llm.times) == 3
     assert min(llm.times[1:]) >= earliest
 

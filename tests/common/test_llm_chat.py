@@ -16,7 +16,7 @@ from common.llm_endpoint import LLMEndpoint
 from episodes.episode import Message
 from episodes.outcomes import EpisodeError, PolicyStop
 from episodes.policy import ChatPolicy, Endpoint
-from tests.common.llm_server import KEY, Fault, LLMServer, completion
+from tests.common.llm_server import KEY, Fault, LLMServer, completion, once_told_to_wait
 
 pytestmark = pytest.mark.usefixtures("no_waiting")
 QUESTION: list[Message] = [{"role": "user", "content": "？"}]
@@ -99,13 +99,7 @@ def test_a_pause_that_one_episode_is_asked_for_holds_for_the_others(llm: LLMServ
     llm.faults = [Fault(429, {"Retry-After": "2"})]
     model = ChatModel(LLMEndpoint("openai/m", llm.url, KEY, 10.0), attempts=3, budget=60.0)
 
-    async def two() -> None:
-        first = asyncio.create_task(model.reply({"messages": QUESTION}))
-        async with asyncio.timeout(30):
-            while not model.rate.paused:  # until the first was told to wait
-                await asyncio.sleep(0.01)
-        await asyncio.gather(first, model.reply({"messages": QUESTION}))
-
-    asyncio.run(two())
+    body = {"messages": QUESTION}
+    asyncio.run(once_told_to_wait(model.rate, model.reply(body), model.reply(body)))
     assert len(llm.times) == 3
     assert min(llm.times[1:]) >= earliest

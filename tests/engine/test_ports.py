@@ -43,8 +43,9 @@ BYTES = (
 # Ray's own counters, which no setting closes; they say how much memory and how many workers there
 # are.
 METRICS = re.compile(rb"^# (HELP|TYPE) \w+", re.MULTILINE)
-# A socket of ZeroMQ greets everybody so, and agrees by the word NULL with a stranger who has no key.
-GREETING, AGREES = b"\xff\0\0\0\0\0\0\0\x01\x7f", b"NULL"
+# A socket of ZeroMQ greets everybody like this. With NULL it agrees to do without a key.
+GREETING = b"\xff\0\0\0\0\0\0\0\x01\x7f"
+WITHOUT_KEY = b"NULL"
 SECONDS = 2.0
 STEPS = 12  # enough for the visit to end before the run does
 
@@ -178,7 +179,7 @@ def test_no_socket_of_zeromq_hears_who_has_no_key(visit: Visit) -> None:
     """What it hears is unpickled, and so can run programs."""
     said = [one for port in visit.said.values() for one in port if one.startswith(GREETING)]
     assert said
-    assert [one for one in said if AGREES in one] == []
+    assert [one for one in said if WITHOUT_KEY in one] == []
 
 
 def test_ray_asks_for_the_runs_token(visit: Visit) -> None:

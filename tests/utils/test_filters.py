@@ -22,6 +22,8 @@ from tests.utils.questions import QUESTIONS, ids_of, judge, number_of, question_
 from utils import filter_again, filter_with_llm
 from utils.curation.screening import FIRST, MEANINGS, STRICT, Verdict, build_messages, is_kept
 
+YES = {"reason": "", "is_medical": True, "answerable": True, "task_type": "other"}
+
 
 def first(*options):
     return filter_with_llm.main(["in.jsonl", "--output", "out.jsonl", *options])
@@ -56,8 +58,7 @@ def test_rows_are_kept_and_dropped_in_order(place, llm, capsys):
 
 
 def test_a_question_of_no_type_is_dropped_though_the_llm_calls_it_answerable(place, llm):
-    verdict = {"reason": "", "is_medical": True, "answerable": True, "task_type": "unanswerable"}
-    llm.answer = lambda _: json.dumps(verdict)
+    llm.answer = lambda _: json.dumps(YES | {"task_type": "unanswerable"})
     assert first("--limit", "1") == 0
     assert rows_of(place / "out.jsonl") == []
     assert len(rows_of(place / "out.dropped.jsonl")) == 1
@@ -227,8 +228,7 @@ def test_the_second_pass_keeps_what_both_keep(place, llm):
 
 def test_what_the_first_pass_dropped_is_not_confirmed_by_the_second(place, llm):
     assert first("--limit", "6") == 0
-    yes = {"reason": "", "is_medical": True, "answerable": True, "task_type": "drug_field"}
-    llm.answer = lambda _: json.dumps(yes)
+    llm.answer = lambda _: json.dumps(YES)
     assert again(files=("out.jsonl", "out.dropped.jsonl")) == 0
     assert ids_of(place / "sure.jsonl") == ["q1", "q2", "q4", "q5"]
 
@@ -270,10 +270,9 @@ def test_the_types_are_those_of_the_data():
 
 
 def test_only_medical_answerable_questions_are_kept():
-    yes = {"reason": "", "is_medical": True, "answerable": True, "task_type": "other"}
-    assert is_kept(Verdict(**yes))
+    assert is_kept(Verdict(**YES))
     for change in ({"is_medical": False}, {"answerable": False}, {"task_type": "unanswerable"}):
-        assert not is_kept(Verdict(**yes | change))
+        assert not is_kept(Verdict(**YES | change))
 
 
 def test_a_question_can_not_leave_its_place():

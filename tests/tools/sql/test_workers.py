@@ -134,14 +134,18 @@ def test_a_worker_is_bounded_before_its_first_statement(tool):
     assert 0 < bound < 2**40
 
 
+def worker_pids():
+    return {worker.process.pid for worker in filter(None, POOL.workers)}
+
+
 def test_a_fork_asks_workers_of_its_own(tool):
     """On a channel of both, one would read what the other asked."""
     assert tool.run("SELECT 1").ok
-    ours = {worker.process.pid for worker in filter(None, POOL.workers)}
+    ours = worker_pids()
     child = os.fork()
     if child == 0:
         tool.run("SELECT 2")
-        os._exit(len(ours & {worker.process.pid for worker in filter(None, POOL.workers)}))
+        os._exit(1 if ours & worker_pids() else 0)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
 
 
