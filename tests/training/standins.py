@@ -19,11 +19,12 @@ MODEL = "tiny"
 
 class StandInVllm:
     """Answers completions with token ids, as vLLM does when asked for them; keeps what it was
-    asked. `before` is called with each request.
+    asked, and the keys it was shown. `before` is called with each request.
     """
 
     def __init__(self) -> None:
         self.requests: list[dict[str, Any]] = []
+        self.keys: list[str] = []
         self.before: Callable[[dict[str, Any]], object] = lambda request: None
         self.port = free_port("127.0.0.1")
         config = uvicorn.Config(
@@ -39,7 +40,11 @@ class StandInVllm:
             body += message.get("body", b"")
             if not message.get("more_body"):
                 break
-        status, reply = (200, {}) if scope["path"] == "/health" else self.complete(json.loads(body))
+        if scope["path"] == "/health":
+            status, reply = 200, dict[str, Any]()
+        else:
+            self.keys.append(dict(scope["headers"]).get(b"authorization", b"").decode())
+            status, reply = self.complete(json.loads(body))
         head = {
             "type": "http.response.start",
             "status": status,

@@ -13,6 +13,7 @@ from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from contextvars import Context
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import agentlightning as agl
@@ -22,12 +23,14 @@ import uvicorn
 from agentlightning import LightningStoreClient
 from agentlightning.store.client_server import LightningStoreServer
 from agentlightning.utils.server_launcher import PythonServerLauncherArgs
+from litellm import ModelResponse
 from omegaconf import OmegaConf
 
+from common.access import TOKEN
 from tests.training.standins import MODEL, StandInVllm, standing
-from training.proxy.gate import CallGate
-from training.proxy.middleware import TAKEN, take_from_body
-from training.proxy.policy_access import RESOURCE, PolicyAccess
+from training.proxy.gate import CallGate, RequestSeeds
+from training.proxy.middleware import TAKEN, RecordingMiddleware, take_from_body
+from training.proxy.policy_access import RESOURCE, PolicyAccess, TakeTokenIds
 from training.proxy.recorder import LOG_PROBS_ATTRIBUTE, VERSION_ATTRIBUTE, CallRecorder, Taken
 from training.runners.tracing import ProxyTraceToTriplet
 from training.setup.plan import Plan, RunStopped
@@ -136,6 +139,7 @@ async def test_calls_are_recorded_once_in_order_and_stay_with_one_server(
     found = [json.loads(span.attributes[LOG_PROBS_ATTRIBUTE]) for span in spans]
     assert found == [[-0.5, -1.0], [-0.5, -2.0], [-0.5, -3.0]]
     assert "-0.5" not in reply.text
+    assert reply.json()["choices"][0].get("logprobs") is None
     assert [len(server.requests) for server in servers] == [3, 2]
     assert not any("seed" in request for server in servers for request in server.requests)
     assert all(request["return_token_ids"] for server in servers for request in server.requests)
@@ -271,11 +275,14 @@ async def test_a_url_is_published_as_it_is_where_tls_ends_before_the_proxy(
     assert llm.get_base_url("ro", "at") == "https://llm.example.org/rollout/ro/attempt/at"
 
 
+@pytest.mark.parametrize("kind", ["direct", "litellm"])
 async def test_log_probs_are_left_out_where_verl_does_not_want_them(
-    servers: list[StandInVllm],
+    kind: str, servers: list[StandInVllm], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    # Of proxies that ended before in this process
+    monkeypatch.setattr("agentlightning.llm_proxy._callbacks_before_litellm_start", [])
     async with serve_store() as store:
-        policy = access("direct", servers, store, log_probs=False)
+        policy = access(kind, servers, store, log_probs=False)
         await policy.start()
         try:
             rollout = await store.start_rollout(input={})
@@ -299,6 +306,132 @@ async def test_a_deterministic_run_seeds_every_call(kind: str, servers: list[Sta
         finally:
             await policy.stop()
     assert len({request["seed"] for request in servers[0].requests}) == 3
+
+
+async def test_a_seed_follows_from_the_run_s_and_from_the_weights(
+    servers: list[StandInVllm],
+) -> None:
+    async with serve_store() as store:
+        policy = access("direct", servers, store, deterministic=True)
+        await policy.start()
+        try:
+            rollout = await store.start_rollout(input={})
+            for policy.weights_version in (3, 4):
+                await ask(policy, store, 0, rollout, "一")
+        finally:
+            await policy.stop()
+    seeds, request = RequestSeeds(42), servers[0].requests[0]
+    expected = [json.loads(seeds.add(json.dumps(request).encode(), step)) for step in (3, 4)]
+    assert [one["seed"] for one in servers[0].requests] == [one["seed"] for one in expected]
+
+
+async def test_what_gets_a_seed_is_still_a_whole_request() -> None:
+    """The proxy behind it finds the headers that the agent sent, the length of the new body, and
+    hears of an agent that is gone.
+    """
+    recorder = CallRecorder(
+        "http://127.0.0.1:1/v1/traces", lambda: 0, CallGate(), RequestSeeds(42), None
+    )
+    body = b'{"messages": []}'
+    sent = [{"type": "http.request", "body": body}, {"type": "http.disconnect"}]
+    seen = {}
+
+    async def behind(scope: Any, receive: Any, send: Any) -> None:
+        seen.update(scope, request=await receive(), then=await receive())
+
+    async def receive() -> Any:
+        return sent.pop(0)
+
+    async def send(message: Any) -> None:
+        raise AssertionError(f"nothing was answered, and yet {message} arrives")
+
+    headers = [(b"x-own", b"1"), (b"Content-Length", str(len(body)).encode())]
+    scope = {"type": "http", "method": "POST", "path": CALLS, "headers": headers}
+    await RecordingMiddleware(behind, recorder)(scope, receive, send)
+    length = str(len(seen["request"]["body"])).encode()
+    assert seen["headers"] == [(b"x-own", b"1"), (b"content-length", length)]
+    assert json.loads(seen["request"]["body"])["seed"] >= 0
+    assert seen["then"] == {"type": "http.disconnect"}
+
+
+@pytest.mark.parametrize("kind", ["direct", "litellm"])
+async def test_vllm_is_shown_the_run_s_token(
+    kind: str, servers: list[StandInVllm], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else every call would be refused: vLLM asks for it."""
+    monkeypatch.setenv(TOKEN, "drawn")
+    async with serve_store() as store:
+        policy = access(kind, servers, store, token="drawn")
+        await policy.start()
+        try:
+            rollout = await store.start_rollout(input={})
+            reply = await ask(policy, store, 0, rollout, "一", key="drawn")
+        finally:
+            await policy.stop()
+    assert reply.status_code == 200
+    assert servers[0].keys == ["Bearer drawn"]
+
+
+async def test_as_many_calls_are_in_flight_as_runners_play(servers: list[StandInVllm]) -> None:
+    """More than the hundred connections that a client opens unless told otherwise."""
+    count = 101
+    together = asyncio.Barrier(count)  # of the stand-in's event loop, in its own thread
+    answer = servers[0].__call__
+
+    class AllAtOnce(StandInVllm):
+        async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+            await together.wait()
+            await answer(scope, receive, send)
+
+    servers[0].server.config.loaded_app = AllAtOnce().__call__
+    async with serve_store() as store:
+        policy = access("direct", servers, store)
+        await policy.start()
+        try:
+            rollout: Any = await store.start_rollout(input={})
+            resources = await store.get_resources_by_id(policy.resource("train", 0))
+            llm: Any = resources.resources[RESOURCE]
+            base = llm.get_base_url(rollout.rollout_id, rollout.attempt.attempt_id)
+            body = {"model": "policy-0", "messages": [{"role": "user", "content": "一"}]}
+            async with httpx.AsyncClient(timeout=60, limits=httpx.Limits()) as client:
+                asked = [client.post(f"{base}/chat/completions", json=body) for _ in range(count)]
+                replies = await asyncio.gather(*asked)
+        finally:
+            await policy.stop()
+    assert [reply.status_code for reply in replies] == [200] * count
+
+
+async def test_a_proxy_that_is_gone_is_named(
+    servers: list[StandInVllm], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And what lives is asked directly, whatever proxy the environment names."""
+    async with serve_store() as store:
+        policy = access("direct", servers, store)
+        await policy.start()
+        with monkeypatch.context() as surroundings:
+            surroundings.setenv("ALL_PROXY", "http://127.0.0.1:1")
+            await policy.check_engine()
+        await policy.stop()
+        with pytest.raises(RunStopped, match="the LLM proxy at"):
+            await policy.check_engine()
+
+
+async def test_the_idle_share_is_of_the_time_since_the_last_look(
+    servers: list[StandInVllm], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = iter([100.0, 110.0, 120.0, 130.0])
+    busy = iter([4.0, 14.0, 25.0])
+    clock = SimpleNamespace(monotonic=lambda: next(now))
+    monkeypatch.setattr("training.proxy.policy_access.time", clock)
+    async with serve_store() as store:
+        policy = access("direct", servers, store)
+        monkeypatch.setattr(policy.gate, "busy_seconds", lambda: next(busy))
+        assert [policy.idle_share() for _ in range(3)] == [pytest.approx(0.6), 0.0, 0.0]
+
+
+async def test_without_a_proxy_no_idle_share_is_known(servers: list[StandInVllm]) -> None:
+    async with serve_store() as store:
+        assert access("direct", servers, store, llm_proxy=False).idle_share() is None
 
 
 async def test_direct_refuses_what_it_cannot_do(servers: list[StandInVllm]) -> None:
@@ -335,6 +468,7 @@ async def test_direct_refuses_what_it_cannot_do(servers: list[StandInVllm]) -> N
     }
     assert "policy-0, policy-1" in answers["unknown"].text
     assert dead.status_code == 502
+    assert f"vLLM at http://127.0.0.1:{servers[0].port}" in dead.text
 
 
 async def test_calls_wait_for_a_store_that_is_away() -> None:
@@ -389,6 +523,40 @@ def test_replies_without_token_ids_are_not_recorded(body: bytes) -> None:
     TAKEN.set([])
     assert take_from_body(body) == body
     assert TAKEN.get() == []
+
+
+def test_token_ids_are_taken_from_a_reply_without_log_probs() -> None:
+    TAKEN.set([])
+    body = b'{"id": "x", "prompt_token_ids": [1], "choices": [{"token_ids": [2]}]}'
+    assert json.loads(take_from_body(body)) == {"id": "x", "choices": [{}]}
+    assert TAKEN.get() == [Taken("x", [1], [2], None)]
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        {"choices": [{"message": {"content": "好"}}]},
+        {"choices": [{"message": {"content": "好"}}], "prompt_token_ids": [1]},
+        {"choices": [], "prompt_token_ids": [1]},
+    ],
+)
+async def test_litellm_s_replies_without_token_ids_are_left_alone(reply: dict[str, Any]) -> None:
+    TAKEN.set([])
+    response = ModelResponse(**reply)
+    response.choices = response.choices if reply["choices"] else []
+    before = response.model_dump()
+    assert await TakeTokenIds().async_post_call_success_hook({}, None, response) is response
+    assert response.model_dump() == before
+    assert TAKEN.get() == []
+
+
+async def test_litellm_s_reply_to_a_call_of_no_rollout_keeps_its_token_ids() -> None:
+    fields = {"provider_specific_fields": {"token_ids": [2]}, "message": {"content": "好"}}
+    response = ModelResponse(choices=[fields], prompt_token_ids=[1])
+    before = response.model_dump()
+    hook = TakeTokenIds().async_post_call_success_hook
+    await asyncio.create_task(hook({}, None, response), context=Context())
+    assert response.model_dump() == before
 
 
 def test_a_call_of_no_rollout_keeps_its_token_ids() -> None:

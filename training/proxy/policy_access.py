@@ -264,7 +264,8 @@ class TakeTokenIds(CustomLogger):
         if taken is None or not prompt_ids or not response.choices:
             return response
         choice = response.choices[0]
-        response_ids = (choice.provider_specific_fields or {}).pop("token_ids", None)
+        beside = getattr(choice, "provider_specific_fields", None) or {}
+        response_ids = beside.pop("token_ids", None)
         if response_ids:
             found = getattr(getattr(choice, "logprobs", None), "content", None)
             log_probs = [float(token.logprob) for token in found] if found else None
