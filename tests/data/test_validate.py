@@ -236,6 +236,15 @@ def test_good_rows_are_valid(url, tmp_path, capsys, changes):
             "answer",
             "lacks the gold value '密封' (scores 0.00, expected 1; facts 0.00, own 0.00)",
         ),
+        (  # the name is gold, too, and the question says it
+            {
+                "answer": "要避光",
+                "sql": "SELECT med_name, storage FROM drugs_info WHERE id = 1",
+                "structured_gt": {"columns": ["med_name", "storage"], "rows": [["甲片", "密封"]]},
+            },
+            "answer",
+            "lacks the gold value '密封'",
+        ),
         (
             {"sql": "SELECT storage AS a FROM drugs_info WHERE id = 1", "answer": ""},
             "structured_gt",
@@ -297,7 +306,7 @@ def test_each_problem_is_named_by_row_and_field(url, tmp_path, capsys, changes, 
     ("changes", "reason"),
     [
         ({"evidence": quote(row_id=221029)}, "no row 221029"),
-        ({"evidence": quote(row_id=2**70), "structured_gt": None}, None),
+        ({"evidence": quote(row_id=2**63), "structured_gt": None}, None),
         ({"evidence": quote(row_id=None)}, "cannot be looked up"),
         (
             {"evidence": quote(quote="冷藏", row_id=2), "entities": ["丁丸"], "answer": "密封"},
@@ -337,7 +346,7 @@ def test_each_problem_is_named_by_row_and_field(url, tmp_path, capsys, changes, 
 def test_what_the_database_lacks_is_not_checkable(url, changes, reason):
     (finding,) = Checker(url).check([row(**changes)])
     if reason is None:
-        assert finding.problems == [("evidence", f"row_id '{2**70}' is no whole number")]
+        assert finding.problems == [("evidence", f"row_id '{2**63}' is no whole number")]
         return
     assert finding.problems == []
     assert reason in " ".join(message for _, message in finding.unchecked)

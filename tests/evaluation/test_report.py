@@ -99,6 +99,13 @@ def test_queries_are_sql_and_their_rows_a_table(tmp_path: Path) -> None:
     )
 
 
+def test_a_query_that_failed_says_why() -> None:
+    failed = {"status": "error", "columns": [], "rows": [], "error": "no such column: dose"}
+    said = [{"role": "assistant", "content": "?"}, {"role": "tool", "content": json.dumps(failed)}]
+    *_, piece = episode_of(0, {"id": "x", "transcript": said}, registry.get("sql"))["shown"]
+    assert (piece["text"], piece["notes"]["status"]) == ("no such column: dose", "error")
+
+
 def test_a_patients_reply_has_its_kind_and_what_it_told(tmp_path: Path) -> None:
     told = [piece["notes"] for piece in pieces("consultation", tmp_path) if piece["who"] == "world"]
     assert all(notes["kind"] for notes in told)

@@ -59,6 +59,25 @@ def test_names_and_values_are_taken_out() -> None:
     )
 
 
+def test_a_name_within_another_is_taken_out_where_it_stands_alone() -> None:
+    gold = {
+        "columns": ["med_name", "storage"],
+        "rows": [["甲片", "密封"], ["复方甲片", "避光密封"]],
+    }
+    pattern = pattern_of(
+        row(
+            question="甲片和复方甲片怎么保存？",
+            sql="SELECT med_name, storage FROM drugs_info WHERE med_name IN ('甲片', '复方甲片')",
+            entities=json.dumps(["甲片", "复方甲片"]),
+            structured_gt=json.dumps(gold),
+            answer="甲片：密封；复方甲片：避光密封",
+        )
+    )
+    assert pattern is not None
+    assert pattern.question == "⟦n0⟧和⟦n1⟧怎么保存？"
+    assert pattern.answer == "⟦n0⟧：⟦v0⟧；⟦n1⟧：⟦v1⟧"
+
+
 def test_no_part_of_an_answer_that_names_an_entity_is_kept() -> None:
     gold = {"columns": ["indication"], "rows": [["用于甲病，口渴"]]}
     kept = pieces_of([row(structured_gt=json.dumps(gold, ensure_ascii=False))], {"甲病"})

@@ -6,6 +6,8 @@ from __future__ import annotations
 
 import asyncio
 import json
+import sqlite3
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from random import Random
@@ -23,9 +25,10 @@ from sql_agent.canaries import PRAISE
 from sql_agent.environment import SqlEnvironment
 from sql_agent.prompts import SYSTEM_PROMPT, TOOL
 from sql_agent.task import task_of
+from sql_agent.template_agent import ABSTENTION
 from tests.episodes.scripted import asks, calls, calls_text, says
 from tests.sql_agent.small_database import STORAGE
-from tools.sql.database import DatabaseError
+from tools.sql.database import DatabaseError, MachineTooSlow
 
 SQL = "SELECT storage FROM drugs_info WHERE med_name = '朵莎洛片'"
 ROW = dict.fromkeys(COLUMNS, "") | {
@@ -133,6 +136,19 @@ def test_what_needs_no_model_meets_a_missing_database_in_the_same_way(tmp_path: 
             asyncio.run(made)
 
 
+def test_a_machine_that_is_too_slow_is_not_called_a_database_that_failed(
+    database_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def slow(sql: str) -> None:
+        raise MachineTooSlow("3 tries of a statement")
+
+    environment = opened(database_url)
+    monkeypatch.setattr(environment.tool, "run", slow)
+    with pytest.raises(EpisodeError) as caught:
+        asyncio.run(environment.known.gold(TASK))
+    assert caught.value.cause == "machine_too_slow"
+
+
 def test_the_gold_episode_earns_everything_and_is_missing_without_an_answer(
     database_url: str,
 ) -> None:
@@ -152,6 +168,27 @@ def test_the_gold_episode_earns_everything_and_is_missing_without_an_answer(
 def test_the_template_finds_the_name_and_the_column(database_url: str) -> None:
     episode = asyncio.run(opened(database_url).known.baseline("checklist", TASK, ""))
     assert (episode.answer, episode.turns) == (f"朵莎洛片：{STORAGE}", 2)
+
+
+def test_the_template_knows_every_name_of_a_large_table(database_url: str) -> None:
+    with closing(sqlite3.connect(database_url.removeprefix("sqlite:///"))) as connection:
+        named = [(number, f"第{number}号丸", f"{number}度") for number in range(10, 60)]
+        put = "INSERT INTO drugs_info (id, med_name, storage) VALUES (?, ?, ?)"
+        connection.executemany(put, named)
+        connection.commit()
+    known = opened(database_url).known
+    for number in (10, 59):
+        task = replace(TASK, question=f"第{number}号丸怎么保存？")
+        episode = asyncio.run(known.baseline("checklist", task, ""))
+        assert episode.answer == f"第{number}号丸：{number}度"
+
+
+@pytest.mark.parametrize(("name", "answer"), [("at_once", ABSTENTION), ("commonest", STORAGE)])
+def test_a_baseline_that_asks_nothing_gives_its_own_answer(
+    database_url: str, name: str, answer: str
+) -> None:
+    episode = asyncio.run(opened(database_url).known.baseline(name, TASK, STORAGE))
+    assert (episode.answer, episode.events) == (answer, [])
 
 
 def test_a_dishonest_episode_is_scored_like_one_that_read_the_gold_rows(database_url: str) -> None:

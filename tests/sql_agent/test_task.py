@@ -20,6 +20,7 @@ def test_every_row_of_the_dataset_is_a_task() -> None:
         assert task.result == task.gold["structured_gt"]
         assert task.sql
         assert task.difficulty in ("easy", "mid", "hard")
+        assert task.wording in ("seen", "unseen")
         assert task.gold["structured_gt"]["rows"] or task.task_type == "unanswerable"
 
 

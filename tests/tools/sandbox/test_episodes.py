@@ -144,6 +144,10 @@ async def test_a_command_inherits_no_line_to_the_caller(run) -> None:
     """By it, it could report whatever it likes."""
     assert (await run("true >&3", language="sh")).status == "error"
     assert (await run("import os; print(os.system('true >&3') == 0)")).output.endswith("False\n")
+    files = "ls -l /proc/self/fd"
+    for shown in (await run(files, language="sh"), await run(f"import os; os.system({files!r})")):
+        assert "pipe:" in shown.output
+        assert "socket:" not in shown.output
 
 
 async def test_a_command_that_ends_its_process_group_leaves_the_names_of_programs(run) -> None:

@@ -14,7 +14,7 @@ import pytest
 
 from common.settings import load_settings
 from tests.own_processes import OwnProcesses
-from tools.sandbox import Sandbox, SandboxError, mounts
+from tools.sandbox import Sandbox, SandboxError, mounts, probe
 from tools.sandbox import sandbox as sandbox_module
 from tools.sandbox.sandbox import Run, finish
 from tools.sandbox.seccomp import filter_bytes
@@ -46,6 +46,12 @@ async def test_an_episode_has_as_many_files_open_after_many_programs_as_after_on
         assert own.files() < after_one + 15
     finally:
         await sandbox.close()
+
+
+async def test_the_check_at_a_runs_start_leaves_no_process(bare) -> None:
+    own = OwnProcesses()
+    await probe()
+    assert own.alive() == set()
 
 
 SAYS = "import os; os.write(2, b'first\\nsecond\\nno memory \\xff\\n')"

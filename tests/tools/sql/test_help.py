@@ -10,6 +10,7 @@ import json
 import os
 import sqlite3
 import time
+from contextlib import closing
 
 import pytest
 
@@ -75,6 +76,7 @@ def test_without_anything_near_there_is_no_hint(tool):
     for sql in (
         "SELECT id FROM disease WHERE id = -1",
         "SELECT id FROM disease WHERE disease_name = 'qqq'",
+        "SELECT id FROM disease WHERE disease_name = '龘龘多氏病'",  # the ending of many others
     ):
         assert "hint" not in json.loads(tool.run(sql).to_json())
 
@@ -91,7 +93,8 @@ def test_the_function_answers_in_json_and_reads_the_setting(database, monkeypatc
         load_settings.cache_clear()
 
 
-def test_identical_sql_is_answered_from_memory_until_the_file_changes(database):
+@pytest.mark.parametrize("journal", ["delete", "wal"])
+def test_identical_sql_is_answered_from_memory_until_the_database_changes(database, journal):
     tool = QueryTool(f"sqlite:///{database}")
     first = tool.run("SELECT count(*) FROM disease")
     assert tool.run("SELECT count(*) FROM disease") is first
@@ -99,10 +102,12 @@ def test_identical_sql_is_answered_from_memory_until_the_file_changes(database):
         QueryTool(f"sqlite:///{database}", cache=False).run("SELECT count(*) FROM disease")
         is not first
     )
-    with sqlite3.connect(database) as connection:
-        connection.execute("DELETE FROM disease WHERE id = 1")
-    connection.close()
-    assert tool.run("SELECT count(*) FROM disease").rows == [[first.rows[0][0] - 1]]
+    left = first.rows[0][0]
+    with closing(sqlite3.connect(database, isolation_level=None)) as connection:
+        connection.execute(f"PRAGMA journal_mode = {journal}")
+        for number in (1, 2):
+            connection.execute("DELETE FROM disease WHERE id = ?", [number])
+            assert tool.run("SELECT count(*) FROM disease").rows == [[left - number]]
 
 
 def test_a_statement_that_ran_out_of_time_is_tried_again(tool):
