@@ -38,6 +38,7 @@ from training.prepare import main as prepare
 from training.run import prepare_run_dir, with_token
 from training.setup.arguments import FLAGS, parse
 from training.setup.device import SYSTEM_LIBRARIES
+from training.several import main as train_several
 
 
 @pytest.fixture(autouse=True)
@@ -571,6 +572,15 @@ def test_a_database_that_is_not_there(
 
 def test_an_agent_nobody_knows(capsys: pytest.CaptureFixture[str]) -> None:
     assert "there is no agent 'sqll'" in refused(capsys, agent="sqll")
+
+
+@pytest.mark.parametrize("flags", [[], ["--ci-fast"]])
+def test_without_names_of_agents_the_usage_is_shown(
+    flags: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert train_several(flags) == 2
+    [line] = capsys.readouterr().err.splitlines()
+    assert line.startswith("usage: python train_agents.py --agents sql,diagnosis:2")
 
 
 def test_a_task_with_a_larger_budget_than_the_run(

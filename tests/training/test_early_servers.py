@@ -11,13 +11,18 @@ import importlib
 import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from omegaconf import OmegaConf
 
+from common.access import TOKEN
+from training.setup.plan import Plan
+
 MODULE = "training.cpu.early_servers"
+ACTOR = "training.engine.actor"
 VLLM = "verl.workers.rollout.vllm_rollout.vllm_async_server"
 
 
@@ -75,3 +80,34 @@ def test_verl_finds_the_servers_that_have_begun_each_on_its_own_devices(
         [("node", "0"), ("node", "1")],
     ]
     assert [replica._server_address for replica in replicas] == ["server-1", "server-0"]
+
+
+@pytest.fixture
+def begun(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
+    """What the training actor begins, in this order."""
+    found: list[str] = []
+    stand_ins = {
+        "ray": {"remote": lambda kind: kind},
+        "transfer_queue": {"init": lambda _: None},
+        MODULE: {"begin": lambda *_: found.append("servers")},
+        "training.engine.trainer": {"train": lambda *_: found.append("trainer")},
+    }
+    for name, content in stand_ins.items():
+        monkeypatch.setitem(sys.modules, name, SimpleNamespace(**content))
+    monkeypatch.delitem(sys.modules, ACTOR, raising=False)
+    monkeypatch.setenv(TOKEN, "token")
+    yield found
+    sys.modules.pop(ACTOR, None)
+
+
+@pytest.mark.parametrize(
+    ("device", "nodes", "early"), [("cpu", 1, True), ("cpu", 2, False), ("cuda", 1, False)]
+)
+def test_servers_begin_before_the_trainer_on_one_machine_without_accelerators_only(
+    device: str, nodes: int, early: bool, begun: list[str], tmp_path: Path
+) -> None:
+    """The servers of other machines would be missing, and on a GPU both share its memory."""
+    plan = Plan(tmp_path, device, "m", 3, "", 1.0, 96, 60.0)
+    config = OmegaConf.create({"trainer": {"nnodes": nodes}, "transfer_queue": {}})
+    importlib.import_module(ACTOR).TrainingActor().run(config, plan)
+    assert begun == (["servers", "trainer"] if early else ["trainer"])

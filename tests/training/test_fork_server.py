@@ -12,6 +12,7 @@ import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from threading import Thread
 from types import SimpleNamespace
 from typing import Any
 
@@ -68,10 +69,15 @@ def server(tmp_path: Path) -> Iterator[subprocess.Popen[bytes]]:
 
 
 def ask(
-    tmp_path: Path, *arguments: str, job: str = JOB, text: str = "", threads: int = 1
+    tmp_path: Path,
+    *arguments: str,
+    job: str = JOB,
+    text: str = "",
+    threads: int = 1,
+    forks: bool = True,
 ) -> dict[str, object]:
-    """What a worker says of itself; the client may have left before the fork that writes to its
-    output.
+    """What a worker says of itself; the client may have left before the fork, if there is one, that
+    writes to its output.
     """
     worker, said = tmp_path / "worker.py", tmp_path / "said"
     worker.write_text(WORKER, encoding="utf-8")
@@ -102,6 +108,7 @@ def ask(
     os.close(reader)
     assert process.returncode == 0, said.read_text()
     while not (found := said.read_text()).endswith("\n"):
+        assert forks, "there is no worker"
         time.sleep(0.01)
     return dict(json.loads(found))
 
@@ -187,6 +194,25 @@ def test_without_a_server_the_worker_is_a_python_of_its_own(tmp_path: Path, ther
             left.bind(str(tmp_path / "own" / "socket"))
     told = ask(tmp_path, "--one", text="typed")
     assert (told["engine"], told["arguments"]) == (False, [str(tmp_path / "worker.py"), "--one"])
+    assert told["read"] == "typed"
+
+
+def test_a_worker_is_a_python_of_its_own_if_the_server_ends_before_it_forks(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "own").mkdir()
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(str(tmp_path / "own" / "socket"))
+        listener.listen()
+
+        def read_and_end() -> None:
+            connection = listener.accept()[0]
+            with connection, connection.makefile("rb") as request:
+                request.read()
+
+        Thread(target=read_and_end, daemon=True).start()
+        told = ask(tmp_path, "--one", text="typed", forks=False)
+    assert told["arguments"] == [str(tmp_path / "worker.py"), "--one"]
     assert told["read"] == "typed"
 
 

@@ -25,6 +25,7 @@ from agentlightning.utils.otlp import LightningStoreOTLPExporter
 from fastapi.routing import APIRoute
 from opentelemetry.exporter.otlp.proto.common.trace_encoder import encode_spans
 
+from common.access import bearer
 from common.command import Failure
 from common.settings import load_settings
 from tests import storm
@@ -128,6 +129,15 @@ async def test_nothing_is_had_without_the_token() -> None:
         assert (
             await client.get("/v1/agl/statistics", headers={"authorization": f"Bearer {TOKEN}"})
         ).is_success
+
+
+async def test_the_run_s_own_store_has_the_run_s_token(tmp_path: Path) -> None:
+    settings: dict[str, Any] = {"store_port": free_port(HOST), "token": TOKEN}
+    plan = Plan(tmp_path, "cpu", "m", 3, "test", 1.0, 32, 10.0, **settings)
+    url = f"{plan.store_address}/v1/agl/statistics"
+    async with command.serving(plan), httpx.AsyncClient(trust_env=False) as client:
+        assert (await client.get(url)).status_code == 401
+        assert (await client.get(url, headers=bearer(TOKEN))).status_code == 200
 
 
 def filled(path: str, *names: str) -> str:
