@@ -52,12 +52,17 @@ def test_an_episode_without_a_diagnosis_has_none():
 
 
 def test_what_told_nothing_new_is_a_refusal_of_the_reference():
-    said = {"repeated": "As I said, on Monday.", "unknown": "I am not sure about that."}
+    said = {
+        "repeated": "As I said, on Monday.",
+        "unknown": "I am not sure about that.",
+        "off_topic": "I do not understand.",
+    }
     told = [{"role": "patient", "content": text, "kind": kind} for kind, text in said.items()]
     told.append({"role": "patient", "content": "On Monday.", "kind": "informative"})
     (item,) = doctoragent([RECORD | {"dialogue": told}])
     assert [turn["content"] for turn in item["simulation_dialogue"]] == [
         "Sorry, you've asked this question before.",
+        "Sorry, I cannot answer your question.",
         "Sorry, I cannot answer your question.",
         "On Monday.",
     ]

@@ -173,6 +173,27 @@ def test_kinds_of_failure(texts: list[str], kind: str) -> None:
     assert AGENT.showing.failure(record) == kind
 
 
+def test_a_wrong_diagnosis_after_every_question_that_tells_is_no_lack_of_questions() -> None:
+    own = ConsultationEnvironment(SETTINGS.model_copy(update={"max_turns": 12}), {})
+    gold = asyncio.run(own.known.gold(TASK))
+    said = [str(one["content"]) for one in gold.messages if one["role"] == "assistant"]
+    policy = Script(*said[:-1], spoken(Conclusion("急性胆囊炎", "多喝水")), max_turns=12)
+    episode = asyncio.run(own.play(TASK, policy))
+    record = {"facts": dict(own.facts(TASK, episode)), **own.record(TASK, episode)}
+    assert AGENT.showing.failure(record) == "wrong_diagnosis"
+
+
+@pytest.mark.parametrize(
+    ("named", "paid"),
+    [({}, False), ({"teacher_model": "openai/x"}, True), ({"reward_model_url": "http://x"}, True)],
+)
+def test_only_a_judge_that_is_a_model_is_asked_sparingly_before_a_run(
+    named: dict[str, str], paid: bool
+) -> None:
+    own = ConsultationEnvironment(SETTINGS.model_copy(update=named), {})
+    assert own.judging.paid is paid
+
+
 def test_rows_without_facets_are_played() -> None:
     task, own = task_of(reference_row()), environment()
     texts = (spoken("Did you twist it?"), spoken(Conclusion(task.reference, task.recommendation)))

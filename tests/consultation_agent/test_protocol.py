@@ -14,9 +14,11 @@ from hypothesis import strategies as st
 from consultation_agent.prompts import ANSWERED, load_prompts
 from consultation_agent.protocol import (
     PROBLEMS,
+    Choice,
     Conclusion,
     Malformed,
     Question,
+    choice_reader,
     read_reply,
     spoken,
 )
@@ -74,6 +76,12 @@ def test_conclusions(text: str) -> None:
 )
 def test_what_is_neither_has_a_name(problem: str, text: str) -> None:
     assert read_reply(text) == Malformed(problem)
+
+
+def test_only_a_letter_of_the_options_is_a_choice() -> None:
+    read = choice_reader("AB")
+    assert read("<answer>Choice: B</answer>") == Choice("B", "")
+    assert read("<answer>Choice: E</answer>") == Malformed("no_diagnosis")
 
 
 def test_every_problem_but_the_last_is_answered() -> None:

@@ -131,6 +131,13 @@ def test_a_server_that_fails_leaves_the_episode_unscored(
     assert psutil.Process().memory_info().rss - memory < 200 * 2**20
 
 
+def test_a_server_may_send_any_amount_in_answers_to_calls(opened: Opener) -> None:
+    """What is bounded is what comes without a request: here 68 MB come, 4 MB at each call."""
+    servers = opened("good")
+    for _ in range(17):
+        assert result(servers, word="a", times=2_000_000).startswith("a a a")
+
+
 def test_after_a_server_died_every_episode_is_unscored(opened: Opener) -> None:
     servers = opened("dies")
     for _ in range(2):

@@ -185,6 +185,7 @@ def test_saying_in_any_usual_words_that_nothing_is_there_is_right_only_where_it_
         "没有不良反应。",
         "没有找到相关记录，通常为头晕。",
         "没有记录，每日3次。",
+        "没有找到每次15毫克以外的用法。",
         "Nothing was found, so it is safe to take two tablets with some water after meals.",
     ],
 )

@@ -336,6 +336,13 @@ def test_a_row_is_dumped_where_an_answer_copies_three_fifths_of_it(cells, degene
     assert is_degenerate(Case("有什么？", "；".join(ROW[:3]), "头痛", context)) is degenerate
 
 
+def test_gold_cells_are_no_dump_however_many_of_a_row_they_are() -> None:
+    context = [json.dumps({"columns": [], "rows": [ROW]})]
+    gold = {"structured_gt": {"columns": ["dosage", "adverse", "taboo"], "rows": [ROW[:3]]}}
+    case = Case("朵朵片的用法、不良反应和禁忌？", "；".join(ROW[:3]), "", context, gold)
+    assert not is_degenerate(case)
+
+
 def test_without_anything_to_compare_with_the_case_is_not_scored():
     for known in (None, {}, {"structured_gt": None}):
         found = ReferenceJudge().compare(Case(QUESTION, "头晕", " ", [], known))

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import asyncio
 import json
+from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -257,6 +259,23 @@ def test_the_same_case_is_asked_once(server):
     )
     assert (second.usage.calls, second.usage.cached) == (0, 1)
     assert first == second
+
+
+@pytest.mark.parametrize(
+    "other",
+    [{"reference": "别的"}, {"context": []}, {"gold": {"evidence": [{"quote": "别的"}]}}],
+    ids=["reference", "context", "gold"],
+)
+def test_an_answer_with_something_else_beside_it_is_asked_again(
+    server: Server, other: dict[str, Any]
+) -> None:
+    server.replies = [(200, '{"score": 0.5}'), (200, '{"score": 0.75}')]
+    judge = RewardModelJudge(server.url, 20.0)
+
+    async def both() -> list[float | None]:
+        return [(await judge.judge(case)).score for case in (CASE, replace(CASE, **other))]
+
+    assert asyncio.run(both()) == [0.5, 0.75]
 
 
 def test_a_failure_is_not_kept(server):
