@@ -25,7 +25,7 @@ from episodes.outcomes import EpisodeError
 TABLE = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
 WORDS: dict[str, str] = TABLE["words"]
 EXPLAINED = [(re.compile(row["pattern"], re.IGNORECASE), row["text"]) for row in TABLE["explained"]]
-LINE = re.compile(r'File "<[^"]*>", line (\d{1,6})')
+LINE = re.compile(r'File "(<[^"]*>)", line (\d{1,6})')
 LONGEST = 8000  # characters of a program or an error that a model is shown
 
 
@@ -105,8 +105,10 @@ def explain(code: str, error: str) -> str:
 
 def _where(code: str, error: str) -> str:
     named = LINE.findall(error)
+    # The first is of this program; functions of earlier ones stand in others
+    own = [int(number) for name, number in named if name == named[0][0]]
     lines = code.splitlines()
-    number = int(named[-1]) if named else 0
+    number = own[-1] if own else 0
     return (
         f"\n{WORDS['line'].format(number, lines[number - 1].strip())}"
         if 0 < number <= len(lines)

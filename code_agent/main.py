@@ -11,7 +11,6 @@ not scored, 2 wrong usage, 130 interrupted.
 
 from __future__ import annotations
 
-import signal
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -22,11 +21,12 @@ if __name__ == "__main__":
 
 from code_agent.config import load_config, parser_of
 from common.command import run_command
+from common.stopping import stop_in_order
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     arguments = parser_of(__doc__).parse_args(argv)
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    stop_in_order()
 
     def body() -> int:
         from code_agent.runs import played

@@ -12,7 +12,6 @@ wrong usage, 130 interrupted.
 
 from __future__ import annotations
 
-import signal
 import sys
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
@@ -29,6 +28,7 @@ from code_agent.histories import History, read_all
 from common.command import UsageError, positive, run_command
 from common.files import refuse_existing
 from common.jsonl import write_jsonl
+from common.stopping import stop_in_order
 
 ROLLOUTS = 16
 
@@ -101,7 +101,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         help="play nothing; write pairs of right and wrong ones",
     )
     arguments = parser.parse_args(argv)
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    stop_in_order()
 
     def body() -> int:
         from code_agent.runs import played

@@ -39,6 +39,19 @@ def test_an_error_is_explained_with_its_line(error: str, said: str) -> None:
     assert told.endswith("It happens in line 2: print(dob)")
 
 
+def test_the_line_is_the_one_that_failed_and_not_its_caller() -> None:
+    within = '  File "<program 1>", line 1, in half\n'
+    told = explain("half = lambda n: n / 0\nhalf(3)", f"{FRAME}{within}ZeroDivisionError: division")
+    assert told.endswith("It happens in line 1: half = lambda n: n / 0")
+
+
+def test_the_line_is_one_of_the_program_that_was_handed_in() -> None:
+    """A function of an earlier program failed in a line of that one."""
+    called = '  File "<program 2>", line 1, in <module>\n  File "<program 1>", line 2, in half\n'
+    told = explain("half(3)\nprint('unrelated')", f"{called}ZeroDivisionError: division")
+    assert told.endswith("It happens in line 1: half(3)")
+
+
 def test_what_names_no_error_is_said() -> None:
     assert "names no error" in explain("print(1)", " \n")
     assert "line" not in explain("", "KeyError: 'x'").split(".")[0]

@@ -241,6 +241,17 @@ def test_facts_tell_of_runs_and_loops(opened: Opened) -> None:
     assert environment.record(task, episode)["steps"][0]["status"] == "FAILED"
 
 
+def test_gold_keeps_to_the_budget_of_its_task(opened: Opened) -> None:
+    """It would earn what no policy can."""
+    environment = opened()
+    task = environment.set_of_name("small").task(0)
+    gold = [asyncio.run(environment.known.gold(replace(task, max_turns=most))) for most in (1, 2)]
+    assert [(episode.turns, episode.stop_reason, episode.answer) for episode in gold] == [
+        (1, "max_turns", None),
+        (2, "answered", "3"),
+    ]
+
+
 @pytest.mark.usefixtures("bubblewrap")
 def test_what_gold_says_is_what_the_policy_would_read(opened: Opened) -> None:
     """A rehearsed episode has the very messages that an episode has."""

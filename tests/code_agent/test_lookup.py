@@ -55,6 +55,11 @@ def test_at_most_ten_values_are_shown(tmp_path: Path) -> None:
     assert "10," not in said
 
 
+def test_a_row_that_is_cut_short_has_no_value_to_show(tmp_path: Path) -> None:
+    (tmp_path / "cut.csv").write_text("id,city\n1,Basel\n2\n3,Bern\n", encoding="utf-8")
+    assert look_up(tmp_path, "cut.csv", "column_values", "city") == "Basel, Bern"
+
+
 @pytest.mark.parametrize(
     "name", ["../secret.csv", "/etc/passwd", "..", "", "tasks.jsonl", "secret.csv"]
 )

@@ -20,7 +20,7 @@ import yaml
 
 from code_agent import compute_score, main, rollout, tasks
 from code_agent.environment import CodeEnvironment
-from code_agent.histories import read
+from code_agent.histories import read, write
 from code_agent.protocol import Action
 from code_agent.task import CodeTask
 from common.settings import ROOT
@@ -331,6 +331,14 @@ def test_rollouts_are_played_scored_and_become_data(
     assert rollout.main([*flags, "--to-sft", str(sft)]) == 2  # it exists
 
 
+def test_an_episode_that_handed_in_nothing_has_no_vote(tmp_path: Path, capsys: Any) -> None:
+    for number, answer in enumerate([None, None, "3"]):
+        ending = {"result": "success" if answer else "failure", "answer": answer}
+        write(tmp_path / f"history_0_{number}.json", [], ending)
+    assert compute_score.main(["--local_path", str(tmp_path), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["overall"]["best_of_k"] == 1.0
+
+
 def test_data_of_nothing_is_refused(config: Config, tmp_path: Path, capsys: Any) -> None:
     assert rollout.main([*config(), "--to-sft", str(tmp_path / "sft.jsonl")]) == 2
     assert "there is no right episode" in capsys.readouterr().err
@@ -348,15 +356,16 @@ def test_the_table_names_the_tasks(config: Config, tmp_path: Path, capsys: Any) 
     assert "Score: 1/2=0.5" in table
 
 
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 @pytest.mark.usefixtures("bubblewrap")
-def test_ctrl_c_keeps_what_is_done_and_says_so(
-    config: Config, tmp_path: Path, llm: LLMServer
+def test_a_run_that_is_stopped_keeps_what_is_done_and_says_so(
+    config: Config, tmp_path: Path, llm: LLMServer, number: signal.Signals
 ) -> None:
     """As a script, on the bundled questions: the second episode's answer never comes."""
 
     def answer(body: dict[str, Any]) -> str:
         if (folder / "history_0.json").exists():
-            process.send_signal(signal.SIGINT)
+            process.send_signal(number)
             time.sleep(30)
         return str(Action("submit", {"answer": "0"}))
 

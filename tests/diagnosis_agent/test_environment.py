@@ -66,6 +66,17 @@ def test_the_last_turn_is_for_the_diagnosis_and_without_it_a_case_is_wrong(
     assert record(episode)["facts"]["accuracy_concluded"] is None
 
 
+def test_the_checklist_and_demonstrations_keep_to_the_budget() -> None:
+    """They would show what no policy can do."""
+    small = SETTINGS.model_copy(update={"max_turns": 2})
+    known = DiagnosisEnvironment(small, {}).known
+    checklist = asyncio.run(known.baseline("checklist", TASK, ""))
+    assert (checklist.turns, checklist.stop_reason) == (2, "answered")
+    rows = AGENT.rows(AGENT.splits["val"])[:8]
+    told = AGENT.teaching.demonstrations("policy", rows, small)
+    assert {len(conversation.learn) for conversation in told} == {2}
+
+
 def test_a_rehearsed_episode_is_what_the_policy_would_have_played() -> None:
     """What is learned from gold has the very messages that an episode has."""
     gold = asyncio.run(environment().known.gold(TASK))

@@ -27,6 +27,7 @@ NONE = [
     "24h urine glucose", "24h尿钙", "BMP and CBC", "TVU",
     "生化三项",
     "LP with CSF glucose, CRP",
+    "MRI of the heat",  # head or heart
     "densitometry densitometrie", "rheumatoid rheumatoidd",  # one word of a name of two, twice
 ]  # fmt: skip
 

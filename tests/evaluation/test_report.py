@@ -118,6 +118,15 @@ def test_an_examination_is_named_and_its_result_has_a_kind(tmp_path: Path) -> No
     assert all(piece["notes"]["kind"] == "recorded" for piece in found if piece["who"] == "world")
 
 
+@pytest.mark.parametrize("name", ["consultation", "diagnosis"])
+def test_a_reply_outside_the_protocol_says_why(name: str) -> None:
+    said = [{"role": "user", "content": "?"}, {"role": "assistant", "content": "Hm."}]
+    dialogue = [{"role": "doctor", "content": "Hm.", "problem": "no_examination"}]
+    record = {"id": "x", "transcript": said, "dialogue": dialogue}
+    *_, piece = episode_of(0, record, registry.get(name))["shown"]
+    assert (piece["text"], piece["notes"]["problem"]) == ("Hm.", "no_examination")
+
+
 def test_a_program_is_python_with_its_output(tmp_path: Path) -> None:
     found = pieces("code", tmp_path)
     assert any(piece["form"] == "python" and "\n" in piece["text"] for piece in found)
