@@ -43,7 +43,9 @@ class StandInVllm:
         if scope["path"] == "/health":
             status, reply = 200, dict[str, Any]()
         else:
-            self.keys.append(dict(scope["headers"]).get(b"authorization", b"").decode())
+            headers = dict(scope["headers"])
+            self.keys.append(headers.get(b"authorization", b"").decode())
+            assert headers[b"content-type"] == b"application/json"  # vLLM takes nothing else
             status, reply = self.complete(json.loads(body))
         head = {
             "type": "http.response.start",

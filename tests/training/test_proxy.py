@@ -47,6 +47,12 @@ def servers() -> Iterator[list[StandInVllm]]:
         yield found
 
 
+@pytest.fixture(autouse=True)
+def no_earlier_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What one asked litellm for would be asked for as long as this process lives."""
+    monkeypatch.setattr("agentlightning.llm_proxy._callbacks_before_litellm_start", [])
+
+
 @asynccontextmanager
 async def serve_store() -> AsyncIterator[LightningStoreClient]:
     args = PythonServerLauncherArgs(
@@ -96,7 +102,8 @@ async def ask(
         **llm.sampling_parameters,
     }
     async with httpx.AsyncClient(timeout=30) as client:
-        return await client.post(url, json=body, headers={"Authorization": f"Bearer {key}"})
+        headers = {"Authorization": f"Bearer {key}", "Origin": "http://page.example"}
+        return await client.post(url, json=body, headers=headers)
 
 
 async def spans_of(store: LightningStoreClient, rollout_id: str, count: int) -> list[Any]:
@@ -143,6 +150,8 @@ async def test_calls_are_recorded_once_in_order_and_stay_with_one_server(
     assert [len(server.requests) for server in servers] == [3, 2]
     assert not any("seed" in request for server in servers for request in server.requests)
     assert all(request["return_token_ids"] for server in servers for request in server.requests)
+    assert {request["model"] for server in servers for request in server.requests} == {MODEL}
+    assert "access-control-allow-origin" not in reply.headers
     assert reply.json()["choices"][0]["message"]["content"] == "好"
     assert "token_ids" not in reply.text
     assert refused.status_code == 400
@@ -277,10 +286,8 @@ async def test_a_url_is_published_as_it_is_where_tls_ends_before_the_proxy(
 
 @pytest.mark.parametrize("kind", ["direct", "litellm"])
 async def test_log_probs_are_left_out_where_verl_does_not_want_them(
-    kind: str, servers: list[StandInVllm], monkeypatch: pytest.MonkeyPatch
+    kind: str, servers: list[StandInVllm]
 ) -> None:
-    # Of proxies that ended before in this process
-    monkeypatch.setattr("agentlightning.llm_proxy._callbacks_before_litellm_start", [])
     async with serve_store() as store:
         policy = access(kind, servers, store, log_probs=False)
         await policy.start()
@@ -420,13 +427,13 @@ async def test_the_idle_share_is_of_the_time_since_the_last_look(
     servers: list[StandInVllm], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     now = iter([100.0, 110.0, 120.0, 130.0])
-    busy = iter([4.0, 14.0, 25.0])
+    busy = iter([4.0, 9.0, 25.0])
     clock = SimpleNamespace(monotonic=lambda: next(now))
     monkeypatch.setattr("training.proxy.policy_access.time", clock)
     async with serve_store() as store:
         policy = access("direct", servers, store)
         monkeypatch.setattr(policy.gate, "busy_seconds", lambda: next(busy))
-        assert [policy.idle_share() for _ in range(3)] == [pytest.approx(0.6), 0.0, 0.0]
+        assert [policy.idle_share() for _ in range(3)] == [pytest.approx(0.6), 0.5, 0.0]
 
 
 async def test_without_a_proxy_no_idle_share_is_known(servers: list[StandInVllm]) -> None:
@@ -466,7 +473,11 @@ async def test_direct_refuses_what_it_cannot_do(servers: list[StandInVllm]) -> N
         "stream": 400,
         "route": 404,
     }
-    assert "policy-0, policy-1" in answers["unknown"].text
+    said = {name: answers[name].json()["error"] for name in ("not json", "unknown", "stream")}
+    assert "no JSON" in said["not json"]["message"]
+    assert "policy-0, policy-1" in said["unknown"]["message"]
+    assert "use --proxy litellm" in said["stream"]["message"]
+    assert {error["type"] for error in said.values()} == {"invalid_request_error"}
     assert dead.status_code == 502
     assert f"vLLM at http://127.0.0.1:{servers[0].port}" in dead.text
 
