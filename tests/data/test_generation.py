@@ -8,6 +8,7 @@ import json
 import re
 import sqlite3
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -178,6 +179,28 @@ def test_names_of_several_rows_are_not_asked_about(tmp_path):
     rows = rows_of(made(small(tmp_path / "a.db", drugs), 60, mix={"drug_field": 1}))
     assert rows
     assert not [row for row in rows if "药品" in row["question"]]
+
+
+def test_a_disease_name_of_two_rows_is_not_looked_for_in_the_drugs(tmp_path: Path) -> None:
+    names = [f"疾{chr(0x4E00 + 7 * n)}{chr(0x5E00 + 11 * n)}障碍" for n in range(30)]
+    drugs = [(n, f"药{chr(0x6E00 + n)}片", f"用于{name}", "口服") for n, name in enumerate(names)]
+    twice = [*names, *names[:10]]
+    diseases = [(n, name, f"第{n}种病", "原因") for n, name in enumerate(twice)]
+    url = small(tmp_path / "a.db", drugs, diseases)
+    asked = " ".join(row["question"] for row in rows_of(made(url, 60, mix={"disease_to_drug": 1})))
+    assert any(name in asked for name in names[10:])
+    assert not any(name in asked for name in names[:10])
+
+
+def test_a_made_up_name_is_asked_about_in_one_split_alone(tmp_path: Path) -> None:
+    """Names with few beginnings and endings give the same made-up ones in every split."""
+    heads = [chr(0x4E00 + 7 * n) + chr(0x5E00 + 7 * n) for n in range(8)]
+    tails = [chr(0x6E00 + 7 * n) + chr(0x7E00 + 7 * n) + "片" for n in range(9)]
+    names = [head + tail for head in heads for tail in tails][::2]
+    drugs = [(n, name, f"用于{n}病", "口服") for n, name in enumerate(names)]
+    dataset = made(small(tmp_path / "a.db", drugs), 100, mix={"unanswerable": 1})
+    assert overlap(dataset.splits) == []
+    assert dataset.refused["names something of another split"] > 0
 
 
 def test_awkward_cells_are_left_out_not_told_wrong(tmp_path):

@@ -115,6 +115,13 @@ def test_cases_keep_the_columns_of_the_reference(tmp_path, kind):
     assert dialogues == []
 
 
+def test_a_question_without_an_answer_is_not_part_of_the_record() -> None:
+    halves = [{"doctor_question": ["Is it red?"], "patient_response": said} for said in ([], [""])]
+    case = read_consultation(case_row(patient_information=[halves[0], *PAIRS, halves[1]])).case
+    assert case is not None
+    assert case["reward_model"]["patient_information"] == PAIRS
+
+
 def test_turns_in_any_order_become_each_dialogue_once(tmp_path):
     rows = [row for name in ("knee", "elbow") for row in turn_rows(name)] * 2
     random.Random(1).shuffle(rows)

@@ -94,6 +94,14 @@ def test_the_patient_is_who_is_named_first() -> None:
     assert sex_of("A child of four is brought in.") is None
 
 
+def test_the_summary_of_a_vignette_says_who_the_patient_is(tmp_path: Path, settings: Any) -> None:
+    agent = registry.get("diagnosis")
+    [row] = agent.rows(written(tmp_path, VIGNETTE))
+    task: Any = agent.task(row, settings)
+    assert "60 year old Male" in task.question
+    assert "beer every evening" in task.question
+
+
 def test_what_is_not_recorded_is_never_normal(tmp_path: Path, settings: Any) -> None:
     from diagnosis_agent.record_simulator import RecordSimulator
 
@@ -182,10 +190,11 @@ def test_a_case_with_options_shows_them_and_its_patient_knows_the_facts_alone(
 ) -> None:
     from consultation_agent.record_patient import RecordPatient
 
-    wrong = MEDIQ | {"answer_idx": "E"}
-    _, [task] = opened([MEDIQ, wrong, MEDIQ | {"facts": []}], tmp_path, settings)
+    wrong = [MEDIQ | {"answer_idx": "E"}, MEDIQ | {"answer_idx": "C"}]
+    _, [task] = opened([MEDIQ, *wrong, MEDIQ | {"facts": []}], tmp_path, settings)
     said = capsys.readouterr().err
-    assert "recognised as mediQ: 1 rows are usable; 2 are not" in said
+    assert "recognised as mediQ: 1 rows are usable; 3 are not" in said
+    assert "1 have an answer that is not the text of their option" in said
     assert task.question.splitlines()[0] == MEDIQ["context"][0]  # type: ignore[index]
     assert "Which drug" in task.question
     assert "D: Heparin" in task.question

@@ -8,6 +8,7 @@ import csv
 import json
 import sqlite3
 from datetime import date
+from pathlib import Path
 
 import openpyxl
 import pyarrow as arrow
@@ -78,6 +79,13 @@ def test_encodings_and_delimiters_are_found_out(tmp_path, encoding, delimiter):
     (part,) = open_parts(str(write_csv(tmp_path / "a.csv", [COLUMNS, *ROWS], encoding, delimiter)))
     assert part.columns == COLUMNS
     assert values(part) == ROWS
+
+
+def test_a_long_file_is_read_to_its_end_before_its_encoding_is_chosen(tmp_path: Path) -> None:
+    rows = [["Aspirin", "pain"]] * 10_000 + ROWS
+    path = write_csv(tmp_path / "a.csv", [["med_name", "indication"], *rows], "gb18030")
+    (part,) = open_parts(str(path))
+    assert values(part) == rows
 
 
 def test_json_nested_deep_is_refused_before_it_fills_the_memory(tmp_path):

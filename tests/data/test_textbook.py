@@ -5,6 +5,7 @@ belongs to a maker.
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 import pytest
 
@@ -50,6 +51,17 @@ def test_the_contract_has_23_and_15_columns():
         "drugs_info": 24,
         "disease": 16,
     }
+
+
+def test_a_blank_cell_is_null_and_no_empty_text(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    file = tmp_path / "a.tsv"
+    file.write_text("med_name\tindication\n甲\t\n", encoding="utf-8")
+    monkeypatch.setitem(build_database.TEXTBOOK_FILES, "drugs_info", file)
+    (row,) = textbook_rows("drugs_info", 1)
+    assert row["med_name"] == "甲"
+    assert row["indication"] is None
 
 
 def test_a_file_with_a_foreign_column_is_refused(monkeypatch, tmp_path):

@@ -145,6 +145,14 @@ def test_events_belong_to_the_patient_of_their_visit(tmp_path: Path) -> None:
     )
 
 
+def test_a_visit_that_two_parts_of_a_statement_describe_is_drawn_as_one(tmp_path: Path) -> None:
+    old = "results.visit_id in ( select visits.visit_id from visits where visits.age >= 40 )"
+    sql = f"select results.number from results where {old} and {OF_7}"
+    question = {"id": "both", "question": "both?", "query": sql, "is_impossible": False}
+    drawn = sqlite3.connect(prepare(*files(tmp_path, [question])) / DATABASE)
+    assert drawn.execute(sql).fetchall()
+
+
 def test_what_is_handed_in_is_the_last_statement_that_ran(tmp_path: Path) -> None:
     drawn = DrawnSet.read(prepare(*files(tmp_path)))
     environment = EhrsqlEnvironment(drawn.folder)
