@@ -329,6 +329,15 @@ def test_a_name_has_the_same_tokens_behind_a_space_as_in_quotes_where_spaces_sta
     )  # what the rule is for: else the first token has the space in it
 
 
+def test_the_tags_of_a_tool_call_stay_in_text_without_special_tokens() -> None:
+    """vLLM takes special tokens out of what a model wrote, and then looks for the tags."""
+    told = [Conversation([{"role": "user", "content": "Count."}], [])]
+    tokenizer = make_tokenizer(told, "", 64, Random(1), 2048)
+    ids = tokenizer.encode("<tool_call>\nCount\n</tool_call><|im_end|>")
+    kept = tokenizer.decode(ids, skip_special_tokens=True)
+    assert kept == "<tool_call>\nCount\n</tool_call>"
+
+
 def test_another_role_is_learned_from_its_demonstrations(
     echo: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

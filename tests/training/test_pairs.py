@@ -87,6 +87,7 @@ def test_a_pair_of_a_rollout_is_read(tmp_path: Path) -> None:
     assert found.question == "How many?"
     assert (found.chosen.prompt, found.rejected.prompt) == (PROMPT, PROMPT)
     assert (found.chosen.replies, found.rejected.replies) == (["a", "b"], ["c"])
+    assert (found.chosen.answer, found.rejected.answer) == ("b", "c")
     assert not left_out
 
 

@@ -208,6 +208,20 @@ def test_force_throws_away_what_another_command_began(tmp_path: Path) -> None:
     assert not work.exists(), "a training that has ended is not gone on with"
 
 
+def test_what_was_begun_with_other_pairs_is_not_gone_on_with(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(*_: Any) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(dpo, "train", interrupted)
+    path = pairs_file(tmp_path, 4)
+    assert main(command(tmp_path, "out")) == 130
+    path.write_text(path.read_text().replace("patient 0", "patient 9"))
+    assert main(command(tmp_path, "out")) == 2
+    assert "with other pairs; give the same command" in capsys.readouterr().err
+
+
 def test_a_folder_that_is_no_model(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     pairs_file(tmp_path)
     (tmp_path / "model").mkdir()

@@ -6,6 +6,7 @@ no digest sees a change.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from contextlib import closing
 from dataclasses import replace
@@ -100,14 +101,22 @@ def test_a_change_makes_it_out_of_date(
     assert len(asked) == 2
 
 
+@pytest.mark.parametrize("most_bytes", [3, 2])
 def test_a_changed_database_makes_it_out_of_date(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    most_bytes: int,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
+    """Of one too large to be read whole the time of its last change counts."""
+    monkeypatch.setattr("training.setup.fingerprint.MOST_BYTES", most_bytes)
     database = tmp_path / "mine.db"
     database.write_bytes(b"one")
     settings = SETTINGS.under({"database_url": f"sqlite:///{database}"})
     prepared(settings)
+    changed = database.stat().st_mtime_ns + 1
     database.write_bytes(b"two")
+    os.utime(database, ns=(changed, changed))
     prepared(settings)
     assert "is out of date (files changed)" in capsys.readouterr().out
 

@@ -18,6 +18,7 @@ import httpx
 import pytest
 from safetensors.torch import load_file
 from starlette.testclient import TestClient
+from tokenizers.processors import TemplateProcessing
 
 from common.command import UsageError
 from common.settings import ROOT
@@ -100,6 +101,18 @@ def test_a_new_head_is_drawn_by_the_seed() -> None:
     one, same, other = (load_scorer(TINY, seed).model.score.weight for seed in (1, 1, 2))
     assert one.equal(same)
     assert not one.equal(other)
+
+
+def test_a_token_that_the_template_writes_is_not_added_again() -> None:
+    """Many tokenizers put a first token before each text, and their templates write it too."""
+    scorer = load_scorer(TINY)
+    first = scorer.tokenizer.pad_token
+    ids = scorer.tokens("药品5？", "皮疹")
+    scorer.tokenizer.chat_template = first + scorer.tokenizer.chat_template
+    scorer.tokenizer.backend_tokenizer.post_processor = TemplateProcessing(
+        single=f"{first} $A", special_tokens=[(first, scorer.tokenizer.pad_token_id)]
+    )
+    assert scorer.tokens("药品5？", "皮疹") == [scorer.tokenizer.pad_token_id, *ids]
 
 
 def test_a_score_is_that_of_the_whole_model(learned: Path) -> None:
@@ -236,7 +249,7 @@ def test_a_map_is_the_probability_of_being_better() -> None:
     draw = random.Random(0)
     good, bad = [], []
     for _ in range(4000):
-        raw = draw.uniform(-6, 10)
+        raw = draw.uniform(-6, 14)
         chance = 1 / (1 + 2.718281828 ** (-(raw - 2) / 1.5))
         (good if draw.random() < chance else bad).append(raw)
     found = platt(good, bad)

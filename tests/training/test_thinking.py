@@ -12,7 +12,13 @@ import pytest
 from omegaconf import OmegaConf
 
 from common.settings import ROOT
-from training.setup.chat_template import TEMPLATE, choose_template, keep_thinking, keeps_thinking
+from training.setup.chat_template import (
+    TEMPLATE,
+    choose_template,
+    keep_thinking,
+    keeps_thinking,
+    with_tools,
+)
 from training.setup.model_folder import read_template
 from training.setup.plan import ConfigError, Plan
 from training.setup.verl_config import _served
@@ -100,6 +106,16 @@ def test_a_file_the_user_names_is_looked_at_instead(
     assert capsys.readouterr().out == ""
     with pytest.raises(ConfigError, match=r"mine cannot be read"):
         choose_template(plan, OmegaConf.from_dotlist([f"{key}={tmp_path / 'mine'}"]))
+
+
+@pytest.mark.parametrize("keep_thinking", [False, True])
+def test_a_template_without_tools_is_replaced_where_the_agent_has_some(
+    keep_thinking: bool, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / TEMPLATE).write_text(PLAIN)
+    given = prepared(tmp_path, tools=True, keep_thinking=keep_thinking)
+    assert choose_template(*given) == with_tools(PLAIN) != PLAIN
+    assert "it knows no tools, so they are described in words" in capsys.readouterr().out
 
 
 def test_a_template_that_cannot_render_two_turns_is_told(tmp_path: Path) -> None:
