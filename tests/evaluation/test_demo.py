@@ -8,6 +8,7 @@ those of the parts.
 from __future__ import annotations
 
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -22,7 +23,7 @@ from matplotlib.figure import Figure
 from common.settings import ROOT
 from episodes import registry
 from evaluation import demo, evaluate
-from evaluation.demo_report import build, by_failure, curve, read_result, show
+from evaluation.demo_report import build, by_failure, commit, curve, read_result, show
 from evaluation.report_page import read
 from evaluation.report_picture import bars, curves
 from sql_agent.agent import AGENT, SqlAgent
@@ -209,6 +210,25 @@ def test_a_run_with_a_critic_has_a_curve_without_groups(tmp_path: Path) -> None:
     row = {"step": 1, "data": {"episodes/reward/mean": 0.5}}
     (tmp_path / "metrics.jsonl").write_text(json.dumps(row) + "\n")
     assert curve(tmp_path) == [{"step": 1, "reward": 0.5}]
+
+
+def test_a_commit_with_changed_files_is_named_dirty(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nobody could repeat the result, so it must not be published as that of the commit."""
+    for name in [name for name in os.environ if name.startswith("GIT_")]:
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("GIT_CONFIG_GLOBAL", os.devnull)
+    monkeypatch.setattr("evaluation.demo_report.ROOT", tmp_path)
+    (tmp_path / "file").write_text("committed")
+    author = ("-c", "user.name=a", "-c", "user.email=a@b")
+    for words in (["init"], ["add", "file"], [*author, "commit", "-m", "first"]):
+        subprocess.run(["git", *words], cwd=tmp_path, check=True, capture_output=True)
+    clean = commit()
+    assert clean is not None
+    assert len(clean) == 12
+    (tmp_path / "file").write_text("changed since")
+    assert commit() == f"{clean}-dirty"
 
 
 def test_a_gain_by_asking_is_in_the_result_and_on_the_screen(tmp_path: Path, capsys: Any) -> None:

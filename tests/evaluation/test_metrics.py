@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import random
 from itertools import combinations
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -21,7 +22,7 @@ from evaluation.metrics import SUCCESS, interval, pass_all, pass_at
 from evaluation.tables import groups_in
 from sql_agent.agent import AGENT
 from tests.episodes.guessing_agent import GuessingAgent
-from tests.evaluation.evaluations import record
+from tests.evaluation.evaluations import evaluation, record
 
 
 def scores_of(records: list[dict[str, Any]], seed: int = 0) -> dict[str, Any]:
@@ -173,6 +174,14 @@ def test_passes_go_up_to_the_samples_every_question_has() -> None:
         "1": pytest.approx((1 / 3 + 1) / 2),
         "2": pytest.approx((0 + 1) / 2),
     }
+
+
+def test_the_table_shows_the_passes_of_the_largest_k(tmp_path: Path) -> None:
+    records = [record("a", 0.0 if n else SUCCESS, sample=n) for n in range(10)]
+    table = (evaluation(tmp_path / "e", records, k=10) / "table.md").read_text(encoding="utf-8")
+    names, _, overall, *_ = [line.split(" | ") for line in table.splitlines() if "|" in line]
+    assert overall[names.index("pass@k")] == "100.0"
+    assert overall[names.index("pass^k")] == "0.0"
 
 
 def test_an_interval_is_the_same_for_the_same_seed_and_holds_the_mean() -> None:

@@ -401,6 +401,7 @@ def test_the_picture_and_the_markdown(tmp_path: Path) -> None:
     [
         (["missing"], "missing is no folder"),
         (["e", "--out", "e/scores.json"], "scores.json exists; give another output, or --force"),
+        (["e", "--out", "e/table.html", "--markdown"], "table.md exists; give another output"),
         (["e", "e"], "given twice"),
         (["e", "--out", "nowhere/o.html"], "there is no folder nowhere"),
         (["half", "--png"], "there is nothing to draw"),

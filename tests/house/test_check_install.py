@@ -147,6 +147,16 @@ def test_disk_and_memory_are_reported() -> None:
     assert all("GiB" in row_of(what).seen for what in ("disk", "memory"))
 
 
+def test_memory_that_is_only_a_cache_is_available(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    seen = tmp_path / "meminfo"
+    seen.write_text("MemFree: 1048576 kB\nMemAvailable: 50331648 kB\nCached: 50331648 kB\n")
+    monkeypatch.setattr("utils.check_install.Path", lambda _: seen)
+    row = row_of("memory")
+    assert (row.verdict, row.seen) == ("ok", "48 GiB available")
+
+
 @pytest.mark.parametrize(
     ("text", "said"),
     [

@@ -4,6 +4,7 @@ uses.
 
 import re
 from itertools import pairwise
+from pathlib import Path
 
 import pytest
 
@@ -53,6 +54,19 @@ def test_the_settings_table_shows_the_defaults() -> None:
     assert {name: plain(value) for name, value in shown.items()} == {
         name: plain(defaults[name]) for name in shown
     }
+
+
+def test_a_relative_path_starts_at_the_repository_where_the_table_says_so(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    page = (ROOT / "docs" / "settings.md").read_text(encoding="utf-8")
+    told = r"^\| `([A-Z_]+)` \|.*a relative path starts at the repository root"
+    names = re.findall(told, page, flags=re.MULTILINE)
+    assert "REWARD_SCALE" in names
+    monkeypatch.chdir(tmp_path)
+    for name in names:
+        monkeypatch.setenv(name, "outputs/own")
+        assert getattr(Settings(_env_file=None), name.lower()) == ROOT / "outputs" / "own", name
 
 
 def plain(value: object) -> object:

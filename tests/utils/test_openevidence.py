@@ -6,6 +6,8 @@ from __future__ import annotations
 
 import json
 import shutil
+from collections.abc import Callable
+from typing import Any
 
 import pytest
 from sqlalchemy import create_engine, insert
@@ -13,7 +15,7 @@ from sqlalchemy import create_engine, insert
 from common.settings import load_settings
 from data.database.schema import metadata
 from sql_agent.gold.checker import Checker
-from tests.common.llm_server import KEY, Fault
+from tests.common.llm_server import KEY, Fault, LLMServer
 from utils.curation.cited_answer import Draft, Refused, build_messages, verify
 from utils.curation.queried_rows import QueriedRow, RowFinder
 from utils.openevidence import main
@@ -154,6 +156,14 @@ def test_an_answer_that_says_less_than_the_query_returned_has_no_gold_table(llm,
     assert row["sql"] == "SELECT * FROM drugs_info"
     (finding,) = Checker(database).check([row])
     assert finding.problems == []
+
+
+def test_what_an_earlier_query_read_can_be_cited(llm: LLMServer, draft: Callable[..., Any]) -> None:
+    """The later one reads another column of the same row."""
+    play(llm, [SQL, "SELECT storage FROM drugs_info WHERE id = 7"], GOOD)
+    code, output, shown = draft("甲片怎么吃？")
+    assert code == 0, shown.err
+    assert [row["answer"] for row in lines(output)] == [f"甲片的用法用量为：{DOSAGE}。"]
 
 
 def test_a_query_whose_rows_were_not_all_shown_is_no_gold(llm, draft, database):

@@ -8,6 +8,7 @@ import random
 import subprocess
 import sys
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -199,6 +200,18 @@ def test_a_failed_pair_is_no_zero_and_is_asked_again_alone(tmp_path, reward_mode
     assert not (tmp_path / "a.json").exists()
     assert main(command) == 0
     assert len(reward_model.asked) == 30
+
+
+def test_scores_of_one_endpoint_are_not_continued_with_another(
+    tmp_path: Path, reward_model: RewardServer, capsys: pytest.CaptureFixture[str]
+) -> None:
+    reward_model.faults = [(400, '{"error": "bad"}')]
+    output = tmp_path / "a.json"
+    command = ["--pairs", str(pairs(tmp_path)), "--output", str(output), "--url"]
+    assert main([*command, reward_model.url]) == 1
+    assert main([*command, f"{reward_model.url}/of-another-model"]) == 2
+    assert "url" in capsys.readouterr().err
+    assert not output.exists()
 
 
 def test_an_endpoint_that_is_not_there_ends_in_one_message(tmp_path):
