@@ -79,6 +79,7 @@ SYSTEM = (
     "tests/episodes/test_mcp_tools.py",
     "tests/episodes/test_registry.py::test_an_agent_is_light",
     "tests/evaluation/test_demo.py::test_a_commit",
+    "tests/evaluation/test_demo.py::test_ctrl_c",
     "tests/evaluation/test_evaluate.py::test_ctrl_c",
     "tests/evaluation/test_play.py::test_ctrl_c",
     "tests/evaluation/test_serve.py::test_the_command",

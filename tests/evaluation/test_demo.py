@@ -17,6 +17,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 from matplotlib.figure import Figure
 
@@ -100,6 +101,17 @@ def commands(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
 
     monkeypatch.setattr(demo, "run_part", run_part)
     return seen
+
+
+def test_ctrl_c_ends_the_part_that_runs(tmp_path: Path) -> None:
+    """The part sends it, as a terminal would, once it is there to be ended."""
+    waits = (
+        f"import os, pathlib, signal, time; pathlib.Path({str(tmp_path / 'part')!r})"
+        ".write_text(str(os.getpid())); os.kill(os.getppid(), signal.SIGINT); time.sleep(60)"
+    )
+    with pytest.raises(KeyboardInterrupt):
+        demo.run_part(demo.BEFORE, ["-c", waits])
+    assert not psutil.pid_exists(int((tmp_path / "part").read_text()))
 
 
 def test_a_demo_is_three_commands(tmp_path: Path, commands: list[list[str]]) -> None:

@@ -19,7 +19,9 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import nullcontext
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pyarrow as pa
@@ -557,6 +559,20 @@ def test_weights_that_differ_at_one_end_are_another_model(
         player = find_player(str(tmp_path), None, Settings(_env_file=None))
         found.add(json.dumps(player.fingerprint()))
     assert len(found) == 3
+
+
+def test_a_model_served_here_is_sampled_as_in_training(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And not with what its own generation_config.json cuts off."""
+    served = SimpleNamespace(base_url="http://127.0.0.1:9/v1", name="policy")
+    monkeypatch.setattr(players, "serve", lambda *_: nullcontext(served))
+    player = Player("served", str(tmp_path))
+    sampling = {"temperature": 0.5, "top_p": 1.0, "max_tokens": 9}
+    with players.open_endpoint(player, sampling, Settings(_env_file=None), tmp_path) as found:
+        assert found is not None
+        assert found.extra == {"top_k": -1}
+        assert (found.temperature, found.top_p, found.max_tokens) == (0.5, 1.0, 9)
 
 
 def test_a_sample_has_every_task_types_share_and_its_seed() -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from common.command import UsageError
 from common.settings import load_settings
-from episodes import new
+from episodes import new, registry
 from evaluation import lengths
 from tests.digits_agent.agent import AGENT as DIGITS
 
@@ -28,6 +28,18 @@ def test_a_prompt_a_response_and_each_reply_are_measured() -> None:
     messages = [{"role": role, "content": ""} for role in roles]
     lengths_found = lengths.lengths_of(messages, lambda given: 10 * len(given))
     assert lengths_found == {"prompt": [20], "response": [30], "reply": [10, 10]}
+
+
+def test_measured_lengths_stand_beside_what_a_tiny_model_is_given(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    agent = registry.get("diagnosis")
+    assert lengths.main(["diagnosis", "--n", "2"]) == 0
+    cells = [line.strip("| ").split(" | ") for line in capsys.readouterr().out.splitlines()]
+    given = {cell[0]: cell[-1] for cell in cells}
+    for name in ("prompt", "response", "reply"):
+        assert given[name] == str(getattr(agent.sizes("cpu"), name))
+    assert agent.sizes("cpu") != agent.sizes("cuda")
 
 
 def test_without_gold_the_member_that_makes_it_is_named() -> None:

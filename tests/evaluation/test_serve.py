@@ -204,6 +204,13 @@ def test_a_program_answers_a_question_of_ones_own(llm: ScriptedLLM) -> None:
     assert "42" in found["agent"]["steps"][1]["content"]
 
 
+def test_a_request_s_temperature_is_the_policy_s(sql: str, llm: ScriptedLLM) -> None:
+    llm.script(says(ANSWER), says(ANSWER))
+    for own in ({"temperature": 0.25}, {}):
+        assert post(sql, model="sql", messages=[user(QUESTION)], **own).status_code == 200
+    assert [request["temperature"] for request in llm.requests] == [0.25, 1.0]
+
+
 @pytest.mark.parametrize(
     ("body", "status"),
     [

@@ -15,7 +15,13 @@ from sql_agent.agent import AGENT
 from training.engine import algorithm
 from training.engine.algorithm import _init_ray, _stop_ray, memory_was_full
 from training.setup.arguments import parse
-from training.setup.cluster import check_nodes_asked, check_none_lost, check_room, pools
+from training.setup.cluster import (
+    check_nodes_asked,
+    check_none_lost,
+    check_room,
+    living_nodes,
+    pools,
+)
 from training.setup.model_folder import check_model
 from training.setup.plan import ConfigError, Plan, RunStopped
 from training.setup.presets import choose
@@ -171,6 +177,15 @@ def test_a_machine_that_is_lost_is_named_with_the_command_that_brings_it_back(
     seen = iter([before, {"a": "10.0.0.1"}, {"a": "10.0.0.1"}])  # Ray notices a while later
     with pytest.raises(RunStopped, match="of this run: 10"):
         check_none_lost(before, "why", lambda: next(seen), wait=30.0)
+
+
+def test_a_machine_that_ray_calls_dead_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    nodes = [
+        {"NodeID": name, "NodeManagerAddress": f"10.0.0.{number}", "Alive": name == "living"}
+        for number, name in enumerate(("living", "dead"))
+    ]
+    monkeypatch.setattr("ray.nodes", lambda: nodes)
+    assert living_nodes() == {"living": "10.0.0.0"}
 
 
 def test_a_ray_that_does_not_start_in_time_says_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:

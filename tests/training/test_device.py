@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from common.settings import ROOT
 from training.setup import device
 from training.setup.device import LARGE_BYTES, environment
 
@@ -29,6 +30,12 @@ def test_a_large_model_computes_on_all_cores_and_waits_asleep(tmp_path: Path) ->
     assert environment("cpu", model)["OMP_WAIT_POLICY"] == "PASSIVE"
     assert environment("cpu", model, processes=cores)["OMP_NUM_THREADS"] == "1"
     assert environment("cpu", model, processes=2 * cores)["OMP_NUM_THREADS"] == "1"
+
+
+def test_a_run_s_processes_find_the_user_s_modules(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(["/own/agents", "/own/tools"]))
+    path = environment("cpu")["PYTHONPATH"].split(os.pathsep)
+    assert path[:3] == [str(ROOT), "/own/agents", "/own/tools"]
 
 
 @pytest.mark.parametrize(

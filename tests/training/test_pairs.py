@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from argparse import ArgumentParser
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -154,10 +155,18 @@ def test_places_without_episodes(tmp_path: Path) -> None:
         pairs_of_episodes([tmp_path], AGENT, margin=0.2)
 
 
+def calling(arguments: str) -> Side:
+    """Return an episode whose one reply is a call of a tool."""
+    call = {"id": "c", "type": "function", "function": {"name": "run", "arguments": arguments}}
+    return Side([*PROMPT, {"role": "assistant", "content": "", "tool_calls": [call]}], "", 0.0)
+
+
 @pytest.mark.parametrize(
     ("found", "reason"),
     [
         (pair("five", "six"), None),
+        (Pair("t1", "?", replace(calling('{"code": "five"}'), score=1.0), calling("{}")), None),
+        (Pair("t1", "?", replace(calling("{}"), score=1.0), calling("{}")), "equal"),
         (pair("five", "six", task="tested"), "task of the test file"),
         (pair("five", Side([PROMPT[1], *said("six")], "", 0.0)), "two different"),
         (pair("five", Side([*PROMPT], "", 0.0)), "one side is empty"),

@@ -160,6 +160,23 @@ def test_a_pair_is_the_same_after_it_was_encoded() -> None:
     assert function == CALL["function"]
 
 
+def test_a_pair_whose_earlier_turns_the_template_rewrites_is_left_out() -> None:
+    """Of its first turn alone another answer would be learned."""
+    _, tokenizer, context = dpo.load(SQL, tools=True, thinking=False)
+    tokenizer.chat_template = (
+        "{% for message in messages %}<|im_start|>{{ message.role }}\n"
+        "{{ message.content if loop.last or message.role == 'user' else message.content[-1:] }}"
+        "<|im_end|>\n{% endfor %}"
+        "{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"
+    )
+    told = [{"role": "user", "content": "几？"}]
+    for text in ("六七", "八九"):
+        told = [*told, {"role": "assistant", "content": text}, {"role": "user", "content": "说"}]
+    sides = [Side(told[:count], "", score) for count, score in ((4, 1.0), (2, 0.0))]
+    with pytest.raises(UsageError, match="rewrites earlier turns"):
+        dpo.encoded([Pair("t", "几？", *sides)], tokenizer, context, Counter())
+
+
 def test_a_pair_longer_than_the_context_is_left_out(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

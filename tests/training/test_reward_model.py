@@ -6,6 +6,7 @@ import asyncio
 import json
 import random
 import shutil
+import socket
 import subprocess
 import sys
 from argparse import Namespace
@@ -312,5 +313,7 @@ def test_a_request_of_any_size_is_not_read(address: tuple[str, str]) -> None:
 def test_a_folder_without_a_reward_model_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
     from training.serve import main as serve
 
-    assert serve(["--reward-model", str(TINY)]) == 2
+    with socket.create_server(("127.0.0.1", 0)) as taken:  # it could not be served in any case
+        port = str(taken.getsockname()[1])
+        assert serve(["--reward-model", str(TINY), "--port", port]) == 2
     assert "has no reward_model.json" in capsys.readouterr().err

@@ -191,11 +191,17 @@ def test_no_model_an_input_as_output_and_a_bad_setting_are_wrong_use(place, caps
     assert "MAX_TURNS" in capsys.readouterr().err
 
 
-def test_another_model_or_input_does_not_go_on_with_a_journal(place, llm, capsys):
+def test_another_model_prompt_or_input_does_not_go_on_with_a_journal(
+    place, llm, capsys, monkeypatch
+):
     llm.answer = lambda body: "x" if number_of(question_of(body)) == 7 else judge(body)
     assert first() == 1
     assert first("--model", "openai/other") == 2
     assert "model was 'openai/stand-in', now 'openai/other'" in capsys.readouterr().err
+    with monkeypatch.context() as release:
+        release.setattr(filter_with_llm, "FIRST", f"{FIRST}\nOf another release.")
+        assert first() == 2
+    assert "prompt was" in capsys.readouterr().err
     write_jsonl(place / "in.jsonl", [{"id": "1", "question": "?"}], force=True)
     assert first() == 2
     assert "input was" in capsys.readouterr().err
