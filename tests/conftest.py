@@ -64,6 +64,7 @@ SYSTEM = (
     "tests/common/test_llm.py::test_the_program",
     "tests/common/test_parent.py",
     "tests/common/test_search_path.py::test_a_file_two_folders_above_is_not_imported",
+    "tests/common/test_slowness.py",
     "tests/consultation_agent/test_patient.py::test_no_patient_names",
     "tests/data/test_cases.py::test_the_bundled_files",
     "tests/data/test_conditions.py::test_the_program",
