@@ -621,6 +621,8 @@ def test_phase_a_asks_for_the_headline_of_what_it_wrote(
     )
     assert asked == [MODEL_FILES]
     assert (facts["headline_a"], facts["steps_a"]) == ([0.5], 160), "one look is no comparison"
+    weights = [(folder / "model.safetensors").read_bytes() for folder in (out, mastered)]
+    assert weights[0] == weights[1], "the ceiling is that of the finished phase"
 
 
 def test_batches_hold_every_example_once_and_alike_ones_have_one_length() -> None:

@@ -33,6 +33,10 @@ CUT = (
 PLAIN = LOOP % (TURN % "message.content", START)
 DROPPING = LOOP % (CUT + TURN % "text", START)
 OPENING = LOOP % (CUT + TURN % "text", "'<|im_start|>assistant\\n<think>\\n'")
+SAYING = (
+    "{%- set rule = 'Think in <think></think>.\\n' -%}"
+    "{%- if '</think>' in rule -%}{{ rule }}{%- endif -%}" + DROPPING
+)
 CLOSING = LOOP % (TURN % "message.content.split('</think>')[-1]", START)
 
 
@@ -71,7 +75,7 @@ def test_a_template_that_looks_for_thoughts_is_mended() -> None:
     assert keep_thinking(PLAIN, tools=False) == PLAIN
 
 
-@pytest.mark.parametrize("template", [OPENING, CLOSING])
+@pytest.mark.parametrize("template", [OPENING, CLOSING, SAYING])
 def test_what_cannot_be_mended_safely_is_refused_with_what_to_do(template: str) -> None:
     with pytest.raises(ConfigError, match=r"cannot be changed safely.*chat_template=FILE"):
         keep_thinking(template, tools=False)
