@@ -9,13 +9,11 @@ from typing import Any
 import pytest
 
 from code_agent import validate
-from code_agent.agent import AGENT
 from code_agent.task import read_rows, task_of
 from code_agent.tasks import get_task_class
 from code_agent.tasks.base import CODING, READING
 from data.parquet import CODE, write_parquet
 from episodes.episode import AgentError
-from tests.code_agent.conftest import SETTINGS
 
 ROW = {
     "id": "x/1", "task_set": "ehr_demo", "template": "birth_date", "difficulty": "easy", "wording": "seen", "note": "",
@@ -53,15 +51,6 @@ def test_the_gold_of_a_table_has_rows() -> None:
 def test_a_row_without_a_gold_is_refused_by_its_id(wrong: dict[str, Any]) -> None:
     with pytest.raises(AgentError, match="row 'x/1' is no question"):
         task_of(ROW | wrong)
-
-
-def test_a_drawn_budget_is_that_of_every_sample_of_a_task() -> None:
-    drawn = SETTINGS.model_copy(update={"min_turns": 2, "max_turns": 5})
-    rows = AGENT.rows(AGENT.splits["val"])[:24]
-    budgets = [AGENT.task(row, drawn).max_turns for row in rows]
-    assert set(budgets) == {2, 3, 4, 5}
-    assert budgets == [AGENT.task(row, drawn).max_turns for row in rows]
-    assert {AGENT.task(row, SETTINGS).max_turns for row in rows} == {None}
 
 
 def test_a_row_of_another_agent_is_refused() -> None:

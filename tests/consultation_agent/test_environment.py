@@ -235,13 +235,10 @@ def test_demonstrations_are_gold() -> None:
         assert row["reward_model"]["ground_truth"]["diagnosis"] in replies[-1]
 
 
-def test_a_drawn_budget_is_that_of_every_sample_of_a_task() -> None:
+def test_demonstrations_say_the_budget_that_was_drawn() -> None:
     drawn = SETTINGS.model_copy(update={"min_turns": 2, "max_turns": 5})
     rows = AGENT.rows(AGENT.splits["val"])[:24]
     budgets = [AGENT.task(row, drawn).max_turns for row in rows]
-    assert set(budgets) == {2, 3, 4, 5}
-    assert budgets == [AGENT.task(row, drawn).max_turns for row in rows]
-    assert {AGENT.task(row, SETTINGS).max_turns for row in rows} == {None}
     for budget, told in zip(
         budgets, AGENT.teaching.demonstrations("policy", rows, drawn), strict=True
     ):

@@ -12,6 +12,7 @@ import pytest
 
 from common.settings import Settings
 from consultation_agent.agent import AGENT as CONSULTATION
+from episodes import registry
 from episodes.episode import AgentError
 from episodes.turns import drawn_turns, turns, with_turns
 from sql_agent.agent import AGENT as SQL
@@ -86,6 +87,19 @@ def test_a_drawn_budget_is_the_tasks_and_changes_with_the_seed() -> None:
     assert drawn == [drawn_turns(one, name) for name in TASKS]
     assert set(drawn) == set(range(2, 11))
     assert drawn != [drawn_turns(other, name) for name in TASKS]
+
+
+@pytest.mark.parametrize(
+    "name", [name for name in registry.names() if registry.get(name).draws_turns]
+)
+def test_a_drawn_budget_is_that_of_every_sample_of_a_task(name: str) -> None:
+    agent = registry.get(name)
+    drawn = settings(min_turns=2, max_turns=5)
+    rows = agent.rows(agent.splits["val"])[:24]
+    budgets = [agent.task(row, drawn).max_turns for row in rows]
+    assert set(budgets) == {2, 3, 4, 5}
+    assert budgets == [agent.task(row, drawn).max_turns for row in rows]
+    assert {agent.task(row, settings()).max_turns for row in rows} == {None}
 
 
 @pytest.mark.parametrize("given", [{}, {"max_turns": 6}, {"min_turns": 6, "max_turns": 6}])

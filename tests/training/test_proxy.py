@@ -84,6 +84,25 @@ def access(
     return PolicyAccess(plan, config, [f"127.0.0.1:{server.port}" for server in servers], store)
 
 
+@asynccontextmanager
+async def started(policy: PolicyAccess) -> AsyncIterator[None]:
+    """With its proxy, until the block ends."""
+    await policy.start()
+    try:
+        yield
+    finally:
+        await policy.stop()
+
+
+async def llm_of(
+    policy: PolicyAccess, store: LightningStoreClient, group: int, mode: str = "train"
+) -> Any:
+    """What the store names to the rollouts of a group."""
+    resources = await store.get_resources_by_id(policy.resource(mode, group))
+    assert resources is not None
+    return resources.resources[RESOURCE]
+
+
 async def ask(
     policy: PolicyAccess,
     store: LightningStoreClient,
@@ -93,8 +112,7 @@ async def ask(
     mode: str = "train",
     key: str = "none",
 ) -> httpx.Response:
-    resources = await store.get_resources_by_id(policy.resource(mode, group))
-    llm = resources.resources[RESOURCE]
+    llm = await llm_of(policy, store, group, mode)
     url = llm.get_base_url(rollout.rollout_id, rollout.attempt.attempt_id) + "/chat/completions"
     body = {
         "model": llm.model,
@@ -124,8 +142,7 @@ async def test_calls_are_recorded_once_in_order_and_stay_with_one_server(
     )  # the agent's, and nothing of the proxy's
     async with serve_store() as store:
         policy = access(kind, servers, store)
-        await policy.start()
-        try:
+        async with started(policy):
             await policy.check_engine()
             first, second = await store.start_rollout(input={}), await store.start_rollout(input={})
             policy.weights_version = 4
@@ -135,8 +152,6 @@ async def test_calls_are_recorded_once_in_order_and_stay_with_one_server(
             refused = await ask(policy, store, 1, second, "too long")
             spans = await spans_of(store, first.rollout_id, 3)
             others = await spans_of(store, second.rollout_id, 1)
-        finally:
-            await policy.stop()
     triplets = ProxyTraceToTriplet().adapt(spans)
     assert triplets == agl.LlmProxyTraceToTriplet().adapt(spans)
     assert [triplet.prompt["token_ids"] for triplet in triplets] == [[1, 2, 3]] * 3
@@ -165,14 +180,11 @@ async def test_both_endpoints_leave_the_same_spans(servers: list[StandInVllm]) -
     async def played(kind: str) -> list[Any]:
         async with serve_store() as store:
             policy = access(kind, servers, store)
-            await policy.start()
-            try:
+            async with started(policy):
                 rollout = await store.start_rollout(input={})
                 for text in ("一", "too long", "二"):
                     await ask(policy, store, 0, rollout, text)
                 return await spans_of(store, rollout.rollout_id, 2)
-            finally:
-                await policy.stop()
 
     found = []
     for kind in ("direct", "litellm"):
@@ -196,12 +208,9 @@ async def test_calls_that_wait_for_company_are_sent_before_the_proxy_ends(
     monkeypatch.setattr("training.proxy.recorder.GATHER_SECONDS", 3600)
     async with serve_store() as store:
         policy = access(kind, servers, store)
-        await policy.start()
-        try:
+        async with started(policy):
             rollout = await store.start_rollout(input={})
             assert (await ask(policy, store, 0, rollout, "一")).status_code == 200
-        finally:
-            await policy.stop()
         assert len(await store.query_spans(rollout.rollout_id)) == 1
 
 
@@ -222,14 +231,11 @@ async def test_a_call_is_stamped_with_the_weights_that_answered_it(
     async with serve_store() as store:
         policy = access("direct", servers, store)
         policy.gate, policy.weights_version = ChangesAtOnce(), 4
-        await policy.start()
-        try:
+        async with started(policy):
             rollout = await store.start_rollout(input={})
             for text in ("一", "二"):
                 await ask(policy, store, 0, rollout, text)
             spans = await spans_of(store, rollout.rollout_id, 2)
-        finally:
-            await policy.stop()
     assert [span.attributes[VERSION_ATTRIBUTE] for span in spans] == [4, 5]
 
 
@@ -260,11 +266,8 @@ async def test_training_and_validation_are_each_sampled_as_they_are_told(
     """
     async with serve_store() as store:
         policy = access("direct", servers, store)
-        await policy.start()
-        try:
+        async with started(policy):
             await ask(policy, store, 0, await store.start_rollout(input={}), "一", mode)
-        finally:
-            await policy.stop()
     (request,) = servers[0].requests
     assert {name: request[name] for name in SAMPLING} == sampling
     assert request["max_tokens"] == 32
@@ -275,13 +278,8 @@ async def test_a_url_is_published_as_it_is_where_tls_ends_before_the_proxy(
 ) -> None:
     async with serve_store() as store:
         policy = access("direct", servers, store, proxy_public_host="https://llm.example.org/")
-        await policy.start()
-        try:
-            resources = await store.get_resources_by_id(policy.resource("train", 0))
-        finally:
-            await policy.stop()
-    assert resources is not None
-    llm: Any = resources.resources[RESOURCE]
+        async with started(policy):
+            llm = await llm_of(policy, store, 0)
     assert llm.get_base_url("ro", "at") == "https://llm.example.org/rollout/ro/attempt/at"
 
 
@@ -291,13 +289,10 @@ async def test_log_probs_are_left_out_where_verl_does_not_want_them(
 ) -> None:
     async with serve_store() as store:
         policy = access(kind, servers, store, log_probs=False)
-        await policy.start()
-        try:
+        async with started(policy):
             rollout = await store.start_rollout(input={})
             await ask(policy, store, 0, rollout, "一")
             spans = await spans_of(store, rollout.rollout_id, 1)
-        finally:
-            await policy.stop()
     assert LOG_PROBS_ATTRIBUTE not in spans[0].attributes
     assert not servers[0].requests[0].get("logprobs")
 
@@ -306,13 +301,10 @@ async def test_log_probs_are_left_out_where_verl_does_not_want_them(
 async def test_a_deterministic_run_seeds_every_call(kind: str, servers: list[StandInVllm]) -> None:
     async with serve_store() as store:
         policy = access(kind, servers, store, deterministic=True)
-        await policy.start()
-        try:
+        async with started(policy):
             rollout = await store.start_rollout(input={})
             for text in ("一", "一", "二"):
                 assert (await ask(policy, store, 0, rollout, text)).status_code == 200
-        finally:
-            await policy.stop()
     assert len({request["seed"] for request in servers[0].requests}) == 3
 
 
@@ -321,16 +313,14 @@ async def test_a_seed_follows_from_the_run_s_and_from_the_weights(
 ) -> None:
     async with serve_store() as store:
         policy = access("direct", servers, store, deterministic=True)
-        await policy.start()
-        try:
+        async with started(policy):
             rollout = await store.start_rollout(input={})
             for policy.weights_version in (3, 4):
                 await ask(policy, store, 0, rollout, "一")
-        finally:
-            await policy.stop()
-    seeds, request = RequestSeeds(42), servers[0].requests[0]
-    expected = [json.loads(seeds.add(json.dumps(request).encode(), step)) for step in (3, 4)]
-    assert [one["seed"] for one in servers[0].requests] == [one["seed"] for one in expected]
+    seeds = RequestSeeds(42)
+    asked = json.dumps(servers[0].requests[0]).encode()
+    expected = [json.loads(seeds.add(asked, version))["seed"] for version in (3, 4)]
+    assert [request["seed"] for request in servers[0].requests] == expected
 
 
 async def test_what_gets_a_seed_is_still_a_whole_request() -> None:
@@ -370,12 +360,9 @@ async def test_vllm_is_shown_the_run_s_token(
     monkeypatch.setenv(TOKEN, "drawn")
     async with serve_store() as store:
         policy = access(kind, servers, store, token="drawn")
-        await policy.start()
-        try:
+        async with started(policy):
             rollout = await store.start_rollout(input={})
             reply = await ask(policy, store, 0, rollout, "一", key="drawn")
-        finally:
-            await policy.stop()
     assert reply.status_code == 200
     assert servers[0].keys == ["Bearer drawn"]
 
@@ -386,26 +373,21 @@ async def test_as_many_calls_are_in_flight_as_runners_play(servers: list[StandIn
     together = asyncio.Barrier(count)  # of the stand-in's event loop, in its own thread
     answer = servers[0].__call__
 
-    class AllAtOnce(StandInVllm):
-        async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
-            await together.wait()
-            await answer(scope, receive, send)
+    async def answer_together(scope: Any, receive: Any, send: Any) -> None:
+        await together.wait()
+        await answer(scope, receive, send)
 
-    servers[0].server.config.loaded_app = AllAtOnce().__call__
+    servers[0].server.config.loaded_app = answer_together
     async with serve_store() as store:
         policy = access("direct", servers, store)
-        await policy.start()
-        try:
+        async with started(policy):
             rollout: Any = await store.start_rollout(input={})
-            resources = await store.get_resources_by_id(policy.resource("train", 0))
-            llm: Any = resources.resources[RESOURCE]
+            llm = await llm_of(policy, store, 0)
             base = llm.get_base_url(rollout.rollout_id, rollout.attempt.attempt_id)
             body = {"model": "policy-0", "messages": [{"role": "user", "content": "一"}]}
             async with httpx.AsyncClient(timeout=60, limits=httpx.Limits()) as client:
                 asked = [client.post(f"{base}/chat/completions", json=body) for _ in range(count)]
                 replies = await asyncio.gather(*asked)
-        finally:
-            await policy.stop()
     assert [reply.status_code for reply in replies] == [200] * count
 
 
@@ -415,11 +397,10 @@ async def test_a_proxy_that_is_gone_is_named(
     """And what lives is asked directly, whatever proxy the environment names."""
     async with serve_store() as store:
         policy = access("direct", servers, store)
-        await policy.start()
-        with monkeypatch.context() as surroundings:
-            surroundings.setenv("ALL_PROXY", "http://127.0.0.1:1")
-            await policy.check_engine()
-        await policy.stop()
+        async with started(policy):
+            with monkeypatch.context() as surroundings:
+                surroundings.setenv("ALL_PROXY", "http://127.0.0.1:1")
+                await policy.check_engine()
         with pytest.raises(RunStopped, match="the LLM proxy at"):
             await policy.check_engine()
 
@@ -445,8 +426,7 @@ async def test_without_a_proxy_no_idle_share_is_known(servers: list[StandInVllm]
 async def test_direct_refuses_what_it_cannot_do(servers: list[StandInVllm]) -> None:
     async with serve_store() as store:
         policy = access("direct", servers, store)
-        await policy.start()
-        try:
+        async with started(policy):
             url = f"{policy.address}{CALLS}"
             async with httpx.AsyncClient() as client:
                 answers = {
@@ -464,8 +444,6 @@ async def test_direct_refuses_what_it_cannot_do(servers: list[StandInVllm]) -> N
             dead = await ask(policy, store, 0, rollout, "一")
             with pytest.raises(RunStopped, match="vLLM at"):
                 await policy.check_engine()
-        finally:
-            await policy.stop()
     assert {name: answer.status_code for name, answer in answers.items()} == {
         "not json": 400,
         "no rollout": 404,
