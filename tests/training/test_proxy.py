@@ -374,7 +374,8 @@ async def test_as_many_calls_are_in_flight_as_runners_play(servers: list[StandIn
     answer = servers[0].__call__
 
     async def answer_together(scope: Any, receive: Any, send: Any) -> None:
-        await together.wait()
+        async with asyncio.timeout(30):  # where one is held back, it fails and does not hang
+            await together.wait()
         await answer(scope, receive, send)
 
     servers[0].server.config.loaded_app = answer_together
@@ -385,7 +386,7 @@ async def test_as_many_calls_are_in_flight_as_runners_play(servers: list[StandIn
             llm = await llm_of(policy, store, 0)
             base = llm.get_base_url(rollout.rollout_id, rollout.attempt.attempt_id)
             body = {"model": "policy-0", "messages": [{"role": "user", "content": "一"}]}
-            async with httpx.AsyncClient(timeout=60, limits=httpx.Limits()) as client:
+            async with httpx.AsyncClient(timeout=120, limits=httpx.Limits()) as client:
                 asked = [client.post(f"{base}/chat/completions", json=body) for _ in range(count)]
                 replies = await asyncio.gather(*asked)
     assert [reply.status_code for reply in replies] == [200] * count
