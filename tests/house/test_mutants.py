@@ -14,8 +14,10 @@ from tests import mutants
 
 def test_the_rooms_name_files_and_tests_that_exist() -> None:
     for room, parts in mutants.ROOMS.items():
-        for name in [*parts["files"], *(f"tests/{name}" for name in parts["tests"])]:
-            assert (ROOT / name).is_file(), f"{room}: {name}"
+        for entry in [*parts["files"], *(f"tests/{name}" for name in parts["tests"])]:
+            file, _, name = entry.partition("::")
+            assert (ROOT / file).is_file(), f"{room}: {entry}"
+            assert not name or f"def {name}(" in (ROOT / file).read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize("change", mutants.CORRUPTIONS, ids=lambda change: change["what"])
