@@ -8,6 +8,7 @@ is lost with a runner.
 from __future__ import annotations
 
 import asyncio
+import gc
 import multiprocessing
 import os
 import signal
@@ -117,8 +118,9 @@ async def test_who_waits_for_an_ending_hears_that_there_is_none_to_be_read() -> 
 
     async with served(Other()) as store:
         endings = Endings(store)
-        with pytest.raises(ValidationError):
-            await asyncio.wait_for(endings.expect(["a"])["a"], 25)
+        for name in ("a", "b"):
+            with pytest.raises(ValidationError):
+                await asyncio.wait_for(endings.expect([name])[name], 25)
         await endings.close()
 
 
@@ -216,6 +218,89 @@ async def test_several_waves_wait_at_the_same_time(store: Any) -> None:
     await endings.close()
 
 
+async def test_endings_are_told_in_their_order_and_from_the_one_after() -> None:
+    """A store that hands one out twice, or passes one over, has a step counted wrong or waited for."""
+    store = RunStore()
+    await store.add_resources({})
+    ids = await enqueue(store, [{"name": str(number)} for number in range(4)])
+    await finish(store, *["succeeded"] * 4)
+
+    async def told(after: int) -> tuple[int, list[str]]:
+        last, rollouts = await store.wait_ended(after, seconds=0)
+        return last, [rollout.rollout_id for rollout in rollouts]
+
+    assert await told(0) == (4, ids)
+    assert await told(2) == (4, ids[2:])
+    assert await told(4) == (4, [])
+    assert await told(9) == (4, ids), "of a store before this one"
+    await store.collections.rollouts.delete([await store.get_rollout_by_id(ids[3])])
+    assert await told(2) == (4, ids[2:3]), "its ending is known, and it is not"
+
+
+async def test_a_store_without_endings_does_not_learn_their_number_from_who_asks() -> None:
+    """It would pass over its own first ones."""
+    store = RunStore()
+    assert await store.wait_ended(after=17, seconds=0) == (0, [])
+
+
+async def test_an_ending_that_nobody_waits_for_any_more_is_kept_for_who_asks_next(
+    store: Any,
+) -> None:
+    ids = await enqueue(store, [{"name": "a"}, {"name": "b"}])
+    endings = Endings(store)
+    futures = endings.expect(ids)
+    endings.forget([ids[0], "unknown"])
+    await finish(store, "succeeded", "succeeded")
+    await asyncio.wait_for(futures[ids[1]], 25)
+    assert not futures[ids[0]].done()
+    assert endings.expect(ids[:1])[ids[0]].done()
+    await endings.close()
+
+
+async def test_who_stops_to_wait_leaves_neither_a_task_nor_a_connection(
+    store: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(live_store, "LOOK_SECONDS", 0.5)
+    left: list[str] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _, said: left.append(said["message"]))
+    ids = await enqueue(store, [{"name": "a"}])
+    endings, before = Endings(store), asyncio.all_tasks()
+    endings.expect(ids)
+    await asyncio.sleep(0.2)
+    await endings.close()
+    await asyncio.sleep(0)
+    assert asyncio.all_tasks() <= before
+    del endings
+    gc.collect()
+    assert left == []
+
+
+async def test_endings_of_other_programs_do_not_pile_up(
+    store: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The oldest is dropped: the last ones may be those of rollouts that are about to be expected."""
+    monkeypatch.setattr(handover_module, "EARLY_ENDINGS", 2)
+    ids = await enqueue(store, [{"name": str(number)} for number in range(4)])
+    endings = Endings(store)
+    waited = endings.expect(ids[3:])
+    await finish(store, *["succeeded"] * 4)
+    await asyncio.wait_for(waited[ids[3]], 25)
+    assert [future.done() for future in endings.expect(ids[:3]).values()] == [False, True, True]
+    await endings.close()
+
+
+@pytest.mark.parametrize(
+    ("concurrency", "llm_proxy", "watched"), [(8, True, True), (0, True, False), (8, False, False)]
+)
+def test_only_runners_that_send_heartbeats_are_given_up_for_silence(
+    tmp_path: Path, concurrency: int, llm_proxy: bool, watched: bool
+) -> None:
+    """agent-lightning's own send none, and no other program's are known to."""
+    settings: dict[str, Any] = {"concurrency": concurrency, "llm_proxy": llm_proxy}
+    rules = rules_of(Plan(tmp_path, "cpu", "m", 3, "", 1.0, 96, 60.0, **settings))
+    assert (rules.unresponsive_seconds is not None) == watched
+
+
 async def test_a_store_that_does_not_notify_is_polled(plain: Any) -> None:
     handover, endings = Handover(plain), Endings(plain)
     await handover.queued()
@@ -299,8 +384,9 @@ async def test_silent_runners_are_noticed_after_the_clock_went_back(
 async def test_what_is_done_is_released_and_what_is_not_stays() -> None:
     store = RunStore(release_seconds=3600)
     await store.add_resources({})
-    ids = await enqueue(store, [{"name": str(i)} for i in range(50)])
-    for _ in ids[:-1]:
+    ids = await enqueue(store, [{"name": str(i)} for i in range(51)])
+    await finish(store, "succeeded")  # one that left no span
+    for _ in ids[1:-1]:
         rollout = await store.dequeue_rollout()
         attempt = rollout.attempt.attempt_id
         await store.add_span(

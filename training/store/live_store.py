@@ -160,7 +160,7 @@ class RunStore(WaitMixin, InMemoryLightningStore):
     async def _issue_many_span_sequence_ids(self, rollout_ids: list[str]) -> list[int]:
         """Return sequence numbers for spans; those of unknown rollouts are not kept."""
         numbers = await super()._issue_many_span_sequence_ids(rollout_ids)
-        async with self.collections.atomic(mode="rw", labels=["span_sequence_ids"]) as collections:
+        async with self.collections.atomic(labels=["span_sequence_ids"]) as collections:
             for rollout_id in set(rollout_ids) - collections.rollouts._items.keys():
                 await collections.span_sequence_ids.pop(rollout_id)
         return numbers
@@ -173,7 +173,7 @@ class RunStore(WaitMixin, InMemoryLightningStore):
         """Remove all there is of a rollout; agent-lightning 0.3 offers no request for it."""
         key: Any = {"rollout_id": {"exact": rollout_id}}
         labels: Any = ["rollouts", "attempts", "spans", "span_sequence_ids"]
-        async with self.collections.atomic(mode="rw", labels=labels) as collections:
+        async with self.collections.atomic(labels=labels) as collections:
             for collection in (collections.spans, collections.attempts, collections.rollouts):
                 await collection.delete(list((await collection.query(key)).items))
                 # The emptied branch of the collection's tree
