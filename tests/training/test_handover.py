@@ -14,6 +14,8 @@ import os
 import signal
 import time
 from collections import deque
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -233,6 +235,8 @@ async def test_endings_are_told_in_their_order_and_from_the_one_after() -> None:
     assert await told(2) == (4, ids[2:])
     assert await told(4) == (4, [])
     assert await told(9) == (4, ids), "of a store before this one"
+    await store.update_rollout(ids[0], metadata={"read": True})
+    assert await told(4) == (4, []), "it did not end once more"
     await store.collections.rollouts.delete([await store.get_rollout_by_id(ids[3])])
     assert await told(2) == (4, ids[2:3]), "its ending is known, and it is not"
 
@@ -241,6 +245,36 @@ async def test_a_store_without_endings_does_not_learn_their_number_from_who_asks
     """It would pass over its own first ones."""
     store = RunStore()
     assert await store.wait_ended(after=17, seconds=0) == (0, [])
+
+
+async def test_who_waits_is_answered_at_the_end_of_the_time_and_not_before() -> None:
+    store = RunStore()
+    waiting = asyncio.create_task(store.wait_queued(seconds=0.9))
+    for _ in range(5):
+        await asyncio.sleep(0)
+    assert not waiting.done()
+    assert await asyncio.wait_for(waiting, 25) == 0
+    assert not store.waiting
+
+
+async def test_news_of_something_else_has_who_waits_look_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Else the store looks again and again, with all of a core."""
+    store, looks = RunStore(), 0
+
+    async def size() -> int:
+        nonlocal looks
+        looks += 1
+        return 0
+
+    monkeypatch.setattr(store.collections.rollout_queue, "size", size)
+    waiting = asyncio.create_task(store.wait_queued(seconds=3600))
+    await asyncio.sleep(0)
+    await enqueue(store, [{"name": "a"}])
+    await asyncio.sleep(0.2)
+    assert looks == 2
+    waiting.cancel()
 
 
 async def test_an_ending_that_nobody_waits_for_any_more_is_kept_for_who_asks_next(
@@ -311,6 +345,53 @@ async def test_a_store_that_does_not_notify_is_polled(plain: Any) -> None:
     assert (await asyncio.wait_for(futures[rollout_id], 25)).status == "succeeded"
     await endings.close()
     await handover.close()
+
+
+@asynccontextmanager
+async def other_store(status: int | None) -> AsyncIterator[tuple[Handover, list[bytes]]]:
+    """A handover from a store that answers with this status, None: not at all; and its requests."""
+    asked: list[bytes] = []
+
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        asked.append(await reader.readuntil(b"\r\n\r\n"))
+        if status is not None:
+            writer.write(f"HTTP/1.1 {status} No\r\ncontent-length: 0\r\n\r\n".encode())
+        await writer.drain()
+
+    async with await asyncio.start_server(answer, HOST, 0) as server:
+        url = f"http://{HOST}:{server.sockets[0].getsockname()[1]}"
+        handover = Handover(agl.LightningStoreClient(url))
+        yield handover, asked
+        await handover.close()
+
+
+@pytest.mark.parametrize("status", [404, 405])
+async def test_a_store_that_has_no_such_request_is_asked_once_and_then_now_and_then(
+    status: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(handover_module, "UNREACHABLE_SECONDS", 3600)
+    monkeypatch.setattr(handover_module, "POLL_SECONDS", 3600)
+    async with other_store(status) as (handover, asked):
+        await asyncio.wait_for(handover.queued(), 25)
+        again = asyncio.create_task(handover.queued())
+        await asyncio.sleep(0.2)
+        assert (again.done(), len(asked)) == (False, 1)
+        again.cancel()
+
+
+async def test_a_store_that_does_not_answer_is_asked_again_after_a_pause(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(handover_module, "ANSWER_SECONDS", 0.3)
+    async with other_store(None) as (handover, asked):
+        await asyncio.wait_for(handover.queued(), 25)
+        monkeypatch.setattr(handover_module, "UNREACHABLE_SECONDS", 3600)
+        again = asyncio.create_task(handover.queued())
+        while len(asked) < 2:
+            await asyncio.sleep(0.05)
+        await asyncio.sleep(0.5)
+        assert not again.done()
+        again.cancel()
 
 
 async def test_a_store_that_is_not_there_yet_is_waited_for() -> None:
@@ -421,6 +502,8 @@ async def test_a_call_of_a_released_rollout_keeps_no_other_one_out() -> None:
     await finish(store, "succeeded")
     assert await store.get_rollout_by_id(released) is None
     playing = await store.dequeue_rollout()
+    await store.get_next_span_sequence_id(released, "gone")
+    assert released not in store.collections.span_sequence_ids._values
     owners = [
         {"rollout_id": released, "attempt_id": "gone"},
         {"rollout_id": playing.rollout_id, "attempt_id": playing.attempt.attempt_id},

@@ -224,10 +224,19 @@ async def test_what_was_given_back_is_first_after_a_start_too(tmp_path: Path) ->
     [waiting] = [one.rollout_id for one in await store.query_rollouts(status_in=["queuing"])]
     store.database.close()
     again = await KeptStore.open(tmp_path)
+    assert await again.wait_queued(seconds=0) == 2, "what is being played is not in the queue"
     taken = [rollout.rollout_id for rollout in await again.dequeue_many_rollouts(limit=9)]
     assert taken == [given_back.rollout_id, waiting]
     assert lost.rollout_id not in taken
     again.database.close()
+
+
+async def test_what_was_released_is_not_on_the_disk_either(tmp_path: Path) -> None:
+    store = await KeptStore.open(tmp_path)
+    await play(store, [("enqueue", 2), ("take", 2), ("span", 0), ("end", 0), ("forget", 0)])
+    counts = dict(store.database.execute("SELECT kind, count(*) FROM items GROUP BY kind"))
+    store.database.close()
+    assert (counts["rollouts"], counts["attempts"], counts.get("spans")) == (1, 1, None)
 
 
 async def test_runners_have_time_to_be_heard_again(tmp_path: Path) -> None:
@@ -254,6 +263,10 @@ async def test_a_full_disk_delays_and_loses_nothing(tmp_path: Path) -> None:
     database.execute(f"PRAGMA max_page_count = {pages}")
     with pytest.raises(sqlite3.Error, match="full"):
         await play(store, [("enqueue", 5), ("take", 5), ("span", 1)] * 1000)
+    (written,) = database.execute("SELECT count(*) FROM items").fetchone()
+    with pytest.raises(sqlite3.Error, match="full"):  # all of a request, or nothing
+        await store.enqueue_many_rollouts([EnqueueRolloutRequest(input="x" * 100)] * 500)
+    assert database.execute("SELECT count(*) FROM items").fetchone() == (written,)
     before = list(store.collections.rollouts._items.values())
     with pytest.raises(sqlite3.Error, match="full"):  # said again, until there is room
         await store.add_resources({})
@@ -285,18 +298,18 @@ async def test_a_full_disk_is_one_line_for_who_runs_the_store(
 
 
 async def test_a_folder_that_cannot_be_used_is_one_clear_line(tmp_path: Path) -> None:
-    store = await KeptStore.open(tmp_path / "a")
-    with pytest.raises(ConfigError, match="another store runs on it"):
-        await KeptStore.open(tmp_path / "a")
+    store = await KeptStore.open(tmp_path / "new" / "a")
+    with pytest.raises(ConfigError, match=r": another store runs on it \(database is locked\)"):
+        await KeptStore.open(tmp_path / "new" / "a")
     store.database.execute(PUT, ("rollouts", '["ro"]', '{"of": "another version"}'))
     store.database.close()
     with pytest.raises(ConfigError, match="another version"):
-        await KeptStore.open(tmp_path / "a")
+        await KeptStore.open(tmp_path / "new" / "a")
     (tmp_path / "b").mkdir()
     (tmp_path / "b" / FILE).write_bytes(b"no database, but long enough to be read as one" * 100)
     with pytest.raises(ConfigError, match="is damaged"):
         await KeptStore.open(tmp_path / "b")
-    assert (tmp_path / "a" / FILE).stat().st_mode & 0o077 == 0
+    assert (tmp_path / "new" / "a" / FILE).stat().st_mode & 0o077 == 0
 
 
 def serve(port: int, folder: Path) -> None:

@@ -148,8 +148,9 @@ class KeptStore(RunStore):
         await self._post_update_rollout(
             [(rollout, ("status",)) for rollout in ended_first], skip_enqueue=True
         )
-        waiting = sorted(filter(is_queuing, held), key=lambda rollout: rollout.status == "queuing")
-        await self.collections.rollout_queue.enqueue([rollout.rollout_id for rollout in waiting])
+        # In the order they came, so that those that were given back are in front
+        waiting = [rollout.rollout_id for rollout in held if is_queuing(rollout)]
+        await self.collections.rollout_queue.enqueue(waiting)
         for span in (await self.collections.spans.query()).items:
             await self._sync_span_sequence_id(span.rollout_id, span.sequence_id)
             await self._account_span_size(span)
