@@ -119,7 +119,7 @@ class _PolicyModel(agents.Model):
         self._episode.messages.append(message)
         reply = ChatCompletionMessage.model_validate(message)
         items = Converter.message_to_output_items(reply)
-        return agents.ModelResponse(output=items, usage=agents.Usage(requests=1), response_id=None)
+        return agents.ModelResponse(output=items, usage=agents.Usage(), response_id=None)
 
     def stream_response(self, *arguments: Any, **named: Any) -> Any:
         raise NotImplementedError("episodes are not streamed")
@@ -154,7 +154,7 @@ def _arguments(text: str, schema: dict[str, Any]) -> dict[str, Any]:
         name: JSON_TYPES[schema["properties"][name]["type"]] for name in schema.get("required", [])
     }
     try:
-        given = json.loads(text) if kinds else {}
+        given = json.loads(text)
         found = {name: given[name] for name in kinds}
     except (ValueError, TypeError, KeyError, RecursionError):
         found = {}

@@ -14,6 +14,7 @@ import pytest
 
 from common.settings import Settings
 from episodes.episode import Episode, Scored
+from episodes.pace import Limit
 from episodes.play_and_score import AgentFault, play
 from tests.episodes.guessing_agent import GuessingAgent
 from tests.episodes.scripted import ScriptedPolicy, says
@@ -32,7 +33,7 @@ def test_an_episode_comes_with_its_reward_and_the_policys_counts() -> None:
     scored = played("salt", says("sugar"), says("salt"))
     assert (scored.reward.total, scored.detail, scored.task.id) == (1.0, "", "t")
     assert (scored.episode.stop_reason, scored.episode.turns) == ("answered", 2)
-    assert scored.seconds > 0
+    assert 0 < scored.seconds < 3600
 
 
 def test_what_breaks_off_while_it_is_played_is_unscored_and_still_counted() -> None:
@@ -43,7 +44,7 @@ def test_what_breaks_off_while_it_is_played_is_unscored_and_still_counted() -> N
         1,
         [],
     )
-    assert "the partner is gone" in scored.detail
+    assert scored.detail == "endpoint_unreachable: the partner is gone"
 
 
 def test_what_cannot_be_scored_keeps_its_episode() -> None:
@@ -60,6 +61,44 @@ def test_an_endless_episode_ends_as_a_timeout() -> None:
     task = AGENT.task({"id": "t", "word": "salt"}, Settings(_env_file=None))
     scored = asyncio.run(play(environment, task, never(), None, timeout=0.01))
     assert (scored.reward.unscored, scored.detail) == ("timeout", "no end after 0.01 s")
+
+
+def test_the_limit_is_the_one_that_the_policy_makes_of_it() -> None:
+    """On a slow server an episode has longer, and its line says why it ended all the same."""
+
+    class Slow(ScriptedPolicy):
+        def limit(self, timeout: float) -> Limit:
+            return Limit(timeout / 6000, "at this speed")
+
+        async def reply(self, *asked: Any) -> Any:
+            await asyncio.Event().wait()
+
+    environment, policy = AGENT.open(Settings(_env_file=None), {}), Slow()
+    task = AGENT.task({"id": "t", "word": "salt"}, Settings(_env_file=None))
+    scored = asyncio.run(play(environment, task, environment.play(task, policy), policy, 60))
+    assert scored.detail == "no end after 0.01 s: at this speed"
+
+
+def test_an_episode_is_scored_with_the_counts_of_its_policy() -> None:
+    """A rule may pay for fewer turns."""
+    seen: list[Any] = []
+
+    class Counting(ScriptedPolicy):
+        async def reply(self, *asked: Any) -> Any:
+            self.prompt_tokens, self.completion_tokens = 30, 4
+            return await super().reply(*asked)
+
+    environment, policy = AGENT.open(Settings(_env_file=None), {}), Counting(says("salt"))
+    task = AGENT.task({"id": "t", "word": "salt"}, Settings(_env_file=None))
+
+    class Watched:
+        async def score(self, task: Any, episode: Episode) -> Any:
+            seen.append((episode.turns, episode.prompt_tokens, episode.completion_tokens))
+            return await environment.score(task, episode)
+
+    watched: Any = Watched()
+    asyncio.run(play(watched, task, environment.play(task, policy), policy, 60))
+    assert seen == [(1, 30, 4)]
 
 
 def test_an_episode_without_a_policy_keeps_its_own_counts_and_an_unknown_end_is_a_mistake() -> None:

@@ -14,7 +14,7 @@ import pytest
 from episodes.episode import Episode
 from episodes.outcomes import EpisodeError, PolicyStop
 from episodes.prompts import Prompts
-from episodes.text_loop import Ending, play_by_protocol, play_with_words
+from episodes.text_loop import Ending, Malformed, play_by_protocol, play_with_words
 from tests.episodes.scripted import ScriptedPolicy, says
 
 FIRST = [{"role": "user", "content": "Guess my number."}]
@@ -113,6 +113,53 @@ def test_a_last_reply_that_is_no_end_is_a_bad_one_unless_it_is_blank(
     )
     assert episode.stop_reason == stop_reason
     assert episode.messages[2]["content"] == "larger\nGuess."
+
+
+def in_a_protocol(*replies: str, max_turns: int) -> Episode:
+    """An episode in which digits are the end, what ends with ? is a question, all else malformed."""
+
+    def read(reply: str) -> Any:
+        if reply.isdigit():
+            return Guess(reply)
+        return reply if reply.endswith("?") else Malformed("unclear")
+
+    async def partner(asked: str, episode: Episode) -> str:
+        episode.events.append(f"asked {asked}")
+        return "larger"
+
+    prompts = Prompts(
+        version="1",
+        system="",
+        first="{complaint} ({turn}/{turns})",
+        turn="{text} ({turn}/{turns})",
+        malformed="No: {text} ({turn}/{turns})",
+        last="Guess.",
+        problems={"unclear": "ask or guess"},
+    )
+    policy = ScriptedPolicy(*map(says, replies), max_turns=max_turns)
+    return asyncio.run(play_by_protocol(policy, prompts, "My number?", read, partner))
+
+
+def test_each_reply_of_a_protocol_is_noted_and_answered_as_what_it_is() -> None:
+    episode = in_a_protocol("3?", "well", "7", max_turns=4)
+    assert [message["content"] for message in episode.messages] == [
+        "My number? (1/4)",
+        "3?",
+        "larger (2/4)",
+        "well",
+        "No: ask or guess (3/4)",
+        "7",
+    ]
+    assert episode.events == ["asked 3?", Malformed("unclear"), "7"]
+    assert (episode.stop_reason, episode.answer) == ("answered", "7")
+
+
+@pytest.mark.parametrize(("last", "problem"), [("9?", "too_late"), ("well", "unclear")])
+def test_a_last_reply_that_is_no_end_is_noted_as_malformed_and_the_partner_is_not_asked(
+    last: str, problem: str
+) -> None:
+    episode = in_a_protocol("3?", last, max_turns=2)
+    assert episode.events == ["asked 3?", Malformed(problem)]
 
 
 def test_a_partner_that_fails_raises() -> None:

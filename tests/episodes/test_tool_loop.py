@@ -78,6 +78,7 @@ def test_a_question_is_answered_with_the_help_of_tools() -> None:
 def test_each_request_extends_the_one_before_and_names_the_same_tools() -> None:
     policy = ScriptedPolicy(calls("look", word="a"), calls("look", word="b"), says("c"))
     episode = play(policy)
+    assert policy.asked[0] == episode.messages[:2]
     for number, asked in enumerate(policy.asked):
         assert [message["role"] for message in asked] == [
             message["role"] for message in episode.messages[: 2 + 2 * number]
@@ -132,6 +133,37 @@ def test_further_arguments_are_ignored_and_none_are_needed_where_none_are_requir
     policy = ScriptedPolicy(calls_text("index", "{"), calls("look", word="a", why="b"), says("c"))
     episode = play(policy)
     assert [message["content"] for message in episode.messages[3::2]] == ["apple, salt", "seen: a"]
+
+
+WHOLE = spec("look", word="string")
+WHOLE["function"]["parameters"]["properties"]["why"] = {"type": "string"}
+
+
+async def look_closely(**arguments: Any) -> str:
+    return json.dumps(arguments)
+
+
+@pytest.mark.parametrize("arguments", ['{"word": 1}', '{"word": "a", "why": "b", "new": [2]}'])
+def test_a_tool_that_takes_the_whole_call_gets_all_there_is(arguments: str) -> None:
+    policy = ScriptedPolicy(calls_text("look", arguments), says("c"))
+    episode = play(policy, [Tool(WHOLE, look_closely, whole=True)])
+    assert (episode.messages[3]["content"], episode.stop_reason) == (arguments, "answered")
+
+
+@pytest.mark.parametrize("arguments", ["", "{", "[]", '["word"]', "null", '{"why": "x"}'])
+def test_nor_is_it_called_without_what_it_requires(arguments: str) -> None:
+    policy = ScriptedPolicy(calls_text("look", arguments), says("c"))
+    assert play(policy, [Tool(WHOLE, look_closely, whole=True)]).stop_reason == "bad_tool_call"
+
+
+@pytest.mark.parametrize("whole", [True, False])
+def test_a_tool_that_requires_nothing_may_be_called_with_no_words(whole: bool) -> None:
+    """A server of another's tools need not write an empty list of what is required."""
+    described = spec("look")
+    del described["function"]["parameters"]["required"]
+    policy = ScriptedPolicy(calls_text("look", ""), says("c"))
+    episode = play(policy, [Tool(described, look_closely, whole=whole)])
+    assert (episode.messages[3]["content"], episode.stop_reason) == ("{}", "answered")
 
 
 def test_an_unknown_tool_ends_the_episode() -> None:
