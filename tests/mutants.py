@@ -150,8 +150,8 @@ def run(room: str) -> str:
     """
     folder = prepare(room)
     ask_again(folder)
-    program = RUN.read_text(encoding="utf-8")
-    if subprocess.run([sys.executable, "-c", program], cwd=folder).returncode:
+    program, at_once = RUN.read_text(encoding="utf-8"), str(ROOMS[room].get("at_once", 2))
+    if subprocess.run([sys.executable, "-c", program, at_once], cwd=folder).returncode:
         raise Failure(f"mutmut cannot run the tests of {room}, as its output above says; mend them")
     listed = subprocess.run(
         [MUTMUT, "results", "--all", "true"], cwd=folder, capture_output=True, text=True, check=True

@@ -5,6 +5,7 @@ comprehension. A text is changed in one way, since its others, in small and in c
 the same again. The quick tests are asked first, because the first that fails is the last.
 """
 
+import sys
 from collections.abc import Iterator
 from itertools import islice
 from typing import Any
@@ -42,4 +43,4 @@ operators[place] = (operators[place][0], one_text)
 operators += [(cst.Expr, deleted_call), (cst.CompFor, deleted_filter)]
 asked = PytestRunner._pytest_args_regular_run
 PytestRunner._pytest_args_regular_run = quick_first
-cli(["run", "--max-children", "2"])
+cli(["run", "--max-children", sys.argv[1]])
