@@ -65,7 +65,7 @@ def test_each_signal_ends_it_in_order(
     program = start(tmp_path, deaf_to)
     wait_until_ready(program)
     os.kill(program.pid, number)
-    said, errors = program.communicate()
+    said, errors = program.communicate(timeout=60)
     assert (program.returncode, said) == (INTERRUPTED, "said at the end\n"), errors
     assert (tmp_path / "end").read_text() == "ended in order, child alive: True"
 
@@ -75,7 +75,7 @@ def test_what_it_started_outlives_the_terminal_until_it_is_ended(tmp_path: Path)
     program = start(tmp_path)
     wait_until_ready(program)
     os.killpg(program.pid, signal.SIGHUP)
-    program.communicate()
+    program.communicate(timeout=60)
     assert (tmp_path / "end").read_text() == "ended in order, child alive: True"
 
 
@@ -87,7 +87,7 @@ def test_a_terminal_that_is_gone_hides_no_end(tmp_path: Path) -> None:
     with open(ours, "rb", buffering=0) as screen:
         assert screen.readline().startswith(b"ready")
     os.kill(program.pid, signal.SIGHUP)
-    assert program.wait() == INTERRUPTED
+    assert program.wait(60) == INTERRUPTED
     assert (tmp_path / "end").read_text() == "ended in order, child alive: True"
 
 
@@ -98,5 +98,5 @@ def test_behind_nohup_it_goes_on(tmp_path: Path) -> None:
     with pytest.raises(subprocess.TimeoutExpired):
         program.wait(2)
     os.kill(program.pid, signal.SIGTERM)
-    program.communicate()
+    program.communicate(timeout=60)
     assert program.returncode == INTERRUPTED
