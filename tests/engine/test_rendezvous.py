@@ -16,31 +16,37 @@ pytestmark = pytest.mark.engine
 
 # A group of one, as verl and vLLM make theirs; then the addresses this process listens on.
 GROUP = """
-import json, sys
+import json, os, sys
 import psutil
 import torch
 {confined}
 address, port = sys.argv[1:]
 torch.distributed.init_process_group("gloo", init_method=f"tcp://{{address}}:{{port}}", rank=0, world_size=1)
 torch.distributed.barrier()
-print(json.dumps([found.laddr.ip for found in psutil.Process().net_connections() if found.status == "LISTEN"]))
+listens = [found.laddr.ip for found in psutil.Process().net_connections() if found.status == "LISTEN"]
+print(json.dumps([listens, {{name: os.environ.get(name) for name in ("GLOO_SOCKET_IFNAME", "NCCL_SOCKET_IFNAME")}}]))
 torch.distributed.destroy_process_group()
 """
 
 
-def group_listens(address: str, confined: bool) -> set[str]:
-    """Addresses that the first process of a group listens on."""
+def group_of(address: str, confined: bool) -> tuple[set[str], dict[str, str]]:
+    """Addresses that the first process of a group listens on, and the interfaces that gloo and NCCL
+    are told.
+    """
     program = GROUP.format(confined="import training.engine.rendezvous" if confined else "")
     command = [sys.executable, "-c", program, address, str(free_port())]
     ended = subprocess.run(
         command, cwd=ROOT, capture_output=True, text=True, check=True, timeout=120
     )
-    return set(json.loads(ended.stdout))
+    listens, interfaces = json.loads(ended.stdout)
+    return set(listens), interfaces
 
 
 def test_it_listens_where_it_was_told() -> None:
-    assert group_listens("127.0.0.1", confined=True) == {"127.0.0.1"}
-    assert "::" in group_listens("127.0.0.1", confined=False), (
+    listens, interfaces = group_of("127.0.0.1", confined=True)
+    assert listens == {"127.0.0.1"}
+    assert interfaces == {"GLOO_SOCKET_IFNAME": "lo", "NCCL_SOCKET_IFNAME": "=lo"}
+    assert "::" in group_of("127.0.0.1", confined=False)[0], (
         "torch does so itself now: training/engine/rendezvous.py can go"
     )
 
@@ -55,7 +61,7 @@ def test_a_node_s_own_address() -> None:
     others = [address for address in own if not address.startswith("127.")]
     if not others:
         pytest.skip("this machine has the loopback interface only")
-    assert group_listens(others[0], confined=True) == {others[0]}
+    assert group_of(others[0], confined=True)[0] == {others[0]}
 
 
 @pytest.mark.nightly

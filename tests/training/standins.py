@@ -25,6 +25,7 @@ class StandInVllm:
     def __init__(self) -> None:
         self.requests: list[dict[str, Any]] = []
         self.keys: list[str] = []
+        self.healthy = True
         self.before: Callable[[dict[str, Any]], object] = lambda request: None
         self.port = free_port("127.0.0.1")
         config = uvicorn.Config(
@@ -41,7 +42,7 @@ class StandInVllm:
             if not message.get("more_body"):
                 break
         if scope["path"] == "/health":
-            status, reply = 200, dict[str, Any]()
+            status, reply = 200 if self.healthy else 503, dict[str, Any]()
         else:
             headers = dict(scope["headers"])
             self.keys.append(headers.get(b"authorization", b"").decode())

@@ -53,5 +53,6 @@ def test_the_merged_model_has_the_adapter_at_its_own_scale(tmp_path: Path) -> No
     adapter = tmp_path / "lora_adapter"
     config = json.loads((adapter / "adapter_config.json").read_text())
     assert (config["r"], config["lora_alpha"], config["target_modules"]) == (1, 4, ["down_proj"])
+    assert config["base_model_name_or_path"] == "base/model"
     kept = load_file(adapter / "adapter_model.safetensors")
     assert kept[f"{layer}.lora_A.weight"].equal(down)

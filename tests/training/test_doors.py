@@ -8,6 +8,7 @@ from __future__ import annotations
 import multiprocessing
 import os
 from collections.abc import Iterator
+from types import SimpleNamespace
 from typing import Any
 
 import httpx
@@ -127,6 +128,25 @@ async def test_vllm_outside_of_training_answers_completions_alone() -> None:
             ("GET", "/metrics", 404),
         ):
             assert (await client.request(method, path, content=b"{}")).status_code == status, path
+
+
+def test_each_run_of_a_ray_that_several_joined_finds_its_own_token(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    kept: dict[bytes, bytes] = {}
+    monkeypatch.setattr("ray.experimental.internal_kv._internal_kv_put", kept.__setitem__)
+    monkeypatch.setattr("ray.experimental.internal_kv._internal_kv_get", kept.__getitem__)
+
+    def of_job(number: str) -> None:
+        job = SimpleNamespace(get_job_id=lambda: number)
+        monkeypatch.setattr("ray.get_runtime_context", lambda: job)
+
+    for number in ("01", "02"):
+        of_job(number)
+        doors.keep_in_ray(f"token of {number}")
+    monkeypatch.setenv(TOKEN, "")
+    of_job("01")
+    assert doors.run_token() == "token of 01"
 
 
 def test_a_token_makes_one_pair_of_keys() -> None:

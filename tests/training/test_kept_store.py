@@ -17,6 +17,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+import agentlightning as agl
 import httpx
 import pytest
 from agentlightning import ProxyLLM
@@ -359,6 +360,26 @@ async def test_a_step_whose_answer_was_lost_is_not_queued_twice(
         assert [rollout.rollout_id for rollout in await store.query_rollouts()] == ids
         more = await enqueue(store, [{"name": str(number)} for number in range(3)])
         assert len(set(ids + more)) == len(await store.query_rollouts()) == 7
+
+
+async def test_a_step_that_a_store_took_before_it_froze_is_not_queued_twice(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The client's own time is up, and no connection was lost."""
+    send, asked = agl.LightningStoreClient.enqueue_many_rollouts, 0
+
+    async def send_and_freeze(self: Any, rollouts: Any) -> Any:
+        nonlocal asked
+        asked += 1
+        taken = await send(self, rollouts)
+        if asked == 1:
+            raise TimeoutError
+        return taken
+
+    monkeypatch.setattr(agl.LightningStoreClient, "enqueue_many_rollouts", send_and_freeze)
+    async with served(token=TOKEN) as store:
+        ids = await enqueue(store, [{"name": "a"}, {"name": "b"}])
+        assert [rollout.rollout_id for rollout in await store.query_rollouts()] == ids
 
 
 class CountingAgent(ToyAgent):

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from contextvars import Context
@@ -17,6 +18,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import agentlightning as agl
+import aiohttp
 import httpx
 import pytest
 import uvicorn
@@ -390,6 +392,28 @@ async def test_as_many_calls_are_in_flight_as_runners_play(servers: list[StandIn
                 asked = [client.post(f"{base}/chat/completions", json=body) for _ in range(count)]
                 replies = await asyncio.gather(*asked)
     assert [reply.status_code for reply in replies] == [200] * count
+
+
+async def test_a_call_may_take_longer_than_a_client_waits_by_itself(
+    servers: list[StandInVllm], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """aiohttp's own five minutes would cut off long replies of a slow machine."""
+    monkeypatch.setattr("aiohttp.client.DEFAULT_TIMEOUT", aiohttp.ClientTimeout(total=1))
+    servers[0].before = lambda request: time.sleep(1.5)
+    async with serve_store() as store:
+        policy = access("direct", servers, store)
+        async with started(policy):
+            reply = await ask(policy, store, 0, await store.start_rollout(input={}), "一")
+    assert reply.status_code == 200
+
+
+async def test_an_engine_that_says_it_is_dead_is_named(servers: list[StandInVllm]) -> None:
+    """vLLM's server answers on when its engine has died."""
+    servers[1].healthy = False
+    async with serve_store() as store:
+        policy = access("direct", servers, store, llm_proxy=False)
+        with pytest.raises(RunStopped, match=f"vLLM at http://127.0.0.1:{servers[1].port}/health"):
+            await policy.check_engine()
 
 
 async def test_a_proxy_that_is_gone_is_named(

@@ -244,6 +244,33 @@ async def test_a_run_in_which_nothing_ends_stops_but_not_while_calls_end(
             await run.settled("a")
 
 
+async def test_a_rollout_that_ends_is_news_where_calls_do_not_pass_here(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without the proxy no call is seen, so a long step would be taken for a silent one."""
+    now = 0.15
+    clock = SimpleNamespace(monotonic=lambda: now)
+    async with played_by(tmp_path, monkeypatch, runner=False) as run:
+        monkeypatch.setattr("training.engine.rollout_manager.time", clock)
+        monkeypatch.setattr("training.engine.rollout_manager.silence_limit", lambda seconds: 0.2)
+        run.ask([GOOD], step=1)
+        while len(await run.store.query_rollouts()) < 2:
+            await asyncio.sleep(0.01)
+        now = 0.3
+        rollout = await run.store.dequeue_rollout()
+        await run.store.update_attempt(
+            rollout.rollout_id, rollout.attempt.attempt_id, status="failed"
+        )
+        while not run.manager.last_end:
+            await asyncio.sleep(0.01)
+        now = 0.45
+        await asyncio.sleep(0.6)
+        await asyncio.to_thread(run.manager.wait_for_news, 0.0)
+        now = 1.0
+        with pytest.raises(RunStopped, match="no rollout and no call of the policy finished"):
+            await run.settled("a")
+
+
 async def test_a_run_whose_engine_is_gone_says_so_and_not_that_nothing_ended(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

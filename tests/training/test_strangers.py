@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import pickle
 import re
+import socket
 import ssl
 import subprocess
 from collections.abc import AsyncIterator
@@ -42,7 +43,7 @@ from training.setup.ports import free_port
 from training.store import live_store
 from training.store import store_server as command
 from training.store.live_store import RunStore, make_server
-from training.store.store_checks import HEALTH_PATH, check_external
+from training.store.store_checks import HEALTH_PATH, check_external, check_store
 from training.store.store_client import StoreClient
 from training.store.store_status import look
 
@@ -383,10 +384,18 @@ def test_on_ones_own_machine_a_store_needs_a_token_too(
     assert line.startswith("store: AGL_TOKEN is not set")
 
 
+def test_a_port_that_is_taken_is_named_before_anything_starts(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        ports: Any = {"store_port": free_port("127.0.0.1"), "proxy_port": taken.getsockname()[1]}
+        plan = Plan(tmp_path, "cpu", "m", 3, "", 1.0, 96, 60.0, token=TOKEN, **ports)
+        with pytest.raises(ConfigError, match="LLM_PROXY_PORT"):
+            check_store(plan)
+
+
 async def test_the_status_of_a_store() -> None:
     async with served(token=TOKEN) as store:
-        ids = await enqueue(store, [{"name": str(number)} for number in range(6)])
-        for status in ("succeeded", "failed", "succeeded", None):
+        ids = await enqueue(store, [{"name": str(number)} for number in range(7)])
+        for status in ("succeeded", "failed", "succeeded", None, "unresponsive"):
             rollout = await store.dequeue_rollout("runner-here")
             assert rollout is not None
             if status:
@@ -395,10 +404,10 @@ async def test_the_status_of_a_store() -> None:
                 )
         await store.update_worker("runner-here", {"episodes": 1})
         shown = (await asyncio.to_thread(look, store.server_address_root, TOKEN)).splitlines()
-    assert len(ids) == 6
+    assert len(ids) == 7
     assert shown[0].startswith(f"store     {store.server_address_root}, up 0:0")
     assert shown[1:4] == [
-        "rollouts  2 queued, 1 running, 2 succeeded, 1 failed",
+        "rollouts  3 queued, 1 running, 2 succeeded, 1 failed",
         "rate      3 rollouts ended in the last minute",
         "runners   1",
     ]
