@@ -13,7 +13,8 @@ from omegaconf import DictConfig, OmegaConf
 
 from sql_agent.agent import AGENT
 from training.engine import algorithm
-from training.engine.algorithm import _init_ray, _stop_ray, memory_was_full
+from training.engine.algorithm import _init_ray, _start_ray, _stop_ray, memory_was_full
+from training.setup import cluster
 from training.setup.arguments import parse
 from training.setup.cluster import (
     check_nodes_asked,
@@ -200,6 +201,21 @@ def test_a_ray_that_does_not_start_in_time_says_what_to_do(monkeypatch: pytest.M
         _init_ray(said="The current node timed out during startup. This could happen because ...")
     with pytest.raises(RuntimeError, match="another fault"):
         _init_ray(said="another fault")
+
+
+def test_a_run_does_not_begin_in_a_ray_without_room_for_it(
+    tmp_path: Path, ray_address: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """verl would wait for the GPUs for ever."""
+    import ray
+
+    monkeypatch.setattr(ray, "init", lambda **options: None)
+    monkeypatch.setattr(algorithm, "keep_in_ray", lambda token: None)
+    monkeypatch.setattr(cluster, "_free_gpus", lambda: ({"a": "10.0.0.1"}, {"a": 4}))
+    monkeypatch.setattr(cluster, "JOIN_SECONDS", 0)
+    plan = Plan(tmp_path, "cpu", AGENT.model, 3, "", 1.0, 96, 60.0)
+    with pytest.raises(RunStopped, match=r"free in this Ray are .*: 4"):
+        _start_ray(plan, config_of(1, 8))
 
 
 @pytest.mark.parametrize("joined", [False, True])

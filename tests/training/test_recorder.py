@@ -216,3 +216,20 @@ async def test_a_request_cut_off_by_the_end_is_sent_again_with_what_came_after()
     sent = [[n for n in range(3) if f"reply-{n}".encode() in body] for body in store.bodies]
     assert sent == [[0, 1], [0, 1, 2]]
     assert recorder.lost == 0
+
+
+async def test_a_call_that_ends_while_others_are_sent_follows_them_by_itself() -> None:
+    """The last calls of a step have no later one to wake the sender; their episodes would be left
+    out.
+    """
+    store = Answering(None)
+    async with store.listening() as endpoint:
+        recorder = CallRecorder(endpoint, lambda: 0)
+        recorder.record("ro", "at", Taken("reply-0", [1], [2], None), 1.0)
+        await asyncio.wait_for(store.asked.wait(), 30)
+        recorder.record("ro", "at", Taken("reply-1", [1], [2], None), 1.0)
+        store.asked.clear()
+        store.freed.set()
+        await asyncio.wait_for(store.asked.wait(), 30)
+        await recorder.close()
+    assert b"reply-1" in store.bodies[1]
