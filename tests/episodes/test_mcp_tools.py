@@ -100,6 +100,9 @@ def test_what_a_server_says_is_bounded_and_holds_no_chat_tokens(opened: Opener) 
     assert len(long) < MOST_CHARACTERS + 50
     assert result(opened("picture"), word="a") == "[image]"
     assert result(opened("complains"), word="a") == "error: no such word"
+    refusal = result(opened("refuses"), word="a")
+    assert refusal.startswith("error: no such word")
+    assert "<|" not in refusal
     assert result(opened("talks"), word="a").strip() == "a"  # a line that is no message
 
 

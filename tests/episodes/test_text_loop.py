@@ -154,6 +154,11 @@ def test_each_reply_of_a_protocol_is_noted_and_answered_as_what_it_is() -> None:
     assert (episode.stop_reason, episode.answer) == ("answered", "7")
 
 
+def test_who_has_one_turn_left_is_told_so_after_a_malformed_reply_too() -> None:
+    episode = in_a_protocol("well", "7", max_turns=2)
+    assert episode.messages[2]["content"] == "No: ask or guess (2/2)\nGuess."
+
+
 @pytest.mark.parametrize(("last", "problem"), [("9?", "too_late"), ("well", "unclear")])
 def test_a_last_reply_that_is_no_end_is_noted_as_malformed_and_the_partner_is_not_asked(
     last: str, problem: str

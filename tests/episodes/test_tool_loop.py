@@ -13,7 +13,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from agents import UserError
+from agents import TracingProcessor, UserError, add_trace_processor
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -222,6 +222,24 @@ def test_what_a_tool_raises_is_raised_and_not_shown_to_the_policy(
     with pytest.raises(seen):
         play(policy, [Tool(spec("look", word="string"), broken)])
     assert policy.turns == 1
+
+
+def test_nothing_of_an_episode_is_traced_to_anybody() -> None:
+    """With OPENAI_API_KEY set, the library would upload prompts, calls and results."""
+    told: list[str] = []
+
+    class Tracer(TracingProcessor):
+        def on_trace_start(self, trace: Any) -> None:
+            told.append("a trace")
+
+        def on_span_start(self, span: Any) -> None:
+            told.append("a span")
+
+        on_trace_end = on_span_end = shutdown = force_flush = lambda *_: None
+
+    add_trace_processor(Tracer())
+    play(ScriptedPolicy(calls("look", word="a"), says("c")))
+    assert told == []
 
 
 def test_an_endpoint_that_fails_raises() -> None:

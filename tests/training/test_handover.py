@@ -31,6 +31,7 @@ from pydantic import ValidationError
 from common.access import bearer
 from episodes.pace import LONGEST
 from tests.training.conftest import HOST, ToyAgent, enqueue, served
+from training.run import _runner
 from training.runners.episode_runner import EpisodeRunner
 from training.runners.processes import KeptRunners
 from training.setup.plan import Plan
@@ -176,11 +177,14 @@ async def test_a_rollout_is_played_three_times_at_most(store: Any, tmp_path: Pat
     assert (await store.get_rollout_by_id(once)).status == "failed"
 
 
-def test_the_store_waits_longer_than_any_episode_may_take(tmp_path: Path) -> None:
-    """On a slow machine a runner gives an episode a multiple of its time."""
-    rules = rules_of(Plan(tmp_path, "cpu", "m", 3, "", 1.0, 96, episode_timeout=60.0))
-    assert rules.timeout_seconds is not None
-    assert rules.timeout_seconds > LONGEST * 60.0
+def test_runners_wait_longer_than_any_episode_may_take_and_the_store_longer_than_they(
+    tmp_path: Path,
+) -> None:
+    """On a slow machine an episode is given a multiple of its time."""
+    plan = Plan(tmp_path, "cpu", "m", 3, "", 1.0, 96, episode_timeout=60.0)
+    runner, _ = _runner(plan)
+    assert isinstance(runner, EpisodeRunner)
+    assert LONGEST * 60.0 < runner.deadline < (rules_of(plan).timeout_seconds or 0.0)
 
 
 async def test_a_runner_gives_up_its_own_rollouts_alone(store: Any) -> None:
