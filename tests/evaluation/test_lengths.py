@@ -42,6 +42,20 @@ def test_measured_lengths_stand_beside_what_a_tiny_model_is_given(
     assert agent.sizes("cpu") != agent.sizes("cuda")
 
 
+def test_the_description_of_tools_is_part_of_the_prompt(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    counted: list[object] = []
+
+    def count_characters(model: str, tools: object) -> lengths.Count:
+        counted.append(tools)
+        return lambda messages: len(str(messages))
+
+    monkeypatch.setattr(lengths, "counter", count_characters)
+    assert lengths.main(["sql", "--n", "1"]) == 0
+    assert counted == [registry.get("sql").tools]
+
+
 def test_without_gold_the_member_that_makes_it_is_named() -> None:
     """It named `Environment.gold`, where conformance refuses it."""
     environment = DIGITS.open(load_settings(), {})

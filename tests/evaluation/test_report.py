@@ -21,7 +21,7 @@ from evaluation.metrics import interval, interval_of_types
 from evaluation.report import main
 from evaluation.report_charts import CURVES, charts_of
 from evaluation.report_facts import facts_of, tables_of, unscored
-from evaluation.report_page import FOLDER, SCRIPTS, dumped, episode_of, plain, read
+from evaluation.report_page import FOLDER, SCRIPTS, dumped, episode_of, html, plain, read
 from evaluation.report_result import (
     BETTER,
     NO_INTERVAL,
@@ -323,6 +323,23 @@ def test_evaluations_are_compared_on_their_common_tasks(tmp_path: Path) -> None:
     )
 
 
+def test_each_evaluation_is_compared_with_the_first_of_its_agent(tmp_path: Path) -> None:
+    def of_both(score: float) -> dict[str, Any]:
+        return record("a", score, facts={"asked_share": score})
+
+    folders = [
+        evaluation(tmp_path / f"{agent}-{when}", [of_both(score)], agent=agent)
+        for agent in ("sql", "digits")
+        for when, score in (("before", 0.0), ("after", 1.0))
+    ]
+    assert made(*folders, "--out", tmp_path / "o.html") == 0
+    differences = data_of(tmp_path / "o.html")["shared"]["differences"]
+    assert [one["sides"] for one in differences] == [
+        ["sql-after", "sql-before"],
+        ["digits-after", "digits-before"],
+    ]
+
+
 def test_a_comparison_says_what_else_differs(tmp_path: Path) -> None:
     """Scores of two judges are not comparable, whatever their difference is."""
     ours = evaluation(tmp_path / "ours", [record("a", 0.0)])
@@ -462,6 +479,14 @@ def test_data_is_json_whatever_a_record_holds() -> None:
     for _ in range(500):
         deep = [deep]
     assert json.dumps(plain(deep, 10)).count("[") < 20
+
+
+def test_a_curve_of_a_long_run_is_on_the_page_to_its_last_step() -> None:
+    curve = list(range(1000))
+    page = html("A run", {"curve": curve}, [])
+    found = DATA.search(page)
+    assert found
+    assert json.loads(found[1])["shared"]["curve"] == curve
 
 
 def test_every_word_of_the_page_has_its_chinese() -> None:

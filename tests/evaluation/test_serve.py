@@ -144,6 +144,8 @@ def test_a_case_is_played_with_the_agents_own_partner_and_its_reference_is_told(
             ]
             == 1
         )
+        assert post(address, model="consultation", case=case, temperature=0.25).status_code == 200
+        assert llm.requests[-1]["temperature"] == 0.25
         assert post(address, model="consultation", case="nobody").status_code == 400
 
 

@@ -5,17 +5,18 @@ is refused.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
-from contextlib import closing
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager, closing
 
 import pytest
 
 from episodes import registry
-from episodes.episode import AgentError, Episode
+from episodes.episode import AgentError, Episode, Message, Policy, Task
 from episodes.outcomes import STOP_REASONS
+from episodes.pace import Limit
 from episodes.policy import Endpoint
 from episodes.text_loop import play_with_words
-from evaluation.visits import Watched
+from evaluation.visits import Asked, End, Host, Watched
 from tests.digits_agent.agent import AGENT as DIGITS
 from tests.episodes.scripted import ScriptedPolicy, asks, says
 from tests.evaluation.visiting import SETTINGS
@@ -79,3 +80,34 @@ def test_replies_that_are_played_again_count_against_the_budget() -> None:
     episode = asyncio.run(play_with_words(policy, [{"role": "user", "content": "?"}], respond))
     said = [message["content"] for message in episode.messages if message["role"] == "assistant"]
     assert (episode.stop_reason, policy.turns, said) == ("max_turns", 2, ["one", "two"])
+
+
+async def test_the_time_that_a_visitor_waits_in_line_is_not_the_episode_s(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    begun, goes_on = 0, asyncio.Event()
+
+    @asynccontextmanager
+    async def bounded(limit: Callable[[], Limit]) -> AsyncIterator[None]:
+        nonlocal begun
+        begun += 1
+        yield
+
+    async def play(task: Task, policy: Policy) -> Episode:
+        await goes_on.wait()
+        return Episode(answer="1", stop_reason="answered")
+
+    async def visit(host: Host, case: str) -> list[Message | End]:
+        return [step async for step in host.visit(Asked([], case=case))]
+
+    monkeypatch.setattr("evaluation.visits.bounded", bounded)
+    rows = {row["id"]: row for row in DIGITS.rows(DIGITS.splits["test"])[:3]}
+    with closing(DIGITS.open(SETTINGS, {})) as environment:
+        monkeypatch.setattr(environment, "play", play)
+        host = Host(DIGITS, environment, Endpoint("http://127.0.0.1:1/v1", "m"), SETTINGS, rows, 1)
+        visits = [asyncio.create_task(visit(host, case)) for case in rows]
+        await asyncio.sleep(0.05)
+        assert begun == 1
+        goes_on.set()
+        await asyncio.gather(*visits)
+    assert begun == 3

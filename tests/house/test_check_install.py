@@ -133,6 +133,9 @@ def test_wrong_versions_are_seen(monkeypatch: pytest.MonkeyPatch) -> None:
         )
         assert row_of("packages").verdict == verdict
         assert f"{name} 4.13.2" in row_of("packages").seen
+    both = {**lock, "aiohttp": "0", "antlr4-python3-runtime": "0"}
+    monkeypatch.setattr("utils.check_install.installed", both.get)
+    assert row_of("packages").verdict == "failed", "whatever differs beside it"
 
 
 def test_a_failed_row_always_has_a_fix(tmp_path: Path) -> None:

@@ -83,6 +83,7 @@ def test_evidence():
     quotes = ["密封，阴凉处保存", "一次1片"]
     assert terms.evidence_found(quotes, ["密封, 阴凉处保存", "别的"]) == 0.5
     assert terms.evidence_found(quotes, ["密封，阴…", "一次1片，饭后"]) == 1
+    assert terms.evidence_found(quotes, ["…"]) == 0, "of a cell that was cut to nothing"
     assert terms.evidence_found([], ["x"]) == terms.evidence_found(quotes, []) == 0
     assert (
         terms.evidence_among(quotes, ["一次1片", "禁忌：孕妇", "甲片", "一次1片"], "甲片怎么吃？")

@@ -242,6 +242,18 @@ def test_without_a_teacher_it_says_what_to_set(draft, monkeypatch):
     assert "TEACHER_MODEL" in shown.err
 
 
+def test_a_long_cell_comes_whole(database):
+    """A quote from the rest of a cut one would be refused."""
+    long = "遮光，" * 1000
+    engine = create_engine(database)
+    drugs = metadata().tables["drugs_info"]
+    with engine.begin() as connection:
+        connection.execute(drugs.update().where(drugs.c.id == 7).values(storage=long))
+    engine.dispose()
+    [row] = RowFinder(database).rows_of("SELECT storage FROM drugs_info WHERE med_name = '甲片'")
+    assert row.cells["storage"] == long
+
+
 def test_rows_are_found_where_queries_select_no_key(database):
     finder = RowFinder(database)
 
