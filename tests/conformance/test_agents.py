@@ -10,16 +10,22 @@ Keeps of docs/agents.md: what a new agent is promised and must keep.
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
+from typing import Any
 
 import pytest
 
-from common.settings import ROOT
+from common.settings import ROOT, Settings
 from episodes import registry
-from episodes.agent import Agent
+from episodes.agent import Agent, Options
+from episodes.episode import Episode, Policy, Task
+from episodes.outcomes import EpisodeError
 from tests.digits_agent.agent import AGENT as DIGITS
+from tests.digits_agent.agent import DigitsAgent, DigitsEnvironment
 from tests.runs import Run
 
 pytest.register_assert_rewrite("episodes.conformance_checks")
+from episodes import conformance_checks  # noqa: E402 (after it is rewritten)
 from episodes.conformance_checks import *  # noqa: E402, F403 (the tests themselves)
 
 registry.register(DIGITS)
@@ -28,6 +34,32 @@ registry.register(DIGITS)
 @pytest.fixture(scope="module", params=registry.names())
 def agent(request: pytest.FixtureRequest) -> Agent:
     return registry.get(request.param)
+
+
+class CarelessEnvironment(DigitsEnvironment):
+    """Takes the end of its partner for a policy that said nothing, which earns 0."""
+
+    async def play(self, task: Task, policy: Policy) -> Episode:
+        try:
+            return await super().play(task, policy)
+        except EpisodeError:
+            return Episode(stop_reason="no_answer", turns=1)
+
+
+class CarelessAgent(DigitsAgent):
+    def open(self, settings: Settings, options: Options, evaluating: bool = False) -> Any:
+        return CarelessEnvironment(options.get("partner", "here"), None)
+
+
+def test_an_agent_that_pays_where_its_partner_is_dead_does_not_pass(
+    settings: Settings, tmp_path: Path
+) -> None:
+    """A run with it would learn from the failures of a machine."""
+    agent = CarelessAgent()
+    tasks = [agent.task(row, settings) for row in agent.rows(agent.splits["test"])[:1]]
+    check = conformance_checks.test_what_a_dead_judge_or_partner_leaves_is_unscored_and_named
+    with pytest.raises(AssertionError):
+        check(agent, agent.open(settings, {}), tasks, settings, tmp_path)
 
 
 @pytest.mark.engine
