@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import runpy
 
 import pytest
 
@@ -28,12 +29,17 @@ def test_no_file_of_a_general_room_names_an_agent(path: object) -> None:
         assert WORDS.findall(code) == [], name
 
 
-def test_every_agent_has_its_command_and_its_folder() -> None:
+def test_every_agent_has_its_command_and_its_folder(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     for name in registry.names():
         agent = registry.get(name)
         if agent.folder.parent == ROOT:
-            assert (ROOT / f"train_{name}_agent.py").is_file()
-            assert (
-                len((ROOT / f"train_{name}_agent.py").read_text(encoding="utf-8").splitlines())
-                <= 20
-            )
+            command = ROOT / f"train_{name}_agent.py"
+            assert command.is_file()
+            assert len(command.read_text(encoding="utf-8").splitlines()) <= 20
+            monkeypatch.setattr("sys.argv", [str(command), "--help"])
+            with pytest.raises(SystemExit) as ended:
+                runpy.run_path(str(command), run_name="__main__")
+            assert ended.value.code == 0
+            assert f"Train the {name} agent." in capsys.readouterr().out
