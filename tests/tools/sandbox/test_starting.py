@@ -8,6 +8,7 @@ import io
 import shutil
 import subprocess
 import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -44,6 +45,21 @@ async def test_an_episode_has_as_many_files_open_after_many_programs_as_after_on
             await sandbox.run("1", "a")
         # A program that is being ended has some open for a moment
         assert own.files() < after_one + 15
+    finally:
+        await sandbox.close()
+
+
+async def test_the_files_of_an_episodes_programs_end_with_it(bare) -> None:
+    """Without bubblewrap they lie on the disk, which those of a long run would fill."""
+    own = OwnProcesses()
+    sandbox = Sandbox()
+    try:
+        written = await sandbox.run("open('a', 'w').write('1')\nimport os; print(os.getcwd())", "a")
+        scratch = Path(written.output.strip())
+        assert (scratch / "a").is_file()
+        await sandbox.end("a")
+        assert own.left(at_most=1) == 1, "the warm interpreter, for further episodes"
+        assert not scratch.exists()
     finally:
         await sandbox.close()
 
