@@ -128,6 +128,15 @@ async def test_no_rights_are_left(run) -> None:
     assert (facts["NoNewPrivs"], facts["Seccomp"]) == ("1", "2")
 
 
+async def test_programs_are_the_first_to_go_when_the_machine_runs_out_of_memory(run) -> None:
+    """Otherwise the kernel could end the trainer or vLLM for what a program holds."""
+    for code, language in (
+        ("print(open('/proc/self/oom_score_adj').read(), end='')", "python"),
+        ("cat /proc/self/oom_score_adj", "sh"),
+    ):
+        assert (await run(code, language=language)).output == "1000\n", "the most there is"
+
+
 async def test_the_limits_are_those_of_the_table(run) -> None:
     show = "print(*resource.getrlimit(getattr(resource, 'RLIMIT_' + name)))"
     code = f"import resource\nfor name in {list(LIMITS)}: {show}"
