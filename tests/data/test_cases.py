@@ -178,3 +178,6 @@ def test_files_are_not_replaced_unasked(tmp_path: Path, capsys: pytest.CaptureFi
     assert main(["consultation", "--out", str(tmp_path), "--rows", "val=2"]) == 2
     assert "--force" in capsys.readouterr().err
     assert main(["consultation", "--out", str(tmp_path), "--rows", "val=2", "--force"]) == 0
+    assert main(["consultation", "--out", str(tmp_path), "--rows", "test=2"]) == 0, (
+        "which replaces nothing"
+    )

@@ -127,6 +127,11 @@ def test_the_same_seed_gives_the_committed_questions(tmp_path: Path) -> None:
         ).read_bytes()
 
 
+def test_another_seed_gives_other_questions(tmp_path: Path) -> None:
+    assert questions.main(["--out", str(tmp_path), "--seed", "1"]) == 0
+    assert (tmp_path / "test.parquet").read_bytes() != (CODE / "test.parquet").read_bytes()
+
+
 def test_a_hospital_that_is_too_small_is_named(
     rebuilt: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -422,10 +422,13 @@ def test_an_llm_proposes_and_the_user_confirms(tmp_path, teacher, monkeypatch, c
         "价": None,
         "假": "storage",
         "批": "no_such_column",
+        "类": "med_name",
     }
     columns = [{"source": source, "column": column} for source, column in pairs.items()]
     teacher.replies = [(200, completion(json.dumps({"table": "drugs_info", "columns": columns})))]
-    source = csv_file(tmp_path / "a.csv", [["品", "治", "价", "批"], ["甲片", "头痛", "9", "H1"]])
+    source = csv_file(
+        tmp_path / "a.csv", [["品", "治", "价", "批", "类"], ["甲片", "头痛", "9", "H1", "片剂"]]
+    )
     arguments = [str(source), "--to", f"sqlite:///{tmp_path / 'my.db'}"]
     assert main(arguments) == 2, "without --propose nothing is guessed"
     assert teacher.requests == []

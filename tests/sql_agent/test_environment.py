@@ -54,6 +54,18 @@ def play(llm: Any, url: str, max_turns: int = 3, **settings: Any) -> Episode:
     return asyncio.run(opened(url, **settings).play(TASK, policy))
 
 
+def test_an_evaluation_pays_by_the_factors_of_the_run_and_asks_the_judge_beside(
+    database_url: str,
+) -> None:
+    environment = opened(database_url, evaluating=True, reward_terms="execution=1*format")
+    assert environment.rubric.weights == {"execution": 1.0, "judge": 1.0}
+    assert (
+        environment.rubric.factors
+        == opened(database_url, reward_terms="execution=1*format").rubric.factors
+        == {"execution": ["format"]}
+    )
+
+
 def test_a_question_is_answered_from_a_query(llm: Any, database_url: str) -> None:
     llm.script(asks(SQL), says(STORAGE))
     episode = play(llm, database_url)
