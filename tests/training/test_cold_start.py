@@ -562,7 +562,7 @@ def test_an_adapter_has_the_scale_that_training_gives_one() -> None:
 def test_examples_over_the_models_context_are_left_out(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """It has no positions for them."""
+    """It has no positions for them: what they teach is noise, and the longest fills the memory."""
     short = conversation([True, True])
     long = replace(short, messages=[short.messages[0], *short.messages])
     [fits] = encode(short, AutoTokenizer.from_pretrained(TINY))
@@ -570,9 +570,13 @@ def test_examples_over_the_models_context_are_left_out(
     config = json.loads((base / "config.json").read_text())
     positions = {"max_position_embeddings": len(fits["input_ids"])}
     (base / "config.json").write_text(json.dumps(config | positions))
-    facts = warm_up(str(base), [short, long], tmp_path / "out", 1, 1e-5, batch_size=1, seed=0)
+    given: dict[str, Any] = {"epochs": 1, "lr": 1e-3, "batch_size": 2, "seed": 0}
+    facts = warm_up(str(base), [short, long], tmp_path / "both", **given)
     assert facts["steps"] == 1
     assert "1 examples of 2 fit the context" in capsys.readouterr().err
+    warm_up(str(base), [short], tmp_path / "short", **given)
+    both, alone = (load_file(tmp_path / name / "model.safetensors") for name in ("both", "short"))
+    assert all(both[name].equal(weights) for name, weights in alone.items())
 
 
 def test_training_slows_down_at_mastery_and_stops() -> None:
