@@ -29,7 +29,7 @@ from sql_agent.agent import AGENT
 from sql_agent.prompts import TOOL, first_messages
 from training.cold_start import command_for_card, main, parse_arguments
 from training.warmup import supervised, tiny_model
-from training.warmup.cold_start_card import card, measure
+from training.warmup.cold_start_card import card, headline_of, measure
 from training.warmup.supervised import (
     ASKED_EVERY,
     NOT_LEARNED,
@@ -754,6 +754,28 @@ def test_the_card_is_measured_by_the_evaluation(monkeypatch: pytest.MonkeyPatch)
         ColdStartError, match="broken has no card: its evaluation ended with code 1"
     ):
         measure(AGENT, Path("tiny"), Path("broken"))
+
+
+def test_the_end_of_the_first_phase_is_chosen_by_validation_questions(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The card has scores on the test questions, which must not have steered the training."""
+    played = []
+
+    def run(command: list[str], **_: Any) -> subprocess.CompletedProcess[bytes]:
+        agent, flags = evaluation_arguments(command[3:], load_settings())
+        played.append((flags.model, flags.data.resolve(), flags.temperature))
+        share = 0.25 if agent.name == "sql" else 0.75
+        scores = {"overall": {agent.showing.headline: share}}
+        (flags.out / "scores.json").write_text(json.dumps(scores))
+        return subprocess.CompletedProcess(command, 0)
+
+    monkeypatch.setattr(subprocess, "run", run)
+    assert headline_of(registry.get("sql+consultation"), Path("mastered")) == 0.5
+    assert played == [
+        ("mastered", Path(registry.get(name).splits["val"]).resolve(), 0.0)
+        for name in ("sql", "consultation")
+    ]
 
 
 @pytest.mark.parametrize("name", ["consultation", "diagnosis"])
