@@ -111,6 +111,19 @@ class EchoAgent(Agent):
         raise NotImplementedError
 
 
+class QuotingTeaching(EchoTeaching):
+    def lessons(
+        self, rows: Sequence[Row], settings: Settings, right: int, flawed: int, random: Random
+    ) -> Lessons:
+        return replace(super().lessons(rows, settings, right, flawed, random), apart=True)
+
+
+class QuotingAgent(EchoAgent):
+    """Copies names from prose into quotes."""
+
+    teaching = QuotingTeaching()
+
+
 @pytest.fixture
 def echo(monkeypatch: pytest.MonkeyPatch) -> str:
     monkeypatch.setitem(registry._registered, "echo", EchoAgent())
@@ -327,6 +340,19 @@ def test_a_name_has_the_same_tokens_behind_a_space_as_in_quotes_where_spaces_sta
     assert joined[0].startswith(
         "Ġa"
     )  # what the rule is for: else the first token has the space in it
+
+
+def test_a_tiny_model_reads_spaces_apart_where_its_agents_lessons_ask_for_it(
+    tmp_path: Path,
+) -> None:
+    """With the other tokens it never masters copying names."""
+    rows = [{"word": 'Count aspirin in "aspirin".', "system": 0}]
+    found = []
+    for agent in (QuotingAgent(), EchoAgent()):
+        folders = (tmp_path / type(agent).__name__, tmp_path / "mastered")
+        tiny_model.make(agent, rows, load_settings(), (1, 1), 1, *folders)
+        found.append(AutoTokenizer.from_pretrained(folders[0]).tokenize(' aspirin "aspirin"'))
+    assert found == [["Ġ", "aspirin", "Ġ", '"', "aspirin", '"'], ["Ġaspirin", 'Ġ"', "aspirin", '"']]
 
 
 def test_the_tags_of_a_tool_call_stay_in_text_without_special_tokens() -> None:
