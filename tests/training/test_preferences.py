@@ -105,6 +105,18 @@ def test_the_chosen_side_becomes_likelier(
     assert json.loads((tmp_path / "out" / "config.json").read_text())["use_cache"] is True
 
 
+def test_the_strength_that_is_given_is_trained_with(tmp_path: Path) -> None:
+    """Who compares strengths goes by what preferences.json says of each model."""
+    pairs_file(tmp_path, 1)
+    assert main(command(tmp_path, "out", "--epochs", "3", "--beta", "0.4")) == 0
+    facts = json.loads((tmp_path / "out" / "preferences.json").read_text())
+    first, *_, last = facts["curve"]  # all of one pair, the first before a change
+    before, after = (line["logps/chosen"] - line["logps/rejected"] for line in (first, last))
+    assert after > before + 1
+    assert last["rewards/margins"] == pytest.approx(0.4 * (after - before), rel=1e-3)
+    assert facts["beta"] == 0.4
+
+
 def test_an_adapter_is_merged_into_the_folder(tmp_path: Path) -> None:
     pairs_file(tmp_path)
     flags = ["--lora-rank", "4", "--epochs", "2", "--lr", "1e-2"]
