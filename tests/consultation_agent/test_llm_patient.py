@@ -305,6 +305,10 @@ def test_the_served_patient_is_asked_at_its_address_in_its_own_words(
     )
     options = {"patient": "served", "patient_model": "models/patient"}
     assert AGENT.flags.services(elsewhere, options) == [Service(ADDRESS, "models/patient")]
+    on_its_own = options | {"patient_gpus": "2,3"}
+    assert AGENT.flags.services(elsewhere, on_its_own) == [
+        Service(ADDRESS, "models/patient", "2,3")
+    ]
     environment = ConsultationEnvironment(elsewhere, options | {ADDRESS: llm.url})
     assert (
         asyncio.run(environment.patient.answer(TASK, "哪里疼？" + "疼" * 300, [])).text

@@ -17,6 +17,7 @@ from consultation_agent.llm_patient import WORDS, Said, messages_for
 from consultation_agent.protocol import Conclusion, spoken
 from consultation_agent.task import task_of
 from data.intake import consultations
+from episodes.agent import Teaching
 from episodes.episode import Conversation
 
 SETTINGS = Settings.model_construct(
@@ -57,12 +58,23 @@ def said(*texts: str) -> list[dict[str, str]]:
     ]
 
 
-def framed(tmp_path: Path, *dialogues: Any) -> list[Conversation]:
+def framed(
+    tmp_path: Path, *dialogues: Any, teaching: Teaching = AGENT.teaching
+) -> list[Conversation]:
     file = tmp_path / "dialogues.jsonl"
     file.write_text(
         "".join(json.dumps(dialogue) + "\n" for dialogue in dialogues), encoding="utf-8"
     )
-    return list(AGENT.teaching.dialogues(file, "consultation", SETTINGS))
+    return list(teaching.dialogues(file, "consultation", SETTINGS))
+
+
+def test_a_dialogue_is_framed_in_the_words_that_are_given(tmp_path: Path) -> None:
+    """The model is then trained under them."""
+    words = tmp_path / "words.toml"
+    words.write_text('version = "mine"\nsystem = "You are on call."\n')
+    own = AGENT.teaching.reading(words)
+    [one] = framed(tmp_path, {"messages": said("It hurts.", spoken("Where?"))}, teaching=own)
+    assert one.messages[0] == {"role": "system", "content": "You are on call."}
 
 
 def test_a_dialogue_is_framed_as_an_episode(tmp_path: Path) -> None:

@@ -211,6 +211,16 @@ def test_a_penalty_of_turns_is_read() -> None:
             turn_penalty(text)
 
 
+def test_an_episode_costs_what_the_flag_says() -> None:
+    episode = played(order("CBC"), END)
+    episode.turns = 2
+    free, costly = (
+        asyncio.run(environment(**options).score(TASK, episode)).total or 0.0
+        for options in ({}, {"turn_penalty": (0.05, 1)})
+    )
+    assert free - costly == pytest.approx(0.05)
+
+
 def test_a_judge_that_does_not_answer_is_said_before_anything_is_played() -> None:
     """Every episode would be left without a score."""
     dead = {"reward_model_url": "http://127.0.0.1:9/score", "judge_timeout": 0.5}

@@ -113,7 +113,7 @@ def test_the_prompt_is_diaggyms(llm: LLMServer, examine: Examine) -> None:
 def test_training_samples_and_an_evaluation_does_not(llm: LLMServer, settings: Settings) -> None:
     options = {"simulator": "llm"}
     for evaluating, temperature in ((False, 1.0), (True, 0.0)):
-        simulator = simulator_model(settings, options, evaluating)
+        simulator = DiagnosisEnvironment(settings, options, evaluating).simulator
         asyncio.run(simulator.examine(TASK, CBC, []))
         assert llm.requests[-1]["temperature"] == temperature
         assert simulator.description["simulator_temperature"] == f"{temperature:g}"
