@@ -150,6 +150,35 @@ def test_one_is_told_that_the_run_has_ended(
     assert (tmp_path / "run" / "trackers" / "swanlab" / "finished").exists()
 
 
+def test_ctrl_c_ends_the_run_and_lets_a_tracker_finish(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A terminal sends it to the whole process group of the run."""
+    broken(tmp_path, monkeypatch, swanlab=FINISHES)
+    begin(tmp_path / "run")
+    run = (
+        "import pathlib, sys, time, training.watch.trackers as t\n"
+        "try:\n"
+        "    with t.tracked(['swanlab'], pathlib.Path(sys.argv[1]), 60):\n"
+        "        print('ready', flush=True)\n"
+        "        time.sleep(120)\n"
+        "except KeyboardInterrupt: print('summary')"
+    )
+    process = subprocess.Popen(
+        [sys.executable, "-c", run, str(tmp_path / "run")],
+        cwd=ROOT,
+        stdout=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    assert process.stdout is not None
+    assert process.stdout.readline() == "ready\n"
+    os.killpg(process.pid, signal.SIGINT)
+    said, _ = process.communicate(timeout=120)
+    assert (tmp_path / "run" / "trackers" / "swanlab" / "finished").exists()
+    assert said == "summary\n"
+
+
 def test_one_that_hangs_does_not_outlive_a_killed_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
