@@ -134,17 +134,20 @@ def test_a_changed_database_makes_it_out_of_date(
     assert "is out of date (files changed)" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("whose", ["the agent", "a room that it stands on"])
+@pytest.mark.parametrize("whose", ["the agent", "common", "data", "episodes", "scoring", "tools"])
 def test_changed_code_makes_it_out_of_date(
     whose: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    (tmp_path / "judge.py").write_text("GENEROUS = False\n")
+    """The agent's own and that of each room that it stands on: a judge may have become generous."""
+    code = tmp_path / whose / "judge.py"
+    code.parent.mkdir()
+    code.write_text("GENEROUS = False\n")
     if whose == "the agent":
-        monkeypatch.setattr(type(AGENT), "folders", (tmp_path,))
+        monkeypatch.setattr(type(AGENT), "folders", (code.parent,))
     else:
-        monkeypatch.setattr("training.setup.fingerprint.ROOMS", (str(tmp_path),))
+        monkeypatch.setattr("training.setup.fingerprint.ROOT", tmp_path)
     prepared()
-    (tmp_path / "judge.py").write_text("GENEROUS = True\n")
+    code.write_text("GENEROUS = True\n")
     prepared()
     assert "is out of date (code changed)" in capsys.readouterr().out
 
