@@ -5,6 +5,7 @@ Keeps of docs/learning.md, "Policies that think": what drops thoughts is said, a
 refused.
 """
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -110,6 +111,18 @@ def test_a_file_the_user_names_is_looked_at_instead(
     assert capsys.readouterr().out == ""
     with pytest.raises(ConfigError, match=r"mine cannot be read"):
         choose_template(plan, OmegaConf.from_dotlist([f"{key}={tmp_path / 'mine'}"]))
+
+
+def test_of_several_templates_the_plain_one_is_looked_at_where_the_agent_has_no_tools(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """vLLM would be served the other one, and the checkpoints would carry it."""
+    both = [{"name": "default", "template": DROPPING}, {"name": "tool_use", "template": PLAIN}]
+    (tmp_path / "tokenizer_config.json").write_text(json.dumps({"chat_template": both}))
+    assert choose_template(*prepared(tmp_path)) is None
+    assert "it drops <think> blocks of earlier turns" in capsys.readouterr().out
+    served = choose_template(*prepared(tmp_path, keep_thinking=True))
+    assert served == keep_thinking(DROPPING, tools=False)
 
 
 @pytest.mark.parametrize("keep_thinking", [False, True])
