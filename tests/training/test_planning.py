@@ -17,6 +17,7 @@ from common.files import FileError
 from episodes import registry
 from training.planning import continued, make_plan, read_rows
 from training.setup.arguments import parse
+from training.setup.device import LARGE_BYTES
 from training.setup.plan import ConfigError, Plan
 
 
@@ -136,3 +137,22 @@ def test_litellm_stands_before_vllm_where_it_is_asked_for(
     options = parse(agent, ["--device", "cpu", "--run-dir", str(tmp_path), *flags])
     made, _ = make_plan(agent, options)
     assert (made.llm_proxy, made.proxy) == (traced_in_proxy, proxy)
+
+
+@pytest.mark.parametrize(
+    ("device", "small", "large"),
+    [("cpu", (16, 3e-4), (4, 1e-5)), ("cuda", (16, 1e-6), (16, 1e-6))],
+)
+def test_a_large_model_has_batches_and_a_rate_of_its_own_on_the_cpu_alone(
+    device: str, small: tuple[int, float], large: tuple[int, float], tmp_path: Path
+) -> None:
+    """The preset for GPUs is made for real models."""
+    agent = registry.get("sql")
+    found = []
+    for size in (LARGE_BYTES, LARGE_BYTES + 1):
+        with (tmp_path / "model.safetensors").open("wb") as file:
+            file.truncate(size)  # sparse: takes no room itself
+        flags = ["--device", device, "--model", str(tmp_path), "--run-dir", str(tmp_path / "run")]
+        _, keys = make_plan(agent, parse(agent, flags))
+        found.append((keys["data.train_batch_size"], keys["actor_rollout_ref.actor.optim.lr"]))
+    assert found == [small, large]
