@@ -2,10 +2,13 @@
 docs/gpu.md.
 """
 
+import os
 import signal
 import socket
+from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import psutil
 import pytest
@@ -18,6 +21,7 @@ from training.setup import cluster
 from training.setup.arguments import parse
 from training.setup.cluster import (
     check_nodes_asked,
+    check_nodes_found,
     check_none_lost,
     check_room,
     living_nodes,
@@ -187,6 +191,52 @@ def test_a_machine_that_ray_calls_dead_is_not_there(monkeypatch: pytest.MonkeyPa
     ]
     monkeypatch.setattr("ray.nodes", lambda: nodes)
     assert living_nodes() == {"living": "10.0.0.0"}
+
+
+def two_machines(monkeypatch: pytest.MonkeyPatch, shared: bool) -> None:
+    """A Ray of two machines with a GPU each; unless they share a disk, the second sees no files of
+    the first.
+    """
+    import ray
+
+    nodes = [
+        {"NodeID": f"{number:056x}", "NodeManagerAddress": f"10.0.0.{number}", "Alive": True}
+        for number in (1, 2)
+    ]
+    free = {node["NodeID"]: {"GPU": 1.0} for node in nodes}
+
+    def played(task: Callable[[], object], place: Any) -> object:
+        with monkeypatch.context() as there:
+            if place.node_id == nodes[1]["NodeID"] and not shared:
+                there.setattr(os.path, "exists", lambda path: False)
+            return task()
+
+    def remote(task: Callable[[], object]) -> SimpleNamespace:
+        return SimpleNamespace(
+            options=lambda scheduling_strategy: SimpleNamespace(
+                remote=lambda: played(task, scheduling_strategy)
+            )
+        )
+
+    monkeypatch.setattr(ray, "nodes", lambda: nodes)
+    monkeypatch.setattr(ray._private.state, "available_resources_per_node", lambda: free)
+    monkeypatch.setattr(ray, "remote", lambda **needs: remote)
+    monkeypatch.setattr(ray, "get", list)
+
+
+def test_a_machine_that_does_not_see_the_run_s_files_is_named_before_the_run(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Its part of each checkpoint would be missing."""
+    (tmp_path / "config.yaml").write_text("{}")
+    (model := tmp_path / "model").mkdir()
+    run = Plan(tmp_path, "cuda", str(model), 3, "", 1.0, 96, 60.0)
+    two_machines(monkeypatch, shared=True)
+    check_nodes_found(config_of(2, 1), run)
+    two_machines(monkeypatch, shared=False)
+    lacking = f"the node 10.0.0.2 does not see {tmp_path / 'config.yaml'}, {model}; all nodes"
+    with pytest.raises(RunStopped, match=lacking):
+        check_nodes_found(config_of(2, 1), run)
 
 
 def test_a_ray_that_does_not_start_in_time_says_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
