@@ -13,6 +13,7 @@ import ssl
 import subprocess
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 from shutil import which
 from typing import Any
@@ -139,6 +140,14 @@ async def test_the_run_s_own_store_has_the_run_s_token(tmp_path: Path) -> None:
     async with command.serving(plan), httpx.AsyncClient(trust_env=False) as client:
         assert (await client.get(url)).status_code == 401
         assert (await client.get(url, headers=bearer(TOKEN))).status_code == 200
+
+
+def test_a_plan_that_is_shown_does_not_say_the_token(tmp_path: Path) -> None:
+    """Whoever reads it in a log could read and change the run's store."""
+    plan = Plan(tmp_path, "cpu", "m", 3, "test", 1.0, 32, 10.0, token=TOKEN)
+    for shown in (str(plan), repr(plan), repr(replace(plan, role="runner"))):
+        assert str(tmp_path) in shown
+        assert TOKEN not in shown
 
 
 def filled(path: str, *names: str) -> str:
