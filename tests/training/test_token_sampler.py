@@ -49,6 +49,15 @@ def test_a_seed_s_next_token_is_another_draw() -> None:
     assert len({int(draw(logits(1), generators)[0]) for _ in range(40)}) > 1
 
 
+def test_a_forbidden_token_is_not_drawn_where_probabilities_sum_to_less_than_one() -> None:
+    """Rounding takes a little from them; what is left over must not go to the last token."""
+    row = torch.tensor([[0.0] * 61 + [-math.inf]])
+    seed = 124_336_557  # its first number lies between the sum and 1
+    number = torch.rand(1, dtype=torch.float64, generator=seeded(seed)[0])
+    assert row.softmax(dim=-1, dtype=torch.float32).double().sum() < number < 1
+    assert draw(row, seeded(seed)).tolist() == [60]
+
+
 def test_logits_that_are_no_numbers_give_a_token_that_exists() -> None:
     drawn = draw(torch.full((2, 5), math.nan), {})
     assert drawn.tolist() == [4, 4]
