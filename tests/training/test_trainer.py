@@ -309,14 +309,14 @@ def test_the_metrics_of_a_resumed_run_follow_those_before(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Each line is there at once, for whoever watches the run."""
-    from verl.utils.tracking import FileLogger
+    import verl.utils.tracking
 
     import training.engine.trainer  # noqa: F401 (puts its own in verl's place)
 
     path = tmp_path / "metrics.jsonl"
     path.write_text('{"step": 1}\n')
     monkeypatch.setenv("VERL_FILE_LOGGER_PATH", str(path))
-    FileLogger("project", "experiment").log({"loss": 0.5}, step=2)
+    verl.utils.tracking.FileLogger("project", "experiment").log({"loss": 0.5}, step=2)
     assert [json.loads(line)["step"] for line in path.read_text().splitlines()] == [1, 2]
 
 
