@@ -6,6 +6,8 @@ import asyncio
 import os
 import signal
 import socket
+import subprocess
+import sys
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
@@ -13,7 +15,7 @@ import pytest
 
 from tools.sandbox import MachineTooSlowError, Run, Sandbox
 from tools.sandbox import sandbox as sandbox_module
-from tools.sandbox.inside.clock import Clock, Times
+from tools.sandbox.inside.clock import Clock, Times, times_of
 from tools.sandbox.sandbox import Episode, number_of
 
 Runs = Callable[..., Awaitable[Run]]
@@ -73,6 +75,17 @@ def test_ticks_that_the_supervisor_lost_do_not_count_but_its_work_does() -> None
     machine.time = machine.own = 1.5
     machine.clock.beat(0.05, False)
     assert machine.clock.verdict() == "timeout"
+
+
+def test_processor_time_of_children_that_have_ended_is_the_programs_own() -> None:
+    """A program that lets others work would get three deadlines, or end its run."""
+    now = 0.0
+    clock = Clock(0.4, lambda: times_of(lambda: [os.getpid()]), now=lambda: now, own=lambda: 0.0)
+    work = "import time\nwhile time.process_time() < 0.4: pass"
+    subprocess.run([sys.executable, "-S", "-c", work], check=True)
+    now = 1.6
+    clock.beat(0.0, False)  # by the ticks alone, the machine took all of it
+    assert clock.verdict() == "timeout"
 
 
 def children(number: int) -> list[int]:
