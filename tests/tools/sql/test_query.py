@@ -10,6 +10,8 @@ import json
 import os
 import pickle
 import shutil
+import signal
+import socket
 import sqlite3
 from concurrent.futures import ThreadPoolExecutor
 from threading import Barrier
@@ -304,6 +306,23 @@ def test_a_fork_opens_connections_of_its_own(database):
         os._exit(0 if open_database(url) is not ours else 1)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
     assert open_database(url) is ours
+
+
+def test_a_fork_opens_a_database_while_its_parent_still_waits_for_another(database):
+    """The thread that holds the lock is not in the child, which would wait for it for ever."""
+    with socket.create_server(("127.0.0.1", 0)) as silent, ThreadPoolExecutor(1) as thread:
+        silent.settimeout(60)
+        port = silent.getsockname()[1]
+        opened = thread.submit(open_database, f"postgresql://reader@127.0.0.1:{port}/medical")
+        with silent.accept()[0]:
+            child = os.fork()
+            if child == 0:
+                signal.signal(signal.SIGALRM, signal.SIG_DFL)
+                signal.alarm(20)  # ends it where it waits
+                os._exit(0 if open_database(f"sqlite:///{database}") else 1)
+            ended = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+        assert opened.exception()
+    assert ended == 0
 
 
 class Restarted(Database):
