@@ -10,6 +10,7 @@ import os
 import resource
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import textwrap
@@ -132,6 +133,17 @@ def test_a_worker_is_bounded_before_its_first_statement(tool):
     assert tool.run("SELECT 1").ok
     bound, _ = resource.prlimit(POOL.workers[-1].process.pid, resource.RLIMIT_AS)
     assert 0 < bound < 2**40
+
+
+def test_a_database_that_does_not_open_ends_its_worker():
+    """Whoever asked would wait for as long as the server says nothing."""
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        program = f"""
+            from tools.sql import worker
+            worker.OPENING = 0.1
+            worker.answer("postgresql://reader@127.0.0.1:{silent.getsockname()[1]}/medical")
+        """
+        assert play(program).returncode == -signal.SIGALRM
 
 
 def worker_pids():
