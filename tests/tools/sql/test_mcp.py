@@ -8,10 +8,12 @@ import asyncio
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import ExitStack, asynccontextmanager, contextmanager
+from urllib.parse import urlsplit
 
 import httpx
 import pytest
@@ -21,7 +23,7 @@ from mcp.client.streamable_http import streamable_http_client
 
 from common.settings import ROOT
 from tests.tools.sql import sites
-from tools.sql.mcp import MOST_BYTES
+from tools.sql.mcp import MOST_BYTES, MOST_CONNECTIONS
 
 COMMAND = [sys.executable, "-m", "tools.sql.mcp"]
 TOKEN = "word-of-this-test"
@@ -165,6 +167,20 @@ def test_http_with_a_token_answers_nobody_without_it(database):
         assert post(here) == 401
         assert post(here, Authorization="Bearer another") == 401
         assert post(here, Authorization=f"Bearer {TOKEN}") == 200
+
+
+def test_http_keeps_no_more_clients_than_its_bound(database):
+    """Each one that listens costs the server a task and a file for as long as it likes."""
+    with over_http(f"sqlite:///{database}") as (url, _), ExitStack() as stack:
+        place = urlsplit(url)
+        listen = f"GET {place.path} HTTP/1.1\r\nHost: {place.netloc}\r\nAccept: text/event-stream"
+        answers = []
+        for number in range(MOST_CONNECTIONS):
+            source = f"127.0.0.{2 + number % 2}", 0  # one address may not ask so often
+            client = socket.create_connection((place.hostname, place.port), source_address=source)
+            stack.enter_context(client).sendall(f"{listen}\r\n\r\n".encode())
+            answers.append(client.recv(len(b"HTTP/1.1 200")))
+    assert (answers[0], answers[-1]) == (b"HTTP/1.1 200", b"HTTP/1.1 503")
 
 
 USAGE = {
