@@ -7,6 +7,7 @@ Keeps of docs/safety.md, "Whose fault it was" and "Setting up the account".
 from __future__ import annotations
 
 import math
+import os
 import signal
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -18,6 +19,7 @@ from common.settings import load_settings
 from tests.tools.sql import servers, sites
 from tools.sql.database import Access, DatabaseError, forget_databases, open_database
 from tools.sql.mysql import MysqlDatabase
+from tools.sql.pool import POOL
 from tools.sql.query import Limits, QueryTool
 
 ENGINES = ("postgres", "mysql")
@@ -197,6 +199,35 @@ def test_what_the_statement_did_is_scored(tool, statement, monkeypatch):
     monkeypatch.undo()
     tool.limits = Limits()
     assert tool.run("SELECT 1 AS a").ok
+
+
+def test_a_failure_of_a_worker_that_the_machine_stopped_is_not_the_statements(
+    postgres_site, monkeypatch
+):
+    """The model would lose its reward to a busy machine."""
+    monkeypatch.setattr("tools.sql.query.CONTROL_SECONDS", math.inf)
+    tool = QueryTool(postgres_site.url, limits=Limits(deadline=2.0), cache=False)
+    wanted = tool.run("SELECT count(*) FROM disease").rows
+    worker = next(worker for worker in reversed(POOL.workers) if worker)
+    database = open_database(postgres_site.url)
+    prove = database.prove
+    with (
+        sites.engine_at(postgres_site.url) as admin,
+        admin.connect() as connection,
+        ThreadPoolExecutor(1) as thread,
+    ):
+
+        def released_and_proven(tables):
+            connection.rollback()
+            prove(tables)
+
+        monkeypatch.setattr(database, "prove", released_and_proven)
+        connection.exec_driver_sql("LOCK TABLE disease")  # the statement fails after a second
+        os.kill(worker.process.pid, signal.SIGSTOP)
+        asked = thread.submit(tool.run, "SELECT count(*) FROM disease")
+        time.sleep(0.7)
+        os.kill(worker.process.pid, signal.SIGCONT)
+        assert asked.result().rows == wanted
 
 
 GRANTS = {
