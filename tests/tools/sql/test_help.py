@@ -11,6 +11,7 @@ import os
 import sqlite3
 import time
 from contextlib import closing
+from pathlib import Path
 
 import pytest
 
@@ -81,7 +82,9 @@ def test_without_anything_near_there_is_no_hint(tool):
         assert "hint" not in json.loads(tool.run(sql).to_json())
 
 
-def test_a_hint_is_found_however_slow_the_machine_is(tool, monkeypatch):
+def test_a_hint_is_found_however_slow_the_machine_is(
+    tool: QueryTool, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A run that is repeated would get other results where a processor is slower."""
     monkeypatch.setattr("tools.sql.hints.HINT_SECONDS", 0.0)
     sql = "SELECT indication FROM drugs_info WHERE med_name = '硫酸沙丁胺醇吸入气雾龘'"
@@ -171,7 +174,7 @@ def test_comments_are_read_from_the_text_of_create_table(tmp_path):
     assert [column.get("comment") for column in columns] == ["编号", "名称", None]
 
 
-def test_no_name_type_or_comment_of_a_column_opens_a_chat_token(tmp_path):
+def test_no_name_type_or_comment_of_a_column_opens_a_chat_token(tmp_path: Path) -> None:
     """Whoever writes a table's comments would speak to the model as its user."""
     path = tmp_path / "x.db"
     with closing(sqlite3.connect(path)) as connection:

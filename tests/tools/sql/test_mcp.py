@@ -13,6 +13,7 @@ import subprocess
 import sys
 from collections.abc import AsyncIterator
 from contextlib import ExitStack, asynccontextmanager, contextmanager
+from pathlib import Path
 from urllib.parse import urlsplit
 
 import httpx
@@ -169,7 +170,7 @@ def test_http_with_a_token_answers_nobody_without_it(database):
         assert post(here, Authorization=f"Bearer {TOKEN}") == 200
 
 
-def test_http_keeps_no_more_clients_than_its_bound(database):
+def test_http_keeps_no_more_clients_than_its_bound(database: Path) -> None:
     """Each one that listens costs the server a task and a file for as long as it likes."""
     with over_http(f"sqlite:///{database}") as (url, _), ExitStack() as stack:
         place = urlsplit(url)

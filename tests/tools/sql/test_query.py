@@ -14,6 +14,7 @@ import signal
 import socket
 import sqlite3
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from threading import Barrier
 
 import pytest
@@ -308,7 +309,7 @@ def test_a_fork_opens_connections_of_its_own(database):
     assert open_database(url) is ours
 
 
-def test_a_fork_opens_a_database_while_its_parent_still_waits_for_another(database):
+def test_a_fork_opens_a_database_while_its_parent_still_waits_for_another(database: Path) -> None:
     """The thread that holds the lock is not in the child, which would wait for it for ever."""
     with socket.create_server(("127.0.0.1", 0)) as silent, ThreadPoolExecutor(1) as thread:
         silent.settimeout(60)

@@ -10,6 +10,7 @@ import math
 import os
 import signal
 import time
+from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -202,8 +203,8 @@ def test_what_the_statement_did_is_scored(tool, statement, monkeypatch):
 
 
 def test_a_failure_of_a_worker_that_the_machine_stopped_is_not_the_statements(
-    postgres_site, monkeypatch
-):
+    postgres_site: sites.Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The model would lose its reward to a busy machine."""
     monkeypatch.setattr("tools.sql.query.CONTROL_SECONDS", math.inf)
     tool = QueryTool(postgres_site.url, limits=Limits(deadline=2.0), cache=False)
@@ -217,7 +218,7 @@ def test_a_failure_of_a_worker_that_the_machine_stopped_is_not_the_statements(
         ThreadPoolExecutor(1) as thread,
     ):
 
-        def released_and_proven(tables):
+        def released_and_proven(tables: Iterable[str]) -> None:
             connection.rollback()
             prove(tables)
 
