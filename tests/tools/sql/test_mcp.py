@@ -22,6 +22,7 @@ from mcp import ClientSession, StdioServerParameters
 from mcp.client.stdio import stdio_client
 from mcp.client.streamable_http import streamable_http_client
 
+from common.connections import MOST_WAITING
 from common.settings import ROOT
 from tests.tools.sql import sites
 from tools.sql.mcp import MOST_BYTES, MOST_CONNECTIONS
@@ -177,11 +178,24 @@ def test_http_keeps_no_more_clients_than_its_bound(database: Path) -> None:
         listen = f"GET {place.path} HTTP/1.1\r\nHost: {place.netloc}\r\nAccept: text/event-stream"
         answers = []
         for number in range(MOST_CONNECTIONS):
-            source = f"127.0.0.{2 + number % 2}", 0  # one address may not ask so often
+            source = f"127.0.0.{2 + number % 4}", 0  # one address may not ask so often
             client = socket.create_connection((place.hostname, place.port), source_address=source)
             stack.enter_context(client).sendall(f"{listen}\r\n\r\n".encode())
             answers.append(client.recv(len(b"HTTP/1.1 200")))
     assert (answers[0], answers[-1]) == (b"HTTP/1.1 200", b"HTTP/1.1 503")
+
+
+def test_strangers_who_only_connect_keep_no_client_out(database: Path) -> None:
+    flags = ("--host", "0.0.0.0")
+    with (
+        over_http(f"sqlite:///{database}", *flags, AGL_TOKEN=TOKEN) as (url, _),
+        ExitStack() as stack,
+    ):
+        port = urlsplit(url).port
+        for _ in range(MOST_WAITING + 8):
+            stack.enter_context(socket.create_connection(("127.0.0.1", port)))
+        here = url.replace("0.0.0.0", "127.0.0.1")
+        assert post(here, Authorization=f"Bearer {TOKEN}") == 200
 
 
 USAGE = {
