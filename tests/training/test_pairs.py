@@ -205,6 +205,8 @@ def test_usable_pairs_are_counted_once() -> None:
     twice = [pair("five", "six"), pair("five", "six"), pair("five", "five")]
     assert usable(twice, AGENT, False, left_out) == twice[:1]
     assert left_out == {"there already": 1, "both sides are equal": 1}
+    other = pair("five", "seven")
+    assert usable([*twice[:1], other], AGENT, False, Counter()) == [twice[0], other]
     with pytest.raises(UsageError, match=r"no pair is left to learn from: both sides are equal: 1"):
         usable(twice[2:], AGENT, False, Counter())
 
