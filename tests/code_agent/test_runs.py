@@ -23,6 +23,7 @@ from code_agent.environment import CodeEnvironment
 from code_agent.histories import read, write
 from code_agent.protocol import Action
 from code_agent.task import CodeTask
+from common import llm_retry
 from common.settings import ROOT
 from episodes.episode import ServiceError
 from tests.code_agent.cases import COUNT, Small
@@ -51,7 +52,7 @@ def config(tmp_path: Path, tables: Path, llm: LLMServer, monkeypatch: pytest.Mon
             "Agent": {
                 "llm": section | {"base_url": llm.url} | (llm_section or {}),
                 "n_retry": 2,
-                "retry_delay": 0.01,
+                "retry_delay": 2,
             },
             "Data": {"metadata_path": "data/metadata.json", "data_path": str(tables)},
             "Env": {"n_retry": 3},
@@ -161,9 +162,16 @@ def test_the_references_ending_is_named_in_the_file(
 
 
 @pytest.mark.usefixtures("bubblewrap")
-def test_429_is_tried_again_and_no_more_than_so_often(
-    config: Config, tmp_path: Path, llm: LLMServer, capsys: Any
+def test_429_is_tried_again_no_more_often_and_no_later_than_configured(
+    config: Config, tmp_path: Path, llm: LLMServer, capsys: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    waits: list[float] = []
+
+    def at_once(shortest: float, longest: float) -> float:
+        waits.append(longest)
+        return 0.0
+
+    monkeypatch.setattr(llm_retry.random, "uniform", at_once)
     llm.faults = [Fault(429), Fault(429)]
     assert main.main([*config(), "--end_idx", "1"]) == 0
     llm.faults = [Fault(429)] * 50
@@ -172,6 +180,7 @@ def test_429_is_tried_again_and_no_more_than_so_often(
     assert ending["result"] == "unscored"
     assert "429" in ending["reason"]
     assert len(llm.faults) == 50 - (1 + 2) * 3, "a reply is asked for three times, with two retries"
+    assert max(waits) == 2, "the waits grow to the configured retry_delay"
     assert "none of 1 episodes was scored" in capsys.readouterr().err
 
 
