@@ -10,7 +10,7 @@ from dataclasses import replace
 
 import pytest
 
-from code_agent.actions import HERE
+from code_agent.actions import ACTIONS, HERE
 from code_agent.environment import CodeEnvironment
 from code_agent.game import Game, loops
 from code_agent.judging import Handed
@@ -250,6 +250,17 @@ def test_gold_keeps_to_the_budget_of_its_task(opened: Opened) -> None:
         (1, "max_turns", None),
         (2, "answered", "3"),
     ]
+
+
+@pytest.mark.parametrize(("key", "words"), [("says", "guess"), ("params", {"answer": "a guess"})])
+def test_environments_that_describe_an_action_in_other_words_are_told_apart(
+    opened: Opened, monkeypatch: pytest.MonkeyPatch, key: str, words: object
+) -> None:
+    """The policy reads these words: evaluations with others are not comparable."""
+    before = opened().description()
+    assert opened().description() == before
+    monkeypatch.setitem(ACTIONS["submit"], key, words)
+    assert opened().description() != before
 
 
 @pytest.mark.usefixtures("bubblewrap")
