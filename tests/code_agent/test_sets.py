@@ -439,6 +439,10 @@ def test_predictions_are_scored_by_accuracy_over_all_test_cases(
     assert score(tasks, PREDICT.format(rows=rows[:2])) == 0.25
     assert score(tasks, "print('done')") == 0.0
     assert tasks.success_above(tasks.task(0)) == 0.5, "what one label for all would be worth"
+    assert tasks.unusable(tasks.task(0)) == ""
+    (folder / "clmbr_train.pkl").unlink()
+    assert "has none of the set's tables" in tasks.unusable(tasks.task(0))
+    (folder / "clmbr_train.pkl").write_bytes(b"")
     (folder / "guo_los" / "test_labels.csv").unlink()
     assert tasks.unusable(tasks.task(0)).endswith("guo_los/test_labels.csv")
 
