@@ -17,6 +17,7 @@ from urllib.parse import parse_qs, urlsplit
 from common.settings import ROOT
 
 TABLES = ROOT / "data" / "ehr" / "tables"
+PAGE = 20  # resources of an answer where a request does not say how many it wants (_count)
 
 
 class FHIRServer(ThreadingHTTPServer):
@@ -40,15 +41,16 @@ class FHIRServer(ThreadingHTTPServer):
 
     def answer(self, resource: str, query: dict[str, list[str]]) -> dict[str, Any] | None:
         if resource == "Patient":
-            found = [
+            rows = [
                 self.patients[name] for name in query.get("identifier", ()) if name in self.patients
             ]
             return _bundle(
-                [{"resourceType": "Patient", "birthDate": row["dob"][:10]} for row in found]
+                [{"resourceType": "Patient", "birthDate": row["dob"][:10]} for row in rows]
             )
         if resource == "Observation":
             asked = (query.get("patient", [""])[0], query.get("code", [""])[0])
-            return _bundle([_observation(*one) for one in self.observations if one[:2] == asked])
+            found = [_observation(*one) for one in self.observations if one[:2] == asked]
+            return _bundle(found, int(query.get("_count", [PAGE])[0]))
         return None
 
 
@@ -61,11 +63,11 @@ def _observation(patient: str, code: str, time: str, value: float) -> dict[str, 
     return known | {"effectiveDateTime": time, "valueQuantity": {"value": value, "unit": "mg/dL"}}
 
 
-def _bundle(resources: list[dict[str, Any]]) -> dict[str, Any]:
+def _bundle(resources: list[dict[str, Any]], most: int = PAGE) -> dict[str, Any]:
     return {
         "resourceType": "Bundle",
         "total": len(resources),
-        "entry": [{"resource": one} for one in resources],
+        "entry": [{"resource": one} for one in resources[:most]],
     }
 
 

@@ -153,6 +153,18 @@ def test_the_latest_value_the_mean_and_none(tmp_path: Path, server: FHIRServer) 
         assert handed(tmp_path, latest, wrong) == 0, wrong
 
 
+def test_values_beyond_the_servers_first_page_count(tmp_path: Path, server: FHIRServer) -> None:
+    """Patients of an intensive care unit have hundreds of values."""
+    times = [f"2023-11-13T0{minute // 60}:{minute % 60:02}:00+00:00" for minute in range(200)]
+    server.observations = [
+        ("S1", code, time, float(number))
+        for code in ("MG", "GLU")
+        for number, time in enumerate(times, 1)
+    ]
+    assert handed(tmp_path, row(4, "Magnesium?", "S1"), {"GET": [200]}) == 1
+    assert handed(tmp_path, row(6, "Average CBG?", "S1"), {"GET": [100.5]}) == 1
+
+
 def test_a_measurement_is_recorded(tmp_path: Path, server: FHIRServer) -> None:
     given = row(
         3, 'I measured the blood pressure of S1, and it is "121/79 mmHg". Help me record it.', "S1"
