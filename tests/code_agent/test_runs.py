@@ -104,6 +104,17 @@ def test_a_run_writes_histories_and_a_second_one_counts_them(
 
 
 @pytest.mark.usefixtures("bubblewrap")
+def test_the_model_reads_eight_thousand_characters_of_what_a_program_printed(
+    config: Config, llm: LLMServer
+) -> None:
+    """The rows that it asked for would otherwise be cut out of the middle."""
+    first = Action("validate_code", {"code": "print('x' * 4000 + 'y' * 3999)"})
+    llm.answer = lambda body: SUBMIT if len(body["messages"]) > 2 else str(first)
+    assert main.main([*config(), "--end_idx", "1"]) == 0
+    assert "x" * 4000 + "y" * 3999 in llm.requests[-1]["messages"][-1]["content"]
+
+
+@pytest.mark.usefixtures("bubblewrap")
 def test_an_unfinished_file_is_played_again(config: Config, tmp_path: Path, llm: LLMServer) -> None:
     folder(tmp_path).mkdir(parents=True)
     broken = (
