@@ -351,6 +351,19 @@ def test_rollouts_are_played_scored_and_become_data(
     assert rollout.main([*flags, "--to-sft", str(sft)]) == 2  # it exists
 
 
+def test_data_are_written_where_no_key_of_a_model_is_set(config: Config, tmp_path: Path) -> None:
+    folder(tmp_path).mkdir(parents=True)
+    said = [{"role": "user", "content": "?"}, {"role": "assistant", "content": SUBMIT}]
+    for number, result in enumerate(("success", "failure")):
+        write(folder(tmp_path) / f"history_0_{number}.json", said, {"result": result})
+    model = {"model_type": "OpenAI", "model_name": "x"}
+    flags = config(model, Debugger=model)
+    assert rollout.main(flags) == 2, "to play, the key is needed"
+    sft, dpo = tmp_path / "sft.jsonl", tmp_path / "dpo.jsonl"
+    assert rollout.main([*flags, "--to-sft", str(sft), "--to-dpo", str(dpo)]) == 0
+    assert (sft.exists(), dpo.exists()) == (True, True)
+
+
 def test_an_episode_that_handed_in_nothing_has_no_vote(tmp_path: Path, capsys: Any) -> None:
     for number, answer in enumerate([None, None, "3"]):
         ending = {"result": "success" if answer else "failure", "answer": answer}
