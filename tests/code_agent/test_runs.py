@@ -389,6 +389,16 @@ def test_the_table_names_the_tasks(config: Config, tmp_path: Path, capsys: Any) 
     assert "Score: 1/2=0.5" in table
 
 
+def test_the_table_shows_the_chance_that_one_of_all_rollouts_is_right(
+    tmp_path: Path, capsys: Any
+) -> None:
+    for number, result in enumerate(("failure", "failure", "success", "success")):
+        write(tmp_path / f"history_0_{number}.json", [], {"result": result})
+    assert compute_score.main(["--local_path", str(tmp_path)]) == 0
+    table = capsys.readouterr().out
+    assert re.search(r"^all +1 +4 +50\.0% +100\.0% +0\.0%$", table, re.MULTILINE)
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 @pytest.mark.usefixtures("bubblewrap")
 def test_a_run_that_is_stopped_keeps_what_is_done_and_says_so(
