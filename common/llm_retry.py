@@ -82,7 +82,7 @@ async def persist(
     rate = rate or RateLimit()
     await rate.turn()
     ends = time.monotonic() + timeout
-    spread = FIRST_WAIT
+    spread = min(FIRST_WAIT, longest_wait)
     failures = 0
     obeyed: float | None = None
     last: LLMError | None = None

@@ -105,6 +105,22 @@ def test_attempts_end(llm, client):
     assert len(llm.requests) == 5
 
 
+async def test_no_wait_is_longer_than_the_caller_allows(monkeypatch: pytest.MonkeyPatch) -> None:
+    waits: list[float] = []
+
+    def at_once(shortest: float, longest: float) -> float:
+        waits.append(longest)
+        return 0.0
+
+    async def fails() -> None:
+        raise LLMError("gone", "connection")
+
+    monkeypatch.setattr(llm_retry.random, "uniform", at_once)
+    with pytest.raises(LLMError, match="gone"):
+        await llm_retry.persist(fails, "x", attempts=4, timeout=60, longest_wait=0.1)
+    assert waits == [0.1] * 4
+
+
 @pytest.mark.parametrize(
     "text",
     [
