@@ -15,6 +15,8 @@ from code_agent.histories import History
 from code_agent.rollout import dpo_rows
 from common.command import UsageError
 from episodes import registry
+from episodes.kept import keep
+from episodes.record import EpisodeRecord
 from training.pairs.asked import add_flags, pairs_asked
 from training.pairs.checked import longer_wins, problem_of, usable
 from training.pairs.pair import Pair, Side, pairs_of_episodes, pairs_of_file
@@ -60,6 +62,19 @@ def test_the_best_stand_against_the_worst(tmp_path: Path) -> None:
     assert found == [("t1", 1.0, 0.0), ("t1", 0.5, 0.45), ("t2", 1.0, 0.95)]
     halves, _ = pairs_of_episodes([path], AGENT, margin=1.0)
     assert len(halves) == 1, "a difference of the margin itself is enough"
+
+
+def test_episodes_that_had_other_tools_are_learned_with_these(tmp_path: Path) -> None:
+    """Their prompt described these tools, such as an MCP server's, and not the agent's own."""
+    sql, path = registry.get("sql"), tmp_path / "kept.jsonl"
+    guide = {"type": "function", "function": {"name": "guide", "parameters": {}}}
+    for score in (1.0, 0.0):
+        keep(path, sql.name, EpisodeRecord.of_line(episode(score, f"{score}")), [guide])
+    [found], _ = pairs_of_episodes([path], sql, margin=0.2)
+    assert found.tools == (guide,)
+    bare = written(tmp_path / "bare.jsonl", episode(1.0, "a"), episode(0.0, "b"))
+    [found], _ = pairs_of_episodes([bare], sql, margin=0.2)
+    assert found.tools == tuple(sql.tools) != ()
 
 
 def test_unscored_and_silent_episodes_are_counted_and_left_out(tmp_path: Path) -> None:
