@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -16,7 +17,7 @@ from typing import Any
 
 import pytest
 import torch
-from safetensors.torch import load_file
+from safetensors.torch import load_file, save_file
 from transformers import AutoModelForCausalLM, AutoTokenizer, Trainer
 
 from common.command import UsageError
@@ -237,18 +238,35 @@ def test_force_throws_away_what_another_command_began(tmp_path: Path) -> None:
     assert not work.exists(), "a training that has ended is not gone on with"
 
 
+def interrupted(*_: Any) -> None:
+    """End a training as Ctrl-C does."""
+    raise KeyboardInterrupt
+
+
 def test_what_was_begun_with_other_pairs_is_not_gone_on_with(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def interrupted(*_: Any) -> None:
-        raise KeyboardInterrupt
-
     monkeypatch.setattr(dpo, "train", interrupted)
     path = pairs_file(tmp_path, 4)
     assert main(command(tmp_path, "out")) == 130
     path.write_text(path.read_text().replace("patient 0", "patient 9"))
     assert main(command(tmp_path, "out")) == 2
     assert "with other pairs; give the same command" in capsys.readouterr().err
+
+
+def test_what_was_begun_with_another_model_is_not_gone_on_with(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The result would have the weights of one model and the name of the other."""
+    monkeypatch.setattr(dpo, "train", interrupted)
+    pairs_file(tmp_path, 4)
+    assert main(command(tmp_path, "out")) == 130
+    other = shutil.copytree(TINY, tmp_path / "other")
+    weights = load_file(TINY / "model.safetensors")
+    changed = {name: 2 * weight for name, weight in weights.items()}
+    save_file(changed, other / "model.safetensors", {"format": "pt"})
+    assert main([*command(tmp_path, "out"), "--model", str(other)]) == 2
+    assert "with other model; give the same command" in capsys.readouterr().err
 
 
 def test_a_folder_that_is_no_model(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
