@@ -17,6 +17,7 @@ from typing import Any
 
 import httpx
 import pytest
+import torch
 from safetensors.torch import load_file
 from starlette.testclient import TestClient
 from tokenizers.processors import TemplateProcessing
@@ -26,11 +27,12 @@ from common.settings import ROOT
 from scoring.case import Case
 from scoring.reward_model_judge import RewardModelJudge
 from scoring.scale import load_scale
+from training.pairs import ranking
 from training.pairs.answers import AnswerPair, answer_pairs, platt, ranked
 from training.pairs.pair import Pair, Side
 from training.pairs.ranking import AnswerPairTrainer, fitting, split_by_task, train
 from training.pairs.score_server import MOST_BYTES, build
-from training.pairs.scorer import load_scorer
+from training.pairs.scorer import Scorer, load_scorer
 from training.pairs.trainers import work_path
 from training.reward_model import main
 
@@ -102,6 +104,23 @@ def test_a_new_head_is_drawn_by_the_seed() -> None:
     one, same, other = (load_scorer(TINY, seed).model.score.weight for seed in (1, 1, 2))
     assert one.equal(same)
     assert not one.equal(other)
+
+
+def test_a_training_begins_with_the_head_of_its_own_seed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Several seeds would be one run several times, and reward_model.json would say otherwise."""
+    begun: list[torch.Tensor] = []
+
+    def interrupted(scorer: Scorer, *_: Any) -> None:
+        begun.append(scorer.model.score.weight)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(ranking, "train", interrupted)
+    assert main(command(tmp_path, "--seed", "2", count=4)) == 130
+    drawn, other = (load_scorer(TINY, seed).model.score.weight for seed in (2, 0))
+    assert begun[0].equal(drawn)
+    assert not begun[0].equal(other)
 
 
 def test_a_token_that_the_template_writes_is_not_added_again() -> None:
@@ -243,6 +262,16 @@ def test_the_accuracy_is_one_over_tasks_beside_that_of_length() -> None:
     better = [AnswerPair(str(number), "?", "a", "b") for number in range(10)]
     low, high = ranked(better, [(1.0, 0.0)] * 8 + [(0.0, 1.0)] * 2, seed=0)["ci95"]
     assert low < 0.8 < high
+
+
+def test_the_interval_of_an_accuracy_is_the_same_with_the_same_seed() -> None:
+    """It decides whether a reward model gets its map to [0, 1]."""
+    draw = random.Random(0)
+    pairs = [AnswerPair(str(task), "?", "a", "b") for task in range(40) for _ in range(task + 1)]
+    scores = [(draw.random(), draw.random()) for _ in pairs]
+    drawn = [ranked(pairs, scores, seed)["ci95"] for seed in (1, 1, 1, 2)]
+    assert drawn[0] == drawn[1] == drawn[2]
+    assert drawn[0] != drawn[3]
 
 
 def test_a_map_is_the_probability_of_being_better() -> None:
