@@ -818,20 +818,39 @@ def test_the_doctor_learns_to_read_other_words(name: str, tmp_path: Path) -> Non
         assert (told.messages[0]["content"].strip() == "You are on call.") == bool(system)
 
 
-def test_a_warm_up_learns_under_the_words_that_are_given(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    learned: list[Conversation] = []
+@pytest.fixture
+def warmed_up_on(monkeypatch: pytest.MonkeyPatch) -> list[Conversation]:
+    """The first conversation of each warm-up; nothing is trained."""
+    first: list[Conversation] = []
 
     def warm_up(_: str, conversations: Iterable[Conversation], *__: Any) -> dict[str, Any]:
-        learned.append(next(iter(conversations)))
+        first.append(next(iter(conversations)))
         return {}
 
     monkeypatch.setattr(supervised, "warm_up", warm_up)
+    return first
+
+
+def test_a_warm_up_learns_under_the_words_that_are_given(
+    tmp_path: Path, warmed_up_on: list[Conversation]
+) -> None:
     (tmp_path / "words.toml").write_text('version = "mine"\nsystem = "You are on call."\n')
     flags = ("--base", str(TINY), "--prompts", str(tmp_path / "words.toml"))
     assert main(["consultation", *flags, "--out", str(tmp_path / "out")]) == 0
-    assert learned[0].messages[0]["content"].strip() == "You are on call."
+    assert warmed_up_on[0].messages[0]["content"].strip() == "You are on call."
+
+
+def test_a_warm_up_learns_episodes_of_the_budget_that_a_run_has(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, warmed_up_on: list[Conversation]
+) -> None:
+    """A doctor who was taught to end after fewer turns would not use those of the run."""
+    flags = ("--base", str(TINY), "--out", str(tmp_path / "out"))
+    assert main(["consultation", *flags]) == main(["diagnosis", *flags]) == 0
+    monkeypatch.setenv("MAX_TURNS", "5")
+    load_settings.cache_clear()
+    assert main(["consultation", *flags]) == 0
+    said = [told.messages[1]["content"].splitlines()[-1] for told in warmed_up_on]
+    assert said == ["第1轮，共6轮。", "Turn 1 of 6.", "第1轮，共5轮。"]
 
 
 def test_an_agent_without_such_words_says_so(tmp_path: Path) -> None:
