@@ -24,6 +24,7 @@ from omegaconf import OmegaConf
 from common.llm import reveal
 from common.settings import ROOT, load_settings
 from episodes import registry
+from episodes.lit_agent import EpisodeAgent
 from sql_agent.agent import AGENT
 from tests.digits_agent.agent import AGENT as DIGITS
 from tests.digits_agent.agent import DigitsEnvironment
@@ -357,6 +358,21 @@ def test_what_prepared_a_run_is_closed_before_it_begins(
     flags = ["--ci-fast", "--device", "cpu", "--model", AGENT.model, "--max-turns", "4"]
     assert main("digits", [*flags, "--run-dir", str(tmp_path / "run")]) == 0
     assert happened == ["closed", "begun"]
+
+
+def test_episodes_have_the_budget_that_the_command_names(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """verl has it, too, and the checks were made with it."""
+    choose_free_port(monkeypatch)
+    monkeypatch.setattr(DIGITS, "draws_turns", True)
+    monkeypatch.setattr(registry, "_registered", {DIGITS.name: DIGITS})
+    begun: list[EpisodeAgent] = []
+    monkeypatch.setattr("training.run.run", lambda agent, *_: begun.append(agent) or 0)
+    flags = ["--ci-fast", "--device", "cpu", "--model", AGENT.model, "--max-turns", "2-4"]
+    assert main("digits", [*flags, "--run-dir", str(tmp_path / "run")]) == 0
+    playing = begun[0].settings
+    assert (playing.min_turns, playing.max_turns) == (2, 4)
 
 
 def test_a_drawn_token_is_what_all_parts_of_a_run_send(
