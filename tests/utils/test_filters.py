@@ -10,6 +10,7 @@ import json
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -17,7 +18,7 @@ from common.jsonl import write_jsonl
 from common.settings import ROOT, load_settings
 from data.database.schema import ASKABLE
 from data.questions.streams import STREAMS
-from tests.common.llm_server import KEY, Fault
+from tests.common.llm_server import KEY, Fault, LLMServer
 from tests.utils.questions import QUESTIONS, ids_of, judge, number_of, question_of, rows_of
 from utils import filter_again, filter_with_llm
 from utils.curation.screening import FIRST, MEANINGS, STRICT, Verdict, build_messages, is_kept
@@ -143,6 +144,14 @@ def test_an_endpoint_without_schemas_gives_the_same(place, llm):
     refused = sum(body["response_format"]["type"] == "json_schema" for body in llm.requests)
     assert 1 <= refused <= 8
     assert len(llm.requests) == 60 + refused
+
+
+def test_no_more_calls_start_in_a_minute_than_asked_for(place: Path, llm: LLMServer) -> None:
+    """An endpoint with a limit would refuse them, until their attempts are spent."""
+    assert first("--limit", "3", "--concurrency", "1", "--requests-per-minute", "120") == 0
+    earliest, _, latest = llm.times
+    # The second call starts after the first arrived, and the third half a second after the second
+    assert latest - earliest > 0.4
 
 
 def test_a_wrong_key_ends_the_run_early(place, llm, capsys):
