@@ -143,6 +143,18 @@ def test_a_verified_answer_becomes_a_row_that_validation_accepts(llm, draft, dat
     assert not output.with_name("out.jsonl.journal").exists()
 
 
+def test_the_agent_does_not_sample(llm: LLMServer, draft: Callable[..., Any]) -> None:
+    """The same command would find other rows, and drafts about those would be paid for again."""
+    play(llm, [SQL], GOOD)
+    code, _, shown = draft("甲片怎么吃？")
+    assert code == 0, shown.err
+    assert [(bool(body.get("tools")), body["temperature"]) for body in llm.requests] == [
+        (True, 0.0),
+        (True, 0.0),
+        (False, 0.0),
+    ]
+
+
 def test_an_answer_that_says_less_than_the_query_returned_has_no_gold_table(llm, draft, database):
     said = {
         "can_answer": True,
