@@ -7,6 +7,7 @@ import io
 import json
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -186,6 +187,23 @@ def test_personal_data_of_an_unreadable_record_is_in_no_report(tmp_path):
     _, report = filtered(tmp_path, "a.jsonl", "\n".join(lines).encode())
     assert len(report["unreadable"]) == 2
     assert "13800138000" not in dump(report)
+
+
+@pytest.mark.parametrize(
+    ("role", "shown"),
+    [
+        ("患者王建国13800138000", "患者[姓名][电话]"),
+        (f"{'甲' * 25}13800138000", f"{'甲' * 25}[电话]"),
+    ],
+)
+def test_personal_data_in_a_role_is_in_no_report_and_not_on_the_terminal(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], role: str, shown: str
+) -> None:
+    """Some exports name the speaker in place of a role."""
+    content = dump([{"role": role, "content": "布洛芬怎么吃？"}]).encode()
+    _, report = filtered(tmp_path, "a.json", content, code=1)
+    assert report["unknown_roles"] == {shown: 1}
+    assert f"the roles are {shown};" in capsys.readouterr().err
 
 
 def test_unknown_roles_are_named(tmp_path, capsys):
