@@ -18,6 +18,7 @@ import unicodedata
 from collections import Counter
 from functools import cache
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 ALPHA, BETA = 1.0, 0.01  # of DEI: the price of a turn, and of a token
@@ -71,8 +72,12 @@ def dei(score: float, turns: float, mean_tokens: float) -> float:
 
 @cache
 def _jieba() -> Any:
-    import_module("jieba").setLogLevel("ERROR")
-    return import_module("jieba").Tokenizer()
+    jieba = import_module("jieba")
+    jieba.setLogLevel("ERROR")
+    tokenizer = jieba.Tokenizer()
+    # jieba unmarshals its cache, so the cache must not lie in a folder that others can write
+    tokenizer.tmp_dir = str(Path(jieba.__file__).parent)
+    return tokenizer
 
 
 @cache

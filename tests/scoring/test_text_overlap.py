@@ -4,10 +4,17 @@ what no text does.
 
 from __future__ import annotations
 
+import marshal
+import os
+import subprocess
+import sys
+from pathlib import Path
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from common.settings import ROOT
 from scoring.text_overlap import bleu, dei, rouge, text_overlap, word_f1, words
 
 NAMES = {"word_f1", "bleu_1", "bleu_2", "bleu_3", "bleu_4", "rouge_1", "rouge_2", "rouge_l"}
@@ -71,3 +78,20 @@ def test_dei_is_the_square_over_turns_and_tokens():
 @given(st.text(max_size=40), st.text(max_size=40))
 def test_any_two_texts_have_an_overlap_within_bounds(text, reference):
     assert all(0 <= value <= 1 for value in text_overlap(text, reference).values())
+
+
+def test_a_word_list_in_the_shared_temporary_folder_is_not_read(tmp_path: Path) -> None:
+    """Whoever may write there could put code into it, or words that change scores."""
+    text = "药是林则徐开的"
+    one_word = {text[:end]: int(end == len(text)) for end in range(1, len(text) + 1)}
+    (tmp_path / "jieba.cache").write_bytes(marshal.dumps((one_word, 1)))
+    code = f"from scoring.text_overlap import words; print(len(words({text!r})))"
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=ROOT,
+        env={**os.environ, "TMPDIR": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert int(done.stdout) > 1
