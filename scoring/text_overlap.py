@@ -72,7 +72,7 @@ def dei(score: float, turns: float, mean_tokens: float) -> float:
 
 @cache
 def _jieba() -> Any:
-    jieba = import_module("jieba")
+    jieba: Any = import_module("jieba")
     jieba.setLogLevel("ERROR")
     tokenizer = jieba.Tokenizer()
     # jieba unmarshals its cache, so the cache must not lie in a folder that others can write

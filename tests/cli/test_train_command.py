@@ -178,6 +178,7 @@ def test_an_adapter_that_cannot_be_gone_on_from(
         ("LLM_PROXY_HOST", "127.0.0.3", "proxy_host", "127.0.0.3"),
         ("LLM_PROXY_PORT", "4801", "proxy_port", 4801),
         ("LLM_PROXY_PUBLIC_HOST", "here", "proxy_public_host", "here"),
+        ("AGL_TOKEN", "mine", "token", "mine"),
     ],
 )
 def test_a_variable_reaches_the_run(

@@ -83,12 +83,13 @@ def _numbered(message: Message, number: int) -> Message:
 
 class ScriptedLLM:
     """A server that gives one scripted reply after the other (the last one again and again) and
-    keeps the requests.
+    keeps the requests and the keys it was shown.
     """
 
     def __init__(self) -> None:
         self.replies: list[Choice] = []
         self.requests: list[dict[str, Any]] = []
+        self.keys: list[str | None] = []
         self.status = 200
         self.error = "broken on purpose"
         self.delay = 0.0
@@ -125,6 +126,7 @@ class ScriptedLLM:
         class Handler(BaseHTTPRequestHandler):
             def do_POST(self) -> None:
                 body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+                llm.keys.append(self.headers.get("Authorization"))
                 status, answer = llm.answer(body)
                 data = json.dumps(answer).encode()
                 with contextlib.suppress(BrokenPipeError):  # a client that gave up waiting

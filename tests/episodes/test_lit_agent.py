@@ -79,6 +79,14 @@ def roll(
     return agl.find_final_reward(spans), json.loads(annotation)
 
 
+def test_the_policy_is_shown_the_run_s_token(llm: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without a proxy between them vLLM would refuse every call."""
+    setting(monkeypatch, AGL_TOKEN="of-the-run")
+    llm.script(CALL, ANSWER)
+    roll(llm.base_url)
+    assert set(llm.keys) == {"Bearer of-the-run"}
+
+
 def test_a_good_episode_earns_everything(llm: Any) -> None:
     llm.script(CALL, ANSWER)
     reward, note = roll(llm.base_url)

@@ -215,6 +215,16 @@ def test_what_a_command_learns_from_is_checked(tmp_path: Path) -> None:
     assert left_out == {"task of the test file": 1, "there already": 1}
 
 
+def test_the_margin_is_the_one_that_is_asked_for(tmp_path: Path) -> None:
+    lines = [episode(score, f"answer {score}") for score in (0.5, 1.0, 0.0, 0.45)]
+    path = written(tmp_path / "episodes.jsonl", *lines)
+    parser = ArgumentParser()
+    add_flags(parser, epochs=1.0, lr=1e-6, batch_size=8)
+    asked = ["--episodes", str(path), "--out", str(tmp_path / "out"), "--margin", "0.04"]
+    kept, _ = pairs_asked(AGENT, parser.parse_args(asked))
+    assert len(kept) == 2
+
+
 def test_usable_pairs_are_counted_once() -> None:
     left_out = Counter[str]()
     twice = [pair("five", "six"), pair("five", "six"), pair("five", "five")]
