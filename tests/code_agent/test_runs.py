@@ -173,6 +173,20 @@ def test_the_references_ending_is_named_in_the_file(
 
 
 @pytest.mark.usefixtures("bubblewrap")
+def test_the_tasks_are_those_of_the_mode(config: Config, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[str] = []
+
+    class OfAMode(Small):
+        def __init__(self, data_path: Path, mode: str = "test") -> None:
+            super().__init__(data_path, mode)
+            asked.append(mode)
+
+    monkeypatch.setitem(tasks.SETS, "small", OfAMode)
+    for mode in ("train", "valid"):
+        assert main.main([*config(), "--mode", mode, "--start_idx", "5"]) == 2
+    assert asked == ["train", "val"]
+
+
 def test_429_is_tried_again_no_more_often_and_no_later_than_configured(
     config: Config, tmp_path: Path, llm: LLMServer, capsys: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:

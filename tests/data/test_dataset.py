@@ -318,6 +318,16 @@ def test_same_seed_gives_the_same_files(database, tmp_path):
     assert len(list(folders[0].iterdir())) == 4
 
 
+def test_a_seed_and_rates_of_misspelt_and_partial_names_give_other_questions(database, tmp_path):
+    made = []
+    for flags in ([], ["--seed", "1"], ["--typo-rate", "0.9"], ["--partial-rate", "0.9"]):
+        folder = tmp_path / str(len(made))
+        source = ["--db", f"sqlite:///{database}", "--output", str(folder), "--rows", "test=40"]
+        assert build_dataset.main([*source, *flags]) == 0
+        made.append((folder / "test.parquet").read_bytes())
+    assert len(set(made)) == 4
+
+
 def test_splits_have_the_rows_asked_for_of_every_type(committed):
     assert {name: len(rows) for name, rows in committed.items()} == build_dataset.ROWS
     for split, rows in committed.items():

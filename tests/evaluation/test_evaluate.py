@@ -536,8 +536,10 @@ def test_what_model_means(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
     assert find_player("anthropic/some-model", "http://h/v1/", settings).base_url == "http://h/v1"
     with pytest.raises(UsageError, match="--base-url"):
         find_player("some-model", None, settings)
-    settings = Settings(_env_file=None, openai_base_url="http://h/v1")
-    assert find_player("some-model", None, settings).kind == "endpoint"
+    settings = Settings(_env_file=None, openai_base_url="http://h/v1/")
+    assert find_player("some-model", None, settings) == Player(
+        "endpoint", "some-model", "http://h/v1"
+    )
     assert "secret" not in str(find_player("m", "http://user:secret@h/v1", settings).fingerprint())
 
 

@@ -337,6 +337,20 @@ def test_half_a_surrogate_pair_is_sent_on(sql: str, llm: ScriptedLLM) -> None:
         assert "alert(1)" in reply.text
 
 
+def test_turns_are_those_of_the_command(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[int] = []
+
+    def opened(*given: Any) -> Any:
+        asked.append(given[-1].max_turns)
+        raise Failure("enough")
+
+    monkeypatch.setattr(serve, "opened", opened)
+    flags = ["sql", "m", "--base-url", "http://127.0.0.1:9/v1", "--port", "0"]
+    for turns in ([], ["--max-turns", "5"]):
+        assert serve.main([*flags, *turns]) == 1
+    assert asked == [3, 5]
+
+
 def test_an_address_that_others_reach_needs_a_token(
     capsys: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
