@@ -345,6 +345,8 @@ async def test_a_store_that_does_not_notify_is_polled(plain: Any) -> None:
     await handover.queued()
     (rollout_id,) = await enqueue(plain, [{"name": "a"}])
     futures = endings.expect([rollout_id])
+    await asyncio.sleep(0.5)
+    assert not futures[rollout_id].done(), "it is there, and has not ended"
     await finish(plain, "succeeded")
     assert (await asyncio.wait_for(futures[rollout_id], 25)).status == "succeeded"
     await endings.close()

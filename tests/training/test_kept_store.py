@@ -264,10 +264,11 @@ async def test_a_full_disk_delays_and_loses_nothing(tmp_path: Path) -> None:
     database.execute(f"PRAGMA max_page_count = {pages}")
     with pytest.raises(sqlite3.Error, match="full"):
         await play(store, [("enqueue", 5), ("take", 5), ("span", 1)] * 1000)
-    (written,) = database.execute("SELECT count(*) FROM items").fetchone()
+    database.execute(f"PRAGMA max_page_count = {pages + 8}")  # room for a part of it
     with pytest.raises(sqlite3.Error, match="full"):  # all of a request, or nothing
         await store.enqueue_many_rollouts([EnqueueRolloutRequest(input="x" * 100)] * 500)
-    assert database.execute("SELECT count(*) FROM items").fetchone() == (written,)
+    written = database.execute("SELECT count(*) FROM items WHERE value LIKE '%xxx%'").fetchone()
+    assert written == (0,)
     before = list(store.collections.rollouts._items.values())
     with pytest.raises(sqlite3.Error, match="full"):  # said again, until there is room
         await store.add_resources({})
