@@ -393,6 +393,26 @@ def test_on_ones_own_machine_a_store_needs_a_token_too(
     assert line.startswith("store: AGL_TOKEN is not set")
 
 
+async def test_a_store_listens_where_it_was_told_and_shows_nobody_its_errors() -> None:
+    class Broken(RunStore):
+        async def query_rollouts(self, **asked: Any) -> Any:
+            raise RuntimeError("of the inside")
+
+    port = free_port("127.0.0.2")
+    server = make_server(Broken(), "127.0.0.2", port, "thread")
+    await server.start()
+    try:
+        async with httpx.AsyncClient(trust_env=False) as client:
+            search = f"http://127.0.0.2:{port}/v1/agl/rollouts/search"
+            answer = await client.post(search, json={})
+            with pytest.raises(httpx.ConnectError):
+                await client.get(f"http://127.0.0.1:{port}{HEALTH_PATH}")
+    finally:
+        await server.stop()
+    assert answer.status_code == 500
+    assert "of the inside" not in answer.text
+
+
 def test_a_port_that_is_taken_is_named_before_anything_starts(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         ports: Any = {"store_port": free_port("127.0.0.1"), "proxy_port": taken.getsockname()[1]}
