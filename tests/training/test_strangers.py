@@ -413,6 +413,16 @@ async def test_a_store_listens_where_it_was_told_and_shows_nobody_its_errors() -
     assert "of the inside" not in answer.text
 
 
+async def test_a_request_that_no_answer_could_hold_is_refused_before_its_work_is_done() -> None:
+    """Python's own reader takes NaN, which JSON does not have."""
+    async with served() as store, httpx.AsyncClient(trust_env=False) as client:
+        ask = f"{store.server_address_root}/v1/agl/waits/queue"
+        form = {"content-type": "application/json"}
+        refused = await client.post(ask, content=b'{"seconds": NaN}', headers=form)
+        assert (refused.status_code, "the body is no JSON" in refused.text) == (400, True)
+        assert (await client.post(ask, json={"seconds": 0})).json() == {"queued": 0}
+
+
 def test_a_port_that_is_taken_is_named_before_anything_starts(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         ports: Any = {"store_port": free_port("127.0.0.1"), "proxy_port": taken.getsockname()[1]}
