@@ -172,7 +172,6 @@ def test_the_references_ending_is_named_in_the_file(
     assert (found.succeeded, found.ending["ending"], found.ending["steps"]) == (True, "oracle", 1)
 
 
-@pytest.mark.usefixtures("bubblewrap")
 def test_the_tasks_are_those_of_the_mode(config: Config, monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[str] = []
 
@@ -187,6 +186,7 @@ def test_the_tasks_are_those_of_the_mode(config: Config, monkeypatch: pytest.Mon
     assert asked == ["train", "val"]
 
 
+@pytest.mark.usefixtures("bubblewrap")
 def test_429_is_tried_again_no_more_often_and_no_later_than_configured(
     config: Config, tmp_path: Path, llm: LLMServer, capsys: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
