@@ -18,8 +18,9 @@ import unicodedata
 from collections import Counter
 from functools import cache
 from importlib import import_module
-from pathlib import Path
 from typing import Any
+
+from common.word_lists import keep_private
 
 ALPHA, BETA = 1.0, 0.01  # of DEI: the price of a turn, and of a token
 BLEUS = {f"bleu_{order}": order for order in range(1, 5)}
@@ -75,8 +76,7 @@ def _jieba() -> Any:
     jieba: Any = import_module("jieba")
     jieba.setLogLevel("ERROR")
     tokenizer = jieba.Tokenizer()
-    # jieba unmarshals its cache, so the cache must not lie in a folder that others can write
-    tokenizer.tmp_dir = str(Path(jieba.__file__).parent)
+    keep_private(tokenizer)
     return tokenizer
 
 

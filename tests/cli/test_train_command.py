@@ -195,6 +195,18 @@ def test_a_variable_reaches_the_run(
     assert getattr(make_plan(AGENT, options)[0], field) == meant
 
 
+@pytest.mark.parametrize(
+    ("flags", "field", "meant"),
+    [
+        (["--max-turns", "5"], "max_turns", 5),
+        (["--lora", "--lora-rank", "8"], "lora_rank", 8),
+    ],
+)
+def test_a_flag_reaches_the_run(flags: list[str], field: str, meant: int) -> None:
+    options = parse(AGENT, ["--ci-fast", "--device", "cpu", *flags])
+    assert getattr(make_plan(AGENT, options)[0], field) == meant
+
+
 def test_files_that_cannot_be_trained_on(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -23,11 +23,10 @@ from code_agent.environment import CodeEnvironment
 from code_agent.histories import read, write
 from code_agent.protocol import Action
 from code_agent.task import CodeTask
-from common import llm_retry
 from common.settings import ROOT
 from episodes.episode import ServiceError
 from tests.code_agent.cases import COUNT, Small
-from tests.common.llm_server import KEY, Fault, LLMServer
+from tests.common.llm_server import KEY, Fault, LLMServer, waits_at_once
 
 RUN = str(Action("validate_code", {"code": COUNT.replace("\\n", "\n")}))
 SUBMIT = str(Action("submit"))
@@ -190,13 +189,7 @@ def test_the_tasks_are_those_of_the_mode(config: Config, monkeypatch: pytest.Mon
 def test_429_is_tried_again_no_more_often_and_no_later_than_configured(
     config: Config, tmp_path: Path, llm: LLMServer, capsys: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    waits: list[float] = []
-
-    def at_once(shortest: float, longest: float) -> float:
-        waits.append(longest)
-        return 0.0
-
-    monkeypatch.setattr(llm_retry.random, "uniform", at_once)
+    waits = waits_at_once(monkeypatch)
     llm.faults = [Fault(429), Fault(429)]
     assert main.main([*config(), "--end_idx", "1"]) == 0
     llm.faults = [Fault(429)] * 50

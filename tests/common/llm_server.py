@@ -16,6 +16,9 @@ from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
+import pytest
+
+from common import llm_retry
 from common.llm_retry import RateLimit
 
 KEY = "key-canary-0123456789"  # what clients of the tests send; it must appear in no message
@@ -31,6 +34,18 @@ class Fault:
     headers: dict[str, str] = field(default_factory=dict)
     body: str = f'{{"error": {{"message": "down, {KEY}"}}}}'
     text: str | None = None
+
+
+def waits_at_once(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """The longest that each wait between two tries might have been; none is waited for."""
+    waits: list[float] = []
+
+    def at_once(shortest: float, longest: float) -> float:
+        waits.append(longest)
+        return 0.0
+
+    monkeypatch.setattr(llm_retry.random, "uniform", at_once)
+    return waits
 
 
 class LLMServer(ThreadingHTTPServer):

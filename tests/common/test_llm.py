@@ -25,7 +25,7 @@ from common.llm_error import retry_after
 from common.llm_retry import RateLimit
 from common.settings import ROOT, Settings
 from tests.common import llm_server
-from tests.common.llm_server import KEY, Fault, once_told_to_wait
+from tests.common.llm_server import KEY, Fault, once_told_to_wait, waits_at_once
 
 
 class Verdict(BaseModel):
@@ -106,16 +106,10 @@ def test_attempts_end(llm, client):
 
 
 async def test_no_wait_is_longer_than_the_caller_allows(monkeypatch: pytest.MonkeyPatch) -> None:
-    waits: list[float] = []
-
-    def at_once(shortest: float, longest: float) -> float:
-        waits.append(longest)
-        return 0.0
-
     async def fails() -> None:
         raise LLMError("gone", "connection")
 
-    monkeypatch.setattr(llm_retry.random, "uniform", at_once)
+    waits = waits_at_once(monkeypatch)
     with pytest.raises(LLMError, match="gone"):
         await llm_retry.persist(fails, "x", attempts=4, timeout=60, longest_wait=0.1)
     assert waits == [0.1] * 4

@@ -23,8 +23,10 @@ import torch
 address, port = sys.argv[1:]
 torch.distributed.init_process_group("gloo", init_method=f"tcp://{{address}}:{{port}}", rank=0, world_size=1)
 torch.distributed.barrier()
-listens = [found.laddr.ip for found in psutil.Process().net_connections() if found.status == "LISTEN"]
-print(json.dumps([listens, {{name: os.environ.get(name) for name in ("GLOO_SOCKET_IFNAME", "NCCL_SOCKET_IFNAME")}}]))
+open_ones = psutil.Process().net_connections()
+listens = [found.laddr.ip for found in open_ones if found.status == "LISTEN"]
+interfaces = {{name: os.environ.get(f"{{name}}_SOCKET_IFNAME") for name in ("GLOO", "NCCL")}}
+print(json.dumps([listens, interfaces]))
 torch.distributed.destroy_process_group()
 """
 
@@ -45,7 +47,7 @@ def group_of(address: str, confined: bool) -> tuple[set[str], dict[str, str]]:
 def test_it_listens_where_it_was_told() -> None:
     listens, interfaces = group_of("127.0.0.1", confined=True)
     assert listens == {"127.0.0.1"}
-    assert interfaces == {"GLOO_SOCKET_IFNAME": "lo", "NCCL_SOCKET_IFNAME": "=lo"}
+    assert interfaces == {"GLOO": "lo", "NCCL": "=lo"}
     assert "::" in group_of("127.0.0.1", confined=False)[0], (
         "torch does so itself now: training/engine/rendezvous.py can go"
     )

@@ -13,13 +13,20 @@ from typing import Any
 import pytest
 
 from common.settings import Settings
-from episodes.episode import Episode, Scored
+from episodes.episode import Episode, Scored, Task
 from episodes.pace import Limit
 from episodes.play_and_score import AgentFault, play
+from scoring.rubric import Reward
 from tests.episodes.guessing_agent import GuessingAgent
 from tests.episodes.scripted import ScriptedPolicy, says
 
 AGENT = GuessingAgent()
+
+
+def salted() -> tuple[Any, Task]:
+    """An environment, and the task whose word is salt."""
+    settings = Settings(_env_file=None)
+    return AGENT.open(settings, {}), AGENT.task({"id": "t", "word": "salt"}, settings)
 
 
 def played(word: str, *replies: Any, timeout: float = 60.0) -> Scored:
@@ -57,8 +64,7 @@ def test_an_endless_episode_ends_as_a_timeout() -> None:
         await asyncio.Event().wait()
         raise AssertionError
 
-    environment = AGENT.open(Settings(_env_file=None), {})
-    task = AGENT.task({"id": "t", "word": "salt"}, Settings(_env_file=None))
+    environment, task = salted()
     scored = asyncio.run(play(environment, task, never(), None, timeout=0.01))
     assert (scored.reward.unscored, scored.detail) == ("timeout", "no end after 0.01 s")
 
@@ -73,38 +79,38 @@ def test_the_limit_is_the_one_that_the_policy_makes_of_it() -> None:
         async def reply(self, *asked: Any) -> Any:
             await asyncio.Event().wait()
 
-    environment, policy = AGENT.open(Settings(_env_file=None), {}), Slow()
-    task = AGENT.task({"id": "t", "word": "salt"}, Settings(_env_file=None))
+    environment, task = salted()
+    policy = Slow()
     scored = asyncio.run(play(environment, task, environment.play(task, policy), policy, 60))
     assert scored.detail == "no end after 0.01 s: at this speed"
 
 
-def test_an_episode_is_scored_with_the_counts_of_its_policy() -> None:
+def test_an_episode_is_scored_with_the_counts_of_its_policy(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """A rule may pay for fewer turns."""
     seen: list[Any] = []
 
     class Counting(ScriptedPolicy):
         async def reply(self, *asked: Any) -> Any:
-            self.prompt_tokens, self.completion_tokens = 30, 4
+            self.prompt_tokens = 30
+            self.completion_tokens = 4
             return await super().reply(*asked)
 
-    environment, policy = AGENT.open(Settings(_env_file=None), {}), Counting(says("salt"))
-    task = AGENT.task({"id": "t", "word": "salt"}, Settings(_env_file=None))
+    async def score(task: Task, episode: Episode) -> Reward:
+        seen.append((episode.turns, episode.prompt_tokens, episode.completion_tokens))
+        return Reward(1.0, {})
 
-    class Watched:
-        async def score(self, task: Any, episode: Episode) -> Any:
-            seen.append((episode.turns, episode.prompt_tokens, episode.completion_tokens))
-            return await environment.score(task, episode)
-
-    watched: Any = Watched()
-    asyncio.run(play(watched, task, environment.play(task, policy), policy, 60))
+    environment, task = salted()
+    monkeypatch.setattr(environment, "score", score)
+    policy = Counting(says("salt"))
+    asyncio.run(play(environment, task, environment.play(task, policy), policy, 60))
     assert seen == [(1, 30, 4)]
 
 
 def test_an_episode_without_a_policy_keeps_its_own_counts_and_an_unknown_end_is_a_mistake() -> None:
     async def made(stop_reason: str) -> Scored:
-        environment = AGENT.open(Settings(_env_file=None), {})
-        task = AGENT.task({"id": "t", "word": "salt"}, Settings(_env_file=None))
+        environment, task = salted()
 
         async def episode() -> Episode:
             return Episode(answer="salt", stop_reason=stop_reason, turns=5)

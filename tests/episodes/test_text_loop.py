@@ -116,7 +116,7 @@ def test_a_last_reply_that_is_no_end_is_a_bad_one_unless_it_is_blank(
 
 
 def in_a_protocol(*replies: str, max_turns: int) -> Episode:
-    """An episode in which digits are the end, what ends with ? is a question, all else malformed."""
+    """An episode in which digits end it, what ends with ? is a question, all else malformed."""
 
     def read(reply: str) -> Any:
         if reply.isdigit():

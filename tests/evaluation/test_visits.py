@@ -85,7 +85,8 @@ def test_replies_that_are_played_again_count_against_the_budget() -> None:
 async def test_the_time_that_a_visitor_waits_in_line_is_not_the_episode_s(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    begun, goes_on = 0, asyncio.Event()
+    begun = 0
+    goes_on = asyncio.Event()
 
     @asynccontextmanager
     async def bounded(limit: Callable[[], Limit]) -> AsyncIterator[None]:

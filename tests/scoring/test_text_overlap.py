@@ -4,18 +4,14 @@ what no text does.
 
 from __future__ import annotations
 
-import marshal
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from common.settings import ROOT
 from scoring.text_overlap import bleu, dei, rouge, text_overlap, word_f1, words
+from tests.planted_list import said_with
 
 NAMES = {"word_f1", "bleu_1", "bleu_2", "bleu_3", "bleu_4", "rouge_1", "rouge_2", "rouge_l"}
 
@@ -84,14 +80,5 @@ def test_a_word_list_in_the_shared_temporary_folder_is_not_read(tmp_path: Path) 
     """Whoever may write there could put code into it, or words that change scores."""
     text = "药是林则徐开的"
     one_word = {text[:end]: int(end == len(text)) for end in range(1, len(text) + 1)}
-    (tmp_path / "jieba.cache").write_bytes(marshal.dumps((one_word, 1)))
     code = f"from scoring.text_overlap import words; print(len(words({text!r})))"
-    done = subprocess.run(
-        [sys.executable, "-c", code],
-        cwd=ROOT,
-        env={**os.environ, "TMPDIR": str(tmp_path)},
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    assert int(done.stdout) > 1
+    assert int(said_with(one_word, tmp_path, code)) > 1

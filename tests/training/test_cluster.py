@@ -229,7 +229,8 @@ def test_a_machine_that_does_not_see_the_run_s_files_is_named_before_the_run(
 ) -> None:
     """Its part of each checkpoint would be missing."""
     (tmp_path / "config.yaml").write_text("{}")
-    (model := tmp_path / "model").mkdir()
+    model = tmp_path / "model"
+    model.mkdir()
     run = Plan(tmp_path, "cuda", str(model), 3, "", 1.0, 96, 60.0)
     two_machines(monkeypatch, shared=True)
     check_nodes_found(config_of(2, 1), run)

@@ -225,7 +225,7 @@ async def test_several_waves_wait_at_the_same_time(store: Any) -> None:
 
 
 async def test_endings_are_told_in_their_order_and_from_the_one_after() -> None:
-    """A store that hands one out twice, or passes one over, has a step counted wrong or waited for."""
+    """Handed out twice, one would be counted twice; passed over, it would be waited for."""
     store = RunStore()
     await store.add_resources({})
     ids = await enqueue(store, [{"name": str(number)} for number in range(4)])
@@ -265,7 +265,8 @@ async def test_news_of_something_else_has_who_waits_look_once(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Else the store looks again and again, with all of a core."""
-    store, looks = RunStore(), 0
+    store = RunStore()
+    looks = 0
 
     async def size() -> int:
         nonlocal looks
@@ -302,7 +303,8 @@ async def test_who_stops_to_wait_leaves_neither_a_task_nor_a_connection(
     left: list[str] = []
     asyncio.get_running_loop().set_exception_handler(lambda _, said: left.append(said["message"]))
     ids = await enqueue(store, [{"name": "a"}])
-    endings, before = Endings(store), asyncio.all_tasks()
+    before = asyncio.all_tasks()
+    endings = Endings(store)
     endings.expect(ids)
     await asyncio.sleep(0.2)
     await endings.close()
@@ -316,7 +318,7 @@ async def test_who_stops_to_wait_leaves_neither_a_task_nor_a_connection(
 async def test_endings_of_other_programs_do_not_pile_up(
     store: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The oldest is dropped: the last ones may be those of rollouts that are about to be expected."""
+    """The oldest is dropped: the last may be of rollouts that are about to be expected."""
     monkeypatch.setattr(handover_module, "EARLY_ENDINGS", 2)
     ids = await enqueue(store, [{"name": str(number)} for number in range(4)])
     endings = Endings(store)

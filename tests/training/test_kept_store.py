@@ -367,7 +367,8 @@ async def test_a_step_that_a_store_took_before_it_froze_is_not_queued_twice(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """The client's own time is up, and no connection was lost."""
-    send, asked = agl.LightningStoreClient.enqueue_many_rollouts, 0
+    send = agl.LightningStoreClient.enqueue_many_rollouts
+    asked = 0
 
     async def send_and_freeze(self: Any, rollouts: Any) -> Any:
         nonlocal asked

@@ -66,7 +66,8 @@ def test_the_best_stand_against_the_worst(tmp_path: Path) -> None:
 
 def test_episodes_that_had_other_tools_are_learned_with_these(tmp_path: Path) -> None:
     """Their prompt described these tools, such as an MCP server's, and not the agent's own."""
-    sql, path = registry.get("sql"), tmp_path / "kept.jsonl"
+    sql = registry.get("sql")
+    path = tmp_path / "kept.jsonl"
     guide = {"type": "function", "function": {"name": "guide", "parameters": {}}}
     for score in (1.0, 0.0):
         keep(path, sql.name, EpisodeRecord.of_line(episode(score, f"{score}")), [guide])

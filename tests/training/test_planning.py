@@ -156,15 +156,3 @@ def test_a_large_model_has_batches_and_a_rate_of_its_own_on_the_cpu_alone(
         _, keys = make_plan(agent, parse(agent, flags))
         found.append((keys["data.train_batch_size"], keys["actor_rollout_ref.actor.optim.lr"]))
     assert found == [small, large]
-
-
-@pytest.mark.parametrize(
-    ("flags", "field", "meant"),
-    [
-        (["--max-turns", "5"], "max_turns", 5),
-        (["--lora", "--lora-rank", "8"], "lora_rank", 8),
-    ],
-)
-def test_a_flag_reaches_the_run(flags: list[str], field: str, meant: int) -> None:
-    options = parse(registry.get("sql"), ["--ci-fast", "--device", "cpu", *flags])
-    assert getattr(make_plan(registry.get("sql"), options)[0], field) == meant

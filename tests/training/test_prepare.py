@@ -46,19 +46,6 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     return calls
 
 
-def test_what_an_agent_says_of_its_rows_and_of_this_partner_is_shown(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """Else episodes that no partner can play fail while a GPU works."""
-    monkeypatch.setattr(
-        type(AGENT.flags), "check", lambda _, tasks, options: [f"{len(tasks)} {options['partner']}"]
-    )
-    notes = prepared(options={"partner": "unplayable"}).notes
-    wanted = [f"{name}: {len(AGENT.rows(FILES[name]))} unplayable" for name in ("train", "val")]
-    assert notes[-2:] == wanted
-    assert set(wanted) <= set(capsys.readouterr().out.splitlines())
-
-
 def prepared(
     settings: Settings = SETTINGS,
     change: Callable[[dict[str, Any]], object] = dict,
@@ -70,6 +57,19 @@ def prepared(
     with closing(AGENT.open(settings, {})) as environment:
         environment.judging = replace(environment.judging, paid=paid)
         return prepare(AGENT, FILES, rows, settings, options or {}, environment)
+
+
+def test_what_an_agent_says_of_its_rows_and_of_this_partner_is_shown(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Else episodes that no partner can play fail while a GPU works."""
+    monkeypatch.setattr(
+        type(AGENT.flags), "check", lambda _, tasks, options: [f"{len(tasks)} {options['partner']}"]
+    )
+    notes = prepared(options={"partner": "unplayable"}).notes
+    wanted = [f"{name}: {len(AGENT.rows(FILES[name]))} unplayable" for name in ("train", "val")]
+    assert notes[-2:] == wanted
+    assert set(wanted) <= set(capsys.readouterr().out.splitlines())
 
 
 def test_what_is_kept_is_read_and_the_judge_is_not_asked_again(

@@ -122,6 +122,12 @@ def broken(folder: Path, monkeypatch: pytest.MonkeyPatch, **modules: str) -> Non
     monkeypatch.setenv("PYTHONPATH", str(folder))
 
 
+def started(run: str, run_dir: Path, **streams: Any) -> subprocess.Popen[str]:
+    """A run of its own, with a process group of its own."""
+    command = [sys.executable, "-c", run, str(run_dir)]
+    return subprocess.Popen(command, cwd=ROOT, start_new_session=True, **streams)
+
+
 def test_one_that_fails_or_hangs_is_said(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
 ) -> None:
@@ -164,13 +170,7 @@ def test_ctrl_c_ends_the_run_and_lets_a_tracker_finish(
         "        time.sleep(120)\n"
         "except KeyboardInterrupt: print('summary')"
     )
-    process = subprocess.Popen(
-        [sys.executable, "-c", run, str(tmp_path / "run")],
-        cwd=ROOT,
-        stdout=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
-    )
+    process = started(run, tmp_path / "run", stdout=subprocess.PIPE, text=True)
     assert process.stdout is not None
     assert process.stdout.readline() == "ready\n"
     os.killpg(process.pid, signal.SIGINT)
@@ -188,9 +188,7 @@ def test_one_that_hangs_does_not_outlive_a_killed_run(
         "import pathlib, sys, training.watch.trackers as t\n"
         "with t.tracked(['wandb'], pathlib.Path(sys.argv[1]), 1): input()"
     )
-    process = subprocess.Popen(
-        [sys.executable, "-c", run, str(tmp_path / "run")], cwd=ROOT, stdin=subprocess.PIPE
-    )
+    process = started(run, tmp_path / "run", stdin=subprocess.PIPE)
     while not (children := psutil.Process(process.pid).children()):
         time.sleep(0.1)
     os.kill(process.pid, signal.SIGKILL)

@@ -19,6 +19,8 @@ import unicodedata
 from collections.abc import Iterator
 from pathlib import Path
 
+from common.word_lists import keep_private
+
 CHINESE_DIGITS = dict(
     zip("〇零一二三四五六七八九幺壹贰叁肆伍陆柒捌玖", "001234567891123456789", strict=True)
 )
@@ -162,8 +164,7 @@ def _tagged(text: str) -> Words:
     import jieba.posseg  # late: it takes most of a second
 
     jieba.setLogLevel("CRITICAL")
-    # jieba unmarshals its cache, so the cache must not lie in a folder that others can write
-    jieba.dt.tmp_dir = str(Path(jieba.__file__).parent)
+    keep_private(jieba.dt)
     words = {}
     end = 0
     for word, tag in jieba.posseg.cut(text):
