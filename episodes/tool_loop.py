@@ -57,7 +57,7 @@ async def play_with_tools(
     Raises EpisodeError: the policy's endpoint or a tool failed.
     """
     first = [{"role": "system", "content": instructions}, {"role": "user", "content": question}]
-    episode = Episode(messages=first)
+    episode = Episode(messages=first, tools=[tool.spec for tool in tools])
     agent = agents.Agent(
         name="policy",
         instructions=instructions,

@@ -14,6 +14,7 @@ from typing import Any
 from episodes.agent import Record
 from episodes.episode import Episode
 from scoring.abstention import abstains
+from sql_agent.prompts import TOOL
 from sql_agent.reward import is_unanswerable, term_values
 from sql_agent.task import SqlTask
 
@@ -49,6 +50,8 @@ def record_of(task: SqlTask, episode: Episode) -> Record:
         "abstained": abstains(episode.answer or ""),
         "queries": queries,
         "sql": next((query["sql"] for query in reversed(queries) if query["ok"]), None),
+        # Pairs are learned under the tools of their episodes
+        **({} if episode.tools in ([], [TOOL]) else {"tools": episode.tools}),
     }
 
 

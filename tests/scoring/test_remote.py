@@ -14,9 +14,11 @@ from typing import Any
 
 import pytest
 
+from common import llm_retry
 from common.llm import LLMError, Usage
 from common.llm_endpoint import MOST_CONNECTIONS
 from common.settings import Settings
+from scoring import remote
 from scoring.judge import (
     Case,
     LLMJudge,
@@ -191,6 +193,16 @@ def test_the_reward_model_gets_prompt_and_response(server):
     server.replies = [(200, '{"score": 1}')]
     assert ask_reward_model(server).score == 1.0
     assert server.requests[0][2] == {"prompt": CASE.question, "response": CASE.answer}
+
+
+def test_the_judges_wait_no_longer_than_their_longest_wait(server, monkeypatch):
+    monkeypatch.setattr(llm_retry, "FIRST_WAIT", 3600)
+    monkeypatch.setattr(llm_retry.random, "uniform", lambda least, most: most)
+    monkeypatch.setattr(remote, "LONGEST_WAIT", 0.0)
+    scored = (200, json.dumps({"score": 0.5, **json.loads(completion(json.dumps(SCORES)))}))
+    for ask in (ask_llm, ask_reward_model):
+        server.replies = [(500, "{}"), scored]
+        assert ask(server, timeout=10.0).score is not None
 
 
 def test_an_answer_that_says_nothing_is_zero_without_a_call(server):

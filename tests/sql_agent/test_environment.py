@@ -130,6 +130,19 @@ def test_a_policy_on_an_unfamiliar_database_looks_around_first(llm: Any, databas
     assert play(llm, database_url).stop_reason == "bad_tool_call"
 
 
+def test_a_record_names_the_tools_where_they_are_not_the_agent_s_own(
+    llm: Any, database_url: str
+) -> None:
+    """Pairs of kept episodes are learned under the tools that these were offered."""
+    llm.script(asks(SQL), says(STORAGE), says(STORAGE))
+    own = play(llm, database_url)
+    assert "tools" not in opened(database_url).record(TASK, own)
+    looked = play(llm, database_url, database_tools="schema")
+    named = [tool["function"]["name"] for tool in llm.requests[-1]["tools"]]
+    offered = opened(database_url).record(TASK, looked)["tools"]
+    assert [tool["function"]["name"] for tool in offered] == named != [TOOL["function"]["name"]]
+
+
 @pytest.mark.parametrize("call", [asks(SQL), calls("list_tables")])
 def test_a_database_that_is_gone_raises_and_is_not_told_to_the_policy(
     llm: Any, tmp_path: Path, call: Any

@@ -73,6 +73,9 @@ def test_episodes_that_had_other_tools_are_learned_with_these(tmp_path: Path) ->
         keep(path, sql.name, EpisodeRecord.of_line(episode(score, f"{score}")), [guide])
     [found], _ = pairs_of_episodes([path], sql, margin=0.2)
     assert found.tools == (guide,)
+    keep(path, sql.name, EpisodeRecord.of_line(episode(0.0, "worst")), [])
+    [found], _ = pairs_of_episodes([path], sql, margin=0.2)
+    assert found.rejected.answer == "0.0", "it had no tools to answer with"
     bare = written(tmp_path / "bare.jsonl", episode(1.0, "a"), episode(0.0, "b"))
     [found], _ = pairs_of_episodes([bare], sql, margin=0.2)
     assert found.tools == tuple(sql.tools) != ()

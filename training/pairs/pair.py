@@ -77,12 +77,13 @@ class Pair:
 def pairs_of_episodes(
     places: Sequence[Path], agent: Agent, margin: float
 ) -> tuple[list[Pair], LeftOut]:
-    """Return pairs of each task's episodes: the best beside the worst, the second best beside the
-    second worst and so on, as long as their scores differ by `margin` at least.
+    """Return pairs of each task's episodes that had the same tools: the best beside the worst, the
+    second best beside the second worst and so on, as long as their scores differ by `margin` at
+    least.
 
     Raises UsageError: a place has no episodes, or another agent's.
     """
-    tasks: dict[str, list[dict[str, Any]]] = defaultdict(list)
+    tasks: dict[tuple[str, str], list[dict[str, Any]]] = defaultdict(list)
     left_out = LeftOut()
     for place in places:
         for line in _episodes(place, agent):
@@ -90,7 +91,7 @@ def pairs_of_episodes(
             if reason:
                 left_out[reason] += 1
             else:
-                tasks[str(line["id"])].append(line)
+                tasks[str(line["id"]), json.dumps(line.get("tools"))].append(line)
     pairs = []
     for lines in tasks.values():
         ranked = sorted(lines, key=lambda line: -line["score"])
