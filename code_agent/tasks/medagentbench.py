@@ -44,6 +44,7 @@ CLOSE = 1e-3
 GRAMS = ((1.0, 4), (1.5, 2), (1.9, 1))
 POTASSIUM_GOAL = 3.5
 POTASSIUM_STEP = 10
+MOST = 5000  # observations of a patient and a code
 YEAR = timedelta(days=365)
 
 
@@ -193,8 +194,16 @@ def _loinc(question: str) -> str:
 
 
 def readings(patient: str, code: str, hours: int | None) -> list[tuple[datetime, float]]:
-    """Return the observations of a code with their times, oldest first."""
-    bundle = known(f"Observation?patient={patient}&code={code}&_count=5000&_format=json")
+    """Return the observations of a code with their times, oldest first. Raises EpisodeError if the
+    server does not answer, or with a part of them.
+    """
+    bundle = known(f"Observation?patient={patient}&code={code}&_count={MOST}&_format=json")
+    if any(link.get("relation") == "next" for link in bundle.get("link", ())):
+        raise EpisodeError(
+            "database_error",
+            f"{base_url()} answers with a part of {patient}'s values of {code}; expected all, "
+            f"let it answer with {MOST} resources at once",
+        )
     resources = [entry["resource"] for entry in bundle.get("entry", ())]
     found = sorted(
         (datetime.fromisoformat(r["effectiveDateTime"]), r["valueQuantity"]["value"])

@@ -23,7 +23,8 @@ PAGE = 20  # resources of an answer where a request does not say how many it wan
 class FHIRServer(ThreadingHTTPServer):
     """observations: what is known beyond the hospital, as (patient, code, time, value). asked:
     paths of requests. moved: where a resource redirects to. broken: what goes wrong with a
-    resource: "status" (500), "page" (no JSON) or "silence" (the connection ends).
+    resource: "status" (500), "page" (no JSON) or "silence" (the connection ends). most: resources
+    of an answer, however many a request wants.
     """
 
     daemon_threads = True
@@ -37,6 +38,7 @@ class FHIRServer(ThreadingHTTPServer):
         self.asked: list[str] = []
         self.moved: dict[str, str] = {}
         self.broken: dict[str, str] = {}
+        self.most = 5000
         threading.Thread(target=self.serve_forever, args=(0.02,), daemon=True).start()
 
     def answer(self, resource: str, query: dict[str, list[str]]) -> dict[str, Any] | None:
@@ -50,7 +52,9 @@ class FHIRServer(ThreadingHTTPServer):
         if resource == "Observation":
             asked = (query.get("patient", [""])[0], query.get("code", [""])[0])
             found = [_observation(*one) for one in self.observations if one[:2] == asked]
-            return _bundle(found, int(query.get("_count", [PAGE])[0]))
+            most = min(int(query.get("_count", [PAGE])[0]), self.most)
+            further = {"relation": "next", "url": f"{self.url[:-1]}?_getpages=1"}
+            return _bundle(found, most) | ({"link": [further]} if len(found) > most else {})
         return None
 
 

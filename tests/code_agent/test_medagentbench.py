@@ -163,6 +163,11 @@ def test_values_beyond_the_servers_first_page_count(tmp_path: Path, server: FHIR
     ]
     assert handed(tmp_path, row(4, "Magnesium?", "S1"), {"GET": [200]}) == 1
     assert handed(tmp_path, row(6, "Average CBG?", "S1"), {"GET": [100.5]}) == 1
+    server.most = 200
+    assert handed(tmp_path, row(6, "Average CBG?", "S1"), {"GET": [100.5]}) == 1
+    server.most = 199
+    with pytest.raises(EpisodeError, match="a part of S1's values of GLU; expected all"):
+        handed(tmp_path, row(6, "Average CBG?", "S1"), {"GET": [100.0]})
 
 
 def test_a_measurement_is_recorded(tmp_path: Path, server: FHIRServer) -> None:
