@@ -76,7 +76,7 @@ def recommendation_value(task: ConsultationTask, advice: str) -> float:
     """
     if not task.advice:
         return _content_f1(advice, task.recommendation)
-    clauses, gold = _clauses(advice), [_clauses(item) for item in task.advice]
+    clauses, gold = CLAUSE.split(advice), [CLAUSE.split(item) for item in task.advice]
     shares = [
         sum(_given(term, own, clauses) for term in terms(item)) / len(terms(item))
         for item, own in zip(task.advice, gold, strict=True)
@@ -108,10 +108,6 @@ def _sense(term: str, clause: str) -> bool | None:
     """
     before, named, _ = clause.partition(term)
     return not NEGATED.search(before) if named else None
-
-
-def _clauses(text: str) -> list[str]:
-    return [clause for clause in CLAUSE.split(text) if clause.strip()]
 
 
 def found_facets(task: ConsultationTask, episode: Episode) -> float | None:

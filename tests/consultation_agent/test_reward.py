@@ -142,6 +142,7 @@ def test_gold_earns_all() -> None:
     reward = earned(*episode.events)
     assert reward.total == pytest.approx(1.1)
     assert reward.score == pytest.approx(1)
+    assert reward.measures == {}, "no judge stands beside the rule"
 
 
 def test_without_a_diagnosis_only_the_form_is_paid() -> None:
@@ -266,6 +267,13 @@ def test_a_judge_s_single_score_counts_for_both_and_the_score_is_by_their_weight
     assert (
         earned(Conclusion("阑尾发炎", "急诊"), judge=Fixed(Verdict(0.0))).terms["diagnosis"] == 0.0
     )
+
+
+def test_a_judge_s_score_of_a_case_without_advice_is_that_of_the_diagnosis_alone() -> None:
+    task = replace(TASK, recommendation="", advice=())
+    reward = earned(Conclusion("阑尾发炎", "急诊"), task=task, judge=Fixed(Verdict(0.5)))
+    assert reward.terms == pytest.approx({"format": 0.1, "diagnosis": 0.3, "inquiry": 0.0})
+    assert reward.score == pytest.approx(0.5)
 
 
 def test_a_judge_s_values_are_paid_by_the_sums_too() -> None:

@@ -226,7 +226,9 @@ def test_a_panel_is_one_order_for_all_of_its_examinations() -> None:
 
 def test_a_case_without_recommended_examinations_is_paid_without_them() -> None:
     task = replace(TASK, key=())
-    assert earned(ended("appendicitis", task=task), task).terms == {"format": 0.1, "diagnosis": 1.0}
+    reward = earned(ended("appendicitis", task=task), task)
+    assert reward.terms == {"format": 0.1, "diagnosis": 1.0}
+    assert reward.score == 1.0, "it earned what it could"
 
 
 def test_malformed_replies_cost_of_the_form_and_are_counted() -> None:

@@ -96,6 +96,7 @@ def test_a_score_lies_in_its_bounds_and_terms_add_up_to_the_total() -> None:
     with pytest.raises(ValueError, match="terms add up to the total"):
         Reward(1.0, {"rule": 0.1, "judge": 0.8})
     assert Reward(-0.4, {"right": 0.1, "turns": -0.5}, score=0.1).total == -0.4
+    assert Reward(0.0, {"a": 0.1, "b": 0.2, "c": -0.3}).total == 0.0, "but for rounding"
     assert Reward(None, {"rule": 0.1}, "judge_failed").terms == {"rule": 0.1}
 
 
