@@ -15,6 +15,7 @@ from mutmut.__main__ import cli
 from mutmut.mutation import mutators
 from mutmut.runners.harness import PytestRunner
 from mutmut.state import state
+from mutmut.workers.isolation import ForkRunner
 
 
 def one_text(node: Any) -> Iterator[Any]:
@@ -37,10 +38,20 @@ def quick_first(runner: Any, tests: Any) -> Any:
     return asked(runner, sorted(tests, key=lambda test: seconds.get(test, 0.0)))
 
 
+def wait_for_a_change(runner: Any, timeout: float | None = None) -> Any:
+    while True:
+        try:
+            return wait_for_any(runner, timeout)
+        except KeyError:
+            continue  # a process that a test left, such as a database's worker, is no change's
+
+
 operators = mutators.mutation_operators
 place = [change for _, change in operators].index(mutators.operator_string)
 operators[place] = (operators[place][0], one_text)
 operators += [(cst.Expr, deleted_call), (cst.CompFor, deleted_filter)]
 asked = PytestRunner._pytest_args_regular_run
 PytestRunner._pytest_args_regular_run = quick_first
+wait_for_any = ForkRunner.wait_for_result
+ForkRunner.wait_for_result = wait_for_a_change
 cli(["run", "--max-children", sys.argv[1]])

@@ -70,7 +70,8 @@ def test_a_call_and_a_filter_are_deleted_and_must_be_noticed_or_accepted(
         (tmp_path / name).touch()
     (tmp_path / names[0]).write_text(CODE)
     (tmp_path / names[2]).write_text(
-        "from counted.code import total\ndef test_one(): assert total([1, 2], []) == 3\n"
+        "import subprocess\nfrom counted.code import total\nLEFT = subprocess.Popen(['true'])\n"
+        "def test_one(): assert total([1, 2], []) == 3\n"
     )
     (tmp_path / names[3]).write_text(
         "from hypothesis import settings\nsettings.register_profile('mutants')\n"
