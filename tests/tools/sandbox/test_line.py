@@ -7,6 +7,7 @@ run.
 """
 
 import asyncio
+import itertools
 import os
 import signal
 import socket
@@ -17,11 +18,12 @@ from typing import Any
 
 import pytest
 
-from tools.sandbox import Sandbox, SandboxError, mounts
+from tools.sandbox import MachineTooSlowError, Sandbox, SandboxError, mounts
 from tools.sandbox import sandbox as sandbox_module
+from tools.sandbox.inside.clock import MOST
 from tools.sandbox.inside.frames import READY, frame
 from tools.sandbox.line import exactly, receive
-from tools.sandbox.sandbox import Episode
+from tools.sandbox.sandbox import Episode, number_of, stopped, waiting_time
 
 ANSWER = {"status": "ok", "output": "1\n", "fresh": True}
 QUESTION = {"source": "x", "language": "python", "deadline": 1.0}
@@ -97,6 +99,108 @@ async def test_an_answer_within_the_grace_after_a_deadline_counts(line, monkeypa
     theirs.sendall(READY)
     asyncio.get_running_loop().call_later(0.1, theirs.sendall, frame(ANSWER))
     assert (await episode.ask(QUESTION, 0.01)).status == "ok"
+
+
+async def test_a_question_that_is_read_late_has_the_grace_too(line, monkeypatch) -> None:
+    episode, theirs, _ = line
+    monkeypatch.setattr(sandbox_module, "GRACE", 30.0)
+    theirs.sendall(READY)
+    long = QUESTION | {"source": "x" * 10**7}
+    asking = asyncio.create_task(episode.ask(long, 0.01))
+    await asyncio.sleep(0.1)
+    assert await question_of(theirs) == long
+    theirs.sendall(frame(ANSWER))
+    assert (await asking).status == "ok"
+
+
+async def test_a_question_that_is_not_read_times_out(line, monkeypatch) -> None:
+    episode, theirs, _ = line
+    monkeypatch.setattr(sandbox_module, "GRACE", 0.1)
+    theirs.sendall(READY)
+    asking = episode.ask(QUESTION | {"source": "x" * 10**7}, 0.01)
+    assert (await asyncio.wait_for(asking, 30)).status == "timeout"
+
+
+async def test_a_supervisor_whose_program_has_more_time_is_waited_for(line) -> None:
+    episode, theirs, process = line
+    more = frame({"more": 1.0})
+    theirs.sendall(READY + (MOST - 1) * more + frame(ANSWER))
+    assert (await episode.ask(QUESTION, 60.0)).status == "ok"
+    theirs.sendall(READY + MOST * more + frame(ANSWER))
+    with pytest.raises(MachineTooSlowError, match=r"^a program's 60 s went by 3 times while"):
+        await episode.ask(QUESTION, 60.0)
+    assert process.wait(30) == -signal.SIGKILL
+
+
+async def test_a_supervisor_that_calls_the_machine_slow_is_believed_and_ended(line) -> None:
+    episode, theirs, process = line
+    theirs.sendall(READY + frame({"status": "slow"}))
+    with pytest.raises(MachineTooSlowError, match=r"^a program's 60 s went by 3 times while"):
+        await episode.ask(QUESTION, 60.0)
+    assert process.wait(30) == -signal.SIGKILL
+
+
+@pytest.mark.parametrize("protected", [True, False])
+async def test_one_that_is_stopped_is_the_machine_s_unless_its_programs_may_have_stopped_it(
+    line, monkeypatch, protected: bool
+) -> None:
+    episode, theirs, process = line
+    monkeypatch.setattr(sandbox_module, "GRACE", 0.1)
+    episode.protected = protected
+    theirs.sendall(READY)
+    process.send_signal(signal.SIGSTOP)
+    asking = episode.ask(QUESTION, 0.05)
+    if protected:
+        with pytest.raises(MachineTooSlowError, match=r"^a program's 0.05 s went by"):
+            await asking
+    else:
+        assert (await asking).status == "timeout"
+
+
+@pytest.mark.parametrize(("share", "slow"), [(1.0, True), (0.0, False)])
+async def test_one_that_waited_for_a_processor_is_the_machine_s(
+    line, monkeypatch, share: float, slow: bool
+) -> None:
+    """share: of its silence, after an hour of waiting that was before it."""
+    episode, theirs, process = line
+    patience = 0.3
+    waits = itertools.count(3600.0, share * patience)
+    monkeypatch.setattr(sandbox_module, "GRACE", 0.25)
+    monkeypatch.setattr(
+        sandbox_module, "waiting_time", lambda number: {process.pid: next(waits)}[number]
+    )
+    theirs.sendall(READY)
+    asking = episode.ask(QUESTION, 0.05)
+    if slow:
+        with pytest.raises(MachineTooSlowError):
+            await asking
+    else:
+        assert (await asking).status == "timeout"
+
+
+def test_the_kernel_s_words_about_a_process(monkeypatch, tmp_path) -> None:
+    """proc(5): the second number of schedstat is nanoseconds on a run queue; the name of a program,
+    in parentheses, may look like what follows it.
+    """
+    for number, state in enumerate(("7 (a) T 1) S 1 7", "7 (b) S) T 1 7")):
+        folder = tmp_path / "proc" / str(number)
+        folder.mkdir(parents=True)
+        (folder / "stat").write_text(state)
+        (folder / "schedstat").write_text("9000000000 2500000000 70\n")
+    monkeypatch.setattr(sandbox_module, "Path", lambda path: tmp_path / path[1:])
+    assert [stopped(number) for number in (0, 1, 2)] == [False, True, False]
+    assert [waiting_time(number) for number in (0, 2)] == [2.5, 0.0]
+
+
+def test_the_number_of_a_process_is_had_from_its_handle(line) -> None:
+    episode, _, process = line
+    assert number_of(episode.handle) == process.pid
+    process.kill()
+    process.wait()
+    assert number_of(episode.handle) == -1
+    with socket.socket() as other:
+        assert number_of(other.fileno()) == -1, "no handle of a process"
+    assert number_of(2**30) == -1, "no handle"
 
 
 @pytest.mark.parametrize("sent", [b"", READY, READY + frame(ANSWER)[:-1]])

@@ -76,7 +76,11 @@ HANGS = "import time; time.sleep(60)"
 
 @pytest.mark.parametrize(
     ("program", "seconds", "seen"),
-    [(SAYS, 60.0, "'no memory \ufffd'"), (HANGS, 0.1, "TimeoutError()")],
+    [
+        (SAYS, 60.0, "'no memory \ufffd'"),
+        ("import os; os.write(2, b'gone')", 60.0, "'gone'"),
+        (HANGS, 0.1, "TimeoutError()"),
+    ],
 )
 async def test_one_that_does_not_start_is_given_up_with_its_last_words(
     bare, program: str, seconds: float, seen: str
