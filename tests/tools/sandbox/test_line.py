@@ -89,8 +89,11 @@ async def test_a_supervisor_that_is_gone_need_not_be_killed(line) -> None:
     episode, _, process = line
     process.kill()
     process.wait()
+    handle = episode.handle
     episode.end(stuck=True)
     assert (episode.line, episode.handle) == (None, -1)
+    with pytest.raises(OSError, match="Bad file descriptor"):
+        os.fstat(handle)
 
 
 async def test_an_answer_within_the_grace_after_a_deadline_counts(line, monkeypatch) -> None:
@@ -266,6 +269,7 @@ def kept(sandbox: Sandbox) -> list[str]:
 async def test_the_idle_episode_used_longest_ago_makes_room(bare) -> None:
     sandbox = Sandbox(episodes=2)
     first = sandbox._hold("a")
+    assert first.protected is sandbox.protected is False
     sandbox._hold("b")
     assert sandbox._hold("a") is first
     assert kept(sandbox) == ["b", "a"]
@@ -288,6 +292,20 @@ def test_a_fork_leaves_its_parent_s_episodes_alone(bare) -> None:
     assert (kept(sandbox), sandbox._process) == (["b"], None)
     sandbox._hold("c")
     assert kept(sandbox) == ["b", "c"]
+
+
+async def test_an_episode_that_is_ended_ends_its_program(bare, tmp_path) -> None:
+    sandbox = Sandbox()
+    begun = tmp_path / "begun"
+    try:
+        hanging = f"open({str(begun)!r}, 'w'); import time; time.sleep(600)"
+        running = asyncio.create_task(sandbox.run(hanging, "a", deadline=600.0))
+        while not begun.exists():
+            await asyncio.sleep(0.02)
+        await sandbox.end("a")
+        assert (await asyncio.wait_for(running, 60)).status == "crashed"
+    finally:
+        await sandbox.close()
 
 
 async def test_programs_of_an_episode_keep_its_names_until_it_ends(bare) -> None:

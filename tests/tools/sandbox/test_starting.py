@@ -4,7 +4,9 @@ Keeps of docs/safety.md, "What holds, and by what", that programs run in the san
 to run in; nothing is started in bubblewrap here.
 """
 
+import asyncio
 import io
+import os
 import shutil
 import subprocess
 import sys
@@ -92,6 +94,19 @@ async def test_one_that_does_not_start_is_given_up_with_its_last_words(
     with pytest.raises(SandboxError) as caught:
         await sandbox.run("1", "a")
     assert str(caught.value) == f"no sandbox for programs: {seen}; {mounts.HELP}"
+    assert sandbox._episodes["a"].line is None, "the next program would be asked there"
+    assert sandbox._process
+    sandbox._process.kill()
+    await sandbox.close()
+
+
+async def test_who_gives_up_while_it_starts_leaves_no_line_to_it(bare) -> None:
+    bare.setattr(mounts, "unprotected", lambda: ([sys.executable, "-c", HANGS], {}))
+    bare.setattr(mounts, "program", lambda settings: b"")
+    sandbox = Sandbox()
+    with pytest.raises(TimeoutError):
+        await asyncio.wait_for(sandbox.run("1", "a"), 0.1)
+    assert sandbox._episodes["a"].line is None
     assert sandbox._process
     sandbox._process.kill()
     await sandbox.close()
@@ -126,6 +141,9 @@ def test_what_runs_programs_is_started_as_it_is_set_with_an_environment_of_its_o
     sandbox._start()
     sandbox._control.close()
     ((line, how),) = seen
+    for handle in how["pass_fds"]:
+        with pytest.raises(OSError, match="Bad file descriptor"):
+            os.fstat(handle)
     assert (line, how["env"]) == (
         mounts.protected(sandbox.paths) if protected else mounts.unprotected()
     )
