@@ -17,6 +17,7 @@ from gymnasium.utils.env_checker import check_env
 
 from code_agent.env import EHREnv, MedAgentEnv
 from code_agent.protocol import Action
+from code_agent.task import CodeTask
 from episodes.episode import AgentError
 from tests.code_agent.cases import COUNT, RUN, SUBMIT, Small
 from tests.own_processes import OwnProcesses
@@ -92,7 +93,8 @@ def test_the_references_ending(tables: Path) -> None:
 
 def test_the_chat_and_an_infeasible_task(env: MedAgentEnv) -> None:
     env.reset(0)
-    env.step("send_msg_to_user", text="A moment.")
+    observation = env.step("send_msg_to_user", text="A moment.")[0]
+    assert observation["info"] == {}, "about a problem or a request"
     assert env.step("report_infeasible", text="no table")[2] is False
     env.terminate_on_infeasible = True
     assert env.step("report_infeasible", text="no table")[2] is True
@@ -109,6 +111,16 @@ def test_an_action_of_the_users_own(tables: Path) -> None:
     observation = env.step("add", a=1, b=2)[0]
     assert (observation["type"], observation["env_message"]) == ("environment_feedback", "3")
     env.close()
+
+
+def test_a_task_whose_data_is_missing_is_not_begun(tables: Path) -> None:
+    class Lacking(Small):
+        def unusable(self, task: CodeTask) -> str:
+            return "lacks its table"
+
+    env = MedAgentEnv(Lacking, {"data_path": tables})
+    with pytest.raises(AgentError, match="cannot be played here: it lacks its table"):
+        env.reset(0)
 
 
 def test_a_task_that_is_not_there(env: MedAgentEnv) -> None:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from code_agent.protocol import PROBLEMS, Action, Malformed, read_reply
+from code_agent.protocol import LONGEST_DICT, PROBLEMS, Action, Malformed, read_reply
 
 RUN = Action("validate_code", {"code": "print(1)\nprint({'a': 2})"})
 
@@ -40,6 +40,7 @@ def test_one_action_in_many_forms(text: str) -> None:
         ('[{"action": {}}]', "no_action"),
         (f"{RUN}\n{RUN}", "several_actions"),
         ('{"action": "submit", "params": [1]}', "bad_params"),
+        (f"{{'action': 'submit', 'params': {{'answer': '{'9' * LONGEST_DICT}'}}}}", "no_action"),
     ],
 )
 def test_what_is_no_action_is_named(text: str, problem: str) -> None:

@@ -15,13 +15,14 @@ from consultation_agent.doctor_questions import SAID, asked_for
 from consultation_agent.lessons import WORDINGS, lessons
 from consultation_agent.prompts import load_prompts
 from consultation_agent.protocol import Conclusion, Malformed, Question, read_reply
-from consultation_agent.rehearsal import baseline_episode
+from consultation_agent.rehearsal import baseline_episode, best_match
 from consultation_agent.task import task_of
 from data.conditions.condition_types import Phrase
 from data.conditions.consultation_cases import draw_cases
 from data.conditions.speech import Speech
 from data.conditions.table import load_tables
 from episodes.episode import Conversation
+from tests.consultation_agent.cases import tasks
 
 FEW = {"train": 3, "val": 2, "test": 4}  # rows drawn before the lessons
 
@@ -46,6 +47,17 @@ def plain(monkeypatch: pytest.MonkeyPatch, kind: str) -> None:
     monkeypatch.setattr(recipe, "SHARES", dict.fromkeys(recipe.SHARES, 0))
     monkeypatch.setattr(recipe, "FLAWS", {kind: 100})
     monkeypatch.setattr(recipe, "BUDGETS", (6,))
+
+
+def test_what_fits_best_is_told_by_the_symptoms() -> None:
+    """A guess at the end of the budget goes by what was asked so far."""
+    asked = [task for task in tasks() if task.symptoms]
+    guesses = [best_match(task, task.symptoms) for task in asked]
+    right = sum(
+        guess is not None and guess.diagnosis == task.reference
+        for guess, task in zip(guesses, asked, strict=True)
+    )
+    assert right > 0.9 * len(asked)
 
 
 def test_a_right_consultation_asks_what_distinguishes_and_names_the_condition(

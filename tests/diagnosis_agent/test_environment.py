@@ -111,6 +111,8 @@ def test_facts_record_and_groups() -> None:
     )
     assert found["facts"]["exam_precision"] == found["facts"]["exam_recall"] == pytest.approx(1 / 3)
     assert [turn["role"] for turn in found["dialogue"]] == ["doctor", "simulator"] * 3 + ["doctor"]
+    said = [turn["content"] for turn in found["dialogue"] if turn["role"] == "doctor"]
+    assert said == [one["content"] for one in episode.messages if one["role"] == "assistant"]
     assert AGENT.showing.gain_groups(found) == {"gain_by_ordering": 1}
 
 

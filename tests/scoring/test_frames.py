@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import pytest
 
+from scoring.heads import Lexicon
 from scoring.judge import ReferenceJudge
 
 NAME, LABEL, FIELD = "朵朵片", "不良反应", "头晕、恶心，偶见皮疹"
@@ -144,6 +145,13 @@ def test_a_head_of_another_field_entity_or_sense_leads_nowhere(question, gold, a
     known = {"question": question, "rows": [{"value": gold}]}
     assert ReferenceJudge().score(answer=gold, **known) == 1
     assert ReferenceJudge().score(answer=answer, **known) < PAID
+
+
+def test_of_words_that_begin_alike_the_longest_that_is_there_is_found():
+    words = Lexicon()
+    for word in ("高血", "高血压", "高血糖"):
+        words.add(word)
+    assert words.split("高血脂和高血糖") == (["高血", "高血糖"], "\n脂和\n")
 
 
 def test_a_value_that_reads_like_a_joint_is_one_fact():

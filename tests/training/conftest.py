@@ -8,8 +8,10 @@ import threading
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
+from urllib.parse import urlsplit
 
 import agentlightning as agl
+import psutil
 import pytest
 from agentlightning.types import EnqueueRolloutRequest, RolloutConfig
 
@@ -121,3 +123,12 @@ async def running(
         await task
         runner.teardown_worker(0)
         runner.teardown()
+
+
+def connections_to(address: str) -> int:
+    """Return how many connections this process has to an address."""
+    port = urlsplit(address).port
+    return sum(
+        one.raddr != () and one.raddr.port == port
+        for one in psutil.Process().net_connections("tcp")
+    )

@@ -19,7 +19,7 @@ from agentlightning.types import SpanCoreFields, TraceStatus
 from aiohttp import web
 from aiohttp.test_utils import TestServer
 
-from tests.training.conftest import enqueue, served
+from tests.training.conftest import connections_to, enqueue, served
 from training.proxy import recorder as recorder_module
 from training.proxy.gate import CallGate, RequestSeeds
 from training.proxy.recorder import (
@@ -232,4 +232,5 @@ async def test_a_call_that_ends_while_others_are_sent_follows_them_by_itself() -
         store.freed.set()
         await asyncio.wait_for(store.asked.wait(), 30)
         await recorder.close()
+        assert connections_to(endpoint) == 0
     assert b"reply-1" in store.bodies[1]

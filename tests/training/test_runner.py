@@ -14,12 +14,11 @@ from typing import Any
 
 import agentlightning as agl
 import aiohttp
-import psutil
 import pytest
 from agentlightning.types import AttemptedRollout, EnqueueRolloutRequest
 from agentlightning.types import PromptTemplate as Template
 
-from tests.training.conftest import ToyAgent, enqueue, running, served
+from tests.training.conftest import ToyAgent, connections_to, enqueue, running, served
 from training.proxy.recorder import SpanSender
 from training.runners import episode_runner as runner_module
 from training.runners.episode_runner import EpisodeRunner, Threads
@@ -473,19 +472,12 @@ def test_a_blocking_call_has_a_thread_of_its_own_and_its_result_or_error() -> No
     hung = [threads.submit(release.wait) for _ in range(40)]
     assert threads.submit(lambda number, base: int(number, base=base), "11", base=2).result(30) == 3
     assert isinstance(threads.submit(int, "x").exception(30), ValueError)
+    daemon = threads.submit(lambda: threading.current_thread().daemon).result(30)
     threads.shutdown()
     assert not any(future.done() for future in hung), "nothing waits for them"
     release.set()
     assert all(future.result(30) for future in hung)
-
-
-def connections_to(address: str) -> int:
-    """Return how many connections this process has to an address."""
-    port = int(address.rsplit(":", 1)[1])
-    return sum(
-        one.raddr != () and one.raddr.port == port
-        for one in psutil.Process().net_connections("tcp")
-    )
+    assert daemon, "else the end of the process waits for it"
 
 
 async def test_episodes_that_end_at_once_share_a_few_connections_to_the_store() -> None:

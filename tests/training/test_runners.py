@@ -124,6 +124,23 @@ def test_who_ends_because_it_was_told_to_is_not_missed(keeper: Any) -> None:
     assert said == []
 
 
+def test_a_runner_that_ends_in_order_is_not_killed_at_the_runs_end(
+    keeper: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It gives back what it plays."""
+    monkeypatch.setattr(runners, "END_SECONDS", 60)
+    kept, _ = keeper(lambda number: time.sleep(0.2))
+    started: list[Any] = []
+    monkeypatch.setattr(kept, "start", lambda number, start=kept.start: noted(start(number)))
+
+    def noted(process: Any) -> Any:
+        started.append(process)
+        return process
+
+    kept.keep(1, lambda: True)
+    assert [process.exitcode for process in started] == [0]
+
+
 def test_a_frozen_runner_does_not_outlive_the_run(keeper: Any) -> None:
     kept, _ = keeper(lambda number: os.kill(os.getpid(), signal.SIGSTOP))
     assert kept.keep(1, lambda: True) == 0

@@ -65,6 +65,13 @@ def test_what_drops_thoughts_is_noticed(template: str, kept: bool) -> None:
     assert keeps_thinking(template, tools=False) == kept
 
 
+def test_what_drops_them_before_a_tools_result_alone_is_noticed_where_there_are_tools() -> None:
+    answered = "{%- if messages[-1].role == 'tool' -%}" + DROPPING + "{%- else -%}"
+    template = answered + PLAIN + "{%- endif -%}"
+    assert keeps_thinking(template, tools=False)
+    assert not keeps_thinking(template, tools=True)
+
+
 @pytest.mark.parametrize("tools", [True, False])
 def test_the_bundled_template_keeps_them(tools: bool) -> None:
     assert keeps_thinking(read_template(str(ROOT / "sql_agent" / "tiny_model")), tools)
