@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import threading
 import warnings
 from collections.abc import Iterator
 from functools import partial
@@ -128,6 +129,18 @@ def test_a_task_that_is_not_there(env: MedAgentEnv) -> None:
         env.reset(2)
     with pytest.raises(RuntimeError, match="reset"):
         MedAgentEnv(Small).step("submit")
+
+
+def test_a_closed_environment_leaves_no_thread(tables: Path) -> None:
+    """A notebook makes one after the other."""
+    earlier = set(threading.enumerate())
+    env = MedAgentEnv(Small, {"data_path": tables})
+    env.reset(0)
+    own = set(threading.enumerate()) - earlier
+    env.close()
+    for thread in own:
+        thread.join(10)
+    assert not [thread for thread in own if thread.is_alive()]
 
 
 @pytest.mark.usefixtures("bubblewrap")

@@ -16,7 +16,7 @@ from code_agent.lessons import FLAWS, Teacher, names_of, slots_in
 from code_agent.protocol import Action, Malformed, read_reply
 from code_agent.task import read_rows
 from common.settings import Settings
-from data.ehr.hospital_questions import TEMPLATES
+from data.ehr.hospital_questions import PREAMBLE, TEMPLATES
 from episodes.episode import AgentError, Conversation
 
 ROWS = read_rows(AGENT.splits["train"])
@@ -34,6 +34,12 @@ def test_programs_of_training_give_their_names_back() -> None:
     for row in ROWS[::7]:
         assert slots_in(TEMPLATES[row["template"]], row["program"]), row["program"]
     assert {"drug", "lab", "diagnosis", "procedure"} <= names_of(ROWS).keys()
+
+
+def test_a_slot_that_stands_twice_has_one_value() -> None:
+    twice = {"program": "print('$drug', '$drug')"}
+    assert slots_in(twice, f"{PREAMBLE}\nprint('ana', 'ana')") == {"drug": "ana"}
+    assert slots_in(twice, f"{PREAMBLE}\nprint('ana', 'bel')") == {}
 
 
 def test_no_name_and_no_wording_of_the_test_file_is_taught() -> None:
@@ -69,6 +75,19 @@ def test_a_right_lesson_runs_the_gold_program_and_hands_in() -> None:
         assert first.name == "validate_code"
         compile(first.params["code"], "program", "exec")
         assert last == Action("submit")
+
+
+def test_what_a_lessons_program_prints_has_the_form_of_its_answer() -> None:
+    teacher, kinds = Teacher(ROWS, Random(2)), set[str]()
+    opens = {"set": "[", "list": "[", "table": "{"}
+    for _ in range(50):
+        run, answer, _ = teacher.right().messages[-3:]
+        action = read_reply(str(run["content"]))
+        assert isinstance(action, Action)
+        [kind] = [one["kind"] for one in TEMPLATES.values() if slots_in(one, action.params["code"])]
+        assert str(answer["content"]).startswith(opens.get(kind, "")), (kind, answer)
+        kinds.add(kind)
+    assert opens.keys() <= kinds
 
 
 @pytest.mark.parametrize("flaw", FLAWS)
