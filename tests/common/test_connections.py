@@ -190,6 +190,14 @@ def test_who_is_being_answered_is_not_dropped_where_no_token_is_needed(
         assert allowed(visitor)
 
 
+def test_connections_that_ended_count_no_more() -> None:
+    """A server with a bound of all connections would refuse everybody after so many visits."""
+    with serving(limit_concurrency=5) as port:
+        for _ in range(10):
+            with client(port) as visitor:
+                assert let_in(visitor)
+
+
 def test_an_address_with_few_connections_keeps_them(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(connections, "MOST_WAITING", 10)
     with serving() as port, ExitStack() as stack:

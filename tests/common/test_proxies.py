@@ -97,6 +97,7 @@ def test_what_the_user_excepts_stays_and_nothing_is_written_twice(
     ask_directly("http://store:1")
     ask_directly("http://store:1")
     assert os.environ["no_proxy"] == "hospital.example,127.0.0.1,localhost,::1,store"
+    assert os.environ["NO_PROXY"] == "127.0.0.1,localhost,::1,store"
 
 
 def test_without_a_proxy_the_environment_stays_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
