@@ -182,6 +182,8 @@ ANKLE_TOLD = (
         ("Do you exercise?", UNSURE),
         ("Do you sit a lot?", "I sit for long periods."),
         ("Is it hard to pass stool?", UNSURE),
+        ("How long have your stools been loose?", "My stool has always been loose."),
+        ("Does the cough come and go?", UNSURE),
         ("Do you throw up?", "I feel like vomiting."),
         ("Do you feel queasy?", "I feel like vomiting."),
         (

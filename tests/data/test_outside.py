@@ -150,9 +150,14 @@ def test_a_patient_of_the_consultation_agent(row: Any, tmp_path: Path, settings:
             PublishedError,
             "has no usable row; .*1 have no diagnosis",
         ),
+        (
+            [VIGNETTE | {"correct_diagnosis": ""}],
+            PublishedError,
+            "has no usable row; .*1 have no diagnosis",
+        ),
         ([], AgentError, "has no rows"),
     ],
-    ids=["mixed", "no diagnosis", "empty"],
+    ids=["mixed", "no diagnosis", "vignette without", "empty"],
 )
 def test_bad_files_are_one_line(
     rows: list[Any], error: type[Exception], seen: str, tmp_path: Path
