@@ -9,7 +9,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from diagnosis_agent.prompts import ANSWERED, load_prompts
-from diagnosis_agent.protocol import PROBLEMS, STOP_PHRASE, Conclusion, Order, read_reply, spoken
+from diagnosis_agent.protocol import (
+    PROBLEMS,
+    STOP_PHRASE,
+    Conclusion,
+    Order,
+    framed,
+    read_reply,
+    spoken,
+)
+from episodes.episode import AgentError
 from episodes.text_loop import Malformed
 
 ORDER = Order("acute appendicitis", "CBC", "white cells")
@@ -77,6 +86,21 @@ def test_conclusions(text: str) -> None:
 )
 def test_what_is_neither_has_a_name(problem: str, text: str) -> None:
     assert read_reply(text) == Malformed(problem)
+
+
+@pytest.mark.parametrize(
+    ("problem", "typed"),
+    [
+        ("no_diagnosis", "needed: CBC"),
+        ("several_examinations", "Current diagnosis: A needed: CBC needed: CRP"),
+    ],
+)
+def test_what_a_person_types_of_two_things_or_without_one_is_refused(
+    problem: str, typed: str
+) -> None:
+    """Passed on, it would cost them one of their turns."""
+    with pytest.raises(AgentError, match=f"{problem}: type one examination"):
+        framed(typed)
 
 
 def test_lines_of_diagnoses_are_a_list() -> None:

@@ -161,7 +161,9 @@ def test_several_agents_are_evaluated_each_and_trained_once(
     assert read_result(folder / "other")["agent"] == "other"
 
 
-def test_all_are_the_agents_of_this_repository() -> None:
+def test_all_are_the_agents_of_this_repository(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(registry, "_registered", {"other": OtherAgent()})
+    assert "other" in registry.names()
     assert demo.agent_of("all").name == "code+consultation+diagnosis+sql"
 
 

@@ -72,6 +72,12 @@ def test_checks_and_parts_of_the_judge_are_means_over_the_questions_that_have_th
     assert (scores["checks"], scores["judge_parts"]) == ({"asked": 0.5}, {"judge": 0.5})
 
 
+def test_the_table_names_the_conditions_of_its_scores_and_nothing_measured(tmp_path: Path) -> None:
+    folder = evaluation(tmp_path / "e", [record()])
+    facts = (folder / "table.md").read_text(encoding="utf-8").splitlines()
+    assert "- max_turns 3, prompt_version 1, judge reference" in facts
+
+
 def test_samples_of_a_question_are_one_cluster() -> None:
     scores = scores_of(
         [record("a", 1.0), record("a", 1.0), record("a", 1.0), record("b", 0.0)], seed=0

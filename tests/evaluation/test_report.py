@@ -246,6 +246,15 @@ def test_settings_that_differ_from_the_preset_are_named(tmp_path: Path) -> None:
     assert [fact[2] for fact in facts_of(other) if fact[1] == "preset"] == ["–"]
 
 
+def test_settings_that_differ_between_runs_leave_out_the_places_of_each(tmp_path: Path) -> None:
+    for name, seed in (("a", 7), ("b", 8)):
+        config = f"trainer: {{experiment_name: {name}}}\ndata: {{seed: {seed}, x: 3}}\n"
+        (training_run(tmp_path / name) / "config.yaml").write_text(config)
+    assert made(tmp_path / "a", tmp_path / "b", "--out", tmp_path / "o.html") == 0
+    settings = data_of(tmp_path / "o.html")["shared"]["settings"]
+    assert settings == [["setting", "a", "b"], ["data.seed", "7", "8"]]
+
+
 def test_a_validations_task_is_one_row_of_all_steps_and_runs_unless_it_asks_something_else() -> (
     None
 ):

@@ -74,6 +74,12 @@ def test_an_english_frame_costs_nothing(frame, reference):
     assert found == 1
 
 
+@pytest.mark.parametrize("article", ["a", "the"])
+def test_an_article_before_an_english_value_leaves_the_value_right(article):
+    gold, question = "left knee", "Where does it hurt?"
+    assert score(f"{article} {gold}", gold, question, gold, "") > PAID
+
+
 def test_a_label_may_be_the_name_of_the_column_and_a_sentence_may_be_in_the_words_of_the_question():
     judge = ReferenceJudge()
     known = {"question": "朵朵片怎样给药？", "reference": "口服", "rows": [{"给药途径": "口服"}]}

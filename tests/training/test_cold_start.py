@@ -495,6 +495,19 @@ def test_a_model_that_is_written_in_between_is_trained_on_in_float32(tmp_path: P
     assert {tensor.dtype for tensor in model.parameters()} == {torch.float32}
 
 
+def test_a_tiny_model_has_the_names_that_other_readers_than_transformers_5_know(
+    tmp_path: Path,
+) -> None:
+    tokenizer = AutoTokenizer.from_pretrained(TINY)
+    tiny_model.write_model(tiny_model.build_model(tokenizer, 1), tokenizer, "7", tmp_path)
+    config, words = (
+        json.loads((tmp_path / name).read_text(encoding="utf-8"))
+        for name in ("config.json", "tokenizer_config.json")
+    )
+    assert (config.get("rope_theta"), config.get("prompt_version")) == (1000.0, "7")
+    assert words.get("tokenizer_class") == "PreTrainedTokenizerFast"
+
+
 def test_a_raw_conversation_is_its_text_and_needs_no_template() -> None:
     tokenizer = AutoTokenizer.from_pretrained(TINY)
     tokenizer.chat_template = None

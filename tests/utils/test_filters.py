@@ -259,6 +259,7 @@ def test_agreement_is_measured_on_kept_and_dropped_rows(place, llm):
     assert f"| kept | 60 | 52 | 86.7% | {(52 / 60 - chance) / (1 - chance):.3f} |" in text
     assert "kappa n/a" in text  # answerable and task_type: the first pass said the same of all
     assert "| answerable | True | False | 12 |" in text
+    assert "| answerable | True | True |" not in text
     assert len(ids_of(place / "sure.jsonl")) == 32
 
 
