@@ -110,12 +110,14 @@ def read_published(
 
 
 def text_of(value: Any) -> str:
-    """Return nested findings as text: a line for each name, "; " between items of a list."""
+    """Return nested findings as text: a line for each name, "; " between items of a list; "" for
+    null.
+    """
     if isinstance(value, Mapping):
         return "\n".join(f"{words(name)}: {text_of(part)}" for name, part in value.items() if part)
     if isinstance(value, list):
         return "; ".join(text_of(part) for part in value if part)
-    return str(value).strip()
+    return "" if value is None else str(value).strip()
 
 
 def words(name: str) -> str:

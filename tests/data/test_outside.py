@@ -151,9 +151,9 @@ def test_a_patient_of_the_consultation_agent(row: Any, tmp_path: Path, settings:
             "has no usable row; .*1 have no diagnosis",
         ),
         (
-            [VIGNETTE | {"correct_diagnosis": ""}],
+            [VIGNETTE | {"correct_diagnosis": ""}, VIGNETTE | {"correct_diagnosis": None}],
             PublishedError,
-            "has no usable row; .*1 have no diagnosis",
+            "has no usable row; .*2 have no diagnosis",
         ),
         ([], AgentError, "has no rows"),
     ],
