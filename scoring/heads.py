@@ -77,7 +77,7 @@ class Heads:
         if len(text) > LONGEST or HANGING.search(text):
             return False
         if HELPERS.fullmatch(text):
-            return ENDING.fullmatch(text) is not None
+            return ENDING.fullmatch(text.removesuffix(" the")) is not None
         rest = JOINT_BEFORE.sub("", ENDING.sub("", text)).strip()
         if not rest or rest in self.whole:
             return True

@@ -74,10 +74,16 @@ def test_an_english_frame_costs_nothing(frame, reference):
     assert found == 1
 
 
-@pytest.mark.parametrize("article", ["a", "the"])
-def test_an_article_before_an_english_value_leaves_the_value_right(article):
+@pytest.mark.parametrize("before", ["a", "the", "It is the", "It was recorded as the", "That is a"])
+def test_an_article_before_an_english_value_leaves_the_value_right(before):
     gold, question = "left knee", "Where does it hurt?"
-    assert score(f"{article} {gold}", gold, question, gold, "") > PAID
+    assert score(f"{before} {gold}", gold, question, gold, "") > PAID
+
+
+@pytest.mark.parametrize("before", ["It is not the", "There is no", "Is it the", "It is from the"])
+def test_a_denial_before_an_article_is_not_paid(before):
+    gold, question = "left knee", "Where does it hurt?"
+    assert score(f"{before} {gold}", gold, question, gold, "") < PAID
 
 
 def test_a_label_may_be_the_name_of_the_column_and_a_sentence_may_be_in_the_words_of_the_question():
