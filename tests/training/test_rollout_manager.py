@@ -189,6 +189,7 @@ async def test_a_validation_is_its_own(tmp_path: Path, monkeypatch: pytest.Monke
             tuple(sampling.values())
         }
     assert run.queue.statuses("val") == {"a": "finished", "b": "finished"}
+    assert {key for place, key in run.queue.tags if place == "train"}.isdisjoint({"a", "b"})
     assert sorted(key for place, key in run.queue.rows if place == "val") == ["a_0_0", "b_0_0"]
     assert [line["mode"] for line in run.lines()] == ["val"] * 2 + ["train"] * 2
     assert not any(line["tokens"] for line in run.lines()[:2])
