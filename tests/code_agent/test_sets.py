@@ -365,6 +365,14 @@ def test_of_two_files_the_tests_are_those_of_the_test(tmp_path: Path) -> None:
     assert len(get_task_class("mimic_iii")(tmp_path, "test")) == 1
 
 
+def test_a_mode_that_there_is_not_is_named_even_where_one_file_holds_all(tmp_path: Path) -> None:
+    folder = write_set(tmp_path, [{}], None, "task.jsonl")
+    with pytest.raises(
+        AgentError, match="ehrshot has no mode 'dev'; it has train, val, valid, test"
+    ):
+        get_task_class("ehrshot")(folder, "dev")
+
+
 def test_a_set_without_its_server_says_so(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr("code_agent.tasks.medagentbench.base_url", lambda: "http://127.0.0.1:9/")
     tasks = opened("medagentbench", write_set(tmp_path, []))

@@ -89,6 +89,8 @@ def test_right_lessons_teach_no_mistake_and_keep_to_the_budget() -> None:
         budget = re.search(r"共(\d)", one.messages[1]["content"])
         assert budget
         assert len(one.learn) <= int(budget[1])
+        roles = [message["role"] for message in one.messages]
+        assert roles == ["system", *["user", "assistant"] * len(one.learn)]
         assert isinstance(replies(one)[-1], Conclusion)
 
 

@@ -135,7 +135,8 @@ def test_a_row_without_facets_is_shown_by_question_and_sentence(llm: LLMServer, 
     assert ask("Twisted?", task=task_of(row)).facets == ("exchange 0",)
     shown = llm.requests[0]["messages"][1]["content"]
     assert "exchange 0（Hello, did you twist it?）：Yes, on the stairs." in shown
-    assert "sentence 0：I twisted it." in shown
+    sentences = [line for line in shown.splitlines() if line.startswith("sentence")]
+    assert sentences == ["sentence 0：I twisted it."]
     assert "ankle." not in shown
 
 

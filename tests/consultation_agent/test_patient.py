@@ -344,6 +344,7 @@ def test_what_real_doctors_ask_is_answered_by_the_fact(question: str, text: str)
         ("您是头疼来的吧？", "对，就是头痛。"),
         ("有头痛的症状吗？", "对，就是头痛。"),
         ("Is your head aching?", "对，就是头痛。"),
+        ("Any headaches or dizzy spells?", "对，就是头痛。别的我说不清楚。"),
         ("头疼得厉害吗？", "五六分吧。"),
         ("是饭前疼还是饭后疼？", "累了就明显些。"),
     ],

@@ -188,6 +188,13 @@ def test_known_bad_consultations_earn_little(task: ConsultationTask) -> None:
         assert reward.total < 0.55, kind
 
 
+def test_every_condition_is_every_one_of_the_complaint() -> None:
+    """All that there are would be told apart by their number alone."""
+    (said,) = dishonest_episodes(TASK, PROMPTS, 6, Random(1))["every condition"].events
+    assert isinstance(said, Conclusion)
+    assert said.diagnosis == "急性阑尾炎、急性胆囊炎、十二指肠溃疡、急性胰腺炎、输尿管结石"
+
+
 def test_the_reference_sums() -> None:
     talk = (
         told("informative", "place"),

@@ -54,6 +54,7 @@ def test_names_are_found_in_any_writing():
 
 
 def test_a_mapping_decides_and_can_leave_out():
+    assert guess_table(["名", "征"], "", {"征": "clinical_manif"}) == "disease"
     columns = ["名", "药品名称", "适应症"]
     chosen = map_columns(columns, "drugs_info", {"名": "med_name", "药品名称": None})
     assert chosen == {"名": "med_name", "适应症": "indication"}

@@ -66,6 +66,14 @@ def test_what_is_there_is_kept(tmp_path: Path, capsys: pytest.CaptureFixture[str
     assert not list((tmp_path / "tables").iterdir())
 
 
+def test_more_patients_than_there_are_numbers_for_are_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert build.main(["--out", str(tmp_path / "tables"), "--patients", "15001"]) == 2
+    assert "the numbers of stays last for 15000; give fewer" in capsys.readouterr().err
+    assert not list(tmp_path.iterdir())
+
+
 def test_it_is_as_large_as_promised() -> None:
     files = [
         path

@@ -153,6 +153,17 @@ def test_a_visit_that_two_parts_of_a_statement_describe_is_drawn_as_one(tmp_path
     assert drawn.execute(sql).fetchall()
 
 
+def test_what_no_constant_names_differs_from_copy_to_copy(tmp_path: Path) -> None:
+    """The tests of a patient who is named are any, or each would have the same one every time."""
+    sql = (
+        "select d_tests.label from d_tests join results on d_tests.test_id = results.test_id "
+        f"where {OF_7}"
+    )
+    question = {"id": "tests", "question": "tests?", "query": sql, "is_impossible": False}
+    drawn = sqlite3.connect(prepare(*files(tmp_path, [question])) / DATABASE)
+    assert len({*drawn.execute(sql)}) > 1
+
+
 def test_what_is_handed_in_is_the_last_statement_that_ran(tmp_path: Path) -> None:
     drawn = DrawnSet.read(prepare(*files(tmp_path)))
     environment = EhrsqlEnvironment(drawn.folder)
