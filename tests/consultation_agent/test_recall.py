@@ -127,6 +127,9 @@ def test_a_bare_yes_answers_only_what_it_was_said_to() -> None:
     task = task_with("My belly is bloated", ("So your belly is still bloated?", "Yes."))
     assert said("Is your belly still bloated?", task) == "Yes."
     assert said("Is the bloating constant?", task) == UNSURE
+    worried = task_with("My belly is bloated", ("Any worries?", "Yes."))
+    assert said("What are your worries?", worried) == UNSURE
+    assert said("Any worries?", worried) == "Yes."
 
 
 def test_an_answer_to_several_questions_is_one_to_each_that_it_tells() -> None:
@@ -250,6 +253,12 @@ def test_a_cause_is_told_only_if_the_text_itself_names_it() -> None:
         f"My belly hurts. {lying}", ("When is it worse?", "It hurts more when I press on it.")
     )
     assert said("Does the position you lie in affect it?", task) == lying.partition(" It also")[0]
+
+
+def test_what_one_thing_does_is_not_told_by_what_another_does() -> None:
+    task = task_with("My knee is swollen", described="It is worse when I walk.")
+    assert said("Is it worse after meals?", task) == UNSURE
+    assert said("What makes it worse?", task) == "It is worse when I walk."
 
 
 def test_ringing_is_a_word_of_its_own() -> None:
