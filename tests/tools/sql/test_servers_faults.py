@@ -118,6 +118,21 @@ def test_a_server_that_keeps_its_seeds_for_administrators_answers(mysql_site, mo
     assert "RAND() differs from call to call" in caplog.text
 
 
+def test_text_is_read_as_the_guard_reads_it_in_whatever_mode_the_server_is(mysql_site):
+    with (
+        sites.engine_at(mysql_site.url, isolation_level="AUTOCOMMIT") as admin,
+        admin.connect() as connection,
+    ):
+        mode = connection.exec_driver_sql("SELECT @@GLOBAL.sql_mode").scalar()
+        connection.exec_driver_sql("SET GLOBAL sql_mode = 'NO_BACKSLASH_ESCAPES'")
+        try:
+            database = MysqlDatabase(make_url(mysql_site.url))
+            answer = database.read(r"SELECT '\\' AS a", Access(frozenset()), 5.0, 5)
+        finally:
+            connection.exec_driver_sql(f"SET GLOBAL sql_mode = '{mode}'")
+    assert list(answer.rows) == [("\\",)]
+
+
 def test_a_broken_connection_is_replaced_once(site, tool):
     assert tool.run("SELECT 1 AS a").ok
     kill = {
