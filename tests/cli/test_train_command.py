@@ -36,7 +36,7 @@ from training.launch import main, start
 from training.planning import make_plan
 from training.prepare import complete
 from training.prepare import main as prepare
-from training.run import prepare_run_dir, with_token
+from training.run import prepare_run_dir, with_token, write_inputs
 from training.setup.arguments import FLAGS, parse
 from training.setup.device import SYSTEM_LIBRARIES
 from training.several import main as train_several
@@ -344,6 +344,17 @@ def test_a_run_writes_down_the_preset_it_began_from(tmp_path: Path) -> None:
     assert found["name"] == "ci, cpu"
     assert {**found["keys"], "trainer.logger": preset["trainer.logger"]} == preset
     assert found["keys"]["trainer.project_name"] == "sql_agent"
+
+
+def test_a_run_keeps_its_rows_where_it_trains_and_not_where_it_only_plays(tmp_path: Path) -> None:
+    rows = {"train": [{"id": "甲"}, {"id": "b"}], "val": [{"id": "c"}]}
+    for role in ("both", "runner"):
+        write_inputs(SimpleNamespace(role=role, run_dir=tmp_path / role), rows, {})
+    kept = {path.stem: path.read_text("utf-8") for path in (tmp_path / "both" / "data").iterdir()}
+    assert {
+        name: [json.loads(line) for line in text.splitlines()] for name, text in kept.items()
+    } == rows
+    assert not (tmp_path / "runner" / "data").exists()
 
 
 def test_a_disk_and_a_machine_that_lack_something_are_said_before_the_run(

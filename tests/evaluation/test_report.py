@@ -247,8 +247,8 @@ def test_settings_that_differ_from_the_preset_are_named(tmp_path: Path) -> None:
 
 
 def test_settings_that_differ_between_runs_leave_out_the_places_of_each(tmp_path: Path) -> None:
-    for name, seed in (("a", 7), ("b", 8)):
-        config = f"trainer: {{experiment_name: {name}}}\ndata: {{seed: {seed}, x: 3}}\n"
+    for name, seed, same in (("a", 7, "3"), ("b", 8, "3.0")):
+        config = f"trainer: {{experiment_name: {name}}}\ndata: {{seed: {seed}, x: {same}}}\n"
         (training_run(tmp_path / name) / "config.yaml").write_text(config)
     assert made(tmp_path / "a", tmp_path / "b", "--out", tmp_path / "o.html") == 0
     settings = data_of(tmp_path / "o.html")["shared"]["settings"]
