@@ -96,9 +96,9 @@ async def measure(
         if gold is not None and gold.messages:
             for name, numbers in lengths_of(gold.messages, count).items():
                 found[name] += numbers
-    if not found["prompt"]:
+    if not found["reply"]:
         raise UsageError(
-            "no task has a gold episode with messages; Environment.known.gold makes them"
+            "no task has a gold episode with a reply; Environment.known.gold makes them"
         )
     return found
 

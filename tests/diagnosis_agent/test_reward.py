@@ -229,6 +229,7 @@ def test_a_case_without_recommended_examinations_is_paid_without_them() -> None:
     reward = earned(ended("appendicitis", task=task), task)
     assert reward.terms == {"format": 0.1, "diagnosis": 1.0}
     assert reward.score == 1.0, "it earned what it could"
+    assert earned(ended("gout", task=task), task).score == pytest.approx(0.1 / 1.1)
 
 
 def test_malformed_replies_cost_of_the_form_and_are_counted() -> None:

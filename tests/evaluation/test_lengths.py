@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import asyncio
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from common.command import UsageError
 from common.settings import load_settings
 from episodes import new, registry
+from episodes.episode import Episode, Task
 from evaluation import lengths
 from tests.digits_agent.agent import AGENT as DIGITS
 
@@ -63,3 +66,12 @@ def test_without_gold_the_member_that_makes_it_is_named() -> None:
     environment = DIGITS.open(load_settings(), {})
     with pytest.raises(UsageError, match=r"Environment\.known\.gold makes them"):
         asyncio.run(lengths.measure(environment, [], len))
+
+
+def test_gold_without_a_reply_has_no_lengths() -> None:
+    async def silent(task: object) -> Episode:
+        return Episode(messages=[{"role": "user", "content": "?"}])
+
+    environment: Any = SimpleNamespace(known=SimpleNamespace(gold=silent))
+    with pytest.raises(UsageError, match="no task has a gold episode with a reply"):
+        asyncio.run(lengths.measure(environment, [Task(id="1", question="?")], len))
