@@ -6,6 +6,7 @@ Keeps of docs/runs.md.
 from __future__ import annotations
 
 import json
+import os
 from argparse import Namespace
 from dataclasses import replace
 from pathlib import Path
@@ -14,8 +15,17 @@ from typing import Any
 import pytest
 
 from common.files import FileError
+from common.settings import Settings, load_settings
 from episodes import registry
-from training.planning import continued, make_plan, read_rows
+from training import planning
+from training.planning import (
+    TRACKER_VARIABLES,
+    continued,
+    loggers,
+    make_plan,
+    new_run_dir,
+    read_rows,
+)
 from training.setup.arguments import parse
 from training.setup.device import LARGE_BYTES
 from training.setup.plan import ConfigError, Plan
@@ -54,6 +64,56 @@ def test_the_checkpoint_its_folder_and_its_run_are_named(tmp_path: Path) -> None
         "trainer.default_local_dir": str(tmp_path / "run" / "checkpoints"),
         "trainer.experiment_name": "run",
     }
+
+
+def test_without_a_folder_the_newest_run_or_that_of_the_checkpoint_goes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(planning, "RUNS", tmp_path)
+    older, newer = (make_run(tmp_path / name, step) for name, step in (("one", 3), ("two", 4)))
+    os.utime(tmp_path / "one", (1, 1))
+    new, elsewhere = plan(tmp_path / "new"), tmp_path / "elsewhere"
+    for resume, asked, checkpoint, run in (
+        ("latest", None, newer, tmp_path / "two"),
+        (str(older), None, older, tmp_path / "one"),
+        (str(older), elsewhere, older, elsewhere),
+    ):
+        options = Namespace(resume=resume, run_dir=asked, ci_fast=False)
+        found, resumed_from, keys = continued(replace(new, run_dir=asked or new.run_dir), options)
+        assert (found.run_dir, resumed_from) == (run, checkpoint)
+        assert keys["trainer.default_local_dir"] == str(run / "checkpoints")
+        assert capsys.readouterr().out == f"resuming from {checkpoint}\n"
+
+
+def test_runs_that_begin_in_one_second_have_a_folder_each(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(planning.time, "strftime", lambda form: "now")
+    names = []
+    for _ in range(3):
+        folder = new_run_dir(tmp_path / "runs", "sql")
+        folder.mkdir(parents=True)
+        names.append(folder.name)
+    assert names == ["sql-now", "sql-now-2", "sql-now-3"]
+
+
+@pytest.mark.parametrize(
+    ("given", "trackers"),
+    [
+        ({}, []),
+        ({"tensorboard_dir": "boards"}, ["tensorboard"]),
+        ({"swanlab_mode": "local", "wandb_api_key": "key"}, ["swanlab", "wandb"]),
+        ({"swanlab_api_key": "key", "wandb_mode": "offline"}, ["swanlab", "wandb"]),
+    ],
+)
+def test_a_tracker_is_told_what_is_set_for_it_and_others_are_left_out(
+    given: dict[str, str], trackers: list[str]
+) -> None:
+    for name in TRACKER_VARIABLES:
+        os.environ.pop(name, None)
+    assert loggers(Settings(_env_file=None, **given)) == ["console", "file", *trackers]
+    told = {name.lower(): os.environ[name] for name in TRACKER_VARIABLES if name in os.environ}
+    assert told == given
 
 
 def test_a_run_folder_that_is_none_is_said_in_one_line(tmp_path: Path) -> None:
@@ -118,6 +178,64 @@ def test_runners_may_have_the_folder_of_the_trainer_beside_them(tmp_path: Path) 
     asked = Namespace(resume=None, run_dir=tmp_path / "run", ci_fast=False)
     runners = replace(plan(tmp_path / "run"), role="runner")
     assert continued(runners, asked) == (runners, None, {})
+
+
+def planned(*flags: str, agent: str = "sql", **settings: str) -> tuple[Plan, dict[str, Any]]:
+    os.environ.update(settings)
+    load_settings.cache_clear()
+    found = registry.get(agent)
+    return make_plan(found, parse(found, ["--device", "cpu", *flags]))
+
+
+def test_each_setting_reaches_the_plan(tmp_path: Path) -> None:
+    """What is set and gets lost on its way fails nowhere: the run is another one."""
+    made, keys = planned(
+        *("--run-dir", str(tmp_path)),
+        MAX_TURNS="2",
+        MAX_TOKENS="77",
+        BASE_MODEL="some/model",
+        AGL_MANAGED_STORE="0",
+        AGL_CURRENT_ROLE="algorithm",
+        AGL_SERVER_HOST="10.0.0.1",
+        AGL_SERVER_PORT="4711",
+        AGL_TOKEN="the-token-of-the-run",
+        LLM_PROXY_HOST="10.0.0.2",
+        LLM_PROXY_PORT="4712",
+        LLM_PROXY_PUBLIC_HOST="proxy.example",
+        TENSORBOARD_DIR="boards",
+    )
+    assert (made.max_turns, made.max_turns_origin, made.max_tokens) == (2, "MAX_TURNS", 77)
+    assert (made.model, made.managed_store, made.role) == ("some/model", False, "algorithm")
+    assert (made.store_host, made.store_port) == ("10.0.0.1", 4711)
+    assert (made.proxy_host, made.proxy_port) == ("10.0.0.2", 4712)
+    assert (made.proxy_public_host, made.token) == ("proxy.example", "the-token-of-the-run")
+    assert keys["trainer.logger"] == ["console", "file", "tensorboard"]
+
+
+def test_each_flag_reaches_the_plan_before_a_setting(tmp_path: Path) -> None:
+    made, _ = planned(
+        *("--run-dir", str(tmp_path), "--max-turns", "3", "--model", "another/model"),
+        *("--lora", "--lora-rank", "16"),
+        MAX_TURNS="2",
+        BASE_MODEL="some/model",
+    )
+    assert (made.max_turns, made.max_turns_origin) == (3, "--max-turns")
+    assert (made.model, made.lora_rank) == ("another/model", 16)
+    assert (made.run_dir, made.device) == (tmp_path, "cpu")
+
+
+def test_a_plan_without_flags_is_the_agent_s(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(planning.time, "strftime", lambda form: "now")
+    for flags, purpose in (([], "full"), (["--ci"], "ci"), (["--ci-fast"], "smoke")):
+        for name, tools in (("sql", True), ("diagnosis", False)):
+            agent = registry.get(name)
+            made, keys = planned(*flags, agent=name)
+            assert made.run_dir == planning.RUNS / f"{name}-agent-{purpose}-now"
+            assert (made.model, made.tools, made.lora_rank) == (agent.model, tools, 0)
+            assert made.max_turns_origin == f"the {name} agent's own"
+            assert made.max_tokens == agent.sizes("cpu").reply
+            assert made.preset["name"].startswith(f"{purpose}, cpu")
+            assert made.preset["keys"].items() <= keys.items()
 
 
 @pytest.mark.parametrize(
