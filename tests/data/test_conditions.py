@@ -51,6 +51,15 @@ def test_advice_is_a_few_items_that_can_be_known_again(tables: Tables) -> None:
     assert terms("see *urology* for a *urine test*") == ("urology", "urine test")
 
 
+def test_only_smokers_are_advised_what_is_for_smokers(tables: Tables) -> None:
+    for_smokers = [one for one in tables.conditions.values() if one.smokers_zh]
+    assert for_smokers
+    for condition in tables.conditions.values():
+        added = [condition.smokers_zh] if condition in for_smokers else []
+        assert [*condition.advice_for("smoking")] == [*condition.advice_zh, *added]
+        assert condition.advice_for("none") == condition.advice_for(None) == condition.advice_zh
+
+
 def test_they_fit_together(tables: Tables) -> None:
     assert list(faults(tables)) == []
 

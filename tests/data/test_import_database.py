@@ -126,6 +126,8 @@ def test_rows_that_are_added_are_numbered_after_the_largest_id(source, tmp_path,
     assert main([known, "--to", url(target)]) == 0
     assert main([source, "--to", url(target), "--append"]) == 0
     assert [row[0] for row in read(target)] == [3, 7, 8, 9]
+    assert main([known, "--to", url(target), "--append"]) == 0
+    assert [row[0] for row in read(target)] == [3, 7, 8, 9, 10, 11], "its own ids are taken"
 
 
 def test_where_a_part_has_no_ids_all_rows_are_numbered_anew(tmp_path, target, capsys):

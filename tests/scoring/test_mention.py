@@ -18,7 +18,8 @@ from scoring.diagnosis import mention
         ("IBS?", ["IBS"], True),
         ("pneumonia", ["bacterial pneumonia"], False),
         ("考虑急性阑 尾炎", ["急性阑尾炎"], True),
-        ("anything", ["", "?"], False),
+        ("suspected急性阑尾炎", ["急性阑尾炎"], True),
+        ("anything.", ["", "?"], False),
     ],
 )
 def test_names_are_found_however_they_are_written(text: str, names: list[str], found: bool) -> None:
