@@ -26,7 +26,8 @@ from data.load import COLUMNS
 from episodes import lit_agent, registry
 from episodes.agent import Agent
 from episodes.lit_agent import EpisodeAgent, endpoint_of
-from tests.episodes.guessing_agent import GuessingAgent, GuessingEpisodes
+from episodes.play_and_score import AgentFault
+from tests.episodes.guessing_agent import GuessingAgent, GuessingEnvironment, GuessingEpisodes
 from tests.episodes.scripted import asks, says
 
 ROW = dict.fromkeys(COLUMNS, "") | {
@@ -158,6 +159,39 @@ def test_a_canary_is_judged_beside_the_episode_also_a_broken_one(
     assert (reward, note["canaries"]) == (pytest.approx(1.1), {"judged": 1, "accepted": 0})
     llm.status = 500
     assert roll(llm.base_url)[1]["canaries"] == {"judged": 1, "accepted": 0}
+
+
+def test_an_episode_that_breaks_leaves_no_canary_with_the_judge(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The judge may be slow and paid, and nobody waits for its word any more."""
+    setting(monkeypatch, CANARY_SHARE="1")
+    asked = asyncio.Event()
+
+    async def break_off(*_: Any) -> Any:
+        await asked.wait()
+        raise ValueError("the agent's own fault")
+
+    async def judge_for_ever(*_: Any) -> Any:
+        asked.set()
+        await asyncio.Event().wait()
+
+    monkeypatch.setattr(GuessingEnvironment, "play", break_off)
+    monkeypatch.setattr(GuessingEnvironment, "score", judge_for_ever)
+    llm = agl.LLM(endpoint="http://127.0.0.1:1/v1", model="tiny", sampling_parameters={})
+    rollout = SimpleNamespace(rollout_id="ro-1", attempt=SimpleNamespace(attempt_id="at-1"))
+    playing = EpisodeAgent(GuessingAgent())
+
+    async def run() -> set[Any]:
+        with pytest.raises(AgentFault, match="the agent's own fault"):
+            await playing.training_rollout_async(
+                {"id": "g", "word": "salt"}, {"main_llm": llm}, rollout
+            )
+        for _ in range(9):  # turns of the loop, in which what was ended ends
+            await asyncio.sleep(0)
+        return asyncio.all_tasks() - {asyncio.current_task()}
+
+    assert asyncio.run(run()) == set()
 
 
 def test_a_fooled_reward_accepts_its_canary(llm: Any, monkeypatch: pytest.MonkeyPatch) -> None:

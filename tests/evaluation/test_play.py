@@ -177,6 +177,18 @@ def test_frames_need_not_be_typed_and_what_is_no_reply_costs_no_turn(
     assert f"type: {row['task_type']}" in after
 
 
+def test_with_the_last_reply_the_episode_ends(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    row = DIGITS.rows(DIGITS.splits["test"])[0]
+    budget = len(row["digits"]) + 1
+    lines = "ask 1\n" * budget + gold_lines(DIGITS, row["id"])
+    assert run(monkeypatch, lines, "digits", "--task", row["id"]) == 0
+    shown = capsys.readouterr().out
+    assert shown.count(" left] > ") == budget
+    assert "stop reason: max_turns" in shown
+
+
 def test_an_examination_alone_is_an_order(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -19,7 +19,7 @@ from episodes.outcomes import STOP_REASONS, UNSCORED
 from evaluation import report_page
 from evaluation.metrics import interval, interval_of_types
 from evaluation.report import main
-from evaluation.report_charts import CURVES, charts_of
+from evaluation.report_charts import CURVES, absent, charts_of
 from evaluation.report_facts import facts_of, tables_of, unscored
 from evaluation.report_page import FOLDER, SCRIPTS, dumped, episode_of, html, plain, read
 from evaluation.report_result import (
@@ -169,6 +169,13 @@ def test_curves_are_points_by_step_with_a_unit_and_few_tasks_have_no_interval(
     assert charts["drug_field"]["group"] == "Validation"
     for name in ("drug_field", "two", "validation reward, with 95 % interval"):
         assert charts[name]["series"][0]["points"] == [[0, 0.5]], "of 2 and of 4 tasks"
+
+
+def test_curves_that_no_run_has_are_named(tmp_path: Path) -> None:
+    page = read([training_run(tmp_path / "run")])
+    titles = {title for _, title, *_ in CURVES}
+    shown = {"reward", "episodes with an answer", "rollouts", "whole step"}
+    assert {*absent(page.runs)} == titles - shown - {"*"}, "a star is no title"
 
 
 def test_the_interval_of_a_validation_is_over_tasks_not_over_rollouts(tmp_path: Path) -> None:
