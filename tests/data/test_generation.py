@@ -91,6 +91,19 @@ def test_a_draft_is_confirmed_where_its_own_answer_is_worth_everything(tmp_path)
     assert confirmed(wrong, tool, ReferenceJudge()) is None
 
 
+def test_drafts_that_are_not_confirmed_are_replaced_and_counted(tmp_path):
+    """A semicolon in a name cuts its answer in two, and the judge pays less for the parts."""
+    drugs = [
+        (n, f"药{chr(0x4E00 + n)}片" + (";甲" if n % 2 else ""), f"用于{n}病", "")
+        for n in range(1, 21)
+    ]
+    dataset = made(small(tmp_path / "a.db", drugs), 8, mix={"drug_field": 1})
+    rows = rows_of(dataset)
+    assert len(rows) == 8
+    assert not [row["question"] for row in rows if ";" in row["question"]]
+    assert dataset.refused["not confirmed"] > 0
+
+
 def test_another_seed_gives_other_questions(real):
     assert made(real, 60, seed=1).splits != made(real, 60, seed=2).splits
 
