@@ -61,12 +61,11 @@ def test_a_mapping_decides_and_can_leave_out():
 
 
 def test_a_name_of_two_columns_fills_the_first_and_leaves_the_other_free():
-    columns = ["药名/用法", "适应症/用法用量", "用法说明"]
-    assert map_columns(columns, "drugs_info", {}) == {
-        "药名/用法": "med_name",
-        "适应症/用法用量": "indication",
-        "用法说明": "dosage",
-    }
+    columns = ["药品名称", "适应症/用法用量"]
+    chosen = {"药品名称": "med_name", "适应症/用法用量": "indication"}
+    assert map_columns(columns, "drugs_info", {}) == chosen
+    with_dosage = map_columns([*columns, "用法说明"], "drugs_info", {})
+    assert with_dosage == chosen | {"用法说明": "dosage"}
 
 
 def test_two_undecided_columns_are_not_proposed_for_one():
