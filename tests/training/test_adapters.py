@@ -33,10 +33,8 @@ def test_the_merged_model_has_the_adapter_at_its_own_scale(tmp_path: Path) -> No
 
     from training.engine.checkpoints import split_adapter
 
-    layer, base = (
-        "base_model.model.model.layers.0.mlp.down_proj",
-        torch.eye(3, dtype=torch.bfloat16),
-    )
+    layer = "base_model.model.model.layers.0.mlp.down_proj"
+    base = torch.eye(3, dtype=torch.bfloat16)
     down = torch.tensor([[1.0, 0.0, 2.0], [0.0, 0.0, 0.0]])
     up = torch.tensor([[0.5, 0.0], [0.0, 0.0], [1.0, 0.0]])
     tensors = {
