@@ -92,7 +92,7 @@ pytest_add_cli_args=
     no:cacheprovider
     -m
     not engine and not nightly and not system
-    --timeout=120
+    --timeout=60
     --hypothesis-profile=mutants
 timeout_multiplier=2.0
 timeout_constant=5.0

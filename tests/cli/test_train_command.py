@@ -200,11 +200,20 @@ def test_a_variable_reaches_the_run(
     [
         (["--max-turns", "5"], "max_turns", 5),
         (["--lora", "--lora-rank", "8"], "lora_rank", 8),
+        (["--deterministic"], "deterministic", True),
+        (["--keep", "3"], "keep", 3),
+        (["--keep-best", "--keep", "1"], "keep_best", True),
+        (["--keep-spans"], "keep_spans", True),
+        (["--n-runners", "3"], "n_runners", 3),
+        (["--algorithm", "gspo"], "algorithm", "gspo"),
     ],
 )
-def test_a_flag_reaches_the_run(flags: list[str], field: str, meant: int) -> None:
-    options = parse(AGENT, ["--ci-fast", "--device", "cpu", *flags])
-    assert getattr(make_plan(AGENT, options)[0], field) == meant
+def test_a_flag_reaches_the_run(flags: list[str], field: str, meant: object) -> None:
+    without, given = (
+        make_plan(AGENT, parse(AGENT, ["--ci-fast", "--device", "cpu", *found]))[0]
+        for found in ([], flags)
+    )
+    assert getattr(without, field) != meant == getattr(given, field)
 
 
 def test_files_that_cannot_be_trained_on(

@@ -51,11 +51,11 @@ def test_the_merged_model_has_the_adapter_at_its_own_scale(tmp_path: Path) -> No
         {"base_model.model.lm_head.weight": 2 * base}, model / "model-00002-of-00002.safetensors"
     )
     (model / "model.safetensors.index.json").write_text("{}")
-    (tmp_path / "lora_train_meta.json").write_text('{"r": 2, "lora_alpha": 8}')
+    (tmp_path / "lora_train_meta.json").write_text('{"r": 2, "lora_alpha": 16}')
     split_adapter(tmp_path, "base/model")
     assert [path.name for path in model.iterdir()] == ["model.safetensors"]
     merged = load_file(model / "model.safetensors")
-    changed = base + 4.0 * torch.tensor([[0.5, 0, 1], [0, 0, 0], [1, 0, 2.0]])
+    changed = base + 8.0 * torch.tensor([[0.5, 0, 1], [0, 0, 0], [1, 0, 2.0]])
     whole = {
         "model.layers.0.mlp.down_proj.weight": changed.to(torch.bfloat16),
         "model.norm.weight": 3 * base[0],
@@ -66,7 +66,7 @@ def test_the_merged_model_has_the_adapter_at_its_own_scale(tmp_path: Path) -> No
         assert merged[name].dtype == torch.bfloat16
         assert merged[name].equal(tensor)
     config = json.loads((adapter / "adapter_config.json").read_text())
-    assert (config["r"], config["lora_alpha"], config["target_modules"]) == (2, 8, ["down_proj"])
+    assert (config["r"], config["lora_alpha"], config["target_modules"]) == (2, 16, ["down_proj"])
     assert (config["base_model_name_or_path"], config["task_type"]) == ("base/model", "CAUSAL_LM")
     kept = load_file(adapter / "adapter_model.safetensors")
     assert kept[f"{layer}.lora_A.weight"].equal(down)

@@ -75,5 +75,8 @@ def test_nothing_at_all(tmp_path: Path) -> None:
 def test_a_path_must_be_a_checkpoint(tmp_path: Path) -> None:
     run = make_run(tmp_path, "run", [3], age=1)
     assert step_of(find_checkpoint(str(run / "checkpoints" / "global_step_3"), None, tmp_path)) == 3
-    with pytest.raises(ConfigError, match="not a checkpoint"):
-        find_checkpoint(str(run), None, tmp_path)
+    (tmp_path / "global_step_3").mkdir()
+    (tmp_path / "copy" / "actor").mkdir(parents=True)
+    for path in (run, tmp_path / "global_step_3", tmp_path / "copy"):
+        with pytest.raises(ConfigError, match="not a checkpoint"):
+            find_checkpoint(str(path), None, tmp_path)

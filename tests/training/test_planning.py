@@ -25,6 +25,7 @@ from training.planning import (
     make_plan,
     new_run_dir,
     read_rows,
+    run_settings,
 )
 from training.setup.arguments import parse
 from training.setup.device import LARGE_BYTES
@@ -164,9 +165,12 @@ def test_rows_of_several_agents_keep_their_weights_and_are_not_shuffled() -> Non
     assert read_rows(sql, {"val": sql.splits["val"]})[1] == {}
 
 
-def test_a_new_run_has_a_folder_of_its_own(tmp_path: Path) -> None:
+def test_a_new_run_has_a_folder_of_its_own(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert resumed(tmp_path / "run", None)[1:] == (None, {})
     assert resumed(tmp_path / "run", "auto")[1:] == (None, {})
+    assert capsys.readouterr().out.startswith("nothing to resume")
     make_run(tmp_path / "run", 4)
     with pytest.raises(ConfigError, match="is not empty; choose another, or add --resume"):
         resumed(tmp_path / "run", None)
@@ -197,9 +201,34 @@ def test_each_flag_reaches_the_plan_before_a_setting(tmp_path: Path) -> None:
     assert (made.max_turns, made.max_turns_origin) == (3, "--max-turns")
     assert (made.model, made.lora_rank) == ("another/model", 16)
     assert (made.run_dir, made.device) == (tmp_path, "cpu")
+    assert planned("--run-dir", str(tmp_path))[0].model == "some/model"
     made, keys = planned("--run-dir", str(tmp_path), MAX_TURNS="2", TENSORBOARD_DIR="boards")
     assert made.max_turns_origin == "MAX_TURNS"
     assert keys["trainer.logger"] == ["console", "file", "tensorboard"]
+
+
+def test_the_settings_of_a_run_are_under_the_agent_s_own_flags(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("DATABASE_TABLES", "elsewhere")
+    monkeypatch.setenv("MAX_TURNS", "2")
+    load_settings.cache_clear()
+    agent = registry.get("sql")
+    for given, tables, turns in (
+        (["--tables", "disease", "--max-turns", "7"], "disease", 7),
+        ([], "elsewhere", 2),
+    ):
+        settings, flags = run_settings(agent, parse(agent, ["--device", "cpu", *given]))
+        assert (settings.database_tables, settings.max_turns) == (tables, turns)
+        assert flags["database_tables"] == (tables if given else None)
+
+
+def test_an_algorithm_s_keys_are_part_of_the_preset(tmp_path: Path) -> None:
+    flags = ["--run-dir", str(tmp_path)]
+    made, keys = planned(*flags, "--algorithm", "gspo")
+    loss = "actor_rollout_ref.actor.policy_loss.loss_mode"
+    assert made.preset["keys"][loss] == keys[loss] == "gspo"
+    assert keys.get(loss) != planned(*flags)[1].get(loss)
 
 
 def test_a_plan_without_flags_is_the_agent_s(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -214,6 +243,7 @@ def test_a_plan_without_flags_is_the_agent_s(monkeypatch: pytest.MonkeyPatch) ->
             assert made.max_tokens == agent.sizes("cpu").reply
             assert made.preset["name"].startswith(f"{purpose}, cpu")
             assert made.preset["keys"].items() <= keys.items()
+    assert planned("--device", "cuda")[0].model == planning.GPU_MODEL
 
 
 @pytest.mark.parametrize(

@@ -65,6 +65,13 @@ def test_the_same_run_is_resumed(given: dict[str, Any], tmp_path: Path) -> None:
     check_resumable(make_checkpoint(tmp_path, 2, config_of(**given)), config_of(**given))
 
 
+def test_a_checkpoint_whose_run_kept_no_config_is_resumed(tmp_path: Path) -> None:
+    """It may have been copied without its run."""
+    checkpoint = make_checkpoint(tmp_path, 2, config_of())
+    (tmp_path / "config.yaml").unlink()
+    check_resumable(checkpoint, config_of())
+
+
 @pytest.mark.parametrize(
     ("theirs", "ours", "said"),
     [
