@@ -2,15 +2,20 @@
 
 Beside mutmut's own changes it deletes a call whose value is not used, and a filter of a
 comprehension. A text is changed in one way, since its others, in small and in capital letters, say
-the same again. The quick tests are asked first, because the first that fails is the last.
+the same again. The quick tests are asked first, because the first that fails is the last. Every test
+begins with empty caches: what the code gave before its change would hide the change from it.
 """
 
+import gc
 import sys
 from collections.abc import Iterator
+from functools import _lru_cache_wrapper, cache
 from itertools import islice
+from pathlib import Path
 from typing import Any
 
 import libcst as cst
+import pytest
 from mutmut.__main__ import cli
 from mutmut.mutation import mutators
 from mutmut.runners.harness import PytestRunner
@@ -33,6 +38,25 @@ def deleted_filter(node: cst.CompFor) -> Iterator[cst.CompFor]:
         yield node.with_changes(ifs=[one for one in node.ifs if one is not condition])
 
 
+class EmptyCaches:
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtest_setup(self) -> None:
+        for cached in caches(len(sys.modules)):
+            cached.cache_clear()
+
+
+@cache
+def caches(modules: int) -> list[Any]:
+    """Return the caches of functions below the room's folder; a further module may bring more."""
+    own = {path.name for path in Path().iterdir()}
+    found = [one for one in gc.get_objects() if isinstance(one, _lru_cache_wrapper)]
+    return [one for one in found if one.__module__.split(".")[0] in own]
+
+
+def with_empty_caches(runner: Any, params: Any, plugins: Any = ()) -> int:
+    return int(executed(runner, params, plugins=[*plugins, EmptyCaches()]))
+
+
 def quick_first(runner: Any, tests: Any) -> Any:
     seconds = state().duration_by_test
     return asked(runner, sorted(tests, key=lambda test: seconds.get(test, 0.0)))
@@ -52,6 +76,8 @@ operators[place] = (operators[place][0], one_text)
 operators += [(cst.Expr, deleted_call), (cst.CompFor, deleted_filter)]
 asked = PytestRunner._pytest_args_regular_run
 PytestRunner._pytest_args_regular_run = quick_first
+executed = PytestRunner.execute_pytest
+PytestRunner.execute_pytest = with_empty_caches
 wait_for_any = ForkRunner.wait_for_result
 ForkRunner.wait_for_result = wait_for_a_change
 cli(["run", "--max-children", sys.argv[1]])
