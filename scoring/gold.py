@@ -43,7 +43,8 @@ MEASURE = rf"{UNIT}|{COUNTED}|[个款类项名位家条盒张床元]"
 NUMBER = re.compile(r"-?\d{1,9}(?:\.\d{1,4})?")
 MEASURED = re.compile(rf"(?<![-\d.~])({NUMBER.pattern}) ?({MEASURE})(?![a-z/])")
 ASKED_MEASURE = re.compile(rf"(?:几|多少|how many )({MEASURE})(?![a-z])")
-COUNT = re.compile(r"(?:1?共计?|总共|合计|总计|有)*(\d+)[种个款类项例名位家样味条盒]?")
+TOTAL = "1?共计?|总共|合计|总计"  # in all, which is no field
+COUNT = re.compile(rf"(?:{TOTAL}|有)*(\d+)[种个款类项例名位家样味条盒]?")
 COUNTED_BEHIND = re.compile("[种个款类项例名位家样味条盒]?")
 BEFORE_NUMBER = re.compile(f"{OTHER_NUMBER}$")
 BEHIND_NUMBER = re.compile(OTHER_NUMBER)
@@ -363,6 +364,7 @@ def _read_lines(form: Form, heads: Heads, text: str, owner: str, label: str) -> 
 
 def _with_colon(line: str, heads: Heads) -> str:
     """Return the sentence with a colon behind the copula, where only a head stands before."""
-    ends = (match.end() for match in COPULA_INSIDE.finditer(line))
+    copulas = COPULA_INSIDE.finditer(line)
+    ends = (one.end() for one in copulas if not re.fullmatch(TOTAL, line[: one.start()]))
     end = next((end for end in ends if heads.leads(line[:end].strip())), None)
     return f"{line[:end]}:{line[end:]}" if end and ":" not in line else line

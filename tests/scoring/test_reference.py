@@ -7,9 +7,11 @@ is a denial.
 
 from __future__ import annotations
 
+import asyncio
 import cProfile
 import json
 import pstats
+from dataclasses import replace
 from itertools import pairwise
 
 import pytest
@@ -318,6 +320,56 @@ def test_abstaining_is_right_exactly_where_nothing_is_there(answer):
     assert score(f"{answer}{FIELD}", FIELD) == 0
     made_up = f"{answer}应该是每次两片。"
     assert judge.score(question=QUESTION, answer=made_up, reference=nothing, rows=[]) == 0
+
+
+@pytest.mark.parametrize(
+    ("answer", "score"),
+    [
+        ("这3种药没有找到记录", 1),
+        ("没有找到另外3种药的记录", 0),
+        ("没有找到相关记录，建议咨询天地玄黄宇宙洪荒日月", 1),
+        ("没有找到相关记录，建议咨询天地玄黄宇宙洪荒日月盈", 0),
+    ],
+)
+def test_an_abstention_has_few_words_and_no_number_of_its_own(answer, score):
+    found = ReferenceJudge().score(question=QUESTION, answer=answer, reference="没有找到相关记录")
+    assert found == score
+
+
+@pytest.mark.parametrize(
+    ("question", "reference", "answer", "score"),
+    [
+        ("左氧氟沙星的儿童用药？", "左氧氟沙星的儿童用药为儿童禁用。", "左氧氟沙星儿童禁用", 1),
+        ("What is the route of it?", "The route of it is subcutaneous.", "It is subcutaneous.", 1),
+        ("能治头痛的药有几种？", "共有3种。", "一共有三种药可以治头痛。", 1),
+        ("能治头痛的药有几种？", "共有3种。", "一共有五种药可以治头痛。", 0),
+        ("胰岛素如何给药？", "皮下注射是首选。", "皮下注射是首选", 1),
+        ("胰岛素如何给药？", "皮下注射是首选。", "首选", 0),
+        ("患者的血压是多少？", "收缩压：血压是120。", "血压是120", 1),
+    ],
+)
+def test_a_fact_of_a_sentence_stands_behind_its_copula_where_a_head_is_before(
+    question, reference, answer, score
+):
+    """There are no rows; "in all" is no field."""
+    found = ReferenceJudge().score(question=question, answer=answer, reference=reference)
+    assert found == score
+
+
+def test_a_reference_is_borne_out_by_the_rows_and_not_by_itself():
+    judge, answer = ReferenceJudge(), Case(QUESTION, REFERENCE, REFERENCE)
+    rows = {"columns": ["name", "field"], "rows": [["朵朵片", "一次20毫克，一日3次"]]}
+    other = replace(answer, gold={"structured_gt": rows})
+    assert asyncio.run(judge.judge(other)).score == 1
+    assert judge.bears_out(other).score < PAID
+    rows["rows"][0][1] = FIELD
+    assert judge.bears_out(other).score == 1
+
+
+def test_a_quote_of_the_evidence_is_an_answer_even_in_the_words_of_the_question():
+    asked = Case("肝脏还是肾脏受损？", "肾脏", "")
+    assert is_degenerate(asked)
+    assert not is_degenerate(replace(asked, gold={"evidence": [{"quote": "肾脏"}]}))
 
 
 @pytest.mark.parametrize("answer", ["", "  ", "？！……", QUESTION, QUESTION * 2, "\u200b", "---"])
