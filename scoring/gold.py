@@ -224,16 +224,15 @@ class Gold:
         return piece[: courtesy.start()] if courtesy else self._before_asked_end(piece)
 
     def _before_asked_end(self, piece: str) -> str:
-        """Return "属于乙类" of "属于乙类法定传染病", where the question ends in 法定传染病, a fact stands
-        before that, and nothing denies.
+        """Return "属于乙类" of "属于乙类法定传染病", where the question ends in 法定传染病 and denies
+        nothing, and a fact stands before that.
         """
         asked = ASKED_BEHIND.sub("", self.heads.asked)
+        if DENYING.search(asked):
+            return piece
         for length in range(min(len(piece) - 1, len(asked)), SHORTEST_END - 1, -1):
             rest, end = piece[:-length], asked[-length:]
-            if not piece.endswith(end):
-                continue
-            denied = DENYING.search(end) or DENYING.search(asked[:-length][-1:])
-            if not denied and not end[0].isascii() and self.ends_in_fact(rest):
+            if piece.endswith(end) and not end[0].isascii() and self.ends_in_fact(rest):
                 return rest
         return piece
 

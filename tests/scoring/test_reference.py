@@ -356,6 +356,28 @@ def test_a_fact_of_a_sentence_stands_behind_its_copula_where_a_head_is_before(
     assert found == score
 
 
+@pytest.mark.parametrize(
+    ("question", "answer", "score"),
+    [
+        ("它属于哪类传染病呢？", "乙类", 1),
+        ("它属于哪类传染病呢？", "它属于乙类传染病", 1),
+        ("它属于哪类传染病呢？", "丙类传染病", 0),
+        ("它属于哪类传染病呢？", "传染病", 0),
+        ("它属于哪类疾病呢？", "乙类疾病", 1),
+        ("它属于哪类疾病呢？", "乙类病", 0),
+        ("它属于哪类B型病？", "乙类B型病", 0),
+        ("哪类病不是传染病？", "乙类传染病", 0),
+        ("哪类病没有传染病？", "乙类有传染病", 0),
+        ("它属于乙类？", "乙类", 1),
+    ],
+)
+def test_the_question_s_end_may_stand_behind_a_fact_where_it_denies_nothing(
+    question, answer, score
+):
+    found = ReferenceJudge().score(question=question, answer=answer, reference="乙类")
+    assert found == score
+
+
 def test_a_reference_is_borne_out_by_the_rows_and_not_by_itself():
     judge, answer = ReferenceJudge(), Case(QUESTION, REFERENCE, REFERENCE)
     rows = {"columns": ["name", "field"], "rows": [["朵朵片", "一次20毫克，一日3次"]]}
