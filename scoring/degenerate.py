@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from scoring.case import Case
+from scoring.heads import YES_OR_NO
 from scoring.pieces import COPULA, SIGN
 from scoring.text import SEPARATOR, canonical, words_only
 
@@ -28,12 +29,18 @@ def is_degenerate(case: Case) -> bool:
     signed = SIGN.search(case.answer)
     if not (answer or signed) or _dumps_a_row(case, answer):
         return True
-    if signed or (answer not in asked and answer.replace(asked, "")):
+    if signed or (answer not in asked and answer.replace(asked, "")) or _is_a_side(answer, asked):
         return False
     parts = (part for text in _gold_texts(case) for part in SEPARATOR.split(canonical(text)))
     gold = {*map(_words, _gold_texts(case)), *map(words_only, parts)} - {""}
     chosen = answer != asked and not CHOICE.search(case.answer) and answer.endswith(tuple(gold))
     return not chosen and gold.isdisjoint({answer, COPULA_BEFORE.sub("", answer) or answer})
+
+
+def _is_a_side(answer: str, asked: str) -> bool:
+    """Return whether the answer is what the question asks: 没有过敏史 or 有过敏史 of 有没有过敏史."""
+    sides = (found.start() + side for found in YES_OR_NO.finditer(asked) for side in (1, 2))
+    return any(asked.startswith(answer, side) for side in sides)
 
 
 def _words(text: str) -> str:

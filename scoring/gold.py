@@ -191,10 +191,11 @@ class Gold:
         return found, rest
 
     def before_label(self, piece: str) -> str:
-        """Return "x有" of "x有过敏史", where 过敏史 is a label: 有 and 无 may stand before it."""
+        """Return "x有" of "x有过敏史", where 过敏史 is a label: yes and no may stand before it."""
         label = next(filter(piece.endswith, self.heads.labels.words), "")
-        before = piece.removesuffix(label).replace("没有", "无") if label else ""
-        return before if before.endswith(("有", "无")) else piece
+        before = piece.removesuffix(label) if label else ""
+        before = before.replace("没有", "无").replace("不是", "否")
+        return before if before.endswith(("有", "无", "是", "否")) else piece
 
     def ends_in_fact(self, piece: str) -> bool:
         return self._fact_at_end(piece) is not None

@@ -42,7 +42,7 @@ COPULA = (
 )
 ABOUT = re.compile(r"关于|对于|针对|以[上下]|(?:regarding|about|for)(?![a-z])")
 ENDING = re.compile(rf"(?:{COPULA})$")
-SAME = {"是的": "是", "没有": "无", "男性": "男", "女性": "女"}
+SAME = {"是的": "是", "不是": "否", "没有": "无", "男性": "男", "女性": "女"}
 HELPERS = re.compile(
     r"(?:以上|以下|如上|[能可会要应该得是有为到的了否吗不没无莫勿别非上中里所已本据])+|[按经给请我您帮查就让从]"
     r"|(?:(?:the|our|your|for|of|in|from|per|about|is|are|as|it|that|this|what|which|you|i|we|have|has"

@@ -378,6 +378,45 @@ def test_the_question_s_end_may_stand_behind_a_fact_where_it_denies_nothing(
     assert found == score
 
 
+@pytest.mark.parametrize(
+    ("field", "value", "right", "wrong"),
+    [
+        ("过敏史", "无", ("没有过敏史", "无过敏史"), ("有过敏史", "过敏史", "有没有过敏史")),
+        ("过敏史", "有", ("有过敏史",), ("没有过敏史", "无过敏史", "过敏史")),
+        ("处方药", "是", ("是处方药",), ("不是处方药", "处方药")),
+        ("处方药", "否", ("不是处方药",), ("是处方药", "无处方药", "处方药")),
+    ],
+)
+def test_yes_and_no_may_stand_before_the_field_that_is_asked_for(field, value, right, wrong):
+    whose, asked = ("患者", "有没有") if field == "过敏史" else ("朵朵片", "是不是")
+    for answer in (*right, *wrong):
+        for told in (answer, f"{whose}{answer}"):
+            question, rows = f"{whose}{asked}{field}？", [{field: value}]
+            found = ReferenceJudge().score(question=question, answer=told, rows=rows)
+            assert found == (answer in right), told
+
+
+@pytest.mark.parametrize(
+    ("answer", "score"),
+    [
+        ("3", 1),
+        ("共3种药", 1),
+        ("3种治头痛的药", 1),
+        ("治头痛的药有3种", 1),
+        ("3种药治咳嗽", 0),
+        ("第3种", 0),
+        ("3.5种", 0),
+        ("13种", 0),
+        ("33种", 0),
+    ],
+)
+def test_a_count_stands_among_the_words_of_its_question(answer, score):
+    asked = "治头痛的药有几种？"
+    assert ReferenceJudge().score(question=asked, answer=answer, reference="共3种") == score
+    found = ReferenceJudge().score(question=asked, answer=answer, rows=[{"n": 3}])
+    assert found == score
+
+
 def test_a_reference_is_borne_out_by_the_rows_and_not_by_itself():
     judge, answer = ReferenceJudge(), Case(QUESTION, REFERENCE, REFERENCE)
     rows = {"columns": ["name", "field"], "rows": [["朵朵片", "一次20毫克，一日3次"]]}
