@@ -13,6 +13,7 @@ import json
 import pstats
 from dataclasses import replace
 from itertools import pairwise
+from math import prod
 
 import pytest
 
@@ -415,6 +416,35 @@ def test_a_count_stands_among_the_words_of_its_question(answer, score):
     assert ReferenceJudge().score(question=asked, answer=answer, reference="共3种") == score
     found = ReferenceJudge().score(question=asked, answer=answer, rows=[{"n": 3}])
     assert found == score
+
+
+@pytest.mark.parametrize("rows", [[], [{"count": 3}]])
+def test_a_count_is_said_in_other_words_than_the_reference_s(rows):
+    asked, reference = "治头痛的药一共几样？", "共有3种。"
+    for answer, paid in (("一共有三种。", 1), ("库里共有三种药可用于头痛。", 1), ("总计五种。", 0)):
+        found = ReferenceJudge().score(
+            question=asked, answer=answer, reference=reference, rows=rows
+        )
+        assert found == paid, answer
+
+
+@pytest.mark.parametrize(("year", "answer", "score"), [(2019, "2019年", 1), (3, "3年", 0)])
+def test_a_number_that_is_a_year_may_be_called_one(year, answer, score):
+    asked = "朵朵片的批准文号是哪年的？"
+    assert ReferenceJudge().score(question=asked, answer=answer, rows=[{"n": year}]) == score
+
+
+def test_a_verdict_says_what_its_score_is_made_of():
+    gold = {"structured_gt": {"columns": ["field"], "rows": [["甲，乙"]]}}
+    for answer, parts in (
+        ("甲，乙", {"facts": 1.0, "own": 1.0}),
+        ("甲", {"facts": 0.5, "own": 1.0}),
+        ('[["甲"]]', {"facts": 0.5, "own": 1.0, "prose": 0.2}),
+        ("丙", {"facts": 0.0, "own": 0.0}),
+    ):
+        found = ReferenceJudge().compare(Case("有哪些？", answer, "", gold=gold))
+        assert found.parts == parts
+        assert found.score == pytest.approx(prod(parts.values()))
 
 
 def test_a_reference_is_borne_out_by_the_rows_and_not_by_itself():
