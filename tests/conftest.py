@@ -58,6 +58,7 @@ def stop_signals() -> None:
 STARTS = {"browser", "bubblewrap", "mariadb", "postgres"}
 SYSTEM = (
     "tests/bench/",
+    "tests/cli/test_train_command.py::test_a_training_that_is_told",
     "tests/code_agent/test_corpus.py",
     "tests/code_agent/test_mutations.py",
     "tests/code_agent/test_runs.py",
@@ -103,6 +104,7 @@ SYSTEM = (
     "tests/tools/sql/test_statements.py",
     "tests/tools/sql/test_workers.py",
     "tests/training/test_config.py::test_a_disagreement",
+    "tests/training/test_export.py::test_shards_are_merged",
     "tests/training/test_handover.py::test_a_killed_runner",
     "tests/training/test_handover.py::test_rollouts_of_a_killed_runner",
     "tests/training/test_kept_store.py::test_a_store_that_is_killed",

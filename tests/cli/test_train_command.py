@@ -6,6 +6,7 @@ Keeps of docs/settings.md that a variable says what it says, and of README.md th
 
 import asyncio
 import json
+import os
 import re
 import shutil
 import socket
@@ -543,6 +544,29 @@ def test_settings_that_contradict_each_other(
     assert "needs --external-store-address" in refused(capsys, "--ci-fast")
     assert "no store answers at http://127.0.0.1:1" in refused(capsys, "--ci-fast", *address)
     assert "is not a URL" in refused(capsys, "--ci-fast", "--external-store-address", "127.0.0.1:1")
+
+
+def test_a_training_that_is_told_to_end_ends_in_order() -> None:
+    """SIGTERM would leave what it started, and say nothing."""
+    with socket.create_server(("127.0.0.1", 0)) as store:
+        address = f"http://127.0.0.1:{store.getsockname()[1]}"
+        program = subprocess.Popen(
+            [
+                sys.executable,
+                "train_sql_agent.py",
+                "--ci-fast",
+                "--external-store-address",
+                address,
+            ],
+            cwd=ROOT,
+            env={**os.environ, "AGL_MANAGED_STORE": "0", "AGL_TOKEN": "x"},
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        with store.accept()[0]:  # asks, and is not answered
+            program.terminate()
+            assert "error: interrupted" in program.communicate()[1]
+    assert program.returncode == 130
 
 
 def test_an_address_that_is_another_program(

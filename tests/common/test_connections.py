@@ -232,6 +232,7 @@ def test_lines_that_repeat_are_left_out(
         log.removeFilter(rarely)
     said = [record.getMessage() for record in caplog.records]
     assert said == ["cannot accept x", "another", "cannot accept x (49 more like this)"]
+    assert rarely.said.keys() == {"cannot accept x"}, "strangers would fill the memory"
 
 
 def test_requests_that_are_none_fill_no_log(

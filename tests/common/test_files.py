@@ -6,6 +6,7 @@ Keeps of docs/data.md: a program writes its outputs at once, and replaces none u
 from __future__ import annotations
 
 import os
+import resource
 
 import pytest
 
@@ -109,6 +110,17 @@ def test_whether_a_folder_can_be_written_is_seen_before_it_is_made(tmp_path) -> 
             check_writable(place, "--run-dir")
     with pytest.raises(FileError, match="/proc/run can not be written"):
         check_writable(files.Path("/proc/run"), "--run-dir")
+
+
+def test_a_folder_that_takes_no_bytes_can_not_be_written(tmp_path) -> None:
+    """On a full disk files can be made, and nothing written into them."""
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (0, limits[1]))
+    try:
+        with pytest.raises(FileError, match=r"can not be written .*; give another with --run-dir"):
+            check_writable(tmp_path, "--run-dir")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
 
 
 def test_a_folder_that_may_not_be_entered_is_one_that_can_not_be_written(tmp_path) -> None:

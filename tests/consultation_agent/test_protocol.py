@@ -135,6 +135,7 @@ def test_spoken_conclusions_are_read_again() -> None:
     "words",
     [
         "turn = '{nobody}'",
+        "malformed = '{nobody}'",
         "nonsense = 1",
         "first = '{'",
         "[problems]\nwrong = 'x'",

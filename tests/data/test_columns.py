@@ -161,6 +161,7 @@ def test_foreign_headers_find_their_columns_and_the_rest_stays_out():
         ("BLFY", "drugs_info", "adverse_reactions"),
         ("linchuang_biaoxian", "disease", "clinical_manif"),
         ("谁不能吃", "drugs_info", "contraindications"),
+        ("【配方】如下", "drugs_info", "component"),
         ("What tests are needed?", "disease", "examination"),
     ],
 )

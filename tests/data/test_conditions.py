@@ -13,8 +13,10 @@ from pathlib import Path
 import pytest
 from pydantic import ValidationError
 
+from common.command import UsageError
 from data.conditions.bayes import draw_patient, log_likelihood
 from data.conditions.condition_types import OLDEST, Phrase, Spread, Tables, terms
+from data.conditions.speech import Speech
 from data.conditions.table import FOLDER, load_tables
 from tests.data.condition_tables import SEXES, faults, separability
 
@@ -164,6 +166,12 @@ def test_every_file_says_that_no_professional_wrote_it_and_has_no_overlong_line(
         text = (FOLDER / f"{name}.toml").read_text(encoding="utf-8")
         assert "without a medical professional" in text, name
         assert max(map(len, text.splitlines())) <= 200, name
+
+
+def test_a_patient_whose_every_wording_names_its_condition_is_refused() -> None:
+    """The table lacks a wording; one that names the condition would give it away."""
+    with pytest.raises(UsageError, match="every wording of 头痛 names 偏头痛; add another"):
+        Speech(0, random.Random(0)).choose("头痛", ["偏头痛又犯了"], "seen", ["偏头痛"])
 
 
 def test_a_patient_is_drawn_as_the_table_says(tables: Tables) -> None:

@@ -17,7 +17,7 @@ from data.build_database import main as build_database
 from data.build_dataset import make_dataset, request_for
 from data.load import DataError
 from data.questions.drafts import Draft
-from data.questions.entities import Mentions, parts_of, read_catalogue
+from data.questions.entities import Mentions, parts_of, read_catalogue, search_words
 from data.questions.generate import confirmed, overlap
 from data.questions.near_duplicates import NearDuplicates
 from data.questions.streams import STREAMS, Pool, Rates
@@ -306,6 +306,15 @@ def test_a_search_is_for_a_whole_clause(tmp_path):
     assert all(
         re.search(r"\d型.尿病", row["question"]) and "辅助" not in row["question"] for row in rows
     )
+
+
+def test_a_word_of_several_texts_is_searched_for_once(tmp_path):
+    drugs = [(n, f"药{chr(0x4E00 + n)}片", "用于肝区刺痛", "口服") for n in (1, 2)]
+    rng = random.Random(1)
+    catalogue = read_catalogue(small(tmp_path / "a.db", drugs), len(drugs), rng)
+    assert [(word.text, word.keys) for word in search_words(catalogue, rng)] == [
+        ("肝区刺痛", (1, 2))
+    ]
 
 
 def test_mentions_finds_every_name_also_one_inside_another():

@@ -135,7 +135,9 @@ def test_what_is_left_out_is_named(
 ) -> None:
     record, reason = LEFT_OUT[kind]
     assert run(train={"n0": case(0), "n1": case(1), "odd": record}) == 0
-    line = next(line for line in capsys.readouterr().err.splitlines() if "odd" in line)
+    said = capsys.readouterr().err.splitlines()
+    assert f"{tmp_path}/train.json: 2 cases, 1 records left out; 0 record no examination" in said
+    line = next(line for line in said if "odd" in line)
     assert line.startswith(f"{tmp_path}/train.json, odd: ")
     assert reason in line
     assert len(rows_of(tmp_path, "train")) == 2

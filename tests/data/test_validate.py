@@ -557,6 +557,13 @@ def test_rows_of_a_database_nobody_has(tmp_path, capsys):
     assert rows == [[90001, "戊颗粒", "evidence"], [90002, "己膏", "evidence"]]
 
 
+def test_a_name_that_no_table_can_hold_is_unknown(tmp_path, capsys):
+    path = write(tmp_path / "foreign.jsonl", FOREIGN[1] | {"meta": None, "entities": [" ", "己膏"]})
+    target = tmp_path / "evidence.db"
+    assert validate.main([str(path), "--rebuild-from-evidence", str(target)]) == 0
+    assert "1 rows of unknown name" in capsys.readouterr().err
+
+
 def test_a_rebuilt_database_is_never_put_over_a_file(tmp_path, capsys):
     path, target = write(tmp_path / "foreign.jsonl", *FOREIGN), tmp_path / "evidence.db"
     target.write_text("mine")

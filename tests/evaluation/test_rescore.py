@@ -62,7 +62,9 @@ def test_a_reward_that_changed_changes_the_scores(
 ) -> None:
     flags = ["--out", str(evaluated.with_name("other")), "--reward", "format=1"]
     assert rescore.main([str(evaluated), *flags]) == 0
-    assert "episodes have another score" in capsys.readouterr().out
+    said = capsys.readouterr().out
+    assert "episodes have another score" in said
+    assert "| overall | 12 |" in said
     lines = (evaluated.with_name("other") / "episodes.jsonl").read_text().splitlines()
     assert {name for line in lines for name in json.loads(line)["terms"]} == {"format"}
 

@@ -144,6 +144,17 @@ def test_the_near_ones_differ_from_the_right_one_in_one_thing() -> None:
     }
 
 
+def test_another_questions_answer_is_of_the_same_field_where_one_is_known() -> None:
+    """One of another field is too easily told from the right one."""
+    kept = replace(OTHER, gold={"structured_gt": {"columns": ["storage"], "rows": [["密封保存"]]}})
+    for seed in range(10):
+        canaries = Canaries()
+        for other in (OTHER, kept):
+            canaries.answers(other, ["图图片"], Random(seed))
+        found = canaries.answers(CASE, ["朵朵片"], Random(seed))
+        assert found["another question's answer"] == "外敷"
+
+
 def test_every_wording_is_drawn() -> None:
     seen = {answer for seed in range(80) for answer in drawn(seed=seed).values()}
     assert set(TO_THE_JUDGE) | set(PRAISE) <= seen

@@ -65,6 +65,7 @@ UNUSABLE = {
     "yes": f"select count(*)>0 from results where {OF_7}",
     "never": "select visits.came from visits where visits.age < 3 and visits.age > 90",
     "gone": "select doctors.name from doctors",
+    "unknown": "select visits.visit_id from visits where decade(visits.came) = 210",
 }
 ROWS = [
     {"id": name, "question": f"{name}?", "query": sql, "is_impossible": False}
@@ -104,17 +105,25 @@ def test_gold_is_100_and_what_cannot_be_asked_is_counted(
     assert evaluate(data, schema, "--gold", "--with-baselines") == 0
     said = capsys.readouterr().err
     assert "recognised as EHRSQL: 7 rows are usable, 1 of them without an answer" in said
-    assert "3 are not" in said
+    assert "4 are not" in said
     for reason in (
         "1 with gold that a constant",
         "1 with gold that is empty",
-        "1 with gold that f",
+        "2 with gold that f",
     ):
         assert reason in said
     scores = json.loads((tmp_path / "ward.json.out" / "scores.json").read_text())
     assert scores["overall"]["score"] == 1.0
     floors = {name: found["score"] for name, found in scores["baselines"].items()}
     assert floors == {"silent": 0.0, "at_once": 1 / 7, "commonest": 1 / 7, "checklist": 0.0}
+
+
+def test_the_checklist_counts_the_rows_of_the_table_that_is_named(tmp_path: Path) -> None:
+    question = {**ROWS[0], "question": "How many visits were there?"}
+    drawn = DrawnSet.read(prepare(*files(tmp_path, [question])))
+    known, [row] = EhrsqlEnvironment(drawn.folder).known, load_rows(drawn.questions)
+    [query] = asyncio.run(known.baseline("checklist", task_of(row), "")).events
+    assert query.sql == "SELECT COUNT(*) FROM visits"
 
 
 def test_the_same_files_give_the_same_database(tmp_path: Path) -> None:

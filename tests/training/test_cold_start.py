@@ -599,8 +599,9 @@ def test_the_same_warm_up_of_an_adapter_gives_the_same_weights(tmp_path: Path) -
     found = []
     for name in ("one", "other"):
         taught = [conversation([True, True])]
-        warm_up(str(TINY), taught, tmp_path / name, 2, 0.1, batch_size=1, seed=3, lora_rank=2)
-        found.append(load_file(tmp_path / name / "model.safetensors"))
+        out = tmp_path / "new" / name
+        warm_up(str(TINY), taught, out, 2, 0.1, batch_size=1, seed=3, lora_rank=2)
+        found.append(load_file(out / "model.safetensors"))
     assert all(found[0][name].equal(found[1][name]) for name in found[1])
 
 

@@ -21,6 +21,8 @@ from typing import Any
 
 import huggingface_hub
 import pytest
+import torch
+from safetensors.torch import load_file
 
 from common.command import UsageError
 from common.jsonl import write_jsonl
@@ -105,6 +107,20 @@ def test_the_folder_has_what_loads_a_model_and_nothing_pickled(run: Path) -> Non
     files = {path.name for path in folder.iterdir()}
     assert files == {path.name for path in TINY.iterdir()} - {"cold_start.json"} | {"README.md"}
     assert (folder / "model.safetensors").read_bytes() == (TINY / "model.safetensors").read_bytes()
+    assert all(path.stat().st_mode & 0o044 == 0o044 for path in folder.iterdir())
+
+
+def test_shards_are_merged_into_weights_that_others_may_read(run: Path) -> None:
+    """A server that loads them may run as another user; the merger keeps them to their owner."""
+    actor = run / "checkpoints/global_step_3/actor"
+    (actor / "huggingface/model.safetensors").unlink()
+    weights = load_file(TINY / "model.safetensors")
+    torch.save(weights, actor / "model_world_size_1_rank_0.pt")
+    (actor / "fsdp_config.json").write_text('{"FSDP_version": 1, "world_size": 1}')
+    code, folder = exported(run)
+    assert code == 0
+    merged = load_file(folder / "model.safetensors")
+    assert all(merged[name].equal(weights[name].bfloat16()) for name in weights)
     assert all(path.stat().st_mode & 0o044 == 0o044 for path in folder.iterdir())
 
 

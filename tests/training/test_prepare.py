@@ -70,6 +70,10 @@ def test_what_an_agent_says_of_its_rows_and_of_this_partner_is_shown(
     wanted = [f"{name}: {len(AGENT.rows(FILES[name]))} unplayable" for name in ("train", "val")]
     assert notes[-2:] == wanted
     assert set(wanted) <= set(capsys.readouterr().out.splitlines())
+    prepared(options={"partner": "unplayable"})
+    said = capsys.readouterr().out
+    assert "is up to date" in said
+    assert set(wanted) <= set(said.splitlines())
 
 
 def test_what_is_kept_is_read_and_the_judge_is_not_asked_again(

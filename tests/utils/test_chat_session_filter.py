@@ -169,7 +169,7 @@ def test_a_session_named_by_a_phone_number_is_numbered(tmp_path):
     assert [row["session"] for row in rows] == ["masked-1", "masked-2", "masked-1"]
 
 
-def test_unreadable_records_are_counted_and_named(tmp_path):
+def test_unreadable_records_are_counted_and_named(tmp_path, capsys):
     lines = ["nonsense", "3", dump({"role": "user"}), dump({"messages": ["x"]}), dump(MESSAGES[0])]
     rows, report = filtered(tmp_path, "a.jsonl", "\n".join(lines).encode())
     assert len(rows) == 1
@@ -180,6 +180,9 @@ def test_unreadable_records_are_counted_and_named(tmp_path):
         "line 3",
         "line 4, message 1",
     ]
+    said = capsys.readouterr().err
+    assert "5 messages, 1 candidate questions" in said
+    assert all(f"unreadable: {line}" in said for line in report["unreadable"])
 
 
 def test_personal_data_of_an_unreadable_record_is_in_no_report(tmp_path):
