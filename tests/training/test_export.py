@@ -21,8 +21,6 @@ from typing import Any
 
 import huggingface_hub
 import pytest
-import torch
-from safetensors.torch import load_file
 
 from common.command import UsageError
 from common.jsonl import write_jsonl
@@ -112,6 +110,9 @@ def test_the_folder_has_what_loads_a_model_and_nothing_pickled(run: Path) -> Non
 
 def test_shards_are_merged_into_weights_that_others_may_read(run: Path) -> None:
     """A server that loads them may run as another user; the merger keeps them to their owner."""
+    import torch
+    from safetensors.torch import load_file
+
     actor = run / "checkpoints/global_step_3/actor"
     (actor / "huggingface/model.safetensors").unlink()
     weights = load_file(TINY / "model.safetensors")
