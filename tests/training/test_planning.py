@@ -210,10 +210,12 @@ def test_each_flag_reaches_the_plan_before_a_setting(tmp_path: Path) -> None:
 def test_the_settings_of_a_run_are_under_the_agent_s_own_flags(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    agent = registry.get("sql")
+    nothing_set, _ = run_settings(agent, parse(agent, ["--device", "cpu"]))
+    assert nothing_set.max_turns == agent.turns
     monkeypatch.setenv("DATABASE_TABLES", "elsewhere")
     monkeypatch.setenv("MAX_TURNS", "2")
     load_settings.cache_clear()
-    agent = registry.get("sql")
     for given, tables, turns in (
         (["--tables", "disease", "--max-turns", "7"], "disease", 7),
         ([], "elsewhere", 2),
