@@ -7,6 +7,7 @@ proxy that is not there.
 
 from __future__ import annotations
 
+import asyncio
 import os
 import subprocess
 import sys
@@ -17,6 +18,7 @@ from threading import Thread
 import pytest
 
 from common.command import run_command
+from common.llm_endpoint import Connections, proxy_of
 from common.proxies import EXCEPTIONS, NAMES, ask_directly, named_proxies
 from common.settings import ROOT
 
@@ -50,6 +52,11 @@ class Answer(BaseHTTPRequestHandler):
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()
         self.wfile.write(body)
+
+    def do_POST(self) -> None:
+        self.rfile.read(int(self.headers["Content-Length"]))
+        self.server.asked.append(self.path)  # type: ignore[attr-defined]
+        self.do_GET()
 
     def log_message(self, format: str, *arguments: object) -> None:
         """Say nothing."""
@@ -107,3 +114,18 @@ def test_without_a_proxy_the_environment_stays_as_it_is(monkeypatch: pytest.Monk
     ask_directly("http://store:1")
     assert named_proxies() == []
     assert "no_proxy" not in os.environ
+
+
+def test_a_model_elsewhere_is_asked_through_the_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
+    with ThreadingHTTPServer(("127.0.0.1", 0), Answer) as proxy:
+        proxy.asked = []  # type: ignore[attr-defined]
+        Thread(target=proxy.serve_forever, daemon=True).start()
+        for name in NAMES:
+            monkeypatch.delenv(name, raising=False)
+            monkeypatch.delenv(name.upper(), raising=False)
+        monkeypatch.setenv("http_proxy", f"http://127.0.0.1:{proxy.server_address[1]}")
+        proxy_of.cache_clear()
+        asyncio.run(Connections().post("http://models.invalid/v1/x", {}, timeout=60))
+        proxy.shutdown()
+    proxy_of.cache_clear()
+    assert proxy.asked == ["http://models.invalid/v1/x"]  # type: ignore[attr-defined]

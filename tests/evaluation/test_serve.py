@@ -59,10 +59,10 @@ def sql(llm: ScriptedLLM, database_url: str) -> Any:
 
 
 def test_the_whole_agent_answers_a_question_of_ones_own(sql: str, llm: ScriptedLLM) -> None:
+    """What was asked and answered before in the same chat is neither."""
     llm.script(asks(QUERY), says(ANSWER))
-    answer = client(sql).chat.completions.create(
-        model="sql", messages=[user("earlier"), user(QUESTION)]
-    )  # type: ignore[list-item]
+    before = [user("earlier"), {"role": "assistant", "content": "an earlier answer"}]
+    answer = client(sql).chat.completions.create(model="sql", messages=[*before, user(QUESTION)])  # type: ignore[list-item]
     assert answer.choices[0].message.content == ANSWER
     assert answer.choices[0].finish_reason == "stop"
     assert answer.usage
