@@ -72,6 +72,15 @@ def test_an_episode_by_names_and_parameters(env: MedAgentEnv) -> None:
     ]
 
 
+def test_actions_that_only_talk_are_permitted_but_not_listed(env: MedAgentEnv) -> None:
+    """A policy would spend its steps on words that nobody answers."""
+    observation, info = env.reset(0)
+    listed = observation["info"]["instruction"]
+    permitted = info["task_info"]["permitted_actions"]
+    unlisted = [name for name in permitted if f"{name}: " not in listed]
+    assert unlisted == ["send_msg_to_user", "report_infeasible"]
+
+
 @pytest.mark.usefixtures("bubblewrap")
 def test_a_raw_reply_and_a_refused_one(env: MedAgentEnv) -> None:
     env.reset(0)

@@ -70,6 +70,23 @@ def test_an_agent_that_pays_where_its_partner_is_dead_does_not_pass(
     assert CLOSED == ["gone"], "what a check opens it closes; what it is given is another's"
 
 
+class UnwritableEnvironment(DigitsEnvironment):
+    """Describes itself by what JSON does not have."""
+
+    def description(self) -> dict[str, Any]:
+        return {"partners": {self.partner}}
+
+
+def test_an_agent_whose_description_is_not_json_does_not_pass(settings: Settings) -> None:
+    """Its evaluation could not be written to a file."""
+    agent = DigitsAgent()
+    tasks = [agent.task(row, settings) for row in agent.rows(agent.splits["test"])[:1]]
+    check = conformance_checks.test_facts_and_records_are_numbers_and_json
+    check(agent, agent.open(settings, {}), tasks)
+    with pytest.raises(TypeError, match="not JSON serializable"):
+        check(agent, UnwritableEnvironment("here", None), tasks)
+
+
 @pytest.mark.engine
 @pytest.mark.parametrize(
     "name", [name for name in registry.names() if (ROOT / f"train_{name}_agent.py").is_file()]

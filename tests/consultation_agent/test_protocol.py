@@ -67,6 +67,7 @@ def test_conclusions(text: str) -> None:
         ("no_label", "<answer>哪里疼？</answer>"),
         ("no_label", "<answer>您好，问题：哪里疼？</answer>"),
         ("both", "<answer>问题：哪里疼？\n诊断：急性阑尾炎\n建议：急诊</answer>"),
+        ("both", "<answer>诊断：急性阑尾炎\n建议：急诊\n问题：哪里疼？</answer>"),
         ("no_question", "<answer>问题：</answer>"),
         ("no_diagnosis", "<answer>建议：马上去急诊</answer>"),
         ("no_diagnosis", "<answer>诊断：\n建议：马上去急诊</answer>"),

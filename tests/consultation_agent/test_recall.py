@@ -264,3 +264,15 @@ def test_what_one_thing_does_is_not_told_by_what_another_does() -> None:
 def test_ringing_is_a_word_of_its_own() -> None:
     assert "ears" not in told_topics("I was bringing up my food.")
     assert "ears" in told_topics("There is a ringing in my head.")
+
+
+@pytest.mark.parametrize(
+    ("complaint", "told"),
+    [
+        ("I cough since May. Is it serious?", "I cough since May."),
+        ("我咳嗽三天了。要紧吗？", "我咳嗽三天了。"),
+        ("我咳嗽三天了。要紧吗？会传染吗？", "我咳嗽三天了。"),
+    ],
+)
+def test_a_question_to_the_doctor_is_no_part_of_the_complaint(complaint: str, told: str) -> None:
+    assert said("What brings you in?", task_with(complaint)) == told

@@ -71,6 +71,14 @@ def test_rows_without_a_reference_are_kept_and_counted(tmp_path):
             "column evidence: [{'quote': 1}]",
         ),
         (
+            {"id": ["a"], "question": ["q"], "evidence": ['[{"quote":"x","table":1}]']},
+            "{'quote': 'x', 'table': 1}: expected table and field as text",
+        ),
+        (
+            {"id": ["a"], "question": ["q"], "evidence": ['[{"quote":"x","field":["y"]}]']},
+            "{'field': ['y'], 'quote': 'x'}: expected table and field as text",
+        ),
+        (
             {"id": ["a"], "question": ["q"], "structured_gt": ["[1]"]},
             "column structured_gt: [1]: expected",
         ),

@@ -100,6 +100,7 @@ def test_the_summary_of_a_vignette_says_who_the_patient_is(tmp_path: Path, setti
     task: Any = agent.task(row, settings)
     assert "60 year old Male" in task.question
     assert "beer every evening" in task.question
+    assert "Family history" not in task.question, "nothing is said of it"
 
 
 def test_what_is_not_recorded_is_never_normal(tmp_path: Path, settings: Any) -> None:

@@ -191,6 +191,12 @@ def test_a_header_that_is_not_found_can_be_given(tmp_path):
         open_parts(str(tmp_path / "a.jsonl"), header_row=2)
 
 
+def test_below_a_title_names_that_nobody_knows_are_the_header(tmp_path):
+    rows = [["某店目录", "", ""], ["甲", "乙", "丙"], ["阿片", "头痛", "10g"]]
+    (part,) = open_parts(str(csv_file(tmp_path / "a.csv", rows)))
+    assert (part.columns, [record.number for record in part.records()]) == (["甲", "乙", "丙"], [3])
+
+
 def test_a_title_does_not_hide_the_delimiter(tmp_path):
     (tmp_path / "a.csv").write_text("药品目录\n药品名称;适应症\n阿片;头痛,发热\n", encoding="utf-8")
     (part,) = open_parts(str(tmp_path / "a.csv"))

@@ -580,6 +580,16 @@ def test_a_rebuilt_database_is_never_put_over_a_file(tmp_path, capsys):
     assert sorted(file.name for file in tmp_path.iterdir()) == ["evidence.db", "foreign.jsonl"]
 
 
+def test_the_table_counts_the_rows_of_each_task_type(tmp_path, url, capsys):
+    wrong = row(id="s", structured_gt={"columns": ["storage"], "rows": [["避光"]]})
+    other = row(id="t", task_type="[of my own]")
+    path = write(tmp_path / "a.jsonl", row(), wrong, other)
+    assert validate.main([str(path), "--db", url]) == 1
+    cells = [line.strip("│ ").split("│") for line in capsys.readouterr().out.splitlines()]
+    counted = {name.strip(): [*map(int, counts)] for name, *counts in cells if len(counts) == 5}
+    assert counted == {"drug_field": [2, 1, 0, 1, 0], "[of my own]": [1, 1, 0, 0, 0]}
+
+
 def test_wrong_usage_is_one_line(tmp_path, capsys):
     good = write(tmp_path / "a.jsonl", row())
     (tmp_path / "empty.jsonl").write_text("")

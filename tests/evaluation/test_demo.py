@@ -413,7 +413,8 @@ def test_a_failed_part_ends_the_demo(
     )
 
 
-def test_ctrl_c_reaches_the_part_and_leaves_one_message(tmp_path: Path) -> None:
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_ctrl_c_and_kill_reach_the_part_and_leave_one_message(tmp_path: Path, number: int) -> None:
     """The part ends as it wants to; the demo waits for it."""
     part = (
         "import pathlib,signal,sys,time\n"
@@ -433,7 +434,7 @@ def test_ctrl_c_reaches_the_part_and_leaves_one_message(tmp_path: Path) -> None:
     while not (tmp_path / "started").exists():
         assert time.monotonic() < end
         time.sleep(0.05)
-    process.send_signal(signal.SIGINT)
+    process.send_signal(number)
     errors = process.communicate(timeout=60)[1]
     assert process.returncode == 130
     assert (tmp_path / "ended").exists()

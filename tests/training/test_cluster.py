@@ -290,12 +290,12 @@ def test_of_a_ray_of_its_own_a_run_keeps_the_workers_logs_and_leaves_no_process(
     node = SimpleNamespace(get_logs_dir_path=lambda: str(session))
     monkeypatch.setattr(worker, "global_worker", SimpleNamespace(node=node))
     monkeypatch.setattr(ray, "is_initialized", lambda: True)
-    monkeypatch.setattr(ray, "shutdown", lambda: None)
-    hanging = psutil.Popen(["sleep", "20"])
-    monkeypatch.setattr(algorithm, "_ray_processes", lambda: [hanging])
+    ending, hanging = psutil.Popen(["sleep", "20"]), psutil.Popen(["sleep", "20"])
+    monkeypatch.setattr(ray, "shutdown", ending.terminate)
+    monkeypatch.setattr(algorithm, "_ray_processes", lambda: [ending, hanging])
     monkeypatch.setattr(algorithm, "END_SECONDS", 0.1)
     _stop_ray(Plan(run_dir, "cpu", "m", 3, "", 1.0, 96, 60.0))
-    assert hanging.wait() == -signal.SIGKILL
+    assert (ending.wait(), hanging.wait()) == (-signal.SIGTERM, -signal.SIGKILL)
     kept = [path.name for path in run_dir.rglob("*") if path.is_file()]
     assert kept == ([] if joined else ["worker-1.out"])
 
