@@ -30,7 +30,7 @@ from common.jsonl import write_jsonl, write_text
 from common.settings import load_settings
 from episodes.pace import LONGEST
 from training.engine.checkpoints import run_of, step_of, sweep
-from training.setup.chat_template import SETTING, TEMPLATE, choose_template
+from training.setup.chat_template import TEMPLATE, choose_template
 from training.setup.plan import Plan
 from training.watch.summary import ENVIRONMENT, read_lines, show, write_summary
 from training.watch.trackers import TRACKERS, tracked
@@ -74,8 +74,6 @@ def run(agent: LitAgent[Any], config: DictConfig, plan: Plan, started: float) ->
         _trainer(plan, None).fit(agent)
         return EXIT_CODES["interrupted"]
     template = choose_template(plan, config)
-    if template is not None:
-        OmegaConf.update(config, SETTING, str(plan.run_dir / TEMPLATE), force_add=True)
     prepare_run_dir(plan, config)
     if template is not None:
         (plan.run_dir / TEMPLATE).write_text(template, encoding="utf-8")

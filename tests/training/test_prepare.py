@@ -224,3 +224,12 @@ def test_the_command_says_where_the_result_is(
     first, second = (line for line in capsys.readouterr().out.splitlines() if str(folder) in line)
     assert "is not there" in first
     assert "is up to date" in second
+
+
+def test_rows_are_prepared_under_the_agent_s_flags(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A run with the same flags would find them made for others."""
+    rows = str(ROOT / "data" / "val.parquet")
+    assert preparing.main(["sql", "--train-file", rows, "--tables", "disease"]) == 0
+    assert "no table 'drugs_info'; expected disease" in capsys.readouterr().out

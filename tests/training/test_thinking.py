@@ -14,6 +14,7 @@ from omegaconf import OmegaConf
 
 from common.settings import ROOT
 from training.setup.chat_template import (
+    SETTING,
     TEMPLATE,
     choose_template,
     keep_thinking,
@@ -111,13 +112,12 @@ def test_a_file_the_user_names_is_looked_at_instead(
     (tmp_path / TEMPLATE).write_text(DROPPING)
     (tmp_path / "mine.jinja").write_text(PLAIN)
     plan, _ = prepared(tmp_path)
-    key = "actor_rollout_ref.rollout.engine_kwargs.vllm.chat_template"
-    assert (
-        choose_template(plan, OmegaConf.from_dotlist([f"{key}={tmp_path / 'mine.jinja'}"])) is None
-    )
+    config = OmegaConf.from_dotlist([f"{SETTING}={tmp_path / 'mine.jinja'}"])
+    assert choose_template(plan, config) is None
+    assert OmegaConf.select(config, SETTING) == str(tmp_path / "mine.jinja")
     assert capsys.readouterr().out == ""
     with pytest.raises(ConfigError, match=r"mine cannot be read"):
-        choose_template(plan, OmegaConf.from_dotlist([f"{key}={tmp_path / 'mine'}"]))
+        choose_template(plan, OmegaConf.from_dotlist([f"{SETTING}={tmp_path / 'mine'}"]))
 
 
 def test_of_several_templates_the_plain_one_is_looked_at_where_the_agent_has_no_tools(
@@ -139,6 +139,8 @@ def test_a_template_without_tools_is_replaced_where_the_agent_has_some(
     (tmp_path / TEMPLATE).write_text(PLAIN)
     given = prepared(tmp_path, tools=True, keep_thinking=keep_thinking)
     assert choose_template(*given) == with_tools(PLAIN) != PLAIN
+    plan, config = given
+    assert OmegaConf.select(config, SETTING) == str(plan.run_dir / TEMPLATE), "vLLM is told"
     assert "it knows no tools, so they are described in words" in capsys.readouterr().out
 
 

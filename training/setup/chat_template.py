@@ -39,7 +39,8 @@ CALL = {"id": "call00001", "type": "function", "function": {"name": "look", "arg
 
 def choose_template(plan: Plan, config: DictConfig) -> str | None:
     """Return the template to write into the run folder for `--keep-thinking` or for a model whose
-    own knows no tools; else return None, after a word on what dropped thoughts cost.
+    own knows no tools, and name that file in the config; else return None, after a word on what
+    dropped thoughts cost.
 
     Raises ConfigError: it cannot be read, or not be made to keep thoughts.
     """
@@ -59,7 +60,10 @@ def choose_template(plan: Plan, config: DictConfig) -> str | None:
             "--keep-thinking serves the model with a template that keeps them",
             flush=True,
         )
-    return template if wordless else None
+    if not wordless:
+        return None
+    OmegaConf.update(config, SETTING, str(plan.run_dir / TEMPLATE), force_add=True)
+    return template
 
 
 def lacks_tools(template: str) -> bool:
