@@ -46,10 +46,12 @@ ASKED_MEASURE = re.compile(rf"(?:几|多少|how many )({MEASURE})(?![a-z])")
 TOTAL = "1?共计?|总共|合计|总计"  # in all, which is no field
 COUNT = re.compile(rf"(?:{TOTAL}|有)*(\d+)[种个款类项例名位家样味条盒]?")
 COUNTED_BEHIND = re.compile("[种个款类项例名位家样味条盒]?")
+UNCOUNTED = re.compile("[a-z]+|[^种个款类项例名位家样味条盒]")  # a word that counts nothing
 BEFORE_NUMBER = re.compile(f"{OTHER_NUMBER}$")
 BEHIND_NUMBER = re.compile(OTHER_NUMBER)
 JOINT_BEHIND = re.compile(f"(?:{JOINT})$")
 LONGEST_JOINT = 5
+AND_BEFORE = re.compile("^(?:以及|还有|另有|and |or )(?=.)")  # before the last item: "A, B, and C"
 ASKED_BEHIND = re.compile("[吗呢啊呀?。! ]+$")
 SHORTEST_END = 2  # characters of the question's end that may stand behind a fact
 LINE_END = re.compile(r"[;。\n]")
@@ -75,9 +77,10 @@ class Form:
         pieces = pieces_in(text)
         listed = any(sign == "、" for _, sign in pieces)
         for piece, _ in pieces:
-            parts = list(filter(None, JOINTS.split(piece))) if listed else []
+            item = AND_BEFORE.sub("", piece) if len(pieces) > 1 else piece
+            parts = list(filter(None, JOINTS.split(item))) if listed else []
             whole = len(parts) > 1 and all(len(part) > 1 for part in parts)
-            for part in parts if whole else [piece]:
+            for part in parts if whole else [item]:
                 self.facts.setdefault(key_of(part), set()).add((owner, label))
                 self.written[part] = key_of(part)
 
@@ -165,8 +168,7 @@ class Gold:
             if fact in of_rows.facts or part not in clauses:
                 continue
             for clause, quoted in of_rows.written.items():
-                before, found, behind = clause.partition(part)
-                if found and _is_apart(before[-1:], part[0]) and not BEHIND_NUMBER.match(behind):
+                if _says(clause, part):
                     self.inside[quoted].add(fact)
 
     def facts_at_end(self, piece: str) -> tuple[list[str], str]:
@@ -213,12 +215,14 @@ class Gold:
         """Return the piece without what may stand behind a fact: a measure word and words of the question
         behind a count, and "医生" behind a name.
         """
-        start = piece.find(self.number) if self.number else -1
-        if self.number and start >= 0:
-            end = start + len(self.number)
-            tail = piece[COUNTED_BEHIND.match(piece, end).end() :]  # type: ignore[union-attr]
-            if not BEHIND_NUMBER.match(piece, end) and self.heads.asks(tail):
-                return piece[:end]
+        number = self.number or ""
+        for start in sorted({piece.find(number), piece.rfind(number)} - {-1}) if number else ():
+            end = start + len(number)
+            word, tail = UNCOUNTED.match(piece, end), COUNTED_BEHIND.sub("", piece[end:], count=1)
+            of_question = word and number + word.group() in self.heads.asked  # "3级"
+            if of_question or BEHIND_NUMBER.match(piece, end) or not self.heads.asks(tail):
+                continue
+            return piece[:end]
         if self.ends_in_fact(piece):
             return piece
         courtesy = COURTESY_BEHIND.search(piece)
@@ -269,6 +273,15 @@ def _is_apart(before: str, first: str) -> bool:
     """Return whether a fact that begins with a sign is whole behind another."""
     number = (first.isdecimal() or not first.isalnum()) and BEFORE_NUMBER.search(before)
     return not number and not (before.isascii() and before.isalnum() and first.isascii())
+
+
+def _says(clause: str, part: str) -> bool:
+    """Return whether the clause has the part somewhere, not inside a number or an English word."""
+    places = (one.span() for one in re.finditer(re.escape(part), clause))
+    return any(
+        _is_apart(clause[:start][-1:], part[0]) and not BEHIND_NUMBER.match(clause, end)
+        for start, end in places
+    )
 
 
 @lru_cache(maxsize=512)

@@ -455,6 +455,8 @@ def test_a_reference_is_borne_out_by_the_rows_and_not_by_itself():
     assert judge.bears_out(other).score < PAID
     rows["rows"][0][1] = FIELD
     assert judge.bears_out(other).score == 1
+    rows["rows"][0].append("密封保存")
+    assert judge.bears_out(other).score < 1
 
 
 def test_a_quote_of_the_evidence_is_an_answer_even_in_the_words_of_the_question():
@@ -541,3 +543,140 @@ def test_a_clause_of_the_evidence_says_the_part_that_the_reference_quotes(answer
     reference = "饭前15分钟"
     score = ReferenceJudge().score(question=question, answer=answer, reference=reference, rows=rows)
     assert least <= score <= most
+
+
+@pytest.mark.parametrize(
+    ("question", "gold", "answer", "least", "most"),
+    [
+        ("每次几片？", "2片或3片", "3片", 0, 0),
+        ("不可与什么同服？", "酒精和阿司匹林同服易出血", "阿司匹林同服易出血", 0, 0),
+        ("有哪些不良反应？", "恶心、呕吐，以及头晕", "头晕、恶心、呕吐", 1, 1),
+        ("有哪些不良反应？", "恶心，呕吐，还有头晕", "头晕，恶心，呕吐", 1, 1),
+        ("Which?", "Corazel, Velorin, and Mistapan", "Mistapan, Velorin and Corazel", 1, 1),
+        ("Which?", "Corazel, Velorin, or Mistapan", "Corazel, Mistapan, Velorin", 1, 1),
+        ("有什么表现？", "并发感染、头痛、头晕", "头痛、头晕以及并发感染", 1, 1),
+        ("有什么功效？", "调和营卫、解肌发表", "营卫、解肌发表", 0, 0.2),
+        ("What may occur?", "pain, back pain", "back pain", PAID, 0.9),
+        ("药性怎样？", "药性平和，味甘", "药性平和味甘", 1, 1),
+        ("它要密封吗？", "密封、避光", "密封和避光", 1, 1),
+        ("朵朵片治什么？", "头痛、偏头痛", "朵朵片治疗偏头痛、头痛", 1, 1),
+        ("诊断和用法？", "高血压1级，口服", "高血压（1级），口服", 1, 1),
+        ("儿童能用朵朵片吗？", "儿童慎用", "儿童慎用，儿童能用", 0, 0.2),
+    ],
+)
+def test_an_item_of_gold_is_said_whole_in_any_list(question, gold, answer, least, most):
+    rows = [{"field": gold}]
+    assert least <= ReferenceJudge().score(question=question, answer=answer, rows=rows) <= most
+
+
+@pytest.mark.parametrize(
+    ("question", "reference", "gold", "answer", "least", "most"),
+    [
+        ("怎么吃？", "口服，饭前15分钟", "一日3次，口服，饭前15分钟服", "口服，饭前15分钟服", 1, 1),
+        ("减到几毫克？", "5毫克", "由15毫克减至5毫克；口服", "由15毫克减至5毫克", 1, 1),
+        ("由几毫克增加？", "5毫克", "由5毫克增至15毫克；口服", "由5毫克增至15毫克", 1, 1),
+        ("每次多少？", "5毫克", "15毫克封顶；每次5毫克，一日3次", "15毫克封顶", 0, 0.49),
+        ("一盒几片？", "12片", "每盒12片装；维生素B12片剂", "维生素B12片剂", 0, 0.6),
+        ("一盒几片？", "12片", "每盒12片装；维生素B12片剂", "每盒12片装", 1, 1),
+        ("成人能用吗？", "可服用", "可服用；不可服用", "不可服用", 0, 0),
+        ("朵朵片用多少？", "朵朵片用一次15毫克", FIELD, "一次15毫克", 1, 1),
+        (
+            "朵朵片怎么吃？",
+            "朵朵片的用量是口服，5毫克",
+            "5毫克，口服",
+            "朵朵片的用量是5毫克，口服",
+            1,
+            1,
+        ),
+        ("有哪些危害？", "噪声与油烟，振动大", "噪声、油烟、粉尘", "油烟与噪声，粉尘", 1, 1),
+        ("林某多大年纪？", "林某52岁，住院9天。", "52", "52天", 0, 0),
+    ],
+)
+def test_a_clause_of_the_rows_says_what_stands_apart_in_it(
+    question, reference, gold, answer, least, most
+):
+    """Each cell is a part of `gold`."""
+    rows = [{f"field {place}": cell for place, cell in enumerate(gold.split("；"))}]
+    found = ReferenceJudge().score(question=question, answer=answer, reference=reference, rows=rows)
+    assert least <= found <= most
+
+
+@pytest.mark.parametrize(
+    ("question", "answer", "score"),
+    [
+        ("有几种药能治3级高血压？", "有3种药能治3级高血压", 1),
+        ("有几种药能治3级高血压？", "能治3级高血压的有3种药", 1),
+        ("有几种药能治3级高血压？", "能治3级高血压的有5种药", 0),
+        ("有几种药能治3级高血压？", "有5种药能治3级高血压", 0),
+        ("3级高血压用几种药？", "高血压3级用药", 0),
+        ("3级高血压用几种药？", "3个药", 1),
+        ("How many drugs treat stage 3 hypertension?", "stage 3 hypertension drugs", 0),
+        ("How many drugs treat stage 3 hypertension?", "There are 3 drugs", 1),
+        ("是用3种还是4种药？", "3种药", 1),
+    ],
+)
+def test_a_number_of_the_question_is_not_the_count(question, answer, score):
+    assert ReferenceJudge().score(question=question, answer=answer, rows=[{"n": 3}]) == score
+
+
+@pytest.mark.parametrize(
+    ("answer", "least", "most"),
+    [
+        ("莎洛胶囊是避光，冷藏；朵朵片是密封", 1, 1),
+        ("莎洛胶囊是密封；朵朵片是避光，冷藏", 0, 0),
+        ("朵朵片：密封；莎洛胶囊：避光，冷藏，密封", 0.1, 0.49),
+        ("朵朵片：密封；阿洛胶囊：避光，冷藏", 0, 0.2),
+        ("阿洛胶囊：避光，冷藏", 0, 0),
+        ("阿洛胶囊避光，冷藏，密封", 0, 0),
+        ("天气晴朗，朵朵片：密封；莎洛胶囊：避光，冷藏", 0.1, 0.49),
+    ],
+)
+def test_a_value_is_not_paid_under_another_name(answer, least, most):
+    rows = [{"name": "朵朵片", "field": "密封"}, {"name": "莎洛胶囊", "field": "避光，冷藏"}]
+    asked = "朵朵片和莎洛胶囊怎么保存？"
+    assert least <= ReferenceJudge().score(question=asked, answer=answer, rows=rows) <= most
+
+
+@pytest.mark.parametrize(
+    ("question", "reference", "rows", "answer", "score"),
+    [
+        (
+            "钙剂和碳酸钙D3片怎么保存？",
+            "",
+            [{"n": "钙剂", "f": "密封"}, {"n": "碳酸钙D3片", "f": "避光，冷藏"}],
+            "钙剂：密封；钙剂碳酸钙D3片：避光，冷藏",
+            1,
+        ),
+        (
+            "朵朵片的用法和注意事项？",
+            "用法：口服；注意事项：空腹慎用",
+            [{"u": "口服", "c": "空腹慎用"}],
+            "用法：口服；用法注意事项：空腹慎用",
+            1,
+        ),
+        (
+            "患者的过敏史和手术史？",
+            "",
+            [{"过敏史": "是", "手术史": "有"}],
+            "手术史是有",
+            0.5,  # the copula is no second fact
+        ),
+    ],
+)
+def test_of_the_names_or_fields_before_a_value_the_longest_counts(
+    question, reference, rows, answer, score
+):
+    found = ReferenceJudge().score(question=question, answer=answer, reference=reference, rows=rows)
+    assert found == score
+
+
+def test_an_answer_of_many_own_pieces_is_read_to_the_fortieth():
+    own = [f"{one}{two}片" for one in "甲乙丙丁戊己庚" for two in "子丑寅卯辰巳"][:41]
+    for pieces in ([*own[:40], FIELD], [FIELD, *own[:40]]):
+        assert 0 < score("；".join(pieces), FIELD) < 0.2
+    assert score("；".join([FIELD, *own]), FIELD) == 0
+
+
+def test_words_of_ones_own_leave_the_share_of_the_answer_that_is_gold():
+    said = score("油烟与噪声，天气晴朗", "噪声与油烟", question="朵朵片有哪些危害？")
+    assert said == pytest.approx(0.4 * 5 / 9)
