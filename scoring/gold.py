@@ -77,7 +77,7 @@ class Form:
         pieces = pieces_in(text)
         listed = any(sign == "、" for _, sign in pieces)
         for piece, _ in pieces:
-            item = AND_BEFORE.sub("", piece) if len(pieces) > 1 else piece
+            item = AND_BEFORE.sub("", piece)
             parts = list(filter(None, JOINTS.split(item))) if listed else []
             whole = len(parts) > 1 and all(len(part) > 1 for part in parts)
             for part in parts if whole else [item]:
@@ -216,13 +216,13 @@ class Gold:
         behind a count, and "医生" behind a name.
         """
         number = self.number or ""
-        for start in sorted({piece.find(number), piece.rfind(number)} - {-1}) if number else ():
+        places = {piece.find(number), piece.rfind(number)} - {-1} if number else set()
+        for start in sorted(places):
             end = start + len(number)
             word, tail = UNCOUNTED.match(piece, end), COUNTED_BEHIND.sub("", piece[end:], count=1)
             of_question = word and number + word.group() in self.heads.asked  # "3级"
-            if of_question or BEHIND_NUMBER.match(piece, end) or not self.heads.asks(tail):
-                continue
-            return piece[:end]
+            if not of_question and not BEHIND_NUMBER.match(piece, end) and self.heads.asks(tail):
+                return piece[:end]
         if self.ends_in_fact(piece):
             return piece
         courtesy = COURTESY_BEHIND.search(piece)
