@@ -58,7 +58,7 @@ _TWO = re.compile("[一二两三四五六七八九]{2}")
 _THOUSANDS = re.compile(r"(\d{1,9}(?:\.\d{1,6})?)([百千]?万|[千亿])(?![克米瓦卡帕焦])")
 TIMES = {"千": 1e3, "万": 1e4, "百万": 1e6, "千万": 1e7, "亿": 1e8}
 _BELOW_ZERO = re.compile(r"(?:零下(?:摄氏)?|(?<!正)负)(?=[\d一二两三四五六七八九十])")
-_SMALL_PART = re.compile(r"(10万|百万|[千万])分之(\d{1,3}(?:\.\d{1,6})?)|(\d{1,3}(?:\.\d{1,6})?)‰")
+_SMALL_PART = re.compile(r"(百万|[千万])分之(\d{1,3}(?:\.\d{1,6})?)|(\d{1,3}(?:\.\d{1,6})?)‰")
 _TAKEN = "tab|cap|pill|tea|table|spoon|cup|drop|dose"
 _FRACTION = re.compile(
     rf"(?<![\d./])(?:(\d{{1,3}})[又 ])?([1-9])/([2-9]|10)(?={UNIT}|{COUNTED}| ?(?:{_TAKEN})| ?of(?![a-z]))"
@@ -153,7 +153,7 @@ def _power(match: re.Match[str]) -> str:
 
 
 def _percent(match: re.Match[str]) -> str:
-    parts = 1e5 if match[1] == "10万" else TIMES[match[1] or "千"]
+    parts = TIMES[match[1] or "千"]
     return f"{100 * float(match[2] or match[3]) / parts:.9g}%"
 
 

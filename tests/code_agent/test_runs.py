@@ -281,6 +281,24 @@ def test_a_set_that_cannot_be_played_is_refused_before_the_first_call(
     assert llm.requests == []
 
 
+class FirstUnusable(Small):
+    def unusable(self, task: CodeTask) -> str:
+        return "needs the package no_such_package" if task.id == self.task(0).id else ""
+
+
+@pytest.mark.usefixtures("bubblewrap")
+def test_a_task_that_is_unusable_here_does_not_end_a_run(
+    config: Config, capsys: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is played several times, and each time fails like a machine that is broken."""
+    flags = config()
+    monkeypatch.setitem(tasks.SETS, "small", FirstUnusable)
+    assert rollout.main([*flags, "--num_rollouts", "5"]) == 1
+    said = capsys.readouterr()
+    assert "5 episodes are not scored" in said.err
+    assert "Success Rate" in said.out
+
+
 def test_a_run_without_a_sandbox_calls_no_model(
     config: Config, llm: LLMServer, capsys: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -20,6 +20,7 @@ import pytest
 
 from common.settings import Settings
 from episodes import registry
+from episodes.agent import Options
 from episodes.episode import AgentError, ServiceError, Task
 from episodes.joint import JointAgent, own_options, weights
 from episodes.play_and_score import play
@@ -130,15 +131,17 @@ def test_flags_are_checked_with_their_own_agents_tasks(
 ) -> None:
     """A partner that can play all of them would be refused for those of another agent."""
 
-    def ids_of(own: Sequence[Task], _: object) -> list[str]:
-        return [" ".join(task.id for task in own)]
+    def told(own: Sequence[Task], options: Options) -> list[str]:
+        return [f"{' '.join(task.id for task in own)} {options}"]
 
     for member in agent.members.values():
-        monkeypatch.setattr(member.flags, "check", ids_of)
+        monkeypatch.setattr(member.flags, "check", told)
     tasks = [agent.task(row, SETTINGS) for row in agent.rows(agent.splits["val"])[:4]]
-    assert agent.flags.check(tasks, {}) == [
-        f"{name}: {' '.join(task.id for task in tasks if task.agent == name)}"
-        for name in agent.members
+    ids = {name: [task.id for task in tasks if task.agent == name] for name in agent.members}
+    given = {"sql_mcp": "servers.json", "diagnosis_simulator": "llm"}
+    assert agent.flags.check(tasks, given) == [
+        f"sql: {' '.join(ids['sql'])} {{'mcp': 'servers.json'}}",
+        f"diagnosis: {' '.join(ids['diagnosis'])} {{'simulator': 'llm'}}",
     ]
 
 
@@ -192,6 +195,13 @@ def test_demonstrations_are_of_every_agents_own_rows(monkeypatch: pytest.MonkeyP
     shown = agent.teaching.demonstrations("policy", rows, SETTINGS)
     whose = ["digits" if "ask 1" in str(one.messages) else "diagnosis" for one in shown]
     assert sorted(whose) == sorted(row["agent"] for row in rows)
+
+
+def test_demonstrations_have_their_own_agent_s_budget() -> None:
+    agent = registry.joined({"code": 1.0, "diagnosis": 1.0})
+    rows = agent.rows(agent.splits["val"])[:6]
+    shown = [str(one) for one in agent.teaching.demonstrations("policy", rows, SETTINGS)]
+    assert sum(" of 4." in one for one in shown) == sum(row["agent"] == "code" for row in rows) > 0
 
 
 def test_one_judge_that_costs_money_is_enough(
