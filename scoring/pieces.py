@@ -75,7 +75,7 @@ def pieces_in(plain: str) -> tuple[tuple[str, str], ...]:
             piece = _undashed(plain[place : match.start()])
             found.append((f"{piece}?" if sign == "?" else piece, sign))
         place = match.end()
-    found.append((plain[place:].strip(), ""))
+    found.append((_undashed(plain[place:]), ""))
     return tuple(one for one in found if HAS_WORD.search(one[0]))
 
 

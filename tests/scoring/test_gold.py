@@ -324,3 +324,12 @@ def test_of_the_names_or_fields_before_a_value_the_longest_counts(
 ):
     found = ReferenceJudge().score(question=question, answer=answer, reference=reference, rows=rows)
     assert found == score
+
+
+@pytest.mark.parametrize(
+    "answer", ["口服，-20度", "- 口服 -\n- -20℃ -", "-口服，零下20度", "口服 -，-20度"]
+)
+def test_dashes_around_a_piece_say_nothing_and_a_minus_does(answer):
+    for reference, paid in (("口服，-20度", True), ("口服，20度", False)):
+        found = ReferenceJudge().score(question="怎么用？", answer=answer, reference=reference)
+        assert (found == 1) is paid
