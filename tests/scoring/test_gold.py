@@ -128,9 +128,9 @@ def test_the_question_s_end_may_stand_behind_a_fact_where_it_denies_nothing(
 )
 def test_yes_and_no_may_stand_before_the_field_that_is_asked_for(field, value, right, wrong):
     whose, asked = ("患者", "有没有") if field == "过敏史" else ("朵朵片", "是不是")
+    question, rows = f"{whose}{asked}{field}？", [{"住院号": whose, field: value}]
     for answer in (*right, *wrong):
         for told in (answer, f"{whose}{answer}"):
-            question, rows = f"{whose}{asked}{field}？", [{field: value}]
             found = ReferenceJudge().score(question=question, answer=told, rows=rows)
             assert found == (answer in right), told
 
