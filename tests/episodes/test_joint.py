@@ -204,6 +204,13 @@ def test_demonstrations_have_their_own_agent_s_budget() -> None:
     assert sum(" of 4." in one for one in shown) == sum(row["agent"] == "code" for row in rows) > 0
 
 
+def test_partners_are_those_of_their_own_agent_s_flags(agent: JointAgent) -> None:
+    assert agent.flags.services(SETTINGS, {"diagnosis_simulator": "record"}) == []
+    with_model = SETTINGS.under({"simulator_model": "DIR"})
+    (served,) = agent.flags.services(with_model, {"diagnosis_simulator": "served"})
+    assert served.option.startswith("diagnosis_")
+
+
 def test_one_judge_that_costs_money_is_enough(
     agent: JointAgent, monkeypatch: pytest.MonkeyPatch
 ) -> None:
