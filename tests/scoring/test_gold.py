@@ -168,7 +168,7 @@ def test_a_count_is_said_in_other_words_than_the_reference_s(rows):
 
 @pytest.mark.parametrize(("year", "answer", "score"), [(2019, "2019年", 1), (3, "3年", 0)])
 def test_a_number_that_is_a_year_may_be_called_one(year, answer, score):
-    asked = "朵朵片的批准文号是哪年的？"
+    asked = "朵朵片什么时候批准？"
     assert ReferenceJudge().score(question=asked, answer=answer, rows=[{"n": year}]) == score
 
 
