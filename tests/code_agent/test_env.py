@@ -101,6 +101,14 @@ def test_the_references_ending(tables: Path) -> None:
     env.close()
 
 
+def test_an_ending_there_is_not_is_refused(tables: Path) -> None:
+    """No episode of it would end: it has neither an answer nor a right output."""
+    env = MedAgentEnv(Small, {"data_path": tables}, ending="orcale")
+    with pytest.raises(ValueError, match="'orcale': expected submit or oracle"):
+        env.reset(0)
+    env.close()
+
+
 def test_the_chat_and_an_infeasible_task(env: MedAgentEnv) -> None:
     env.reset(0)
     observation = env.step("send_msg_to_user", text="A moment.")[0]

@@ -6,6 +6,7 @@ Keeps of docs/code.md: the numbers of an evaluation are of what the page says.
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -103,7 +104,10 @@ def test_no_dishonest_answer_is_right(path: str) -> None:
 )
 def test_another_value_is_another_one(gold: Gold) -> None:
     task = CodeTask(id="1", question="?", task_set="small", gold=gold)
-    assert not any(grade(other_value(task, Random(seed)), gold) for seed in range(20))
+    others = [other_value(task, Random(seed)) for seed in range(20)]
+    assert not any(grade(other, gold) for other in others)
+    several = isinstance(gold.value, tuple)
+    assert all(isinstance(json.loads(other), list) == several for other in others), "of its form"
 
 
 def test_the_data_files_are_where_the_agent_says(tmp_path: Path) -> None:

@@ -516,6 +516,8 @@ def test_there_are_the_twelve_and_the_bundled_ones() -> None:
         ),
         ("select ( select a ) < ( select b )", ["0"], Gold("boolean", False)),
         ("select a from b", ["007"], Gold("text", "007")),
+        ("select a from b", [], Gold("set", (), items=("text",))),
+        ("select a, b from c", [], Gold("set", (), items=("text",))),
     ],
 )
 def test_a_querys_answer_gets_its_type(query: str, answer: list[str], gold: Gold) -> None:

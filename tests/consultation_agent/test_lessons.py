@@ -152,6 +152,18 @@ def test_a_flaw_ends_too_soon(
     assert all(all(one.learn) and isinstance(replies(one)[-1], Conclusion) for one in made)
 
 
+def test_what_is_asked_beside_the_point_distinguishes_nothing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    plain(monkeypatch, "aside")
+    rows = draw_cases(load_tables(), {**FEW, "lessons": 400}, seed=0)["lessons"]
+    needed = [{*row["extra_info"]["distinguishing"]} for row in rows]
+    assert any(items & {*recipe.ASIDE} for items in needed)
+    for items, one in zip(needed, lessons(0, 400, Random(1)).flawed, strict=True):
+        asked = [said.text for said in replies(one) if isinstance(said, Question)]
+        assert not items & {item for text in asked for item in asked_for(text, "")}
+
+
 def test_who_asks_nothing_names_what_the_complaint_alone_makes_likely(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -34,6 +34,7 @@ CONCLUSION = Conclusion("急性阑尾炎", "马上去急诊")
         "<think>腹痛待查</think>\n<answer>问题：哪里疼？</answer>\n",
         "<answer>\nQuestion: 哪里疼？\n</answer>",
         "<answer>question ：哪里疼？</answer>",
+        "<answer>问题：\n问题：哪里疼？</answer>",
     ],
 )
 def test_questions(text: str) -> None:
@@ -69,6 +70,7 @@ def test_conclusions(text: str) -> None:
         ("both", "<answer>问题：哪里疼？\n诊断：急性阑尾炎\n建议：急诊</answer>"),
         ("both", "<answer>诊断：急性阑尾炎\n建议：急诊\n问题：哪里疼？</answer>"),
         ("no_question", "<answer>问题：</answer>"),
+        ("no_question", "<answer>问题：\n问题：</answer>"),
         ("no_diagnosis", "<answer>建议：马上去急诊</answer>"),
         ("no_diagnosis", "<answer>诊断：\n建议：马上去急诊</answer>"),
         ("no_diagnosis", "<answer>建议：马上去急诊\n诊断：急性阑尾炎</answer>"),

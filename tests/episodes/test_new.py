@@ -30,6 +30,7 @@ def test_a_skeleton_is_a_whole_agent(kind: str, tmp_path: Path) -> None:
     assert "training.launch ward_round --ci-fast" in written.stdout
     agent = tmp_path / "ward_round_agent" / "agent.py"
     assert len(agent.read_text(encoding="utf-8").splitlines()) <= LONGEST
+    assert agent.with_name("__init__.py").exists(), "else find_packages misses it"
     gold = run(tmp_path, "evaluation.evaluate", "ward_round", "--gold", "--out", "gold")
     assert gold.returncode == 0, gold.stderr
     assert "| overall | 32 | 100.0 [100.0, 100.0] |" in gold.stdout

@@ -55,6 +55,7 @@ def test_order_counts_only_where_gold_says_so():
         ("甲", "甲乙", False),
         (True, 1, False),
         (1234567, 1234568, False),
+        (12345678901234567, 12345678901234568, False),  # one number, where they are read as floats
         ("1234567", 1234567.0, True),
         (0.1 + 0.2, 0.3, True),
     ],

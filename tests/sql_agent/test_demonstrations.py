@@ -76,6 +76,7 @@ def test_a_name_within_another_is_taken_out_where_it_stands_alone() -> None:
     assert pattern is not None
     assert pattern.question == "⟦n0⟧和⟦n1⟧怎么保存？"
     assert pattern.answer == "⟦n0⟧：⟦v0⟧；⟦n1⟧：⟦v1⟧"
+    assert pattern.columns == ("storage",)
 
 
 def test_no_part_of_an_answer_that_names_an_entity_is_kept() -> None:

@@ -86,11 +86,14 @@ def test_verl_finds_the_servers_that_have_begun_each_on_its_own_devices(
 def begun(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
     """What the training actor begins, in this order."""
     found: list[str] = []
+    queue: dict[str, Any] = {}
     stand_ins = {
         "ray": {"remote": lambda kind: kind},
-        "transfer_queue": {"init": lambda _: None},
+        "transfer_queue": {"init": queue.update},
         MODULE: {"begin": lambda *_: found.append("servers")},
-        "training.engine.trainer": {"train": lambda *_: found.append("trainer")},
+        "training.engine.trainer": {
+            "train": lambda *_: found.append("trainer" if queue else "trainer without a queue")
+        },
     }
     for name, content in stand_ins.items():
         monkeypatch.setitem(sys.modules, name, SimpleNamespace(**content))
@@ -108,6 +111,6 @@ def test_servers_begin_before_the_trainer_on_one_machine_without_accelerators_on
 ) -> None:
     """The servers of other machines would be missing, and on a GPU both share its memory."""
     plan = Plan(tmp_path, device, "m", 3, "", 1.0, 96, 60.0)
-    config = OmegaConf.create({"trainer": {"nnodes": nodes}, "transfer_queue": {}})
+    config = OmegaConf.create({"trainer": {"nnodes": nodes}, "transfer_queue": {"enable": True}})
     importlib.import_module(ACTOR).TrainingActor().run(config, plan)
     assert begun == (["servers", "trainer"] if early else ["trainer"])

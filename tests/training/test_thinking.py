@@ -39,6 +39,7 @@ SAYING = (
     "{%- set rule = 'Think in <think></think>.\\n' -%}"
     "{%- if '</think>' in rule -%}{{ rule }}{%- endif -%}" + DROPPING
 )
+KEEPING = SAYING.removesuffix(DROPPING) + PLAIN
 CLOSING = LOOP % (TURN % "message.content.split('</think>')[-1]", START)
 
 
@@ -81,7 +82,12 @@ def test_the_bundled_template_keeps_them(tools: bool) -> None:
 def test_a_template_that_looks_for_thoughts_is_mended() -> None:
     mended = keep_thinking(DROPPING, tools=False)
     assert mended == DROPPING.replace("'</think>' in text", "false")
-    assert keep_thinking(PLAIN, tools=False) == PLAIN
+
+
+@pytest.mark.parametrize("template", [PLAIN, KEEPING])
+def test_a_template_that_keeps_thoughts_stays_as_it_is(template: str) -> None:
+    """Also where it looks for one: without its rule, KEEPING would be refused."""
+    assert keep_thinking(template, tools=False) == template
 
 
 @pytest.mark.parametrize("template", [OPENING, CLOSING, SAYING])

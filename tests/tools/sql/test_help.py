@@ -78,8 +78,23 @@ def test_without_anything_near_there_is_no_hint(tool):
         "SELECT id FROM disease WHERE id = -1",
         "SELECT id FROM disease WHERE disease_name = 'qqq'",
         "SELECT id FROM disease WHERE disease_name = '龘龘多氏病'",  # the ending of many others
+        "SELECT disease_name FROM disease WHERE id = '10龘'",  # numbers have the same digits
     ):
-        assert "hint" not in json.loads(tool.run(sql).to_json())
+        message = json.loads(tool.run(sql).to_json())
+        assert message["status"] == "success", message
+        assert "hint" not in message
+
+
+def test_a_paragraph_that_holds_what_was_asked_for_is_no_hint(tmp_path: Path) -> None:
+    path = tmp_path / "long.db"
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("CREATE TABLE drugs(name TEXT, storage TEXT)")
+        cells = [("甲片", "密封保存"), ("乙片", "密封" + "，放在阴凉干燥处" * 9)]
+        connection.executemany("INSERT INTO drugs VALUES (?, ?)", cells)
+        connection.commit()
+    tool = QueryTool(f"sqlite:///{path}", ("drugs",))
+    result = tool.run("SELECT name FROM drugs WHERE storage = '密封'")
+    assert result.hint == "storage 中相近的值：“密封保存”"
 
 
 def test_a_hint_is_found_however_slow_the_machine_is(
