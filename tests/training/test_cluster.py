@@ -291,7 +291,7 @@ def test_of_a_ray_of_its_own_a_run_keeps_the_workers_logs_and_leaves_no_process(
     monkeypatch.setattr(worker, "global_worker", SimpleNamespace(node=node))
     monkeypatch.setattr(ray, "is_initialized", lambda: True)
     ending, hanging = psutil.Popen(["sleep", "20"]), psutil.Popen(["sleep", "20"])
-    monkeypatch.setattr(ray, "shutdown", ending.terminate)
+    monkeypatch.setattr(ray, "shutdown", lambda: (ending.terminate(), ending.wait()))
     monkeypatch.setattr(algorithm, "_ray_processes", lambda: [ending, hanging])
     monkeypatch.setattr(algorithm, "END_SECONDS", 0.1)
     _stop_ray(Plan(run_dir, "cpu", "m", 3, "", 1.0, 96, 60.0))
