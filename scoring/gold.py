@@ -313,7 +313,7 @@ def read_gold(
 def _text(cell: Any) -> str:
     if cell is None:
         return ""
-    return f"{cell:g}" if isinstance(cell, float) else str(cell)
+    return f"{cell:.15g}" if isinstance(cell, float) else str(cell)
 
 
 def _plain(text: str) -> str:

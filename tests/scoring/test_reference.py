@@ -296,9 +296,10 @@ def test_a_verdict_says_what_its_score_is_made_of():
 
 
 def test_a_quote_of_the_evidence_is_an_answer_even_in_the_words_of_the_question():
-    asked = Case("肝脏还是肾脏受损？", "肾脏", "")
-    assert is_degenerate(asked)
-    assert not is_degenerate(replace(asked, gold={"evidence": [{"quote": "肾脏"}]}))
+    for answer in ("肾脏", "是肾脏"):
+        asked = Case("肝脏还是肾脏受损？", answer, "")
+        assert is_degenerate(asked)
+        assert not is_degenerate(replace(asked, gold={"evidence": [{"quote": "肾脏"}]}))
 
 
 @pytest.mark.parametrize("answer", ["", "  ", "？！……", QUESTION, QUESTION * 2, "\u200b", "---"])
@@ -315,6 +316,15 @@ ROW = ["一次15毫克饭后服", "恶心呕吐偶见", "孕妇不可服用", "�
 def test_a_row_is_dumped_where_an_answer_copies_three_fifths_of_it(cells, degenerate):
     context = [json.dumps({"columns": [], "rows": [cells]})]
     assert is_degenerate(Case("有什么？", "；".join(ROW[:3]), "头痛", context)) is degenerate
+
+
+def test_short_cells_are_copied_by_chance_and_other_results_are_none():
+    for row, degenerate in (
+        (["一次一片", "饭后服用", "遮光密封"], False),
+        (["一次共一片", "饭后再服用", "遮光并密封"], True),
+    ):
+        context = ["no such table", json.dumps({"columns": [], "rows": ["甲乙丙丁戊", row]})]
+        assert is_degenerate(Case("有什么？", "；".join(row), "头痛", context)) is degenerate
 
 
 def test_gold_cells_are_no_dump_however_many_of_a_row_they_are() -> None:
