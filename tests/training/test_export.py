@@ -177,6 +177,19 @@ def test_the_curve_of_a_long_run_is_thinned_and_ends_with_its_last_step(run: Pat
     assert "| 2 | 0.5 |" not in card
 
 
+@pytest.mark.parametrize(
+    ("name", "said"), [("diagnosis", "Turn 1 of 6."), ("code", "Step 1 of 4.")]
+)
+def test_an_export_is_asked_with_the_agent_s_own_budget(
+    tmp_path: Path, name: str, said: str
+) -> None:
+    agent = registry.get(name)
+    (tmp_path / "data").mkdir()
+    write_jsonl(tmp_path / "data" / "val.jsonl", agent.rows(agent.splits["val"])[:1])
+    asked = export_check.first_prompt(agent, tmp_path).messages
+    assert asked[-1]["content"].endswith(said)
+
+
 def test_the_card_says_how_it_is_asked_and_its_lines_of_transformers_run(run: Path) -> None:
     code, folder = exported(run)
     card = (folder / "README.md").read_text(encoding="utf-8")

@@ -17,10 +17,13 @@ import pytest
 
 from common.command import Failure
 from common.settings import ROOT, Settings
+from episodes import registry
 from episodes.agent import Environment
 from tests.digits_agent.agent import AGENT
 from training import prepare as preparing
+from training.planning import run_settings
 from training.prepare import Prepared, prepare
+from training.setup.arguments import parse
 
 FILES = AGENT.splits
 SETTINGS = Settings(_env_file=None)
@@ -233,3 +236,21 @@ def test_rows_are_prepared_under_the_agent_s_flags(
     rows = str(ROOT / "data" / "val.parquet")
     assert preparing.main(["sql", "--train-file", rows, "--tables", "disease"]) == 0
     assert "no table 'drugs_info'; expected disease" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("name", "flags"),
+    [("sql", ["--tables", "disease"]), ("diagnosis", ["--turn-penalty", "0.1@3"])],
+)
+def test_a_training_with_the_same_flags_takes_what_was_prepared(
+    folder: Path, capsys: pytest.CaptureFixture[str], name: str, flags: list[str]
+) -> None:
+    assert preparing.main([name, *flags]) == 0
+    agent = registry.get(name)
+    options = parse(agent, ["--device", "cpu", *flags])
+    settings, own = run_settings(agent, options)
+    files = {"train": options.train_file, "val": options.val_file}
+    rows = {split: agent.rows(path) for split, path in files.items()}
+    with closing(agent.open(settings, own)) as environment:
+        prepare(agent, files, rows, settings, own, environment)
+    assert "prepared before" in capsys.readouterr().out
