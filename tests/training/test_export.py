@@ -185,7 +185,7 @@ def test_an_export_is_asked_with_the_agent_s_own_budget(
 ) -> None:
     agent = registry.get(name)
     (tmp_path / "data").mkdir()
-    write_jsonl(tmp_path / "data" / "val.jsonl", agent.rows(agent.splits["val"])[:1])
+    write_jsonl(tmp_path / "data" / "val.jsonl", agent.rows(agent.splits["val"])[:1], force=True)
     asked = export_check.first_prompt(agent, tmp_path).messages
     assert asked[-1]["content"].endswith(said)
 
