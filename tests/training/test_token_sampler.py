@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import math
-from types import SimpleNamespace
 
-import pytest
 import torch
 
-from training.cpu.token_sampler import draw, forward_cpu
+from training.cpu.token_sampler import draw
 
 ROWS = 20_000
 PROBABILITIES = [0.5, 0.0, 0.25, 0.125, 0.125]
@@ -63,19 +61,3 @@ def test_a_forbidden_token_is_not_drawn_where_probabilities_sum_to_less_than_one
 def test_logits_that_are_no_numbers_give_a_token_that_exists() -> None:
     drawn = draw(torch.full((2, 5), math.nan), {})
     assert drawn.tolist() == [4, 4]
-
-
-@pytest.mark.parametrize(("k", "p", "left"), [(2, None, {0, 2}), (None, 0.7, {0, 2})])
-def test_the_least_likely_tokens_are_left_out_where_a_request_says_so(
-    k: int | None, p: float | None, left: set[int]
-) -> None:
-    rows = 200
-    most = torch.full((rows,), k) if k else None
-    share = torch.full((rows,), p) if p else None
-    sampler = SimpleNamespace(logprobs_mode="processed_logprobs")
-    drawn, reported = forward_cpu(sampler, logits(rows), {}, most, share)
-    assert set(drawn.tolist()) == left
-    assert reported is not None
-    assert set(reported[0].isfinite().nonzero().view(-1).tolist()) == left
-    sampler.logprobs_mode = "raw_logprobs"
-    assert forward_cpu(sampler, logits(rows), {}, most, share)[1] is None
