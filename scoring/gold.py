@@ -44,9 +44,10 @@ NUMBER = re.compile(r"-?\d{1,9}(?:\.\d{1,4})?")
 MEASURED = re.compile(rf"(?<![-\d.~])({NUMBER.pattern}) ?({MEASURE})(?![a-z/])")
 ASKED_MEASURE = re.compile(rf"(?:几|多少|how many )({MEASURE})(?![a-z])")
 TOTAL = "1?共计?|总共|合计|总计"  # in all, which is no field
-COUNT = re.compile(rf"(?:{TOTAL}|有)*(\d+)[种个款类项例名位家样味条盒]?")
-COUNTED_BEHIND = re.compile("[种个款类项例名位家样味条盒]?")
-UNCOUNTED = re.compile("[a-z]+|[^种个款类项例名位家样味条盒]")  # a word that counts nothing
+COUNTERS = "种个款类项例名位家样味条盒"
+COUNT = re.compile(rf"(?:{TOTAL}|有)*(\d+)[{COUNTERS}]?")
+COUNTED_BEHIND = re.compile(f"[{COUNTERS}]?")
+UNCOUNTED = re.compile(f"[a-z]+|[^{COUNTERS}]")  # a word that counts nothing
 BEFORE_NUMBER = re.compile(f"{OTHER_NUMBER}$")
 BEHIND_NUMBER = re.compile(OTHER_NUMBER)
 JOINT_BEHIND = re.compile(f"(?:{JOINT})$")
@@ -219,7 +220,8 @@ class Gold:
         places = {piece.find(number), piece.rfind(number)} - {-1} if number else set()
         for start in sorted(places):
             end = start + len(number)
-            word, tail = UNCOUNTED.match(piece, end), COUNTED_BEHIND.sub("", piece[end:], count=1)
+            word = UNCOUNTED.match(piece, end)
+            tail = COUNTED_BEHIND.sub("", piece[end:], count=1)
             of_question = word and number + word.group() in self.heads.asked  # "3级"
             if not of_question and not BEHIND_NUMBER.match(piece, end) and self.heads.asks(tail):
                 return piece[:end]

@@ -2,8 +2,8 @@
 
 Beside mutmut's own changes it deletes a call whose value is not used, and a filter of a
 comprehension. A text is changed in one way, since its others, in small and in capital letters, say
-the same again. The quick tests are asked first, because the first that fails is the last. Every test
-begins with empty caches: what the code gave before its change would hide the change from it.
+the same again. The quick tests are asked first, because the first that fails is the last. Every
+test begins with empty caches: what the code gave before its change would hide the change from it.
 """
 
 import gc

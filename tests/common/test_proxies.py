@@ -120,7 +120,7 @@ def test_a_model_elsewhere_is_asked_through_the_proxy(monkeypatch: pytest.Monkey
     with ThreadingHTTPServer(("127.0.0.1", 0), Answer) as proxy:
         proxy.asked = []  # type: ignore[attr-defined]
         Thread(target=proxy.serve_forever, daemon=True).start()
-        for name in NAMES:
+        for name in (*NAMES, *EXCEPTIONS):
             monkeypatch.delenv(name, raising=False)
             monkeypatch.delenv(name.upper(), raising=False)
         monkeypatch.setenv("http_proxy", f"http://127.0.0.1:{proxy.server_address[1]}")

@@ -62,7 +62,10 @@ def test_the_whole_agent_answers_a_question_of_ones_own(sql: str, llm: ScriptedL
     """What was asked and answered before in the same chat is neither."""
     llm.script(asks(QUERY), says(ANSWER))
     before = [user("earlier"), {"role": "assistant", "content": "an earlier answer"}]
-    answer = client(sql).chat.completions.create(model="sql", messages=[*before, user(QUESTION)])  # type: ignore[list-item]
+    answer = client(sql).chat.completions.create(
+        model="sql",
+        messages=[*before, user(QUESTION)],  # type: ignore[list-item]
+    )
     assert answer.choices[0].message.content == ANSWER
     assert answer.choices[0].finish_reason == "stop"
     assert answer.usage

@@ -1,23 +1,18 @@
 """What gold is taken apart into, and where its facts may stand in an answer.
 
-Keeps of docs/offline-judge.md: a value stands with its name and its field, a count among the words
-of its question, and a reference is not its own witness.
+Keeps of docs/offline-judge.md: a value stands with its name and its field, and a count among the
+words of its question.
 """
 
 from __future__ import annotations
 
-import asyncio
-from dataclasses import replace
 from datetime import date
 from decimal import Decimal
 
 import pytest
 
-from scoring.judge import Case, ReferenceJudge
+from scoring.judge import ReferenceJudge
 
-QUESTION = "朵朵片怎么吃？"
-FIELD = "一次15毫克，一日3次，饭后服用"
-REFERENCE = f"朵朵片的用法用量：{FIELD}"
 PAID = 0.5
 
 worth = ReferenceJudge().score
@@ -174,18 +169,6 @@ def test_a_number_that_is_a_year_may_be_called_one(year, answer, score):
     assert worth(question=asked, answer=answer, rows=[{"n": year}]) == score
 
 
-def test_a_reference_is_borne_out_by_the_rows_and_not_by_itself():
-    judge, answer = ReferenceJudge(), Case(QUESTION, REFERENCE, REFERENCE)
-    rows = {"columns": ["name", "field"], "rows": [["朵朵片", "一次20毫克，一日3次"]]}
-    other = replace(answer, gold={"structured_gt": rows})
-    assert asyncio.run(judge.judge(other)).score == 1
-    assert judge.bears_out(other).score < PAID
-    rows["rows"][0][1] = FIELD
-    assert judge.bears_out(other).score == 1
-    rows["rows"][0].append("密封保存")
-    assert judge.bears_out(other).score < 1
-
-
 @pytest.mark.parametrize(
     ("answer", "least", "most"),
     [
@@ -237,7 +220,14 @@ def test_an_item_of_gold_is_said_whole_in_any_list(question, gold, answer, least
         ("一盒几片？", "12片", "每盒12片装；维生素B12片剂", "维生素B12片剂", 0, 0.6),
         ("一盒几片？", "12片", "每盒12片装；维生素B12片剂", "每盒12片装", 1, 1),
         ("成人能用吗？", "可服用", "可服用；不可服用", "不可服用", 0, 0),
-        ("朵朵片用多少？", "朵朵片用一次15毫克", FIELD, "一次15毫克", 1, 1),
+        (
+            "朵朵片用多少？",
+            "朵朵片用一次15毫克",
+            "一次15毫克，一日3次，饭后服用",
+            "一次15毫克",
+            1,
+            1,
+        ),
         (
             "朵朵片怎么吃？",
             "朵朵片的用量是口服，5毫克",

@@ -7,6 +7,7 @@ is a denial.
 
 from __future__ import annotations
 
+import asyncio
 import cProfile
 import json
 import pstats
@@ -293,6 +294,18 @@ def test_a_verdict_says_what_its_score_is_made_of():
         found = ReferenceJudge().compare(Case("有哪些？", answer, "", gold=gold))
         assert found.parts == parts
         assert found.score == pytest.approx(prod(parts.values()))
+
+
+def test_a_reference_is_borne_out_by_the_rows_and_not_by_itself():
+    judge, answer = ReferenceJudge(), Case(QUESTION, REFERENCE, REFERENCE)
+    rows = {"columns": ["name", "field"], "rows": [["朵朵片", "一次20毫克，一日3次"]]}
+    other = replace(answer, gold={"structured_gt": rows})
+    assert asyncio.run(judge.judge(other)).score == 1
+    assert judge.bears_out(other).score < PAID
+    rows["rows"][0][1] = FIELD
+    assert judge.bears_out(other).score == 1
+    rows["rows"][0].append("密封保存")
+    assert judge.bears_out(other).score < 1
 
 
 def test_a_quote_of_the_evidence_is_an_answer_even_in_the_words_of_the_question():
