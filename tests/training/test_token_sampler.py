@@ -2,14 +2,38 @@
 
 from __future__ import annotations
 
+import json
 import math
+import subprocess
+import sys
 
+import pytest
 import torch
 
+from common.settings import ROOT
 from training.cpu.token_sampler import draw
 
 ROWS = 20_000
 PROBABILITIES = [0.5, 0.0, 0.25, 0.125, 0.125]
+# In a process of its own, because vLLM cannot be imported beside whatever tests ran before. For each
+# top k or top p: the tokens that were drawn, and those that have a reported probability; then
+# whether any is reported in vLLM's usual mode.
+LEAVES_OUT = """
+import json, sys
+from types import SimpleNamespace
+import torch
+from training.cpu.token_sampler import forward_cpu
+probabilities, requests = json.loads(sys.argv[1])
+sampler = SimpleNamespace(logprobs_mode="processed_logprobs")
+found = []
+for told in requests:
+    logits = torch.tensor(probabilities).log().repeat(200, 1)
+    k, p = (None if one is None else torch.full((200,), one) for one in told)
+    drawn, reported = forward_cpu(sampler, logits, {}, k, p)
+    found += [sorted(set(drawn.tolist())), reported[0].isfinite().nonzero().view(-1).tolist()]
+sampler.logprobs_mode = "raw_logprobs"
+print(json.dumps([*found, forward_cpu(sampler, logits, {}, k, p)[1]]))
+"""
 
 
 def logits(rows: int) -> torch.Tensor:
@@ -61,3 +85,12 @@ def test_a_forbidden_token_is_not_drawn_where_probabilities_sum_to_less_than_one
 def test_logits_that_are_no_numbers_give_a_token_that_exists() -> None:
     drawn = draw(torch.full((2, 5), math.nan), {})
     assert drawn.tolist() == [4, 4]
+
+
+@pytest.mark.engine
+def test_the_least_likely_tokens_are_left_out_where_a_request_says_so() -> None:
+    told = json.dumps([PROBABILITIES, [[2, None], [None, 0.7]]])
+    program = [sys.executable, "-c", LEAVES_OUT, told]
+    ended = subprocess.run(program, cwd=ROOT, capture_output=True, text=True, timeout=120)
+    assert ended.returncode == 0, ended.stderr
+    assert json.loads(ended.stdout.splitlines()[-1]) == [*[[0, 2]] * 4, None]
