@@ -382,4 +382,4 @@ def _with_colon(line: str, heads: Heads) -> str:
     copulas = COPULA_INSIDE.finditer(line)
     ends = (one.end() for one in copulas if not re.fullmatch(TOTAL, line[: one.start()]))
     end = next((end for end in ends if heads.leads(line[:end].strip())), None)
-    return f"{line[:end]}:{line[end:]}" if end and ":" not in line else line
+    return f"{line[:end]}:{line[end:]}" if end else line
