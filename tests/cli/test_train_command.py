@@ -35,7 +35,7 @@ from tests.serving import serving
 from tests.training.conftest import served
 from training.launch import main, start
 from training.planning import make_plan
-from training.prepare import complete
+from training.prepare import Prepared, complete
 from training.prepare import main as prepare
 from training.run import prepare_run_dir, with_token, write_inputs
 from training.setup.arguments import FLAGS, parse
@@ -430,6 +430,23 @@ def test_where_only_weights_are_made_the_judge_is_not_asked(
     plan = SimpleNamespace(role="algorithm", run_dir=tmp_path, device="cpu", max_turns=3)
     rows = {"train": [], "val": []}
     assert start(AGENT, {}, load_settings(), None, plan, AGENT.splits, rows) == 0
+
+
+@pytest.mark.parametrize(("role", "prepares"), [("both", "prepare"), ("algorithm", "complete")])
+def test_a_run_trains_on_the_rows_as_they_were_prepared(
+    role: str, prepares: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    drafted = {"train": [{"id": "a", "answer": "drafted"}], "val": [{"id": "b", "answer": "own"}]}
+    monkeypatch.setattr(
+        f"training.prepare.{prepares}", lambda *_, **__: Prepared(drafted, notes=())
+    )
+    monkeypatch.setattr("training.run.run", lambda *arguments: 0)
+    plan = SimpleNamespace(role=role, run_dir=tmp_path, device="cpu", max_turns=3)
+    rows = {"train": [{"id": "a", "answer": None}], "val": drafted["val"]}
+    assert start(AGENT, {}, load_settings(), None, plan, AGENT.splits, rows) == 0
+    for name, kept in drafted.items():
+        text = (tmp_path / "data" / f"{name}.jsonl").read_text(encoding="utf-8")
+        assert [json.loads(line) for line in text.splitlines()] == kept
 
 
 def test_terms_nobody_knows(

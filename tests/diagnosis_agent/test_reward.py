@@ -335,6 +335,14 @@ def test_an_llm_answers_by_exact_words_and_capped_counts(
     assert reward.terms == pytest.approx(wanted)
 
 
+def test_under_an_llm_judge_repeated_orders_lower_the_value_of_examinations(llm: Any) -> None:
+    llm.answer = lambda body: '{"diagnosis": "Wrong", "recommended": 3, "covered": 3}'
+    judge = LLMJudge(WORDS, "openai/stand-in", llm.url, "key", 20.0)
+    for orders, of in ((TASK.key, 3), (TASK.key * 2, 6)):
+        terms = earned(ended("gout", *orders), judge=judge).terms
+        assert terms["examinations"] == pytest.approx(0.5 * f1(3, of, 3, 3))
+
+
 def test_gold_orders_are_the_recommended_ones() -> None:
     assert [order.examination for order in gold_orders(TASK)] == list(TASK.key)
     assert isinstance(gold_episode(TASK, PROMPTS, 6).events[-1], Conclusion)

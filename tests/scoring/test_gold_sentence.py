@@ -36,3 +36,5 @@ def test_what_gives_a_diagnosis_away() -> None:
         assert secret.search(text)
     assert not secret.search("The diagnosis was not told. It hurts after meals.")
     assert mention(secrets_of(["acute appendicitis"])).search("医生说是阑尾炎")
+    for name, told in (("acute lumbago", "It is lumbago."), ("慢性厄尔氏病", "是厄尔氏病")):
+        assert mention(secrets_of([name])).search(told), "its synonyms are not known"
