@@ -145,8 +145,7 @@ class Gold:
         """
         quoted = Form()
         for piece, _ in pieces_of(self.reference):
-            facts = [key_of(piece)] if key_of(piece) in self.places else []
-            facts = facts or self.facts_at_end(piece)[0]
+            facts = self.facts_at_end(piece)[0]
             if not facts and not self.heads.leads(piece) and not is_free(piece):
                 return
             quoted.facts |= {fact: self.places[fact] for fact in facts}

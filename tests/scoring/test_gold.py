@@ -256,6 +256,7 @@ def test_a_clause_of_the_rows_says_what_stands_apart_in_it(
         ("有几种药能治3级高血压？", "能治3级高血压的有3种药", 1),
         ("有几种药能治3级高血压？", "能治3级高血压的有5种药", 0),
         ("有几种药能治3级高血压？", "有5种药能治3级高血压", 0),
+        ("3级高血压的病人有几位？", "3位3级高血压的病人", 1),
         ("3级高血压用几种药？", "高血压3级用药", 0),
         ("3级高血压用几种药？", "3个药", 1),
         ("How many drugs treat stage 3 hypertension?", "stage 3 hypertension drugs", 0),
