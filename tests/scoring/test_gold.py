@@ -72,6 +72,7 @@ def test_fields_must_stand_with_their_values():
     judge = ReferenceJudge()
     assert judge.score(answer="朵朵片的贮藏：密封；用法：口服", **known) == 1
     assert judge.score(answer="朵朵片的贮藏：口服；用法：密封", **known) < PAID
+    assert judge.score(answer="口服贮藏，密封用法", **known) < PAID
 
 
 @pytest.mark.parametrize(
