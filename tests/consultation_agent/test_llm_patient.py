@@ -210,6 +210,7 @@ def test_letters_of_a_name_in_other_words_are_no_leak(
 
 def test_what_it_did_not_know_is_asked_again(llm: LLMServer, ask: Ask) -> None:
     llm.answer = saying(kind="unknown", facets=[], text="说不清楚。")
+    assert ask("哪里疼？", "家里有人得过吗？") == Reply("unknown", "说不清楚。")
     assert ask("家里有人得过吗？", "家里有人得过吗？") == Reply(
         "repeated", "刚才说过了，说不清楚。"
     )

@@ -37,7 +37,7 @@ OSCE = {
 IMAGE = {
     "question": "A 9-week-old boy has had a rash for a day. What is the most likely diagnosis?",
     "patient_info": "You are a boy.",
-    "physical_exams": "Skin scraping: Mites seen - Blood culture: Negative",
+    "physical_exams": "Skin scraping: Mites seen - Urine: -- - Blood culture: Negative",
     "answers": [{"text": "Scabies", "correct": True}, {"text": "Eczema", "correct": False}],
     "image_url": "https://example.org/1",
     "type": ["skin"],

@@ -92,6 +92,12 @@ def test_a_resumed_run_is_looked_at_from_its_beginning(run: Path) -> None:
     assert export.choose_checkpoint(run, "best").name == "global_step_3"
 
 
+def test_without_a_validation_no_step_is_the_best(run: Path, capsys: Any) -> None:
+    (run / "metrics.jsonl").write_text('{"step": 3, "data": {}}\n')
+    assert exported(run, "--step=best")[0] == 2
+    assert "was validated; give --step latest" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("step", ["4", "0", "last", "-1"])
 def test_a_step_without_a_complete_checkpoint_is_refused(run: Path, step: str, capsys: Any) -> None:
     assert exported(run, f"--step={step}")[0] == 2

@@ -167,14 +167,15 @@ def test_a_server_that_ends_at_once_is_told_with_its_last_words(
     monkeypatch.setattr(
         serve,
         "command",
-        lambda *_: ["bash", "-c", "echo noise; echo 'SomeError: too little'; exit 3"],
+        lambda *_: ["bash", "-c", "echo 'SomeError: too little'; echo noise; exit 3"],
     )
+    log = tmp_path / "logs" / "log"
     with (
         pytest.raises(serve.ServeError, match="ended with code 3") as error,
-        serve.serve(str(TINY), tmp_path / "log"),
+        serve.serve(str(TINY), log),
     ):
         pass
-    assert str(error.value).endswith("SomeError: too little")
+    assert str(error.value).endswith(f"({log}):\nSomeError: too little")
 
 
 MORTAL = """

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -49,7 +50,7 @@ def end_step(run_dir: Path, step: int) -> None:
             "step": of,
             "mode": "train",
             "question": f"第{number}问 | <b>",
-            "answer": "a\nb",
+            "answer": f"a\nof step {of}",
             "reward": 0.5,
         }
         record |= {
@@ -100,6 +101,9 @@ def test_metrics_and_tables_of_episodes_arrive(
     ]
     assert [len(text.splitlines()) - 2 for text in texts] == [2, 3, 3]
     assert "第0问 \\| <b>" in texts[0]
+    assert [set(re.findall(r"of step \d", text)) for text in texts] == [
+        {f"of step {step}"} for step in (1, 2, 3)
+    ]
     tables = [json.loads(path.read_text()) for path in folder.rglob("episodes_*.table.json")]
     assert sorted(len(table["data"]) for table in tables) == [2, 3, 3]
     first = min(tables, key=lambda table: len(table["data"]))  # their names are digests

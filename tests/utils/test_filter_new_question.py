@@ -196,6 +196,16 @@ def test_a_file_without_questions_is_refused(tmp_path, capsys, content, says):
     assert not (tmp_path / "new.jsonl").exists()
 
 
+def test_a_value_that_no_line_of_json_can_hold_is_refused_before_anything_is_written(
+    tmp_path, capsys
+):
+    source = tmp_path / "in.parquet"
+    parquet.write_table(pa.table({"question": ["怎么保存？"], "scan": [b"\xff\xd8"]}), source)
+    assert main([str(source), "--output", str(tmp_path / "new.jsonl")]) == 2
+    assert "column scan: a value that JSON can not hold" in capsys.readouterr().err
+    assert [path.name for path in tmp_path.iterdir()] == ["in.parquet"]
+
+
 def test_existing_outputs_are_kept(tmp_path, capsys):
     new = questions(tmp_path / "in.jsonl", "发烧了怎么办？")
     (tmp_path / "new.dropped.jsonl").write_text("mine")
