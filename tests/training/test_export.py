@@ -204,6 +204,7 @@ def test_the_card_says_how_it_is_asked_and_its_lines_of_transformers_run(run: Pa
     prompt = export_check.first_prompt(AGENT, run)
     system = prompt.messages[0]["content"]
     assert all(f"    {line}".rstrip() in card for line in system.splitlines())
+    assert prompt.messages[1]["content"] not in card
     assert not re.search(r"/(?:home|root|tmp|work|mnt|Users)/", card)
     start = card.index("    from transformers import")
     lines = [line.strip() for line in card[start:].splitlines()[:3]]
