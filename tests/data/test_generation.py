@@ -180,6 +180,14 @@ def test_brand_names_in_brackets_and_other_names_in_the_overview(tmp_path):
     assert any("overview LIKE '%大" in row["sql"] for row in hard)
 
 
+def test_a_keyword_of_two_characters_is_not_searched_for(tmp_path):
+    rng = random.Random(0)
+    url = small(tmp_path / "a.db", [(1, "阿朵片", "用于高血压", "口服")])
+    catalogue = read_catalogue(url, 1, rng)
+    assert catalogue.find("drugs_info", "indication", "高血压", 1) == [1]
+    assert catalogue.find("drugs_info", "indication", "高血", 1) == []
+
+
 def test_names_of_several_rows_are_not_asked_about(tmp_path):
     drugs = [
         (

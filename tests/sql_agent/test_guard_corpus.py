@@ -74,8 +74,9 @@ def test_another_file_is_one_line(
     assert len(err.strip().splitlines()) == 1
 
 
+@pytest.mark.parametrize(("schema", "name"), [("-- nothing", "s.sql"), ('["Visits"]', "t.json")])
 def test_a_schema_without_tables_is_refused(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    schema: str, name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert run(tmp_path, ROWS, "-- nothing") == 2
+    assert run(tmp_path, ROWS, schema, name) == 2
     assert "names no tables" in capsys.readouterr().err
