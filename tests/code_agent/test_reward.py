@@ -69,6 +69,7 @@ def test_what_is_counted() -> None:
         "submit": 2.0,
     }
     assert counters_of([RAN, RAN])["loops"] == 0.0
+    assert counters_of([MALFORMED, MALFORMED, MALFORMED])["loops"] == 0.0
     assert counters_of([]) == dict.fromkeys(
         ("runs", "runs_raised", "loops", "malformed", "refused"), 0.0
     )

@@ -245,6 +245,9 @@ def test_an_existing_output_is_kept(tmp_path, capsys):
     assert main([str(tmp_path / "a.json"), "--output", str(tmp_path / "out.jsonl")]) == 2
     assert "--force" in capsys.readouterr().err
     assert (tmp_path / "out.jsonl").read_text() == "mine"
+    written = ["--output", str(tmp_path / "new.jsonl"), "--report", str(tmp_path / "out.jsonl")]
+    assert main([str(tmp_path / "a.json"), *written]) == 2
+    assert not (tmp_path / "new.jsonl").exists(), "it was written before the report was refused"
 
 
 @pytest.mark.parametrize(
