@@ -60,7 +60,7 @@ def _dumps_a_row(case: Case, answer: str) -> bool:
     short that they occur by chance.
     """
     shown = _context_rows(case.context)
-    known = "\n".join(map(_words, _gold_texts(case))) if shown else ""
+    known = "\n".join(map(_words, _gold_texts(case)))
     rows = [
         [cell for cell in set(row) if len(cell) > LONGEST_BY_CHANCE and cell not in known]
         for row in shown

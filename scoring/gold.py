@@ -260,13 +260,12 @@ class Gold:
             self.written |= {counted[1]: fact} if counted else {}
 
     def _read_heads(self) -> None:
-        """Know what the reference has before a fact of the rows: "患者的血型是" of a sentence."""
+        """Know the labels that the reference has before facts of the rows: "血型" of "患者的血型是A型"."""
         for piece, _ in pieces_of(self.reference):
             fact = self._fact_at_end(piece)
             head = ENDING.sub("", piece.removesuffix(fact).strip()) if fact else ""
             about, label = split_head(head)
             if about and words_only(about) in self.heads.words:
-                self.heads.whole.add(head)
                 self.heads.labels.add(label)
 
 
@@ -362,8 +361,8 @@ def _read_lines(form: Form, heads: Heads, text: str, owner: str, label: str) -> 
     both.
     """
     for line in LINE_END.split(text):
-        head, colon, behind = line.partition(":")
-        pieces = pieces_in(head) if colon else ()
+        head, _, behind = line.partition(":")
+        pieces = pieces_in(head)
         if len(pieces) != 1 or not words_only(behind):
             form.add(line, owner, label)
             continue

@@ -63,6 +63,10 @@ def test_names_must_stand_with_their_values():
     assert judge.score(answer="阿朵片：密封；阿洛胶囊：避光，冷藏", **known) <= 0.2
 
 
+def test_a_cell_may_begin_with_a_colon():
+    assert worth(question="朵朵片的用法？", answer="口服", rows=[{"usage": "：口服"}]) == 1
+
+
 def test_fields_must_stand_with_their_values():
     known = {
         "question": "朵朵片的用法和贮藏？",
