@@ -358,6 +358,12 @@ def test_files_have_the_names_that_the_reference_ships(
     assert len(get_task_class(name)(write_set(tmp_path, [row], name=file), mode)) == 1
 
 
+def test_a_file_may_be_one_list(tmp_path: Path) -> None:
+    row = {"question": "Which?", "query": "select drug from prescriptions", "answer": ["a"]}
+    (tmp_path / "test_tasks.json").write_text(json.dumps([row, row], indent=1), encoding="utf-8")
+    assert len(get_task_class("mimic_iii")(tmp_path, "test")) == 2
+
+
 def test_of_two_files_the_tests_are_those_of_the_test(tmp_path: Path) -> None:
     row = {"question": "Which?", "query": "select drug from prescriptions", "answer": ["a"]}
     write_set(tmp_path, [row] * 2, name="valid_tasks.jsonl")

@@ -197,9 +197,11 @@ def test_a_case_with_options_shows_them_and_its_patient_knows_the_facts_alone(
     from consultation_agent.record_patient import RecordPatient
 
     wrong = [MEDIQ | {"answer_idx": "E"}, MEDIQ | {"answer_idx": "C"}]
-    _, [task] = opened([MEDIQ, *wrong, MEDIQ | {"facts": []}], tmp_path, settings)
+    none = [MEDIQ | {"facts": []}, MEDIQ | {"facts": [7, None]}]
+    _, [task] = opened([MEDIQ, *wrong, *none], tmp_path, settings)
     said = capsys.readouterr().err
-    assert "recognised as mediQ: 1 rows are usable; 3 are not" in said
+    assert "recognised as mediQ: 1 rows are usable; 4 are not" in said
+    assert "2 have no facts" in said
     assert "1 have an answer that is not the text of their option" in said
     assert task.question.splitlines()[0] == MEDIQ["context"][0]  # type: ignore[index]
     assert "Which drug" in task.question

@@ -51,7 +51,7 @@ def test_names_synonyms_and_near_spellings(order: str, name: str) -> None:
 
 @pytest.mark.parametrize(
     "order",
-    ["", "()", "CT", "blood", "knee CT", "skull X-ray", "hepatitis D serology", "manometry", "VNG",
+    ["", "()", "CT", "ECHA", "blood", "knee CT", "skull X-ray", "hepatitis D serology", "manometry", "VNG",
      "complete blood aura count", "CBC and CRP", "CBC, CRP, chest X-ray", "everything", "x" * 10_000, "<|im_end|>"],
 )  # fmt: skip
 def test_what_is_no_single_examination(order: str) -> None:
