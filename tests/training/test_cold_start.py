@@ -629,6 +629,8 @@ def test_examples_over_the_models_context_are_left_out(
     warm_up(str(base), [short], tmp_path / "short", **given)
     both, alone = (load_file(tmp_path / name / "model.safetensors") for name in ("both", "short"))
     assert all(both[name].equal(weights) for name, weights in alone.items())
+    with pytest.raises(ColdStartError, match="none of 1 demonstrations fits the model's context"):
+        warm_up(str(base), [long], tmp_path / "none", **given)
 
 
 def test_training_slows_down_at_mastery_and_stops() -> None:

@@ -185,6 +185,12 @@ def test_unreadable_records_are_counted_and_named(tmp_path, capsys):
     assert all(f"unreadable: {line}" in said for line in report["unreadable"])
 
 
+def test_a_file_without_a_readable_record_fails(tmp_path, capsys):
+    (tmp_path / "a.jsonl").write_text(dump({"messages": ["x"]}))
+    assert main([str(tmp_path / "a.jsonl"), "--output", str(tmp_path / "out.jsonl")]) == 1
+    assert "a.jsonl holds no readable message" in capsys.readouterr().err
+
+
 def test_personal_data_of_an_unreadable_record_is_in_no_report(tmp_path):
     lines = ["call 13800138000 back", dump({"13800138000": "?"}), dump(MESSAGES[0])]
     _, report = filtered(tmp_path, "a.jsonl", "\n".join(lines).encode())
