@@ -311,12 +311,9 @@ ROWS = [
 ]
 
 
-def checked(*statements):
-    return verify(
-        Draft.model_validate({"can_answer": True, "statements": list(statements)}),
-        "甲片怎么吃？",
-        ROWS,
-    )
+def checked(*statements, question="甲片怎么吃？"):
+    draft = Draft.model_validate({"can_answer": True, "statements": list(statements)})
+    return verify(draft, question, ROWS)
 
 
 def test_quotes_are_compared_without_width_space_and_html():
@@ -350,6 +347,12 @@ def test_a_bad_statement_refuses_the_whole_answer(bad, reason):
     with pytest.raises(Refused) as caught:
         checked(statement("甲片：口服", "口服"), bad)
     assert caught.value.reason == reason
+
+
+def test_words_of_the_question_may_be_said_again():
+    about = "患有高血压、糖尿病和慢性肾脏病多年并且长期卧床的老年人甲片"
+    (item,) = checked(statement(f"{about}：口服", "口服"), question=f"{about}怎么吃？")
+    assert item["quote"] == "口服"
 
 
 def test_cells_can_not_leave_the_fence_of_the_prompt():
