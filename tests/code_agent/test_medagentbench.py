@@ -16,7 +16,7 @@ from code_agent.environment import CodeEnvironment
 from code_agent.protocol import Action
 from code_agent.tasks import medagentbench
 from code_agent.tasks.medagentbench import MedAgentBench
-from episodes.episode import Episode
+from episodes.episode import AgentError, Episode
 from episodes.outcomes import EpisodeError
 from tests.code_agent.cases import Script
 from tests.code_agent.conftest import SETTINGS
@@ -69,6 +69,16 @@ def played(folder: Path, given: dict[str, Any], *actions: Action) -> tuple[Episo
 
 def handed(folder: Path, given: dict[str, Any], answer: Any) -> float | None:
     return played(folder, given, Action("submit", {"answer": answer}))[1]
+
+
+@pytest.mark.parametrize("task_id", ["task11_1", "1_1", "task"])
+def test_a_task_of_another_kind_is_refused(
+    task_id: str, tmp_path: Path, server: FHIRServer
+) -> None:
+    other = row(1, "Which MRN?", "S1") | {"id": task_id}
+    (tmp_path / "test_tasks.jsonl").write_text(json.dumps(other) + "\n", encoding="utf-8")
+    with pytest.raises(AgentError, match=f"id '{task_id}': expected task1_1 to task10_30"):
+        MedAgentBench(tmp_path, "test").task(0)
 
 
 @pytest.mark.usefixtures("bubblewrap")
