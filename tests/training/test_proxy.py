@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import socket
 import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
@@ -283,6 +284,36 @@ async def test_a_url_is_published_as_it_is_where_tls_ends_before_the_proxy(
         async with started(policy):
             llm = await llm_of(policy, store, 0)
     assert llm.get_base_url("ro", "at") == "https://llm.example.org/rollout/ro/attempt/at"
+
+
+@pytest.mark.parametrize(
+    ("host", "named"), [("127.0.0.1", "127.0.0.1"), ("0.0.0.0", socket.gethostname())]
+)
+async def test_a_proxy_on_all_addresses_is_published_by_the_name_of_its_machine(
+    host: str, named: str, servers: list[StandInVllm]
+) -> None:
+    async with serve_store() as store:
+        policy = access("direct", servers, store, proxy_host=host)
+        async with started(policy):
+            llm = await llm_of(policy, store, 0)
+    assert llm.get_base_url("ro", "at").startswith(f"http://{named}:")
+
+
+async def test_without_a_proxy_episodes_ask_vllm_as_the_run_samples(
+    servers: list[StandInVllm],
+) -> None:
+    async with serve_store() as store:
+        policy = access("direct", servers, store, llm_proxy=False)
+        async with started(policy):
+            llms = [await llm_of(policy, store, group) for group in (0, 1)]
+            validated = await llm_of(policy, store, 0, "val")
+    assert {llm.endpoint for llm in llms} == {
+        f"http://127.0.0.1:{server.port}/v1" for server in servers
+    }
+    assert {llm.model for llm in llms} == {MODEL}
+    asked = {"max_tokens": 32, "return_token_ids": True}
+    assert llms[0].sampling_parameters == {**SAMPLING, **asked}
+    assert validated.sampling_parameters == {**VALIDATION, **asked}
 
 
 @pytest.mark.parametrize("kind", ["direct", "litellm"])
