@@ -148,7 +148,7 @@ async def test_calls_are_recorded_once_in_order_and_stay_with_one_server(
         async with started(policy):
             await policy.check_engine()
             first, second = await store.start_rollout(input={}), await store.start_rollout(input={})
-            policy.weights_version = 4
+            policy.weights_version, began = 4, time.time()
             for text in ("一", "二", "三"):
                 assert (await ask(policy, store, 0, first, text)).status_code == 200
             reply = await ask(policy, store, 1, second, "四")
@@ -160,6 +160,7 @@ async def test_calls_are_recorded_once_in_order_and_stay_with_one_server(
     assert [triplet.prompt["token_ids"] for triplet in triplets] == [[1, 2, 3]] * 3
     assert [triplet.response["token_ids"] for triplet in triplets] == [[7, 1], [7, 2], [7, 3]]
     assert [span.attributes[VERSION_ATTRIBUTE] for span in spans] == [4, 4, 4]
+    assert all(began <= span.start_time <= span.end_time <= time.time() for span in spans)
     assert [span.name for span in spans + others] == ["raw_gen_ai_request"] * 4
     found = [json.loads(span.attributes[LOG_PROBS_ATTRIBUTE]) for span in spans]
     assert found == [[-0.5, -1.0], [-0.5, -2.0], [-0.5, -3.0]]
@@ -383,6 +384,28 @@ async def test_what_gets_a_seed_is_still_a_whole_request() -> None:
     assert seen["headers"] == [(b"x-own", b"1"), (b"content-length", length)]
     assert json.loads(seen["request"]["body"])["seed"] >= 0
     assert seen["then"] == {"type": "http.disconnect"}
+
+
+async def test_a_reply_from_which_nothing_was_taken_arrives_and_is_not_recorded() -> None:
+    recorder = CallRecorder("http://127.0.0.1:9/v1/traces", lambda: 0, CallGate(), None, None)
+    answered: list[Any] = []
+
+    async def behind(scope: Any, receive: Any, send: Any) -> None:
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        await send({"type": "http.response.body", "body": b"{}"})
+
+    async def receive() -> Any:
+        return {"type": "http.request", "body": b"{}"}
+
+    async def send(message: Any) -> None:
+        answered.append(message)
+
+    scope = {"type": "http", "method": "POST", "path": CALLS, "headers": []}
+    await RecordingMiddleware(behind, recorder)(scope, receive, send)
+    assert [message["type"] for message in answered] == [
+        "http.response.start",
+        "http.response.body",
+    ]
 
 
 @pytest.mark.parametrize("kind", ["direct", "litellm"])
