@@ -91,6 +91,22 @@ def test_a_terminal_that_is_gone_hides_no_end(tmp_path: Path) -> None:
     assert (tmp_path / "end").read_text() == "ended in order, child alive: True"
 
 
+def test_a_hangup_is_left_to_the_program_that_started_it(tmp_path: Path) -> None:
+    """That one hears it, too, and ends what it started in its own order."""
+    blocked = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGHUP])  # as its child inherits it
+    try:
+        program = start(tmp_path)
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
+    wait_until_ready(program)
+    os.kill(program.pid, signal.SIGHUP)
+    with pytest.raises(subprocess.TimeoutExpired):
+        program.wait(0.5)
+    os.kill(program.pid, signal.SIGTERM)
+    program.communicate(timeout=60)
+    assert program.returncode == INTERRUPTED
+
+
 def test_behind_nohup_it_goes_on(tmp_path: Path) -> None:
     program = start(tmp_path, NOHUP)
     wait_until_ready(program)
