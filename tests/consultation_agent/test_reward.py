@@ -195,6 +195,14 @@ def test_every_condition_is_every_one_of_the_complaint() -> None:
     assert said.diagnosis == "急性阑尾炎、急性胆囊炎、十二指肠溃疡、急性胰腺炎、输尿管结石"
 
 
+def test_advice_without_a_diagnosis_is_paid_as_a_malformed_reply() -> None:
+    """A judge or sums that are probed with nothing said prove nothing."""
+    bad = dishonest_episodes(TASK, PROMPTS, 6, Random(1))["advice without a diagnosis"]
+    reward = earned(*bad.events, scheme="walkthrough")
+    assert reward.terms["malformed"] == pytest.approx(-0.05)
+    assert reward.counters["malformed"] == 1
+
+
 def test_the_reference_sums() -> None:
     talk = (
         told("informative", "place"),
