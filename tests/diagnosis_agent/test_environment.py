@@ -15,7 +15,9 @@ import pytest
 from diagnosis_agent.agent import AGENT, turn_penalty
 from diagnosis_agent.environment import DiagnosisEnvironment
 from diagnosis_agent.facts import failure
+from diagnosis_agent.prompts import load_prompts
 from diagnosis_agent.protocol import Conclusion, Order, spoken
+from diagnosis_agent.rehearsal import gold_orders, rehearse
 from diagnosis_agent.simulator import Exchange
 from diagnosis_agent.single_turn import Next
 from episodes.episode import AgentError, Episode, ServiceError
@@ -83,6 +85,13 @@ def test_a_rehearsed_episode_is_what_the_policy_would_have_played() -> None:
     texts = [str(message["content"]) for message in gold.messages if message["role"] == "assistant"]
     episode = played(*texts, max_turns=6)
     assert (episode.messages, episode.events) == (gold.messages, gold.events)
+
+
+def test_a_rehearsed_malformed_reply_is_what_the_policy_would_have_played() -> None:
+    told = rehearse(TASK, load_prompts(), 4, ["CRP?", *gold_orders(TASK)[:1]], lambda _: "gout")
+    texts = [str(message["content"]) for message in told.messages if message["role"] == "assistant"]
+    episode = played(*texts)
+    assert (episode.messages, episode.events) == (told.messages, told.events)
 
 
 def test_ordering_is_worth_something() -> None:
