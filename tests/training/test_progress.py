@@ -124,6 +124,17 @@ def test_what_is_left_is_as_long_as_the_steps_were(
     assert "left" not in capsys.readouterr().out
 
 
+def test_an_event_is_told_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    progress = Progress(tmp_path, 4)
+    (tmp_path / "timeline.json").write_text('{"engine_ready": 1.0}')
+    progress.look()
+    (tmp_path / "timeline.json").write_text('{"engine_ready": 1.0, "first_step": 2.0}')
+    progress.look()
+    progress.look()
+    told = capsys.readouterr().out
+    assert (told.count("engine ready"), told.count("first step begins")) == (1, 1)
+
+
 def test_numbers_are_those_of_the_files(tmp_path: Path) -> None:
     progress = Progress(tmp_path, 4)
     add(
