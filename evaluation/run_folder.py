@@ -185,11 +185,10 @@ def _open(folder: Path, name: str) -> list[Run]:
         )
     if kind := kind_of(folder):
         return [Run(folder, kind, name, folder)]
-    parts = [(folder / part, part) for part in DEMO if (folder / part).is_dir()]
     runs = [
-        Run(part, kind, f"{name} {what}".strip(), folder)
-        for part, what in parts
-        if (kind := kind_of(part))
+        Run(folder / part, kind, f"{name} {part}".strip(), folder)
+        for part in DEMO
+        if (kind := kind_of(folder / part))
     ]
     if not runs:
         holds = ", ".join(sorted(path.name for path in folder.iterdir())[:6]) or "nothing"
