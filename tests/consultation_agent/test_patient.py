@@ -513,6 +513,14 @@ def test_of_two_things_that_a_history_lacks_both_are_denied_and_nothing_else_sai
     )
 
 
+def test_of_two_things_that_one_fact_tells_of_it_is_told_once() -> None:
+    words = {"history": "几个月前家里出了事", "low_mood": "早上一睁眼就难受"}
+    told = asked("有没有心事，家里有人得过这种病吗？", task=replace(TASK, words=words))
+    assert told == Reply(
+        "informative", "几个月前家里出了事。早上一睁眼就难受。", ("history", "low_mood")
+    )
+
+
 @pytest.mark.parametrize(
     ("question", "text"),
     [
