@@ -93,6 +93,18 @@ def test_a_wide_result_fills_nobodys_memory(tool):
     assert max(psutil.Process(pid).memory_info().rss for pid in pids()) < 600 * 2**20
 
 
+def test_a_result_beyond_a_workers_memory_is_the_statements_fault(tool):
+    tool.limits = Limits(deadline=20.0)
+    assert tool.run("SELECT 1").ok
+    pid = POOL.workers[-1].process.pid
+    most = psutil.Process(pid).memory_info().vms + 2**25
+    resource.prlimit(pid, resource.RLIMIT_AS, (most, most))
+    answer = tool.run(WIDE)
+    assert answer.status == "error"
+    assert "太费时间或内存" in answer.error
+    assert tool.run("SELECT 2").rows == [[2]]
+
+
 def test_shaping_looks_at_no_more_than_it_shows(monkeypatch):
     looked, neutralise = [], result.neutralise
     monkeypatch.setattr(
