@@ -263,6 +263,11 @@ def test_content_tells_what_a_name_does_not(tmp_path):
     assert looks_like("indication", ["x"]) is looks_like("period", []) is None
 
 
+def test_content_of_a_medicine_fills_nothing_of_a_disease():
+    cells = {"疾病名称": ["感冒", "流感", "肺炎"], "提供": ["甲公司"] * 3, "X": ["24个月"] * 3}
+    assert map_columns([*cells], "disease", {}, cells) == {"疾病名称": "disease_name"}
+
+
 def test_content_decides_between_names_that_are_as_good():
     half = {"通用名": ["甲片"], "药品名称": ["甲片", "乙片"]}
     assert map_columns([*half], "drugs_info", {}, half) == {"药品名称": "med_name"}
