@@ -137,6 +137,16 @@ async def test_programs_are_the_first_to_go_when_the_machine_runs_out_of_memory(
         assert (await run(code, language=language)).output == "1000\n", "the most there is"
 
 
+async def test_the_supervisor_comes_before_its_programs_where_they_want_one_processor(run) -> None:
+    """It ends them when their time is over, however busy they keep the machine."""
+    for code, language in (
+        ("import os\nfor pid in (0, 1): print(os.getpriority(os.PRIO_PROCESS, pid))", "python"),
+        ("cut -d ' ' -f 19 /proc/self/stat /proc/1/stat", "sh"),
+    ):
+        own, supervisor = map(int, (await run(code, language=language)).output.split())
+        assert own > supervisor or own == 19, "the most there is"
+
+
 async def test_the_limits_are_those_of_the_table(run) -> None:
     show = "print(*resource.getrlimit(getattr(resource, 'RLIMIT_' + name)))"
     code = f"import resource\nfor name in {list(LIMITS)}: {show}"
