@@ -306,6 +306,14 @@ def test_an_agent_without_own_questions_says_so(llm: ScriptedLLM) -> None:
         )
 
 
+def test_three_examples_differ_also_where_there_are_two_types(llm: ScriptedLLM) -> None:
+    with served(DIGITS, llm.base_url) as (address, host):
+        examples = httpx.get(f"{address}/agent", trust_env=False).json()["examples"]
+    types = [DIGITS.task(host.rows[case], host.settings).task_type for case in examples[:2]]
+    assert len(set(examples)) == len(examples) == 3
+    assert set(types) == {"two", "three"}
+
+
 def test_a_model_that_fails_is_an_error_and_no_answer(sql: str, llm: ScriptedLLM) -> None:
     llm.status = 400
     with pytest.raises(openai.InternalServerError, match="cannot answer at the moment"):
