@@ -226,6 +226,7 @@ def test_results_are_compared_as_the_benchmarks_compare_them() -> None:
     assert EHRSQL_2024.answer([(1.04,)]) == EHRSQL_2024.answer([(1.0,)])
     many = [(f"{number:03}",) for number in range(101)]
     assert EHRSQL_2024.answer(many) == EHRSQL_2024.answer(many[:-1])
+    assert EHRSQL_2024.answer(many) == EHRSQL_2024.answer(many[::-1])
 
 
 @pytest.mark.parametrize("given", ["label.json", "data.json"])

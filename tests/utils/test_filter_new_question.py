@@ -170,6 +170,16 @@ def test_embeddings_find_the_same_meaning_and_are_asked_once(tmp_path, embedding
     assert len(embedding.inputs) == 5
 
 
+def test_a_lower_cosine_takes_what_shares_a_part_for_a_repetition(tmp_path, embedding):
+    old = questions(tmp_path / "old.jsonl", "发烧了怎么办？")
+    new = questions(tmp_path / "in.jsonl", "高血压病人体温高，吃什么药好？")  # its cosine is 0.71
+    for cosine, kept in (("0.7", 0), ("0.72", 1)):
+        output = tmp_path / f"{cosine}.jsonl"
+        options = ["--against", str(old), "--cosine", cosine]
+        assert run(new, output, embedding, tmp_path / "cache.sqlite", *options).returncode == 0
+        assert len(rows_of(output)) == kept
+
+
 def test_a_refusing_endpoint_ends_in_one_line_without_the_key(tmp_path, embedding):
     new = questions(tmp_path / "in.jsonl", "发烧了怎么办？")
     embedding.faults = [401]
