@@ -123,10 +123,11 @@ def test_metrics_and_tables_of_episodes_arrive(
 def test_tensorboard_shows_a_step_while_the_run_goes_on(tmp_path: Path) -> None:
     """A run that is killed has shown what it did until then, too."""
     tracker = TensorBoard("run", {}, tmp_path)
-    tracker.log(1, {"episodes/reward/mean": 0.25}, [])
+    for step, reward in ((1, 0.25), (2, 0.5)):
+        tracker.log(step, {"episodes/reward/mean": reward}, [])
     board = EventAccumulator(str(tmp_path))
     board.Reload()
-    assert [one.value for one in board.Scalars("episodes/reward/mean")] == [0.25]
+    assert [one.value for one in board.Scalars("episodes/reward/mean")] == [0.25, 0.5]
     tracker.finish()
 
 
