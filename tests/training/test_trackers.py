@@ -25,7 +25,7 @@ from common.settings import ROOT
 from tests.training.test_keys import SECRETS
 from training.run import followers
 from training.watch import trackers
-from training.watch.trackers import TRACKERS, TensorBoard, tracked
+from training.watch.trackers import TRACKERS, tracked
 
 RAISES = "def init(**_): raise RuntimeError('no network')"
 HANGS = "import time\ndef init(**_): time.sleep(10_000)"
@@ -118,17 +118,6 @@ def test_metrics_and_tables_of_episodes_arrive(
     ]
     written = b"".join(path.read_bytes() for path in folder.rglob("*") if path.is_file())
     assert [secret for secret in SECRETS.values() if secret.encode() in written] == []
-
-
-def test_tensorboard_shows_a_step_while_the_run_goes_on(tmp_path: Path) -> None:
-    """A run that is killed has shown what it did until then, too."""
-    tracker = TensorBoard("run", {}, tmp_path)
-    for step, reward in ((1, 0.25), (2, 0.5)):
-        tracker.log(step, {"episodes/reward/mean": reward}, [])
-    board = EventAccumulator(str(tmp_path))
-    board.Reload()
-    assert [one.value for one in board.Scalars("episodes/reward/mean")] == [0.25, 0.5]
-    tracker.finish()
 
 
 def broken(folder: Path, monkeypatch: pytest.MonkeyPatch, **modules: str) -> None:
