@@ -33,7 +33,7 @@ from tests.episodes.guessing_agent import GuessingAgent
 from tests.scoring.judge_servers import Server
 from tests.serving import serving
 from tests.training.conftest import served
-from training.launch import main, start
+from training.launch import main, refuse_without_agent, start
 from training.planning import make_plan
 from training.prepare import Prepared, complete
 from training.prepare import main as prepare
@@ -662,6 +662,15 @@ def test_a_database_that_is_not_there(
 
 def test_an_agent_nobody_knows(capsys: pytest.CaptureFixture[str]) -> None:
     assert "there is no agent 'sqll'" in refused(capsys, agent="sqll")
+
+
+@pytest.mark.parametrize("words", [["--ci-fast"], ["--model", "sql"], ["--", "sql"]])
+def test_flags_before_an_agent_are_told_that_an_agent_is_missing(
+    words: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit, match="2"):
+        refuse_without_agent(words)
+    assert "the following arguments are required: AGENT" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("flags", [[], ["--ci-fast"]])
