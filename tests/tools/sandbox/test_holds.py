@@ -17,7 +17,7 @@ import psutil
 import pytest
 
 from common.settings import ROOT, load_settings
-from tools.sandbox import Sandbox
+from tools.sandbox import MachineTooSlowError, Sandbox
 from tools.sandbox.sandbox import LIMITS, PROCESSES
 
 pytestmark = pytest.mark.usefixtures("bubblewrap")
@@ -208,9 +208,13 @@ async def test_a_bomb_hurts_its_own_episode_only(run, code: str, statuses: set[s
     await run("x = 1", "neighbour")
     bomb = asyncio.create_task(run(code, "bomb", deadline=2.0))
     beside = await run("print(x)", "neighbour")
-    ended = await bomb
-    assert ended.status in statuses | {"timeout"}  # which a busy machine reaches first
-    assert len(ended.output.encode()) <= 64 * 1024
+    try:
+        ended = await bomb
+    except MachineTooSlowError:
+        pass  # it was kept from running for all of its time, three times: unscored
+    else:
+        assert ended.status in statuses | {"timeout"}  # which a busy machine reaches first
+        assert len(ended.output.encode()) <= 64 * 1024
     assert (beside.status, beside.output, beside.fresh) == ("ok", "1\n", False)
     assert (await run("print(1)", "bomb")).output == "1\n"
     assert (await run("print(x)", "neighbour")).output == "1\n"
