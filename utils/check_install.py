@@ -165,15 +165,16 @@ def check_proxy() -> str:
 
 
 def check_ports(settings: Any) -> str:
-    """Check that the store's port and, if it is fixed, the proxy's are free."""
+    """Check that store and proxy can listen where they are told to; a proxy's port of 0 is any."""
     from training.setup.ports import require_free
 
-    places = {"AGL_SERVER_PORT": (settings.agl_server_host, int(settings.agl_server_port))}
-    if int(settings.llm_proxy_port):
-        places["LLM_PROXY_PORT"] = (settings.llm_proxy_host, int(settings.llm_proxy_port))
+    places = {
+        "AGL_SERVER_PORT": (settings.agl_server_host, int(settings.agl_server_port)),
+        "LLM_PROXY_PORT": (settings.llm_proxy_host, int(settings.llm_proxy_port)),
+    }
     for variable, (host, port) in places.items():
         require_free(host, port, variable)
-    return ", ".join(f"{host}:{port} is free" for host, port in places.values())
+    return ", ".join(f"{host}:{port} is free" for host, port in places.values() if port)
 
 
 def check_database(settings: Any) -> str:

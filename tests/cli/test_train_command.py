@@ -566,6 +566,7 @@ def test_settings_that_contradict_each_other(
 def test_a_training_that_is_told_to_end_ends_in_order() -> None:
     """SIGTERM would leave what it started, and say nothing."""
     with socket.create_server(("127.0.0.1", 0)) as store:
+        store.settimeout(120)
         address = f"http://127.0.0.1:{store.getsockname()[1]}"
         program = subprocess.Popen(
             [

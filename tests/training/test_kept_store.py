@@ -12,9 +12,11 @@ import multiprocessing
 import os
 import sqlite3
 import tempfile
+import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import agentlightning as agl
@@ -240,19 +242,29 @@ async def test_what_was_released_is_not_on_the_disk_either(tmp_path: Path) -> No
     assert (counts["rollouts"], counts["attempts"], counts.get("spans")) == (1, 1, None)
 
 
-async def test_runners_have_time_to_be_heard_again(tmp_path: Path) -> None:
+async def test_runners_have_time_to_be_heard_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A store that was away for long must not take every episode from the runners that play on."""
     store = await KeptStore.open(tmp_path)
     rules = RolloutConfig(
         unresponsive_seconds=0.001, max_attempts=3, retry_condition=["unresponsive"]
     )
     await store.enqueue_rollout(input={}, config=rules)
-    taken: Any = await store.dequeue_rollout("runner")
+    await store.dequeue_rollout("runner")
     store.database.close()
+    passed, wall, steady = 0.0, time.time, time.monotonic
+    clock = SimpleNamespace(
+        time=lambda: wall() + passed, monotonic=lambda: steady() + passed, time_ns=time.time_ns
+    )
+    monkeypatch.setattr("training.store.kept_store.time", clock)
+    monkeypatch.setattr(time, "time", clock.time)
     again = await KeptStore.open(tmp_path)
-    assert (await again.get_rollout_by_id(taken.rollout_id)).status == "preparing"  # type: ignore[union-attr]
-    again._last_scan_entrance_time -= 60
-    assert (await again.get_rollout_by_id(taken.rollout_id)).status == "requeuing"  # type: ignore[union-attr]
+    found = []
+    for seconds in (0.0, 12.0, 25.0, 35.0):  # agent-lightning would look every 10 s
+        passed = seconds
+        found += [rollout.status for rollout in await again.query_rollouts()]
+    assert found == ["preparing"] * 3 + ["requeuing"]
     again.database.close()
 
 

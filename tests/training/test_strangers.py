@@ -431,6 +431,18 @@ def test_a_port_that_is_taken_is_named_before_anything_starts(tmp_path: Path) ->
             check_store(plan)
 
 
+@pytest.mark.parametrize("host", ["192.0.2.1", "::"])
+@pytest.mark.parametrize("place", ["store", "proxy"])
+def test_an_address_that_is_not_this_machine_s_is_named_before_anything_starts(
+    place: str, host: str, tmp_path: Path
+) -> None:
+    """Addresses of IPv6 among them; the proxy's port is any, and found when the proxy starts."""
+    settings: Any = {"store_port": free_port(HOST), f"{place}_host": host}
+    plan = Plan(tmp_path, "cpu", "m", 3, "", 1.0, 96, 60.0, token=TOKEN, **settings)
+    with pytest.raises(ConfigError, match=f"cannot listen on {host}:.* an IPv4 address"):
+        check_store(plan)
+
+
 async def test_the_status_of_a_store() -> None:
     async with served(token=TOKEN) as store:
         ids = await enqueue(store, [{"name": str(number)} for number in range(7)])

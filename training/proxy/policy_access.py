@@ -312,4 +312,4 @@ def _reachable(host: str) -> str:
     """Return a bound address as others see it: this machine's name if the proxy listens on all
     addresses.
     """
-    return socket.gethostname() if host in ("0.0.0.0", "::") else host
+    return socket.gethostname() if host == "0.0.0.0" else host

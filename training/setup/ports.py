@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import socket
 
 from training.setup.plan import ConfigError
@@ -15,11 +16,17 @@ def free_port(host: str) -> int:
 
 
 def require_free(host: str, port: int, setting: str) -> None:
-    """Raise ConfigError if host:port is in use; `setting` names the variable that chose it."""
+    """Raise ConfigError if this machine cannot listen on host:port; `setting` names the variable
+    that chose the port. Port 0 is any: only the address is checked.
+    """
     with socket.socket() as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             probe.bind((host, port))
         except OSError as error:
             seen = f"cannot listen on {host}:{port} ({error.strerror})"
+            if isinstance(error, socket.gaierror) or error.errno == errno.EADDRNOTAVAIL:
+                raise ConfigError(
+                    f"{seen}; expected an IPv4 address of this machine, or 0.0.0.0 for all of them"
+                ) from None
             raise ConfigError(f"{seen}; set {setting} to a free port") from None

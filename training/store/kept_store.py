@@ -115,6 +115,7 @@ class KeptStore(RunStore):
     """Lives on its server's event loop, as its base does; `open` makes one."""
 
     database: sqlite3.Connection
+    scans_from: float  # when silent runners are first looked for, in seconds of time.monotonic()
 
     @classmethod
     async def open(cls, folder: Path) -> KeptStore:
@@ -154,4 +155,10 @@ class KeptStore(RunStore):
         for span in (await self.collections.spans.query()).items:
             await self._sync_span_sequence_id(span.rollout_id, span.sequence_id)
             await self._account_span_size(span)
-        self._last_scan_entrance_time = time.time() + GRACE_SECONDS - self._scan_debounce_seconds
+        self.scans_from = time.monotonic() + GRACE_SECONDS
+
+    async def _should_scan_for_unhealthy_rollouts(self) -> bool:
+        """Return whether it is time to look for silent runners, which must be heard again first."""
+        if time.monotonic() < self.scans_from:
+            return False
+        return await super()._should_scan_for_unhealthy_rollouts()

@@ -45,7 +45,6 @@ def check_store(plan: Plan) -> None:
         check_mongo(plan.mongo_uri)
     if plan.llm_proxy and plan.role != "runner":
         require_token(plan.proxy_host, plan.token, "LLM_PROXY_HOST")
-    if plan.proxy_port and plan.role != "runner":
         require_free(plan.proxy_host, plan.proxy_port, "LLM_PROXY_PORT")
 
 
