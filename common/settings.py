@@ -176,7 +176,9 @@ class Settings(BaseSettings):
     agl_server_port: int = Field(4747, ge=1, le=65535, description="Port of a managed store.")
 
     # The LLM proxy: where it listens, and the host name that runners get.
-    llm_proxy_host: str = Field("127.0.0.1", description="IPv4 address on which the LLM proxy listens.")
+    llm_proxy_host: str = Field(
+        "127.0.0.1", description="IPv4 address on which the LLM proxy listens."
+    )
     llm_proxy_port: int = Field(
         0, ge=0, le=65535, description="Port of the LLM proxy; 0 picks a free one."
     )

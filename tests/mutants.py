@@ -92,7 +92,7 @@ pytest_add_cli_args=
     no:cacheprovider
     -m
     not engine and not nightly and not system
-    --timeout=60
+    --timeout={seconds}
     --hypothesis-profile=mutants
 timeout_multiplier=2.0
 timeout_constant=5.0
@@ -125,8 +125,9 @@ def prepare(room: str) -> Path:
     others = sorted({name.split("/")[0] for name in names} - {*packages, "tests", "pyproject.toml"})
     parts = {"packages": packages, "files": files, "others": others, "wording": WORDING}
     parts["tests"] = [f"tests/{name}" for name in ROOMS[room]["tests"]]
+    seconds = ROOMS[room].get("seconds", 60)
     lines = {name: "\n".join(f"    {line}" for line in part) for name, part in parts.items()}
-    (folder / "setup.cfg").write_text(SETUP.format(**lines), encoding="utf-8")
+    (folder / "setup.cfg").write_text(SETUP.format(**lines, seconds=seconds), encoding="utf-8")
     return folder
 
 

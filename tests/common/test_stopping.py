@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import pty
 import signal
 import subprocess
 import sys
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -34,22 +36,40 @@ stop_in_order()
 sys.exit(run_command("program", lambda: asyncio.run(work())))
 """
 INTERRUPTED = 130
+SECONDS = 60  # what hangs is killed then
 # How a shell starts what stands before & in a script, and what stands behind nohup.
 BACKGROUND = (signal.SIGINT, signal.SIGQUIT)
 NOHUP = (signal.SIGHUP,)
 
 
-def start(folder: Path, deaf_to: tuple[int, ...] = (), **options: object) -> subprocess.Popen[str]:
-    """Start the program in a process group of its own, ignoring some signals as its shell would."""
+Start = Callable[..., subprocess.Popen[str]]
 
-    def ignore() -> None:
-        signal.signal(signal.SIGHUP, signal.SIG_DFL)
-        for number in deaf_to:
-            signal.signal(number, signal.SIG_IGN)
 
-    command = [sys.executable, "-c", PROGRAM, str(folder / "end")]
-    how = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True} | options
-    return subprocess.Popen(command, cwd=ROOT, preexec_fn=ignore, start_new_session=True, **how)  # type: ignore[call-overload,no-any-return]
+@pytest.fixture
+def start(tmp_path: Path) -> Iterator[Start]:
+    """Start the program in a process group of its own, ignoring some signals as its shell would; a
+    group that is left at the end is killed.
+    """
+    groups = []
+
+    def started(deaf_to: tuple[int, ...] = (), **options: object) -> subprocess.Popen[str]:
+        def ignore() -> None:
+            signal.signal(signal.SIGHUP, signal.SIG_DFL)
+            for number in deaf_to:
+                signal.signal(number, signal.SIG_IGN)
+
+        command = [sys.executable, "-c", PROGRAM, str(tmp_path / "end")]
+        how = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True} | options
+        program = subprocess.Popen(  # type: ignore[call-overload]
+            command, cwd=ROOT, preexec_fn=ignore, start_new_session=True, **how
+        )
+        groups.append(program.pid)
+        return program  # type: ignore[no-any-return]
+
+    yield started
+    for group in groups:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(group, signal.SIGKILL)
 
 
 def wait_until_ready(program: subprocess.Popen[str]) -> None:
@@ -60,42 +80,44 @@ def wait_until_ready(program: subprocess.Popen[str]) -> None:
 @pytest.mark.parametrize("deaf_to", [(), BACKGROUND], ids=["foreground", "background"])
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
 def test_each_signal_ends_it_in_order(
-    number: signal.Signals, deaf_to: tuple[int, ...], tmp_path: Path
+    number: signal.Signals, deaf_to: tuple[int, ...], start: Start, tmp_path: Path
 ) -> None:
-    program = start(tmp_path, deaf_to)
+    program = start(deaf_to)
     wait_until_ready(program)
     os.kill(program.pid, number)
-    said, errors = program.communicate(timeout=60)
+    said, errors = program.communicate(timeout=SECONDS)
     assert (program.returncode, said) == (INTERRUPTED, "said at the end\n"), errors
     assert (tmp_path / "end").read_text() == "ended in order, child alive: True"
 
 
-def test_what_it_started_outlives_the_terminal_until_it_is_ended(tmp_path: Path) -> None:
+def test_what_it_started_outlives_the_terminal_until_it_is_ended(
+    start: Start, tmp_path: Path
+) -> None:
     """A closed terminal sends SIGHUP to the whole process group."""
-    program = start(tmp_path)
+    program = start()
     wait_until_ready(program)
     os.killpg(program.pid, signal.SIGHUP)
-    program.communicate(timeout=60)
+    program.communicate(timeout=SECONDS)
     assert (tmp_path / "end").read_text() == "ended in order, child alive: True"
 
 
-def test_a_terminal_that_is_gone_hides_no_end(tmp_path: Path) -> None:
+def test_a_terminal_that_is_gone_hides_no_end(start: Start, tmp_path: Path) -> None:
     """Whatever is printed after that raises OSError, and the end must not."""
     ours, theirs = pty.openpty()
-    program = start(tmp_path, stdout=theirs, stderr=theirs)
+    program = start(stdout=theirs, stderr=theirs)
     os.close(theirs)
     with open(ours, "rb", buffering=0) as screen:
         assert screen.readline().startswith(b"ready")
     os.kill(program.pid, signal.SIGHUP)
-    assert program.wait(60) == INTERRUPTED
+    assert program.wait(SECONDS) == INTERRUPTED
     assert (tmp_path / "end").read_text() == "ended in order, child alive: True"
 
 
-def test_a_hangup_is_left_to_the_program_that_started_it(tmp_path: Path) -> None:
+def test_a_hangup_is_left_to_the_program_that_started_it(start: Start) -> None:
     """That one hears it, too, and ends what it started in its own order."""
     blocked = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGHUP])  # as its child inherits it
     try:
-        program = start(tmp_path)
+        program = start()
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
     wait_until_ready(program)
@@ -103,16 +125,16 @@ def test_a_hangup_is_left_to_the_program_that_started_it(tmp_path: Path) -> None
     with pytest.raises(subprocess.TimeoutExpired):
         program.wait(0.5)
     os.kill(program.pid, signal.SIGTERM)
-    program.communicate(timeout=60)
+    program.communicate(timeout=SECONDS)
     assert program.returncode == INTERRUPTED
 
 
-def test_behind_nohup_it_goes_on(tmp_path: Path) -> None:
-    program = start(tmp_path, NOHUP)
+def test_behind_nohup_it_goes_on(start: Start) -> None:
+    program = start(NOHUP)
     wait_until_ready(program)
     os.kill(program.pid, signal.SIGHUP)
     with pytest.raises(subprocess.TimeoutExpired):
         program.wait(2)
     os.kill(program.pid, signal.SIGTERM)
-    program.communicate(timeout=60)
+    program.communicate(timeout=SECONDS)
     assert program.returncode == INTERRUPTED
