@@ -134,6 +134,14 @@ async def test_a_skipped_step_leaves_nothing_in_the_queue(
     assert sorted(str(line["cause"]) for line in run.lines()) == found
 
 
+async def test_a_step_is_used_up_to_the_share_of_unscored_episodes_that_a_user_sets(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with played_by(tmp_path, monkeypatch, max_unscored_share=0.5) as run:
+        await run.play([GOOD, DEAD], step=1)
+    assert run.queue.statuses("train") == {"a": "finished", "dead": "failure"}
+
+
 async def test_after_a_skipped_step_the_run_pauses(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -189,6 +197,7 @@ async def test_a_validation_is_its_own(tmp_path: Path, monkeypatch: pytest.Monke
             tuple(sampling.values())
         }
     assert run.queue.statuses("val") == {"a": "finished", "b": "finished"}
+    assert {place for place, _ in run.queue.tags} == {"val", "train"}
     assert {key for place, key in run.queue.tags if place == "train"}.isdisjoint({"a", "b"})
     assert sorted(key for place, key in run.queue.rows if place == "val") == ["a_0_0", "b_0_0"]
     assert [line["mode"] for line in run.lines()] == ["val"] * 2 + ["train"] * 2
