@@ -148,6 +148,12 @@ def test_what_was_told_as_accompanying_is_not_told_twice() -> None:
     assert asked("发烧吗？", "还有什么不舒服吗？").text == SAID["zh"]["nothing_else"]
 
 
+def test_a_third_time_it_says_what_it_said_the_second_time() -> None:
+    """It repeats its answer, not its repetition."""
+    again = ["具体在什么部位？", "疼的位置是哪儿？", "哪里疼？"]
+    assert asked(*again) == asked(*again[:2])
+
+
 def test_asked_again_it_tells_nothing_new() -> None:
     task = replace(
         TASK, words=TASK.words | {"nausea": "一直犯恶心"}, symptoms={"fever": True, "nausea": True}

@@ -7,6 +7,7 @@ The model is a scripted endpoint; agent, tools and protocol are the real ones.
 from __future__ import annotations
 
 import json
+import os
 import resource
 import socket
 import subprocess
@@ -378,7 +379,9 @@ def few_files() -> None:
 
 
 def test_the_command_serves_until_it_is_interrupted(llm: ScriptedLLM) -> None:
-    """And while 300 connections send no whole request, with 256 files."""
+    """And while 300 connections send no whole request, with 256 files; it wants the token of its
+    environment.
+    """
     llm.script(says("没有"))
     command = [
         sys.executable,
@@ -394,6 +397,7 @@ def test_the_command_serves_until_it_is_interrupted(llm: ScriptedLLM) -> None:
     process = subprocess.Popen(
         command,
         cwd=ROOT,
+        env={**os.environ, "AGL_TOKEN": "s3cret"},
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -407,13 +411,14 @@ def test_the_command_serves_until_it_is_interrupted(llm: ScriptedLLM) -> None:
             held.append(socket.create_connection(("127.0.0.1", int(address.rsplit(":", 1)[1]))))
             with suppress(OSError):  # it may have been dropped already
                 held[-1].sendall(b"GET / HTTP/1.1\r\nhost: x\r\n")
-        assert (
-            post(address, model="sql", messages=[user(QUESTION)]).json()["choices"][0]["message"][
-                "content"
-            ]
-            == "没有"
+        assert post(address, model="sql", messages=[user(QUESTION)]).status_code == 401
+        reply = client(address, "s3cret").chat.completions.create(
+            model="sql",
+            messages=[user(QUESTION)],  # type: ignore[list-item]
         )
-        other = httpx.get(f"{address}/agent", headers={"Host": "evil.example"}, trust_env=False)
+        assert reply.choices[0].message.content == "没有"
+        headers = {"Host": "evil.example", "Authorization": "Bearer s3cret"}
+        other = httpx.get(f"{address}/agent", headers=headers, trust_env=False)
         assert other.status_code == 400, "a page of that name could ask"
         process.terminate()
         _, errors = process.communicate(timeout=60)

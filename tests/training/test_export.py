@@ -269,17 +269,44 @@ def test_an_adapter_is_kept_with_its_tokenizer_and_without_the_weights(run: Path
 def test_a_model_that_answers_otherwise_is_not_written(
     run: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any, theirs: Any, said: str
 ) -> None:
+    compare(monkeypatch, theirs)
+    assert export.main([str(run), "--to", str(run.parent / "out"), "--device", "cpu"]) == 1
+    assert said in capsys.readouterr().err
+    assert nothing_new(run)
+
+
+def compare(monkeypatch: pytest.MonkeyPatch, theirs: tuple[list[int], str]) -> list[Path]:
+    """Let vLLM answer like this and transformers with two tokens and "same"; return the folders
+    that vLLM is told to serve, as they come.
+    """
+    folders = list[Path]()
+
     @contextmanager
-    def server(*_: Any, **__: Any) -> Iterator[Any]:
+    def server(folder: str, *_: Any, **__: Any) -> Iterator[Any]:
+        folders.append(Path(folder))
         yield SimpleNamespace(base_url="", name="")
 
     monkeypatch.setattr(export_check, "first_prompt", lambda *_: export_check.FirstPrompt(1))
     monkeypatch.setattr(export_check, "serve", server)
     monkeypatch.setattr(export_check, "by_transformers", lambda *_: ([1, 2], "same"))
     monkeypatch.setattr(export_check, "by_vllm", lambda *_: theirs)
-    assert export.main([str(run), "--to", str(run.parent / "out"), "--device", "cpu"]) == 1
-    assert said in capsys.readouterr().err
-    assert nothing_new(run)
+    return folders
+
+
+def test_vllm_serves_what_is_exported_and_for_an_adapter_its_merged_model(
+    run: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folders = compare(monkeypatch, ([1, 2], "same"))
+    command = [str(run), "--device", "cpu", "--to", str(run.parent / "out")]
+    assert export.main(command) == 0
+    lora = run / "checkpoints/global_step_3/actor/lora_adapter"
+    lora.mkdir()
+    for name in ("adapter_config.json", "adapter_model.safetensors"):
+        (lora / name).write_text("{}")
+    assert export.main([*command[:-1], str(run.parent / "adapter"), "--adapter", "kept"]) == 0
+    whole, merged = folders
+    assert not whole.is_relative_to(run)
+    assert merged == run / "checkpoints/global_step_3/actor/huggingface"
 
 
 class Refusing(BaseHTTPRequestHandler):

@@ -199,6 +199,7 @@ def config_of(folder: Path, rows: int, **trainer: Any) -> DictConfig:
         "train_files": str(folder / "train.jsonl"),
         "train_max_samples": -1,
         "train_batch_size": 16,
+        "seed": 42,
     }
     return OmegaConf.create(
         {"data": data, "trainer": {"total_epochs": 2, "total_training_steps": None} | trainer}
@@ -217,6 +218,14 @@ def test_several_files_and_a_limit_of_rows(tmp_path: Path) -> None:
     config.data.train_files = [config.data.train_files] * 5
     assert planned_steps(config) == 12
     config.data.train_max_samples = 32
+    assert planned_steps(config) == 4
+
+
+def test_several_agents_take_as_many_steps_as_they_are_drawn_for(tmp_path: Path) -> None:
+    """Ten rows with a quarter of the weight make an epoch of 40."""
+    config = config_of(tmp_path, 20)
+    rows = [{"agent": "sql", "weight": 3}] * 10 + [{"agent": "diagnosis", "weight": 1}] * 10
+    Path(config.data.train_files).write_text("".join(json.dumps(row) + "\n" for row in rows))
     assert planned_steps(config) == 4
 
 

@@ -23,7 +23,8 @@ from typing import TYPE_CHECKING, Any
 import aiohttp
 from omegaconf import DictConfig
 
-from common.jsonl import NewLines
+from common.jsonl import NewLines, read_jsonl
+from training.engine.mixture import draws
 from training.setup.agreement import last_step
 from training.setup.plan import MAX_UNSCORED_SHARE, Plan
 from training.watch.live_view import View
@@ -49,10 +50,8 @@ def planned_steps(config: DictConfig) -> int:
     """
     named = config.data.train_files
     files = [named] if isinstance(named, str) else named
-    rows = sum(
-        bool(line) for file in files for line in Path(file).read_text(encoding="utf-8").split("\n")
-    )
-    return last_step(config, rows)
+    rows = [row for file in files for _, row in read_jsonl(Path(file))]
+    return last_step(config, len(draws(rows, int(config.data.seed))))
 
 
 def wants_view(plan: Plan) -> bool:
