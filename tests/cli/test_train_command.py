@@ -683,6 +683,15 @@ def test_without_names_of_agents_the_usage_is_shown(
     assert line.startswith("usage: python train_agents.py --agents sql,diagnosis:2")
 
 
+@pytest.mark.parametrize("program", sorted(path.name for path in ROOT.glob("train_*.py")))
+def test_a_program_ends_with_the_code_of_its_training(program: str) -> None:
+    """A scheduler looks at nothing else."""
+    ended = subprocess.run(
+        [sys.executable, program, "--agents", "nobody"], cwd=ROOT, capture_output=True, text=True
+    )
+    assert ended.returncode == 2, ended.stderr
+
+
 def test_a_task_with_a_larger_budget_than_the_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

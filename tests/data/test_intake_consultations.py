@@ -173,6 +173,13 @@ def test_a_plain_dialogue_is_put_into_the_protocol(tmp_path, kind):
     }
 
 
+def test_a_recommendation_of_the_row_s_own_is_gold_and_not_the_doctor_s_farewell():
+    messages = [*PLAIN_ROW["messages"][:-1], {"role": "医生", "content": "再见。"}]
+    found = read_consultation(PLAIN_ROW | {"messages": messages, "recommendation": "多休息。"})
+    assert found.case["reward_model"]["ground_truth"]["recommendation"] == "多休息。"
+    assert found.dialogue[-1] == doctor("<answer>诊断：偏头痛\n建议：多休息。</answer>")
+
+
 def test_without_a_diagnosis_only_the_questions_are_learned():
     found = read_consultation(
         {name: value for name, value in PLAIN_ROW.items() if name != "diagnosis"}

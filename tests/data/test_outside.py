@@ -118,13 +118,14 @@ def test_an_image_challenge_is_marked_and_other_questions_are_counted(
 ) -> None:
     agent = registry.get("diagnosis")
     other = IMAGE | {"question": "A boy was bitten. Which animal is shown?"}
+    known = IMAGE | {"question": "The diagnosis was scabies. Which treatment is best?"}
     both = IMAGE | {"answers": [{"text": name, "correct": True} for name in ("Scabies", "Eczema")]}
-    row, *others = agent.rows(written(tmp_path, IMAGE, other, both))
+    row, *others = agent.rows(written(tmp_path, IMAGE, other, known, both))
     assert not others
     task: Any = agent.task(row, settings)
     said = capsys.readouterr().err
-    assert "2 are not: " in said
-    assert "1 ask for something other than a diagnosis" in said
+    assert "3 are not: " in said
+    assert "2 ask for something other than a diagnosis" in said
     assert "1 have no single right answer" in said
     assert (task.reference, task.task_type, task.age) == ("Scabies", "without the image", 0)
     assert task.results == {"Skin scraping": "Mites seen", "Blood culture": "Negative"}

@@ -26,6 +26,7 @@ from episodes.joint import JointAgent, own_options, weights
 from episodes.play_and_score import play
 from episodes.script import Script
 from episodes.turns import with_turns
+from sql_agent.canaries import ACCEPTED_FROM
 from tests.digits_agent.agent import AGENT as DIGITS
 
 SETTINGS = Settings.model_construct().under({"max_turns": 6, "min_turns": 6})
@@ -160,6 +161,8 @@ def test_gold_and_dishonest_episodes_are_worth_what_their_own_agent_says(agent: 
             policy = Script(["?"], task.max_turns or 0)
             played = play(environment, task, environment.play(task, policy), policy, 60.0)
             assert asyncio.run(played).reward.total is not None
+        partly = {f"sql: {kind}": bound for kind, bound in ACCEPTED_FROM.items()}
+        assert dict(environment.known.accepted_from) == partly
         assert set(environment.description()["agents"]) == {"sql", "diagnosis"}
     finally:
         environment.close()

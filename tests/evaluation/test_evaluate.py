@@ -276,6 +276,12 @@ def test_litellm_carries_the_same_agent(
     code, scores, (episode,) = run(data, "--model", "openai/m", "--n", "1", "--concurrency", "1")
     assert (code, scores["kind"], episode["stop_reason"]) == (0, "litellm", "answered")
     assert episode["sql"] == ROWS[0]["sql"]
+    assert "top_p" in llm.requests[-1]
+    monkeypatch.setenv("INCEPTION_API_KEY", "key-canary")
+    monkeypatch.setenv("INCEPTION_API_BASE", llm.base_url)
+    llm.script(says(ANSWERS["q0"]))
+    run(data, "--model", "inception/m", "--n", "1", "--force")  # speaks OpenAI's protocol
+    assert "top_p" not in llm.requests[-1], "it refuses this"
     llm.status, llm.error = 400, "maximum context length exceeded"
     _, _, (episode,) = run(data, "--model", "openai/m", "--n", "1", "--force")
     assert (episode["stop_reason"], episode["score"]) == ("context_overflow", 0)

@@ -23,6 +23,7 @@ import pytest
 from hypothesis import HealthCheck, given
 from hypothesis import settings as fuzzing
 from hypothesis import strategies as st
+from starlette.testclient import TestClient
 
 from common.command import Failure
 from common.connections import Server
@@ -462,13 +463,34 @@ def test_only_with_a_model_of_its_own_that_is_gone_the_server_ends(
             time.sleep(0.01)
 
 
-def test_an_agent_whose_own_model_is_gone_is_served_no_longer(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def with_a_model_that_is_gone(monkeypatch: pytest.MonkeyPatch, kind: str) -> None:
     monkeypatch.setattr(serve, "SECONDS_BETWEEN", 0.01)
     gone = Endpoint("http://127.0.0.1:9/v1", "m")
     monkeypatch.setattr(serve, "opened", lambda *_: nullcontext((None, gone)))
-    monkeypatch.setattr(serve, "model_player", lambda *_: SimpleNamespace(kind="served"))
+    monkeypatch.setattr(serve, "model_player", lambda *_: SimpleNamespace(kind=kind))
+
+
+def test_an_agent_whose_endpoint_is_gone_is_not_well(monkeypatch: pytest.MonkeyPatch) -> None:
+    with_a_model_that_is_gone(monkeypatch, "endpoint")
+    end = time.monotonic() + 20
+    seen = []
+
+    def until_it_is_not_well(server: Server, sockets: Any) -> None:
+        visitor = TestClient(server.config.app, "http://localhost")  # type: ignore[arg-type]
+        while (status := visitor.get("/health").status_code) == 200 and time.monotonic() < end:
+            time.sleep(0.01)
+        seen.append(status)
+
+    monkeypatch.setattr(Server, "run", until_it_is_not_well)
+    line = ["sql", "m", "--port", "0", "--max-tokens", "8"]
+    serve.serve(*serve.parse_arguments(line, SETTINGS), SETTINGS)
+    assert seen == [503]
+
+
+def test_an_agent_whose_own_model_is_gone_is_served_no_longer(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    with_a_model_that_is_gone(monkeypatch, "served")
     end = time.monotonic() + 20
 
     def until_it_should_exit(server: Server, sockets: Any) -> None:

@@ -82,6 +82,25 @@ def test_replies_that_are_played_again_count_against_the_budget() -> None:
     assert (episode.stop_reason, policy.turns, said) == ("max_turns", 2, ["one", "two"])
 
 
+async def test_a_case_is_played_within_its_own_budget(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As in training and evaluation, where it may be drawn by task."""
+    found = dict[str, int]()
+
+    async def play(task: Task, policy: Policy) -> Episode:
+        found[task.id] = policy.max_turns
+        return Episode(answer="1", stop_reason="answered")
+
+    rows = {row["id"]: row for row in DIGITS.rows(DIGITS.splits["test"])}
+    tasks = [DIGITS.task(row, SETTINGS) for row in rows.values()]
+    with closing(DIGITS.open(SETTINGS, {})) as environment:
+        monkeypatch.setattr(environment, "play", play)
+        host = Host(DIGITS, environment, Endpoint("http://127.0.0.1:1/v1", "m"), SETTINGS, rows, 1)
+        for case in rows:
+            [_ async for _ in host.visit(Asked([], case=case))]
+    assert found == {task.id: task.max_turns for task in tasks}
+    assert len(set(found.values())) > 1
+
+
 async def test_the_time_that_a_visitor_waits_in_line_is_not_the_episode_s(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -267,6 +267,16 @@ def test_abstaining_is_right_exactly_where_nothing_is_there(answer):
     assert judge.score(question=QUESTION, answer=made_up, reference=nothing, rows=[]) == 0
 
 
+def test_an_abstention_may_say_what_its_reference_says():
+    """Of which the question needs to know nothing."""
+    nothing = "数据库中没有找到朵朵片对2岁以下儿童的用法用量。"
+    assert (
+        ReferenceJudge().score(question=QUESTION, answer=nothing, reference=nothing, rows=[]) == 1
+    )
+    other = nothing.replace("2", "3")
+    assert ReferenceJudge().score(question=QUESTION, answer=other, reference=nothing, rows=[]) == 0
+
+
 @pytest.mark.parametrize(
     ("answer", "score"),
     [

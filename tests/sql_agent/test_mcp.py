@@ -36,11 +36,11 @@ def written(folder: Path, *arguments: str, **env: str) -> Path:
     return path
 
 
-def opened(url: str, path: Path) -> SqlEnvironment:
+def opened(url: str, path: Path, **settings: Any) -> SqlEnvironment:
     parser = argparse.ArgumentParser()
     AGENT.flags.add(parser)
     options = own_options(AGENT, parser.parse_args(["--mcp", str(path)]))
-    found = AGENT.open(Settings(_env_file=None, database_url=url), options)
+    found = AGENT.open(Settings(_env_file=None, database_url=url, **settings), options)
     assert isinstance(found, SqlEnvironment)
     return found
 
@@ -68,6 +68,19 @@ def test_an_episode_calls_a_servers_tool_and_its_own(
     offered = [tool["function"]["name"] for tool in llm.requests[0]["tools"]]
     own = "query_database_by_sql"
     assert offered == [own, f"ward_{own}", "list_tables", "describe_table"]
+
+
+def test_no_two_tools_have_one_name_where_the_agent_looks_up_tables_itself(
+    tmp_path: Path, database_url: str, llm: ScriptedLLM
+) -> None:
+    path = written(tmp_path, "-m", "tools.sql.mcp", PYTHONPATH=str(ROOT), DATABASE_URL=database_url)
+    environment = opened(database_url, path, database_tools="schema")
+    llm.script(says(STORAGE))
+    scored(environment, llm)
+    environment.close()
+    offered = [tool["function"]["name"] for tool in llm.requests[0]["tools"]]
+    own = ["query_database_by_sql", "list_tables", "describe_table"]
+    assert sorted(offered) == sorted([*own, *(f"ward_{name}" for name in own)])
 
 
 def test_the_run_keeps_what_the_servers_offered_and_no_secret(

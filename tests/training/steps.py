@@ -22,14 +22,17 @@ import httpx
 import pytest
 from omegaconf import DictConfig, OmegaConf
 
+from common.access import bearer
 from tests.training.conftest import running, served
 from tests.training.standins import MODEL, Queue, StandInVllm, standing
 from training.proxy.policy_access import RESOURCE
 from training.runners.episode_runner import EpisodeRunner
 from training.setup.plan import Plan
+from training.store.store_client import StoreClient
 from training.watch.records import RolloutRecord
 
 SAMPLES = 2
+TOKEN = "of-the-run"  # which store and proxy ask for
 SAMPLING = {"temperature": 1.0, "top_p": 1.0, "top_k": -1}
 
 
@@ -59,7 +62,8 @@ class Asker(agl.LitAgent[dict[str, Any]]):
         llm = resources[RESOURCE]
         base = llm.get_base_url(rollout.rollout_id, rollout.attempt.attempt_id)
         body = {"model": llm.model, **llm.sampling_parameters}
-        async with httpx.AsyncClient(timeout=30, trust_env=False) as client:
+        asking = {"headers": bearer(TOKEN), "timeout": 30, "trust_env": False}
+        async with httpx.AsyncClient(**asking) as client:
             for turn in range(task.get("turns", 1)):
                 said = [{"role": "user", "content": f"{task['name']} {turn}"}]
                 answer = await client.post(
@@ -102,6 +106,7 @@ class Steps:
             "task": [json.dumps(task) for task in tasks],
             "index": list(range(len(tasks))),
             "data_source": [task.get("type", "all") for task in tasks],
+            "agent": [task.get("agent", "") for task in tasks],
         }
         told: dict[str, Any] = {"global_steps": step}
         if validate:
@@ -173,10 +178,10 @@ async def played_by(
     queue = Queue()
     for name in ("kv_batch_put", "kv_batch_get", "kv_list", "kv_clear"):
         monkeypatch.setattr(tq, name, getattr(queue, name))
-    settings = {"proxy": "direct", **plan}
+    settings = {"proxy": "direct", "token": TOKEN, **plan}
     agent = Asker()
     with standing(servers) as engine:
-        async with served() as store:
+        async with served(token=TOKEN) as store:
             address = store.server_address_root
             run_plan = Plan(
                 *(folder, "cpu", MODEL, 3, "test", 1.0, 32, 10.0),
@@ -190,7 +195,7 @@ async def played_by(
             steps = Steps(manager, queue, engine, agent, store)
             try:
                 if runner:
-                    player = agl.LightningStoreClient(address)
+                    player = StoreClient(address, TOKEN)
                     async with running(EpisodeRunner(8, 60), agent, player):
                         yield steps
                 else:

@@ -360,13 +360,20 @@ async def test_a_rollout_that_failed_is_left_out_whatever_it_wrote(store: RunSto
     assert (record.cause, record.reward, trajectory.sequences) == ("rollout_failed", None, [])
 
 
-async def test_the_spans_of_every_rollout_are_kept_on_disk(played: Any, tmp_path: Path) -> None:
+@pytest.mark.parametrize("status", ["succeeded", "failed"])
+@pytest.mark.parametrize("reward", [1.0, None], ids=["scored", "unscored"])
+async def test_the_spans_of_every_rollout_are_kept_on_disk(
+    store: RunStore, tmp_path: Path, status: Any, reward: float | None
+) -> None:
     """With --keep-spans they are all that is left of what an episode said; the store forgets them."""
-    store, ids = played
+    ids = await attempt(store)
     await store.add_span(call_span(ids, 3))
+    await report(store, ids, {"reward": reward}, reward=reward)
+    await store.update_attempt(**ids, status=status)
     folder = tmp_path / "runs" / "spans"
     for _ in range(2):
         await collected(store, ids, folder=folder)
     with gzip.open(folder / "train-000001.jsonl.gz", "rt") as file:
         rows = [Span.model_validate_json(line) for line in file]
     assert rows == [*await store.query_spans(ids["rollout_id"])] * 2
+    assert len(rows) >= 4

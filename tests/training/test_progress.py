@@ -55,8 +55,12 @@ def episode(step: int, **changes: Any) -> dict[str, Any]:
     return json.loads(record.to_json()) | changes
 
 
+def progress_of(folder: Path, steps: int = 4, **plan: Any) -> Progress:
+    return Progress(Plan(folder, "cpu", "m", 3, "", 1.0, 96, 60.0, **plan), steps)
+
+
 def line(folder: Path, capsys: pytest.CaptureFixture[str], data: dict[str, float]) -> str:
-    progress = Progress(folder, 4)
+    progress = progress_of(folder)
     add(folder, "metrics.jsonl", {"step": 1, "data": data})
     progress.look()
     return capsys.readouterr().out
@@ -95,7 +99,7 @@ def test_what_is_left_is_as_long_as_the_steps_were(
     clock = SimpleNamespace(time=lambda: now)
     monkeypatch.setattr(module, "time", clock)
     now = 1000.0
-    progress = Progress(tmp_path, 5)
+    progress = progress_of(tmp_path, 5)
     (tmp_path / "timeline.json").write_text('{"engine_ready": 1040.0, "first_step": 1050.0}')
     now = 1060.0
     progress.look()
@@ -125,7 +129,7 @@ def test_what_is_left_is_as_long_as_the_steps_were(
 
 
 def test_an_event_is_told_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    progress = Progress(tmp_path, 4)
+    progress = progress_of(tmp_path)
     (tmp_path / "timeline.json").write_text('{"engine_ready": 1.0}')
     progress.look()
     (tmp_path / "timeline.json").write_text('{"engine_ready": 1.0, "first_step": 2.0}')
@@ -136,7 +140,7 @@ def test_an_event_is_told_once(tmp_path: Path, capsys: pytest.CaptureFixture[str
 
 
 def test_numbers_are_those_of_the_files(tmp_path: Path) -> None:
-    progress = Progress(tmp_path, 4)
+    progress = progress_of(tmp_path)
     add(
         tmp_path,
         "episodes.jsonl",
@@ -155,7 +159,7 @@ def test_numbers_are_those_of_the_files(tmp_path: Path) -> None:
 def test_a_judge_that_died_is_said_before_the_step_ends(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    progress = Progress(tmp_path, 4)
+    progress = progress_of(tmp_path)
     lost = [
         episode(1, cause="judge_failed"),
         episode(1, cause="judge_failed"),
@@ -277,12 +281,9 @@ def test_the_sparkline() -> None:
 RUN = """
 import sys
 from pathlib import Path
-from tests.training.test_progress import HOSTILE, STEP, add, episode
-from training.setup.plan import Plan
-from training.watch.progress import Progress, wants_view
+from tests.training.test_progress import HOSTILE, STEP, add, episode, progress_of
 folder = Path(sys.argv[1])
-plan = Plan(folder, "cpu", "m", 3, "", 1.0, 96, 60.0, live="--no-live" not in sys.argv)
-with Progress(folder, 2, wants_view(plan)) as progress:
+with progress_of(folder, 2, live="--no-live" not in sys.argv) as progress:
     (folder / "timeline.json").write_text('{"engine_ready": 1.0, "first_step": 2.0}')
     for step in (1, 2):
         progress.look({"waiting": 7, "begun": 1, "playing": 12})
@@ -353,7 +354,7 @@ def test_without_a_terminal_there_are_lines(tmp_path: Path) -> None:
 def test_a_deterministic_run_says_once_that_a_clock_ended_an_episode(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], deterministic: bool
 ) -> None:
-    progress = Progress(tmp_path, 4, deterministic=deterministic)
+    progress = progress_of(tmp_path, deterministic=deterministic)
     add(tmp_path, "episodes.jsonl", *[episode(1)] * 20, episode(1, cause="judge_failed"))
     progress.look()
     assert "deterministic" not in capsys.readouterr().out, "a judge that failed has no clock"

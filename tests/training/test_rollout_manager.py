@@ -35,7 +35,8 @@ async def test_a_step_is_queued_as_it_was_played(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with played_by(tmp_path, monkeypatch) as run:
-        await run.play([GOOD, {**OTHER, "turns": 2}], step=3)
+        await run.play([GOOD, {**OTHER, "turns": 2, "agent": "sql"}], step=3)
+        known = {rollout.rollout_id for rollout in await run.store.query_rollouts()}
         records = run.manager.take_step_records()
         trained = run.manager.take_trained_records(["a_0", "a_1", "b_0", "b_1"])
     assert run.queue.statuses("train") == {"a": "finished", "b": "finished"}
@@ -43,6 +44,9 @@ async def test_a_step_is_queued_as_it_was_played(
     (put,) = run.queue.puts
     assert sorted(put) == sequences
     earned = {f"{line['group']}_{line['sample']}": line for line in run.lines()}
+    places = {line["group"]: (line["index"], line.get("agent")) for line in earned.values()}
+    assert places == {"a": (0, None), "b": (1, "sql")}
+    assert {line["rollout_id"] for line in earned.values()} == known
     for key in sequences:
         row, line = run.queue.rows["train", key], earned[key[:3]]
         assert float(row["rm_scores"].sum()) == line["reward"]
@@ -180,6 +184,20 @@ async def test_an_update_begins_another_window(
         assert run.manager.take_step_records() == []
         await run.play([{**GOOD, "name": "c"}, DEAD], step=2)
     assert run.queue.statuses("train")["c"] == "failure"
+
+
+async def test_an_error_ends_the_run_while_others_play(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with played_by(tmp_path, monkeypatch) as run:
+
+        async def broken(*_: Any) -> Any:
+            raise ValueError("spans that nobody can read")
+
+        monkeypatch.setattr(run.manager.collector, "collect", broken)
+        run.ask([GOOD, {**OTHER, "held": True}], step=1)
+        with pytest.raises(ValueError, match="nobody can read"):
+            await run.settled("a", "b")
 
 
 async def test_a_validation_is_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -32,7 +32,7 @@ from training.setup.plan import Plan, RunStopped
 from training.store.store_client import StoreClient
 from training.store.store_server import serving
 from training.watch.events import POLL_SECONDS
-from training.watch.progress import Progress, in_flight, planned_steps, wants_view
+from training.watch.progress import Progress, in_flight, planned_steps
 
 logger = logging.getLogger(__name__)
 
@@ -88,12 +88,7 @@ class VerlAlgorithm(Algorithm):
             self.outcome = Outcome("failed", message, traceback.format_exc())
 
     async def _train(self) -> None:
-        with Progress(
-            self.plan.run_dir,
-            planned_steps(self.config),
-            wants_view(self.plan),
-            self.plan.deterministic,
-        ) as progress:
+        with Progress(self.plan, planned_steps(self.config)) as progress:
             await self._watch(progress)
 
     async def _watch(self, progress: Progress) -> None:

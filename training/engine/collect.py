@@ -71,6 +71,9 @@ class Collector:
         record.seconds = (rollout.end_time or time.time()) - rollout.start_time
         if record.status != "succeeded":
             record.cause = f"rollout_{record.status}"
+            if self.span_folder is not None:
+                spans = await self.store.query_spans(rollout.rollout_id, attempt_id="latest")
+                keep_spans(self.span_folder, record, spans)
             return record, Trajectory()
         spans, calls, episode = await self._complete_spans(rollout.rollout_id)
         if self.span_folder is not None:

@@ -1,7 +1,7 @@
 """What a run shows while it works: a line for each event and step, and on a terminal a view that
 stays below them.
 
-    with Progress(run_dir, planned_steps(config), live=wants_view(plan)) as progress:
+    with Progress(plan, planned_steps(config)) as progress:
         progress.look(await in_flight(store))           # again and again, until the run has ended
 
 All of it is read from the run folder's files as they grow (`episodes.jsonl`, `metrics.jsonl`,
@@ -89,20 +89,20 @@ BY_CLOCK = {
 
 
 class Progress(ExitStack):
-    """Prints what is new since the last look; with `live`, keeps a view of all of it below."""
+    """Prints what is new in a run's folder since the last look; keeps a view of all of it below
+    where the plan and the terminal want one. `steps` is the number of the last step.
+    """
 
-    def __init__(
-        self, run_dir: Path, steps: int, live: bool = False, deterministic: bool = False
-    ) -> None:
+    def __init__(self, plan: Plan, steps: int) -> None:
         super().__init__()
-        self.deterministic = deterministic  # as requested, and still true
-        self.run_dir = run_dir
-        self.live = live
+        self.deterministic = plan.deterministic  # as requested, and still true
+        self.run_dir = plan.run_dir
+        self.live = wants_view(plan)
         self.started = time.time()
         self.seen = Seen(steps)
         self.events = set[str]()
-        self._episodes = NewLines(run_dir / "episodes.jsonl")
-        self._metrics = NewLines(run_dir / "metrics.jsonl")
+        self._episodes = NewLines(self.run_dir / "episodes.jsonl")
+        self._metrics = NewLines(self.run_dir / "metrics.jsonl")
         # Steps that ended since the start, and when the last one did
         self._steps = 0
         self._stepped = self.started

@@ -25,7 +25,8 @@ class Machine:
     """What a clock reads, one tick of 50 ms after another."""
 
     def __init__(self, deadline: float = 1.0) -> None:
-        self.time = self.used = self.waited = self.own = 0.0
+        self.time = self.own = 0.0
+        self.used = self.waited = 7.0  # of earlier programs of the episode
         self.clock = Clock(
             deadline,
             lambda: Times(self.used, {1: self.waited, 2: 0.0}),
