@@ -137,14 +137,6 @@ def test_gold_advice_of_every_case_is_worth_all() -> None:
     assert {recommendation_value(task, task.recommendation) for task in tasks()} == {1.0}
 
 
-def test_a_smoker_must_be_told_to_stop() -> None:
-    told = [task for task in tasks("train") if "戒烟" in task.recommendation]
-    assert told
-    for task in told:
-        rest = "；".join(item for item in task.recommendation.split("；") if "戒烟" not in item)
-        assert recommendation_value(task, rest) < 1
-
-
 def test_gold_earns_all() -> None:
     episode = gold_episode(TASK, PROMPTS, 6)
     reward = earned(*episode.events)
