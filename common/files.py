@@ -11,7 +11,7 @@ import hashlib
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -34,6 +34,14 @@ def refuse_existing(path: Path, force: bool) -> None:
         raise FileError(f"{path} can not be written: there is no folder {path.parent}")
     if path.exists() and not force:
         raise FileError(f"{path} exists; give another output, or --force to replace it")
+
+
+def refuse_inputs(outputs: Iterable[Path | None], inputs: Iterable[Path]) -> None:
+    """Raise FileError if an output is also an input, which it would replace; None is no output."""
+    read = {path.resolve() for path in inputs}
+    for file in outputs:
+        if file and file.resolve() in read:
+            raise FileError(f"{file} is an input and would be an output; give another --output")
 
 
 # Room for sockets, logs and what Ray spills; Ray stops where a disk is 95 % full.

@@ -165,6 +165,7 @@ async def run_all(
     title: str,
     describe: Callable[[], str] | None = None,
     failures: type[Exception] | tuple[type[Exception], ...] = (),
+    bounded: bool = True,
 ) -> Iterator[Any]:
     """Do the work of every item that the journal does not hold yet, and return an iterator over the
     results in order, with `Failed` for a row that failed.
@@ -173,7 +174,7 @@ async def run_all(
     or a class with `__iter__`, not a generator; its items are not kept. `key` identifies an item:
     equal keys are done once. `work` returns a JSON value. An exception of `failures` costs the row,
     is counted and tried again by the next run; any other ends the run. `describe` adds its words to
-    the progress, such as tokens and cost.
+    the progress, such as tokens and cost. bounded: whether so many failures end the run.
 
     Raises:
         RunError: TOO_MANY_FAILURES rows failed with no success between.
@@ -190,7 +191,7 @@ async def run_all(
         except failures as error:
             failed[name] = str(error)
             in_a_row += 1
-            if in_a_row >= TOO_MANY_FAILURES:
+            if bounded and in_a_row >= TOO_MANY_FAILURES:
                 raise RunError(
                     f"{in_a_row} rows failed one after the other, the last one: {error}"
                 ) from None

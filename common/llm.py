@@ -25,6 +25,7 @@ from weakref import WeakValueDictionary
 
 from pydantic import BaseModel, SecretStr, ValidationError
 
+from common.llm_chat import ChatModel
 from common.llm_endpoint import Body, LLMEndpoint, Provider, load_litellm
 from common.llm_error import LLMError, clean
 from common.llm_retry import LONGEST_WAIT, RateLimit, persist
@@ -128,6 +129,11 @@ class LLMClient:
     def provider(self) -> Provider:
         """Where the model is called. Raises LLMError for a name that litellm does not know."""
         return self._endpoint.provider
+
+    def chat_model(self) -> ChatModel:
+        """Return the same model for whole chat replies, under the same rate limit."""
+        how: dict[str, Any] = {"longest_wait": self._longest_wait, "rate": self._rate}
+        return ChatModel(self._endpoint, self._attempts, self.timeout, **how)
 
     async def ask(
         self,

@@ -165,7 +165,11 @@ class _Wrong(ValueError):
 def normalise(record: Record) -> tuple[Row, list[Note]]:
     """Return the record as a row, and its problems; the row is complete only without problems."""
     row = {ALIASES.get(name, name): value for name, value in record.items() if name in ALIASES}
-    row |= {name: value for name, value in record.items() if name not in ALIASES}
+    row |= {
+        name: value
+        for name, value in record.items()
+        if name not in ALIASES and (value is not None or name not in row)
+    }
     if row.get("entities") is None:
         row["entities"] = _meta_names(row.get("meta"))
     problems = []
@@ -229,13 +233,12 @@ def _evidence(value: Any) -> str:
     if not _are(items, dict) or not all(isinstance(item.get("quote"), str) for item in items):
         raise _Wrong(f"{_SHORT.repr(items)}: expected a list of {{table, row_id, field, quote}}")
     if any("source_table" in item for item in items):
-        items = [{"table": item.get("source_table"), **item} for item in items]
-        text = compact(
-            [
-                {name: part for name, part in item.items() if name != "source_table"}
-                for item in items
-            ]
-        )
+        items = [
+            {"table": item.get("table") or item.get("source_table")}
+            | {name: part for name, part in item.items() if name not in ("table", "source_table")}
+            for item in items
+        ]
+        text = compact(items)
     strange = [
         item for item in items if not _are([item.get("table"), item.get("field")], str | None)
     ]

@@ -14,7 +14,7 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 from reprlib import repr as shortly
-from typing import Any
+from typing import Any, BinaryIO
 
 from common.jsonl import read_jsonl
 from episodes.episode import AgentError, Conversation, Message, ToolSpec
@@ -22,12 +22,21 @@ from episodes.record import EpisodeRecord, current
 
 
 def keep(path: Path, agent: str, record: EpisodeRecord, tools: Sequence[ToolSpec]) -> None:
-    """Add a line; it is on the disk when this returns. Raises OSError."""
+    """Add a line, behind a last one that has no end, too; it is on the disk when this returns.
+    Raises OSError.
+    """
     kept = {"agent": agent, **record.line(), "tools": [*tools]}
-    with open(path, "ab") as file:
+    with open(path, "ab+") as file:
+        if file.tell() and not _ends_with_a_line(file):
+            file.write(b"\n")
         file.write((json.dumps(kept, ensure_ascii=False) + "\n").encode())
         file.flush()
         os.fsync(file.fileno())
+
+
+def _ends_with_a_line(file: BinaryIO) -> bool:
+    file.seek(-1, os.SEEK_END)
+    return file.read(1) == b"\n"
 
 
 def kept_episodes(path: Path, agent: str) -> list[Conversation]:

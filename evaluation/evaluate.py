@@ -222,6 +222,8 @@ async def play_all(
 ) -> dict[str, Record]:
     """Play what the journal does not hold yet, once more what stayed unscored; return the records
     still unscored.
+
+    Raises RunError if nothing was scored before, and many fail one after the other.
     """
     unscored: dict[str, Record] = {}
 
@@ -239,10 +241,18 @@ async def play_all(
         "concurrency": concurrency,
         "failures": Unscored,
     }
-    await run_all(samples, lambda sample: sample.key, title="episodes", **how)
+    # What failed before fails again, one after the other, and proves nothing
+    goes_on = any(sample.key in journal for sample in samples)
+    await run_all(samples, lambda sample: sample.key, title="episodes", bounded=not goes_on, **how)
     if unscored:
         again = [sample for sample in samples if sample.key in unscored]
-        await run_all(again, lambda sample: sample.key, title="unscored episodes again", **how)
+        await run_all(
+            again,
+            lambda sample: sample.key,
+            title="unscored episodes again",
+            bounded=False,
+            **how,
+        )
     return unscored
 
 

@@ -31,6 +31,7 @@ from episodes.play_and_score import play
 from episodes.turns import turns, with_turns
 from evaluation import results
 from evaluation.tables import report_of
+from training.serve import serve_environment
 
 
 class Replay:
@@ -101,7 +102,10 @@ def rescore(agent: Agent, arguments: argparse.Namespace) -> int:
     settings = with_turns(agent, settings, turns(str(scores["max_turns"])))
     tasks = tasks_of(agent, arguments.data or agent.splits["test"], scores, settings)
     own = registry.own_options(agent, arguments)
-    with closing(agent.open(settings, own, evaluating=True)) as environment:
+    with (
+        serve_environment(agent, settings, own, arguments.out) as served,
+        closing(agent.open(settings, served, evaluating=True)) as environment,
+    ):
 
         async def all_again() -> list[Record]:
             await environment.check()
@@ -112,7 +116,8 @@ def rescore(agent: Agent, arguments: argparse.Namespace) -> int:
 
         again = asyncio.run(all_again())
         now = {"prompt_version": agent.prompt_version, **environment.description()}
-    config = {**scores, **now}  # the summaries among them are made anew
+    # The summaries among them are made anew; baselines were scored as the episodes were.
+    config = {name: value for name, value in scores.items() if name != "baselines"} | now
     arguments.out.mkdir(parents=True, exist_ok=True)
     new = results.write_results(agent, arguments.out, config, again)
     report_of(agent, new).show()

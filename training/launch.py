@@ -50,7 +50,7 @@ def check_and_train(
 ) -> int:
     """Check everything that is cheap to check, then train and return the exit code."""
     from training.planning import continued, read_rows, run_settings
-    from training.ready import check_ready, steps_of
+    from training.ready import check_ready, lacks_validation, steps_of
     from training.run import with_token
     from training.setup.verl_config import build_config, parse_overrides
 
@@ -63,11 +63,13 @@ def check_and_train(
     overrides = parse_overrides(options.overrides)
     config = build_config(plan, written, {**preset, **keys, **keys_of_rows}, overrides)
     done, last = steps_of(config, rows["train"], checkpoint)
-    if checkpoint and done >= last and options.resume == "auto":
-        print(
-            f"{plan.run_dir} is finished: step {done} of {last}; nothing is left to do", flush=True
-        )
-        return 0
+    if checkpoint and done >= last:
+        if lacks_validation(config, checkpoint):
+            config.trainer.val_before_train = True  # all that is left to do
+        elif options.resume == "auto":
+            finished = f"{plan.run_dir} is finished: step {done} of {last}"
+            print(f"{finished}; nothing is left to do", flush=True)
+            return 0
     check_ready(plan, config, done, last)
     plan = with_token(plan)
     return start(agent, flags, settings, config, plan, files, rows)

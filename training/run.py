@@ -15,6 +15,7 @@ import logging
 import os
 import secrets
 import sys
+import traceback
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from importlib.metadata import distributions
@@ -71,14 +72,15 @@ def run(agent: LitAgent[Any], config: DictConfig, plan: Plan, started: float) ->
             f"at {plan.store_address}; Ctrl-C stops them",
             flush=True,
         )
-        _trainer(plan, None).fit(agent)
-        return EXIT_CODES["interrupted"]
+        trainer = _trainer(plan, None)
+        trainer.fit(agent)
+        return EXIT_CODES["failed" if trainer.strategy.failed else "interrupted"]
     template = choose_template(plan, config)
     prepare_run_dir(plan, config)
     if template is not None:
         (plan.run_dir / TEMPLATE).write_text(template, encoding="utf-8")
     _log_to_file(plan)
-    from training.engine.algorithm import VerlAlgorithm
+    from training.engine.algorithm import BEFORE, Outcome, VerlAlgorithm
 
     algorithm = VerlAlgorithm(plan, config)
     trainer = _trainer(plan, algorithm)
@@ -86,9 +88,10 @@ def run(agent: LitAgent[Any], config: DictConfig, plan: Plan, started: float) ->
         with tracked(followers(config), plan.run_dir):
             trainer.fit(agent)
     except (Exception, SystemExit) as error:
-        if algorithm.outcome.exit_reason == "done":
-            algorithm.outcome.exit_reason = "failed"
-            algorithm.outcome.message = f"{type(error).__name__}: {error}"
+        began = algorithm.outcome is not BEFORE
+        if algorithm.outcome.exit_reason == "done" or (not began and isinstance(error, Exception)):
+            message = f"{type(error).__name__}: {error}"
+            algorithm.outcome = Outcome("failed", message, traceback.format_exc())
     return _finish(plan, algorithm.outcome, started)
 
 
@@ -229,6 +232,8 @@ def _runner(plan: Plan) -> tuple[Runner[Any], Tracer]:
     """
     import agentlightning as agl
 
+    from training.store.handover import worker_name
+
     if plan.concurrency and plan.llm_proxy:
         from training.runners.episode_runner import EpisodeRunner
 
@@ -241,7 +246,13 @@ def _runner(plan: Plan) -> tuple[Runner[Any], Tracer]:
             bearer(plan.token)["Authorization"]
         )
     tracer = agl.OtelTracer() if plan.llm_proxy else agl.AgentOpsTracer()
-    return agl.LitAgentRunner(
+
+    class NamedRunner(agl.LitAgentRunner[Any]):
+        def get_worker_id(self) -> str:
+            """Return the name by which the rollouts of a dead process are given back."""
+            return worker_name(os.getpid())
+
+    return NamedRunner(
         tracer=tracer,
         poll_interval=RUNNER_POLL_SECONDS,
         interval_jitter=0.1,

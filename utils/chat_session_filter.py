@@ -24,7 +24,7 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from common.command import Failure, new_parser, run_command
-from common.files import refuse_existing
+from common.files import refuse_existing, refuse_inputs
 from common.jsonl import write_jsonl
 from common.terminal import watched
 from scoring.text import words_only
@@ -138,6 +138,7 @@ def parse_arguments(argv: Sequence[str] | None) -> argparse.Namespace:
 
 def filter_messages(arguments: argparse.Namespace) -> None:
     candidates = Candidates(arguments)
+    refuse_inputs((arguments.output, arguments.report), [arguments.input])
     for file in filter(None, (arguments.output, arguments.report)):
         refuse_existing(file, arguments.force)
     write_jsonl(arguments.output, candidates.rows(), arguments.force)

@@ -26,7 +26,7 @@ from typing import Any, NamedTuple
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from common.command import new_parser, number, run_command
-from common.files import FileError, refuse_existing
+from common.files import FileError, refuse_existing, refuse_inputs
 from common.jsonl import write_jsonl
 from common.llm import reveal
 from common.settings import load_settings
@@ -147,6 +147,7 @@ def embedding_matches(
 
 def filter_rows(arguments: argparse.Namespace) -> None:
     dropped_file = beside(arguments.output, "dropped")
+    refuse_inputs((arguments.output, dropped_file), (arguments.input, *arguments.against))
     for file in (arguments.output, dropped_file):
         refuse_existing(file, arguments.force)
     known = KnownQuestions(arguments.near)

@@ -37,7 +37,8 @@ PROGRAM = "reward_scale"
 
 
 def read_scores(path: Path, column: str) -> tuple[list[float], int]:
-    """Return the numbers of a column (`a.b`: b inside a), and how many rows have null there.
+    """Return the numbers of a column (`a.b`: b inside a), and how many rows have null there, or are
+    unscored episodes without it.
 
     Raises:
         FileError: a row lacks the column, or holds something that is not a finite number.
@@ -48,7 +49,7 @@ def read_scores(path: Path, column: str) -> tuple[list[float], int]:
         value: Any = row
         for name in column.split("."):
             value = value.get(name, MISSING) if isinstance(value, dict) else MISSING
-        if value is None:
+        if value is None or (value is MISSING and row.get("unscored")):
             unscored += 1
         elif isinstance(value, bool) or not isinstance(value, int | float) or not isfinite(value):
             seen = (

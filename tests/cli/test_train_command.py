@@ -16,6 +16,7 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from threading import Thread
 from types import SimpleNamespace
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as parquet
@@ -511,8 +512,30 @@ def test_auto_has_nothing_to_do_where_the_run_is_finished(
 ) -> None:
     choose_free_port(monkeypatch)
     make_run(tmp_path, "sql")
+    row = {"step": 1, "data": {"val-core/all/reward/mean@1": 0.5}}
+    (tmp_path / "metrics.jsonl").write_text(json.dumps(row) + "\n")
     assert main("sql", ["--ci-fast", "--resume", "auto", "--run-dir", str(tmp_path)]) == 0
     assert "is finished: step 1 of 1; nothing is left to do" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("validates", [True, False])
+def test_a_run_that_ended_before_its_last_validation_validates(
+    validates: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else a scheduler would take a validation that failed for the run's end."""
+    choose_free_port(monkeypatch)
+    make_run(tmp_path, "sql")
+    told = []
+
+    def started(agent: Any, flags: Any, settings: Any, config: Any, *others: Any) -> int:
+        told.append(config.trainer.val_before_train)
+        return 0
+
+    monkeypatch.setattr("training.launch.start", started)
+    frequency = f"trainer.test_freq={1 if validates else -1}"
+    flags = ["--ci-fast", "--resume", "auto", "--run-dir", str(tmp_path), frequency]
+    assert main("sql", flags) == 0
+    assert told == ([True] if validates else [])
 
 
 def test_a_policy_that_cannot_be_dealt_to_the_gpus_is_said_at_once(

@@ -169,7 +169,19 @@ def test_other_names_and_nested_values_become_one_form(tmp_path, form):
     }
     assert json.loads(row["evidence"]) == [quote]
     assert "qid" not in row
+
     assert row["meta"]["entity"]["drug_id_a"] == 7
+
+
+def test_a_null_under_our_own_name_hides_no_value_under_another(tmp_path):
+    """Two sets put together have both names in every row."""
+    item = {"table": None, "source_table": "disease", "row_id": 1, "field": "cause", "quote": "x"}
+    row = {"id": None, "qid": "7", "question": "?", "answer": None, "ground_truth": "外用"}
+    path = tmp_path / "rows.jsonl"
+    path.write_text(json.dumps({**row, "evidence": [item]}))
+    (row,) = load_rows(path)
+    assert (row["id"], row["answer"]) == ("7", "外用")
+    assert json.loads(row["evidence"])[0]["table"] == "disease"
 
 
 def test_json_text_stays_as_it_was_written(tmp_path):

@@ -29,7 +29,7 @@ import pyarrow.parquet as parquet
 import pytest
 
 from common.command import UsageError
-from common.journal import open_journal
+from common.journal import RunError, open_journal
 from common.settings import ROOT, Settings, load_settings
 from episodes import registry
 from episodes.episode import Task
@@ -312,6 +312,37 @@ def test_what_the_machine_broke_is_unscored_and_tried_again(
     llm.script(says(WRONG))
     code, scores, _ = run(data, *flags)
     assert (code, scores["overall"]["unscored"], scores["overall"]["score"]) == (0, {}, 0)
+
+
+def test_many_tasks_that_never_get_a_score_leave_the_scores_of_the_others(tmp_path: Path) -> None:
+    """A provider refuses some of them; alone, they fail one after the other."""
+    samples = [Sample(Task(id=str(number), question=""), 0) for number in range(90)]
+
+    async def play_one(sample: Sample) -> dict[str, Any]:
+        refused = int(sample.task.id) % 3 == 0
+        return {"score": None if refused else 1.0, "unscored": "endpoint_error", "detail": ""}
+
+    for _ in range(2):  # the same command again plays the refused ones alone
+        with open_journal(tmp_path / "episodes.jsonl", {}, force=False) as journal:
+            left = asyncio.run(evaluate.play_all(samples, play_one, journal, 1))
+            assert len(left) == 30
+            assert sum(sample.key in journal for sample in samples) == 60
+
+
+def test_where_nothing_is_scored_the_evaluation_ends_early(tmp_path: Path) -> None:
+    samples = [Sample(Task(id=str(number), question=""), 0) for number in range(90)]
+    played = []
+
+    async def play_one(sample: Sample) -> dict[str, Any]:
+        played.append(sample.key)
+        return {"score": None, "unscored": "endpoint_error", "detail": "gone"}
+
+    with (
+        open_journal(tmp_path / "episodes.jsonl", {}, force=False) as journal,
+        pytest.raises(RunError, match="20 rows failed one after the other"),
+    ):
+        asyncio.run(evaluate.play_all(samples, play_one, journal, 1))
+    assert len(played) == 20
 
 
 def test_what_stayed_unscored_is_tried_once_more_by_the_same_command(tmp_path: Path) -> None:

@@ -21,6 +21,7 @@ from typing import Any
 import pytest
 
 from common.command import UsageError
+from common.jsonl import read_jsonl
 from common.settings import ROOT, load_settings
 from episodes import registry
 from episodes.agent import Agent, Judging
@@ -141,11 +142,12 @@ def test_below_gold_the_person_decides(
     reply: str, kept: int, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     file = tmp_path / "kept.jsonl"
+    file.write_text('{"messages": [{"role": "user", "content": "1"}]}')  # with no end of line
     assert (
         run(monkeypatch, f"answer nothing\n{reply}", "digits", "--seed", "1", "--save", str(file))
         == 0
     )
-    assert (len(file.read_text().splitlines()) if file.exists() else 0) == kept
+    assert len([*read_jsonl(file)]) == 1 + kept
 
 
 def test_gold_is_nearly_the_highest_reward_that_there_is(

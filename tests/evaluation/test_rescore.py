@@ -6,6 +6,8 @@ The model is a scripted one over HTTP, and it is gone when the episodes are scor
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -67,6 +69,39 @@ def test_a_reward_that_changed_changes_the_scores(
     assert "| overall | 12 |" in said
     lines = (evaluated.with_name("other") / "episodes.jsonl").read_text().splitlines()
     assert {name for line in lines for name in json.loads(line)["terms"]} == {"format"}
+
+
+@pytest.mark.parametrize("evaluated", ["sql"], indirect=True)
+def test_floors_of_the_old_scores_are_left_out(evaluated: Path) -> None:
+    path = evaluated / "scores.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"baselines": {"silent": {}}}))
+    assert rescore.main([str(evaluated)]) == 0
+    assert "baselines" not in json.loads(
+        (evaluated.with_name("kept-rescored") / path.name).read_text()
+    )
+
+
+@pytest.mark.parametrize("evaluated", ["sql"], indirect=True)
+def test_a_model_that_the_environment_talks_to_is_served(
+    evaluated: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As where the episodes were played; it is there when the environment opens."""
+    opened: list[Any] = []
+
+    @contextmanager
+    def served(agent: Any, settings: Any, options: Any, folder: Path) -> Iterator[Any]:
+        yield {**options, "simulator": "http://127.0.0.1:9/v1"}
+
+    agent, make = registry.get("sql"), type(registry.get("sql")).open
+
+    def noted(self: Any, settings: Any, options: Any, **how: Any) -> Any:
+        opened.append(options["simulator"])
+        return make(self, settings, {}, **how)
+
+    monkeypatch.setattr(rescore, "serve_environment", served)
+    monkeypatch.setattr(type(agent), "open", noted)
+    assert rescore.main([str(evaluated)]) == 0
+    assert opened == ["http://127.0.0.1:9/v1"]
 
 
 @pytest.mark.parametrize("evaluated", ["sql"], indirect=True)

@@ -19,7 +19,8 @@ MODEL = "tiny"
 
 class StandInVllm:
     """Answers completions with token ids, as vLLM does when asked for them; keeps what it was
-    asked, and the keys it was shown. `before` is called with each request.
+    asked, and the keys it was shown. `before` is called with each request, `prompt` gives its
+    prompt's token ids.
     """
 
     def __init__(self) -> None:
@@ -27,6 +28,7 @@ class StandInVllm:
         self.keys: list[str] = []
         self.healthy = True
         self.before: Callable[[dict[str, Any]], object] = lambda request: None
+        self.prompt: Callable[[dict[str, Any]], list[int]] = lambda request: [1, 2, 3]
         self.port = free_port("127.0.0.1")
         config = uvicorn.Config(
             self, host="127.0.0.1", port=self.port, log_level="warning", lifespan="off"
@@ -77,7 +79,8 @@ class StandInVllm:
             "model": MODEL,
         }
         usage = {"prompt_tokens": 3, "completion_tokens": 2, "total_tokens": 5}
-        return 200, {**reply, "prompt_token_ids": [1, 2, 3], "choices": [choice], "usage": usage}
+        prompt = self.prompt(request)
+        return 200, {**reply, "prompt_token_ids": prompt, "choices": [choice], "usage": usage}
 
     def stop(self) -> None:
         self.server.should_exit = True

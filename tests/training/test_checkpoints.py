@@ -24,10 +24,11 @@ def make_run(runs: Path, name: str, steps: list[int], age: float) -> Path:
     run = runs / name
     for step in steps:
         (run / "checkpoints" / f"global_step_{step}" / "actor").mkdir(parents=True)
-    if steps:
-        (run / "checkpoints" / "latest_checkpointed_iteration.txt").write_text(str(max(steps)))
     run.mkdir(parents=True, exist_ok=True)
-    os.utime(run, (age, age))
+    if steps:
+        mark = run / "checkpoints" / "latest_checkpointed_iteration.txt"
+        mark.write_text(str(max(steps)))
+        os.utime(mark, (age, age))
     return run
 
 
@@ -37,6 +38,7 @@ def test_latest_is_the_newest_complete_checkpoint_of_the_newest_run_that_has_one
     make_run(tmp_path, "old", [20, 40], age=1)
     newer = make_run(tmp_path, "newer", [20], age=2)
     make_run(tmp_path, "newest-without", [], age=3)
+    (tmp_path / "old" / "report.html").touch()  # which the old run's folder has last
     found = find_checkpoint("latest", None, tmp_path)
     assert (run_of(found), step_of(found)) == (newer, 20)
 

@@ -187,6 +187,15 @@ def test_runners_wait_longer_than_any_episode_may_take_and_the_store_longer_than
     assert LONGEST * 60.0 < runner.deadline < (rules_of(plan).timeout_seconds or 0.0)
 
 
+@pytest.mark.parametrize("how", [{"concurrency": 0}, {"llm_proxy": False}])
+def test_agent_lightning_s_own_runner_has_the_name_by_which_rollouts_are_given_back(
+    how: dict[str, Any], tmp_path: Path
+) -> None:
+    runner: Any = _runner(Plan(tmp_path, "cpu", "m", 3, "", 1.0, 96, 60.0, **how))[0]
+    runner.worker_id = 0
+    assert runner.get_worker_id() == worker_name(os.getpid())
+
+
 async def test_a_runner_gives_up_its_own_rollouts_alone(store: Any) -> None:
     """Runner 12 is another one than runner 123; and those that have ended are played already."""
     ended, own, other = await enqueue(store, [{"name": name} for name in ("ended", "own", "other")])

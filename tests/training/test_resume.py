@@ -7,14 +7,16 @@ Keeps of docs/runs.md; tests/engine/test_resume_exact.py does it with the engine
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from omegaconf import DictConfig, OmegaConf
 
 from training.engine.checkpoints import check_resumable, checkpoints, find_checkpoint
-from training.run import prepare_run_dir
+from training.run import prepare_run_dir, run
 from training.setup.model_folder import checkpoint_factor, checkpoints_to_come
 from training.setup.plan import ConfigError, Plan
 from training.watch.records import means, sums
@@ -218,3 +220,47 @@ def test_checkpoints_are_found_by_step(tmp_path: Path) -> None:
     made = make_checkpoint(tmp_path, 12, config_of())
     (tmp_path / "checkpoints/global_step_14").mkdir()
     assert checkpoints(tmp_path) == {12: made}
+
+
+def ended(
+    run_dir: Path, monkeypatch: pytest.MonkeyPatch, fit: Callable[[Any], None], **plan_of: Any
+) -> int:
+    """Return the exit code of a run whose trainer does this, with a strategy that has failed."""
+    trainer = SimpleNamespace(fit=fit, strategy=SimpleNamespace(failed=plan_of.pop("failed", True)))
+    monkeypatch.setattr("training.run._trainer", lambda *_: trainer)
+    monkeypatch.setattr("training.run._log_to_file", lambda _: None)
+    monkeypatch.setattr("training.run.choose_template", lambda *_: None)
+    config = config_of(logger=["console"])
+    return run(None, config, plan(run_dir, **plan_of), 0.0)  # type: ignore[arg-type]
+
+
+def test_what_fails_before_the_engine_starts_is_a_failure_and_no_interruption(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails(_: Any) -> None:
+        raise OSError("Cannot allocate memory")
+
+    assert ended(tmp_path, monkeypatch, fails) == 1
+    summary = json.loads((tmp_path / "summary.json").read_text())
+    assert (summary["exit_reason"], summary["message"]) == (
+        "failed",
+        "OSError: Cannot allocate memory",
+    )
+    assert "Traceback" in (tmp_path / "error.txt").read_text()
+
+
+def test_a_signal_before_the_engine_starts_is_an_interruption(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def leaves(_: Any) -> None:
+        raise SystemExit(1)
+
+    assert ended(tmp_path, monkeypatch, leaves) == 130
+
+
+@pytest.mark.parametrize(("failed", "code"), [(True, 1), (False, 130)])
+def test_runners_for_another_machine_s_run_say_whether_they_failed(
+    failed: bool, code: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told = {"role": "runner", "external_store_address": "http://127.0.0.1:9", "failed": failed}
+    assert ended(tmp_path, monkeypatch, lambda _: None, **told) == code

@@ -186,6 +186,19 @@ async def test_an_update_begins_another_window(
     assert run.queue.statuses("train")["c"] == "failure"
 
 
+async def test_a_group_that_comes_alone_is_judged_beside_those_before_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Half of the two is unscored, a quarter of a whole step."""
+    lone = {"name": "lone", "rewards": [1.0, None]}
+    keys = {"algorithm.adv_estimator": "gae"}
+    async with played_by(tmp_path, monkeypatch, keys=keys) as run:
+        await run.play([GOOD, OTHER], step=1)
+        run.manager.take_step_records()
+        await run.play([lone], step=2)
+    assert run.queue.statuses("train")["lone"] == "finished"
+
+
 async def test_an_error_ends_the_run_while_others_play(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -220,6 +233,27 @@ async def test_a_validation_is_its_own(tmp_path: Path, monkeypatch: pytest.Monke
     assert sorted(key for place, key in run.queue.rows if place == "val") == ["a_0_0", "b_0_0"]
     assert [line["mode"] for line in run.lines()] == ["val"] * 2 + ["train"] * 2
     assert not any(line["tokens"] for line in run.lines()[:2])
+
+
+@pytest.mark.parametrize(("merged", "sequences"), [(True, ["a_0_0"]), (False, ["a_0_0", "a_0_1"])])
+async def test_turns_that_go_on_are_one_sequence_where_the_run_merges_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, merged: bool, sequences: list[str]
+) -> None:
+    async with played_by(tmp_path, monkeypatch, trajectory_level=merged) as run:
+        (engine,) = run.engine
+        prompts = {"a 0": [1, 2, 3], "a 1": [1, 2, 3, 7, 1, 9]}
+        engine.prompt = lambda request: prompts[request["messages"][-1]["content"]]
+        await run.play([{**GOOD, "turns": 2}], step=1, validate=True)
+    assert sorted(key for _, key in run.queue.rows) == sequences
+
+
+@pytest.mark.parametrize("asked", [True, False])
+async def test_spans_are_kept_where_that_is_asked_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, asked: bool
+) -> None:
+    async with played_by(tmp_path, monkeypatch, keep_spans=asked) as run:
+        await run.play([GOOD], step=1)
+    assert (tmp_path / "spans" / "train-000001.jsonl.gz").exists() == asked
 
 
 async def test_a_validation_that_was_not_scored_stops(

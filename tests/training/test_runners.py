@@ -14,6 +14,7 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
+from unittest.mock import AsyncMock
 
 import psutil
 import pytest
@@ -167,6 +168,33 @@ def test_a_runner_does_not_outlive_a_killed_keeper() -> None:
     if alive:
         runner.kill()
     assert not alive
+
+
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize("mended", [True, False])
+def test_runners_that_all_failed_are_no_runners_that_were_told_to_end(
+    mended: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One that failed and was started again is no failure, either."""
+    begun, stop = FORK.Value("i", 0), FORK.Event()
+    monkeypatch.setattr("training.runners.processes.give_up", AsyncMock())
+
+    async def plays(*_: Any) -> None:
+        begun.value += 1
+        if begun.value == 1 or not mended:
+            raise RuntimeError("agent-lightning has logged it")
+        while not stop.is_set():
+            await asyncio.sleep(0.01)
+
+    strategy = KeptRunners("runner", 1)
+    store = StoreClient("http://127.0.0.1:9")
+    (kept,) = strategy._spawn_runners(plays, store, stop, ctx=FORK)
+    while begun.value < 2:
+        time.sleep(0.01)
+    if mended:
+        stop.set()
+    kept.join()
+    assert strategy.failed != mended
 
 
 @pytest.mark.timeout(60)

@@ -186,6 +186,15 @@ def test_the_last_ones_stay_and_the_best_by_validation(
     assert checkpoints(tmp_path).keys() == left
 
 
+def test_the_best_is_not_judged_by_the_validation_of_weights_that_are_gone(tmp_path: Path) -> None:
+    """The run went back from step 40 to 20, and has saved another step 30."""
+    validated(tmp_path, {10: 0.5, 20: 0.7, 30: 0.9, 40: 0.6})
+    for step in (10, 20, 30, 40, 30):
+        save(tmp_path, step)
+    prune(tmp_path, 30, 1, best=True)
+    assert checkpoints(tmp_path).keys() == {20, 30, 40}
+
+
 def test_where_nothing_was_validated_the_last_ones_stay(tmp_path: Path) -> None:
     for step in (1, 2):
         save(tmp_path, step)

@@ -256,6 +256,25 @@ def test_an_existing_output_is_kept(tmp_path, capsys):
     assert not (tmp_path / "new.jsonl").exists(), "it was written before the report was refused"
 
 
+def test_an_output_that_is_the_input_is_refused_even_with_force(tmp_path, capsys):
+    export = tmp_path / "a.json"
+    export.write_bytes(EXPORTS["list.json"])
+    others = ["--output", str(tmp_path / "new.jsonl"), "--report", str(export)]
+    for outputs in (["--output", str(export)], others):
+        assert main([str(export), *outputs, "--force"]) == 2
+        assert "is an input and would be an output" in capsys.readouterr().err
+    assert export.read_bytes() == EXPORTS["list.json"]
+    assert not (tmp_path / "new.jsonl").exists()
+
+
+@pytest.mark.parametrize("message", ["副作用？", "怎么吃？", "如何治疗？", "禁忌"])
+def test_a_message_that_is_the_name_of_a_column_elsewhere_is_a_message(tmp_path, message):
+    lines = ["session,role,content,time", "s1,user,布洛芬缓释胶囊一天吃几次？,2024-01-02"]
+    content = "\n".join([*lines, f"s1,user,{message},2024-01-02"])
+    _, report = filtered(tmp_path, "chat.csv", content.encode())
+    assert report["messages"] == 2
+
+
 @pytest.mark.parametrize(
     ("value", "iso"),
     [

@@ -216,6 +216,17 @@ def test_a_value_that_no_line_of_json_can_hold_is_refused_before_anything_is_wri
     assert [path.name for path in tmp_path.iterdir()] == ["in.parquet"]
 
 
+def test_an_output_that_is_an_input_is_refused_even_with_force(tmp_path, capsys):
+    new = questions(tmp_path / "in.jsonl", "发烧了怎么办？")
+    known = questions(tmp_path / "known.jsonl", "头疼怎么办？")
+    before = new.read_bytes(), known.read_bytes()
+    for output in (new, known):
+        flags = ["--against", str(known), "--output", str(output), "--force"]
+        assert main([str(new), *flags]) == 2
+        assert "is an input and would be an output" in capsys.readouterr().err
+    assert (new.read_bytes(), known.read_bytes()) == before
+
+
 def test_existing_outputs_are_kept(tmp_path, capsys):
     new = questions(tmp_path / "in.jsonl", "发烧了怎么办？")
     (tmp_path / "new.dropped.jsonl").write_text("mine")

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from sqlalchemy import create_engine, insert
 
+from common.llm_retry import RateLimit
 from common.settings import load_settings
 from data.database.schema import metadata
 from sql_agent.gold.checker import Checker
@@ -219,6 +220,21 @@ def test_what_can_not_be_verified_is_refused_with_its_reason(llm, draft, sqls, s
     assert row["refused"]["reason"] == reason
     assert row["refused"]["detail"]
     assert f"1 {reason}" in shown.out
+
+
+def test_calls_of_episodes_wait_for_their_turn_too(llm, draft, monkeypatch):
+    turns = []
+    turn = RateLimit.turn
+
+    async def noted(self):
+        turns.append(self)
+        await turn(self)
+
+    monkeypatch.setattr(RateLimit, "turn", noted)
+    play(llm, [SQL], GOOD)
+    assert draft("甲片怎么吃？")[0] == 0
+    assert len(turns) == len(llm.requests) == 3  # a query, its answer, a draft
+    assert len(set(turns)) == 1
 
 
 def test_a_failed_question_is_tried_again_and_only_it(llm, draft, database):

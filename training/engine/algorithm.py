@@ -52,6 +52,9 @@ class Outcome:
     details: str = ""
 
 
+BEFORE = Outcome("interrupted", "the run was interrupted before the engine started")
+
+
 class VerlAlgorithm(Algorithm):
     """Runs verl's trainer on the rollouts of the store. The end is in `outcome`; `run` raises
     nothing.
@@ -61,7 +64,7 @@ class VerlAlgorithm(Algorithm):
         super().__init__()
         self.plan = plan
         self.config = config
-        self.outcome = Outcome("interrupted", "the run was interrupted before the engine started")
+        self.outcome = BEFORE
         # Ray ends an actor without references. If that happened before Ray itself is shut down, the
         # screen of a successful run would say that the actor's own workers died.
         self._training: Any = None

@@ -76,10 +76,11 @@ def prune(run: Path, step: int, keep: int, best: bool) -> None:
     by validation.
 
     Checkpoints of later steps are from before the run went back to an older checkpoint; they stay
-    until the run reaches their steps again.
+    until the run reaches their steps again. `step` was just saved: a validation of it is of the
+    weights that stood there before.
     """
     found = {number: path for number, path in checkpoints(run).items() if number <= step}
-    kept = sorted(found)[-keep:] + ([best_step(run, found)] if best else [])
+    kept = sorted(found)[-keep:] + ([best_step(run, found.keys() - {step})] if best else [])
     for path in (path for number, path in found.items() if number not in kept):
         with TemporaryDirectory(dir=path.parent, prefix=f".{path.name}.", suffix=".tmp") as hidden:
             # A rename is atomic, so that a half-removed folder is never taken for a checkpoint
@@ -134,11 +135,7 @@ def find_checkpoint(resume: str, run_dir: Path | None, runs_dir: Path) -> Path |
                 "a folder .../checkpoints/global_step_N"
             )
         return path
-    places = (
-        [run_dir]
-        if run_dir
-        else sorted(runs_dir.glob("*"), key=lambda run: run.stat().st_mtime, reverse=True)
-    )
+    places = [run_dir] if run_dir else sorted(runs_dir.glob("*"), key=_saved_at, reverse=True)
     for run in places:
         latest = latest_checkpoint(run)
         if latest is not None:
@@ -147,6 +144,14 @@ def find_checkpoint(resume: str, run_dir: Path | None, runs_dir: Path) -> Path |
         "--resume: nothing to resume, no checkpoint in "
         f"{run_dir or runs_dir}; start without --resume"
     )
+
+
+def _saved_at(run: Path) -> float:
+    """Return when a run last saved a checkpoint, in Unix seconds, or 0. The folder's own time
+    changes with whatever is written into it, such as a report.
+    """
+    mark = run / FOLDER / MARK
+    return mark.stat().st_mtime if mark.exists() else 0.0
 
 
 def latest_checkpoint(run: Path) -> Path | None:

@@ -154,6 +154,11 @@ class KeptRunners(ClientServerExecutionStrategy):
         )
         self.count = n_runners
 
+    @property
+    def failed(self) -> bool:
+        """Whether the last runner ended though nobody had asked it to."""
+        return bool(self._keeper.exitcode)
+
     def look(self) -> None:
         """Print what the keeper reported. Raises RunStopped if no runner is left."""
         while not self._news.empty():
@@ -195,7 +200,7 @@ class KeptRunners(ClientServerExecutionStrategy):
 
         say = self._news.put if self.role == "both" else _print
         code = Keeper(start, store, say).keep(self.count, stop_evt.is_set)
-        sys.exit(128 - code if code < 0 else code)
+        sys.exit(0 if stop_evt.is_set() else 128 - code if code < 0 else code)
 
 
 def _print(text: str) -> None:

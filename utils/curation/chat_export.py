@@ -20,8 +20,15 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from data.readers.grid import Part
 from data.readers.json_rows import json_events
-from data.readers.sources import SourceError, detect_encoding, open_parts, refusing
+from data.readers.sources import (
+    WITH_HEADERS,
+    SourceError,
+    detect_encoding,
+    open_parts,
+    refusing,
+)
 
 _TABLE = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
 NAMES: dict[str, list[str]] = {field: text.split() for field, text in _TABLE["names"].items()}
@@ -77,9 +84,12 @@ def read_messages(path: Path, encoding: str | None = None) -> Iterator[Message |
 
 
 def _table_records(path: Path, encoding: str | None) -> Iterator[tuple[int, Any]]:
-    for part in open_parts(str(path), encoding):
-        has_text = any(_plain(column) in NAMES["text"] for column in part.columns)
-        if path.suffix.lower() not in LINES and not has_text:
+    parts = open_parts(str(path), encoding)
+    if path.suffix.lower() in WITH_HEADERS and not all(map(_has_text, parts)):
+        # A message such as 副作用 is the name of a column elsewhere, and was taken for one
+        parts = open_parts(str(path), encoding, header_row=1)
+    for part in parts:
+        if path.suffix.lower() not in LINES and not _has_text(part):
             seen = f"{path} has the columns {', '.join(part.columns)}"
             raise SourceError(f"{seen}; expected one for the text, such as content or 内容")
         for record in part.records():
@@ -87,6 +97,10 @@ def _table_records(path: Path, encoding: str | None) -> Iterator[tuple[int, Any]
                 yield record.number, record.problem
             elif record.values:
                 yield record.number, record.values
+
+
+def _has_text(part: Part) -> bool:
+    return any(_plain(column) in NAMES["text"] for column in part.columns)
 
 
 def _json_records(path: Path, encoding: str | None) -> Iterator[tuple[int, Any]]:

@@ -170,4 +170,11 @@ def agent_endpoint(client: LLMClient) -> Endpoint:
     if not url:
         wanted = "an endpoint that speaks OpenAI's chat completions"
         raise LLMError(f"{client.model}: set TEACHER_BASE_URL to {wanted}", "setup")
-    return Endpoint(url, provider.model, provider.api_key, temperature=0.0, top_p=None)
+    return Endpoint(
+        url,
+        provider.model,
+        provider.api_key,
+        temperature=0.0,
+        top_p=None,
+        chat_model=client.chat_model(),
+    )

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from common.command import new_parser, positive, run_command
-from common.files import FileError, file_digest
+from common.files import file_digest, refuse_inputs
 from common.journal import Failed, open_journal, run_all
 from common.jsonl import JsonlRows, write_jsonl
 from common.llm import LLMClient, LLMError, client_from_settings
@@ -138,9 +138,7 @@ def run_pass(
     """
     dropped = beside(options.output, "dropped")
     failed = beside(options.output, "failed")
-    for file in (options.output, dropped, failed, *others):
-        if file.resolve() in {path.resolve() for path in rows.paths}:
-            raise FileError(f"{file} is an input and would be an output; give another --output")
+    refuse_inputs((options.output, dropped, failed, *others), rows.paths)
     where = {"program": program, "model": client.model, "endpoint": client.endpoint}
     fingerprint = {
         **where,
