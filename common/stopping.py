@@ -10,10 +10,13 @@ from __future__ import annotations
 
 import os
 import signal
-from threading import Thread
+import time
+from threading import Thread, main_thread
 
 STDOUT = 1
 STDERR = 2
+NUDGES = 5
+NUDGE_SECONDS = 0.1
 
 
 def stop_in_order() -> None:
@@ -38,14 +41,22 @@ def _hear_hangup() -> None:
     """
     if signal.SIGHUP in signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGHUP]):
         return
+    signal.signal(signal.SIGURG, lambda *_: None)  # only wakes; nothing else here uses it
     terminals = [number for number in (STDOUT, STDERR) if os.isatty(number)]
     Thread(target=_end_at_hangup, args=(terminals,), name="hangup", daemon=True).start()
 
 
 def _end_at_hangup(terminals: list[int]) -> None:
-    """Wait for SIGHUP, then end; what is written to a terminal that is gone would raise OSError."""
+    """Wait for SIGHUP, then end; what is written to a terminal that is gone would raise OSError.
+
+    This thread runs just when the main one is about to wait in the kernel. A signal that comes
+    before the wait has begun is noted and ends no wait, so the main thread is woken afterwards.
+    """
     signal.sigwait([signal.SIGHUP])
     with open(os.devnull, "w") as nowhere:
         for number in terminals:
             os.dup2(nowhere.fileno(), number)
     os.kill(os.getpid(), signal.SIGTERM)
+    for _ in range(NUDGES):
+        time.sleep(NUDGE_SECONDS)
+        signal.pthread_kill(main_thread().ident or 0, signal.SIGURG)

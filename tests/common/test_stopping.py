@@ -35,6 +35,13 @@ async def work():
 stop_in_order()
 sys.exit(run_command("program", lambda: asyncio.run(work())))
 """
+# A signal to the program itself goes to the thread that sends it.
+UNHEARD = """
+import os, signal
+def kill(number, what, kill=os.kill):
+    signal.raise_signal(what) if number == os.getpid() else kill(number, what)
+os.kill = kill
+"""
 INTERRUPTED = 130
 SECONDS = 60  # what hangs is killed then
 # How a shell starts what stands before & in a script, and what stands behind nohup.
@@ -52,13 +59,15 @@ def start(tmp_path: Path) -> Iterator[Start]:
     """
     groups = []
 
-    def started(deaf_to: tuple[int, ...] = (), **options: object) -> subprocess.Popen[str]:
+    def started(
+        deaf_to: tuple[int, ...] = (), before: str = "", **options: object
+    ) -> subprocess.Popen[str]:
         def ignore() -> None:
             signal.signal(signal.SIGHUP, signal.SIG_DFL)
             for number in deaf_to:
                 signal.signal(number, signal.SIG_IGN)
 
-        command = [sys.executable, "-c", PROGRAM, str(tmp_path / "end")]
+        command = [sys.executable, "-c", before + PROGRAM, str(tmp_path / "end")]
         how = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True} | options
         program = subprocess.Popen(  # type: ignore[call-overload]
             command, cwd=ROOT, preexec_fn=ignore, start_new_session=True, **how
@@ -98,6 +107,15 @@ def test_what_it_started_outlives_the_terminal_until_it_is_ended(
     wait_until_ready(program)
     os.killpg(program.pid, signal.SIGHUP)
     program.communicate(timeout=SECONDS)
+    assert (tmp_path / "end").read_text() == "ended in order, child alive: True"
+
+
+def test_a_signal_that_comes_just_before_a_wait_ends_it(start: Start, tmp_path: Path) -> None:
+    """It is noted and wakes nobody, as one that another thread receives."""
+    program = start(before=UNHEARD)
+    wait_until_ready(program)
+    os.kill(program.pid, signal.SIGHUP)
+    assert program.wait(SECONDS) == INTERRUPTED
     assert (tmp_path / "end").read_text() == "ended in order, child alive: True"
 
 
