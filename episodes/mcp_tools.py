@@ -125,7 +125,9 @@ class McpTools:
                 return
             loop = asyncio.new_event_loop()
             Thread(target=loop.run_forever, name="mcp", daemon=True).start()
-            self._loop, self._stop, self._running = loop, asyncio.Event(), []
+            self._loop = loop
+            self._stop = asyncio.Event()
+            self._running = []
             try:
                 for name, server in self.servers.items():
                     self._offered += self._start(name, server)

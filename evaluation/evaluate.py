@@ -236,6 +236,7 @@ async def play_all(
         return record
 
     how: dict[str, Any] = {
+        "key": lambda sample: sample.key,
         "work": work,
         "journal": journal,
         "concurrency": concurrency,
@@ -243,16 +244,10 @@ async def play_all(
     }
     # What failed before fails again, one after the other, and proves nothing
     goes_on = any(sample.key in journal for sample in samples)
-    await run_all(samples, lambda sample: sample.key, title="episodes", bounded=not goes_on, **how)
+    await run_all(samples, title="episodes", bounded=not goes_on, **how)
     if unscored:
         again = [sample for sample in samples if sample.key in unscored]
-        await run_all(
-            again,
-            lambda sample: sample.key,
-            title="unscored episodes again",
-            bounded=False,
-            **how,
-        )
+        await run_all(again, title="unscored episodes again", bounded=False, **how)
     return unscored
 
 

@@ -25,12 +25,11 @@ from episodes.agent import Agent, Options, Row
 from episodes.joint import JointAgent
 from episodes.registry import own_options
 from episodes.turns import with_turns
-from training.engine.checkpoints import find_checkpoint, run_of, step_of
+from training.engine.checkpoints import find_checkpoint, run_of, step_of, was_validated
 from training.setup.algorithms import keys_of
 from training.setup.device import choose_device, is_large
 from training.setup.plan import ConfigError, Plan
 from training.setup.presets import GPU_MODEL, choose
-from training.watch.summary import curve
 
 RUNS = ROOT / "runs"
 TRACKER_VARIABLES = (
@@ -137,8 +136,7 @@ def continued(plan: Plan, options: argparse.Namespace) -> tuple[Plan, Path | Non
         "trainer.default_local_dir": str(run_dir / "checkpoints"),
         "trainer.experiment_name": run_dir.name,
     }
-    rows = [row for row in curve(run_of(checkpoint)) if row["step"] == step]
-    if any(row["validation"] is not None for row in rows):
+    if was_validated(checkpoint):
         keys["trainer.val_before_train"] = False  # its records hold that validation
     if options.ci_fast and options.resume != "auto":
         keys["trainer.total_training_steps"] = step + 1

@@ -13,7 +13,7 @@ from omegaconf import DictConfig
 
 from common.files import check_writable
 from episodes.agent import Row
-from training.engine.checkpoints import check_resumable, checkpoints, run_of, step_of
+from training.engine.checkpoints import check_resumable, checkpoints, step_of
 from training.engine.mixture import draws
 from training.setup.agreement import check_rows, last_step
 from training.setup.cluster import check_nodes_asked
@@ -27,7 +27,6 @@ from training.setup.model_folder import (
 )
 from training.setup.plan import Plan
 from training.store.store_checks import check_store
-from training.watch.summary import curve
 
 
 def steps_of(
@@ -44,14 +43,6 @@ def steps_of(
         return 0, last
     check_resumable(checkpoint, config)
     return step_of(checkpoint), last
-
-
-def lacks_validation(config: DictConfig, checkpoint: Path) -> bool:
-    """Return whether a run validates and has no validation of this checkpoint: it ended between
-    the two.
-    """
-    rows = [row for row in curve(run_of(checkpoint)) if row["step"] == step_of(checkpoint)]
-    return config.trainer.test_freq > 0 and all(row["validation"] is None for row in rows)
 
 
 def check_ready(plan: Plan, config: DictConfig, done: int, last: int) -> None:

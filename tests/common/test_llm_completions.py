@@ -109,8 +109,7 @@ def test_another_model_at_one_address_is_no_end(
 ) -> None:
     for server, status in zip((one, other), statuses, strict=True):
         server.faults = [Fault(status)]
-    [text] = complete(Completions("m", [one.url, other.url]))
-    assert text in ("a", "b")
+    assert complete(Completions("m", [one.url, other.url])) == ["a"]
 
 
 @pytest.mark.parametrize(

@@ -169,7 +169,6 @@ def test_other_names_and_nested_values_become_one_form(tmp_path, form):
     }
     assert json.loads(row["evidence"]) == [quote]
     assert "qid" not in row
-
     assert row["meta"]["entity"]["drug_id_a"] == 7
 
 

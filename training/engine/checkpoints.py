@@ -113,6 +113,12 @@ def best_step(run: Path, steps: Iterable[int]) -> int | None:
     return max(scores, key=lambda step: (scores[step], step), default=None)
 
 
+def was_validated(checkpoint: Path) -> bool:
+    """Return whether the records of its run hold a validation of this checkpoint."""
+    run, step = run_of(checkpoint), step_of(checkpoint)
+    return any(row["step"] == step and row["validation"] is not None for row in curve(run))
+
+
 def find_checkpoint(resume: str, run_dir: Path | None, runs_dir: Path) -> Path | None:
     """Return the `global_step_N` folder to resume from, or None if `auto` begins a run.
 

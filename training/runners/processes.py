@@ -200,7 +200,9 @@ class KeptRunners(ClientServerExecutionStrategy):
 
         say = self._news.put if self.role == "both" else _print
         code = Keeper(start, store, say).keep(self.count, stop_evt.is_set)
-        sys.exit(0 if stop_evt.is_set() else 128 - code if code < 0 else code)
+        if stop_evt.is_set():
+            sys.exit(0)
+        sys.exit(128 - code if code < 0 else code)
 
 
 def _print(text: str) -> None:
