@@ -49,9 +49,8 @@ def check_and_train(
     agent: Agent, options: argparse.Namespace, plan: Plan, preset: dict[str, Any]
 ) -> int:
     """Check everything that is cheap to check, then train and return the exit code."""
-    from training.engine.checkpoints import was_validated
     from training.planning import continued, read_rows, run_settings
-    from training.ready import check_ready, steps_of
+    from training.ready import check_ready, lacks_validation, steps_of
     from training.run import with_token
     from training.setup.verl_config import build_config, parse_overrides
 
@@ -65,7 +64,7 @@ def check_and_train(
     config = build_config(plan, written, {**preset, **keys, **keys_of_rows}, overrides)
     done, last = steps_of(config, rows["train"], checkpoint)
     if checkpoint and done >= last:
-        if config.trainer.test_freq > 0 and not was_validated(checkpoint):
+        if lacks_validation(config, checkpoint):
             config.trainer.val_before_train = True  # all that is left to do
         elif options.resume == "auto":
             finished = f"{plan.run_dir} is finished: step {done} of {last}"

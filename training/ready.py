@@ -13,7 +13,7 @@ from omegaconf import DictConfig
 
 from common.files import check_writable
 from episodes.agent import Row
-from training.engine.checkpoints import check_resumable, checkpoints, step_of
+from training.engine.checkpoints import check_resumable, checkpoints, step_of, was_validated
 from training.engine.mixture import draws
 from training.setup.agreement import check_rows, last_step
 from training.setup.cluster import check_nodes_asked
@@ -43,6 +43,11 @@ def steps_of(
         return 0, last
     check_resumable(checkpoint, config)
     return step_of(checkpoint), last
+
+
+def lacks_validation(config: DictConfig, checkpoint: Path) -> bool:
+    """Return whether a run validates, but ended before it had validated this checkpoint."""
+    return config.trainer.test_freq > 0 and not was_validated(checkpoint)
 
 
 def check_ready(plan: Plan, config: DictConfig, done: int, last: int) -> None:
