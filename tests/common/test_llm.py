@@ -8,11 +8,9 @@ message.
 from __future__ import annotations
 
 import asyncio
-import subprocess
-import sys
+import socket
 import time
 from email.utils import formatdate
-from pathlib import Path
 from typing import Literal
 
 import pytest
@@ -20,12 +18,10 @@ from pydantic import BaseModel
 
 from common import llm_retry
 from common.llm import LLMClient, LLMError, client_from_settings, load_litellm
-from common.llm_endpoint import proxy_of
 from common.llm_error import retry_after
-from common.llm_retry import RateLimit
-from common.settings import ROOT, Settings
-from tests.common import llm_server
-from tests.common.llm_server import KEY, Fault, once_told_to_wait, waits_at_once
+from common.settings import Settings
+from tests.common.llm_server import KEY, Fault, once_told_to_wait
+from tests.messages import missing
 
 
 class Verdict(BaseModel):
@@ -39,8 +35,7 @@ ASKED = [{"role": "user", "content": "阿莫西林怎么吃？"}]
 
 @pytest.fixture
 def client(llm, no_waiting, monkeypatch):
-    # litellm's proxy, which other tests run in this process, sets this for good; with it a 422 is
-    # asked again and lost.
+    # litellm's proxy, which other tests run in this process, sets this for good.
     monkeypatch.setattr(load_litellm(), "drop_params", False)
     llm.answer = lambda body: GOOD
     return LLMClient("openai/stand-in", base_url=llm.url, api_key=KEY, timeout=20)
@@ -83,14 +78,14 @@ def test_a_reply_in_a_code_block_is_read(llm, client):
     assert ask(client).value.kind == "drug"
 
 
-@pytest.mark.parametrize("status", [408, 409, 429, 500, 502, 503, 529])
+@pytest.mark.parametrize("status", [408, 429, 503])
 def test_what_may_pass_is_asked_again(llm, client, status):
     llm.faults = [Fault(status)] * 4
     assert ask(client).value.certain
     assert client.usage.calls == len(llm.requests) == 5
 
 
-@pytest.mark.parametrize("status", [400, 401, 402, 403, 404, 422])
+@pytest.mark.parametrize("status", [400, 401, 404])
 def test_what_does_not_pass_is_asked_once(llm, client, status):
     llm.faults = [Fault(status)] * 9
     error = refusal(client)
@@ -105,26 +100,12 @@ def test_attempts_end(llm, client):
     assert len(llm.requests) == 5
 
 
-async def test_no_wait_is_longer_than_the_caller_allows(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def fails() -> None:
-        raise LLMError("gone", "connection")
-
-    waits = waits_at_once(monkeypatch)
-    with pytest.raises(LLMError, match="gone"):
-        await llm_retry.persist(fails, "x", attempts=4, timeout=60, longest_wait=0.1)
-    assert waits == [0.1] * 4
-
-
 @pytest.mark.parametrize(
     "text",
     [
         "",
         "好的",
-        "[]",
-        "null",
-        '{"kind": "drug"}',
         '{"kind": "food", "certain": true}',
-        '{"kind": "drug", "certain": "true"}',
         '{"kind": "drug", "certain": tr',
         GOOD + GOOD,
     ],
@@ -139,9 +120,7 @@ def test_a_malformed_reply_is_asked_again_and_never_an_answer(llm, client, text)
     assert len(llm.requests) == 7
 
 
-@pytest.mark.parametrize(
-    "body", ["", "not json", "{}", '{"choices": []}', '{"choices": [{}]}', "[1]"]
-)
+@pytest.mark.parametrize("body", ["not json", '{"choices": [{}]}'])
 def test_a_reply_that_is_no_completion_is_asked_again(llm, client, body):
     llm.faults = [Fault(200, body=body)]
     assert ask(client).value.kind == "drug"
@@ -157,23 +136,10 @@ def test_an_endpoint_that_refuses_schemas_is_asked_in_json_mode_ever_after(llm, 
     assert '"certain"' in llm.requests[-1]["messages"][-1]["content"]
 
 
-def test_another_refusal_is_not_taken_for_one_of_schemas(llm, client):
-    llm.faults = [
-        Fault(400, body='{"error": {"message": "maximum context length is 4096 tokens"}}')
-    ]
-    assert refusal(client).cause == "refused"
-    assert len(llm.requests) == 1
-
-
-@pytest.mark.parametrize("form", ["seconds", "date"])
-def test_retry_after_is_honoured_by_all_callers(llm, client, form):
-    load_litellm()  # its seconds are not counted
-    named = {
-        "seconds": "2",
-        "date": formatdate(time.time() + 3, usegmt=True),
-    }  # a date has whole seconds
-    earliest = time.monotonic() + 1.9
-    llm.faults = [Fault(429, headers={"Retry-After": named[form]})]
+def test_retry_after_is_honoured_by_all_callers(llm, client):
+    """The endpoint would refuse the others as well, until their attempts are spent."""
+    earliest = time.monotonic() + 2.0
+    llm.faults = [Fault(429, headers={"Retry-After": "2"})]
 
     other = [{"role": "user", "content": "二"}]
     asyncio.run(
@@ -186,16 +152,15 @@ def test_retry_after_is_honoured_by_all_callers(llm, client, form):
 def test_retry_after_beyond_the_budget_ends_at_once(llm, client):
     llm.faults = [Fault(429, headers={"Retry-After": "3600"})] * 2
     error = refusal(client)
-    assert (error.cause, error.status, error.retry_after) == ("timeout", 429, None)
-    assert "it asks to wait 3600 s" in str(error)
+    assert (error.cause, error.status) == ("timeout", 429)
+    assert "3600 s" in str(error)
     assert len(llm.requests) == 1
 
 
-@pytest.mark.parametrize(
-    "header", ["", "soon", "nan", "-5", "inf", None, f"Wed, 21 Oct {9**30} 07:28:00 GMT"]
-)
-def test_a_senseless_retry_after_does_no_harm(header):
-    assert retry_after(header) in (None, 0.0)
+def test_retry_after_may_be_a_date_and_does_no_harm_where_it_is_senseless():
+    assert 0 < retry_after(formatdate(time.time() + 600, usegmt=True)) <= 600
+    for header in ("", "soon", "nan", "-5", "inf", None, f"Wed, 21 Oct {9**30} 07:28:00 GMT"):
+        assert retry_after(header) in (None, 0.0), header
 
 
 def test_a_slow_endpoint_ends_within_the_budget(llm):
@@ -206,17 +171,7 @@ def test_a_slow_endpoint_ends_within_the_budget(llm):
     assert llm.answered == 0, "the reply was not waited for"
 
 
-def test_the_first_wait_is_the_shortest_and_each_is_twice_the_one_before(llm, monkeypatch):
-    bounds = []
-    monkeypatch.setattr(
-        llm_retry.random, "uniform", lambda low, high: bounds.append((low, high)) or 0.0
-    )
-    llm.faults = [Fault(503)] * 99
-    refusal(LLMClient("openai/stand-in", base_url=llm.url, api_key=KEY, timeout=20, attempts=5))
-    assert bounds[:3] == [(0, 0.5), (0, 1.0), (0, 2.0)]
-
-
-def test_before_it_is_asked_again_the_wait_is_over(llm, monkeypatch):
+def test_each_wait_before_it_is_asked_again_is_longer_and_is_waited_for(llm, monkeypatch):
     """An endpoint that is restarted would cost all attempts in no time."""
     monkeypatch.setattr(llm_retry, "FIRST_WAIT", 0.2)
     monkeypatch.setattr(llm_retry.random, "uniform", lambda low, high: high)
@@ -227,19 +182,12 @@ def test_before_it_is_asked_again_the_wait_is_over(llm, monkeypatch):
     assert third - second > 0.3
 
 
-def test_the_budget_names_what_failed_before(llm, monkeypatch):
-    monkeypatch.setattr(llm_retry, "FIRST_WAIT", 0.05)
-    llm.faults = [Fault(503)] * 99
-    client = LLMClient("openai/stand-in", base_url=llm.url, api_key=KEY, timeout=0.5, attempts=99)
-    error = refusal(client)
-    assert error.status == 503
-
-
 def test_nobody_listens(no_waiting):
-    gone = llm_server.LLMServer()
-    gone.server_close()
-    client = LLMClient("openai/stand-in", base_url=gone.url, api_key=KEY, timeout=20, attempts=2)
-    assert refusal(client).cause == "connection"
+    with socket.socket() as silent:
+        silent.bind(("127.0.0.1", 0))  # nobody else gets the port
+        url = f"http://127.0.0.1:{silent.getsockname()[1]}/v1"
+        client = LLMClient("openai/stand-in", base_url=url, api_key=KEY, timeout=20, attempts=2)
+        assert refusal(client).cause == "connection"
 
 
 def test_a_missing_key_is_named(llm, monkeypatch):
@@ -252,21 +200,15 @@ def test_a_missing_key_is_named(llm, monkeypatch):
         LLMClient("openai/stand-in", base_url=llm.url)
     ).value.certain  # many servers ask for none
     assert llm.keys == {None}
-    llm.faults = [Fault(401, body="{}")]
-    assert "no API key was sent" in str(refusal(LLMClient("openai/stand-in", base_url=llm.url)))
 
 
 def test_messages_are_the_endpoints_words(llm, client):
     llm.faults = [Fault(404, body='{"error": {"message": "no model stand-in"}}')]
-    assert (
-        str(refusal(client))
-        == 'openai/stand-in: HTTP 404: {"error": {"message": "no model stand-in"}}'
-    )
+    assert not missing(str(refusal(client)), "openai/stand-in", 404, "no model stand-in")
 
 
-def test_an_unknown_provider_says_so(llm):
-    error = refusal(LLMClient("no-such-model"))
-    assert "LLM Provider NOT provided" in str(error)
+def test_a_model_of_no_known_provider_is_named():
+    assert not missing(str(refusal(LLMClient("no-such-model"))), "no-such-model", "Provider")
 
 
 def test_keys_of_the_environment_do_not_reach_messages(llm, client, monkeypatch):
@@ -277,31 +219,6 @@ def test_keys_of_the_environment_do_not_reach_messages(llm, client, monkeypatch)
     text = str(refusal(client))
     assert "canary" not in text
     assert "word" not in text
-
-
-async def test_a_pause_stops_everybody_also_where_it_grows_meanwhile():
-    rate = RateLimit(None)
-    rate.pause(0.5)
-    start = time.monotonic()
-    waiting = asyncio.gather(rate.resumed(0.0, start + 99), rate.resumed(0.0, start + 99))
-    await asyncio.sleep(0)
-    rate.pause(0.75)
-    await waiting
-    assert time.monotonic() - start >= 0.74
-    rate.pause(60)
-    with pytest.raises(TimeoutError):
-        await rate.resumed(0.0, time.monotonic() + 9)
-
-
-def test_the_proxy_of_the_environment_is_used(monkeypatch):
-    monkeypatch.setenv("http_proxy", "http://proxy:3128")
-    monkeypatch.setenv("no_proxy", "127.0.0.1")
-    proxy_of.cache_clear()
-    assert [proxy_of(url) for url in ("http://models/v1", "http://127.0.0.1:8000/v1")] == [
-        "http://proxy:3128",
-        None,
-    ]
-    proxy_of.cache_clear()
 
 
 def test_cancelling_is_not_swallowed(llm, client):
@@ -328,34 +245,3 @@ def test_the_settings_make_a_client():
     with pytest.raises(LLMError, match="TEACHER_MODEL") as caught:
         client_from_settings(Settings(_env_file=None, teacher_model=None))
     assert caught.value.cause == "setup"
-
-
-def test_importing_the_client_is_quick():
-    code = (
-        "import sys; import common.llm\n"
-        "print([name for name in ('litellm', 'tenacity', 'rich') if name in sys.modules])"
-    )
-    found = subprocess.run(
-        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True
-    ).stdout
-    assert found == "[]\n"
-
-
-def test_the_program_leaves_no_warning_behind(llm, teacher):
-    llm.answer = lambda body: GOOD
-    code = (
-        "import asyncio; from typing import Literal; from pydantic import BaseModel\n"
-        "from common.llm import client_from_settings; from common.settings import load_settings\n"
-        "class V(BaseModel):\n    kind: str\n    certain: bool\n"
-        "print(asyncio.run(client_from_settings(load_settings()).ask([{'role':'user','content':'?'}], V)).value)"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", code],
-        cwd=Path(ROOT),
-        env=teacher,
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    assert done.stdout == "kind='drug' certain=True\n"
-    assert done.stderr == ""

@@ -15,6 +15,7 @@ import pytest
 from common import parent
 from common.settings import ROOT
 
+pytestmark = pytest.mark.system
 STARTS = """
 import os, subprocess, sys, time
 command = [sys.executable, {parent!r}, str(os.getpid()), sys.executable, "-c", {program!r}]

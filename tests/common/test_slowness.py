@@ -5,8 +5,11 @@ from __future__ import annotations
 import subprocess
 import sys
 
+import pytest
+
 from common.settings import ROOT
 
+pytestmark = pytest.mark.system
 FORKS = """
 import os, sys, threading
 from common.slowness import Slowness

@@ -15,6 +15,7 @@ import pytest
 
 from common.settings import ROOT
 
+pytestmark = pytest.mark.system
 PROGRAM = """
 import asyncio, subprocess, sys
 from common.command import run_command
@@ -152,7 +153,7 @@ def test_behind_nohup_it_goes_on(start: Start) -> None:
     wait_until_ready(program)
     os.kill(program.pid, signal.SIGHUP)
     with pytest.raises(subprocess.TimeoutExpired):
-        program.wait(2)
+        program.wait(0.5)
     os.kill(program.pid, signal.SIGTERM)
     program.communicate(timeout=SECONDS)
     assert program.returncode == INTERRUPTED
