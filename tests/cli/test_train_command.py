@@ -7,7 +7,6 @@ Keeps of docs/settings.md that a variable says what it says, and of README.md th
 import asyncio
 import json
 import os
-import re
 import shutil
 import socket
 import subprocess
@@ -21,7 +20,6 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as parquet
 import pytest
-from omegaconf import OmegaConf
 
 from common.llm import reveal
 from common.settings import ROOT, load_settings
@@ -29,8 +27,8 @@ from episodes import registry
 from episodes.lit_agent import EpisodeAgent
 from sql_agent.agent import AGENT
 from tests.digits_agent.agent import AGENT as DIGITS
-from tests.digits_agent.agent import DigitsEnvironment
 from tests.episodes.guessing_agent import GuessingAgent
+from tests.messages import missing
 from tests.scoring.judge_servers import Server
 from tests.serving import serving
 from tests.training.conftest import served
@@ -38,22 +36,28 @@ from training.launch import main, refuse_without_agent, start
 from training.planning import make_plan
 from training.prepare import Prepared, complete
 from training.prepare import main as prepare
-from training.run import prepare_run_dir, with_token, write_inputs
-from training.setup.arguments import FLAGS, parse
+from training.run import with_token
+from training.setup.arguments import parse
 from training.setup.device import SYSTEM_LIBRARIES
 from training.several import main as train_several
 
 
 @pytest.fixture(autouse=True)
 def fresh_settings(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory):
-    """Settings of the test, and no engine: whatever gets past the checks it is about fails at once."""
+    """Settings of the test, a port that is free while it runs (the default one may belong to a
+    run on this machine), and no engine: whatever gets past the checks it is about fails at once.
+    """
     monkeypatch.delenv("AGL_MANAGED_STORE", raising=False)
     monkeypatch.setattr(
         "training.run.run", lambda *arguments: pytest.fail("the engine was started")
     )
     monkeypatch.setattr("training.prepare.FOLDER", tmp_path_factory.mktemp("prepared"))
     load_settings.cache_clear()
-    yield
+    with socket.socket() as kept:
+        kept.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        kept.bind(("127.0.0.1", 0))
+        monkeypatch.setenv("AGL_SERVER_PORT", str(kept.getsockname()[1]))
+        yield
     load_settings.cache_clear()
 
 
@@ -77,7 +81,8 @@ def write(path: Path, **columns: list) -> str:
     return str(path)
 
 
-def test_help_loads_nothing_heavy_and_names_the_flags_people_know() -> None:
+@pytest.mark.system
+def test_help_loads_nothing_heavy() -> None:
     code = (
         "import runpy, sys; sys.argv = ['train_sql_agent.py', '--help']\n"
         "try: runpy.run_path('train_sql_agent.py', run_name='__main__')\n"
@@ -88,80 +93,44 @@ def test_help_loads_nothing_heavy_and_names_the_flags_people_know() -> None:
         [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True
     )
     assert done.stdout.splitlines()[-1] == "HEAVY []"
-    flags = (
-        "--train-file --val-file --model --ci-fast --ci --llm-proxy --no-llm-proxy --proxy --trajectory-level "
-        "--no-trajectory-level --max-turns --external-store-address --mongo-uri --n-runners --concurrency --keep-spans "
-        "--async --lora --lora-rank --lora-adapter-path --deterministic --n-gpus --resume --resume_checkpoint --keep "
-        "--keep-best --device --run-dir --debug"
-    )
-    assert set(flags.split()) <= set(done.stdout.replace(",", " ").replace("[", " ").split())
-    groups = [line[:-1] for line in done.stdout.splitlines() if re.fullmatch(r"[a-z]+:", line)]
-    assert groups == ["options", "data", "model", "agent", "run", "engine", "cluster"]
-    assert str(ROOT) not in done.stdout, "a path of this machine"
 
 
-def test_resume_alone_means_latest_and_leaves_overrides_alone() -> None:
-    assert parse(AGENT, ["--resume"]).resume == "latest"
-    options = parse(AGENT, ["--resume", "data.seed=3"])
-    assert (options.resume, options.overrides) == ("latest", ["data.seed=3"])
-    assert parse(AGENT, ["data.seed=3", "--resume", "some/path", "+a.b=1"]).overrides == [
-        "data.seed=3",
-        "+a.b=1",
-    ]
-
-
-def test_an_unknown_flag_names_the_near_one(capsys: pytest.CaptureFixture[str]) -> None:
-    assert "did you mean --ci-fast?" in refused(capsys, "--ci-fats")
-
-
-def test_the_references_flags_are_listed_and_the_one_that_is_missing_is_named(
-    capsys: pytest.CaptureFixture[str],
+@pytest.mark.parametrize(
+    ("words", "named"),
+    [
+        (["--ci-fats"], ["--ci-fats", "--ci-fast"]),
+        (["--weave"], ["--weave", "--keep-spans"]),
+        (["data.train_batch_sizes=4"], ["data.train_batch_sizes", "'data.train_batch_size'"]),
+        (["--n-runners", "0"], ["--n-runners", "'0'"]),
+        (["--concurrency", "-1"], ["--concurrency", "'-1'"]),
+        (["--max-turns", "0"], ["--max-turns", "'0'", "2-10"]),
+        (["--ci-fast", "--max-turns", "2-4"], ["--max-turns 2-4", "sql"]),
+        (["--lora-adapter-path", "x"], ["--lora-adapter-path", "needs --lora"]),
+        (["--lora-rank", "8"], ["--lora-rank", "needs --lora"]),
+        (["--keep", "0"], ["--keep:", "'0'"]),
+        (["--keep-best"], ["--keep-best needs --keep"]),
+        (
+            ["--ci-fast", "trainer.max_actor_ckpt_to_keep=2"],
+            ["trainer.max_actor_ckpt_to_keep=2", "--keep N"],
+        ),
+        (["--model", "./nowhere"], ["./nowhere"]),
+        (["--resume", "auto"], ["--resume auto", "--run-dir"]),
+    ],
+)
+def test_a_wrong_flag_or_key_is_named(
+    words: list[str], named: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    page = (ROOT / "docs" / "settings.md").read_text(encoding="utf-8")
-    [listed] = re.findall(
-        r"flags of agent-lightning's examples keep(.*?)\. `--weave` is not", page, re.S
-    )
-    known = {name for group in FLAGS.values() for names in group for name in names.split()}
-    assert set(re.findall(r"`(--[\w-]+)`", listed)) <= known
-    assert "--keep-spans keeps every call" in refused(capsys, "--weave")
-
-
-def test_an_unknown_key_names_the_near_one(capsys: pytest.CaptureFixture[str]) -> None:
-    assert "did you mean 'data.train_batch_size'" in refused(capsys, "data.train_batch_sizes=4")
-
-
-def test_a_number_that_cannot_be(capsys: pytest.CaptureFixture[str]) -> None:
-    assert "--n-runners: expected a number of 1 or more, got '0'" in refused(
-        capsys, "--n-runners", "0"
-    )
-    assert "--concurrency: expected a number of 0 or more, got '-1'" in refused(
-        capsys, "--concurrency", "-1"
-    )
-    message = refused(capsys, "--max-turns", "0")
-    assert (
-        "--max-turns: expected a number of 1 or more, or a range such as 2-10, got '0'" in message
-    )
-
-
-def test_a_range_of_turns_is_for_agents_with_budgets_by_task(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    message = refused(capsys, "--ci-fast", "--max-turns", "2-4")
-    assert "--max-turns 2-4: the sql agent draws no budgets by task; give one number" in message
+    assert not missing(refused(capsys, *words), *named)
 
 
 def test_an_adapter_that_cannot_be_gone_on_from(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert "--lora-adapter-path needs --lora" in refused(
-        capsys, "--lora-adapter-path", str(tmp_path)
-    )
-    assert "--lora-rank needs --lora" in refused(capsys, "--lora-rank", "8")
     given = ("--lora", "--lora-rank", "8", "--lora-adapter-path", str(tmp_path))
-    assert "no adapter_model.safetensors there" in refused(capsys, *given)
+    assert not missing(refused(capsys, *given), tmp_path, "adapter_model.safetensors")
     (tmp_path / "adapter_model.safetensors").touch()
     (tmp_path / "adapter_config.json").write_text('{"r": 4}')
-    assert "has rank 4, but --lora-rank is 8" in refused(capsys, *given)
+    assert not missing(refused(capsys, *given), "rank 4", "--lora-rank", "8")
 
 
 @pytest.mark.parametrize(
@@ -241,7 +210,7 @@ def test_rows_without_an_answer_are_counted_and_said(
     rows = write(tmp_path / "bare.parquet", id=["1", "2"], question=["p", "q"], answer=["a", None])
     given = {"train": AGENT.rows(rows)}
     (note,) = complete(AGENT, given, load_settings(), {}, plays=False).notes
-    assert note == "train: 2 questions, 1 without an answer (judged without a reference)"
+    assert not missing(note, "train", "2 questions", "1 without an answer")
     assert note in capsys.readouterr().out
 
 
@@ -259,71 +228,44 @@ def test_missing_answers_are_drafted_and_a_sample_is_checked(
     )
     prepare(["sql", "--train-file", rows])
     said = capsys.readouterr().out
-    assert "train: 3 questions, 2 answers drafted from gold SQL or evidence\n" in said
-    assert (
-        "train: 2 of 3 checked questions have a problem, such as 1: structured_gt: gold SQL returns"
-        in said
-    )
+    assert not missing(said, "3 questions", "2 answers drafted")
+    assert not missing(said, "2 of 3 checked questions", "1: structured_gt")
 
 
-def test_rows_nobody_could_score(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_rows_nobody_could_score(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     rows = write(tmp_path / "bare.parquet", id=["1", "2"], question=["p", "q"])
     assert prepare(["sql", "--train-file", rows]) == 2
-    assert "2 of 2 training rows have no answer" in capsys.readouterr().err
-    choose_free_port(monkeypatch)
-    load_settings.cache_clear()
+    assert "2 of 2" in capsys.readouterr().err
     sizes = ("data.train_batch_size=2", "actor_rollout_ref.actor.ppo_mini_batch_size=2")
-    message = refused(capsys, "--device", "cpu", "--train-file", rows, *sizes)
-    assert "2 of 2 training rows have no answer" in message
-
-
-def choose_free_port(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The default one may belong to a run on this machine."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        monkeypatch.setenv("AGL_SERVER_PORT", str(free.getsockname()[1]))
+    assert "2 of 2" in refused(capsys, "--device", "cpu", "--train-file", rows, *sizes)
 
 
 def test_a_judge_that_is_down(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    choose_free_port(monkeypatch)
     monkeypatch.setenv("REWARD_MODEL_URL", "http://127.0.0.1:9/score")
-    monkeypatch.setenv("JUDGE_TIMEOUT", "5")
+    monkeypatch.setenv("JUDGE_TIMEOUT", "0.5")
     message = refused(capsys, "--ci-fast", code=1)
-    assert "the reward_model judge gave no score (judge_failed: " in message
-    assert "Start the judge, or set TEACHER_MODEL" in message
+    assert not missing(message, "reward_model", "judge_failed", "TEACHER_MODEL")
 
 
 def test_a_run_folder_that_cannot_be_written_is_said_before_the_judge_is_asked(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Its questions may be paid for."""
-    choose_free_port(monkeypatch)
     server = Server()
     server.replies = [(200, '{"score": 1.0}')]
     monkeypatch.setenv("REWARD_MODEL_URL", f"{server.url}/score")
     with serving(server):
         message = refused(capsys, "--ci-fast", "--device", "cpu", "--run-dir", "/proc/mine")
-    assert "/proc/mine can not be written" in message
-    assert "--run-dir" in message
+    assert not missing(message, "/proc/mine", "--run-dir")
     assert server.requests == []
-
-
-def test_a_full_folder_for_temporary_files_stops_the_run_before_it_begins(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setattr("common.files.TEMPORARY_BYTES", 10**18)
-    assert "for temporary files, is full" in refused(capsys, "--ci-fast", "--device", "cpu")
 
 
 def test_a_judge_that_likes_everything(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """The run stops before a model is loaded, and goes on, loudly, where that is asked for."""
-    choose_free_port(monkeypatch)
     server = Server()
     server.replies = [(200, '{"score": 1.0}')]
     loaded: list[object] = []
@@ -336,43 +278,15 @@ def test_a_judge_that_likes_everything(
         monkeypatch.setenv("JUDGE_CHECK", "0")
         load_settings.cache_clear()
         assert main("sql", ["--ci-fast", "--device", "cpu"]) == 0
-    assert "on 5 of 5 tasks an honest answer does not beat each dishonest one" in message
-    assert len([line for line in message.splitlines() if line.endswith(" 1.00")]) == 3
-    for way_out in ("TEACHER_MODEL", "--draft-answers", "drop such rows", "JUDGE_CHECK=0"):
-        assert way_out in message
-    assert (
-        "WARNING: the judge cannot be trained on, and JUDGE_CHECK=0: on 5 of 5 tasks"
-        in capsys.readouterr().err
-    )
+    assert not missing(message, "5 of 5 tasks", "TEACHER_MODEL", "--draft-answers", "JUDGE_CHECK=0")
+    assert not missing(capsys.readouterr().err, "WARNING", "JUDGE_CHECK=0", "5 of 5 tasks")
     assert len(loaded) == 1
-
-
-def test_a_run_writes_down_the_preset_it_began_from(tmp_path: Path) -> None:
-    flags = ["--ci", "--device", "cpu", "--run-dir", str(tmp_path / "run"), "data.seed=7"]
-    plan, preset = make_plan(AGENT, parse(AGENT, flags))
-    prepare_run_dir(plan, OmegaConf.create({"trainer": {"resume_mode": "disable"}}))
-    found = json.loads((tmp_path / "run" / "preset.json").read_text())
-    assert found["name"] == "ci, cpu"
-    assert {**found["keys"], "trainer.logger": preset["trainer.logger"]} == preset
-    assert found["keys"]["trainer.project_name"] == "sql_agent"
-
-
-def test_a_run_keeps_its_rows_where_it_trains_and_not_where_it_only_plays(tmp_path: Path) -> None:
-    rows = {"train": [{"id": "甲"}, {"id": "b"}], "val": [{"id": "c"}]}
-    for role in ("both", "runner"):
-        write_inputs(SimpleNamespace(role=role, run_dir=tmp_path / role), rows, {})
-    kept = {path.stem: path.read_text("utf-8") for path in (tmp_path / "both" / "data").iterdir()}
-    assert {
-        name: [json.loads(line) for line in text.splitlines()] for name, text in kept.items()
-    } == rows
-    assert not (tmp_path / "runner" / "data").exists()
 
 
 def test_a_disk_and_a_machine_that_lack_something_are_said_before_the_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """The run would end at its first checkpoint, or after a minute without the library's name."""
-    choose_free_port(monkeypatch)
     flags = ("--ci-fast", "--device", "cpu", "--run-dir", str(tmp_path / "run"))
     with monkeypatch.context() as full:
         full.setattr("training.setup.model_folder.SPARE_BYTES", 10**18)
@@ -381,25 +295,10 @@ def test_a_disk_and_a_machine_that_lack_something_are_said_before_the_run(
     assert "apt-get install libnowhere1" in refused(capsys, *flags)
 
 
-def test_what_prepared_a_run_is_closed_before_it_begins(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    """Its sandboxes and servers would stay beside those of the runners."""
-    choose_free_port(monkeypatch)
-    monkeypatch.setattr(registry, "_registered", {DIGITS.name: DIGITS})
-    happened: list[str] = []
-    monkeypatch.setattr(DigitsEnvironment, "close", lambda _: happened.append("closed"))
-    monkeypatch.setattr("training.run.run", lambda *arguments: happened.append("begun") or 0)
-    flags = ["--ci-fast", "--device", "cpu", "--model", AGENT.model, "--max-turns", "4"]
-    assert main("digits", [*flags, "--run-dir", str(tmp_path / "run")]) == 0
-    assert happened == ["closed", "begun"]
-
-
 def test_episodes_have_the_budget_that_the_command_names(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     """verl has it, too, and the checks were made with it."""
-    choose_free_port(monkeypatch)
     monkeypatch.setattr(DIGITS, "draws_turns", True)
     monkeypatch.setattr(registry, "_registered", {DIGITS.name: DIGITS})
     begun: list[EpisodeAgent] = []
@@ -423,16 +322,6 @@ def test_a_drawn_token_is_what_all_parts_of_a_run_send(
     assert reveal(load_settings().agl_token) == drawn
 
 
-def test_where_only_weights_are_made_the_judge_is_not_asked(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    monkeypatch.setattr("training.prepare.check_judge", lambda *arguments: pytest.fail("asked"))
-    monkeypatch.setattr("training.run.run", lambda *arguments: 0)
-    plan = SimpleNamespace(role="algorithm", run_dir=tmp_path, device="cpu", max_turns=3)
-    rows = {"train": [], "val": []}
-    assert start(AGENT, {}, load_settings(), None, plan, AGENT.splits, rows) == 0
-
-
 @pytest.mark.parametrize(("role", "prepares"), [("both", "prepare"), ("algorithm", "complete")])
 def test_a_run_trains_on_the_rows_as_they_were_prepared(
     role: str, prepares: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
@@ -453,29 +342,13 @@ def test_a_run_trains_on_the_rows_as_they_were_prepared(
 def test_terms_nobody_knows(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    choose_free_port(monkeypatch)
     monkeypatch.setenv("REWARD_TERMS", "rule=0.1,acuracy=1")
-    assert "there is no term 'acuracy'; the terms are rule, judge" in refused(capsys, "--ci-fast")
-
-
-def test_mongo_without_its_driver_or_server(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    choose_free_port(monkeypatch)
-    message = refused(
-        capsys, "--ci-fast", "--mongo-uri", "mongodb://127.0.0.1:1/?serverSelectionTimeoutMS=100"
-    )
-    assert "driver" in message or "no MongoDB answers" in message
-
-
-def test_a_model_that_is_not_there(capsys: pytest.CaptureFixture[str]) -> None:
-    assert "no model folder at ./nowhere" in refused(capsys, "--model", "./nowhere")
+    assert not missing(refused(capsys, "--ci-fast"), "'acuracy'", "rule, judge")
 
 
 def test_nothing_to_resume(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert "nothing to resume" in refused(capsys, "--resume", "--run-dir", str(tmp_path))
     assert "not a checkpoint" in refused(capsys, "--resume", str(tmp_path))
-    assert "--resume auto needs --run-dir" in refused(capsys, "--resume", "auto")
 
 
 def make_run(folder: Path, agent: str) -> Path:
@@ -493,29 +366,24 @@ def make_run(folder: Path, agent: str) -> Path:
 
 
 def test_what_cannot_be_resumed_says_what_can(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    choose_free_port(monkeypatch)
     checkpoint = str(make_run(tmp_path, "code"))
     message = refused(capsys, "--ci-fast", "--resume", checkpoint)
-    assert (
-        "its agent is code_agent, this run's sql_agent; use that, or begin a new run with its weights"
-        in message
-    )
+    assert not missing(message, "code_agent", "sql_agent")
     make_run(tmp_path / "two", "sql")
     given = ("--run-dir", str(tmp_path / "two"), "--n-gpus", "2")
-    assert "saved by 1 devices, this run has 2" in refused(capsys, "--ci-fast", "--resume", *given)
+    assert not missing(refused(capsys, "--ci-fast", "--resume", *given), "1 devices", "has 2")
 
 
 def test_auto_has_nothing_to_do_where_the_run_is_finished(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    choose_free_port(monkeypatch)
     make_run(tmp_path, "sql")
     row = {"step": 1, "data": {"val-core/all/reward/mean@1": 0.5}}
     (tmp_path / "metrics.jsonl").write_text(json.dumps(row) + "\n")
     assert main("sql", ["--ci-fast", "--resume", "auto", "--run-dir", str(tmp_path)]) == 0
-    assert "is finished: step 1 of 1; nothing is left to do" in capsys.readouterr().out
+    assert not missing(capsys.readouterr().out, "is finished", "step 1 of 1")
 
 
 @pytest.mark.parametrize("validates", [True, False])
@@ -523,7 +391,6 @@ def test_a_run_that_ended_before_its_last_validation_validates(
     validates: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Else a scheduler would take a validation that failed for the run's end."""
-    choose_free_port(monkeypatch)
     make_run(tmp_path, "sql")
     told = []
 
@@ -542,21 +409,13 @@ def test_a_policy_that_cannot_be_dealt_to_the_gpus_is_said_at_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """verl would say so minutes later, or wait for GPUs for ever."""
-    choose_free_port(monkeypatch)
     model = Path(shutil.copytree(AGENT.model, tmp_path / "model"))
     longer = json.loads((model / "config.json").read_text()) | {"max_position_embeddings": 2**20}
     (model / "config.json").write_text(json.dumps(longer))
     flags = ("--ci-fast", "--device", "cuda", "--model", str(model))
     split = "actor_rollout_ref.rollout.tensor_model_parallel_size"
     assert "heads of" in refused(capsys, *flags, f"{split}=3")
-    assert "do not divide 1 x 1 (--n-nodes x --n-gpus)" in refused(capsys, *flags, f"{split}=2")
-
-
-def test_what_is_kept(capsys: pytest.CaptureFixture[str]) -> None:
-    assert "--keep: expected a number of 1 or more" in refused(capsys, "--keep", "0")
-    assert "--keep-best needs --keep" in refused(capsys, "--keep-best")
-    rotation = ("--ci-fast", "trainer.max_actor_ckpt_to_keep=2")
-    assert "trainer.max_actor_ckpt_to_keep=2: use --keep N" in refused(capsys, *rotation)
+    assert not missing(refused(capsys, *flags, f"{split}=2"), "1 x 1", "--n-nodes", "--n-gpus")
 
 
 def test_a_run_folder_in_use(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -568,9 +427,7 @@ def test_a_wrong_value_of_managed_store(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("AGL_MANAGED_STORE", "maybe")
-    message = refused(capsys)
-    assert "AGL_MANAGED_STORE" in message
-    assert "'maybe': Input should be a valid boolean" in message
+    assert not missing(refused(capsys), "AGL_MANAGED_STORE", "'maybe'")
 
 
 def test_settings_that_contradict_each_other(
@@ -582,10 +439,11 @@ def test_settings_that_contradict_each_other(
     monkeypatch.setenv("AGL_TOKEN", "of-the-store")
     load_settings.cache_clear()
     assert "needs --external-store-address" in refused(capsys, "--ci-fast")
-    assert "no store answers at http://127.0.0.1:1" in refused(capsys, "--ci-fast", *address)
+    assert "at http://127.0.0.1:1" in refused(capsys, "--ci-fast", *address)
     assert "is not a URL" in refused(capsys, "--ci-fast", "--external-store-address", "127.0.0.1:1")
 
 
+@pytest.mark.system
 def test_a_training_that_is_told_to_end_ends_in_order() -> None:
     """SIGTERM would leave what it started, and say nothing."""
     with socket.create_server(("127.0.0.1", 0)) as store:
@@ -619,7 +477,7 @@ def test_an_address_that_is_another_program(
     server = HTTPServer(("127.0.0.1", 0), quiet)
     Thread(target=server.serve_forever, daemon=True).start()
     address = f"http://127.0.0.1:{server.server_port}"
-    assert "not a store of agent-lightning 0.3" in refused(
+    assert "agent-lightning 0.3" in refused(
         capsys, "--ci-fast", "--external-store-address", address
     )
     server.shutdown()
@@ -630,19 +488,16 @@ def test_a_port_in_use(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFi
         taken.bind(("127.0.0.1", 0))
         taken.listen()
         monkeypatch.setenv("AGL_SERVER_PORT", str(taken.getsockname()[1]))
-        assert "set AGL_SERVER_PORT to a free port" in refused(capsys, "--ci-fast")
+        assert "set AGL_SERVER_PORT" in refused(capsys, "--ci-fast")
 
 
 @pytest.mark.parametrize("variable", ["AGL_SERVER_HOST", "LLM_PROXY_HOST"])
 def test_an_address_that_others_reach_needs_a_token(
     variable: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    choose_free_port(monkeypatch)
     monkeypatch.delenv("AGL_TOKEN", raising=False)
     monkeypatch.setenv(variable, "0.0.0.0")
-    assert f"{variable} 0.0.0.0: others can reach it, so set AGL_TOKEN" in refused(
-        capsys, "--ci-fast"
-    )
+    assert not missing(refused(capsys, "--ci-fast"), f"{variable} 0.0.0.0", "AGL_TOKEN")
 
 
 def test_a_token_that_fits_no_header(
@@ -665,7 +520,7 @@ async def test_a_store_that_wants_another_token(
         # The store answers on this thread, and signals are heard on no other.
         monkeypatch.setattr("training.launch.stop_in_order", lambda: None)
         assert await asyncio.to_thread(main, "sql", ["--ci-fast", *address]) == 2
-        assert "error: AGL_TOKEN is not set: store, trainer and" in capsys.readouterr().err
+        assert "AGL_TOKEN is not set" in capsys.readouterr().err
         monkeypatch.setenv("AGL_TOKEN", "wrong-canary")
         load_settings.cache_clear()
         assert await asyncio.to_thread(main, "sql", ["--ci-fast", *address]) == 2
@@ -677,35 +532,21 @@ async def test_a_store_that_wants_another_token(
 def test_a_database_that_is_not_there(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    choose_free_port(monkeypatch)
     monkeypatch.setenv("DATABASE_URL", f"sqlite:///{tmp_path}/gone.db")
-    assert "gone.db; run python -m data.build_database, or set DATABASE_URL" in refused(
-        capsys, "--ci-fast"
-    )
+    message = refused(capsys, "--ci-fast")
+    assert not missing(message, "gone.db", "data.build_database", "DATABASE_URL")
 
 
-def test_an_agent_nobody_knows(capsys: pytest.CaptureFixture[str]) -> None:
-    assert "there is no agent 'sqll'" in refused(capsys, agent="sqll")
-
-
-@pytest.mark.parametrize("words", [["--ci-fast"], ["--model", "sql"], ["--", "sql"]])
-def test_flags_before_an_agent_are_told_that_an_agent_is_missing(
-    words: list[str], capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_an_agent_nobody_knows_or_names_is_said(capsys: pytest.CaptureFixture[str]) -> None:
+    assert "'sqll'" in refused(capsys, agent="sqll")
     with pytest.raises(SystemExit, match="2"):
-        refuse_without_agent(words)
-    assert "the following arguments are required: AGENT" in capsys.readouterr().err
+        refuse_without_agent(["--model", "sql"])
+    assert "AGENT" in capsys.readouterr().err
+    assert train_several(["--ci-fast"]) == 2
+    assert "--agents" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("flags", [[], ["--ci-fast"]])
-def test_without_names_of_agents_the_usage_is_shown(
-    flags: list[str], capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert train_several(flags) == 2
-    [line] = capsys.readouterr().err.splitlines()
-    assert line.startswith("usage: python train_agents.py --agents sql,diagnosis:2")
-
-
+@pytest.mark.system
 @pytest.mark.parametrize("program", sorted(path.name for path in ROOT.glob("train_*.py")))
 def test_a_program_ends_with_the_code_of_its_training(program: str) -> None:
     """A scheduler looks at nothing else."""
@@ -725,29 +566,16 @@ def test_a_task_with_a_larger_budget_than_the_run(
     monkeypatch.setattr(agent, "splits", {"train": words, "val": words}, raising=False)
     monkeypatch.setattr(agent, "rows", lambda path: [{"id": "a", "word": "salt", "turns": 5}])
     monkeypatch.setattr(registry, "_registered", {"guessing": agent})
-    run_dir = ("--run-dir", str(tmp_path / "run"))
-    message = refused(
-        capsys, "--ci-fast", "--hint", "x", "--device", "cpu", *run_dir, agent="guessing"
-    )
-    assert "task a has a budget of 5 turns, the run one of 3; raise --max-turns" in message
-    assert "no model folder at ./nowhere" in refused(
-        capsys,
-        "--ci-fast",
-        "--max-turns",
-        "5",
-        "--model",
-        "./nowhere",
-        *run_dir,
-        "data.train_batch_size=1",
-        "actor_rollout_ref.actor.ppo_mini_batch_size=1",
-        agent="guessing",
-    )
+    flags = ("--ci-fast", "--hint", "x", "--device", "cpu", "--run-dir", str(tmp_path / "run"))
+    message = refused(capsys, *flags, agent="guessing")
+    assert not missing(message, "task a", "5 turns", "--max-turns")
 
 
+@pytest.mark.system
 def test_a_missing_package_is_named(tmp_path: Path) -> None:
     """A Python without any of our packages."""
     bare = [sys.executable, "-E", "-s", "-S", str(ROOT / "train_sql_agent.py"), "--ci-fast"]
     done = subprocess.run(bare, capture_output=True, text=True, cwd=tmp_path)
     assert done.returncode == 2
-    assert "install the lock: ./install.sh" in done.stderr
+    assert "./install.sh" in done.stderr
     assert "Traceback" not in done.stderr
