@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import json
+import socket
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from types import SimpleNamespace
 
 from scoring.judge import Case, LLMJudge, RewardModelJudge, Verdict
 from sql_agent.judge_words import WORDS
@@ -65,6 +69,14 @@ class Handler(BaseHTTPRequestHandler):
 
     def log_message(self, *arguments):
         pass
+
+
+@contextmanager
+def nobody() -> Iterator[SimpleNamespace]:
+    """The address of a server that is not there: the port is held, and nobody listens."""
+    with socket.socket() as held:
+        held.bind(("127.0.0.1", 0))
+        yield SimpleNamespace(url=f"http://127.0.0.1:{held.getsockname()[1]}")
 
 
 def completion(content):

@@ -1,10 +1,7 @@
 from __future__ import annotations
 
-from hypothesis import given
-from hypothesis import strategies as st
-
 from scoring.closeness import closeness
-from scoring.text import fragments, words_only
+from scoring.text import fragments
 
 
 def test_closeness_by_example():
@@ -18,8 +15,3 @@ def test_closeness_by_example():
     )
     assert closeness("5毫克", "15毫克") == closeness("15毫克", "1.5毫克") == 0
     assert fragments("比例1:2，约1.5克。每日3次，") == ["比例12", "约1.5克", "每日3次"]
-
-
-@given(text=st.text(max_size=60))
-def test_fragments_are_words_only(text):
-    assert all(part and part == words_only(part) for part in fragments(text))

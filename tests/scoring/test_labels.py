@@ -18,7 +18,6 @@ Keeps of docs/rewards.md: the judge agrees with people as far as the page says.
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import json
 import sys
 from collections import Counter, defaultdict
@@ -33,7 +32,6 @@ from sql_agent.judge_words import WORDS
 
 HERE = Path(__file__).parent
 OPEN, SEALED, LATER = (HERE / f"answers_{name}.jsonl" for name in ("open", "sealed", "later"))
-SHARE = {"right": (1.0, 1.0), "partly": (0.1, 0.9), "wrong": (0.0, 0.0), "evasive": (0.0, 0.0)}
 IN_FLIGHT = 16
 GOOD = 0.7  # from here an answer counts as accepted
 
@@ -89,30 +87,6 @@ GRADED = read(HERE / "labels.jsonl")
 def case_of(row):
     gold = {"structured_gt": row["structured_gt"], "evidence": row["evidence"]}
     return Case(row["question"], row["answer"], row["reference"], [], gold)
-
-
-def test_there_are_enough_labels_of_every_kind():
-    assert len(GRADED) >= 320
-    assert len({row["id"] for row in GRADED}) == len(GRADED)
-    assert len({(row["question"], row["answer"]) for row in GRADED}) == len(GRADED)
-    assert len({row["task_type"] for row in GRADED}) == 9
-    assert min(Counter(row["label"] for row in GRADED).values()) >= 40
-    for row in GRADED:
-        low, high = SHARE[row["label"]]
-        assert low <= row["score"] <= high
-
-
-def test_the_halves_follow_the_rule():
-    cases = defaultdict(set)
-    for row in GRADED:
-        cases[row["task_type"]].add(row["id"].rpartition("-")[0])
-    ordered = {
-        kind: sorted(names, key=lambda name: hashlib.sha256(name.encode()).digest())
-        for kind, names in cases.items()
-    }
-    held_out = {name for names in ordered.values() for name in names[::2]}
-    assert {row["id"].rpartition("-")[0] for row in GRADED if row["half"] == "held_out"} == held_out
-    assert sum(row["half"] == "held_out" for row in GRADED) >= len(GRADED) / 2
 
 
 def test_no_wrong_answer_is_paid_and_every_quote_is():

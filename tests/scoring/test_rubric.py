@@ -10,6 +10,7 @@ import pytest
 
 from common.command import UsageError
 from scoring.rubric import Reward, Rubric, parse_rubric
+from tests.messages import missing
 
 KNOWN = ("rule", "judge", "format")
 
@@ -35,46 +36,42 @@ def test_values_lie_in_0_to_1(value: float, refused: bool) -> None:
     """A judge that gives 7 of 10 would teach more in one episode than the others in a step."""
     rubric = parse_rubric("rule=0.5", KNOWN)
     if refused:
-        with pytest.raises(ValueError, match=r"values of terms lie in \[0, 1\], got"):
+        with pytest.raises(ValueError, match=str(value)):
             rubric.weigh({"rule": value})
     else:
         assert rubric.weigh({"rule": value}) == {"rule": value / 2}
 
 
 def test_a_value_that_nobody_weighs_is_a_mistake() -> None:
-    with pytest.raises(
-        ValueError, match=r"terms \['judge', 'rule'\] do not fit weights \['rule'\]"
-    ):
+    with pytest.raises(ValueError, match="judge"):
         parse_rubric("rule=0.5", KNOWN).weigh({"rule": 1.0, "judge": 1.0})
 
 
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("rule", "'rule' is not NAME=WEIGHT, as in rule=0.1,judge=1.0"),
-        ("", "'' is not NAME=WEIGHT"),
-        ("rule=1,other=1", "there is no term 'other'; the terms are rule, judge, format"),
-        ("rule=1*other", "there is no term 'other'"),
-        ("rule=1,rule=2", "the term 'rule' stands there twice"),
-        ("rule=0", "the weight of 'rule' is '0'; expected a number above 0"),
-        ("rule=-1", "the weight of 'rule' is '-1'"),
-        ("rule=inf", "the weight of 'rule' is 'inf'"),
-        ("rule=nan", "the weight of 'rule' is 'nan'"),
-        ("rule=1=2", "the weight of 'rule' is '1=2'"),
-        ("rule=much", "the weight of 'rule' is 'much'"),
+        ("rule", ["'rule'", "NAME=WEIGHT"]),
+        ("", ["NAME=WEIGHT"]),
+        ("rule=1,other=1", ["'other'", *KNOWN]),
+        ("rule=1*other", ["'other'"]),
+        ("rule=1,rule=2", ["'rule'", "twice"]),
+        ("rule=0", ["'rule'", "'0'"]),
+        ("rule=-1", ["'rule'", "'-1'"]),
+        ("rule=inf", ["'rule'", "'inf'"]),
+        ("rule=much", ["'rule'", "'much'"]),
     ],
 )
-def test_what_is_no_rubric_is_said(text: str, said: str) -> None:
+def test_what_is_no_rubric_is_said(text: str, said: list[str]) -> None:
     with pytest.raises(UsageError) as caught:
         parse_rubric(text, KNOWN)
-    assert str(caught.value).startswith(said)
+    assert not missing(str(caught.value), *said)
 
 
 def test_a_reward_has_a_total_or_a_cause_and_never_both_or_neither() -> None:
     assert Reward(0.0, {}).unscored is None
     assert Reward(None, {}, "judge_failed").total is None
     for total, unscored in ((0.0, "judge_failed"), (None, None)):
-        with pytest.raises(ValueError, match="either a total or a cause why not"):
+        with pytest.raises(ValueError, match="total"):
             Reward(total, {}, unscored)
 
 
@@ -83,17 +80,17 @@ def test_a_reward_has_a_total_or_a_cause_and_never_both_or_neither() -> None:
     [(math.inf, {}), (math.nan, {}), (0.0, {"rule": math.nan}), (0.0, {"rule": -math.inf})],
 )
 def test_a_reward_is_finite(total: float, terms: dict[str, float]) -> None:
-    with pytest.raises(ValueError, match="a reward must be finite"):
+    with pytest.raises(ValueError, match="finite"):
         Reward(total, terms)
-    with pytest.raises(ValueError, match="a reward must be finite"):
+    with pytest.raises(ValueError, match="finite"):
         Reward(None, {"rule": math.nan}, "judge_failed")
 
 
 def test_a_score_lies_in_its_bounds_and_terms_add_up_to_the_total() -> None:
     for score in (-0.1, 1.1, math.nan):
-        with pytest.raises(ValueError, match=r"a score lies in \[0, 1\]"):
+        with pytest.raises(ValueError, match="score"):
             Reward(0.0, {}, score=score)
-    with pytest.raises(ValueError, match="terms add up to the total"):
+    with pytest.raises(ValueError, match="total"):
         Reward(1.0, {"rule": 0.1, "judge": 0.8})
     assert Reward(-0.4, {"right": 0.1, "turns": -0.5}, score=0.1).total == -0.4
     assert Reward(0.0, {"a": 0.1, "b": 0.2, "c": -0.3}).total == 0.0, "but for rounding"
