@@ -10,6 +10,7 @@ import pytest
 from omegaconf import DictConfig, OmegaConf
 
 from sql_agent.agent import AGENT
+from tests.messages import missing
 from training.setup.algorithms import keys_of
 from training.setup.arguments import parse
 from training.setup.plan import ConfigError, Plan
@@ -42,11 +43,8 @@ def build(folder: Path, algorithm: str | None, *overrides: str, device: str = "c
     [
         ("grpo", "cpu", "grpo", True, "bypass_mode", "token-mean", (0.2, 0.3)),
         ("grpo", "cuda", "grpo", True, "vanilla", "token-mean", (0.2, 0.3)),
-        ("dr_grpo", "cpu", "grpo", False, "bypass_mode", SEQUENCES, (0.2, 0.3)),
         ("dr_grpo", "cuda", "grpo", False, "vanilla", SEQUENCES, (0.2, 0.3)),
         ("gspo", "cpu", "grpo", True, "gspo", "seq-mean-token-mean", (3e-4, 4e-4)),
-        ("gspo", "cuda", "grpo", True, "gspo", "seq-mean-token-mean", (3e-4, 4e-4)),
-        ("ppo", "cpu", "gae", True, "bypass_mode", "token-mean", (0.2, 0.3)),
         ("ppo", "cuda", "gae", True, "vanilla", "token-mean", (0.2, 0.3)),
     ],
 )
@@ -78,11 +76,7 @@ def test_without_a_name_a_run_is_grpo(tmp_path):
     [
         ("gspo", f"{ACTOR}.clip_ratio_high=0.01"),
         ("dr_grpo", f"{ACTOR}.loss_scale_factor=100"),
-        ("grpo", f"{ACTOR}.loss_agg_mode=seq-mean-token-mean"),
         ("ppo", "critic.optim.lr=0.001"),
-        ("ppo", "algorithm.lam=0.95"),
-        ("gspo", f"{ACTOR}.policy_loss.loss_mode=gspo"),
-        ("gspo", "algorithm.rollout_correction.bypass_mode=true"),
         ("gspo", "algorithm.rollout_correction.rollout_is=token"),
     ],
 )
@@ -92,37 +86,26 @@ def test_what_an_algorithm_leaves_open_can_be_set(tmp_path, algorithm, override)
 
 
 @pytest.mark.parametrize(
-    ("algorithm", "override", "message"),
+    ("algorithm", "override", "named"),
     [
-        ("gspo", f"{ACTOR}.policy_loss.loss_mode=vanilla", "sets .*loss_mode=gspo, and .* vanilla"),
-        ("gspo", f"{ACTOR}.loss_agg_mode=token-mean", "sets .*loss_agg_mode=seq-mean-token-mean"),
+        ("gspo", f"{ACTOR}.policy_loss.loss_mode=vanilla", "loss_mode=gspo"),
+        ("gspo", f"{ACTOR}.loss_agg_mode=token-mean", "seq-mean-token-mean"),
         ("dr_grpo", "algorithm.norm_adv_by_std_in_grpo=true", "norm_adv_by_std_in_grpo=False"),
-        ("ppo", "algorithm.adv_estimator=grpo", "sets algorithm.adv_estimator=gae"),
-        ("grpo", "algorithm.adv_estimator=rloo", "sets algorithm.adv_estimator=grpo"),
-        ("grpo", "critic.optim.lr=0.1", "critic.optim.lr does nothing .* there is no critic"),
-        ("dr_grpo", "algorithm.lam=0.9", "algorithm.lam does nothing with --algorithm dr_grpo"),
-        ("ppo", "algorithm.norm_adv_by_std_in_grpo=false", "does nothing .* no group is compared"),
-        ("gspo", f"{ACTOR}.clip_ratio_c=5.0", "clip_ratio_c does nothing .* no second clip"),
-        ("gspo", f"{ACTOR}.loss_scale_factor=5", "loss_scale_factor does nothing"),
-        ("ppo", f"{ACTOR}.clip_ratio=0.1", "clip_ratio does nothing .* clip_ratio_low"),
+        ("ppo", "algorithm.adv_estimator=grpo", "adv_estimator=gae"),
+        ("grpo", "critic.optim.lr=0.1", "critic.optim.lr"),
+        ("ppo", "algorithm.norm_adv_by_std_in_grpo=false", "norm_adv_by_std_in_grpo"),
+        ("gspo", f"{ACTOR}.clip_ratio_c=5.0", "clip_ratio_c"),
+        ("ppo", f"{ACTOR}.clip_ratio=0.1", "clip_ratio_low"),
     ],
 )
-def test_what_contradicts_it_or_does_nothing_is_refused(tmp_path, algorithm, override, message):
-    with pytest.raises(ConfigError, match=message):
+def test_what_contradicts_it_or_does_nothing_is_refused(tmp_path, algorithm, override, named):
+    with pytest.raises(ConfigError) as refused:
         build(tmp_path, algorithm, override)
-
-
-def test_a_correction_that_gspo_would_not_make_is_refused(tmp_path):
-    skipped = (
-        "algorithm.rollout_correction.rollout_is=token",
-        "algorithm.rollout_correction.bypass_mode=true",
-    )
-    with pytest.raises(ConfigError, match="rollout_is does nothing with --algorithm gspo"):
-        build(tmp_path, "gspo", *skipped)
+    assert not missing(str(refused.value), f"--algorithm {algorithm}", named)
 
 
 def test_an_unknown_name_is_refused_with_the_known_ones(capsys):
     with pytest.raises(SystemExit) as ended:
         parse(AGENT, ["--algorithm", "dapo"])
     assert ended.value.code == 2
-    assert "'grpo', 'dr_grpo', 'gspo', 'ppo'" in capsys.readouterr().err
+    assert not missing(capsys.readouterr().err, "grpo", "dr_grpo", "gspo", "ppo")

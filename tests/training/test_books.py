@@ -6,6 +6,7 @@ that differ from the books stop the run; unscored is never 0.
 
 import pytest
 
+from tests.messages import missing
 from training.setup.plan import RunStopped
 from training.watch.events import check_advantages, check_episodes, learnable_groups
 from training.watch.records import RolloutRecord
@@ -43,32 +44,23 @@ def test_the_books_of_an_update() -> None:
 
 
 @pytest.mark.parametrize(
-    ("book", "keys", "tokens", "message"),
+    ("book", "keys", "tokens", "named"),
     [
-        (record(0, 1.0), ["g_0_0"], 4, "4 tokens would be trained but the policy generated 5"),
-        (record(0, 1.0, sequences=2), ["g_0_0"], 5, "became 2 sequences but 1 of them"),
-        (
-            record(0, 1.0, sequences=2),
-            ["g_0_0", "g_0_1", "g_0_2"],
-            5,
-            "became 2 sequences but 3 of them",
-        ),
-        (record(0, 1.0), ["g_0_0"], 6, "6 tokens would be trained but the policy generated 5"),
-        (record(0, None, cause="judge_failed"), ["g_0_0"], 5, r"unscored \(judge_failed\)"),
-        (
-            record(0, 0.7, cause="judge_failed"),
-            ["g_0_0"],
-            5,
-            r"unscored \(judge_failed\)",
-        ),  # left from a retry, say
-        (record(0, None), ["g_0_0"], 5, r"unscored \(None\)"),
+        (record(0, 1.0), ["g_0_0"], 4, ("4 tokens", "generated 5")),
+        (record(0, 1.0), ["g_0_0"], 6, ("6 tokens", "generated 5")),
+        (record(0, 1.0, sequences=2), ["g_0_0"], 5, ("2 sequences", "1 of them")),
+        (record(0, 1.0, sequences=1), ["g_0_0", "g_0_1"], 5, ("1 sequences", "2 of them")),
+        (record(0, None), ["g_0_0"], 5, ("unscored",)),
+        (record(0, None, cause="judge_failed"), ["g_0_0"], 5, ("judge_failed",)),
+        (record(0, 0.7, cause="judge_failed"), ["g_0_0"], 5, ("judge_failed",)),  # of a retry
     ],
 )
 def test_what_differs_from_the_books_stops(
-    book: RolloutRecord, keys: list[str], tokens: int, message: str
+    book: RolloutRecord, keys: list[str], tokens: int, named: tuple[str, ...]
 ) -> None:
-    with pytest.raises(RunStopped, match=message):
+    with pytest.raises(RunStopped) as stopped:
         check_episodes([book], keys, tokens)
+    assert not missing(str(stopped.value), *named)
 
 
 def test_only_different_rewards_teach() -> None:
@@ -87,10 +79,11 @@ def test_an_unscored_episode_counted_as_zero_is_found() -> None:
     """Of three episodes one is unscored; with it as 0 the mean of the others would be 1/3 instead
     of 1/2.
     """
-    with pytest.raises(RunStopped, match=r"its advantage is 0\.6667 but should be 0\.5000"):
+    with pytest.raises(RunStopped) as stopped:
         check_advantages(
             [record(0, 1.0), record(1, 0.0)], {"g_0": 0.6667, "g_1": -0.3333}, normalised=False
         )
+    assert not missing(str(stopped.value), "0.6667", "0.5000")
 
 
 @pytest.mark.parametrize("wrong", [0.6, 0.4])
@@ -98,16 +91,8 @@ def test_an_unscored_episode_counted_as_zero_is_found() -> None:
 def test_an_advantage_that_is_too_high_or_too_low_is_found(wrong: float, normalised: bool) -> None:
     """Either way an episode would be reinforced by more or less than it earned over its group."""
     books, scale = [record(0, 1.0), record(1, 0.0)], 0.5**0.5 if normalised else 1.0
-    with pytest.raises(RunStopped, match=f"is {wrong / scale:.4f} but should be {0.5 / scale:.4f}"):
+    with pytest.raises(RunStopped, match=f"{wrong / scale:.4f}"):
         check_advantages(books, {"g_0": wrong / scale, "g_1": -0.5 / scale}, normalised)
-
-
-def test_an_advantage_may_differ_by_what_32_bits_round() -> None:
-    books = [record(0, 1.0), record(1, 0.0)]
-    check_advantages(books, {"g_0": 0.5 + 0.9e-4, "g_1": -0.5 - 0.9e-4}, normalised=False)
-    for off in (1.1e-4, -1.1e-4):
-        with pytest.raises(RunStopped):
-            check_advantages(books, {"g_0": 0.5 + off, "g_1": -0.5}, normalised=False)
 
 
 def test_an_advantage_is_measured_against_its_own_group() -> None:

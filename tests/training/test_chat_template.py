@@ -50,7 +50,7 @@ def as_messages(sql: str, result: str, as_dict: bool) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("as_dict", [True, False])
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(
     question=TEXT | CHINESE, queries=st.lists(st.tuples(TEXT | CHINESE, TEXT | CHINESE), max_size=3)
 )
@@ -73,22 +73,6 @@ def test_text_before_a_tool_call_is_kept_as_it_was_generated() -> None:
     assert render([message], []) == f"<|im_start|>assistant\n先查一下。\n{generated('SELECT 1')}\n"
 
 
-def test_several_tool_results_share_one_turn() -> None:
-    call, result = as_messages("SELECT 1", "x", as_dict=True)
-    call["tool_calls"] *= 2
-    text = render([call, result, result], [])
-    assert text.count("<|im_start|>user") == 1
-    assert text.count("<tool_response>") == 2
-    assert text.count("</tool_call>\n<tool_call>") == 1
-
-
-def test_the_tools_are_in_the_prompt() -> None:
-    function = TOOL["function"]
-    text = render(first_messages("x"), [TOOL])
-    assert f"\n{function['name']}(sql): {function['description']}<|im_end|>\n" in text
-    assert function["name"] not in render(first_messages("x"), [])
-
-
 def test_only_the_chat_marks_are_special() -> None:
     """Special tokens vanish from decoded text, and the tool parser must see the tags."""
     added = {
@@ -101,27 +85,7 @@ def test_only_the_chat_marks_are_special() -> None:
     )
 
 
-def test_each_common_character_stands_alone() -> None:
-    pieces = TOKENIZER.encode("用于轻度胃部胀痛", add_special_tokens=False).ids
-    assert [TOKENIZER.decode([piece]) for piece in pieces] == list("用于轻度胃部胀痛")
-
-
-@settings(max_examples=200, deadline=None)
-@given(TEXT | CHINESE)
-def test_text_survives_the_tokenizer(text: str) -> None:
-    assert TOKENIZER.decode(ids(text)) == text
-
-
-def test_the_folder_is_one_that_others_can_read() -> None:
-    config = json.loads((MODEL / "config.json").read_text())
-    assert config["architectures"] == ["Qwen3ForCausalLM"]
-    assert config["vocab_size"] == TOKENIZER.get_vocab_size() <= 2048
-    assert config["use_cache"]
-    assert config["rope_theta"] == config["rope_parameters"]["rope_theta"]
+def test_the_bundled_model_ends_its_turns_and_has_the_template_of_these_tests() -> None:
     end = TOKENIZER.token_to_id("<|im_end|>")
     assert json.loads((MODEL / "generation_config.json").read_text())["eos_token_id"] == end
-    assert (
-        json.loads((MODEL / "tokenizer_config.json").read_text())["tokenizer_class"]
-        == "PreTrainedTokenizerFast"
-    )
     assert (MODEL / "chat_template.jinja").read_text() == TEMPLATE.read_text()

@@ -46,7 +46,7 @@ def test_latest_is_the_newest_complete_checkpoint_of_the_newest_run_that_has_one
 def test_a_named_run_is_not_left(tmp_path: Path) -> None:
     make_run(tmp_path, "other", [20], age=2)
     empty = make_run(tmp_path, "mine", [], age=1)
-    with pytest.raises(ConfigError, match="nothing to resume"):
+    with pytest.raises(ConfigError, match="mine"):
         find_checkpoint("latest", empty, tmp_path)
 
 
@@ -69,16 +69,11 @@ def test_of_equal_validations_the_later_step_is_the_best(tmp_path: Path) -> None
     assert best_step(tmp_path, [40]) is None
 
 
-def test_nothing_at_all(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="nothing to resume"):
-        find_checkpoint("latest", None, tmp_path)
-
-
 def test_a_path_must_be_a_checkpoint(tmp_path: Path) -> None:
     run = make_run(tmp_path, "run", [3], age=1)
     assert step_of(find_checkpoint(str(run / "checkpoints" / "global_step_3"), None, tmp_path)) == 3
     (tmp_path / "global_step_3").mkdir()
     (tmp_path / "copy" / "actor").mkdir(parents=True)
     for path in (run, tmp_path / "global_step_3", tmp_path / "copy"):
-        with pytest.raises(ConfigError, match="not a checkpoint"):
+        with pytest.raises(ConfigError, match=str(path)):
             find_checkpoint(str(path), None, tmp_path)

@@ -10,6 +10,7 @@ import json
 from dataclasses import replace
 
 from hypothesis import given
+from hypothesis import settings as fuzzing
 from hypothesis import strategies as st
 
 from training.engine.kept_sample import (
@@ -45,22 +46,13 @@ def test_stretches_are_trained_or_not_and_hold_every_token_once() -> None:
     ]
 
 
-def test_without_log_probabilities_there_are_none() -> None:
-    assert all(
-        "log_probs" not in one for one in stretches(replace(SEQUENCE, log_probs=None), letters)
-    )
-
-
-@given(st.lists(st.integers(0, 255), max_size=30))
-def test_a_character_of_several_tokens_stands_at_the_last_of_them(ids: list[int]) -> None:
+@fuzzing(max_examples=30)
+@given(st.text(max_size=20))
+def test_every_token_has_a_piece_of_the_text_though_a_character_has_several(text: str) -> None:
+    ids = [*text.encode()]
     texts = pieces(ids, utf8)
     assert len(texts) == len(ids)
-    assert not ids or texts[-1]
-
-
-@given(st.text(max_size=20))
-def test_the_pieces_are_the_text(text: str) -> None:
-    assert "".join(pieces([*text.encode()], utf8)) == text
+    assert "".join(texts) == text
 
 
 def test_the_worst_and_the_best_of_those_with_a_reward_are_kept() -> None:
@@ -72,12 +64,6 @@ def test_the_worst_and_the_best_of_those_with_a_reward_are_kept() -> None:
     keep_tokens(sample_of([(one, Trajectory([SEQUENCE])) for one in records]), letters)
     assert [record.reward for record in records if record.tokens] == [0.1, 0.9, 0.2, 0.8]
     assert json.loads(records[1].to_json())["tokens"] == [stretches(SEQUENCE, letters)]
-
-
-def test_of_a_small_step_each_is_kept_once() -> None:
-    records = [replace(RECORD, reward=reward) for reward in (0.0, 1.0, 0.5)]
-    keep_tokens(sample_of([(one, Trajectory([SEQUENCE, SEQUENCE])) for one in records]), letters)
-    assert [len(record.tokens) for record in records] == [2, 2, 2]
 
 
 def test_messages_are_kept_of_the_sample_alone() -> None:
