@@ -7,8 +7,6 @@ was gained by it.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from random import Random
-from statistics import fmean
 from typing import Any
 
 import pytest
@@ -57,34 +55,6 @@ def test_better_answers_with_the_same_questions_are_no_better_questions() -> Non
     assert len(bounds) == 2
 
 
-def test_where_groups_alone_changed_it_is_the_whole_gain() -> None:
-    """Also by groups that one side does not have."""
-    value, bounds = part(side(*[(0, 0.25)] * 4), side(*[(3, 1.0)] * 4))
-    assert value == pytest.approx(0.75)
-    assert bounds == pytest.approx([0.75, 0.75])
-
-
-def test_what_moved_and_what_changed_within_groups_add_up_to_the_gain() -> None:
-    chance = Random(0)
-    for _ in range(20):
-        before, after = (
-            side(*[(chance.randrange(of), chance.random()) for _ in range(30)]) for of in (3, 5)
-        )
-        within = 0.0
-        for group in range(5):
-            scores = [
-                [record["score"] for record in of if record["found"] == group]
-                for of in (before, after)
-            ]
-            if all(scores):
-                share = fmean(len(found) / 30 for found in scores)
-                within += share * (fmean(scores[1]) - fmean(scores[0]))
-        gain = fmean(record["score"] for record in after) - fmean(
-            record["score"] for record in before
-        )
-        assert part(before, after)[0] + within == pytest.approx(gain)
-
-
 def test_a_task_counts_once_however_often_it_was_played() -> None:
     before, after = side((0, 0.0), (0, 0.0)), side((1, 1.0), (0, 0.0))
     assert part(before, [*after, after[0], after[0]])[0] == pytest.approx(part(before, after)[0])
@@ -99,8 +69,3 @@ def test_what_is_not_known_is_left_out_and_nothing_is_made_of_one_task() -> None
     assert part([*before, *unknown], [*after, *unknown]) == part(before, after)
     assert part([*before, {"id": "z", "found": 4, "score": 1.0}], after) == part(before, after)
     assert gains_by(Asking(), before[:1], after, seed=0) == {"gain_by_asking": (None, None)}
-
-
-def test_an_agent_without_groups_takes_nothing_apart() -> None:
-    records = [{"id": "a", "score": 1.0, "facts": {"silent": 1.0}}] * 2
-    assert gains_by(GuessingAgent(), records, records, seed=0) == {}

@@ -17,20 +17,16 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import psutil
 import pytest
-from matplotlib.figure import Figure
 
 from common.settings import ROOT
 from episodes import registry
 from evaluation import demo, evaluate
 from evaluation.demo_report import build, by_failure, commit, curve, read_result, show
-from evaluation.report_page import read
-from evaluation.report_picture import bars, curves
 from sql_agent.agent import AGENT, SqlAgent
 from tests.episodes.guessing_agent import GuessingAgent
 from tests.evaluation.evaluations import evaluation, record
-from tests.evaluation.folders import rollout, training_run, write_lines
+from tests.messages import missing
 
 TRAINING = ((1, 0.4, 0.0), (2, 0.9, 3.0))  # step, mean reward, groups with equal rewards
 
@@ -103,17 +99,6 @@ def commands(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
     return seen
 
 
-def test_ctrl_c_ends_the_part_that_runs(tmp_path: Path) -> None:
-    """The part sends it, as a terminal would, once it is there to be ended."""
-    waits = (
-        f"import os, pathlib, signal, time; pathlib.Path({str(tmp_path / 'part')!r})"
-        ".write_text(str(os.getpid())); os.kill(os.getppid(), signal.SIGINT); time.sleep(60)"
-    )
-    with pytest.raises(KeyboardInterrupt):
-        demo.run_part(demo.BEFORE, ["-c", waits])
-    assert not psutil.pid_exists(int((tmp_path / "part").read_text()))
-
-
 def test_a_demo_is_three_commands(tmp_path: Path, commands: list[list[str]]) -> None:
     folder = tmp_path / "run"
     flags = [
@@ -161,50 +146,21 @@ def test_several_agents_are_evaluated_each_and_trained_once(
     assert read_result(folder / "other")["agent"] == "other"
 
 
-def test_all_are_the_agents_of_this_repository(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(registry, "_registered", {"other": OtherAgent()})
-    assert "other" in registry.names()
-    assert demo.agent_of("all").name == "code+consultation+diagnosis+sql"
-
-
-@pytest.mark.parametrize(
-    "flags", [[], ["--model", "sql_agent/tiny_model"], ["--model", AGENT.model]]
-)
-def test_the_bundled_model_is_named_from_the_repository(
-    tmp_path: Path, commands: list[list[str]], monkeypatch: pytest.MonkeyPatch, flags: list[str]
-) -> None:
-    monkeypatch.chdir(ROOT)
-    assert demo.main(["sql", "--run-dir", str(tmp_path / "run"), *flags]) == 0
-    assert [command[command.index("--model") + 1] for command in commands[:2]] == [
-        "sql_agent/tiny_model"
-    ] * 2
-
-
 def test_its_parts_become_numbers_and_a_picture(
     tmp_path: Path, commands: list[list[str]], capsys: Any
 ) -> None:
     folder = tmp_path / "run"
     (tmp_path / "model").mkdir()
     (tmp_path / "model" / "cold_start.json").write_text('{"ceiling": 93.5}')
-    assert (
-        demo.main(
-            ["sql", "--run-dir", str(folder), "--seed", "7", "--model", str(tmp_path / "model")]
-        )
-        == 0
-    )
+    model = str(tmp_path / "model")
+    assert demo.main(["sql", "--run-dir", str(folder), "--seed", "7", "--model", model]) == 0
     result = read_result(folder)
     assert (result["agent"], result["headline"]) == ("sql", "score")
     assert (result["before"], result["after"], result["gain"]) == (40.0, 93.33, 53.33)
     assert result["ci95"][0] <= 53.33 <= result["ci95"][1]
     assert (result["n_eval"], result["steps"], result["seed"], result["ceiling"]) == (3, 2, 7, 93.5)
-    assert result["minutes"] >= 0
-    shown = f"{demo.python_shown()} -m evaluation.demo sql --run-dir "
-    assert result["command"].startswith(shown)
-    assert (
-        result["by_task_type"]["drug_field"]["gain"]
-        == result["by_difficulty"]["easy"]["gain"]
-        == 53.33
-    )
+    for grouping, group in (("by_task_type", "drug_field"), ("by_difficulty", "easy")):
+        assert result[grouping][group]["gain"] == 53.33
     sides = {name: (part["before"], part["after"]) for name, part in result["by_wording"].items()}
     assert sides == {"seen": (50.0, 100.0), "unseen": (20.0, 80.0)}
     assert result["stop_reasons"] == {"before": {"answered": 3}, "after": {"answered": 3}}
@@ -215,17 +171,10 @@ def test_its_parts_become_numbers_and_a_picture(
         for step, reward, equal in TRAINING
     ]
     assert (folder / "demo.png").read_bytes().startswith(b"\x89PNG")
-    shown = capsys.readouterr().out
-    assert "wording unseen" in shown
-    assert shown.splitlines()[-1] == str(folder)
+    assert capsys.readouterr().out.splitlines()[-1] == str(folder)
 
 
-def test_a_run_with_a_critic_has_a_curve_without_groups(tmp_path: Path) -> None:
-    row = {"step": 1, "data": {"episodes/reward/mean": 0.5}}
-    (tmp_path / "metrics.jsonl").write_text(json.dumps(row) + "\n")
-    assert curve(tmp_path) == [{"step": 1, "reward": 0.5}]
-
-
+@pytest.mark.system
 def test_a_commit_with_changed_files_is_named_dirty(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -263,49 +212,8 @@ def test_a_gain_by_asking_is_in_the_result_and_on_the_screen(tmp_path: Path, cap
     assert result["facet_recall"]["before"] == 0 < result["facet_recall"]["after"]
     capsys.readouterr()
     show(result)
-    assert (
-        f"gain by asking: {result['gain_by_asking']:+.1f} ({low:+.1f} to {high:+.1f})"
-        in capsys.readouterr().out
-    )
-
-
-@pytest.mark.parametrize("highest", [0.05, 1.1, 3.0])
-def test_the_picture_has_room_for_whatever_the_terms_pay(tmp_path: Path, highest: float) -> None:
-    """REWARD_TERMS is a setting: nothing is drawn at the default's highest reward, and no curve is
-    cut off.
-    """
-    run, axes = training_run(tmp_path / "run"), Figure().subplots()
-    rewards = [(1, highest / 2), (2, highest)]
-    write_lines(
-        run / "metrics.jsonl",
-        [{"step": at, "data": {"episodes/reward/mean": reward}} for at, reward in rewards],
-    )
-    write_lines(
-        run / "episodes.jsonl", [rollout(at, "val", highest * at, index=at) for at in (0, 1)]
-    )
-    curves(axes, read([run]), {})
-    assert axes.lines[0].get_label() == "run"
-    bottom, top = axes.get_ylim()
-    assert bottom == 0
-    assert highest <= top < 1.2 * highest
-
-
-def test_the_picture_shows_both_sides_by_task_type_and_names_the_keys_of_a_run(
-    tmp_path: Path, commands: list[list[str]]
-) -> None:
-    folders = [tmp_path / "a", tmp_path / "b"]
-    for folder, key in zip(folders, ("algorithm.x=y", "algorithm.x=z"), strict=True):
-        assert demo.main(["sql", "--run-dir", str(folder), key]) == 0
-    left, right = Figure().subplots(1, 2)
-    page = read(folders)
-    curves(left, page, {folder: read_result(folder) for folder in folders})
-    names = [line.get_label() for line in left.lines if not str(line.get_label()).startswith("_")]
-    assert names == ["training, seed 1, algorithm.x=y", "training, seed 1, algorithm.x=z"]
-    bars(right, page, {})
-    heights = {
-        box.get_label(): [round(bar.get_width(), 1) for bar in box] for box in right.containers
-    }
-    assert heights == {"before": [40.0, 40.0], "after": [93.3, 93.3]}
+    shown = capsys.readouterr().out
+    assert not missing(shown, f"{result['gain_by_asking']:+.1f} ({low:+.1f} to {high:+.1f})")
 
 
 def test_several_demos_are_one_table_and_one_picture(
@@ -333,69 +241,26 @@ def test_a_folder_that_holds_something_is_refused(
     assert demo.main(["sql", "--run-dir", str(tmp_path)]) == 2
     (tmp_path / "old").mkdir()
     (tmp_path / "old" / "demo.json").write_text('{"by_failure": {}, "curve": []}')
-    assert [demo.main(["--collect", str(folder)]) for folder in (tmp_path, tmp_path / "old")] == [
-        2,
-        2,
-    ]
-    first, second, third = capsys.readouterr().err.splitlines()
-    assert "is not empty; choose another" in first
-    assert "holds no finished demo" in second
-    assert "holds no finished demo: KeyError: 'headline'" in third
+    for folder in (tmp_path, tmp_path / "old"):
+        assert demo.main(["--collect", str(folder)]) == 2
+    lines = capsys.readouterr().err.splitlines()
+    for line, named in zip(lines, (tmp_path, tmp_path, "'headline'"), strict=True):
+        assert str(named) in line
     assert commands == []
 
 
-@pytest.mark.parametrize(
-    "arguments",
-    [
-        [],
-        ["sql", "twenty"],
-        ["sql", "--n", "1"],
-        ["sql", "--seed", "-1"],
-        ["sql", "--picture", "p.png"],
-    ],
-)
-def test_wrong_usage_is_one_message(arguments: list[str], capsys: Any) -> None:
-    with pytest.raises(SystemExit) as stop:
+@pytest.mark.parametrize("arguments", [[], ["sql", "--n", "1"], ["sql", "--picture", "p.png"]])
+def test_wrong_usage_ends_with_2(arguments: list[str]) -> None:
+    with pytest.raises(SystemExit, match="2"):
         demo.main(arguments)
-    assert stop.value.code == 2
-    assert capsys.readouterr().err.splitlines()[-1].startswith("python -m evaluation.demo: error: ")
 
 
-def test_an_unknown_agent_is_one_message(capsys: Any) -> None:
+def test_an_unknown_agent_is_named(capsys: Any) -> None:
     assert demo.main(["sqll"]) == 2
-    assert capsys.readouterr().err.startswith(
-        f"demo: there is no agent 'sqll'; the agents are {registry.names()[0]}"
-    )
+    assert not missing(capsys.readouterr().err, "'sqll'", registry.names()[0])
 
 
-def test_every_part_begins_with_what_is_left_as_measured(capfd: Any) -> None:
-    demo.run_part("before", ["-c", ""])
-    demo.run_part("train", ["-c", ""], 1.26)
-    demo.run_part("after", ["-c", ""], 1.26)
-    first, second, third = [
-        line for line in capfd.readouterr().err.splitlines() if line.startswith("demo: ")
-    ]
-    assert first.startswith("demo: before, part 1 of 3; ")
-    assert not any(character.isdigit() for character in first.split("; ")[1])
-    assert "then about 1.3 minutes are left" in second
-    assert third == "demo: after, part 3 of 3; about 1.3 minutes left, as the first evaluation took"
-
-
-@pytest.mark.parametrize(
-    ("python", "shown"),
-    [
-        (str(ROOT / ".venv" / "bin" / "python"), ".venv/bin/python"),
-        ("/elsewhere/.venv/bin/python", "python"),
-    ],
-)
-def test_a_command_names_the_interpreter_that_runs_it(
-    python: str, shown: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """From another environment, too, commands named this repository's."""
-    monkeypatch.setattr(sys, "executable", python)
-    assert demo.python_shown() == shown
-
-
+@pytest.mark.system
 @pytest.mark.parametrize(("code", "ended"), [(3, 1), (2, 2), (130, 130)])
 def test_a_failed_part_ends_the_demo(
     code: int, ended: int, monkeypatch: pytest.MonkeyPatch, capfd: Any
@@ -406,13 +271,10 @@ def test_a_failed_part_ends_the_demo(
     assert demo.main(["sql"]) == ended
     errors = capfd.readouterr().err
     assert f"{demo.python_shown()} -c 'raise SystemExit({code})'" in errors
-    note = "; what the parts wrote stays in the folder" if ended == 1 else ""
-    assert (
-        errors.splitlines()[-1]
-        == f"demo: before ended with exit code {code}; what it said stands above{note}"
-    )
+    assert f"before ended with exit code {code}" in errors
 
 
+@pytest.mark.system
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_ctrl_c_and_kill_reach_the_part_and_leave_one_message(tmp_path: Path, number: int) -> None:
     """The part ends as it wants to; the demo waits for it."""
@@ -439,4 +301,4 @@ def test_ctrl_c_and_kill_reach_the_part_and_leave_one_message(tmp_path: Path, nu
     assert process.returncode == 130
     assert (tmp_path / "ended").exists()
     assert "Traceback" not in errors
-    assert errors.splitlines()[-1] == "demo: interrupted; what the parts wrote stays in the folder"
+    assert errors.splitlines()[-1].startswith("demo: interrupted")
