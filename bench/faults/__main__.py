@@ -3,8 +3,8 @@ what was measured.
 
     make faults                              all of them: about an hour
     make faults SCENE=path                   those of one run
-    python -m tests.faults --only "vLLM"     those whose names have this pattern
-    python -m tests.faults --page            the page alone, from what was measured before (measured.json)
+    python -m bench.faults --only "vLLM"     those whose names have this pattern
+    python -m bench.faults --page            the page alone, from what was measured before (measured.json)
 
 Exit codes: 0 every fault did what its row expects and left nothing running, untrained or trained
 twice; 1 one did not.
@@ -22,12 +22,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from bench.faults.measure import play, right
+from bench.faults.page import page
+from bench.faults.scenes import LINES, SCENES, Scene
 from common.command import new_parser, run_command
 from common.jsonl import write_text
 from common.settings import ROOT
-from tests.faults.measure import play, right
-from tests.faults.page import page
-from tests.faults.scenes import LINES, SCENES, Scene
 
 FAULTS: list[dict[str, Any]] = tomllib.loads(
     Path(__file__).with_name("faults.toml").read_text("utf-8")
@@ -84,7 +84,7 @@ def _resume(
 
 
 def main() -> int:
-    parser = new_parser(__doc__, prog="python -m tests.faults")
+    parser = new_parser(__doc__, prog="python -m bench.faults")
     parser.add_argument("--scene", choices=SCENES, help="only the faults of this run")
     parser.add_argument(
         "--only", metavar="PATTERN", default="", help="only faults whose names have this pattern"

@@ -14,7 +14,7 @@ import struct
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from tests.faults.scenes import Scene
+from bench.faults.scenes import Scene
 
 Fault = Mapping[str, Any]
 Undo = Callable[[], object] | None

@@ -9,12 +9,13 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Mapping
+from functools import partial
 from statistics import median
 from typing import Any
 
-from tests.faults.acts import ACTS
-from tests.faults.doors import REPLY_SECONDS
-from tests.faults.scenes import Scene
+from bench.faults.acts import ACTS
+from bench.faults.doors import REPLY_SECONDS
+from bench.faults.scenes import Scene
 
 FINISHED, LONGER = 0.95, 1.15  # at least, and at most, where a tenth of all calls fails
 STEPS = 2  # that end after a fault, before it is believed that the run goes on
@@ -40,6 +41,10 @@ def play(scene: Scene, fault: Mapping[str, Any]) -> dict[str, Any]:
     return result
 
 
+def has_more_steps(scene: Scene, than: int) -> bool:
+    return len(scene.steps()) > than
+
+
 def compare(scene: Scene, fault: Mapping[str, Any]) -> dict[str, Any]:
     """Do it in every other step; what is lost is of those steps, and all steps' lengths are told
     apart.
@@ -48,7 +53,7 @@ def compare(scene: Scene, fault: Mapping[str, Any]) -> dict[str, Any]:
     scene.doors["policy"].reply_seconds = fault["reply_seconds"]
     for number in range(2 * fault["pairs"]):
         undo, over = ACTS[fault["do"]](scene, fault) if number % 2 else None, len(scene.steps())
-        scene.until(lambda over=over: len(scene.steps()) > over)
+        scene.until(partial(has_more_steps, scene, over))
         if undo:
             undo()
             hit.add(scene.steps()[-1]["step"])

@@ -31,10 +31,10 @@ from typing import Any
 
 import psutil
 
+from bench.faults.disks import SmallDisk
+from bench.faults.doors import Services
 from bench.timeline import title_of
 from common.settings import DEFAULT_DATABASE
-from tests.faults.disks import SmallDisk
-from tests.faults.doors import Services
 from tests.runs import ROOT, free_port, has_mark
 from training.setup.plan import ConfigError
 from training.store.store_checks import check_external
@@ -78,16 +78,15 @@ class Command:
     ) -> None:
         self.mark, self.lines = mark, list[tuple[float, str]]()
         environment = {**os.environ, **COMMON, **variables, "RUN_MARK": mark}
-        pipes: dict[str, Any] = {
-            "stdout": subprocess.PIPE,
-            "stderr": subprocess.STDOUT,
-            "text": True,
-        }
-        started, own = (
+        self.process: subprocess.Popen[str] = subprocess.Popen(
             [*prefix, sys.executable, *words],
-            {"cwd": ROOT, "env": environment, "start_new_session": True},
+            cwd=ROOT,
+            env=environment,
+            start_new_session=True,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
         )
-        self.process: subprocess.Popen[str] = subprocess.Popen(started, **own, **pipes)
         threading.Thread(target=self._read, daemon=True).start()
 
     def _read(self) -> None:
@@ -279,7 +278,7 @@ class Roles(Scene):
     """Store, runners and trainer as three commands, each reaching the others through a door."""
 
     agent = "consultation"
-    flags = ("--patient", "llm", "--n-runners", "2")
+    flags: tuple[str, ...] = ("--patient", "llm", "--n-runners", "2")
     parts = "store on disk, runners, trainer as three commands: with proxy, verl, vLLM, Ray"
 
     def make(self) -> None:
@@ -374,7 +373,7 @@ class Path_(Roles):
             str(self.proxy_port),
             self.doors["runners to proxy"].url,
         ]
-        return ["-m", "tests.faults.standin", self.agent, str(self.run_dir), *places]
+        return ["-m", "bench.faults.standin", self.agent, str(self.run_dir), *places]
 
 
 class Queries(Path_):

@@ -1,11 +1,11 @@
 """A trainer without verl, Ray and vLLM: the rollout manager with proxy, collector, watch and books,
 step by step.
 
-    python -m tests.faults.standin AGENT RUN_DIR STORE_URL LLM_HOST:PORT PROXY_PORT PROXY_URL
+    python -m bench.faults.standin AGENT RUN_DIR STORE_URL LLM_HOST:PORT PROXY_PORT PROXY_URL
 
 Steps are as long as their rollouts, so a fault of a second shows; and many can be tried in a
 minute. What would be trained is counted as the trainer does before every update. Started by the
-scene `path` (tests/faults/scenes.py).
+scene `path` (bench/faults/scenes.py).
 """
 
 from __future__ import annotations

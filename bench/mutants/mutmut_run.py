@@ -1,4 +1,4 @@
-"""`mutmut run` as `make mutants` wants it; its text is run by tests/mutants.py in a room's copy.
+"""`mutmut run` as `make mutants` wants it; its text is run by bench/mutants in a room's copy.
 
 Beside mutmut's own changes it deletes a call whose value is not used, and a filter of a
 comprehension. A text is changed in one way, since its others, in small and in capital letters, say
@@ -70,14 +70,16 @@ def wait_for_a_change(runner: Any, timeout: float | None = None) -> Any:
             continue  # a process that a test left, such as a database's worker, is no change's
 
 
-operators = mutators.mutation_operators
+operators: Any = mutators.mutation_operators
 place = [change for _, change in operators].index(mutators.operator_string)
 operators[place] = (operators[place][0], one_text)
 operators += [(cst.Expr, deleted_call), (cst.CompFor, deleted_filter)]
-asked = PytestRunner._pytest_args_regular_run
-PytestRunner._pytest_args_regular_run = quick_first
-executed = PytestRunner.execute_pytest
-PytestRunner.execute_pytest = with_empty_caches
-wait_for_any = ForkRunner.wait_for_result
-ForkRunner.wait_for_result = wait_for_a_change
+tests: Any = PytestRunner
+asked = tests._pytest_args_regular_run
+tests._pytest_args_regular_run = quick_first
+executed = tests.execute_pytest
+tests.execute_pytest = with_empty_caches
+forks: Any = ForkRunner
+wait_for_any = forks.wait_for_result
+forks.wait_for_result = wait_for_a_change
 cli(["run", "--max-children", sys.argv[1]])

@@ -1,4 +1,4 @@
-"""A fault of the harness on every commit, some nightly; `make faults` does all of them.
+"""A few faults of `make faults`, nightly; the books that decide what was lost, on every commit.
 
 Keeps of docs/faults.md: what goes on by itself, what a killed run leaves, and that the page has
 every row.
@@ -11,12 +11,12 @@ from typing import Any
 
 import pytest
 
-from tests.faults.__main__ import FAULTS, PAGE, measured, play_scene
-from tests.faults.measure import books, right
-from tests.faults.page import page
+from bench.faults.__main__ import FAULTS, PAGE, measured, play_scene
+from bench.faults.measure import books, right
+from bench.faults.page import page
 
-CI = ("spans arrive twice",)
-NIGHTLY = (
+PATH = (
+    "spans arrive twice",
     "the store is killed, and started again 5 s later",
     "a runner below the runners' command is killed",
 )
@@ -36,12 +36,12 @@ def done(scene: str, names: tuple[str, ...], folder: Path) -> dict[str, dict[str
     return {result["name"]: result for result in results}
 
 
-@pytest.mark.parametrize("names", [CI, pytest.param(NIGHTLY, marks=pytest.mark.nightly)])
-def test_faults_of_the_path_cost_no_episode(names: tuple[str, ...], tmp_path: Path) -> None:
-    """Without verl and vLLM. A killed runner and a killed store are in CI, too, each with its
+@pytest.mark.nightly
+def test_faults_of_the_path_cost_no_episode(tmp_path: Path) -> None:
+    """Without verl and vLLM. A killed runner and a killed store are in a commit's CI, each with its
     neighbours alone: tests/training/test_handover.py and test_kept_store.py.
     """
-    assert all(result["lost"] == {} for result in done("path", names, tmp_path).values())
+    assert all(result["lost"] == {} for result in done("path", PATH, tmp_path).values())
 
 
 @pytest.mark.engine

@@ -2,7 +2,7 @@
 nothing running.
 
 Keeps of docs/architecture.md, "What is done about what", on the real engine. More of them:
-tests/faults.
+bench/faults.
 """
 
 import os
