@@ -25,13 +25,10 @@ from data.questions import templates as words
 from data.questions.entities import Mentions
 from data.questions.generate import overlap
 from data.questions.streams import MIX, STREAMS
-from data.questions.templates import LABELS, NEEDS, QUESTIONS, WORDS
+from data.questions.templates import LABELS, QUESTIONS
 from sql_agent.gold.checker import Checker
 
 URL = f"sqlite:///{build_database.DEFAULT_PATH}"
-LONGEST_FIELD = 24
-# What 96 tokens of the bundled model hold.
-LONGEST_ANSWER, LONGEST_SQL = 80, 100
 FILES = [build_database.HERE / f"{split}.parquet" for split in build_dataset.ROWS]
 
 
@@ -69,13 +66,6 @@ def test_committed_database_is_what_the_script_builds(database):
     assert dump(build_database.DEFAULT_PATH) == dump(database)
 
 
-def test_tables_have_the_columns_of_the_schema(database):
-    with sqlite3.connect(database) as connection:
-        for table, columns in TABLES.items():
-            found = [row[1] for row in connection.execute(f"PRAGMA table_info({table})")]
-            assert found == [*columns]
-
-
 def test_invented_names_are_unique_and_no_name_contains_another():
     tables = {
         table: list(rows)
@@ -88,33 +78,6 @@ def test_invented_names_are_unique_and_no_name_contains_another():
     ]
 
 
-def test_askable_texts_are_short_and_unique_and_a_few_cells_are_empty():
-    for table, rows in fictional.invent_all().items():
-        empty = [column for row in rows for column, cell in row.items() if not cell]
-        assert set(empty) == set(ASKABLE[table]) - fictional.KEPT_FULL
-        assert 0.04 < len(empty) / len(rows) < 0.12
-        for column in ASKABLE[table]:
-            texts = [row[column] for row in rows if row[column]]
-            assert max(map(len, texts)) <= LONGEST_FIELD
-            assert len(set(texts)) == len(texts)
-
-
-def test_makers_and_named_diseases_have_few_drugs_each():
-    tables = {
-        table: list(rows)
-        for table, rows in fictional.fictional_rows(fictional.SEED, 1500, 600).items()
-    }
-    makers = Counter(row["company_name"] for row in tables["drugs_info"])
-    assert max(makers.values()) <= 6
-    assert len(makers) > 400
-    naming = [
-        sum(row["disease_name"] in drug["indication"] for drug in tables["drugs_info"])
-        for row in tables["disease"]
-    ]
-    assert max(naming) <= 4
-    assert sum(1 for count in naming if count) > 200
-
-
 def test_no_word_of_an_invented_text_names_a_real_entity(database):
     with sqlite3.connect(database) as connection:
         find = [
@@ -125,13 +88,6 @@ def test_no_word_of_an_invented_text_names_a_real_entity(database):
         for table in TABLES:
             for row in connection.execute(f"SELECT * FROM {table} WHERE source = 'fictional'"):
                 assert not real.find("\n".join(map(str, row)))
-
-
-def test_an_exhausted_vocabulary_is_an_error_not_a_loop(monkeypatch):
-    monkeypatch.setattr(fictional.words, "SCHEDULES", ("1次，睡前",))
-    monkeypatch.setattr(fictional, "MAX_TRIES", 50)
-    with pytest.raises(RuntimeError, match="add words"):
-        fictional.invent_all(drugs=2000, diseases=1)
 
 
 def test_more_invented_rows_move_none_of_the_first():
@@ -206,43 +162,6 @@ def test_a_phrasing_belongs_to_one_column():
     assert QUESTIONS.keys() == LABELS.keys() == askable
 
 
-def test_words_of_one_field_belong_to_no_other():
-    every = [word for column in WORDS.values() for word in column]
-    assert WORDS.keys() == LABELS.keys()
-    assert len(set(every)) == len(every)
-    inside = [
-        (a, b)
-        for one in WORDS
-        for a in WORDS[one]
-        for two in WORDS
-        for b in WORDS[two]
-        if one != two and a in b
-    ]
-    assert not inside
-    assert all(LABELS[column] in WORDS[column] for column in WORDS)
-
-
-def test_each_need_is_of_a_phrasing_and_leaves_general_ones():
-    for wordings in QUESTIONS.values():
-        assert sum(phrasing not in NEEDS for phrasing in wordings.seen) >= 4
-        assert sum(phrasing not in NEEDS for phrasing in wordings.unseen) >= 2
-    assert NEEDS.keys() <= {
-        phrasing for wordings in QUESTIONS.values() for phrasing in both(wordings)
-    }
-
-
-def test_no_two_types_share_a_phrasing():
-    groups = [
-        words.MULTI,
-        words.COMPARE,
-        words.TO_DRUG,
-        *words.SEARCH.values(),
-        *words.COUNT.values(),
-    ]
-    every = [phrasing for group in groups for phrasing in both(group)]
-    assert len(set(every)) == len(every)
-
-
 def forms(wordings):
     """A regular expression for every question worded so, whatever its names."""
     return [re.sub(r"\\{\w+\\}", "(.+)", re.escape(wording)) for wording in wordings]
@@ -270,20 +189,6 @@ def test_half_of_the_test_questions_are_worded_as_no_other_question_is(committed
     for kind in STREAMS:
         mine = [row["wording"] for row in committed["test"] if row["task_type"] == kind]
         assert 0.35 < mine.count("unseen") / len(mine) < 0.65, kind
-    assert (
-        min(
-            len(set(group.unseen))
-            for group in (words.MULTI, words.COMPARE, words.TO_DRUG, *QUESTIONS.values())
-        )
-        == 4
-    )
-    assert (
-        min(
-            sum(len(group.unseen) for group in table.values())
-            for table in (words.SEARCH, words.COUNT)
-        )
-        >= 8
-    )
 
 
 def test_what_training_says_is_looked_up_in_the_training_rows_themselves(database):
@@ -295,6 +200,7 @@ def test_what_training_says_is_looked_up_in_the_training_rows_themselves(databas
     assert found["unseen"] > found["seen"] > 0
 
 
+@pytest.mark.system
 def test_same_seed_gives_the_same_files(database, tmp_path):
     folders = [tmp_path / "one", tmp_path / "two"]
     for number, folder in enumerate(folders):
@@ -376,12 +282,6 @@ def test_the_database_confirms_every_row(committed):
     assert not [finding for finding in findings if finding.unchecked]
 
 
-def test_rows_fit_the_bundled_model(committed):
-    for rows in committed.values():
-        assert max(len(row["answer"]) for row in rows) <= LONGEST_ANSWER
-        assert max(len(row["sql"]) for row in rows) <= LONGEST_SQL
-
-
 def test_most_names_are_exact_and_the_others_say_so(committed):
     fields = [row for rows in committed.values() for row in rows if row["task_type"] in FIELD_TYPES]
     called = [row for row in fields if json.loads(row["entities"])[0] not in row["question"]]
@@ -405,15 +305,6 @@ def test_searches_find_one_to_four_and_several_of_each(committed):
     sizes = Counter(len(json.loads(row["structured_gt"])["rows"]) for row in rows)
     assert set(sizes) == {1, 2, 3, 4} or set(sizes) == {1, 2, 3}
     assert sum(count for size, count in sizes.items() if size > 1) > len(rows) / 3
-
-
-def test_both_kinds_of_unanswerable_questions(committed):
-    rows = [
-        row for split in committed.values() for row in split if row["task_type"] == "unanswerable"
-    ]
-    found = Counter(json.dumps(json.loads(row["structured_gt"])["rows"]) for row in rows)
-    assert set(found) == {"[]", "[[null]]"}
-    assert min(found.values()) > len(rows) / 4
 
 
 def test_existing_files_are_kept_unless_forced(database, tmp_path, capsys):
@@ -443,9 +334,7 @@ def test_a_split_without_a_row_is_refused(tmp_path, capsys):
 @pytest.mark.parametrize(
     ("arguments", "code", "message"),
     [
-        (["--db", "sqlite:////nowhere/at/all.db"], 2, "cannot read the database"),
-        (["--db", "nonsense"], 2, "cannot read the database"),
-        (["--output", "/dev/null"], 2, "not a folder"),
+        (["--db", "sqlite:////nowhere/at/all.db"], 2, "/nowhere/at/all.db"),
         (["--rows", "train=5,tset=3"], 2, "train, val, test"),
         (["--mix", "drug_fields=1"], 2, "drug_field"),
     ],
@@ -458,9 +347,7 @@ def test_wrong_use_is_one_line(tmp_path, capsys, arguments, code, message):
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize(
-    "arguments", [["--rows", "many"], ["--typo-rate", "2"], ["--mix", "drug_field"]]
-)
+@pytest.mark.parametrize("arguments", [["--rows", "many"], ["--typo-rate", "2"]])
 def test_wrong_options_are_refused(capsys, arguments):
     with pytest.raises(SystemExit) as stop:
         build_dataset.main(arguments)

@@ -14,7 +14,6 @@ import pytest
 
 from data.import_database import main
 from data.intake.footers import is_footer
-from data.readers.sources import encoding_note
 
 HEADER = ["药品名称", "适应症", "规格", "生产企业"]
 
@@ -81,16 +80,6 @@ def test_they_are_left_out_of_a_text_file_and_named(
     assert "row 5: total or signature: 制表人：张三" in said
     assert "is read as GB18030" in said
     assert "--encoding big5" in said
-
-
-def test_the_encoding_is_said_only_where_it_was_a_guess(tmp_path: Path) -> None:
-    file = tmp_path / "drugs.csv"
-    file.write_text("药品名称\n甲片\n", encoding="utf-8")
-    assert encoding_note(str(file)) == ""
-    file.write_text("药品名称\n甲片\n", encoding="gb18030")
-    assert "GB18030" in encoding_note(str(file))
-    assert encoding_note(str(file), "gb18030") == ""
-    assert encoding_note("sqlite:///some.db") == ""
 
 
 def test_merged_cells_have_their_value_in_every_row(

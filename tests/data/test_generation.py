@@ -17,7 +17,7 @@ from data.build_database import main as build_database
 from data.build_dataset import make_dataset, request_for
 from data.load import DataError
 from data.questions.drafts import Draft
-from data.questions.entities import Mentions, parts_of, read_catalogue, search_words
+from data.questions.entities import Mentions, parts_of, read_catalogue
 from data.questions.generate import confirmed, overlap
 from data.questions.near_duplicates import NearDuplicates
 from data.questions.streams import STREAMS, Pool, Rates
@@ -104,10 +104,6 @@ def test_drafts_that_are_not_confirmed_are_replaced_and_counted(tmp_path):
     assert dataset.refused["not confirmed"] > 0
 
 
-def test_another_seed_gives_other_questions(real):
-    assert made(real, 60, seed=1).splits != made(real, 60, seed=2).splits
-
-
 def test_no_split_names_an_entity_another_split_asks_about(real):
     dataset = made(real, 400)
     for split, rows in dataset.splits.items():
@@ -178,14 +174,6 @@ def test_brand_names_in_brackets_and_other_names_in_the_overview(tmp_path):
     hard = [row for row in rows if row["difficulty"] == "hard"]
     assert any("芬必" in row["question"] and "胶囊" not in row["question"] for row in hard)
     assert any("overview LIKE '%大" in row["sql"] for row in hard)
-
-
-def test_a_keyword_of_two_characters_is_not_searched_for(tmp_path):
-    rng = random.Random(0)
-    url = small(tmp_path / "a.db", [(1, "阿朵片", "用于高血压", "口服")])
-    catalogue = read_catalogue(url, 1, rng)
-    assert catalogue.find("drugs_info", "indication", "高血压", 1) == [1]
-    assert catalogue.find("drugs_info", "indication", "高血", 1) == []
 
 
 def test_names_of_several_rows_are_not_asked_about(tmp_path):
@@ -286,10 +274,6 @@ def test_a_database_of_another_kind_is_one_line(tmp_path, statement, message):
         made(url, 10)
 
 
-def test_empty_tables_give_no_rows(tmp_path):
-    assert rows_of(made(small(tmp_path / "a.db", []), 10)) == []
-
-
 def test_words_of_a_text():
     assert parts_of("用于重度肝区刺痛伴口干") == [
         "肝区刺痛",
@@ -314,15 +298,6 @@ def test_a_search_is_for_a_whole_clause(tmp_path):
     assert all(
         re.search(r"\d型.尿病", row["question"]) and "辅助" not in row["question"] for row in rows
     )
-
-
-def test_a_word_of_several_texts_is_searched_for_once(tmp_path):
-    drugs = [(n, f"药{chr(0x4E00 + n)}片", "用于肝区刺痛", "口服") for n in (1, 2)]
-    rng = random.Random(1)
-    catalogue = read_catalogue(small(tmp_path / "a.db", drugs), len(drugs), rng)
-    assert [(word.text, word.keys) for word in search_words(catalogue, rng)] == [
-        ("肝区刺痛", (1, 2))
-    ]
 
 
 def test_mentions_finds_every_name_also_one_inside_another():

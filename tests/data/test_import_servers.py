@@ -57,14 +57,6 @@ def test_both_tables_arrive_with_comments_and_index_all_or_nothing(url, capsys):
     assert rows(url, "disease") == rows(source, "disease")
 
 
-def test_another_server_as_the_source(url, tmp_path):
-    assert main([f"sqlite:///{DEFAULT_PATH}", "--to", url, "--replace"]) == 0
-    back = f"sqlite:///{tmp_path / 'back.db'}"
-    assert main([url, "--to", back]) == 0
-    for table in TABLES:
-        assert rows(back, table) == rows(url, table)
-
-
 def tables(address):
     engine = create_engine(address)
     found = inspect(engine).get_table_names()

@@ -49,12 +49,6 @@ def test_shares_are_kept():
     assert all(abs(counts[split] / 1000 - share) < 0.01 for split, share in SHARES.items())
 
 
-def test_another_seed_deals_other_things_to_a_split():
-    groups = [[str(number)] for number in range(40)]
-    first, again, other = (deal(groups, SHARES, random.Random(seed)) for seed in (1, 1, 2))
-    assert first == again != other
-
-
 def test_what_nobody_owns_may_be_taken_by_any_split():
     owners = Owners({"a": "train"})
     assert owners.may_use(["a", "b"], "train")

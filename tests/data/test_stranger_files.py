@@ -17,12 +17,10 @@ import yaml
 
 from common.settings import load_settings
 from data import build_dataset, validate
-from data.database.schema import TABLES
 from data.import_database import main
-from data.intake.columns import guess_table, map_columns, plan_parts
-from data.readers.cells import to_text
-from data.readers.headers import claims, looks_like
+from data.intake.columns import map_columns, plan_parts
 from data.readers.sources import SourceError, open_parts
+from tests.messages import missing
 from tests.scoring.judge_servers import Server, completion
 from tools.sql.query import build_tool
 
@@ -46,78 +44,44 @@ PLACES = {
 }
 ROWS = [
     [
-        *(
-            "1",
-            "阿莫西林胶囊",
-            "国药准字H44021351",
-            "阿莫西林",
-            "内容物为白色粉末",
-            "敏感菌所致的感染",
-            "0.25g*24粒",
-        ),
-        *(
-            "一次2粒，一日3次",
-            "恶心",
-            "青霉素过敏者禁用",
-            "用前皮试",
-            "丙磺舒延缓排泄",
-            "遮光",
-            "36",
-            "联邦制药股份有限公司",
-        ),
+        "1",
+        "阿莫西林胶囊",
+        "国药准字H44021351",
+        "阿莫西林",
+        "内容物为白色粉末",
+        "敏感菌所致的感染",
+        "0.25g*24粒",
+        "一次2粒，一日3次",
+        "恶心",
+        "青霉素过敏者禁用",
+        "用前皮试",
+        "丙磺舒延缓排泄",
+        "遮光",
+        "36",
+        "联邦制药股份有限公司",
     ],
     [
-        *(
-            "2",
-            "布洛芬缓释胶囊",
-            "国药准字H10900089",
-            "布洛芬",
-            "白色小丸",
-            "轻中度疼痛",
-            "0.3g*20粒",
-            "一次1粒",
-        ),
-        *(
-            "消化不良",
-            "孕妇禁用",
-            "饭后服",
-            "与肝素同用易出血",
-            "密封",
-            "24",
-            "天津史克制药有限公司",
-        ),
-    ],
-    [
-        *(
-            "3",
-            "二甲双胍片",
-            "国药准字H20023370",
-            "盐酸二甲双胍",
-            "白色片",
-            "2型糖尿病",
-            "0.5g*20片",
-            "一次1片",
-        ),
-        *("腹泻", "肾功能不全", "查肾功能", "碘造影剂", "密封", "36", "施贵宝制药有限公司"),
+        "2",
+        "布洛芬缓释胶囊",
+        "国药准字H10900089",
+        "布洛芬",
+        "白色小丸",
+        "轻中度疼痛",
+        "0.3g*20粒",
+        "一次1粒",
+        "消化不良",
+        "孕妇禁用",
+        "饭后服",
+        "与肝素同用易出血",
+        "密封",
+        "24",
+        "天津史克制药有限公司",
     ],
 ]
-DATES = (
-    "2024/3/1",
-    datetime(2024, 3, 1),
-)  # as Excel writes one into a CSV file, and as it holds it
-ENGLISH = {
-    "genericName": "med_name",
-    "brandName": None,
-    "approval_no": "med_approval",
-    "activeIngredients": "component",
-    "indicationsAndUsage": "indication",
-    "Dosage & Administration": "dosage",
-    "sideEffects": "adverse_reactions",
-    "contraindicatons": "contraindications",
-    "storage_instructions": "storage",
-    "shelf_life_months": "period",
-    "manufacturedBy": "company_name",
-}
+# As Excel writes one into a CSV file, and as it holds it.
+DATES = ("2024/3/1", datetime(2024, 3, 1))
+
+pytestmark = pytest.mark.system
 
 
 def csv_file(path, rows, encoding="utf-8"):
@@ -126,8 +90,9 @@ def csv_file(path, rows, encoding="utf-8"):
     return path
 
 
-def hospital(path, encoding="utf-8", above=()):
-    return csv_file(path, [*above, [*PLACES], *([*row, DATES[0]] for row in ROWS)], encoding)
+def hospital(path, above=()):
+    rows = [*above, [*PLACES], *([*row, DATES[0]] for row in ROWS)]
+    return csv_file(path, rows, "gb18030")
 
 
 def workbook(path, rows):
@@ -149,11 +114,8 @@ def stored(target, table="drugs_info"):
     return [dict(row) for row in connection.execute(f"SELECT * FROM {table} ORDER BY id")]
 
 
-@pytest.mark.parametrize("encoding", ["gb18030", "utf-8-sig", "utf-8", "utf-16"])
-def test_all_sixteen_columns_of_a_hospitals_file_find_their_place(tmp_path, encoding, capsys):
-    rows = imported(hospital(tmp_path / "a.csv", encoding), tmp_path / "my.db")
-    assert "not used" not in capsys.readouterr().out
-    assert len(PLACES) == 16
+def test_all_sixteen_columns_of_a_hospitals_file_find_their_place(tmp_path):
+    rows = imported(hospital(tmp_path / "a.csv"), tmp_path / "my.db")
     for row, cells in zip(rows, ROWS, strict=True):
         for column, cell in zip(PLACES.values(), cells, strict=False):
             assert str(row[column]) == (f"{cell}个月" if column == "period" else cell)
@@ -163,31 +125,20 @@ def test_csv_and_excel_with_a_title_above_give_the_same_rows(tmp_path, capsys):
     title = [["某某医院药品目录"], ["制表：药剂科", None, "2024-03-01"], []]
     book = workbook(tmp_path / "a.xlsx", [*title, [*PLACES], *([*row, DATES[1]] for row in ROWS)])
     from_excel = imported(book, tmp_path / "excel.db")
-    assert "the column names are in row 4" in capsys.readouterr().out
+    assert "row 4" in capsys.readouterr().out
     text = hospital(tmp_path / "a.csv", above=[["某某医院药品目录"], []])
     assert imported(text, tmp_path / "csv.db") == from_excel
     assert {row["created_at"] for row in from_excel} == {"2024-03-01"}
-
-
-@pytest.mark.parametrize(
-    "value", ["2024-3-1", "2024.3.1", "2024年3月1日", "2024/3/1 0:00", DATES[1]]
-)
-def test_one_date_is_one_text(value):
-    assert to_text(value) == "2024-03-01"
-    assert to_text("2024/13/1") == "2024/13/1"
-    assert (
-        to_text("2024/3/1 13:05") == to_text(datetime(2024, 3, 1, 13, 5)) == "2024-03-01 13:05:00"
-    )
 
 
 def test_a_header_that_is_not_found_can_be_given(tmp_path):
     rows = [["注意事项", "见下"], ["甲", "乙"], ["阿片", "头痛"]]
     (part,) = open_parts(str(csv_file(tmp_path / "a.csv", rows)), header_row=2)
     assert (part.columns, [record.number for record in part.records()]) == (["甲", "乙"], [3])
-    with pytest.raises(SourceError, match="expected column names in row 9"):
+    with pytest.raises(SourceError, match="row 9"):
         open_parts(str(tmp_path / "a.csv"), header_row=9)
     (tmp_path / "a.jsonl").write_text('{"a": 1}\n', encoding="utf-8")
-    with pytest.raises(SourceError, match=r"--header-row is for \.csv"):
+    with pytest.raises(SourceError, match="--header-row"):
         open_parts(str(tmp_path / "a.jsonl"), header_row=2)
 
 
@@ -201,43 +152,6 @@ def test_a_title_does_not_hide_the_delimiter(tmp_path):
     (tmp_path / "a.csv").write_text("药品目录\n药品名称;适应症\n阿片;头痛,发热\n", encoding="utf-8")
     (part,) = open_parts(str(tmp_path / "a.csv"))
     assert part.columns == ["药品名称", "适应症"]
-
-
-def test_jsonl_with_english_keys(tmp_path, capsys):
-    row = dict(
-        zip(
-            ENGLISH,
-            ["甲片", "芬", "国药准字H1", "乙", "痛", "口服", "恶心", "孕妇", "密封", 24, "甲公司"],
-            strict=True,
-        )
-    )
-    (tmp_path / "a.jsonl").write_text(json.dumps(row, ensure_ascii=False) + "\n", encoding="utf-8")
-    (found,) = imported(tmp_path / "a.jsonl", tmp_path / "my.db")
-    assert {column: found[column] for column in ENGLISH.values() if column} == {
-        column: "24个月" if column == "period" else row[source]
-        for source, column in ENGLISH.items()
-        if column
-    }
-    assert (
-        '"brandName": null  # left out; the nearest column is med_name' in capsys.readouterr().out
-    )
-
-
-@pytest.mark.parametrize(
-    ("header", "table", "columns"),
-    [
-        ("产品名称", "drugs_info", ["med_name"]),
-        ("疾病描述", "disease", ["overview"]),
-        ("药品描述", "drugs_info", ["description"]),
-        ("症状（主要）", "disease", ["clinical_manif"]),
-        ("剂型/规格", "drugs_info", ["form"]),
-        ("规格及包装", "drugs_info", ["pack"]),
-        ("医保类型", "drugs_info", []),
-        ("***", "drugs_info", []),
-    ],
-)
-def test_what_a_name_stands_for(header, table, columns):
-    assert [*claims(header, table)] == columns
 
 
 def test_content_tells_what_a_name_does_not(tmp_path):
@@ -256,11 +170,9 @@ def test_content_tells_what_a_name_does_not(tmp_path):
         str(csv_file(tmp_path / "a.csv", [[*numbered], *zip(*numbered.values(), strict=True)]))
     )
     ((planned,), _) = plan_parts([part], None, {})
-    assert planned.unused["药品编号"] == '"药品编号": null  # left out; the nearest column is id'
+    assert planned.unused["药品编号"].startswith('"药品编号": null')
     numbered["药品编号"] = ["1", "2", "3"]
     assert map_columns([*numbered], "drugs_info", {}, numbered)["药品编号"] == "id"
-    assert looks_like("period", ["24个月", "x"]) == 0.5
-    assert looks_like("indication", ["x"]) is looks_like("period", []) is None
 
 
 def test_content_of_a_medicine_fills_nothing_of_a_disease():
@@ -276,7 +188,7 @@ def test_content_decides_between_names_that_are_as_good():
         "药名": "med_name",
         "供货": "company_name",
     }
-    with pytest.raises(SourceError, match='lines "适应症": indication and "功能主治": null'):
+    with pytest.raises(SourceError, match='"适应症": indication and "功能主治": null'):
         map_columns(["药名", "适应症", "功能主治"], "drugs_info", {})
 
 
@@ -298,8 +210,7 @@ def test_more_than_half_unknown_is_a_failure_until_it_is_decided(tmp_path, capsy
     target = ["--to", f"sqlite:///{tmp_path / 'my.db'}"]
     assert main([str(source), *target, "--dry-run"]) == 1
     out, err = capsys.readouterr()
-    assert "3 of 4 columns of a fit none of drugs_info" in err
-    assert "Traceback" not in err
+    assert not missing(err, "3 of 4", "drugs_info", "--mapping")
     assert not (tmp_path / "my.db").exists()
     lines = "\n".join(out.split("lines for the file of --mapping:\n")[1].splitlines())
     assert yaml.safe_load(lines) == {
@@ -307,10 +218,6 @@ def test_more_than_half_unknown_is_a_failure_until_it_is_decided(tmp_path, capsy
         "医保：类型": None,
         "不良反应情形": "adverse_reactions",
     }
-    assert all(
-        column in TABLES["drugs_info"]
-        for column in [line.split(" is ")[1] for line in lines.splitlines()[:2]]
-    )
     (tmp_path / "m.yaml").write_text(lines, encoding="utf-8")
     assert (
         imported(source, tmp_path / "my.db", "--mapping", str(tmp_path / "m.yaml"))[0][
@@ -320,51 +227,10 @@ def test_more_than_half_unknown_is_a_failure_until_it_is_decided(tmp_path, capsy
     )
 
 
-def test_a_mapping_helps_to_tell_the_table(tmp_path):
-    assert guess_table(["名", "征"], "", {"征": "clinical_manif"}) == "disease"
-    assert (
-        guess_table(["name", "征"], "", {"征": "clinical_manif", "name": "disease_name"})
-        == "disease"
-    )
-    source = csv_file(tmp_path / "a.csv", [["名", "征"], ["甲病", "头痛"]])
-    (tmp_path / "m.json").write_text(
-        '{"名": "disease_name", "征": "clinical_manif"}', encoding="utf-8"
-    )
-    imported(source, tmp_path / "my.db", "--mapping", str(tmp_path / "m.json"))
-    assert stored(tmp_path / "my.db", "disease")[0]["clinical_manif"] == "头痛"
-
-
-def test_a_missing_name_is_asked_for_with_the_line_to_give():
-    with pytest.raises(SourceError, match='such as "药": med_name'):
-        map_columns(["适应症", "药"], "drugs_info", {})
-
-
-@pytest.mark.parametrize(
-    ("name", "text", "place"),
-    [("m.yaml", "a: b\nc: [d\ne: f\n", "line 3"), ("m.json", '{"a": "b",\n}', "line 2")],
-)
-def test_an_error_in_a_mapping_names_its_line(tmp_path, name, text, place, capsys):
-    (tmp_path / name).write_text(text, encoding="utf-8")
-    source = csv_file(tmp_path / "a.csv", [["药名"], ["甲片"]])
-    assert (
-        main(
-            [
-                str(source),
-                "--to",
-                f"sqlite:///{tmp_path / 'my.db'}",
-                "--mapping",
-                str(tmp_path / name),
-            ]
-        )
-        == 2
-    )
-    assert place in capsys.readouterr().err
-
-
 @pytest.mark.parametrize(
     ("to", "typed"),
     [
-        ("mysql://u:canary@h/d", "mysql+pymysql://USER:PASSWORD@HOST/DATABASE"),
+        ("mysql://u:canary@h/d", "mysql+pymysql://"),
         ("postgres://u:canary@h/d", "postgresql+psycopg://"),
         ("my.db", "sqlite:///my.db"),
     ],
@@ -372,7 +238,7 @@ def test_an_error_in_a_mapping_names_its_line(tmp_path, name, text, place, capsy
 def test_a_target_that_is_nearly_right_says_what_to_type(tmp_path, to, typed, capsys):
     assert main([str(csv_file(tmp_path / "a.csv", [["药名"], ["甲片"]])), "--to", to]) == 2
     error = capsys.readouterr().err
-    assert f"type --to {typed}" in error
+    assert f"--to {typed}" in error
     assert "canary" not in error
 
 
@@ -383,9 +249,9 @@ def test_append_names_what_is_there_already(tmp_path, capsys):
     assert "already" not in capsys.readouterr().out
     second = csv_file(tmp_path / "b.csv", [["药名"], ["丙片"], ["乙片"]])
     assert len(imported(second, target, "--append")) == 4
-    assert "drugs_info has 1 of the names already: 乙片" in capsys.readouterr().out
+    assert not missing(capsys.readouterr().out, "1 of the names", "乙片")
     assert main([str(second), "--to", f"sqlite:///{target}"]) == 1
-    assert "drugs_info has rows (4); give --replace or --append" in capsys.readouterr().err
+    assert not missing(capsys.readouterr().err, "(4)", "--replace", "--append")
 
 
 @pytest.mark.parametrize(("header", "other"), [("药名", "disease"), ("病名", "drugs_info")])

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from data.build_database import DEFAULT_PATH
-from data.database.schema import ASKABLE, TABLES
+from data.database.schema import TABLES
 from data.load import load_rows
 
 ROOT = DEFAULT_PATH.parent
@@ -98,39 +98,3 @@ def test_doses_and_strengths_are_those_of_the_form(rows: dict[str, list[dict[str
             assert dose[2] in COUNTED[form], row["dosage"]
             assert dose[1] == "半" or int(dose[1]) <= (20 if dose[2] == "毫升" else 10)
             assert ("冲服" in row["dosage"] or "调服" in row["dosage"]) == (form in ("颗粒", "散"))
-
-
-def test_a_drug_does_not_cause_what_it_is_for_nor_a_test_repeat_itself(
-    rows: dict[str, list[dict[str, Any]]],
-) -> None:
-    for row in rows["drugs_info"]:
-        complaint = re.fullmatch(
-            r"用于(?:轻度|中度|重度|急性|慢性|反复)?(.+)伴(.+)", row["indication"]
-        )
-        assert complaint
-        for word in complaint.groups():
-            assert word not in (row["adverse_reactions"] or ""), (
-                row["indication"],
-                row["adverse_reactions"],
-            )
-        caution, _, avoided = (row["precautions"] or "").partition("慎用，避免")
-        assert not set(re.split("、", caution)) & {"驾驶员", "运动员", "高空作业者"}, (
-            caution,
-            avoided,
-        )
-    for row in rows["disease"]:
-        if row["examination"]:
-            finding, more = re.fullmatch(
-                r"(.+(?:示|检出).+)，需加做(.+)", row["examination"]
-            ).groups()  # type: ignore[union-attr]
-            assert more not in finding
-        about = [row["complication"], row["differ_diag"], row["clinical_manif"] or ""]
-        assert about[0].removeprefix("可并发") not in about[1] + about[2]
-
-
-def test_askable_texts_end_without_a_stop_and_have_no_space(
-    rows: dict[str, list[dict[str, Any]]],
-) -> None:
-    for table, columns in ASKABLE.items():
-        cells = [row[column] for row in rows[table] for column in columns if row[column]]
-        assert not [cell for cell in cells if re.search(r"\s|[。，、]$", cell)]
