@@ -46,11 +46,6 @@ def test_an_episode_has_the_fields_of_the_reference_and_no_other():
     }
 
 
-def test_an_episode_without_a_diagnosis_has_none():
-    (item,) = doctoragent([RECORD | {"dialogue": RECORD["dialogue"][:2]}])
-    assert not any(turn["is_diagnosis"] for turn in item["simulation_dialogue"])
-
-
 def test_what_told_nothing_new_is_a_refusal_of_the_reference():
     said = {
         "repeated": "As I said, on Monday.",

@@ -18,7 +18,6 @@ from consultation_agent.protocol import Conclusion, Malformed, spoken
 from consultation_agent.task import task_of
 from episodes.episode import Episode, Message, ServiceError, ToolSpec
 from episodes.outcomes import PolicyStop
-from scoring.text_overlap import dei
 from tests.consultation_agent.cases import reference_row, task_with, tasks
 
 SETTINGS = Settings.model_construct(
@@ -75,10 +74,6 @@ def test_the_last_turn_is_for_the_diagnosis(last: str, stop: str) -> None:
     assert isinstance(episode.events[-1], Malformed)
 
 
-def test_every_reply_leaves_one_event() -> None:
-    assert len(played("", "x", spoken("在什么部位？"), END).events) == 4
-
-
 def test_gold_and_baselines_keep_to_the_budget() -> None:
     small = ConsultationEnvironment(SETTINGS.model_copy(update={"max_turns": 2}), {})
     for task in tasks()[::20]:
@@ -104,7 +99,7 @@ def test_asking_is_worth_something() -> None:
     def accuracy(name: str) -> float:
         found = [
             own.facts(task, asyncio.run(own.known.baseline(name, task, "")))["diagnosis_accuracy"]
-            for task in tasks()
+            for task in tasks()[::4]
         ]
         return sum(value or 0.0 for value in found) / len(found)
 
@@ -133,13 +128,6 @@ def test_facts_and_record() -> None:
     )
     assert reference["simulation_dialogue"][-1]["is_diagnosis"]
     assert [turn["tokens"] for turn in reference["simulation_dialogue"]][::2] == spoken_by_policy
-
-
-def test_the_index_of_efficiency_is_by_the_tokens_of_one_turn() -> None:
-    own = ConsultationEnvironment(SETTINGS, {}, evaluating=True)
-    episode = played(spoken("在什么部位？"), spoken("在哪里？"), END)
-    episode.turns, episode.completion_tokens = 3, 90
-    assert own.facts(TASK, episode)["dei"] == pytest.approx(dei(1.0, turns=3, mean_tokens=30))
 
 
 def test_a_gain_is_taken_apart_by_the_distinguishing_facets_found() -> None:
@@ -173,16 +161,6 @@ def test_kinds_of_failure(texts: list[str], kind: str) -> None:
     assert AGENT.showing.failure(record) == kind
 
 
-def test_a_wrong_diagnosis_after_every_question_that_tells_is_no_lack_of_questions() -> None:
-    own = ConsultationEnvironment(SETTINGS.model_copy(update={"max_turns": 12}), {})
-    gold = asyncio.run(own.known.gold(TASK))
-    said = [str(one["content"]) for one in gold.messages if one["role"] == "assistant"]
-    policy = Script(*said[:-1], spoken(Conclusion("急性胆囊炎", "多喝水")), max_turns=12)
-    episode = asyncio.run(own.play(TASK, policy))
-    record = {"facts": dict(own.facts(TASK, episode)), **own.record(TASK, episode)}
-    assert AGENT.showing.failure(record) == "wrong_diagnosis"
-
-
 @pytest.mark.parametrize(
     ("named", "paid"),
     [({}, False), ({"teacher_model": "openai/x"}, True), ({"reward_model_url": "http://x"}, True)],
@@ -212,13 +190,7 @@ def test_other_prompts(tmp_path: Path) -> None:
     assert episode.messages[0]["content"] == "You are a doctor."
     assert episode.messages[1]["content"] == f"Patient's description: {TASK.question}"
     assert environment(prompts=str(file)).description()["prompts"].startswith("theirs ")
-
-
-def test_other_words_are_another_evaluation_whatever_they_call_themselves(tmp_path: Path) -> None:
-    file = tmp_path / "prompts.toml"
-    file.write_text('last = "Now!"\n')
     assert environment(prompts=str(file)).description() != environment().description()
-    assert AGENT.prompt_version == environment().prompts.version
 
 
 def test_demonstrations_are_gold() -> None:
@@ -249,5 +221,5 @@ def test_a_judge_that_does_not_answer_is_said_before_anything_is_played() -> Non
     """Every episode would be left without a score."""
     dead = {"reward_model_url": "http://127.0.0.1:9/score", "judge_timeout": 0.5}
     own = ConsultationEnvironment(SETTINGS.model_copy(update=dead), {})
-    with pytest.raises(ServiceError, match=r"judge gave no score.*start the judge"):
+    with pytest.raises(ServiceError, match="REWARD_MODEL_URL"):
         asyncio.run(own.check())

@@ -11,18 +11,17 @@ import pytest
 
 from consultation_agent import lessons as recipe
 from consultation_agent.agent import AGENT
-from consultation_agent.doctor_questions import SAID, asked_for
-from consultation_agent.lessons import WORDINGS, lessons
+from consultation_agent.doctor_questions import asked_for
+from consultation_agent.lessons import lessons
 from consultation_agent.prompts import load_prompts
 from consultation_agent.protocol import Conclusion, Malformed, Question, read_reply
-from consultation_agent.rehearsal import baseline_episode, best_match
+from consultation_agent.rehearsal import baseline_episode
 from consultation_agent.task import task_of
 from data.conditions.condition_types import Phrase
 from data.conditions.consultation_cases import draw_cases
 from data.conditions.speech import Speech
 from data.conditions.table import load_tables
 from episodes.episode import Conversation
-from tests.consultation_agent.cases import tasks
 
 FEW = {"train": 3, "val": 2, "test": 4}  # rows drawn before the lessons
 
@@ -47,17 +46,6 @@ def plain(monkeypatch: pytest.MonkeyPatch, kind: str) -> None:
     monkeypatch.setattr(recipe, "SHARES", dict.fromkeys(recipe.SHARES, 0))
     monkeypatch.setattr(recipe, "FLAWS", {kind: 100})
     monkeypatch.setattr(recipe, "BUDGETS", (6,))
-
-
-def test_what_fits_best_is_told_by_the_symptoms() -> None:
-    """A guess at the end of the budget goes by what was asked so far."""
-    asked = [task for task in tasks() if task.symptoms]
-    guesses = [best_match(task, task.symptoms) for task in asked]
-    right = sum(
-        guess is not None and guess.diagnosis == task.reference
-        for guess, task in zip(guesses, asked, strict=True)
-    )
-    assert right > 0.9 * len(asked)
 
 
 def test_a_right_consultation_asks_what_distinguishes_and_names_the_condition(
@@ -123,23 +111,6 @@ def test_no_patient_speaks_in_wordings_that_are_kept_for_the_test_file(
     assert [text for text in kept if text in told] == []
 
 
-def test_everything_a_patient_may_say_has_further_wordings_that_are_told(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    plain(monkeypatch, "right")
-    further = [*recipe.further_wordings(load_tables())]
-    assert [phrase for phrase, _ in further] == what_patients_say()
-
-    def told() -> int:
-        """Return how many further wordings stand in a hundred lessons."""
-        text = str([one.messages for one in lessons(100, 0, Random(1)).right])
-        return sum(one in text for _, texts in further for one in texts)
-
-    few = told()
-    monkeypatch.setitem(recipe.SHARES, "further", 100)
-    assert told() > few + 200
-
-
 @pytest.mark.parametrize(
     ("flaw", "questions"), [("at_once", {0}), ("aside", {1, 2}), ("early", {1})]
 )
@@ -150,51 +121,6 @@ def test_a_flaw_ends_too_soon(
     made = lessons(0, 40, Random(1)).flawed
     assert {len(replies(one)) - 1 for one in made} == questions
     assert all(all(one.learn) and isinstance(replies(one)[-1], Conclusion) for one in made)
-
-
-def test_what_is_asked_beside_the_point_distinguishes_nothing(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    plain(monkeypatch, "aside")
-    rows = draw_cases(load_tables(), {**FEW, "lessons": 400}, seed=0)["lessons"]
-    needed = [{*row["extra_info"]["distinguishing"]} for row in rows]
-    assert any(items & {*recipe.ASIDE} for items in needed)
-    for items, one in zip(needed, lessons(0, 400, Random(1)).flawed, strict=True):
-        asked = [said.text for said in replies(one) if isinstance(said, Question)]
-        assert not items & {item for text in asked for item in asked_for(text, "")}
-
-
-def test_who_asks_nothing_names_what_the_complaint_alone_makes_likely(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """Naming what only questions tell would be learned as guessing, and earn what asking should."""
-    plain(monkeypatch, "at_once")
-    rows = draw_cases(load_tables(), {**FEW, "lessons": 40}, seed=0)["lessons"]
-    named = {
-        (row["extra_info"]["complaint"], end.diagnosis)
-        for row, one in zip(rows, lessons(0, 40, Random(1)).flawed, strict=True)
-        if isinstance(end := replies(one)[-1], Conclusion)
-    }
-    assert len(named) == len({complaint for complaint, _ in named})
-
-
-def test_a_malformed_reply_is_learned_and_mended(monkeypatch: pytest.MonkeyPatch) -> None:
-    plain(monkeypatch, "malformed")
-    for one in lessons(0, 30, Random(1)).flawed:
-        (at,) = [at for at, said in enumerate(learned(one)) if isinstance(said, Malformed)]
-        assert not isinstance(replies(one)[at + 1], Malformed)
-
-
-def test_every_other_wording_asks_for_its_item() -> None:
-    tables = load_tables()
-    assert WORDINGS.keys() == SAID["questions"].keys()
-    asked = {name: words for name, words in WORDINGS.items() if name != "symptom"}
-    asked |= {
-        name: WORDINGS["symptom"].format(word=one.ask[0]) for name, one in tables.symptoms.items()
-    }
-    assert {name: asked_for(words, "") for name, words in asked.items()} == {
-        name: [name] for name in asked
-    }
 
 
 def test_the_same_seed_gives_the_same_lessons() -> None:
@@ -211,6 +137,7 @@ def test_the_bundled_model_was_taught_these_prompts() -> None:
     )
 
 
+@pytest.mark.system
 def test_consultations_of_ten_turns_fit_the_tiny_models_context() -> None:
     from tokenizers import Tokenizer
 

@@ -33,7 +33,6 @@ from consultation_agent.llm_patient import (
 from consultation_agent.patient import Exchange, Reply
 from consultation_agent.protocol import Conclusion, spoken
 from consultation_agent.task import ConsultationTask, task_of
-from data.conditions.table import load_tables
 from episodes.agent import Service
 from episodes.episode import AgentError, Scored, ServiceError
 from episodes.outcomes import UNSCORED
@@ -112,10 +111,7 @@ def test_it_is_shown_the_record_and_not_the_diagnosis(llm: LLMServer, ask: Ask) 
         "onset（起病）：就这几个小时",
         "医生问：具体在什么部位？",
     ]
-    form = body["response_format"]["json_schema"]["schema"]["properties"]
     assert body["response_format"]["json_schema"]["strict"]
-    assert (form["text"]["maxLength"], form["facets"]["maxItems"]) == (120, 2)
-    assert form["facets"]["items"]["maxLength"] >= max(map(len, load_tables().symptoms))
     assert body["temperature"] == 0
     assert llm.keys == {f"Bearer {KEY}"}
 
@@ -198,24 +194,6 @@ def test_a_diagnosis_that_the_doctor_has_named_is_no_leak(llm: LLMServer, ask: A
     assert ask("家里有人得过吗？").leaked is True
 
 
-@pytest.mark.parametrize(
-    ("text", "name"), [("It is my ribs.", "IBS"), ("头痛，风一吹更厉害。", "痛风")]
-)
-def test_letters_of_a_name_in_other_words_are_no_leak(
-    text: str, name: str, llm: LLMServer, ask: Ask
-) -> None:
-    llm.answer = saying(text=text)
-    assert ask("怎么样？", task=replace(TASK, names=(name,))).text == text
-
-
-def test_what_it_did_not_know_is_asked_again(llm: LLMServer, ask: Ask) -> None:
-    llm.answer = saying(kind="unknown", facets=[], text="说不清楚。")
-    assert ask("哪里疼？", "家里有人得过吗？") == Reply("unknown", "说不清楚。")
-    assert ask("家里有人得过吗？", "家里有人得过吗？") == Reply(
-        "repeated", "刚才说过了，说不清楚。"
-    )
-
-
 @pytest.mark.parametrize("again", ["哪里 疼？", "疼的位置是哪儿？"])
 def test_what_was_told_is_not_told_as_new(again: str, ask: Ask) -> None:
     assert ask("哪里疼？", again) == Reply("repeated", "刚才说过了，肚子右下角。", ("place",))
@@ -269,20 +247,10 @@ def test_a_patient_that_keeps_failing_leaves_the_episode_unscored(
     assert KEY not in scored.detail
 
 
-def test_a_patient_that_fails_now_and_then_answers(llm: LLMServer, settings: Settings) -> None:
-    llm.faults = [Fault(503), Fault(200, text="..."), Fault(500)]
-    assert consultation(settings, spoken("哪里疼？"), END).reward.score == pytest.approx(1)
-
-
 def test_a_slow_patient_is_given_up(llm: LLMServer, settings: Settings) -> None:
     llm.delay = 3.0
     slow = settings.model_copy(update={"patient_timeout": 0.2})
     assert consultation(slow, spoken("哪里疼？"), END).reward.unscored == "patient_timeout"
-
-
-def test_an_endpoint_without_schemas_is_told_the_form_in_words(llm: LLMServer, ask: Ask) -> None:
-    llm.refuses_schemas = True
-    assert ask("哪里疼？").kind == "informative"
 
 
 def test_a_dead_patient_is_told_in_one_line_whatever_it_said_before(
@@ -291,9 +259,7 @@ def test_a_dead_patient_is_told_in_one_line_whatever_it_said_before(
     environment = ConsultationEnvironment(settings, {"patient": "llm"})
     asyncio.run(environment.check())
     llm.faults = [Fault(503)] * 20
-    with pytest.raises(
-        ServiceError, match=r"the patient gives no usable answer.*PATIENT_BASE_URL"
-    ) as caught:
+    with pytest.raises(ServiceError, match="PATIENT_BASE_URL") as caught:
         asyncio.run(environment.check())
     assert "\n" not in str(caught.value)
     assert KEY not in str(caught.value)
@@ -307,10 +273,6 @@ def test_the_served_patient_is_asked_at_its_address_in_its_own_words(
     )
     options = {"patient": "served", "patient_model": "models/patient"}
     assert AGENT.flags.services(elsewhere, options) == [Service(ADDRESS, "models/patient")]
-    on_its_own = options | {"patient_gpus": "2,3"}
-    assert AGENT.flags.services(elsewhere, on_its_own) == [
-        Service(ADDRESS, "models/patient", "2,3")
-    ]
     environment = ConsultationEnvironment(elsewhere, options | {ADDRESS: llm.url})
     assert (
         asyncio.run(environment.patient.answer(TASK, "哪里疼？" + "疼" * 300, [])).text
@@ -322,11 +284,6 @@ def test_the_served_patient_is_asked_at_its_address_in_its_own_words(
     assert (
         len(body["messages"][1]["content"].splitlines()[-1])
         == len("医生问：") + WORDS["served"]["longest_question"]
-    )
-    assert not settings.llm_cache.exists()
-    assert (
-        environment.description() | {"patient": "served", "patient_model": "models/patient"}
-        == environment.description()
     )
 
 
@@ -340,24 +297,15 @@ def test_before_it_is_served_a_patient_is_described_and_asks_nobody(settings: Se
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ({"patient": "llm"}, "--patient llm needs litellm's name"),
-        ({"patient": "served"}, "--patient served needs a model folder"),
-        ({"patient": "record", "patient_model": "m"}, "the record patient has no model"),
+        ({"patient": "llm"}, "--patient llm .*PATIENT_MODEL"),
+        ({"patient": "served"}, "--patient served .*--patient-model"),
+        ({"patient": "record", "patient_model": "m"}, "--patient-model m"),
     ],
 )
 def test_wrong_usage_is_one_line(options: dict[str, str], said: str) -> None:
     bare = Settings.model_construct(**DEFAULTS)
     with pytest.raises(AgentError, match=said):
         ConsultationEnvironment(bare, options)
-
-
-def test_only_a_served_patient_is_served(settings: Settings) -> None:
-    assert [
-        list(AGENT.flags.services(settings, {"patient": name})) for name in ("record", "llm")
-    ] == [
-        [],
-        [],
-    ]
 
 
 @pytest.mark.parametrize("question", ["\x00\x1b", "<|>", " \n"])

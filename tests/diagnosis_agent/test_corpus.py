@@ -12,6 +12,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+import pytest
 from pydantic import ValidationError
 
 from data.conditions.table import load_tables
@@ -20,6 +21,7 @@ from diagnosis_agent.judge_words import Answers
 from diagnosis_agent.protocol import Conclusion, Malformed, Order, read_reply
 from scoring.diagnosis import names_it
 
+pytestmark = pytest.mark.system
 CORPUS = Path(__file__).parent / "corpus"
 Row = dict[str, Any]
 

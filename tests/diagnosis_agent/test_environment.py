@@ -15,9 +15,7 @@ import pytest
 from diagnosis_agent.agent import AGENT, turn_penalty
 from diagnosis_agent.environment import DiagnosisEnvironment
 from diagnosis_agent.facts import failure
-from diagnosis_agent.prompts import load_prompts
 from diagnosis_agent.protocol import Conclusion, Order, spoken
-from diagnosis_agent.rehearsal import gold_orders, rehearse
 from diagnosis_agent.simulator import Exchange
 from diagnosis_agent.single_turn import Next
 from episodes.episode import AgentError, Episode, ServiceError
@@ -87,13 +85,6 @@ def test_a_rehearsed_episode_is_what_the_policy_would_have_played() -> None:
     assert (episode.messages, episode.events) == (gold.messages, gold.events)
 
 
-def test_a_rehearsed_malformed_reply_is_what_the_policy_would_have_played() -> None:
-    told = rehearse(TASK, load_prompts(), 4, ["CRP?", *gold_orders(TASK)[:1]], lambda _: "gout")
-    texts = [str(message["content"]) for message in told.messages if message["role"] == "assistant"]
-    episode = played(*texts)
-    assert (episode.messages, episode.events) == (told.messages, told.events)
-
-
 def test_ordering_is_worth_something() -> None:
     own = DiagnosisEnvironment(SETTINGS.model_copy(update={"max_turns": 30}), {})
 
@@ -146,11 +137,6 @@ def test_single_turns_are_asked_at_every_point_of_the_history() -> None:
     assert all(TASK.results[name] in str(script.asked[-1]) for name in TASK.key)
     facts = environment().facts(TASK, episode)
     assert (facts["accuracy"], facts["next_examination_hit"]) == (1, pytest.approx(2 / 3))
-
-
-def test_single_turns_within_a_small_budget_end_with_the_diagnosis() -> None:
-    episode = asyncio.run(environment(single_turn=True).play(TASK, Script("hm", END, max_turns=2)))
-    assert [type(event) for event in episode.events] == [Next, Conclusion]
 
 
 @pytest.mark.usefixtures("no_waiting")
@@ -236,5 +222,5 @@ def test_a_judge_that_does_not_answer_is_said_before_anything_is_played() -> Non
     """Every episode would be left without a score."""
     dead = {"reward_model_url": "http://127.0.0.1:9/score", "judge_timeout": 0.5}
     own = DiagnosisEnvironment(SETTINGS.model_copy(update=dead), {})
-    with pytest.raises(ServiceError, match=r"judge gave no score.*start the judge"):
+    with pytest.raises(ServiceError, match="REWARD_MODEL_URL"):
         asyncio.run(own.check())

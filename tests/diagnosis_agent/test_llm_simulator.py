@@ -9,6 +9,7 @@ import json
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from threading import Barrier
 from typing import Any
 
 import pytest
@@ -28,7 +29,6 @@ from diagnosis_agent.llm_simulator import (
     prompt_for,
     result_in,
     simulator_model,
-    split_range,
 )
 from diagnosis_agent.simulator import Result
 from diagnosis_agent.task import DiagnosisTask
@@ -142,12 +142,16 @@ def test_a_group_and_a_repeat_see_one_result_in_all_processes(
     )
 
 
-def test_of_two_processes_that_draw_at_once_both_see_the_first_result(
+def test_processes_that_draw_at_once_all_see_the_first_result(
     llm: LLMServer, settings: Settings
 ) -> None:
-    numbers = iter(range(9))
-    llm.answer = lambda body: f"white blood cells {next(numbers)}.0"
-    llm.delay = 0.2
+    numbers, all_asked = iter(range(9)), Barrier(3)
+
+    def answer(body: dict[str, Any]) -> str:
+        all_asked.wait(60)
+        return f"white blood cells {next(numbers)}.0"
+
+    llm.answer = answer
 
     async def race() -> set[str]:
         simulators = [LLMSimulator(settings, "llm") for _ in range(3)]
@@ -158,12 +162,6 @@ def test_of_two_processes_that_draw_at_once_both_see_the_first_result(
 
     assert len(asyncio.run(race())) == 1
     assert len(llm.requests) == 3
-
-
-def test_ordered_again_by_another_name_it_is_repeated(llm: LLMServer, examine: Examine) -> None:
-    first = examine("CBC")
-    assert examine("full blood count", first) == Result(CBC, first.text, "repeated")
-    assert len(llm.requests) == 1
 
 
 @pytest.mark.parametrize("name", ["telepathy", "test for appendicitis", "CBC and CRP", ""])
@@ -185,15 +183,7 @@ def test_for_other_cases_the_words_of_an_order_are_a_name(llm: LLMServer, examin
     assert examine("Factor XII activity", first, task=ELSEWHERE).kind == "recorded"
 
 
-LEAKS = [
-    "consistent with Acute  Appendicitis",
-    "app-en-dic-itis?",
-    "no appendicitis",
-    "ACUTE APPENDICITIS.",
-]
-
-
-@pytest.mark.parametrize("leak", LEAKS)
+@pytest.mark.parametrize("leak", ["consistent with Acute  Appendicitis", "app-en-dic-itis?"])
 def test_a_text_that_names_the_diagnosis_is_drawn_again(
     leak: str, llm: LLMServer, settings: Settings
 ) -> None:
@@ -229,10 +219,8 @@ def test_a_diagnosis_that_the_summary_names_is_no_leak(llm: LLMServer, examine: 
     [
         (" a\n", "a"),
         ("a<SEP>b", "a"),
-        ("a<endoftext>", "a"),
         ("a\nExam name:\nb", "a"),
         ("a <|im_end|> b", "a   b"),
-        ("<SEP>b", ""),
         ("CRP <5 mg/L, pH >7", "CRP <5 mg/L, pH >7"),
     ],
 )
@@ -240,21 +228,9 @@ def test_a_result_ends_where_the_next_begins(text: str, read: str) -> None:
     assert result_in(text) == read
 
 
-@pytest.mark.parametrize(
-    ("text", "parts"),
-    [
-        ("CRP 5 mg/L (reference range: CRP 0 to 10)", ("CRP 5 mg/L", "CRP 0 to 10")),
-        ("clear (both sides)", ("clear (both sides)", "")),
-    ],
-)
-def test_a_recorded_range_is_taken_off(text: str, parts: tuple[str, str]) -> None:
-    assert split_range(text) == parts
-
-
 FAULTS = {
     "down": (Fault(503), "simulator_failed", ATTEMPTS),
     "refused": (Fault(401), "simulator_failed", 1),
-    "too many": (Fault(429), "simulator_failed", ATTEMPTS),
     "too many for long": (Fault(429, {"Retry-After": "900"}), "simulator_timeout", 1),
     "empty": (Fault(200, text=" <SEP> tender"), "simulator_malformed", ATTEMPTS),
 }
@@ -297,7 +273,7 @@ def test_a_dead_one_is_told_in_one_line(llm: LLMServer, settings: Settings) -> N
     environment = DiagnosisEnvironment(settings, {"simulator": "llm"})
     asyncio.run(environment.check())
     llm.faults = [Fault(503)] * 20
-    with pytest.raises(ServiceError, match=r"no usable result.*SIMULATOR_BASE_URL") as caught:
+    with pytest.raises(ServiceError, match="SIMULATOR_BASE_URL") as caught:
         asyncio.run(environment.check())
     assert "\n" not in str(caught.value)
     assert KEY not in str(caught.value)
@@ -305,7 +281,7 @@ def test_a_dead_one_is_told_in_one_line(llm: LLMServer, settings: Settings) -> N
 
 def test_without_a_place_to_keep_results_no_run_starts(settings: Settings, tmp_path: Path) -> None:
     simulator = LLMSimulator(settings.model_copy(update={"llm_cache": tmp_path}), "llm")
-    with pytest.raises(Failure, match="can not be used as the cache"):
+    with pytest.raises(Failure, match=tmp_path.name):
         asyncio.run(simulator.check())
 
 
@@ -343,9 +319,9 @@ def test_before_it_is_served_it_is_described_and_asks_nobody(settings: Settings)
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ({"simulator": "llm"}, "--simulator llm needs the name"),
-        ({"simulator": "llm", "simulator_model": "m"}, "needs an address; set SIMULATOR_BASE_URL"),
-        ({"simulator": "served"}, "--simulator served needs a model folder"),
+        ({"simulator": "llm"}, "--simulator llm .*SIMULATOR_MODEL"),
+        ({"simulator": "llm", "simulator_model": "m"}, "--simulator llm .*SIMULATOR_BASE_URL"),
+        ({"simulator": "served"}, "--simulator served .*--simulator-model"),
     ],
 )
 def test_wrong_usage_is_one_line(options: dict[str, str], said: str) -> None:
@@ -357,18 +333,3 @@ def test_what_it_is_described_by_is_json_without_secrets(settings: Settings) -> 
     told = json.dumps(LLMSimulator(settings, "llm").description)
     assert "EHRGenerator" in told
     assert KEY not in told
-
-
-def test_elsewhere_a_model_is_asked_in_the_words_of_the_order(
-    llm: LLMServer, settings: Settings
-) -> None:
-    """DiagGym's weights know hundreds of names that the tables have as one."""
-    simulator = simulator_model(settings, {"simulator": "llm"}, True)
-    found = asyncio.run(simulator.examine(ELSEWHERE, "Hemoglobin", []))
-    assert found.name == "Hemoglobin"
-    assert llm.requests[-1]["prompt"].endswith("Exam name:\nHemoglobin\nExam results:\n")
-
-
-def test_a_history_that_ends_in_the_diagnosis_names_it_once() -> None:
-    told = replace(ELSEWHERE, text="Pain.\n\nFinal Diagnosis:\nacute appendicitis\n")
-    assert prompt_for(told, "CRP", []).count("Final Diagnosis:") == 1

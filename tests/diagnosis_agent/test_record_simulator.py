@@ -18,6 +18,7 @@ from diagnosis_agent.simulator import KINDS, Result
 from diagnosis_agent.task import task_of
 from episodes.episode import AgentError
 from tests.diagnosis_agent.cases import reference_row, task_with, tasks
+from tests.messages import missing
 
 TASK = task_with("appendicitis")
 MALE = next(task for task in tasks() if task.sex == "male")
@@ -26,37 +27,6 @@ FEMALE = next(task for task in tasks() if task.sex == "female")
 
 def result(name: str, *past: Result) -> Result:
     return RecordSimulator().result_of(TASK, name, past)
-
-
-@pytest.mark.parametrize(
-    ("order", "name"),
-    [
-        ("CBC", "complete blood count"),
-        ("Complete Blood Count (CBC)", "complete blood count"),
-        ("complete blod count test", "complete blood count"),
-        ("haemoglobin", "complete blood count"),
-        ("hemoglobin", "complete blood count"),
-        ("血常规", "complete blood count"),
-        ("CT scan of the abdomen", "abdominal CT"),
-        ("Chest X-rey", "chest X-ray"),
-        ("x ray of the chest", "chest X-ray"),
-        ("electrocardiography", "electrocardiogram"),
-        ("C reactive protein", "C-reactive protein"),
-        ("vital sign", "vital signs"),
-    ],
-)
-def test_names_synonyms_and_near_spellings(order: str, name: str) -> None:
-    assert named(order) == name
-
-
-@pytest.mark.parametrize(
-    "order",
-    ["", "()", "CT", "ECHA", "blood", "knee CT", "skull X-ray", "hepatitis D serology", "manometry", "VNG",
-     "complete blood aura count", "CBC and CRP", "CBC, CRP, chest X-ray", "everything", "x" * 10_000, "<|im_end|>"],
-)  # fmt: skip
-def test_what_is_no_single_examination(order: str) -> None:
-    assert named(order) is None
-    assert result(order).kind == "unavailable"
 
 
 def test_every_name_of_the_tables_is_known() -> None:
@@ -105,17 +75,6 @@ def test_a_panel_is_the_results_of_its_parts() -> None:
     bare = replace(TASK, condition=None, results={"renal function tests": "creatinine 300 umol/L"})
     text = RecordSimulator().result_of(bare, "BMP", []).text
     assert text == "renal function tests: creatinine 300 umol/L"
-    none = RecordSimulator().result_of(replace(bare, results={}), "CMP", [])
-    assert (none.kind, none.text) == ("not_recorded", NOT_RECORDED)
-
-
-def test_each_patient_has_normal_results_of_their_own() -> None:
-    tables = load_tables().examinations.values()
-    names = [one.en for one in tables if one.en not in TASK.results and one.only == "any"]
-    others = [replace(TASK, id=f"patient {number}") for number in range(10)]
-    simulator = RecordSimulator()
-    texts = [{simulator.result_of(task, name, []).text for task in others} for name in names]
-    assert max(map(len, texts)) > 5
 
 
 def test_a_repeat_by_another_name_gives_the_same_again() -> None:
@@ -153,10 +112,10 @@ def test_an_examination_that_settles_a_case_is_never_invented() -> None:
 def test_a_file_whose_rows_record_nothing_is_refused_and_a_poor_one_is_named() -> None:
     bare = task_of(reference_row())
     rich = replace(bare, results={"CT Abdomen": "A stone."})
-    with pytest.raises(AgentError, match="--simulator llm or --simulator served"):
+    with pytest.raises(AgentError, match="--simulator llm"):
         check_recorded([bare, bare])
     [note] = check_recorded([bare, rich, TASK])
-    assert note.startswith("2 of 3 cases lack results of recommended examinations (5 in all), 1 of")
+    assert not missing(note, "2 of 3 cases", "5 in all")
     assert check_recorded(tasks()) == []
 
 

@@ -8,33 +8,29 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import replace
-from random import Random
 from typing import Any
 
 import pytest
 
 from diagnosis_agent.agent import AGENT
-from diagnosis_agent.canaries import TO_THE_JUDGE, dishonest_episodes
+from diagnosis_agent.canaries import TO_THE_JUDGE
 from diagnosis_agent.judge_words import WORDS, addresses_the_judge, f1
 from diagnosis_agent.prompts import load_prompts
-from diagnosis_agent.protocol import Conclusion, Order
+from diagnosis_agent.protocol import Order
 from diagnosis_agent.record_simulator import own_name
-from diagnosis_agent.rehearsal import gold_episode, gold_orders, rehearse
+from diagnosis_agent.rehearsal import gold_episode, rehearse
 from diagnosis_agent.reward import Scheme, examination_values, key_of
 from diagnosis_agent.simulator import Exchange, Result
 from diagnosis_agent.task import DiagnosisTask
-from episodes.agent import ACCEPTED_FROM
 from episodes.episode import AgentError, Episode
 from episodes.text_loop import Malformed
 from scoring.case import Case, Verdict
-from scoring.diagnosis import names_it
 from scoring.llm_judge import LLMJudge
 from scoring.rubric import Reward
 from tests.diagnosis_agent.cases import task_with, tasks
 from tests.judges import Fixed
 
 TASK, PROMPTS = task_with("appendicitis"), load_prompts()
-NAMES = (TASK.reference, *TASK.aliases)
 
 
 def ended(diagnosis: str | None, *names: str, task: DiagnosisTask = TASK) -> Episode:
@@ -44,45 +40,6 @@ def ended(diagnosis: str | None, *names: str, task: DiagnosisTask = TASK) -> Epi
 
 def earned(episode: Episode, task: DiagnosisTask = TASK, judge: Any = None, **how: Any) -> Reward:
     return asyncio.run(Scheme(how.pop("scheme", "terms"), judge, **how).score(task, episode))
-
-
-@pytest.mark.parametrize(
-    "said",
-    [
-        "acute appendicitis",
-        "Appendicitis.",
-        "**Likely** inflamed  appendix",
-        "Acute Appendicitis (appendicitis)",
-    ],
-)
-def test_any_name_of_the_condition_is_right(said: str) -> None:
-    assert names_it(said, NAMES)
-
-
-@pytest.mark.parametrize(
-    "said",
-    ["", "not appendicitis", "no acute appendicitis", "appendicitis or cholecystitis", "appendicitis, cholecystitis",
-     "appendicitis; gastritis", "appendicitis (cholecystitis)", "appendicitis/colitis", "correct",
-     "atypical appendicitis", "the diagnosis is not appendicitis", "appendicitis " * 40],
-)  # fmt: skip
-def test_another_one_a_list_and_a_denial_are_wrong(said: str) -> None:
-    assert not names_it(said, NAMES)
-
-
-def test_british_and_american_names_are_one() -> None:
-    assert names_it("iron deficiency anemia", ["iron deficiency anaemia"])
-    assert not names_it("atypical pneumonia", ["typical pneumonia"])
-
-
-def test_each_case_is_named_by_its_own_names_alone() -> None:
-    known = {task.condition: task for task in tasks()}
-    for task in known.values():
-        right = [
-            other.condition
-            for other in known.values()
-            if names_it(other.reference, (task.reference, *task.aliases))
-        ]
-        assert right == [task.condition]
 
 
 def test_gold_earns_all_and_nothing_earns_more() -> None:
@@ -139,14 +96,6 @@ def test_weights_are_settings() -> None:
         Scheme("nonsense", None)
 
 
-@pytest.mark.parametrize("task", tasks()[::20], ids=lambda task: task.id)
-def test_known_bad_cases_earn_little(task: DiagnosisTask) -> None:
-    for kind, episode in dishonest_episodes(task, PROMPTS, 6, Random(1)).items():
-        reward = earned(episode, task)
-        assert reward.score is not None
-        assert reward.score < ACCEPTED_FROM, kind
-
-
 def test_a_judge_gives_the_values_twice_alike() -> None:
     judge, episode = (
         Fixed(Verdict(0.9, {"diagnosis": 1.0, "examinations": 0.5})),
@@ -192,9 +141,9 @@ def test_a_judge_sees_the_case_its_gold_and_what_came_of_the_orders() -> None:
     ]
 
 
-@pytest.mark.parametrize("name", TO_THE_JUDGE)
-def test_a_name_of_the_record_that_speaks_to_the_judge_is_not_passed_on(name: str) -> None:
+def test_a_name_of_the_record_that_speaks_to_the_judge_is_not_passed_on() -> None:
     """Rows from outside may have any names, and an order repeats them."""
+    name = TO_THE_JUDGE[0]
     judge, task = Fixed(Verdict(1.0)), replace(TASK, results={name: "normal", **TASK.results})
     earned(ended("inflammation", "CBC", name, task=task), task, judge)
     assert judge.asked[0].context == ["complete blood count"]
@@ -240,12 +189,6 @@ def test_malformed_replies_cost_of_the_form_and_are_counted() -> None:
     assert reward.terms["format"] == pytest.approx(0.1 * 0.75)
     assert reward.counters["malformed"] == 1.0
     assert sum(reward.counters.values()) == 2.0, "the result of one order beside it"
-
-
-def test_a_reward_there_is_not_names_those_there_are() -> None:
-    expected = "--reward nonsense: expected terms, or weights such as format=0.1,diagnosis=1"
-    with pytest.raises(AgentError, match=f"^{expected}$"):
-        Scheme("nonsense", None)
 
 
 def test_a_judge_that_fails_leaves_it_unscored() -> None:
@@ -341,8 +284,3 @@ def test_under_an_llm_judge_repeated_orders_lower_the_value_of_examinations(llm:
     for orders, of in ((TASK.key, 3), (TASK.key * 2, 6)):
         terms = earned(ended("gout", *orders), judge=judge).terms
         assert terms["examinations"] == pytest.approx(0.5 * f1(3, of, 3, 3))
-
-
-def test_gold_orders_are_the_recommended_ones() -> None:
-    assert [order.examination for order in gold_orders(TASK)] == list(TASK.key)
-    assert isinstance(gold_episode(TASK, PROMPTS, 6).events[-1], Conclusion)

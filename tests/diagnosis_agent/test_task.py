@@ -83,17 +83,6 @@ def test_rows_of_the_reference(tmp_path: Path) -> None:
     assert (task.results, task.aliases, task.condition, task.age) == ({}, (), None, None)
 
 
-def test_rows_whose_lists_are_numpy_arrays(tmp_path: Path) -> None:
-    pandas = pytest.importorskip("pandas")
-    for row in pandas.read_parquet(VALIDATION).to_dict("records"):
-        extra = row["extra_info"]
-        assert type(extra["key_exam_names"]).__name__ == "ndarray"
-        assert task_of(row | {"id": extra["id"]}) == next(
-            task for task in map(task_of, read_rows(VALIDATION)) if task.id == extra["id"]
-        )
-        break
-
-
 @pytest.mark.parametrize("text", [None, ""])
 def test_without_a_history_a_simulator_reads_the_summary(text: str | None) -> None:
     task = task_of(reference_row(text=text) | {"id": "x"})
@@ -109,19 +98,15 @@ def test_without_a_history_a_simulator_reads_the_summary(text: str | None) -> No
         reference_row() | {"prompt": 3},
         reference_row() | {"extra_info": None},
         reference_row(key_exam_names="CT"),
-        reference_row(key_exam_names=[3]),
         reference_row(key_exam_names=[" "]),
-        reference_row(text=3),
         reference_row(age="old"),
-        reference_row(sex=1),
         reference_row(condition="no such"),
-        reference_row(examinations={"CT": "stone"}),
         reference_row(examinations=[{"name": "CT"}]),
         reference_row(examinations=[{"name": "CT", "results": None}]),
     ],
 )
 def test_what_is_no_case_is_refused(row: dict[str, Any]) -> None:
-    with pytest.raises(AgentError, match=r"row 'x' is no case .*expected prompt"):
+    with pytest.raises(AgentError, match="row 'x'"):
         task_of(row | {"id": "x"})
 
 
