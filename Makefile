@@ -23,23 +23,20 @@ demo: install   ## Watch it learn: evaluate, train, evaluate, with a table and a
 real-model: install  ## Fetch a pretrained language model that runs on a laptop (93 MB): models/smollm2-135m
 	$(PYTHON_BIN) -m training.real_model
 
-test: install   ## Install what is missing, then lint, types, import contract and all tests
+test: install   ## Install what is missing, then lint, types, import contract and the tests: unit, system, engine
 	./check.sh
 
-unit: install   ## The unit tests of all rooms: minutes; they start no engine, browser, database server or sandbox
-	$(PYTHON_BIN) -m pytest -n logical --maxprocesses 4 --dist loadfile -m "not engine and not nightly and not system"
+unit: install   ## The unit tests: minutes; they start no engine, browser, database server or sandbox
+	./check.sh unit
 
-# What `make test` plays by heart (tests/conftest.py) is drawn anew here; the seed that repeats it stands in the command.
-RANDOM_CASES = --hypothesis-profile random --hypothesis-seed $(or $(SEED),$(shell date +%s))
+nightly: install  ## What `make test` leaves out, part by part: generated, trainings, mutants, faults (PART=trainings)
+	./check.sh $(or $(PART),nightly)
 
-nightly: install  ## What `make test` leaves out: all generated cases drawn anew, and further runs of the real engine
-	FUZZ_CASES=20000 $(PYTHON_BIN) -m pytest -m "nightly or not engine" --timeout 3600 $(RANDOM_CASES)
-
-mutants: install  ## Change the code that decides what is learned, paid and reported, and say what no test noticed (ROOM=metrics)
-	$(PYTHON_BIN) -m tests.mutants $(ROOM)
+mutants: install  ## Change the code that decides what is trained and paid, and print what no test noticed (ROOM=sequences)
+	$(PYTHON_BIN) -m bench.mutants $(ROOM)
 
 faults: install ## Kill, freeze, cut off and starve every part of real runs, and write docs/faults.md (SCENE=path, ONLY=vLLM)
-	$(PYTHON_BIN) -m tests.faults $(if $(SCENE),--scene $(SCENE)) $(if $(ONLY),--only "$(ONLY)")
+	$(PYTHON_BIN) -m bench.faults $(if $(SCENE),--scene $(SCENE)) $(if $(ONLY),--only "$(ONLY)")
 
 lint:           ## Style only
 	@./check.sh lint
@@ -50,8 +47,8 @@ types:          ## Types only
 imports:        ## Import contract only
 	@./check.sh imports
 
-fuzz: install   ## 100,000 generated statements against the guard in three dialects and the authorizer behind it (nightly; CASES=n)
-	FUZZ_CASES=$(or $(CASES),100000) $(PYTHON_BIN) -m pytest tests/tools/sql/test_fuzz.py --timeout 7200 $(RANDOM_CASES)
+fuzz: install   ## 100,000 generated statements against the guard in three dialects and the authorizer behind it (CASES=n)
+	FUZZ_CASES=$(or $(CASES),100000) ./check.sh generated -- -n0 tests/tools/sql/test_fuzz.py --timeout 7200
 
 bench: install  ## Every measurement in bench/, one line of JSON each; not agl_step, which needs an environment of its own
 	@for file in $(filter-out bench/agl_step.py,$(wildcard bench/[a-z]*.py)); do $(PYTHON_BIN) -m bench.$$(basename $$file .py) || exit 1; done

@@ -75,7 +75,7 @@ def test_a_peer_that_ends_early_is_reported_with_its_last_lines(
     settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     play(ENDS, monkeypatch)
-    with pytest.raises(Failure, match=r"ended with 3 after 0 steps.*\nthe engine broke"):
+    with pytest.raises(Failure, match=r"3 after 0 steps.*\nthe engine broke"):
         train_peer(Path(sys.executable), settings, 60.0)
 
 
@@ -84,7 +84,7 @@ def test_a_peer_without_progress_is_stopped_with_all_it_started(
 ) -> None:
     play(HANGS, monkeypatch)
     own = OwnProcesses()
-    with pytest.raises(Failure, match=r"wrote no step for 1 s after 0 steps"):
+    with pytest.raises(Failure, match=r"1 s after 0 steps"):
         train_peer(Path(sys.executable), settings, 1.0)
     assert own.left(at_most=0) == 0
 

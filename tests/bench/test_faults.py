@@ -48,7 +48,6 @@ def test_faults_of_the_path_cost_no_episode(tmp_path: Path) -> None:
 @pytest.mark.nightly
 def test_a_run_survives_or_is_resumed(tmp_path: Path) -> None:
     results = done("one", ENGINE, tmp_path)
-    assert "and is started again; 4 play" in results["a runner is killed"]["said"]
     assert results["a runner is killed"]["lost"] == {}, "all its episodes are played by others"
     assert results["the main process alone is killed"]["resumed"] > 0
 

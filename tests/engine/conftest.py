@@ -1,6 +1,7 @@
 """What tests of the engine share beside `tests/runs.py`.
 
-Whatever a unit test already protects, or breaks with a library's version only, is marked `nightly`.
+A commit's CI has five trainings: the SQL agent's `--ci-fast`, one of an agent of words, a resumed
+one, one of three processes, and one whose runner is killed. Every other training is `nightly`.
 """
 
 from __future__ import annotations

@@ -22,7 +22,7 @@ import pytest
 
 from tests.runs import Run
 
-pytestmark = pytest.mark.engine
+pytestmark = [pytest.mark.engine, pytest.mark.nightly]
 
 PAGE = b"Host: x\r\nOrigin: http://a.page\r\n"
 CALL = b'{"model": "policy-0", "messages": [{"role": "user", "content": "x"}]}'

@@ -26,7 +26,7 @@ from tests.runs import Run
 from training import cold_start
 from training.setup.ports import free_port
 
-pytestmark = pytest.mark.engine
+pytestmark = [pytest.mark.engine, pytest.mark.nightly]
 registry.register(AGENT)
 
 WITHOUT_TOOLS = """{% for message in messages %}<|im_start|>{{ message.role }}
@@ -130,7 +130,6 @@ def test_a_missing_partner_is_said_before_anything_is_loaded(model: Path, tmp_pa
     assert "Traceback" not in done.stderr
 
 
-@pytest.mark.nightly
 def test_a_partner_is_served_for_the_length_of_the_run(
     model: Path, start: Callable[..., Run]
 ) -> None:

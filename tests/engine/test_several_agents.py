@@ -12,7 +12,7 @@ import pytest
 
 from tests.runs import Run
 
-pytestmark = pytest.mark.engine
+pytestmark = [pytest.mark.engine, pytest.mark.nightly]
 
 
 @pytest.fixture(scope="module")

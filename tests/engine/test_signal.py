@@ -115,11 +115,11 @@ def test_an_adapter_is_trained_and_served(start: Callable[..., Run]) -> None:
         assert went_on.steps()[-1][MISMATCH] < MISMATCH_WARNS
 
 
+@pytest.mark.nightly  # the decision has a unit test: tests/training/test_trainer.py
 def test_a_step_that_teaches_nothing_leaves_the_weights_alone(cold: Run) -> None:
     summary = cold.summary()
     assert summary["weight_updates"] == 0 < summary["steps_without_signal"]
     assert summary["signal"]["learnable_groups"] == 0
-    assert "nothing learned, weights left as they were" in cold.output
     before, after = load_file(TINY_MODEL / "model.safetensors"), weights(cold, 1)
     assert all(before[name].float().equal(after[name].float()) for name in before)
 

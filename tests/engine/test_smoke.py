@@ -11,6 +11,7 @@ import pytest
 from safetensors.torch import load_file
 
 from common.settings import ROOT
+from tests.messages import missing
 from tests.runs import Run
 from training.watch.events import MISMATCH
 
@@ -107,7 +108,7 @@ def test_nothing_is_left_running(smoke: Run) -> None:
 def test_a_run_is_not_overwritten(smoke: Run, start: Callable[..., Run]) -> None:
     again = start("--ci-fast", run_dir=smoke.run_dir)
     assert again.wait() == 2
-    assert "is not empty; choose another, or add --resume" in again.output
+    assert not missing(again.output, smoke.run_dir, "--resume")
 
 
 ASYNC = (
