@@ -7,6 +7,7 @@ import os
 import threading
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from copy import deepcopy
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -14,13 +15,26 @@ import agentlightning as agl
 import psutil
 import pytest
 from agentlightning.types import EnqueueRolloutRequest, RolloutConfig
+from omegaconf import DictConfig
 
 from training.runners.episode_runner import EpisodeRunner
+from training.setup import verl_config
 from training.setup.ports import free_port
 from training.store.live_store import RunStore, make_server
 from training.store.store_client import StoreClient
 
 HOST = "127.0.0.1"
+
+
+@pytest.fixture(scope="session")
+def _verl_s_defaults() -> DictConfig:
+    return verl_config._verl_defaults()
+
+
+@pytest.fixture
+def composed_once(_verl_s_defaults: DictConfig, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Read verl's files once: each time takes longer than all that a test does with them."""
+    monkeypatch.setattr(verl_config, "_verl_defaults", lambda: deepcopy(_verl_s_defaults))
 
 
 class ToyAgent(agl.LitAgent[dict[str, Any]]):

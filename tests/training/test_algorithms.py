@@ -20,6 +20,7 @@ from training.setup.verl_config import build_config, parse_overrides
 FILES = {"train": "train.parquet", "val": "val.parquet"}
 ACTOR = "actor_rollout_ref.actor"
 SEQUENCES = "seq-mean-token-sum-norm"
+pytestmark = pytest.mark.usefixtures("composed_once")
 
 
 def build(folder: Path, algorithm: str | None, *overrides: str, device: str = "cpu") -> DictConfig:

@@ -6,15 +6,14 @@ temperature, token budget or batch size that cannot work, stops the run.
 
 import subprocess
 import sys
-from copy import deepcopy
 from pathlib import Path
 
 import pytest
-from omegaconf import DictConfig, OmegaConf
+from omegaconf import OmegaConf
 
 from sql_agent.agent import AGENT
+from tests.messages import missing
 from training.setup import device
-from training.setup import verl_config as config_module
 from training.setup.agreement import check_agreement, check_rows, last_step
 from training.setup.device import LARGE_BYTES
 from training.setup.plan import ConfigError, Plan
@@ -24,17 +23,7 @@ from training.setup.verl_config import build_config, parse_overrides
 ROOT = Path(__file__).parents[2]
 FILES = {"train": "train.parquet", "val": "val.parquet"}
 TURNS = "actor_rollout_ref.rollout.multi_turn.max_assistant_turns"
-
-
-@pytest.fixture(scope="module")
-def defaults() -> DictConfig:
-    """verl's files, composed once: each time takes longer than everything these tests do with them."""
-    return config_module._verl_defaults()
-
-
-@pytest.fixture(autouse=True)
-def _composed_once(defaults: DictConfig, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(config_module, "_verl_defaults", lambda: deepcopy(defaults))
+pytestmark = pytest.mark.usefixtures("composed_once")
 
 
 def plan(tmp_path: Path, **changes: object) -> Plan:
@@ -60,10 +49,7 @@ def build(tmp_path: Path, *overrides: str, device: str = "cpu", n_gpus: int = 1,
 
 
 @pytest.mark.parametrize("purpose", ["smoke", "ci", "full"])
-@pytest.mark.parametrize(
-    ("device", "n_gpus"),
-    [("cpu", 1), ("cpu", 2), ("cuda", 1), ("cuda", 2), ("cuda", 8), ("cuda", 16)],
-)
+@pytest.mark.parametrize(("device", "n_gpus"), [("cpu", 1), ("cpu", 2), ("cuda", 1), ("cuda", 8)])
 def test_every_preset_passes_the_checks(
     tmp_path: Path, purpose: str, device: str, n_gpus: int
 ) -> None:
@@ -113,116 +99,59 @@ def test_validation_samples_as_training_does(tmp_path: Path) -> None:
     assert (rollout.temperature, rollout.val_kwargs.temperature) == (0.7, 0.7)
 
 
-def test_on_the_cpu_a_micro_batch_grows_with_the_context(tmp_path: Path) -> None:
-    longer = ("data.max_prompt_length=900", "actor_rollout_ref.rollout.max_model_len=1284")
-    config = build(tmp_path, *longer)
-    assert (
-        config.actor_rollout_ref.actor.ppo_max_token_len_per_gpu
-        == config.critic.ppo_max_token_len_per_gpu
-        == 1284
-    )
-
-
 def test_what_differs_without_an_override_is_found_and_named_too(tmp_path: Path) -> None:
-    """A preset or a change in verl could set these; the agent would play other turns than the
-    trainer expects.
+    """A preset or a change in verl could set it; the agent would play other turns than the trainer
+    expects.
     """
-    temperature = "actor_rollout_ref.rollout.temperature"
-    for key, value in ((TURNS, 5), (temperature, 0.5)):
-        config = build(tmp_path)
-        OmegaConf.update(config, key, value)
-        with pytest.raises(ConfigError, match=rf"verl has {value} \(override {key}\)"):
-            check_agreement(config, plan(tmp_path, max_tokens=AGENT.sizes("cpu").reply), {})
-
-
-def test_max_turns_is_written_once(tmp_path: Path) -> None:
-    config = build(tmp_path, max_turns=2)
-    assert config.actor_rollout_ref.rollout.multi_turn.max_assistant_turns == 2
+    config = build(tmp_path)
+    OmegaConf.update(config, TURNS, 5)
+    with pytest.raises(ConfigError, match=f"5 .*{TURNS}"):
+        check_agreement(config, plan(tmp_path, max_tokens=AGENT.sizes("cpu").reply), {})
 
 
 @pytest.mark.parametrize(
-    ("override", "message"),
+    ("override", "named"),
     [
-        (
-            f"{TURNS}=5",
-            r"agent plays 3 turns \(--max-turns\), verl has 5 .*max_assistant_turns=5",
-        ),
-        (
-            "actor_rollout_ref.rollout.temperature=0.7",
-            r"samples at 1.0 \(TEMPERATURE\), verl has 0.7",
-        ),
-        (
-            "actor_rollout_ref.rollout.top_p=0.9",
-            "top_p=0.9, top_k=-1: verl's log-probabilities need top_p=1",
-        ),
-        (
-            "actor_rollout_ref.rollout.top_k=20",
-            "top_k=20: verl.s log-probabilities need top_p=1, top_k=-1",
-        ),
-        (
-            "data.max_response_length=200",
-            r"3 x 96 = 288 tokens do not fit data.max_response_length=200",
-        ),
-        (
-            "data.max_prompt_length=900",
-            r"900 \+ 384 exceed .*max_model_len=1024: .* must fit vLLM's context$",
-        ),
-        ("actor_rollout_ref.actor.ppo_max_token_len_per_gpu=512", "must fit one micro-batch$"),
-        ("data.train_batch_size=10", "not a multiple"),
-        (
-            "data.train_batch_size=24",
-            "=24 is not a multiple of .*=16",
-        ),  # more than one update, and less than two
-        ("trainer.n_gpus_per_node=3", "cannot be shared by 3 devices"),
-        ("trainer.nnodes=3", "cannot be shared by 3 devices"),
-        ("actor_rollout_ref.rollout.n=1", "at least 2"),
-        ("actor_rollout_ref.model.lora_rank=8", "lora_rank=8 with lora.merge=False"),
-        ("data.train_batch_sise=4", "did you mean 'data.train_batch_size'"),
-        (
-            "+actor_rollout_ref.rollout.enforce_eagr=true",
-            "did you mean 'actor_rollout_ref.rollout.enforce_eager'",
-        ),
-        ("trainer.max_actor_ckpt_to_keep=2", "max_actor_ckpt_to_keep=2: use --keep N"),
-        ("+trainer.nonsense=1", "knows no key 'trainer.nonsense'"),
-        ("not-an-override", "neither a flag nor key=value"),
-        ("data.seed=[1", "not valid YAML"),
+        (f"{TURNS}=5", ("3 turns", "--max-turns", f"{TURNS}=5")),
+        ("actor_rollout_ref.rollout.temperature=0.7", ("1.0", "TEMPERATURE", "0.7")),
+        ("actor_rollout_ref.rollout.top_p=0.9", ("top_p=0.9", "top_p=1")),
+        ("actor_rollout_ref.rollout.top_k=20", ("top_k=20", "top_k=-1")),
+        ("data.max_response_length=200", ("288", "data.max_response_length=200", "--max-turns")),
+        ("data.max_prompt_length=900", ("900 + 384", "max_model_len=1024")),
+        ("actor_rollout_ref.actor.ppo_max_token_len_per_gpu=512", ("_per_gpu=512",)),
+        ("data.train_batch_size=24", ("=24", "ppo_mini_batch_size=16")),
+        ("trainer.n_gpus_per_node=3", ("3 devices",)),
+        ("actor_rollout_ref.rollout.n=1", ("rollout.n=1", "2")),
+        ("actor_rollout_ref.model.lora_rank=8", ("lora_rank=8", "--lora-rank")),
+        ("data.train_batch_sise=4", ("'data.train_batch_size'",)),
+        ("trainer.max_actor_ckpt_to_keep=2", ("max_actor_ckpt_to_keep=2", "--keep")),
+        ("+trainer.nonsense=1", ("'trainer.nonsense'",)),
+        ("not-an-override", ("'not-an-override'", "--help")),
+        ("data.seed=[1", ("'data.seed=[1'", "YAML")),
     ],
 )
 def test_a_contradiction_or_unknown_key_is_explained(
-    tmp_path: Path, override: str, message: str
+    tmp_path: Path, override: str, named: tuple[str, ...]
 ) -> None:
-    with pytest.raises(ConfigError, match=message):
+    with pytest.raises(ConfigError) as refused:
         build(tmp_path, override)
+    assert not missing(str(refused.value), *named)
 
 
 @pytest.mark.parametrize(
-    ("rows", "overrides", "last"),
+    ("override", "last"),
     [
-        (70, ("trainer.total_epochs=2",), 8),  # four whole batches an epoch
-        (70, ("trainer.total_epochs=2", "trainer.total_training_steps=5"), 5),
-        (70, ("trainer.total_epochs=2", "trainer.total_training_steps=9"), 8),
-        (70, ("trainer.total_epochs=2", "data.train_max_samples=40"), 4),
+        ("trainer.total_training_steps=null", 8),  # four whole batches an epoch
+        ("trainer.total_training_steps=5", 5),
+        ("trainer.total_training_steps=9", 8),
+        ("data.train_max_samples=40", 4),
     ],
 )
 def test_the_last_step_is_that_of_the_epochs_or_an_earlier_one(
-    tmp_path: Path, rows: int, overrides: tuple[str, ...], last: int
+    tmp_path: Path, override: str, last: int
 ) -> None:
-    steps = ("trainer.total_training_steps=null", "data.train_batch_size=16")
-    assert last_step(build(tmp_path, *steps, *overrides), rows) == last
-
-
-@pytest.mark.parametrize(
-    "overrides",
-    [
-        ("data.max_response_length=288",),  # 3 x 96
-        ("data.max_prompt_length=640", "data.max_response_length=384"),  # vLLM's context of 1024
-        ("data.train_batch_size=32",),  # two updates
-        ("actor_rollout_ref.rollout.n=2",),  # the fewest that can be compared
-        ("actor_rollout_ref.rollout.max_model_len=null",),  # vLLM takes the model's own
-    ],
-)
-def test_what_just_fits_is_taken(tmp_path: Path, overrides: tuple[str, ...]) -> None:
-    build(tmp_path, *overrides)
+    sizes = ("data.train_batch_size=16", "trainer.total_epochs=2")
+    assert last_step(build(tmp_path, *sizes, override), 70) == last
 
 
 def test_a_critic_needs_no_groups_and_follows_the_model(tmp_path: Path) -> None:
@@ -254,21 +183,15 @@ def test_deterministic_goes_over_the_preset_and_below_the_user(tmp_path: Path) -
 @pytest.mark.parametrize(
     ("changes", "named"),
     [
-        ({"asynchronous": "colocate"}, "--async; leave out one"),
-        (
-            {"llm_proxy": False},
-            "--no-llm-proxy .the proxy gives every call its seed.; leave out one",
-        ),
-        (
-            {"device": "cuda"},
-            "--device cuda .not run; its kernels sum in an order of their own.; leave out one",
-        ),
+        ({"asynchronous": "colocate"}, "--async"),
+        ({"llm_proxy": False}, "--no-llm-proxy"),
+        ({"device": "cuda"}, "--device cuda"),
     ],
 )
 def test_deterministic_promises_nothing_it_cannot_keep(
     tmp_path: Path, changes: dict[str, object], named: str
 ) -> None:
-    with pytest.raises(ConfigError, match=f"^--deterministic cannot be had with {named}"):
+    with pytest.raises(ConfigError, match=f"--deterministic .*{named}"):
         build(tmp_path, deterministic=True, **changes)
 
 
@@ -311,16 +234,12 @@ def test_on_the_cpu_vllm_s_cache_has_the_size_that_is_used(tmp_path: Path) -> No
     rollout = "actor_rollout_ref.rollout"
     few = build(tmp_path, f"{rollout}.max_num_seqs=4", model=AGENT.model)
     more = build(tmp_path, f"{rollout}.max_num_seqs=8", model=AGENT.model)
-    assert few.actor_rollout_ref.rollout.engine_kwargs.vllm.kv_cache_memory_bytes > 0
-    assert few.actor_rollout_ref.rollout.engine_kwargs.vllm.kv_cache_memory_bytes < (
-        more.actor_rollout_ref.rollout.engine_kwargs.vllm.kv_cache_memory_bytes
-    )
     told = build(tmp_path, f"+{rollout}.engine_kwargs.vllm.kv_cache_memory_bytes=77")
-    assert told.actor_rollout_ref.rollout.engine_kwargs.vllm.kv_cache_memory_bytes == 77
-    assert (
-        "kv_cache_memory_bytes"
-        not in build(tmp_path, device="cuda").actor_rollout_ref.rollout.engine_kwargs.vllm
-    )
+    sizes = [
+        config.actor_rollout_ref.rollout.engine_kwargs.vllm.kv_cache_memory_bytes
+        for config in (told, few, more)
+    ]
+    assert sizes[0] == 77 < sizes[1] < sizes[2]
 
 
 def test_tool_calls_are_parsed_where_there_are_tools(tmp_path: Path) -> None:
@@ -343,14 +262,12 @@ def test_too_few_rows_for_a_batch(tmp_path: Path) -> None:
     check_rows(config, 16)
     with pytest.raises(ConfigError, match="15 rows"):
         check_rows(config, 15)
-    for limit in (15, 1):
-        config.data.train_max_samples = limit
-        with pytest.raises(ConfigError, match=f"{limit} rows"):
-            check_rows(config, 16)
-    config.data.train_max_samples = 0  # no limit to verl
-    check_rows(config, 16)
+    config.data.train_max_samples = 1
+    with pytest.raises(ConfigError, match="1 rows"):
+        check_rows(config, 16)
 
 
+@pytest.mark.system
 def test_a_disagreement_stops_before_heavy_imports() -> None:
     """The whole command line, in a process that reports whether torch, verl or ray were imported."""
     code = (
@@ -362,7 +279,7 @@ def test_a_disagreement_stops_before_heavy_imports() -> None:
         [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, timeout=60
     )
     assert done.stdout.splitlines()[-1] == "2 []"
-    assert "agent plays 3 turns (the sql agent's own), verl has 7" in done.stderr
+    assert not missing(done.stderr, "3 turns", f"{TURNS}=7", "--max-turns")
 
 
 def test_an_asynchronous_run_bounds_how_old_rollouts_are(tmp_path: Path) -> None:
@@ -379,30 +296,25 @@ def test_the_preset_of_separate_rollout_gpus_passes_the_checks(tmp_path: Path) -
 
 
 @pytest.mark.parametrize(
-    ("changes", "overrides", "message"),
+    ("changes", "overrides", "named"),
     [
-        ({"asynchronous": "separate"}, (), "need GPUs; use --async colocate"),
-        ({"asynchronous": "colocate", "llm_proxy": False}, (), "leave out --no-llm-proxy"),
-        ({}, ("trainer.v1.trainer_mode=colocate_async",), "but the run is sync; use --async"),
+        ({"asynchronous": "separate"}, (), "--async colocate"),
+        ({"asynchronous": "colocate", "llm_proxy": False}, (), "--no-llm-proxy"),
+        ({}, ("trainer.v1.trainer_mode=colocate_async",), "--async"),
         (
             {"asynchronous": "separate", "device": "cuda"},
             ("actor_rollout_ref.rollout.n_gpus_per_node=0",),
-            "nnodes=1 x n_gpus_per_node=0 leave no GPU for rollouts",
-        ),
-        (
-            {"asynchronous": "separate", "device": "cuda"},
-            ("actor_rollout_ref.rollout.nnodes=0",),
-            "nnodes=0 x n_gpus_per_node=1 leave no GPU for rollouts",
+            "n_gpus_per_node=0",
         ),
         (
             {"asynchronous": "separate", "device": "cuda"},
             ("trainer.v1.separate_async.parameter_sync_step=4",),
-            "data.train_batch_size=16 must be .* = 4 x 16",
+            "4 x 16",
         ),
     ],
 )
 def test_what_an_asynchronous_run_cannot_do_is_said_first(
-    tmp_path: Path, changes: dict[str, object], overrides: tuple[str, ...], message: str
+    tmp_path: Path, changes: dict[str, object], overrides: tuple[str, ...], named: str
 ) -> None:
-    with pytest.raises(ConfigError, match=message):
+    with pytest.raises(ConfigError, match=named):
         build(tmp_path, *overrides, **changes)  # type: ignore[arg-type]

@@ -46,6 +46,12 @@ def test_stretches_are_trained_or_not_and_hold_every_token_once() -> None:
     ]
 
 
+def test_without_log_probabilities_there_are_none() -> None:
+    assert all(
+        "log_probs" not in one for one in stretches(replace(SEQUENCE, log_probs=None), letters)
+    )
+
+
 @fuzzing(max_examples=30)
 @given(st.text(max_size=20))
 def test_every_token_has_a_piece_of_the_text_though_a_character_has_several(text: str) -> None:
@@ -64,6 +70,12 @@ def test_the_worst_and_the_best_of_those_with_a_reward_are_kept() -> None:
     keep_tokens(sample_of([(one, Trajectory([SEQUENCE])) for one in records]), letters)
     assert [record.reward for record in records if record.tokens] == [0.1, 0.9, 0.2, 0.8]
     assert json.loads(records[1].to_json())["tokens"] == [stretches(SEQUENCE, letters)]
+
+
+def test_of_a_small_step_each_is_kept_once() -> None:
+    records = [replace(RECORD, reward=reward) for reward in (0.0, 1.0, 0.5)]
+    keep_tokens(sample_of([(one, Trajectory([SEQUENCE, SEQUENCE])) for one in records]), letters)
+    assert [len(record.tokens) for record in records] == [2, 2, 2]
 
 
 def test_messages_are_kept_of_the_sample_alone() -> None:
