@@ -9,20 +9,15 @@ from __future__ import annotations
 
 import random
 from itertools import combinations
-from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from evaluation import metrics
 from evaluation.metrics import SUCCESS, interval, pass_all, pass_at
-from evaluation.tables import groups_in
 from sql_agent.agent import AGENT
 from tests.episodes.guessing_agent import GuessingAgent
-from tests.evaluation.evaluations import evaluation, record
+from tests.evaluation.evaluations import record
 
 
 def scores_of(records: list[dict[str, Any]], seed: int = 0) -> dict[str, Any]:
@@ -44,19 +39,6 @@ def test_the_facts_of_an_agent_stand_beside_the_score_with_the_intervals_it_asks
     assert metrics.headline_of(GuessingAgent(), record(score=None)) is None
 
 
-def test_a_column_without_an_interval_has_none() -> None:
-    facts = {"execution_accuracy": 1.0, "evidence_recall": 1.0}
-    scores = scores_of([record(str(number), 1.0, facts=facts) for number in range(3)])
-    assert scores["evidence_recall"] == 1.0
-    assert "evidence_recall_ci95" not in scores
-    assert scores["execution_accuracy_ci95"] == [1.0, 1.0]
-
-
-@pytest.mark.parametrize("types", [[], [[0.0, 1.0], [0.5]], [[], []]])
-def test_a_type_of_one_question_says_nothing_about_its_spread(types: list[list[float]]) -> None:
-    assert metrics.interval_of_types(types, seed=0) is None
-
-
 def test_checks_and_parts_of_the_judge_are_means_over_the_questions_that_have_them() -> None:
     """A check that fails half of the time would be reported as one that nothing ever asked."""
     records = [
@@ -70,12 +52,6 @@ def test_checks_and_parts_of_the_judge_are_means_over_the_questions_that_have_th
     ]
     scores = scores_of(records)
     assert (scores["checks"], scores["judge_parts"]) == ({"asked": 0.5}, {"judge": 0.5})
-
-
-def test_the_table_names_the_conditions_of_its_scores_and_nothing_measured(tmp_path: Path) -> None:
-    folder = evaluation(tmp_path / "e", [record()])
-    facts = (folder / "table.md").read_text(encoding="utf-8").splitlines()
-    assert "- max_turns 3, prompt_version 1, judge reference" in facts
 
 
 def test_samples_of_a_question_are_one_cluster() -> None:
@@ -137,8 +113,8 @@ def test_an_agents_own_ratios_are_of_scored_episodes() -> None:
     assert (overall["abstention"]["recall"], overall["abstention"]["unanswerable"]) == (1.0, 1)
 
 
-@pytest.mark.parametrize(("samples", "successes"), [(4, 0), (4, 1), (4, 3), (5, 2), (3, 3)])
-@pytest.mark.parametrize("k", [1, 2, 3])
+@pytest.mark.parametrize(("samples", "successes"), [(4, 0), (5, 2), (3, 3)])
+@pytest.mark.parametrize("k", [1, 3])
 def test_pass_at_k_and_pass_all_k_are_the_shares_of_draws(
     samples: int, successes: int, k: int
 ) -> None:
@@ -182,23 +158,6 @@ def test_passes_go_up_to_the_samples_every_question_has() -> None:
     }
 
 
-def test_the_table_shows_the_passes_of_the_largest_k(tmp_path: Path) -> None:
-    records = [record("a", 0.0 if n else SUCCESS, sample=n) for n in range(10)]
-    table = (evaluation(tmp_path / "e", records, k=10) / "table.md").read_text(encoding="utf-8")
-    names, _, overall, *_ = [line.split(" | ") for line in table.splitlines() if "|" in line]
-    assert overall[names.index("pass@k")] == "100.0"
-    assert overall[names.index("pass^k")] == "0.0"
-
-
-def test_an_interval_is_the_same_for_the_same_seed_and_holds_the_mean() -> None:
-    chance = random.Random(1)
-    values = [chance.random() for _ in range(60)]
-    low, high = interval(values, seed=3)
-    assert [low, high] == interval(values, seed=3)
-    assert [low, high] != interval(values, seed=4)
-    assert low < sum(values) / 60 < high
-
-
 def test_every_interval_of_a_summary_is_drawn_from_the_seed() -> None:
     """Reported intervals would differ from one reading of the same episodes to the next."""
     chance = random.Random(1)
@@ -215,19 +174,6 @@ def test_every_interval_of_a_summary_is_drawn_from_the_seed() -> None:
     for scores in (once["overall"], once["by_task_type"]["drug_field"]):
         for name in ("ci95", "execution_accuracy_ci95"):
             assert scores[name] != other["overall"][name]
-
-
-def test_an_interval_is_of_10_000_means_whatever_memory_holds_of_them(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """Fewer would move its bounds from seed to seed; drawn in parts, they are the same means."""
-    values = [random.Random(2).random() for _ in range(50)]
-    generator = np.random.default_rng(5)
-    means = np.asarray(values)[generator.integers(0, 50, size=(10_000, 50))].mean(axis=1)
-    assert interval(values, seed=5) == pytest.approx(np.percentile(means, (2.5, 97.5)))
-    monkeypatch.setattr(metrics, "DRAWN", 50 * 7)
-    monkeypatch.setattr(metrics, "RESAMPLES", 10)
-    assert interval(values, seed=5) == pytest.approx(np.percentile(means[:10], (2.5, 97.5)))
 
 
 def test_intervals_cover_the_truth_as_often_as_they_say() -> None:
@@ -272,23 +218,3 @@ def test_one_question_says_nothing_about_the_spread() -> None:
     assert interval([-0.5], seed=0, bounds=(-1.0, 1.0)) == [-1.0, 1.0]
     assert interval([], seed=0) is None
     assert interval([0.25, 0.75], seed=0) == [0.25, 0.75], "two of them do"
-
-
-@settings(deadline=None, max_examples=30)
-@given(st.lists(st.floats(0, 1), min_size=1, max_size=8), st.integers(0, 5))
-def test_scores_and_bounds_stay_in_0_to_1(values: list[float], seed: int) -> None:
-    scores = scores_of([record(str(number), value) for number, value in enumerate(values)], seed)
-    low, high = scores["ci95"]
-    assert 0 <= low <= high <= 1
-    assert min(values) - 1e-9 <= scores["score"] <= max(values) + 1e-9
-
-
-def test_a_grouping_that_no_task_knows_is_no_row_of_a_table() -> None:
-    """It would repeat the overall row."""
-    scores = {
-        "overall": 1,
-        "by_task_type": {"triage": 1},
-        "by_difficulty": {"unknown": 1},
-        "by_wording": {"seen": 1, "unknown": 1},
-    }
-    assert [*groups_in(scores)] == ["overall", "triage", "wording seen", "wording unknown"]
