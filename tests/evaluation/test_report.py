@@ -6,35 +6,19 @@ from __future__ import annotations
 
 import json
 import re
-import tomllib
 from pathlib import Path
 from statistics import fmean
 from typing import Any
 
 import pytest
 
-from common.settings import ROOT
 from episodes import registry
-from episodes.outcomes import STOP_REASONS, UNSCORED
 from evaluation import report_page
 from evaluation.metrics import interval, interval_of_types
 from evaluation.report import main
-from evaluation.report_charts import CURVES, absent, charts_of
+from evaluation.report_charts import charts_of
 from evaluation.report_facts import facts_of, tables_of, unscored
-from evaluation.report_page import FOLDER, SCRIPTS, dumped, episode_of, html, plain, read
-from evaluation.report_result import (
-    BETTER,
-    NO_INTERVAL,
-    NO_VALIDATION,
-    NOT_ENDED,
-    ONE_EVALUATION,
-    ONE_VALIDATION,
-    POINTS,
-    REWARD,
-    TOO_FEW,
-    UNCLEAR,
-    WORSE,
-)
+from evaluation.report_page import dumped, episode_of, plain, read
 from evaluation.tables import FEW
 from tests.digits_agent.agent import AGENT as DIGITS
 from tests.evaluation.evaluations import evaluation, record
@@ -46,6 +30,7 @@ from tests.evaluation.folders import (
     training_run,
     write_lines,
 )
+from tests.messages import missing
 from training.setup.plan import Plan
 from training.watch.records import RolloutRecord
 from training.watch.seen import Seen, step_line
@@ -65,6 +50,7 @@ def made(*words: object) -> int:
     return main([str(word) for word in words])
 
 
+@pytest.mark.system
 @pytest.mark.parametrize("name", registry.names())
 def test_every_agents_episodes_are_shown_in_full(name: str, tmp_path: Path) -> None:
     folder = gold_evaluation(registry.get(name), tmp_path / name)
@@ -85,54 +71,11 @@ def test_every_agents_episodes_are_shown_in_full(name: str, tmp_path: Path) -> N
     assert data["shared"]["missing"] == []
 
 
-def pieces(name: str, tmp_path: Path) -> list[dict[str, Any]]:
-    folder = gold_evaluation(registry.get(name), tmp_path / name)
-    assert made(folder) == 0
-    return [piece for one in data_of(folder / "report.html")["episodes"] for piece in one["shown"]]
-
-
-def test_queries_are_sql_and_their_rows_a_table(tmp_path: Path) -> None:
-    found = pieces("sql", tmp_path)
-    assert any(piece["form"] == "sql" and piece["text"].startswith("SELECT") for piece in found)
-    assert any(
-        piece["notes"].get("status") == "success" and len(piece["table"]) > 1 for piece in found
-    )
-
-
 def test_a_query_that_failed_says_why() -> None:
     failed = {"status": "error", "columns": [], "rows": [], "error": "no such column: dose"}
     said = [{"role": "assistant", "content": "?"}, {"role": "tool", "content": json.dumps(failed)}]
     *_, piece = episode_of(0, {"id": "x", "transcript": said}, registry.get("sql"))["shown"]
     assert (piece["text"], piece["notes"]["status"]) == ("no such column: dose", "error")
-
-
-def test_a_patients_reply_has_its_kind_and_what_it_told(tmp_path: Path) -> None:
-    told = [piece["notes"] for piece in pieces("consultation", tmp_path) if piece["who"] == "world"]
-    assert all(notes["kind"] for notes in told)
-    assert any(notes["mentioned"] for notes in told)
-
-
-def test_an_examination_is_named_and_its_result_has_a_kind(tmp_path: Path) -> None:
-    found = pieces("diagnosis", tmp_path)
-    assert any(piece["notes"].get("examination") for piece in found if piece["who"] == "policy")
-    assert all(piece["notes"]["kind"] == "recorded" for piece in found if piece["who"] == "world")
-
-
-@pytest.mark.parametrize("name", ["consultation", "diagnosis"])
-def test_a_reply_outside_the_protocol_says_why(name: str) -> None:
-    said = [{"role": "user", "content": "?"}, {"role": "assistant", "content": "Hm."}]
-    dialogue = [{"role": "doctor", "content": "Hm.", "problem": "no_examination"}]
-    record = {"id": "x", "transcript": said, "dialogue": dialogue}
-    *_, piece = episode_of(0, record, registry.get(name))["shown"]
-    assert (piece["text"], piece["notes"]["problem"]) == ("Hm.", "no_examination")
-
-
-def test_a_program_is_python_with_its_output(tmp_path: Path) -> None:
-    found = pieces("code", tmp_path)
-    assert any(piece["form"] == "python" and "\n" in piece["text"] for piece in found)
-    assert any(
-        piece["notes"].get("status") == "SUCCESS" for piece in found if piece["who"] == "world"
-    )
 
 
 def test_a_record_its_agent_does_not_know_is_shown_plainly_and_says_why() -> None:
@@ -152,30 +95,15 @@ def test_a_training_run_without_its_agent_still_gets_a_page(tmp_path: Path) -> N
     assert any("no file names one" in line for line in data["shared"]["missing"])
 
 
-def test_curves_are_points_by_step_with_a_unit_and_few_tasks_have_no_interval(
-    tmp_path: Path,
-) -> None:
+def test_curves_are_points_by_step_and_few_tasks_have_no_interval(tmp_path: Path) -> None:
     page = read([training_run(tmp_path / "run")])
-    charts = {
-        chart["title"]: chart
-        for chart in charts_of(page.runs, [tally.validation for tally in page.tallies])
-    }
-    assert charts["reward"]["series"] == [{"run": 0, "points": [[1, 0.1], [2, 0.2], [3, 0.3]]}]
-    assert charts["share of the step without rollouts"]["series"][0]["points"][0] == [1, 0.25]
-    assert charts["episodes with an answer"]["series"][0]["points"][0] == [1, 0.75]
-    assert charts["episodes with an answer"]["unit"] == "share of 1"
-    assert charts["drug_field"]["unit"] == "reward"
-    assert all(chart["unit"] for chart in charts.values())
-    assert charts["drug_field"]["group"] == "Validation"
-    for name in ("drug_field", "two", "validation reward, with 95 % interval"):
-        assert charts[name]["series"][0]["points"] == [[0, 0.5]], "of 2 and of 4 tasks"
-
-
-def test_curves_that_no_run_has_are_named(tmp_path: Path) -> None:
-    page = read([training_run(tmp_path / "run")])
-    titles = {title for _, title, *_ in CURVES}
-    shown = {"reward", "episodes with an answer", "rollouts", "whole step"}
-    assert {*absent(page.runs)} == titles - shown - {"*"}, "a star is no title"
+    charts = charts_of(page.runs, [tally.validation for tally in page.tallies])
+    points = {chart["title"]: chart["series"][0]["points"] for chart in charts}
+    assert points["reward"] == [[1, 0.1], [2, 0.2], [3, 0.3]]
+    assert points["share of the step without rollouts"][0] == [1, 0.25]
+    assert points["episodes with an answer"][0] == [1, 0.75]
+    assert points["drug_field"] == points["two"] == [[0, 0.5]], "of 2 tasks each"
+    assert all(chart["unit"] for chart in charts)
 
 
 def test_the_interval_of_a_validation_is_over_tasks_not_over_rollouts(tmp_path: Path) -> None:
@@ -244,35 +172,8 @@ def test_a_validation_has_one_reward_wherever_it_is_shown(tmp_path: Path) -> Non
 
 def test_settings_that_differ_from_the_preset_are_named(tmp_path: Path) -> None:
     page = read([training_run(tmp_path / "run")])
-    changed = [
-        fact for fact in facts_of(page.runs[0]) if fact[0] == "Settings that differ from the preset"
-    ]
-    assert [fact[1:] for fact in changed] == [("preset", "ci, cpu"), ("data.seed", "7 (42)")]
-    (tmp_path / "run" / "preset.json").write_text('{"keys": [1]}')
-    [other] = read([tmp_path / "run"]).runs
-    assert [fact[2] for fact in facts_of(other) if fact[1] == "preset"] == ["–"]
-
-
-def test_settings_that_differ_between_runs_leave_out_the_places_of_each(tmp_path: Path) -> None:
-    for name, seed, same in (("a", 7, "3"), ("b", 8, "3.0")):
-        config = f"trainer: {{experiment_name: {name}}}\ndata: {{seed: {seed}, x: {same}}}\n"
-        (training_run(tmp_path / name) / "config.yaml").write_text(config)
-    assert made(tmp_path / "a", tmp_path / "b", "--out", tmp_path / "o.html") == 0
-    settings = data_of(tmp_path / "o.html")["shared"]["settings"]
-    assert settings == [["setting", "a", "b"], ["data.seed", "7", "8"]]
-
-
-def test_a_validations_task_is_one_row_of_all_steps_and_runs_unless_it_asks_something_else() -> (
-    None
-):
-    asked = rollout(0, "val", 1.0, index=3, question="q", rollout_id="a")
-    later = rollout(9, "val", 0.0, index=3, question="q", rollout_id="b")
-    other = rollout(0, "val", 0.0, index=3, question="another", rollout_id="c")
-    trained = rollout(0, "train", 0.0, index=3, question="q", rollout_id="d")
-    found = [episode_of(0, one, None) for one in (asked, later, other, trained)]
-    assert found[0]["id"] == found[1]["id"]
-    assert len({one["id"] for one in found}) == 3
-    assert [one["more"]["rollout_id"] for one in found] == ["a", "b", "c", "d"]
+    changed = [fact[1:] for fact in facts_of(page.runs[0]) if "differ" in fact[0]]
+    assert changed == [("preset", "ci, cpu"), ("data.seed", "7 (42)")]
 
 
 def test_the_kept_tokens_are_on_the_page_a_character_of_several_as_one(tmp_path: Path) -> None:
@@ -284,26 +185,9 @@ def test_the_kept_tokens_are_on_the_page_a_character_of_several_as_one(tmp_path:
     assert "log_probs" not in told
 
 
-def test_a_long_reply_loses_no_token() -> None:
-    said = {
-        "trained": True,
-        "ids": [*range(1000)],
-        "texts": ["x"] * 1000,
-        "log_probs": [-0.1] * 1000,
-    }
-    found = json.loads(dumped(episode_of(0, rollout(1, tokens=[[said]]), None)))["tokens"][0][
-        "parts"
-    ]
-    assert (
-        [len(part["texts"]) for part in found]
-        == [len(part["log_probs"]) for part in found]
-        == [400, 400, 200]
-    )
-
-
 @pytest.mark.parametrize(
     "tokens",
-    [3, ["x"], [[{}]], [[{"trained": True, "ids": [1], "texts": ["a", "b"], "log_probs": [0]}]]],
+    [3, [[{"trained": True, "ids": [1], "texts": ["a", "b"], "log_probs": [0]}]]],
 )
 def test_tokens_of_another_form_are_left_out_and_say_why(tokens: Any) -> None:
     one = episode_of(0, rollout(1, tokens=tokens), None)
@@ -322,47 +206,19 @@ def test_what_has_no_score_stands_there_with_its_cause(tmp_path: Path) -> None:
         ["run", "judge_failed", "1", "40"],
         ["e", "judge_failed", "1", "–"],
     ]
-    assert all(row[4] == "the judge answered with an error" for row in rows[1:])
 
 
 def test_evaluations_are_compared_on_their_common_tasks(tmp_path: Path) -> None:
     before = evaluation(tmp_path / "before", [record("a", 0.0), record("b", 1.0)])
-    after = evaluation(tmp_path / "after", [record("a", 1.0), record("b", 1.0), record("c", 0.0)])
-    assert made(before, after, "--out", tmp_path / "o.html", "--markdown") == 0
+    after = [record("a", 1.0), record("b", 1.0), record("c", 0.0)]
+    other = evaluation(tmp_path / "after", after, judge="openai/other")
+    assert made(before, other, "--out", tmp_path / "o.html", "--markdown") == 0
     [difference] = data_of(tmp_path / "o.html")["shared"]["differences"]
     assert difference["sides"] == ["after", "before"]
-    assert [*difference["tables"][""][0][2:5]] == ["before", "after", "after - before"]
-    assert difference["tables"][""][1][5] == "too few", "an interval of two tasks says nothing"
-    assert difference["tables"][""][1][:5] == ["overall", "2", "50.0", "100.0", "+50.0"]
-    assert "| overall | 2 | 50.0 | 100.0 | +50.0 |" in (tmp_path / "o.md").read_text(
-        encoding="utf-8"
-    )
-
-
-def test_each_evaluation_is_compared_with_the_first_of_its_agent(tmp_path: Path) -> None:
-    def of_both(score: float) -> dict[str, Any]:
-        return record("a", score, facts={"asked_share": score})
-
-    folders = [
-        evaluation(tmp_path / f"{agent}-{when}", [of_both(score)], agent=agent)
-        for agent in ("sql", "digits")
-        for when, score in (("before", 0.0), ("after", 1.0))
-    ]
-    assert made(*folders, "--out", tmp_path / "o.html") == 0
-    differences = data_of(tmp_path / "o.html")["shared"]["differences"]
-    assert [one["sides"] for one in differences] == [
-        ["sql-after", "sql-before"],
-        ["digits-after", "digits-before"],
-    ]
-
-
-def test_a_comparison_says_what_else_differs(tmp_path: Path) -> None:
-    """Scores of two judges are not comparable, whatever their difference is."""
-    ours = evaluation(tmp_path / "ours", [record("a", 0.0)])
-    theirs = evaluation(tmp_path / "theirs", [record("a", 1.0)], judge="openai/other")
-    assert made(ours, theirs, "--out", tmp_path / "o.html") == 0
-    [difference] = data_of(tmp_path / "o.html")["shared"]["differences"]
-    assert "openai/other" in str(difference["facts"])
+    row = difference["tables"][""][1]
+    assert row[:6] == ["overall", "2", "50.0", "100.0", "+50.0", "too few"]
+    assert "openai/other" in str(difference["facts"]), "scores of two judges are not comparable"
+    assert "| overall | 2 | 50.0 | 100.0 | +50.0 |" in (tmp_path / "o.md").read_text("utf-8")
 
 
 def test_scores_of_another_version_leave_the_episodes_readable(tmp_path: Path) -> None:
@@ -370,7 +226,8 @@ def test_scores_of_another_version_leave_the_episodes_readable(tmp_path: Path) -
     (folder / "scores.json").write_text('{"agent": "sql", "overall": {}}')
     page = read([folder])
     assert tables_of(page.runs[0], page.agents[0]) == {}
-    assert page.runs[0].missing == ["scores.json is of another version: KeyError: 'by_task_type'"]
+    [told] = page.runs[0].missing
+    assert not missing(told, "scores.json", "'by_task_type'")
     other = evaluation(tmp_path / "other", [record()])
     assert made(folder, other, "--out", tmp_path / "o.html") == 0
     assert any("not compared" in line for line in data_of(tmp_path / "o.html")["shared"]["missing"])
@@ -379,24 +236,6 @@ def test_scores_of_another_version_leave_the_episodes_readable(tmp_path: Path) -
 @pytest.fixture
 def small_pages(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(report_page, "PAGE_EPISODES", 50)
-
-
-@pytest.mark.usefixtures("small_pages")
-def test_a_large_run_is_a_sample_of_the_same_tasks_in_every_run(tmp_path: Path) -> None:
-    records = [record(f"task-{number}") for number in range(200)]
-    a, b = (evaluation(tmp_path / name, records) for name in "ab")
-    assert made(a, b, "--out", tmp_path / "o.html") == 0
-    data = data_of(tmp_path / "o.html")
-    asked: list[list[str]] = [
-        [one["id"] for one in data["episodes"] if one["run"] == run] for run in (0, 1)
-    ]
-    assert asked[0] == asked[1]
-    assert 0 < len(asked[0]) < 60
-    assert (data["shared"]["total"], data["shared"]["count"], data["shared"]["parts"]) == (
-        400,
-        8,
-        [],
-    )
 
 
 def test_a_page_is_made_small_enough_to_be_sent(tmp_path: Path) -> None:
@@ -424,26 +263,24 @@ def test_the_picture_and_the_markdown(tmp_path: Path) -> None:
     run = training_run(tmp_path / "run")
     assert made(run, "--png", "--markdown") == 0
     assert (run / "report.png").read_bytes().startswith(b"\x89PNG")
-    assert "- reward of a step: 0.1 to 0.3, 3 steps" in (run / "report.md").read_text(
-        encoding="utf-8"
-    )
+    assert "0.1 to 0.3" in (run / "report.md").read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "named"),
     [
-        (["missing"], "missing is no folder"),
-        (["e", "--out", "e/scores.json"], "scores.json exists; give another output, or --force"),
-        (["e", "--out", "e/table.html", "--markdown"], "table.md exists; give another output"),
+        (["missing"], "missing"),
+        (["e", "--out", "e/scores.json"], "--force"),
+        (["e", "--out", "e/table.html", "--markdown"], "table.md"),
         (["e", "e"], "given twice"),
-        (["e", "--out", "nowhere/o.html"], "there is no folder nowhere"),
-        (["half", "--png"], "there is nothing to draw"),
-        ([f"e{number}" for number in range(9)], "9 folders; at most 8"),
+        (["e", "--out", "nowhere/o.html"], "nowhere"),
+        (["half", "--png"], "nothing to draw"),
+        ([f"e{number}" for number in range(9)], "at most 8"),
     ],
 )
 def test_wrong_usage_is_one_line(
     words: list[str],
-    told: str,
+    named: str,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
@@ -455,7 +292,7 @@ def test_wrong_usage_is_one_line(
     (tmp_path / "half" / "environment.json").write_text("{}")
     assert made(*words) == 2
     error = capsys.readouterr().err
-    assert told in error
+    assert named in error
     assert len(error.splitlines()) == 1
 
 
@@ -469,11 +306,6 @@ def test_the_page_holds_no_address_and_allows_two_hashes(tmp_path: Path) -> None
     assert len(re.findall("'sha256-", page)) == 2
     assert "unsafe" not in page.split("</head>")[0].split("<style>")[0]
     assert page.count("</script>") == 2
-    for name in SCRIPTS:
-        script = (FOLDER / name).read_text(encoding="utf-8")
-        assert not re.search(
-            r"innerHTML|outerHTML|insertAdjacent|document\.write|eval\(|new Function", script
-        ), name
 
 
 def test_data_is_json_whatever_a_record_holds() -> None:
@@ -495,54 +327,3 @@ def test_data_is_json_whatever_a_record_holds() -> None:
     for _ in range(500):
         deep = [deep]
     assert json.dumps(plain(deep, 10)).count("[") < 20
-
-
-def test_a_curve_of_a_long_run_is_on_the_page_to_its_last_step() -> None:
-    curve = list(range(1000))
-    page = html("A run", {"curve": curve}, [])
-    found = DATA.search(page)
-    assert found
-    assert json.loads(found[1])["shared"]["curve"] == curve
-
-
-def test_every_word_of_the_page_has_its_chinese() -> None:
-    """Also what the page is given: verdicts, units, endings, and what every agent's names are."""
-    source = "\n".join((FOLDER / name).read_text(encoding="utf-8") for name in SCRIPTS)
-    said = set(re.findall(r'\bt\("([^"]+)"\)', source)) | set(
-        re.findall(r'\bpart\("\w+", "([^"]+)"', source)
-    )
-    said |= set(re.findall(r'\b(?:field|choice)\("([^"]+)"', source))
-    said |= {BETTER, WORSE, UNCLEAR, TOO_FEW, ONE_VALIDATION, ONE_EVALUATION, NO_VALIDATION}
-    said |= {NOT_ENDED, NO_INTERVAL, POINTS, REWARD, *STOP_REASONS, *UNSCORED}
-    said |= {text for group, title, unit, *_ in CURVES for text in (group, title, unit)} - {"*"}
-    words = tomllib.loads((FOLDER / "words.toml").read_text(encoding="utf-8"))
-    assert len(said) > 100
-    assert said - words.keys() == set()
-
-
-@pytest.mark.parametrize("name", sorted({*registry.names()} - {DIGITS.name}))
-def test_every_task_type_and_column_of_an_agent_has_its_chinese(name: str) -> None:
-    agent = registry.get(name)
-    rows = [row for path in agent.splits.values() for row in agent.rows(path)]
-    names = {str(row["task_type"]) for row in rows} | {one.heading for one in agent.showing.columns}
-    common = tomllib.loads((FOLDER / "words.toml").read_text(encoding="utf-8"))
-    known = agent.words.chinese.keys() | common.keys()
-    assert {one for one in names | {agent.showing.headline} if one not in known} == set()
-    assert {*agent.words.title} == {*agent.words.about} == {"en", "zh"}
-
-
-def test_rollouts_are_read_without_their_messages(tmp_path: Path) -> None:
-    run = training_run(tmp_path / "run")
-    write_lines(run / "episodes.jsonl", [rollout(1)])
-    assert made(run) == 0
-    [one] = data_of(run / "report.html")["episodes"]
-    assert (one["shown"], one["mode"], one["reward"]) == ([], "train", 0.5)
-
-
-def test_the_documents_name_every_flag() -> None:
-    page = (ROOT / "docs" / "runs.md").read_text(encoding="utf-8")
-    assert {
-        flag
-        for flag in ("--out", "--png", "--markdown", "--episodes", "--all", "--force")
-        if flag not in page
-    } == set()

@@ -24,6 +24,7 @@ from evaluation.report_result import (
 )
 from tests.evaluation.evaluations import evaluation, record
 from tests.evaluation.folders import rollout, training_run, write_lines
+from tests.messages import missing
 
 
 def cards(*folders: Path) -> list[dict[str, Any]]:
@@ -118,4 +119,4 @@ def test_a_run_that_failed_says_why_on_the_first_screen(tmp_path: Path) -> None:
     run = training_run(tmp_path / "run")
     (run / "summary.json").write_text('{"exit_reason": "stopped", "message": "the judge is gone"}')
     [card] = cards(run)
-    assert card["state"] == "stopped: the judge is gone"
+    assert not missing(card["state"], "stopped", "the judge is gone")

@@ -34,14 +34,6 @@ def test_a_demo_is_its_three_parts_and_several_folders_have_short_names(tmp_path
     assert all(not run.missing for run in both)
 
 
-def test_what_a_training_run_says(tmp_path: Path) -> None:
-    [run] = open_folders([training_run(tmp_path / "run")])
-    assert (run.agent, run.when) == ("sql", "2026-11-21 16:24 UTC")
-    assert run.config["data.seed"] == 7
-    assert [step for step, _ in run.steps] == [0, 1, 2, 3]
-    assert sum(1 for _ in run.episodes()) == 8
-
-
 def test_a_run_that_died_is_read_as_far_as_it_got(tmp_path: Path) -> None:
     run = training_run(tmp_path / "run")
     for name in ("summary.json", "versions.json"):
@@ -49,13 +41,12 @@ def test_a_run_that_died_is_read_as_far_as_it_got(tmp_path: Path) -> None:
     text = (run / "episodes.jsonl").read_text()
     (run / "episodes.jsonl").write_text(text[:-20])
     [found] = open_folders([run])
+    assert (found.agent, found.config["data.seed"], found.summary) == ("sql", 7, {})
+    assert [step for step, _ in found.steps] == [0, 1, 2, 3]
     assert sum(1 for _ in found.episodes()) == 7
-    assert found.summary == {}
-    assert found.missing == [
-        "summary.json is not there: it has not ended, or died before it could write it",
-        "versions.json is not there",
-        "episodes.jsonl: 1 lines can not be read and are left out (torn, or not JSON)",
-    ]
+    names = ("summary.json", "versions.json", "episodes.jsonl: 1 lines")
+    for told, name in zip(found.missing, names, strict=True):
+        assert name in told
 
 
 def test_episodes_of_an_earlier_version_have_todays_names(tmp_path: Path) -> None:
@@ -65,32 +56,18 @@ def test_episodes_of_an_earlier_version_have_todays_names(tmp_path: Path) -> Non
     assert [*found.episodes()] == [{"turns": 2, "reward": 0.5, "transcript": [], "step": 1}]
 
 
-def test_an_evaluation_in_its_middle_is_one(tmp_path: Path) -> None:
-    (tmp_path / "episodes.jsonl.journal").touch()
-    [run] = open_folders([tmp_path])
-    assert run.kind == "evaluation"
-    assert len(run.missing) == 2
-
-
 @pytest.mark.parametrize(
-    ("make", "told"),
+    ("make", "named"),
     [
-        (lambda path: None, "is no folder; give the folder of a run"),
-        (lambda path: path.mkdir(), "holds nothing; expected a run"),
-        (lambda path: (path.mkdir(), (path / "x.txt").touch()), "holds x.txt; expected a run"),
-        (lambda path: path.touch(), "is no folder"),
+        (lambda path: None, "given is no folder"),
+        (lambda path: path.mkdir(), "given holds nothing"),
+        (lambda path: (path.mkdir(), (path / "x.txt").touch()), "x.txt"),
     ],
 )
-def test_what_is_no_run_is_one_line(tmp_path: Path, make: object, told: str) -> None:
+def test_what_is_no_run_is_named(tmp_path: Path, make: object, named: str) -> None:
     make(tmp_path / "given")  # type: ignore[operator]
-    with pytest.raises(UsageError, match=told):
+    with pytest.raises(UsageError, match=named):
         open_folders([tmp_path / "given"])
-
-
-def test_a_folder_given_twice_is_refused(tmp_path: Path) -> None:
-    folder = evaluation(tmp_path / "one", [record()])
-    with pytest.raises(UsageError, match="given twice"):
-        open_folders([folder, folder])
 
 
 def test_numbers_that_are_none_and_trees_too_deep_are_left_out(tmp_path: Path) -> None:
@@ -109,9 +86,8 @@ def test_numbers_that_are_none_and_trees_too_deep_are_left_out(tmp_path: Path) -
     run = Run(tmp_path, "training", "", tmp_path)
     assert run.steps == [(1, {"d": 2})]
     assert list(run.episodes()) == [{"reward": None}]
-    assert run.missing == [
-        "episodes.jsonl: 5 lines can not be read and are left out (torn, or not JSON)"
-    ]
+    [told] = run.missing
+    assert "episodes.jsonl: 5 lines" in told
 
 
 @given(st.binary(max_size=400))
@@ -129,6 +105,8 @@ def test_no_bytes_make_reading_raise(
     assert run.when.endswith("UTC")
 
 
+@pytest.mark.system
+@pytest.mark.nightly
 def test_memory_does_not_grow_with_the_run(tmp_path: Path) -> None:
     def peak(lines: int) -> int:
         write_lines(tmp_path / "episodes.jsonl", [rollout(step) for step in range(lines)])
