@@ -5,7 +5,6 @@
 from __future__ import annotations
 
 import json
-import math
 import shlex
 import shutil
 import subprocess
@@ -27,9 +26,10 @@ from episodes.episode import AgentError, Conversation, Task
 from evaluation.evaluate import parse_arguments as evaluation_arguments
 from sql_agent.agent import AGENT
 from sql_agent.prompts import TOOL, first_messages
+from tests.messages import missing
 from training.cold_start import command_for_card, main, parse_arguments
 from training.warmup import supervised, tiny_model
-from training.warmup.cold_start_card import card, headline_of, measure
+from training.warmup.cold_start_card import headline_of, measure
 from training.warmup.supervised import (
     ASKED_EVERY,
     NOT_LEARNED,
@@ -46,6 +46,7 @@ from training.warmup.supervised import (
 )
 from training.warmup.tiny_tokenizer import make_tokenizer
 
+pytestmark = pytest.mark.system
 TINY = ROOT / "sql_agent" / "tiny_model"
 MODEL_FILES = {
     "chat_template.jinja",
@@ -138,33 +139,23 @@ def cold_start(capsys: pytest.CaptureFixture[str], *flags: str) -> dict[str, Any
 
 
 @pytest.mark.parametrize(
-    ("flags", "said"),
+    ("flags", "named"),
     [
-        (["--steps-a", "0"], "--steps-a: expected a number above 0, got '0'"),
-        (["--base", "m", "--lr", "0"], "--lr: expected a number above 0, got '0'"),
-        (["--base", "m", "--steps-a", "5"], "--steps-a has no use with --base"),
-        (["--epochs", "1"], "--epochs has no use without --base"),
-        (["--dialogues", "f"], "--dialogues has no use without --base"),
-        (
-            ["--base", "m", "--dialogues", "f", "--role", "policy"],
-            "--dialogues has no use for --role or --train-file",
-        ),
-        (
-            ["--base", "m", "--dialogues", "f", "--train-file", "t"],
-            "--dialogues has no use for --role",
-        ),
-        (["--out", str(TINY)], "give --force"),
-        (["--out", str(ROOT / "docs"), "--force"], "is no model folder"),
-        (["other"], "unrecognized arguments: other"),
+        (["--steps-a", "0"], ("--steps-a", "'0'")),
+        (["--base", "m", "--steps-a", "5"], ("--steps-a", "--base")),
+        (["--epochs", "1"], ("--epochs", "--base")),
+        (["--base", "m", "--dialogues", "f", "--role", "policy"], ("--dialogues", "--role")),
+        (["--out", str(TINY)], (TINY, "--force")),
+        (["--out", str(ROOT / "docs"), "--force"], (ROOT / "docs",)),
     ],
 )
 def test_wrong_usage_is_one_message(
-    flags: list[str], said: str, capsys: pytest.CaptureFixture[str]
+    flags: list[str], named: tuple[object, ...], capsys: pytest.CaptureFixture[str]
 ) -> None:
     with pytest.raises(SystemExit) as caught:
         parse_arguments(["sql", "--out", "no/such/folder", *flags])
     assert caught.value.code == 2
-    assert said in capsys.readouterr().err
+    assert not missing(capsys.readouterr().err, *named)
 
 
 @pytest.mark.parametrize("flags", [("--base", "m"), ("--role", "doctor")])
@@ -173,45 +164,50 @@ def test_the_bundled_model_is_not_replaced_by_one_of_another_kind(
 ) -> None:
     with pytest.raises(SystemExit):
         parse_arguments(["sql", "--force", *flags])
-    assert "--out is needed with --base or --role" in capsys.readouterr().err
-
-
-def test_each_mode_has_its_defaults() -> None:
-    tiny, base = (
-        parse_arguments(["sql", "--out", "x-new"]),
-        parse_arguments(["sql", "--out", "x-new", "--base", "m"]),
-    )
-    assert (tiny.steps_a, tiny.steps_b, tiny.measure) == (6500, 200, True)
-    assert (base.role, base.epochs, base.lr, base.batch_size) == ("policy", 2.0, 1e-5, 8)
+    assert "--out" in capsys.readouterr().err.splitlines()[-1]
 
 
 @pytest.mark.parametrize(
-    ("flags", "code", "said"),
+    ("flags", "code", "named"),
     [
-        (["sql", "--train-file", "none.parquet"], 2, "none.parquet"),
-        (["echo", "--no-measure", "--train-file", "other.jsonl"], 2, "is no file of echoes"),
-        (
-            ["sql", "--base", str(TINY), "--role", "doctor"],
-            2,
-            "no demonstrations for the role 'doctor'",
-        ),
-        (["sql", "--role", "doctor"], 2, "no demonstrations for the role 'doctor'"),
-        (["sql", "--base", "no/such/model"], 1, "cannot be loaded"),
-        (["sql", "--base", str(TINY), "--dialogues", "f"], 2, "f can not be read"),
-        (
-            ["consultation", "--base", str(TINY), "--dialogues", "none.jsonl"],
-            2,
-            "none.jsonl can not be read",
-        ),
+        (["echo", "--no-measure", "--train-file", "other.jsonl"], 2, "other.jsonl"),
+        (["sql", "--base", str(TINY), "--role", "doctor"], 2, "'doctor'"),
+        (["sql", "--base", str(TINY), "--prompts", "words.toml"], 2, "prompts"),
+        (["sql", "--base", "no/such/model"], 1, "no/such/model"),
+        (["consultation", "--base", str(TINY), "--dialogues", "none.jsonl"], 2, "none.jsonl"),
     ],
 )
 @pytest.mark.usefixtures("echo")
 def test_what_cannot_be_learned_from_is_one_message(
-    flags: list[str], code: int, said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    flags: list[str], code: int, named: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main([*flags, "--out", str(tmp_path / "m")]) == code
-    assert said in capsys.readouterr().err
+    [line] = capsys.readouterr().err.splitlines()
+    assert named in line
     assert list(tmp_path.iterdir()) == []
+
+
+def test_rows_that_teach_a_role_nothing_are_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    agent = registry.get("diagnosis")
+    row = agent.rows(agent.splits["val"])[0]
+    row["extra_info"].update(examinations=[], condition=None)
+    (tmp_path / "rows.jsonl").write_text(json.dumps(row), encoding="utf-8")
+    flags = ["diagnosis", "--role", "simulator", "--train-file", str(tmp_path / "rows.jsonl")]
+    assert main([*flags, "--out", str(tmp_path / "m")]) == 1
+    assert not missing(capsys.readouterr().err, "'simulator'", "--train-file")
+    assert not (tmp_path / "m").exists()
+
+
+def test_a_base_whose_template_leaves_out_the_system_prompt_is_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    base = shutil.copytree(TINY, tmp_path / "base")
+    (base / "chat_template.jinja").write_text("{{ messages | length }}")
+    assert main(["sql", "--base", str(base), "--out", str(tmp_path / "out")]) == 1
+    assert "system" in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()
 
 
 def test_an_agent_without_tools_has_a_tiny_model_too(
@@ -233,18 +229,6 @@ def test_an_agent_without_tools_has_a_tiny_model_too(
     assert files == {path.name: path.read_bytes() for path in (tmp_path / "two").iterdir()}
     assert json.loads(files["config.json"])["max_position_embeddings"] == 64
 
-    warm = cold_start(
-        capsys,
-        echo,
-        "--base",
-        str(tmp_path / "one"),
-        "--out",
-        str(tmp_path / "warm"),
-        "--lr",
-        "3e-3",
-    )
-    assert warm["steps"] == 2
-    assert {path.name for path in (tmp_path / "warm").iterdir()} == MODEL_FILES
     adapted = ("--base", str(tmp_path / "one"), "--out", str(tmp_path / "adapted"))
     cold_start(capsys, echo, *adapted, "--lr", "3e-3", "--lora-rank", "4")
     assert {path.name for path in (tmp_path / "adapted").iterdir()} == MODEL_FILES
@@ -306,42 +290,6 @@ def test_the_sql_agents_tiny_model_is_built_from_nothing(
     assert bundled["vocab_size"] - 20 < made["vocab_size"] <= bundled["vocab_size"]
 
 
-@pytest.mark.engine
-def test_another_model_is_warmed_up_on_gold_episodes(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    flags = [
-        "--base",
-        str(TINY),
-        "--out",
-        str(tmp_path / "warm"),
-        "--lr",
-        "1e-3",
-        "--batch-size",
-        "4",
-    ]
-    facts = cold_start(capsys, "sql", *flags, "--epochs", "0.025")
-    assert facts["steps"] == 6
-    assert facts["accuracy"] > 0.8
-    before, after = (
-        AutoModelForCausalLM.from_pretrained(folder).state_dict()
-        for folder in (TINY, tmp_path / "warm")
-    )
-    assert all(not value.equal(after[name]) for name, value in before.items() if value.ndim == 2)
-
-
-def test_a_name_has_the_same_tokens_behind_a_space_as_in_quotes_where_spaces_stand_apart() -> None:
-    told = [Conversation([{"role": "user", "content": 'Count aspirin in "aspirin".'}], [])]
-    joined, apart = (
-        make_tokenizer(told, "", 64, Random(1), 2048, apart=apart).tokenize(' aspirin "aspirin"')
-        for apart in (False, True)
-    )
-    assert apart[1 : apart.index('"') - 1] == apart[apart.index('"') + 1 : -1] != []
-    assert joined[0].startswith(
-        "Ġa"
-    )  # what the rule is for: else the first token has the space in it
-
-
 def test_a_tiny_model_reads_spaces_apart_where_its_agents_lessons_ask_for_it(
     tmp_path: Path,
 ) -> None:
@@ -372,50 +320,6 @@ def test_another_role_is_learned_from_its_demonstrations(
     )
     assert (facts["role"], facts["steps_a"], facts["steps_b"]) == ("parrot", 2, 0)
     assert {path.name for path in (tmp_path / "parrot").iterdir()} == MODEL_FILES
-    tokenizer = AutoTokenizer.from_pretrained(tmp_path / "parrot")
-    agent = registry.get(echo)
-    told = agent.teaching.demonstrations(
-        "parrot", agent.rows(agent.splits["train"]), load_settings()
-    )
-    longest = max(len(example["input_ids"]) for one in told for example in encode(one, tokenizer))
-    config = json.loads((tmp_path / "parrot" / "config.json").read_text())
-    assert config["max_position_embeddings"] == 4 * longest
-
-
-def test_rows_that_teach_a_role_nothing_are_one_message(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    agent = registry.get("diagnosis")
-    row = agent.rows(agent.splits["val"])[0]
-    row["extra_info"].update(examinations=[], condition=None)
-    (tmp_path / "rows.jsonl").write_text(json.dumps(row), encoding="utf-8")
-    flags = ["diagnosis", "--role", "simulator", "--train-file", str(tmp_path / "rows.jsonl")]
-    assert main([*flags, "--out", str(tmp_path / "m")]) == 1
-    assert "nothing to learn for the role 'simulator'" in capsys.readouterr().err
-    assert not (tmp_path / "m").exists()
-
-
-@pytest.mark.parametrize(
-    ("template", "said"),
-    [
-        ("", "no chat template"),
-        ("{{ messages | length }}", "leaves out system messages"),
-        (
-            "{{ raise_exception('no system prompt') }}",
-            "two turns: no system prompt",
-        ),
-    ],
-)
-def test_a_model_that_cannot_chat_is_one_message(
-    template: str, said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    tokenizer = AutoTokenizer.from_pretrained(TINY)
-    tokenizer.chat_template = template or None
-    tokenizer.save_pretrained(tmp_path / "base")
-    AutoModelForCausalLM.from_pretrained(TINY).save_pretrained(tmp_path / "base")
-    assert main(["sql", "--base", str(tmp_path / "base"), "--out", str(tmp_path / "out")]) == 1
-    assert said in capsys.readouterr().err
-    assert not (tmp_path / "out").exists()
 
 
 CALL = '<tool_call>\n{"name": "query_database_by_sql", "arguments": {"sql": "SELECT 1"}}\n</tool_call><|im_end|>'
@@ -508,33 +412,6 @@ def test_a_tiny_model_has_the_names_that_other_readers_than_transformers_5_know(
     assert words.get("tokenizer_class") == "PreTrainedTokenizerFast"
 
 
-def test_each_weight_of_a_tiny_model_is_moved_by_one_optimizer() -> None:
-    """AdamW at its large rate undoes what Muon learns."""
-    model = tiny_model.build_model(AutoTokenizer.from_pretrained(TINY), 1)
-    moved = [
-        weight
-        for optimizer in tiny_model.fast_optimizers(model)
-        for group in optimizer.param_groups
-        for weight in group["params"]
-    ]
-    assert sorted(map(id, moved)) == sorted(map(id, model.parameters()))
-
-
-def test_a_raw_conversation_is_its_text_and_needs_no_template() -> None:
-    tokenizer = AutoTokenizer.from_pretrained(TINY)
-    tokenizer.chat_template = None
-    texts = ["问 1\n", "答 2<SEP>", "问 3\n", "答 4<SEP>"]
-    messages = [
-        {"role": ("user", "assistant")[at % 2], "content": text} for at, text in enumerate(texts)
-    ]
-    [example] = encode(Conversation(messages, [True, True], raw=True), tokenizer)
-    assert tokenizer.decode(example["input_ids"]) == "".join(texts)
-    assert (
-        tokenizer.decode([label for label in example["labels"] if label != NOT_LEARNED])
-        == texts[1] + texts[3]
-    )
-
-
 def test_a_template_that_rewrites_earlier_turns_gives_an_example_a_turn() -> None:
     """Qwen3's writes an empty thought before the last reply and drops it from the turns before."""
     tokenizer = AutoTokenizer.from_pretrained(TINY)
@@ -583,17 +460,6 @@ def test_each_step_learns_from_its_own_batch_alone() -> None:
     assert all(found[0][name].equal(found[1][name]) for name in found[1])
 
 
-def test_one_odd_batch_moves_the_weights_no_further_than_another() -> None:
-    """Its gradient is cut to a length of 1."""
-    model = AutoModelForCausalLM.from_pretrained(TINY, dtype=torch.float32)
-    before = [weight.detach().clone() for weight in model.parameters()]
-    odd = {"input_ids": torch.arange(10, 20)[None], "labels": torch.full((1, 10), 3)}
-    optimizer = torch.optim.SGD(model.parameters(), lr=1.0)
-    train("", model, [optimizer], [odd], Schedule(1, 1, 1), Random(0))
-    moved = [(weight - old).norm() for weight, old in zip(model.parameters(), before, strict=True)]
-    assert float(torch.stack(moved).norm()) == pytest.approx(1.0, rel=1e-3)
-
-
 def test_the_same_warm_up_of_an_adapter_gives_the_same_weights(tmp_path: Path) -> None:
     """An adapter begins with random numbers."""
     found = []
@@ -625,22 +491,12 @@ def test_examples_over_the_models_context_are_left_out(
     given: dict[str, Any] = {"epochs": 1, "lr": 1e-3, "batch_size": 2, "seed": 0}
     facts = warm_up(str(base), [short, long], tmp_path / "both", **given)
     assert facts["steps"] == 1
-    assert "1 examples of 2 fit the context" in capsys.readouterr().err
+    assert "1 examples of 2" in capsys.readouterr().err
     warm_up(str(base), [short], tmp_path / "short", **given)
     both, alone = (load_file(tmp_path / name / "model.safetensors") for name in ("both", "short"))
     assert all(both[name].equal(weights) for name, weights in alone.items())
-    with pytest.raises(ColdStartError, match="none of 1 demonstrations fits the model's context"):
+    with pytest.raises(ColdStartError, match="none of 1"):
         warm_up(str(base), [long], tmp_path / "none", **given)
-
-
-def test_training_slows_down_at_mastery_and_stops() -> None:
-    schedule = Schedule(1000, 100, warm_up=10, target=0.9)
-    assert [schedule.factor(step) for step in (0, 9, 10, 899, 950, 1000)] == [0.1, 1, 1, 1, 0.5, 0]
-    while schedule.steps < schedule.end:
-        schedule.update(0.95 if schedule.steps >= 100 else 0.5)
-    mastered = next(n for n in range(WINDOW + 1) if 0.5 * (WINDOW - n) + 0.95 * n >= 0.9 * WINDOW)
-    assert (schedule.decay_from, schedule.steps) == (100 + mastered, 200 + mastered)
-    assert Schedule(1000, 100, 10).target == math.inf
 
 
 def test_mastered_tokens_are_not_enough_while_the_headline_still_gains() -> None:
@@ -662,27 +518,6 @@ def test_mastered_tokens_are_not_enough_while_the_headline_still_gains() -> None
     )
 
 
-def test_phase_a_asks_for_the_headline_of_what_it_wrote(
-    echo: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(tiny_model, "MASTERY", 0.0)
-    agent, asked = registry.get(echo), list[set[str]]()
-
-    def headline(folder: Path) -> float:
-        asked.append({path.name for path in folder.iterdir()})
-        return 0.5
-
-    rows = agent.rows(agent.splits["train"])
-    out, mastered = tmp_path / "out", tmp_path / "mastered"
-    facts = tiny_model.make(
-        agent, rows, load_settings(), (160, 0), 1, out, mastered, headline=headline
-    )
-    assert asked == [MODEL_FILES]
-    assert (facts["headline_a"], facts["steps_a"]) == ([0.5], 160), "one look is no comparison"
-    weights = [(folder / "model.safetensors").read_bytes() for folder in (out, mastered)]
-    assert weights[0] == weights[1], "the ceiling is that of the finished phase"
-
-
 def test_batches_hold_every_example_once_and_alike_ones_have_one_length() -> None:
     examples = [
         {"input_ids": [i] * (1 + 10 * (i % 5)), "labels": [i] * (1 + 10 * (i % 5))}
@@ -694,44 +529,13 @@ def test_batches_hold_every_example_once_and_alike_ones_have_one_length() -> Non
             range(1, 41)
         )
         assert alike == all(bool((batch["labels"] != NOT_LEARNED).all()) for batch in made)
-    assert (
-        len(batches(examples[:11], 8, 0, Random(1)))
-        == len(batches(examples[:3], 8, 0, Random(1)))
-        == 1
-    )
-
-
-@pytest.mark.parametrize("name", ["sql", "consultation"])
-def test_the_bundled_models_card_says_what_was_measured(name: str) -> None:
-    agent = registry.get(name)
-    folder = Path(agent.model)
-    facts, text = (
-        json.loads((folder / "cold_start.json").read_text()),
-        (folder / "README.md").read_text("utf-8"),
-    )
-    assert facts["start"] < facts["ceiling"] <= 100
-    assert facts["questions"] == 320
-    assert (
-        facts["start_by_group"].keys()
-        == facts["ceiling_by_group"].keys()
-        > {"seen wordings", "unseen wordings"}
-    )
-    assert text == card(agent, facts)
-    assert "Not for patients" in text
-    assert "$" not in text
-    assert {path.name for path in folder.iterdir()} == {
-        *MODEL_FILES,
-        "README.md",
-        "cold_start.json",
-    }
 
 
 @pytest.mark.parametrize(
     "flags",
     [
         [],
-        ["--seed", "7", "--steps-a", "20", "--steps-b", "5"],
-        ["--out", "models/a model", "--train-file", "my rows.jsonl"],
+        ["--seed", "7", "--out", "models/a model", "--train-file", "my rows.jsonl"],
     ],
 )
 def test_the_command_on_a_card_makes_the_model_of_an_agent_that_lies_elsewhere(
@@ -748,65 +552,29 @@ def test_the_command_on_a_card_makes_the_model_of_an_agent_that_lies_elsewhere(
     assert str(tmp_path) not in command
 
 
-def test_a_card_says_how_often_a_model_with_tools_calls_them() -> None:
-    facts = json.loads((TINY / "cold_start.json").read_text())
-    without = {name: value for name, value in facts.items() if name != "queried"}
-    assert "episodes query" in card(AGENT, facts)
-    assert "episodes query" not in card(AGENT, without)
-
-
 def test_the_card_is_measured_by_the_evaluation(monkeypatch: pytest.MonkeyPatch) -> None:
+    """On the test questions, sampled, for the model before and after the second phase."""
     played = []
 
     def run(command: list[str], **_: Any) -> subprocess.CompletedProcess[bytes]:
-        agent, flags = evaluation_arguments(command[3:], load_settings())
-        played.append((agent.name, flags.model, flags.data.name, flags.temperature, flags.n))
-        part = {
-            "score": 0.25 if flags.model == "tiny" else 0.5,
-            "ci95": [0.2, 0.3],
-            "n": 4,
-            "stop_reasons": {"x": 4},
-        }
-        part |= {
-            "diagnosis_accuracy": 0.75,
-            "diagnosis_accuracy_ci95": [0.7, 0.8],
-            "facet_recall": 0.125,
-        }
-        (flags.out / "scores.json").write_text(
-            json.dumps(
-                {"overall": part, "by_task_type": {"one": part}, "by_wording": {"seen": part}}
-            )
-        )
+        _, flags = evaluation_arguments(command[3:], load_settings())
+        played.append((flags.model, flags.data.name, flags.temperature))
+        score = 0.25 if flags.model == "tiny" else 0.5
+        part = {"score": score, "ci95": [0.2, 0.3], "n": 4, "stop_reasons": {"x": 4}}
+        scores = {"overall": part, "by_task_type": {"one": part}, "by_wording": {"seen": part}}
+        (flags.out / "scores.json").write_text(json.dumps(scores))
         return subprocess.CompletedProcess(command, 1 if flags.model == "broken" else 0)
 
     monkeypatch.setattr(subprocess, "run", run)
     facts = measure(AGENT, Path("tiny"), Path("mastered"))
-    assert (facts["start"], facts["ceiling"], facts["start_ci95"], facts["questions"]) == (
-        25.0,
-        50.0,
-        [20.0, 30.0],
-        4,
-    )
-    assert (facts["start_by_group"], facts["ceiling_by_group"], "queried" in facts) == (
-        {"one": 25.0, "seen wordings": 25.0},
-        {"one": 50.0, "seen wordings": 50.0},
-        False,
-    )
+    assert (facts["start"], facts["ceiling"], facts["start_ci95"]) == (25.0, 50.0, [20.0, 30.0])
+    assert facts["start_by_group"] == {"one": 25.0, "seen wordings": 25.0}
     assert played == [
-        ("sql", "mastered", "test.parquet", 1.0, None),
-        ("sql", "tiny", "test.parquet", 1.0, None),
-        ("sql", "tiny", "val.parquet", 0.0, None),
+        ("mastered", "test.parquet", 1.0),
+        ("tiny", "test.parquet", 1.0),
+        ("tiny", "val.parquet", 0.0),
     ]
-    other = measure(registry.get("consultation"), Path("tiny"), Path("mastered"))
-    assert (other["start"], other["start_ci95"], other["ceiling_facet_recall"]) == (
-        75.0,
-        [70.0, 80.0],
-        12.5,
-    )
-    assert other["start_by_group"] == {"one": 75.0, "seen wordings": 75.0}
-    with pytest.raises(
-        ColdStartError, match="broken has no card: its evaluation ended with code 1"
-    ):
+    with pytest.raises(ColdStartError, match="broken"):
         measure(AGENT, Path("tiny"), Path("broken"))
 
 
@@ -830,20 +598,6 @@ def test_the_end_of_the_first_phase_is_chosen_by_validation_questions(
         ("mastered", Path(registry.get(name).splits["val"]).resolve(), 0.0)
         for name in ("sql", "consultation")
     ]
-
-
-@pytest.mark.parametrize("name", ["consultation", "diagnosis"])
-def test_the_doctor_learns_to_read_other_words(name: str, tmp_path: Path) -> None:
-    file = tmp_path / "words.toml"
-    file.write_text('version = "mine"\nsystem = "You are on call."\n', encoding="utf-8")
-    agent, settings = registry.get(name), load_settings()
-    rows = agent.rows(agent.splits["val"])[:1]
-    for reader, system in (
-        (agent.teaching.reading(file), "You are on call."),
-        (agent.teaching, None),
-    ):
-        [told] = reader.demonstrations("policy", rows, settings)
-        assert (told.messages[0]["content"].strip() == "You are on call.") == bool(system)
 
 
 @pytest.fixture
@@ -879,8 +633,3 @@ def test_a_warm_up_learns_episodes_of_the_budget_that_a_run_has(
     assert main(["consultation", *flags]) == 0
     said = [told.messages[1]["content"].splitlines()[-1] for told in warmed_up_on]
     assert said == ["第1轮，共6轮。", "Turn 1 of 6.", "第1轮，共5轮。"]
-
-
-def test_an_agent_without_such_words_says_so(tmp_path: Path) -> None:
-    with pytest.raises(AgentError, match="no prompts"):
-        registry.get("sql").teaching.reading(tmp_path / "words.toml")
