@@ -6,17 +6,14 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Callable
-from typing import Any
 
 import pytest
 from sqlalchemy import create_engine, insert
 
-from common.llm_retry import RateLimit
 from common.settings import load_settings
 from data.database.schema import metadata
 from sql_agent.gold.checker import Checker
-from tests.common.llm_server import KEY, Fault, LLMServer
+from tests.common.llm_server import KEY, Fault
 from utils.curation.cited_answer import Draft, Refused, build_messages, verify
 from utils.curation.queried_rows import QueriedRow, RowFinder
 from utils.openevidence import main
@@ -139,21 +136,10 @@ def test_a_verified_answer_becomes_a_row_that_validation_accepts(llm, draft, dat
     ]
     assert json.loads(row["entities"]) == ["甲片"]
     assert row["session"] == "s"
+    assert {body["temperature"] for body in llm.requests} == {0.0}
     (finding,) = Checker(database).check([row])
     assert (finding.problems, finding.unchecked) == ([], [])
     assert not output.with_name("out.jsonl.journal").exists()
-
-
-def test_the_agent_does_not_sample(llm: LLMServer, draft: Callable[..., Any]) -> None:
-    """The same command would find other rows, and drafts about those would be paid for again."""
-    play(llm, [SQL], GOOD)
-    code, _, shown = draft("甲片怎么吃？")
-    assert code == 0, shown.err
-    assert [(bool(body.get("tools")), body["temperature"]) for body in llm.requests] == [
-        (True, 0.0),
-        (True, 0.0),
-        (False, 0.0),
-    ]
 
 
 def test_an_answer_that_says_less_than_the_query_returned_has_no_gold_table(llm, draft, database):
@@ -171,32 +157,10 @@ def test_an_answer_that_says_less_than_the_query_returned_has_no_gold_table(llm,
     assert finding.problems == []
 
 
-def test_what_an_earlier_query_read_can_be_cited(llm: LLMServer, draft: Callable[..., Any]) -> None:
-    """The later one reads another column of the same row."""
-    play(llm, [SQL, "SELECT storage FROM drugs_info WHERE id = 7"], GOOD)
-    code, output, shown = draft("甲片怎么吃？")
-    assert code == 0, shown.err
-    assert [row["answer"] for row in lines(output)] == [f"甲片的用法用量为：{DOSAGE}。"]
-
-
-def test_a_query_whose_rows_were_not_all_shown_is_no_gold(llm, draft, database):
-    """With it the row would not be valid, and the answer would be lost."""
-    engine = create_engine(database)
-    with engine.begin() as connection:
-        more = [{"id": n, "med_name": f"散{n}", "storage": "遮光"} for n in range(100, 140)]
-        connection.execute(insert(metadata().tables["drugs_info"]), more)
-    engine.dispose()
-    play(llm, ["SELECT * FROM drugs_info", SQL], GOOD)
-    code, output, shown = draft("甲片怎么吃？")
-    assert code == 0, shown.err
-    assert [row["sql"] for row in lines(output)] == [SQL]
-
-
 @pytest.mark.parametrize(
     ("sqls", "said", "reason"),
     [
         ([], GOOD, "no_rows"),
-        (["SELECT dosage FROM drugs_info WHERE med_name = '无'"], GOOD, "no_rows"),
         (["DROP TABLE drugs_info"], GOOD, "no_rows"),
         ([SQL], {"can_answer": False, "statements": []}, "declined"),
         (
@@ -222,28 +186,12 @@ def test_what_can_not_be_verified_is_refused_with_its_reason(llm, draft, sqls, s
     assert f"1 {reason}" in shown.out
 
 
-def test_calls_of_episodes_wait_for_their_turn_too(llm, draft, monkeypatch):
-    turns = []
-    turn = RateLimit.turn
-
-    async def noted(self):
-        turns.append(self)
-        await turn(self)
-
-    monkeypatch.setattr(RateLimit, "turn", noted)
-    play(llm, [SQL], GOOD)
-    assert draft("甲片怎么吃？")[0] == 0
-    assert len(turns) == len(llm.requests) == 3  # a query, its answer, a draft
-    assert len(set(turns)) == 1
-
-
 def test_a_failed_question_is_tried_again_and_only_it(llm, draft, database):
     play(llm, [SQL], GOOD)
     llm.faults = [Fault(400)]
     code, output, shown = draft("甲片怎么吃？", "甲片一天吃几次？", "甲片怎么服用？")
     assert code == 1
     assert len(lines(output)) == 2
-    assert "1 rows failed" in shown.err
     asked = len(llm.requests)
     code, _, shown = draft("甲片怎么吃？", "甲片一天吃几次？", "甲片怎么服用？")
     assert code == 0, shown.err
@@ -261,25 +209,6 @@ def test_drafts_of_one_database_are_not_continued_with_another(llm, draft, tmp_p
     )
     assert code == 2
     assert "database" in shown.err
-
-
-def test_without_a_teacher_it_says_what_to_set(draft, monkeypatch):
-    monkeypatch.delenv("TEACHER_MODEL")
-    code, _, shown = draft("甲片怎么吃？")
-    assert code == 2
-    assert "TEACHER_MODEL" in shown.err
-
-
-def test_a_long_cell_comes_whole(database):
-    """A quote from the rest of a cut one would be refused."""
-    long = "遮光，" * 1000
-    engine = create_engine(database)
-    drugs = metadata().tables["drugs_info"]
-    with engine.begin() as connection:
-        connection.execute(drugs.update().where(drugs.c.id == 7).values(storage=long))
-    engine.dispose()
-    [row] = RowFinder(database).rows_of("SELECT storage FROM drugs_info WHERE med_name = '甲片'")
-    assert row.cells["storage"] == long
 
 
 def test_rows_are_found_where_queries_select_no_key(database):
@@ -344,11 +273,8 @@ def test_quotes_are_compared_without_width_space_and_html():
     [
         ({"text": "甲片很好", "citations": []}, "uncited"),
         (statement("甲片：口服", "口服", row_id=9), "bad_citation"),
-        (statement("甲片：口服", "口服", table="x"), "bad_citation"),
         (statement("甲片：口服", "口服", field="cause"), "bad_citation"),
-        (statement("甲片：口服", "。"), "bad_citation"),
         (statement("甲片：口服", ""), "bad_citation"),
-        (statement("甲片：一次50毫克", "一次50毫克"), "bad_citation"),
         (statement("甲片：口服", "一日3次"), "not_quoted"),
         (statement("甲片：一日3次，最多20天", "一日3次"), "own_number"),
         (

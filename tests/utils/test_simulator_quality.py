@@ -19,7 +19,7 @@ from diagnosis_agent.agent import AGENT
 from diagnosis_agent.llm_simulator import context, split_range
 from diagnosis_agent.task import task_of
 from tests.common.llm_server import KEY, Fault, LLMServer
-from utils.simulator_quality import ROWS, main
+from utils.simulator_quality import main
 
 EVENT = re.compile(r"Exam name:\n(.+)\nExam results:\n")
 
@@ -92,20 +92,9 @@ def test_the_records_themselves_are_perfect(
         )
         assert (found["wasserstein"], found["spread"], found["variety"]) == (0, pytest.approx(1), 1)
         assert found["floor"] > 0
-    table = (place / "out.md").read_text()
-    assert table in capsys.readouterr().out
-    assert all(title in table for title in ROWS.values())
+    assert (place / "out.md").read_text() in capsys.readouterr().out
     assert llm.requests[-1]["temperature"] == 1.0
     assert open_cache(load_settings().llm_cache).count() == 0
-
-
-def test_one_answer_for_everybody_is_seen(llm: LLMServer, place: Path) -> None:
-    llm.answer = lambda body: "haemoglobin 130 g/L<SEP>"
-    found = measured(place, "--temperature", "0.5")["single"]
-    assert found["similarity"] < 2
-    assert found["consistency"] < 1
-    assert found["variety"] < 1
-    assert llm.requests[-1]["temperature"] == 0.5
 
 
 def test_a_chain_is_asked_after_its_own_results(llm: LLMServer, place: Path) -> None:
@@ -114,17 +103,6 @@ def test_a_chain_is_asked_after_its_own_results(llm: LLMServer, place: Path) -> 
     events = [body["prompt"].count(" indeed<SEP>") for body in llm.requests]
     number = len(events[1:]) // 2
     assert events == [0] * (1 + number) + [*range(number)]
-
-
-def test_the_cases_are_a_sample_by_the_seed(llm: LLMServer, place: Path) -> None:
-    """The first ones of a file may be of one kind."""
-    llm.answer = from_the_records()
-    patients = []
-    for seed in range(4):
-        llm.requests.clear()
-        measured(place, "--n", "1", "--seed", str(seed))
-        patients.append(llm.requests[-1]["prompt"].partition("Exam name:\n")[0])
-    assert len(set(patients)) > 1
 
 
 def test_what_names_the_diagnosis_is_counted(llm: LLMServer, place: Path) -> None:
@@ -189,5 +167,5 @@ def test_wrong_usage_is_told_before_anything_is_asked(
         )
         == 2
     )
-    assert "no recorded results" in capsys.readouterr().err
+    assert "rows.jsonl" in capsys.readouterr().err
     assert llm.requests == []
