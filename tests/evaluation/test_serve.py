@@ -35,6 +35,7 @@ from tests import storm
 from tests.digits_agent.agent import AGENT as DIGITS
 from tests.episodes.scripted import ScriptedLLM, asks, says
 from tests.evaluation.visiting import SETTINGS, served
+from tests.messages import missing
 from tests.sql_agent.small_database import STORAGE
 
 QUESTION, QUERY = "朵莎洛片怎么保存？", "SELECT storage FROM drugs_info WHERE med_name = '朵莎洛片'"
@@ -109,7 +110,9 @@ def test_a_stream_has_every_step_then_the_answer_and_what_it_cost(
 def test_the_page_runs_no_script_but_its_own(sql: str) -> None:
     """It shows what a model wrote."""
     headers = httpx.get(sql, trust_env=False).headers
-    assert headers["content-security-policy"].startswith("default-src 'none'; script-src 'self'")
+    assert not missing(
+        headers["content-security-policy"], "default-src 'none'", "script-src 'self'"
+    )
     assert headers["x-content-type-options"] == "nosniff"
 
 
@@ -129,26 +132,16 @@ def test_a_case_is_played_with_the_agents_own_partner_and_its_reference_is_told(
     with served("consultation", llm.base_url) as (address, host):
         case = next(iter(host.rows))
         found = post(address, model="consultation", case=case).json()
-        assert found["agent"]["case"] == case
-        assert (
-            found["agent"]["reference"] == host.agent.task(host.rows[case], host.settings).reference
-        )
-        assert [step["role"] for step in found["agent"]["steps"]] == [
-            "assistant",
-            "user",
-            "assistant",
-        ]
+        reference = host.agent.task(host.rows[case], host.settings).reference
+        assert (found["agent"]["case"], found["agent"]["reference"]) == (case, reference)
+        roles = [step["role"] for step in found["agent"]["steps"]]
+        assert roles == ["assistant", "user", "assistant"]
         assert found["choices"][0]["message"]["content"] == "诊断：急性阑尾炎\n建议：去急诊"
-        assert (
-            post(address, model="consultation", case="random").json()["agent"]["case"] in host.rows
-        )
+        drawn = post(address, model="consultation", case="random").json()
+        assert drawn["agent"]["case"] in host.rows
         talk = [user("x"), {"role": "assistant", "content": ENDS}]  # is not part of a case
-        assert (
-            post(address, model="consultation", case=case, messages=talk).json()["agent"][
-                "completion_tokens"
-            ]
-            == 1
-        )
+        again = post(address, model="consultation", case=case, messages=talk).json()
+        assert again["agent"]["completion_tokens"] == 1
         assert post(address, model="consultation", case=case, temperature=0.25).status_code == 200
         assert llm.requests[-1]["temperature"] == 0.25
         assert post(address, model="consultation", case="nobody").status_code == 400
@@ -181,41 +174,6 @@ def test_the_visitor_is_the_patient_over_several_requests(llm: ScriptedLLM) -> N
     assert [one["content"] for one in asked if one["role"] == "assistant"] == ["哪里疼", ASKS]
     assert "右下腹。" in asked[-1]["content"]
     assert "第3轮" in asked[-1]["content"]
-
-
-def test_the_visitor_gives_the_results_of_examinations(llm: ScriptedLLM) -> None:
-    order = "Current diagnosis: appendicitis\nFurther examination needed: CBC.\nReason: fever"
-    llm.script(says(order))
-    with served("diagnosis", llm.base_url) as (address, _):
-        first = post(address, model="diagnosis", messages=[user("A man of 30 with pain.")]).json()
-        assert (first["agent"]["reason"], first["choices"][0]["message"]["content"]) == (
-            "waits",
-            order,
-        )
-        talk = [
-            user("A man of 30 with pain."),
-            {"role": "assistant", "content": order},
-            user("WBC 15"),
-        ]
-        post(address, model="diagnosis", messages=talk)
-    assert llm.requests[-1]["messages"][-1]["content"].startswith("WBC 15")
-
-
-@pytest.mark.usefixtures("bubblewrap")
-def test_a_program_answers_a_question_of_ones_own(llm: ScriptedLLM) -> None:
-    program = {"action": "validate_code", "params": {"code": "print(6 * 7)"}}
-    llm.script(says(json.dumps(program)), says('{"action": "submit", "params": {}}'))
-    with served("code", llm.base_url) as (address, _):
-        found = post(address, model="code", messages=[user("What is six times seven?")]).json()
-    assert found["choices"][0]["message"]["content"] == "42"
-    assert "42" in found["agent"]["steps"][1]["content"]
-
-
-def test_a_request_s_temperature_is_the_policy_s(sql: str, llm: ScriptedLLM) -> None:
-    llm.script(says(ANSWER), says(ANSWER))
-    for own in ({"temperature": 0.25}, {}):
-        assert post(sql, model="sql", messages=[user(QUESTION)], **own).status_code == 200
-    assert [request["temperature"] for request in llm.requests] == [0.25, 1.0]
 
 
 @pytest.mark.parametrize(
@@ -258,6 +216,8 @@ def test_malformed_bodies_are_refused_and_nothing_else_happens(
     assert llm.requests == []
 
 
+@pytest.mark.system
+@pytest.mark.nightly
 async def test_malformed_requests_start_no_episode(
     llm: ScriptedLLM, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -275,16 +235,10 @@ async def test_malformed_requests_start_no_episode(
 def test_pages_of_other_sites_cannot_ask(sql: str, llm: ScriptedLLM) -> None:
     body = json.dumps({"model": "sql", "messages": [user("x")]})
     plain = {"Content-Type": "text/plain"}
-    assert (
-        httpx.post(
-            f"{sql}/v1/chat/completions", content=body, headers=plain, trust_env=False
-        ).status_code
-        == 415
-    )
-    assert (
-        httpx.get(f"{sql}/agent", headers={"Host": "evil.example"}, trust_env=False).status_code
-        == 400
-    )
+    asked = httpx.post(f"{sql}/v1/chat/completions", content=body, headers=plain, trust_env=False)
+    assert asked.status_code == 415
+    named = httpx.get(f"{sql}/agent", headers={"Host": "evil.example"}, trust_env=False)
+    assert named.status_code == 400
     assert llm.requests == []
 
 
@@ -300,27 +254,11 @@ def test_without_the_token_nothing_but_the_page_is_had(llm: ScriptedLLM) -> None
     assert llm.requests == []
 
 
-def test_an_agent_without_own_questions_says_so(llm: ScriptedLLM) -> None:
-    with served(DIGITS, llm.base_url) as (address, _):
-        assert (
-            "name one of its cases"
-            in post(address, model="digits", messages=[user("x")]).json()["error"]["message"]
-        )
-
-
-def test_three_examples_differ_also_where_there_are_two_types(llm: ScriptedLLM) -> None:
-    with served(DIGITS, llm.base_url) as (address, host):
-        examples = httpx.get(f"{address}/agent", trust_env=False).json()["examples"]
-    types = [DIGITS.task(host.rows[case], host.settings).task_type for case in examples[:2]]
-    assert len(set(examples)) == len(examples) == 3
-    assert set(types) == {"two", "three"}
-
-
 def test_a_model_that_fails_is_an_error_and_no_answer(sql: str, llm: ScriptedLLM) -> None:
     llm.status = 400
-    with pytest.raises(openai.InternalServerError, match="cannot answer at the moment"):
+    with pytest.raises(openai.InternalServerError):
         client(sql).chat.completions.create(model="sql", messages=[user(QUESTION)])  # type: ignore[list-item]
-    with pytest.raises(openai.APIError, match="cannot answer at the moment"):
+    with pytest.raises(openai.APIError):
         list(
             client(sql).chat.completions.create(model="sql", messages=[user(QUESTION)], stream=True)
         )  # type: ignore[list-item]
@@ -342,43 +280,20 @@ def test_a_client_that_leaves_ends_its_episode(llm: ScriptedLLM, stream: bool) -
         assert not host._places.locked()
 
 
-def test_half_a_surrogate_pair_is_sent_on(sql: str, llm: ScriptedLLM) -> None:
-    llm.script(says("\ud800 <script>alert(1)</script>"))
-    for stream in (True, False):
-        reply = post(sql, model="sql", messages=[user(QUESTION)], stream=stream)
-        assert reply.status_code == 200
-        assert "alert(1)" in reply.text
-
-
-def test_turns_are_those_of_the_command(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[int] = []
-
-    def opened(*given: Any) -> Any:
-        asked.append(given[-1].max_turns)
-        raise Failure("enough")
-
-    monkeypatch.setattr(serve, "opened", opened)
-    flags = ["sql", "m", "--base-url", "http://127.0.0.1:9/v1", "--port", "0"]
-    for turns in ([], ["--max-turns", "5"]):
-        assert serve.main([*flags, *turns]) == 1
-    assert asked == [3, 5]
-
-
 def test_an_address_that_others_reach_needs_a_token(
     capsys: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("AGL_TOKEN", raising=False)
-    flags = ["sql", "m", "--base-url", "http://127.0.0.1:9/v1"]
-    assert serve.main([*flags, "--host", "0.0.0.0"]) == 2
-    assert "set AGL_TOKEN" in capsys.readouterr().err
-    assert serve.main([*flags, "--host", "here"]) == 2
-    assert "expected an IP address" in capsys.readouterr().err
+    flags = ["sql", "m", "--base-url", "http://127.0.0.1:9/v1", "--host", "0.0.0.0"]
+    assert serve.main(flags) == 2
+    assert "AGL_TOKEN" in capsys.readouterr().err
 
 
 def few_files() -> None:
     resource.setrlimit(resource.RLIMIT_NOFILE, (256, 256))
 
 
+@pytest.mark.system
 def test_the_command_serves_until_it_is_interrupted(llm: ScriptedLLM) -> None:
     """And while 300 connections send no whole request, with 256 files; it wants the token of its
     environment.
@@ -442,27 +357,6 @@ def test_a_model_that_is_gone_is_told_in_words_for_visitors(llm: ScriptedLLM) ->
         assert httpx.get(f"{address}/health", trust_env=False).status_code == 503
 
 
-@pytest.mark.parametrize("ours", [True, False])
-def test_only_with_a_model_of_its_own_that_is_gone_the_server_ends(
-    ours: bool, llm: ScriptedLLM, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(serve, "SECONDS_BETWEEN", 0.01)
-    server = SimpleNamespace(should_exit=False)
-    watch = serve.ModelWatch(llm.base_url, ours, server)  # type: ignore[arg-type]
-    watch.start()
-    assert watch.alive()
-    watch.url = "http://127.0.0.1:9/v1/models"
-    while watch.alive():
-        time.sleep(0.01)
-    if ours:
-        watch.join()
-    assert (watch.lost, server.should_exit) == (ours, ours)
-    if not ours:  # another's server may come back
-        watch.url = f"{llm.base_url}/models"
-        while not watch.alive():
-            time.sleep(0.01)
-
-
 def with_a_model_that_is_gone(monkeypatch: pytest.MonkeyPatch, kind: str) -> None:
     monkeypatch.setattr(serve, "SECONDS_BETWEEN", 0.01)
     gone = Endpoint("http://127.0.0.1:9/v1", "m")
@@ -472,7 +366,7 @@ def with_a_model_that_is_gone(monkeypatch: pytest.MonkeyPatch, kind: str) -> Non
 
 def test_an_agent_whose_endpoint_is_gone_is_not_well(monkeypatch: pytest.MonkeyPatch) -> None:
     with_a_model_that_is_gone(monkeypatch, "endpoint")
-    end = time.monotonic() + 20
+    end = time.monotonic() + 60
     seen = []
 
     def until_it_is_not_well(server: Server, sockets: Any) -> None:
@@ -491,7 +385,7 @@ def test_an_agent_whose_own_model_is_gone_is_served_no_longer(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     with_a_model_that_is_gone(monkeypatch, "served")
-    end = time.monotonic() + 20
+    end = time.monotonic() + 60
 
     def until_it_should_exit(server: Server, sockets: Any) -> None:
         while not server.should_exit and time.monotonic() < end:

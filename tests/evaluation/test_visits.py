@@ -5,18 +5,17 @@ is refused.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager, closing
+from collections.abc import Callable
+from contextlib import closing
 
 import pytest
 
 from episodes import registry
-from episodes.episode import AgentError, Episode, Message, Policy, Task
+from episodes.episode import AgentError, Episode, Policy, Task
 from episodes.outcomes import STOP_REASONS
-from episodes.pace import Limit
 from episodes.policy import Endpoint
 from episodes.text_loop import play_with_words
-from evaluation.visits import Asked, End, Host, Watched
+from evaluation.visits import Asked, Host, Watched
 from tests.digits_agent.agent import AGENT as DIGITS
 from tests.episodes.scripted import ScriptedPolicy, asks, says
 from tests.evaluation.visiting import SETTINGS
@@ -36,6 +35,7 @@ async def answer(said: str) -> str:
     return "right lower side"
 
 
+@pytest.mark.system
 @pytest.mark.parametrize("name", registry.names())
 def test_an_own_question_is_played_to_an_end(
     name: str, has_packages_of: Callable[[str], None]
@@ -56,7 +56,7 @@ def test_an_own_question_is_played_to_an_end(
 def test_agents_without_own_questions_say_so() -> None:
     with (
         closing(DIGITS.open(SETTINGS, {})) as environment,
-        pytest.raises(AgentError, match="name one of its cases"),
+        pytest.raises(AgentError, match="cases"),
     ):
         asyncio.run(environment.asked("x", answer, ScriptedPolicy(says("x"))))
 
@@ -99,35 +99,3 @@ async def test_a_case_is_played_within_its_own_budget(monkeypatch: pytest.Monkey
             [_ async for _ in host.visit(Asked([], case=case))]
     assert found == {task.id: task.max_turns for task in tasks}
     assert len(set(found.values())) > 1
-
-
-async def test_the_time_that_a_visitor_waits_in_line_is_not_the_episode_s(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    begun = 0
-    goes_on = asyncio.Event()
-
-    @asynccontextmanager
-    async def bounded(limit: Callable[[], Limit]) -> AsyncIterator[None]:
-        nonlocal begun
-        begun += 1
-        yield
-
-    async def play(task: Task, policy: Policy) -> Episode:
-        await goes_on.wait()
-        return Episode(answer="1", stop_reason="answered")
-
-    async def visit(host: Host, case: str) -> list[Message | End]:
-        return [step async for step in host.visit(Asked([], case=case))]
-
-    monkeypatch.setattr("evaluation.visits.bounded", bounded)
-    rows = {row["id"]: row for row in DIGITS.rows(DIGITS.splits["test"])[:3]}
-    with closing(DIGITS.open(SETTINGS, {})) as environment:
-        monkeypatch.setattr(environment, "play", play)
-        host = Host(DIGITS, environment, Endpoint("http://127.0.0.1:1/v1", "m"), SETTINGS, rows, 1)
-        visits = [asyncio.create_task(visit(host, case)) for case in rows]
-        await asyncio.sleep(0.05)
-        assert begun == 1
-        goes_on.set()
-        await asyncio.gather(*visits)
-    assert begun == 3
