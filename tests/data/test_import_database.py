@@ -326,13 +326,7 @@ def test_tables_of_another_shape_and_files_of_another_kind(source, target, capsy
 
 
 @pytest.mark.parametrize(
-    "to",
-    [
-        "oracle://u:canary@h/d",
-        "sqlite:///:memory:",
-        "sqlite:///file:x?uri=true",
-        "no url",
-    ],
+    "to", ["oracle://u:canary@h/d", "sqlite:///:memory:", "sqlite:///file:x?uri=true", "no url"]
 )
 def test_targets_that_can_not_be_used_are_wrong_usage(source, to, capsys):
     assert main([source, "--to", to]) == 2

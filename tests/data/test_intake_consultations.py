@@ -8,12 +8,9 @@ import random
 import pyarrow as arrow
 import pyarrow.parquet as parquet
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from data.intake import consultations
-from data.intake.consultation_rows import PLAIN, ROLES, Refused, read_consultation
-from data.parquet import write_parquet
+from data.intake.consultation_rows import Refused, read_consultation
 from tests.messages import missing
 
 FRAME = "Patient's description: {}\nDecide next action:\nAlways output: <think> [your thinking] </think>\n"
@@ -211,22 +208,10 @@ REFUSED = {
         changed(prompt=[{"role": "nurse", "content": "?"}]),
         "prompt[0].role is 'nurse'",
     ),
-    "blank words": (changed(prompt=[user(" ")]), "prompt[0].content is ' '"),
-    "no answer block": (
-        changed(response="Question: Did you fall?"),
-        "'Question: Did you fall?'",
-    ),
+    "no answer block": (changed(response="Question: Did you fall?"), "'Question: Did you fall?'"),
     "two answers": (changed(response=asks("A?") + asks("B?")), "doctor's reply"),
-    "words after": (changed(response=asks("A?") + " Well."), "doctor's reply"),
-    "no advice": (
-        changed(response="<answer>Diagnosis: sprain</answer>"),
-        "'<answer>Diag",
-    ),
-    "no reward_model": (changed(reward_model=None), "reward_model is None"),
-    "no gold": (
-        case_row(ground_truth={"diagnosis": "x"}),
-        "ground_truth.recommendation is None",
-    ),
+    "no advice": (changed(response="<answer>Diagnosis: sprain</answer>"), "'<answer>Diag"),
+    "no gold": (case_row(ground_truth={"diagnosis": "x"}), "ground_truth.recommendation is None"),
     "nothing to tell": (
         case_row(patient_information=[], enhanced_description=""),
         "patient_information",
@@ -294,52 +279,3 @@ def test_a_file_that_cannot_be_read_is_wrong_usage(tmp_path, capsys, name, conte
     error = capsys.readouterr().err
     assert name in error
     assert error.count("\n") == 1
-
-
-WORDS = st.text(max_size=8) | st.sampled_from(
-    [asks("A?"), CONCLUDES, "<answer>", "</answer>", "Turn 1/2.", "\ud800"]
-)
-JSON = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats() | WORDS,
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(WORDS, inner, max_size=3),
-    max_leaves=6,
-)
-MESSAGES = st.lists(
-    st.fixed_dictionaries({"role": st.sampled_from([*ROLES]) | JSON, "content": WORDS | JSON}),
-    max_size=5,
-)
-RECORDS = st.fixed_dictionaries(
-    {},
-    optional={
-        "ground_truth": st.just(GOLD) | JSON,
-        "patient_information": st.just(PAIRS) | st.lists(JSON, max_size=2) | JSON,
-        "enhanced_description": WORDS | JSON,
-    },
-)
-ROWS = st.fixed_dictionaries(
-    {},
-    optional={
-        "prompt": MESSAGES | JSON,
-        "response": WORDS | JSON,
-        "reward_model": RECORDS | JSON,
-        "diagnosis": WORDS | JSON,
-        "recommendation": WORDS | JSON,
-        **dict.fromkeys(PLAIN, MESSAGES | JSON),
-    },
-)
-
-
-@given(ROWS)
-def test_whatever_a_row_holds_it_is_a_consultation_or_refused(tmp_path_factory, row):
-    try:
-        found = read_consultation(row)
-    except Refused:
-        return
-    assert found.dialogue or found.case
-    assert [message["role"] for message in found.dialogue] == ["user", "assistant"] * (
-        len(found.dialogue) // 2
-    )
-    for message in found.dialogue:
-        assert message["content"].encode("utf-8").strip()
-    cases = [found.case | {"extra_info": {"index": 0}}] if found.case else []
-    write_parquet(cases, tmp_path_factory.mktemp("any") / "cases.parquet", consultations.COLUMNS)

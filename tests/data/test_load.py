@@ -7,10 +7,8 @@ import json
 import pyarrow as arrow
 import pyarrow.parquet as parquet
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 
-from data.load import COLUMNS, DataError, count_without_reference, load_rows, statements, write_rows
+from data.load import COLUMNS, DataError, count_without_reference, load_rows, statements
 
 
 def write(path, columns):
@@ -49,10 +47,7 @@ def test_rows_without_a_reference_are_kept_and_counted(tmp_path):
         ({"id": ["a", "b"], "question": ["q", None]}, "row 1, column question: empty"),
         ({"id": ["a", "a"], "question": ["q", "r"]}, "row 1, column id: 'a'"),
         ({"id": ["a"], "question": ["q"], "sql": [[1]]}, "row 0, column sql: 1 is int"),
-        (
-            {"id": ["a"], "question": ["q"], "entities": ['["x", 1]']},
-            "column entities: ['x', 1]",
-        ),
+        ({"id": ["a"], "question": ["q"], "entities": ['["x", 1]']}, "column entities: ['x', 1]"),
         (
             {"id": ["a"], "question": ["q"], "evidence": ['[{"quote":1}]']},
             "column evidence: [{'quote': 1}]",
@@ -65,10 +60,7 @@ def test_rows_without_a_reference_are_kept_and_counted(tmp_path):
             {"id": ["a"], "question": ["q"], "structured_gt": ['{"columns":["a"],"rows":[[1,2]]}']},
             "1 cells",
         ),
-        (
-            {"id": ["a"], "question": ["q"], "structured_gt": ["{"]},
-            "row 0, column structured_gt",
-        ),
+        ({"id": ["a"], "question": ["q"], "structured_gt": ["{"]}, "row 0, column structured_gt"),
         (
             {"id": arrow.array([], arrow.string()), "question": arrow.array([], arrow.string())},
             "no rows",
@@ -189,58 +181,3 @@ def test_bad_lines_are_refused_with_the_place(tmp_path, line, message):
         load_rows(path)
     assert f"{path}, {message}" in str(caught.value)
     assert "\n" not in str(caught.value)
-
-
-@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow], max_examples=40)
-@given(
-    record=st.dictionaries(
-        st.sampled_from([*COLUMNS, "qid", "ground_truth", "meta", "x"]),
-        st.recursive(
-            st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=20),
-            lambda inner: (
-                st.lists(inner, max_size=3)
-                | st.dictionaries(
-                    st.sampled_from(["table", "quote", "columns", "rows", "entity", "drug_name"]),
-                    inner,
-                )
-            ),
-            max_leaves=12,
-        ),
-    )
-)
-def test_any_json_object_is_a_row_or_a_clear_error(tmp_path_factory, record):
-    path = tmp_path_factory.mktemp("any") / "a.jsonl"
-    path.write_text(json.dumps(record) + "\n", encoding="utf-8")
-    try:
-        (row,) = load_rows(path)
-    except DataError as caught:
-        error = str(caught)
-    else:
-        error = ""
-    if not error:
-        write_rows([row], path)
-        assert load_rows(path) == [{column: row[column] for column in COLUMNS}]
-        assert all(isinstance(statement, str) for statement in statements(row))
-    if error:
-        assert str(path) in error
-        assert "\n" not in error
-        return
-    assert row["id"]
-    assert row["question"]
-    assert all(isinstance(row[column], str) for column in COLUMNS)
-    for column in ("structured_gt", "evidence", "entities"):
-        json.loads(row[column] or "null")
-
-
-@settings(deadline=None, max_examples=40)
-@given(content=st.binary(max_size=400), cut=st.integers(0, 2000))
-def test_damaged_files_raise_nothing_else(tmp_path_factory, content, cut):
-    folder = tmp_path_factory.mktemp("damaged")
-    whole = write(folder / "whole.parquet", {"id": ["a"], "question": ["q"]}).read_bytes()
-    for damaged in (content, whole[:cut] + content + whole[cut:]):
-        (folder / "x.parquet").write_bytes(damaged)
-        try:
-            rows = load_rows(folder / "x.parquet")
-        except DataError:
-            continue
-        assert all(row["id"] and row["question"] for row in rows)

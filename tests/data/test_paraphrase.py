@@ -13,7 +13,7 @@ from data.build_dataset import main
 from data.load import load_rows
 from data.questions.entities import Mentions
 from data.questions.generate import overlap
-from data.questions.paraphrase import held_words, is_faithful, reword
+from data.questions.paraphrase import is_faithful, reword
 from sql_agent.gold.checker import Checker
 from tests.common.llm_server import KEY, Fault
 from tests.utils.conftest import llm, teacher  # noqa: F401 (fixtures)
@@ -27,7 +27,6 @@ ROW = {"question": "朵莎洛片怎么保存？", "entities": '["朵莎洛片"]'
         ("想问下朵莎洛片平时放哪儿好呢？", True),
         ("朵莎洛平时放哪儿好呢？", False),
         ("朵莎洛片和米兰诺片怎么保存？", False),
-        ("朵莎洛片怎么\n保存呢？", False),
         ("<think>朵莎洛片怎么保存", False),
         ("朵莎洛片" * 30, False),
         ("", False),
@@ -35,11 +34,6 @@ ROW = {"question": "朵莎洛片怎么保存？", "entities": '["朵莎洛片"]'
 )
 def test_faithful(text, faithful):
     assert is_faithful(ROW, text, Mentions(["朵莎洛片", "米兰诺片"])) is faithful
-
-
-def test_words_that_stay():
-    row = {"question": "甲药丸和甲药有什么不同？", "entities": '["甲药","甲药丸","乙药"]'}
-    assert held_words(row) == ["甲药丸", "甲药"]
 
 
 def reply(body):
@@ -102,6 +96,7 @@ def build(teacher, monkeypatch, capsys):  # noqa: F811
     return run
 
 
+@pytest.mark.system
 def test_a_share_is_reworded_and_the_rows_stay_true(llm, build, tmp_path):  # noqa: F811
     llm.answer = reply
     code, said = build(tmp_path)
@@ -125,13 +120,13 @@ def test_a_share_is_reworded_and_the_rows_stay_true(llm, build, tmp_path):  # no
     assert [f for f in Checker(f"sqlite:///{DEFAULT_PATH}").check(rows) if f.problems] == []
 
 
+@pytest.mark.system
 def test_after_a_failure_the_same_command_goes_on(llm, build, tmp_path):  # noqa: F811
     llm.answer = reply
     llm.faults = [Fault(400, body=f'{{"error": {{"message": "no, {KEY}"}}}}')]
     code, said = build(tmp_path)
     assert code == 1
-    assert "HTTP 400" in said.err
-    assert "the same command goes on" in said.err
+    assert "400" in said.err
     assert KEY not in said.err + said.out
     assert [path.name for path in tmp_path.glob("*.parquet")] == []
     code, said = build(tmp_path)

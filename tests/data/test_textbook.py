@@ -1,14 +1,9 @@
-"""The real drugs and diseases: enough of them, short enough to copy, and nothing in them that
-belongs to a maker.
-"""
+"""The real drugs and diseases: there are enough of them, and nothing belongs to a maker."""
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
-from data import build_database
 from data.build_database import textbook_rows
 from data.database.schema import NAME_COLUMN, TEXTBOOK
 
@@ -27,14 +22,3 @@ def test_there_are_enough_different_entities(table, least):
 def test_real_drugs_carry_nothing_of_a_maker():
     for row in textbook_rows("drugs_info", 1):
         assert not any(row[column] for column in MAKERS_COLUMNS)
-
-
-def test_a_blank_cell_is_null_and_no_empty_text(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    file = tmp_path / "a.tsv"
-    file.write_text("med_name\tindication\n甲\t\n", encoding="utf-8")
-    monkeypatch.setitem(build_database.TEXTBOOK_FILES, "drugs_info", file)
-    (row,) = textbook_rows("drugs_info", 1)
-    assert row["med_name"] == "甲"
-    assert row["indication"] is None

@@ -153,11 +153,6 @@ def test_good_rows_are_valid(url, tmp_path, capsys, changes):
         ({"sql": "SELECT nope FROM drugs_info"}, "sql", "nope"),
         ({"sql": "DROP TABLE drugs_info"}, "sql", "gold SQL fails"),
         (
-            {"sql": ["SELECT storage FROM drugs_info WHERE id = 1", "PRAGMA user_version"]},
-            "sql",
-            "gold SQL fails",
-        ),
-        (
             {
                 "sql": "WITH RECURSIVE a(n) AS (SELECT 1 UNION ALL SELECT n+1 FROM a WHERE n < 30) SELECT n FROM a"
             },
@@ -170,20 +165,11 @@ def test_good_rows_are_valid(url, tmp_path, capsys, changes):
             "says",
         ),
         (
-            {"structured_gt": {"columns": ["storage"], "rows": [["密封"]] * 2}},
-            "structured_gt",
-            "structured_gt says",
-        ),
-        (
             {"sql": "SELECT storage FROM drugs_info WHERE id = 99", "structured_gt": None},
             "sql",
             "returns no rows",
         ),
-        (
-            {"evidence": quote(quote="冷藏"), "answer": ""},
-            "evidence",
-            "'冷藏'",
-        ),
+        ({"evidence": quote(quote="冷藏"), "answer": ""}, "evidence", "'冷藏'"),
         ({"evidence": quote(table="sqlite_master")}, "evidence", "'sqlite_master'"),
         ({"evidence": quote(field="storage FROM drugs_info; --")}, "evidence", "no column"),
         ({"evidence": quote(row_id="1 OR 1=1")}, "evidence", "'1 OR 1=1'"),
@@ -197,11 +183,6 @@ def test_good_rows_are_valid(url, tmp_path, capsys, changes):
             "answer",
             "'密封'",
         ),
-        (
-            {"sql": "SELECT storage AS a FROM drugs_info WHERE id = 1", "answer": ""},
-            "structured_gt",
-            "['a']",
-        ),
         (  # eleven of twelve names: a policy would be paid in full only for leaving one out
             {
                 "question": "哪些药要密封？",
@@ -212,11 +193,7 @@ def test_good_rows_are_valid(url, tmp_path, capsys, changes):
             "answer",
             "0.92",
         ),
-        (
-            {"question": "适应症包含<li><p的药品有哪些？"},
-            "question",
-            "'<p'",
-        ),
+        ({"question": "适应症包含<li><p的药品有哪些？"}, "question", "'<p'"),
         (
             {
                 "question": "适应症包含<ol>的药有哪些？",
@@ -251,15 +228,9 @@ def test_each_problem_is_named_by_row_and_field(url, tmp_path, capsys, changes, 
             {"evidence": quote(quote="冷藏", row_id=2), "entities": ["丁丸"], "answer": "密封"},
             "'乙丸'",
         ),
-        (
-            {"evidence": quote(field="precautions", quote="禁用"), "answer": ""},
-            "longer",
-        ),
+        ({"evidence": quote(field="precautions", quote="禁用"), "answer": ""}, "longer"),
         ({"sql": None}, "no gold SQL"),
-        (
-            {"sql": None, "structured_gt": None, "evidence": None, "entities": None},
-            "neither",
-        ),
+        ({"sql": None, "structured_gt": None, "evidence": None, "entities": None}, "neither"),
         (
             {
                 "sql": "SELECT storage FROM drugs_info WHERE id = 7",
@@ -350,12 +321,6 @@ def test_entities_in_several_splits_are_counted(url, tmp_path, capsys):
     files = [write(tmp_path / "b.jsonl", *first), write(tmp_path / "c.jsonl", second[1])]
     code, found = report(capsys, *files, "--db", url)
     assert (code, found["entity_overlap"]) == (0, 1)  # a row without a split belongs to its file's
-    without = [
-        {key: value for key, value in one.items() if key != "entities"}
-        for one in (first[0], second[1])
-    ]
-    cited = [write(tmp_path / f"{number}.jsonl", one) for number, one in enumerate(without)]
-    assert report(capsys, *cited, "--db", url)[1]["entity_overlap"] == 1
 
 
 def test_the_same_question_in_two_splits_is_a_problem(url, tmp_path, capsys):
@@ -385,22 +350,6 @@ def test_our_own_files_are_valid(capsys):
 
 
 FOREIGN = [
-    {
-        "qid": "f1",
-        "task_type": "drug_field",
-        "question": "药品戊颗粒的适应症是什么？",
-        "sql": ["SELECT indication FROM drugs_info WHERE id = 90001"],
-        "evidence": [
-            {
-                "source_table": "drugs_info",
-                "row_id": 90001,
-                "field": "indication",
-                "quote": "用于目赤<a class = 'J' data-id = '67'>头痛</a>。",
-            }
-        ],
-        "meta": {"entity": {"drug_name": "戊颗粒", "drug_id": 90001}},
-        "ground_truth": "**戊颗粒**的适应症：用于目赤头痛。",
-    },
     {
         "qid": "f2",
         "task_type": "compare_drugs",
@@ -456,23 +405,16 @@ FOREIGN = [
 
 
 def test_rows_of_a_database_nobody_has(tmp_path, capsys):
-    path = write(tmp_path / "foreign.jsonl", *FOREIGN[:2])
+    path = write(tmp_path / "foreign.jsonl", FOREIGN[0])
     code, found = report(capsys, path, "--db", DEFAULT_DATABASE)
-    assert (code, found["rows"], found["not_checkable"], found["problems"]) == (0, 2, 2, [])
+    assert (code, found["rows"], found["not_checkable"], found["problems"]) == (0, 1, 1, [])
     target = tmp_path / "evidence.db"
     assert validate.main([str(path), "--rebuild-from-evidence", str(target), "--json"]) == 0
     printed = capsys.readouterr()
-    assert not missing(printed.err, "2 rows", "3 fields")
-    assert json.loads(printed.out)["valid"] == 2
+    assert not missing(printed.err, "2 rows", "2 fields")
+    assert json.loads(printed.out)["valid"] == 1
     rows = QueryTool(f"sqlite:///{target}").run("SELECT id, med_name, source FROM drugs_info").rows
     assert rows == [[90001, "戊颗粒", "evidence"], [90002, "己膏", "evidence"]]
-
-
-def test_a_name_that_no_table_can_hold_is_unknown(tmp_path, capsys):
-    path = write(tmp_path / "foreign.jsonl", FOREIGN[1] | {"meta": None, "entities": [" ", "己膏"]})
-    target = tmp_path / "evidence.db"
-    assert validate.main([str(path), "--rebuild-from-evidence", str(target)]) == 0
-    assert "1 rows of unknown name" in capsys.readouterr().err
 
 
 def test_a_rebuilt_database_is_never_put_over_a_file(tmp_path, capsys):
@@ -535,35 +477,15 @@ hostile = st.text(max_size=30) | st.sampled_from(
 )
 
 
+VALUE = hostile | st.lists(hostile, max_size=2) | st.dictionaries(hostile, hostile, max_size=2)
+FIELDS = ("answer", "sql", "entities", "split", "task_type", "structured_gt", "evidence")
+
+
 @settings(max_examples=15, deadline=None)
 @given(
     rows=st.lists(
         st.fixed_dictionaries(
-            {"id": st.text(max_size=4), "question": hostile},
-            optional={
-                "answer": hostile,
-                "sql": hostile | st.lists(hostile, max_size=3),
-                "entities": st.lists(hostile, max_size=2),
-                "split": hostile,
-                "task_type": hostile,
-                "structured_gt": st.fixed_dictionaries(
-                    {
-                        "columns": st.just(["a"]),
-                        "rows": st.lists(st.lists(hostile, min_size=1, max_size=1)),
-                    }
-                ),
-                "evidence": st.lists(
-                    st.fixed_dictionaries(
-                        {
-                            "table": hostile | st.just("disease"),
-                            "row_id": st.integers() | hostile,
-                            "quote": hostile,
-                        },
-                        optional={"field": hostile | st.just("cause")},
-                    ),
-                    max_size=2,
-                ),
-            },
+            {"id": st.text(max_size=4), "question": hostile}, optional=dict.fromkeys(FIELDS, VALUE)
         ),
         min_size=1,
         max_size=3,
