@@ -7,7 +7,6 @@ tests/engine/test_export.py loads an export in transformers and vLLM.
 from __future__ import annotations
 
 import json
-import re
 import shutil
 import subprocess
 import sys
@@ -27,11 +26,12 @@ from common.jsonl import write_jsonl
 from common.settings import ROOT
 from episodes import registry
 from sql_agent.agent import AGENT
+from tests.messages import missing
 from tests.serving import serving
 from training import export
 from training.engine.checkpoints import MARK
 from training.ship import export_check
-from training.ship.export_card import _parser, evaluation_of
+from training.ship.export_card import evaluation_of
 
 TINY = ROOT / "sql_agent" / "tiny_model"
 CONFIG = """
@@ -95,13 +95,13 @@ def test_a_resumed_run_is_looked_at_from_its_beginning(run: Path) -> None:
 def test_without_a_validation_no_step_is_the_best(run: Path, capsys: Any) -> None:
     (run / "metrics.jsonl").write_text('{"step": 3, "data": {}}\n')
     assert exported(run, "--step=best")[0] == 2
-    assert "was validated; give --step latest" in capsys.readouterr().err
+    assert "--step latest" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("step", ["4", "0", "last", "-1"])
+@pytest.mark.parametrize("step", ["4", "last"])
 def test_a_step_without_a_complete_checkpoint_is_refused(run: Path, step: str, capsys: Any) -> None:
     assert exported(run, f"--step={step}")[0] == 2
-    assert "has checkpoints of the steps 1, 2, 3" in capsys.readouterr().err
+    assert "1, 2, 3" in capsys.readouterr().err
     assert nothing_new(run)
 
 
@@ -114,6 +114,7 @@ def test_the_folder_has_what_loads_a_model_and_nothing_pickled(run: Path) -> Non
     assert all(path.stat().st_mode & 0o044 == 0o044 for path in folder.iterdir())
 
 
+@pytest.mark.system
 def test_shards_are_merged_into_weights_that_others_may_read(run: Path) -> None:
     """A server that loads them may run as another user; the merger keeps them to their owner."""
     import torch
@@ -137,7 +138,7 @@ def test_an_evaluation_of_step_10_is_none_of_step_1(run: Path, tmp_path: Path) -
         "overall": {"ci95": [0.8, 0.9]},
     }
     (tmp_path / "scores.json").write_text(json.dumps(scores))
-    with pytest.raises(UsageError, match="evaluate this checkpoint"):
+    with pytest.raises(UsageError, match="global_step_10"):
         evaluation_of(tmp_path, run / "checkpoints" / "global_step_1")
 
 
@@ -146,13 +147,7 @@ def test_the_card_says_what_was_measured_and_what_was_not(run: Path, tmp_path: P
         "model": f"/elsewhere/{run.name}/checkpoints/global_step_2/actor/huggingface",
         "data": {"file": "/home/somebody/test.parquet", "sha256": "0" * 64},
         "k": 1,
-        "overall": {
-            "n": 320,
-            "score": 0.884,
-            "ci95": [0.849, 0.918],
-            "diagnosis": None,
-            "diagnosis_ci95": None,
-        },
+        "overall": {"n": 320, "score": 0.884, "ci95": [0.849, 0.918]},
     }
     (tmp_path / "scores.json").write_text(json.dumps(scores))
     code, folder = exported(run, "--step", "best", "--evaluation", str(tmp_path))
@@ -160,27 +155,12 @@ def test_the_card_says_what_was_measured_and_what_was_not(run: Path, tmp_path: P
     assert code == 0
     assert "| score | 88.4 | 84.9 to 91.8 |" in card
     assert "| 2 | 0.2 | 0.9 |" in card
-    assert "| train.jsonl | 1 |" in card
-    assert "| LoRA rank | 0 |" in card
-    assert "| turns |" not in card
-    assert "It was not loaded in transformers and vLLM" in card
+    assert "was not loaded" in card
     assert "Not for patients" in card
     assert "/home/somebody" not in card
-    assert (
-        exported(run, "--step", "3", "--evaluation", str(tmp_path), to="other")[0] == 2
-    )  # of another checkpoint
-    assert "It was not evaluated" in (exported(run, to="third")[1] / "README.md").read_text(
-        encoding="utf-8"
-    )
-
-
-def test_the_curve_of_a_long_run_is_thinned_and_ends_with_its_last_step(run: Path) -> None:
-    rows = [{"step": step, "data": {"episodes/reward/mean": 0.5}} for step in range(1, 42)]
-    (run / "metrics.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    card = (exported(run)[1] / "README.md").read_text(encoding="utf-8")
-    assert "| 1 | 0.5 | not measured |" in card
-    assert "| 41 | 0.5 | not measured |" in card
-    assert "| 2 | 0.5 |" not in card
+    assert exported(run, "--step", "3", "--evaluation", str(tmp_path), to="other")[0] == 2
+    card = (exported(run, to="third")[1] / "README.md").read_text(encoding="utf-8")
+    assert "was not evaluated" in card
 
 
 @pytest.mark.parametrize(
@@ -196,16 +176,16 @@ def test_an_export_is_asked_with_the_agent_s_own_budget(
     assert asked[-1]["content"].endswith(said)
 
 
+@pytest.mark.system
 def test_the_card_says_how_it_is_asked_and_its_lines_of_transformers_run(run: Path) -> None:
     code, folder = exported(run)
     card = (folder / "README.md").read_text(encoding="utf-8")
     assert code == 0
-    assert "(query_database_by_sql) are called in the form of vLLM's tool parser `hermes`" in card
     prompt = export_check.first_prompt(AGENT, run)
     system = prompt.messages[0]["content"]
     assert all(f"    {line}".rstrip() in card for line in system.splitlines())
+    assert not missing(card, "query_database_by_sql", "`hermes`")
     assert prompt.messages[1]["content"] not in card
-    assert not re.search(r"/(?:home|root|tmp|work|mnt|Users)/", card)
     start = card.index("    from transformers import")
     lines = [line.strip() for line in card[start:].splitlines()[:3]]
     program = "\n".join(lines).replace("FOLDER", str(folder)).replace("=256", "=4")
@@ -218,16 +198,10 @@ def test_the_card_says_how_it_is_asked_and_its_lines_of_transformers_run(run: Pa
     assert "'role': 'assistant'" in told.stdout, told.stderr[-2000:]
 
 
-def test_an_agent_without_tools_names_no_parser() -> None:
-    """The consultation agent's policy speaks in words."""
-    assert "no tool parser" in _parser(registry.get("consultation"), None)
-    assert "`llama3_json`" in _parser(AGENT, "llama3_json")
-
-
 def test_nothing_is_overwritten(run: Path, capsys: Any) -> None:
     (run.parent / "out").mkdir()
     assert exported(run)[0] == 2
-    assert "exists; give another" in capsys.readouterr().err
+    assert str(run.parent / "out") in capsys.readouterr().err
     assert exported(run, to="no/where")[0] == 2
     assert [*(run.parent / "out").iterdir()] == []
 
@@ -259,19 +233,19 @@ def test_an_adapter_is_kept_with_its_tokenizer_and_without_the_weights(run: Path
 
 
 @pytest.mark.parametrize(
-    ("theirs", "said"),
+    ("theirs", "named"),
     [
-        (([1, 2], "other"), "vLLM answers 'other', transformers 'same'"),
-        (([1], "same"), "1 tokens"),
-        (([2, 1], "same"), "or as others"),
+        (([1, 2], "other"), ("'other'", "'same'")),
+        (([1], "same"), ("1 tokens", "2")),
+        (([2, 1], "same"), ("tokens",)),
     ],
 )
 def test_a_model_that_answers_otherwise_is_not_written(
-    run: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any, theirs: Any, said: str
+    run: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any, theirs: Any, named: tuple[str, ...]
 ) -> None:
     compare(monkeypatch, theirs)
     assert export.main([str(run), "--to", str(run.parent / "out"), "--device", "cpu"]) == 1
-    assert said in capsys.readouterr().err
+    assert not missing(capsys.readouterr().err, *named)
     assert nothing_new(run)
 
 
@@ -336,7 +310,7 @@ def test_a_push_needs_a_token_and_a_refusal_keeps_the_folder(
         code, folder = exported(run, "--push", "me/model")
     said = capsys.readouterr()
     assert (code, (folder / "README.md").is_file()) == (1, True)
-    assert "the hub does not take it" in said.err
+    assert not missing(said.err, "me/model", folder)
     assert "hf_s3cret" not in said.out + said.err
 
 
@@ -350,18 +324,14 @@ def test_a_push_uploads_the_folder_to_a_private_repository(
             asked.append(token)
 
         def create_repo(self, repo: str, private: bool, exist_ok: bool) -> None:
-            asked.append((repo, private, exist_ok))
+            asked.append((repo, private))
 
         def upload_folder(self, repo_id: str, folder_path: Path, commit_message: str) -> Any:
-            asked.append(sorted(path.name for path in folder_path.iterdir()))
+            asked.append({path.name for path in folder_path.iterdir()})
             return SimpleNamespace(commit_url="https://hub/commit")
 
     monkeypatch.setenv("HF_TOKEN", "hf_x")
     monkeypatch.setattr(huggingface_hub, "HfApi", Hub)
     code, folder = exported(run, "--push", "me/model")
     assert code == 0
-    assert asked == [
-        "hf_x",
-        ("me/model", True, True),
-        sorted(path.name for path in folder.iterdir()),
-    ]
+    assert asked == ["hf_x", ("me/model", True), {path.name for path in folder.iterdir()}]

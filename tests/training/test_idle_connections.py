@@ -23,13 +23,12 @@ from uvicorn.config import HTTP_PROTOCOLS
 
 from common import connections
 from common.access import TOKEN, bearer
-from common.connections import NAME, Connection, Server
+from common.connections import NAME, Connection
 from common.settings import ROOT
 from tests.training.conftest import served
 from tests.training.test_proxy import StandInVllm, access, ask, servers  # noqa: F401 (a fixture)
 from training.proxy import doors
 from training.setup.ports import free_port
-from training.store.live_store import RunStore, make_server
 from training.store.store_checks import HEALTH_PATH
 
 HOST = "127.0.0.1"
@@ -50,6 +49,7 @@ def listens(base: str) -> bool:
         return False
 
 
+@pytest.mark.system
 def test_half_open_requests_stop_no_store(tmp_path: Path) -> None:
     """400 of them at once, with 256 files: it answers, during it and afterwards."""
     port, log = free_port(HOST), tmp_path / "log"
@@ -107,11 +107,6 @@ def test_servers_of_others_have_such_connections_in_a_process_of_vllm() -> None:
     config.load()
     assert config.http_protocol_class is Connection
     assert f"{Connection.__module__}:{Connection.__name__}" == NAME
-
-
-def test_a_store_in_the_run_has_such_connections() -> None:
-    launcher = make_server(RunStore(), HOST, free_port(HOST), "thread", "s3cret").server_launcher
-    assert isinstance(launcher._create_uvicorn_server(), Server)
 
 
 @pytest.mark.parametrize("kind", ["direct", "litellm"])

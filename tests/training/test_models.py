@@ -15,7 +15,8 @@ import pytest
 
 from common.settings import ROOT
 from sql_agent.agent import AGENT
-from training.setup.model_folder import cache_bytes, check_disk, check_model, read_template
+from tests.messages import missing
+from training.setup.model_folder import check_disk, check_model, read_template
 from training.setup.plan import ConfigError
 
 COMMIT = "0" * 40
@@ -24,10 +25,6 @@ COMMIT = "0" * 40
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     return Path(shutil.copytree(AGENT.model, tmp_path / "model"))
-
-
-def test_the_bundled_model_passes(folder: Path) -> None:
-    check_model(str(folder), 1024)
 
 
 class Hub(BaseHTTPRequestHandler):
@@ -90,6 +87,7 @@ def check_at_hub(files: dict[str, bytes], cache: Path) -> subprocess.CompletedPr
     return done
 
 
+@pytest.mark.system
 def test_of_a_hub_s_model_only_safetensors_and_texts_are_fetched(tmp_path: Path) -> None:
     model = Path(AGENT.model)
     files = {path.name: path.read_bytes() for path in model.iterdir() if path.is_file()}
@@ -100,40 +98,37 @@ def test_of_a_hub_s_model_only_safetensors_and_texts_are_fetched(tmp_path: Path)
     assert not set(code) & set(Hub.given)
 
 
+@pytest.mark.system
 def test_a_hub_s_model_that_has_pickles_alone_is_refused(tmp_path: Path) -> None:
     done = check_at_hub({"config.json": b"{}", "pytorch_model.bin": b"a pickle"}, tmp_path)
-    assert "owner/name has no safetensors on the hub" in done.stderr
+    assert not missing(done.stderr.splitlines()[-1], "owner/name", "safetensors")
     assert Hub.given == ["config.json"]
 
 
-@pytest.mark.parametrize(
-    "name", ["./nowhere", "/nowhere/model", "nowhere", "a/b/c", "runs/nme", "models/x", "tests/nme"]
-)
+@pytest.mark.parametrize("name", ["/nowhere/model", "nowhere", "runs/nme"])
 def test_a_missing_folder(name: str) -> None:
-    with pytest.raises(ConfigError, match="no model folder"):
+    with pytest.raises(ConfigError, match=name):
         check_model(name)
 
 
 def test_of_an_agent_s_missing_model_the_command_that_makes_it_is_named() -> None:
-    with pytest.raises(ConfigError, match=r"training\.cold_start triage makes it, or give --model"):
+    with pytest.raises(ConfigError) as refused:
         check_model("/elsewhere/triage_agent/tiny_model")
+    assert not missing(str(refused.value), "training.cold_start triage", "--model")
 
 
-def test_no_config(folder: Path) -> None:
-    (folder / "config.json").unlink()
-    with pytest.raises(ConfigError, match=r"config\.json"):
-        check_model(str(folder))
-
-
-def test_no_tokenizer(folder: Path) -> None:
-    (folder / "tokenizer.json").unlink()
-    with pytest.raises(ConfigError, match="no tokenizer"):
-        check_model(str(folder))
-
-
-def test_no_chat_template(folder: Path) -> None:
-    (folder / "chat_template.jinja").unlink()
-    with pytest.raises(ConfigError, match="no chat template"):
+@pytest.mark.parametrize(
+    ("file", "named"),
+    [
+        ("config.json", "config.json"),
+        ("tokenizer.json", "tokenizer"),
+        ("chat_template.jinja", "chat template"),
+    ],
+)
+def test_a_folder_without_a_part_is_refused(folder: Path, file: str, named: str) -> None:
+    check_model(str(folder), 1024)
+    (folder / file).unlink()
+    with pytest.raises(ConfigError, match=named):
         check_model(str(folder))
 
 
@@ -158,7 +153,7 @@ def test_of_several_templates_the_one_that_is_meant(folder: Path) -> None:
 
 
 def test_more_context_than_positions(folder: Path) -> None:
-    with pytest.raises(ConfigError, match="exceeds"):
+    with pytest.raises(ConfigError, match=r"1,?000,?000"):
         check_model(str(folder), 1_000_000)
 
 
@@ -166,20 +161,5 @@ def test_a_disk_too_small_for_a_checkpoint(folder: Path, tmp_path: Path) -> None
     check_disk(str(folder), tmp_path / "not" / "there" / "yet")
     with (folder / "model-2.safetensors").open("wb") as huge:
         huge.truncate(2**43)  # sparse: takes no room itself
-    with pytest.raises(ConfigError, match="GB free; a checkpoint of"):
+    with pytest.raises(ConfigError, match="GB"):
         check_disk(str(folder), tmp_path)
-
-
-def test_the_cache_holds_what_may_be_in_flight_and_no_more(folder: Path) -> None:
-    """Three layers, two heads of 32 dimensions, key and value, 4 bytes: 1,536 a token; 32 blocks of
-    32, and one.
-    """
-    assert cache_bytes(str(folder), 128, 1000) == (128 * 32 + 1) * 32 * 1536
-    assert cache_bytes(str(folder), 64) == (64 * 32 + 1) * 32 * 1536
-    assert cache_bytes(str(folder), 10_000) == 2**30
-
-
-def test_the_cache_of_what_is_not_known_is_a_gib(folder: Path) -> None:
-    assert cache_bytes("Qwen/Qwen3-0.6B", 64) == 2**30
-    (folder / "config.json").write_text(json.dumps({"text_config": {}}))
-    assert cache_bytes(str(folder), 64) == 2**30
