@@ -22,27 +22,7 @@ from tools.sandbox.seccomp import (
 )
 
 NEW_USER, SIGNAL = 0x10000000, 17
-ORDINARY = (
-    0,
-    1,
-    3,
-    9,
-    12,
-    59,
-    60,
-    63,
-    64,
-    93,
-    96,
-    221,
-    222,
-    228,
-    257,
-    281,
-    424,
-    434,
-    439,
-)  # none is refused on either
+ORDINARY = (0, 1, 3, 9, 12, 59, 60, 63, 64, 93, 222, 257, 281, 434)  # none is refused on either
 
 
 def verdict(program: bytes, machine: int, number: int, argument: int = 0) -> int:
@@ -98,5 +78,5 @@ def test_the_calls_of_another_machine_are_unknown() -> None:
 
 
 def test_a_machine_whose_calls_are_not_known_has_no_sandbox() -> None:
-    with pytest.raises(SandboxError, match="x86_64, aarch64, not those of riscv64"):
+    with pytest.raises(SandboxError, match="riscv64"):
         filter_bytes("riscv64")

@@ -11,7 +11,7 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tools.sandbox.inside.frames import HEADER, frame, receive
+from tools.sandbox.inside.frames import frame, receive
 
 MESSAGES = st.lists(st.dictionaries(st.text(), st.text() | st.integers() | st.none()), max_size=5)
 
@@ -50,7 +50,3 @@ def test_a_text_that_looks_like_a_frame_is_a_text(text: str) -> None:
     with sent(frame({"output": forged}), []) as line:
         assert receive(line) == {"output": forged}
         assert receive(line) is None
-
-
-def test_the_length_is_that_of_the_text() -> None:
-    assert frame({"é": "😀"})[: HEADER.size] == HEADER.pack(len(frame({"é": "😀"})) - HEADER.size)

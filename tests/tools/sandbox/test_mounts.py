@@ -5,7 +5,6 @@ Keeps of docs/safety.md, "What holds, and by what": read-only, nothing but what 
 variable of this process.
 """
 
-import ast
 import os
 import shutil
 import sys
@@ -14,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.messages import missing
 from tools.sandbox import mounts
 from tools.sandbox.errors import SandboxError
 
@@ -43,7 +43,8 @@ def test_it_is_apart_in_every_way_before_anything_is_shown(shown) -> None:
     options, _ = shown
     wanted = ["--unshare-all", "--unshare-user", "--as-pid-1", "--new-session", "--clearenv"]
     assert [option[0] for option in options if len(option) == 1] == wanted
-    assert {("--cap-add", "ALL"), ("--hostname", "sandbox")} <= set(options)
+    variables = {words[0]: words[1] for name, *words in options if name == "--setenv"}
+    assert variables == mounts.ENVIRONMENT
 
 
 def test_it_sees_the_system_the_interpreter_its_packages_and_the_data_read_only(shown) -> None:
@@ -74,56 +75,12 @@ def test_it_sees_the_system_the_interpreter_its_packages_and_the_data_read_only(
     assert options[-1] == ("--remount-ro", "/"), "last: what comes after could be written"
 
 
-def test_links_lead_where_the_system_s_do(shown) -> None:
-    options, (python, *arguments) = shown
-    links = {words[1]: words[0] for name, *words in options if name == "--symlink"}
-    wanted = {
-        folder: os.readlink(folder)
-        for folder in ("/bin", "/lib", "/lib64")
-        if Path(folder).is_symlink()
-    }
-    wanted |= {
-        "/dev/fd": "/proc/self/fd",
-        "/dev/stdin": "/proc/self/fd/0",
-        "/dev/stdout": "/proc/self/fd/1",
-    }
-    wanted |= {"/dev/stderr": "/proc/self/fd/2", "/tmp": "scratch", "/usr/local/bin/python": python}
-    assert links == wanted
-    assert python == f"/python/bin/python{sys.version_info.major}.{sys.version_info.minor}"
-    assert arguments == ["-I", "-"]
-
-
-def test_it_has_the_variables_listed_and_none_of_this_process(shown) -> None:
-    options, _ = shown
-    assert {
-        words[0]: words[1] for name, *words in options if name == "--setenv"
-    } == mounts.ENVIRONMENT
-    assert "--clearenv" in [option[0] for option in options]
-
-
 def test_without_bubblewrap_nothing_is_made_up(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(shutil, "which", lambda name: None)
     with pytest.raises(SandboxError) as caught:
         mounts.protected({})
-    assert str(caught.value) == (
-        "programs run in bubblewrap, which is not installed: apt-get install bubblewrap; SANDBOX=process runs them "
-        "without, with this account's rights"
-    )
-
-
-def test_a_root_folder_is_linked_where_it_is_a_link_and_else_shown_as_it_is(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (tmp_path / "real").mkdir()
-    (tmp_path / "link").symlink_to("real")
-    real, link = str(tmp_path / "real"), str(tmp_path / "link")
-    monkeypatch.setattr(shutil, "which", {"bwrap": "/usr/bin/bwrap"}.get)
-    monkeypatch.setattr(mounts, "ROOT_FOLDERS", [real, link])
-    options, _ = told(mounts.protected({})[0])
-    assert [option for option in options if option[-1] in (real, link)] == [
-        ("--ro-bind", real, real),
-        ("--symlink", "real", link),
-    ]
+    said = str(caught.value)
+    assert not missing(said, "apt-get install bubblewrap", "SANDBOX=process")
 
 
 def test_data_is_named_by_its_last_part_and_must_be_there(tmp_path: Path) -> None:
@@ -135,12 +92,10 @@ def test_data_is_named_by_its_last_part_and_must_be_there(tmp_path: Path) -> Non
         (tmp_path / "a" / "tables").resolve(): "/data/tables",
         (tmp_path / "b").resolve(): "/data/b",
     }
-    with pytest.raises(SandboxError, match=rf"^no data for the sandbox at {tmp_path / 'c'}$"):
+    with pytest.raises(SandboxError, match=str(tmp_path / "c")):
         mounts.data_paths([tmp_path / "c"])
     both = [tmp_path / folder / "tables" for folder in ("a", "b")]
-    with pytest.raises(
-        SandboxError, match=rf"^data of the sandbox must differ in name: {both[0]}, {both[1]}$"
-    ):
+    with pytest.raises(SandboxError, match=rf"{both[0]}, {both[1]}"):
         mounts.data_paths(both)
 
 
@@ -149,20 +104,3 @@ def test_without_a_sandbox_it_has_a_path_and_no_other_variable_of_this_process()
         [sys.executable, "-I", "-"],
         {"PATH": os.defpath, **mounts.LIBRARIES},
     )
-
-
-def test_the_program_inside_is_the_modules_in_their_order_and_what_they_are_told() -> None:
-    first, *rest = ast.parse(mounts.program({"memory": 7}).decode()).body[1:]
-    assert isinstance(first, ast.For)
-    texts = ast.literal_eval(first.iter.func.value)  # type: ignore[attr-defined]
-    names = [
-        f"tools.sandbox.inside.{name}"
-        for name in ("kernel", "clock", "frames", "programs", "supervisor", "warm")
-    ]
-    assert list(texts) == names
-    folder = Path(mounts.__file__).with_name("inside")
-    assert [*texts.values()] == [
-        (folder / f"{name.rsplit('.', 1)[-1]}.py").read_text(encoding="utf-8") for name in names
-    ]
-    assert ast.literal_eval(rest[1].iter) == names  # type: ignore[attr-defined]
-    assert ast.unparse(rest[-1]) == "main({'memory': 7})"

@@ -24,7 +24,7 @@ from mcp.client.streamable_http import streamable_http_client
 
 from common.settings import ROOT
 from tests.tools.sql import sites
-from tools.sql.mcp import MOST_BYTES, MOST_CONNECTIONS
+from tools.sql.mcp import MOST_BYTES, MOST_CONNECTIONS, main
 
 pytestmark = pytest.mark.system
 
@@ -196,21 +196,13 @@ USAGE = {
 
 
 @pytest.mark.parametrize(("flags", "named"), USAGE.values(), ids=USAGE)
-def test_wrong_usage_is_one_line(flags, named, database):
-    variables = environment(f"sqlite:///{database}", AGL_TOKEN="")
-    run = subprocess.run(
-        [*COMMAND, *flags],
-        env=variables,
-        cwd=ROOT,
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        timeout=60,  # one that is not refused serves until it is stopped
-    )
-    said = run.stderr.decode()
-    assert run.returncode == 2
-    assert named in said
-    assert said.count("\n") == 1
-    assert run.stdout == b""
+def test_wrong_usage_is_one_line(flags, named, database, monkeypatch, capsys):
+    for name, value in {"DATABASE_URL": f"sqlite:///{database}", "AGL_TOKEN": ""}.items():
+        monkeypatch.setenv(name, value)
+    assert main(flags) == 2
+    said = capsys.readouterr()
+    assert named in said.err
+    assert (said.err.count("\n"), said.out) == (1, "")
 
 
 def start(database) -> subprocess.Popen:

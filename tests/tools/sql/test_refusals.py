@@ -12,85 +12,47 @@ import pytest
 from tools.sql.guard import CACHED_BYTES, Comparison, Refused, _check_words, check
 
 TABLES = frozenset({"drugs_info", "disease"})
-EMPTY = "SQL 是空的，请写一条 SELECT 语句。"
 INVALID = "SQL 含有无效字符。"
 NO_SELECT = "查询要以 SELECT 或 WITH 开头：不要整个放进括号，也不要单独使用 VALUES。"
 READ_ONLY = "只允许 SELECT 查询，数据库是只读的。"
-COMMENT = "不能使用 /*! */ 形式的注释。"
-COLLECTED = "{} 只能用于一张表，不能与连接一起使用。"
 BUILT = "递归 WITH 里不能拼接文本。"
-TIES = "数据库只有 FETCH FIRST n ROWS ONLY，没有 WITH TIES 和 PERCENT。"
-CASTS = "SQLite 的类型转换只能写成 CAST(值 AS 类型)；日期请用 date() 等函数。"
-COUNTED = "LIMIT 和 OFFSET 只能是非负整数。"
 REFUSED = [  # dialect, statement, reason
     ("sqlite", "SELECT \ud800", INVALID),
     ("sqlite", "SELECT 1\0", INVALID),
-    ("sqlite", "", EMPTY),
-    ("sqlite", " ;; ", EMPTY),
+    ("sqlite", " ;; ", "SQL 是空的，请写一条 SELECT 语句。"),
     ("sqlite", "SELECT 1; SELECT 2", "一次只能执行一条 SELECT 语句。"),
-    ("sqlite", "VALUES (1)", NO_SELECT),
     ("sqlite", "values (1)", NO_SELECT),
     ("sqlite", "(SELECT 1)", NO_SELECT),
-    ("sqlite", "DROP TABLE disease", READ_ONLY),
     ("sqlite", "WITH x AS (DELETE FROM disease RETURNING id) SELECT * FROM x", READ_ONLY),
     ("sqlite", "今天天气怎么样", READ_ONLY),
     ("postgres", "SELECT id FROM disease FOR UPDATE", READ_ONLY),
-    ("mariadb", "SELECT /*! 1 */ 1", COMMENT),
-    ("mariadb", "SELECT /*M! 1 */ 1", COMMENT),
+    ("mariadb", "SELECT /*M! 1 */ 1", "不能使用 /*! */ 形式的注释。"),
     ("sqlite", "SELECT {x}", "不支持花括号 { }。"),
     ("sqlite", "SELECT 1a FROM disease", "数字与文字连写：1a，请用空格或运算符隔开。"),
-    ("sqlite", "SELECT " + "(" * 30 + "1" + ")" * 30, "SQL 嵌套太深，请简化。"),
-    ("sqlite", "SELEC 1", "SQL 语法错误：第 1 行第 7 列“1”附近无法解析。"),
     ("sqlite", "SELECT 1 AS a\nFROM disease WHERE (", "SQL 语法错误：第 2 行第 20 列“(”附近无法解析。"),
     ("sqlite", "SELECT '", "SQL 语法错误：无法解析。"),
-    ("sqlite", "SELECT :x", "不支持的语法：:x"),
-    ("sqlite", "SELECT id /* y */ MATCH 'x'", "不支持的语法：id MATCH 'x'"),
     ("sqlite", "SELECT id FROM disease WHERE cause MATCH 'x'", "不支持的语法：cause MATCH 'x'"),
-    ("sqlite", f"SELECT id MATCH '{'x' * 99}'", f"不支持的语法：id MATCH '{'x' * 50}"),  # 60 characters of it
     ("postgres", "SELECT CAST(id AS xml) FROM disease", "不能转换为类型 XML。"),
-    ("sqlite", "WITH disease AS (SELECT 1) SELECT 1", "WITH 子句不能使用表名 disease，请换一个名字。"),
     ("sqlite", "WITH Diséase AS (SELECT 1) SELECT 1", "WITH 子句不能使用表名 diséase，请换一个名字。"),
-    ("sqlite", "WITH PG_x AS (SELECT 1) SELECT 1", "WITH 子句不能使用表名 pg_x，请换一个名字。"),
     ("sqlite", "SELECT a.id FROM disease a SEMI JOIN drugs_info b ON a.id = b.id",
      "数据库没有 SEMI JOIN，请用 LEFT JOIN、EXISTS 或 UNION 改写。"),
-    ("sqlite", "SELECT a.id FROM disease a ANTI JOIN drugs_info b ON a.id = b.id",
-     "数据库没有 ANTI JOIN，请用 LEFT JOIN、EXISTS 或 UNION 改写。"),
-    ("sqlite", "SELECT count(*) FROM disease" + ", disease" * 200, "WITH 和子查询展开后太大，请减少层数或引用次数。"),
-    ("postgres", f"SELECT concat({'cause, ' * 400}cause) FROM disease", "拼接或替换出的文本太长，请简化。"),
     ("mariadb", "SELECT a.id FROM disease a FULL JOIN drugs_info b ON a.id = b.id",
      "数据库没有 FULL JOIN，请用 LEFT JOIN、EXISTS 或 UNION 改写。"),
     ("sqlite", "SELECT DISTINCT ON (id) id FROM disease", "数据库没有 DISTINCT ON，请用 GROUP BY 改写。"),
-    ("postgres", "SELECT string_agg(a.cause, ',') FROM disease a, drugs_info b", COLLECTED.format("string_agg")),
-    ("postgres", "SELECT JSON_AGG(a.cause) FROM disease a JOIN drugs_info b ON a.id = b.id",
-     COLLECTED.format("JSON_AGG")),
-    ("postgres", "SELECT jsonb_agg(a.cause) FROM disease a, drugs_info b", COLLECTED.format("jsonb_agg")),
-    ("mariadb", "SELECT JSON_ARRAYAGG(a.id) FROM disease a, drugs_info b", COLLECTED.format("JSON_ARRAYAGG")),
-    ("mariadb", "SELECT id FROM disease FETCH FIRST 2 ROWS WITH TIES", TIES),
-    ("sqlite", "SELECT id FROM disease FETCH FIRST 9 PERCENT ROWS ONLY", TIES),
+    ("postgres", "SELECT string_agg(a.cause, ',') FROM disease a, drugs_info b",
+     "string_agg 只能用于一张表，不能与连接一起使用。"),
+    ("mariadb", "SELECT id FROM disease FETCH FIRST 2 ROWS WITH TIES",
+     "数据库只有 FETCH FIRST n ROWS ONLY，没有 WITH TIES 和 PERCENT。"),
     ("mariadb", "SELECT CONVERT(cause USING utf16) FROM disease", "不能转换为类型 CHAR CHARACTER SET utf16。"),
-    ("postgres", "SELECT CAST(cause AS CHAR CHARACTER SET gbk) FROM disease",
-     "不能转换为类型 CHAR CHARACTER SET gbk。"),
-    ("sqlite", "SELECT CAST(id AS STRING) FROM disease", "不能转换为类型 STRING。"),
-    ("sqlite", "SELECT id::date FROM disease", CASTS),
-    ("sqlite", "SELECT DATE '2024-05-06'", CASTS),
-    ("mariadb", "SELECT id FROM disease LIMIT 1+1", COUNTED),
-    ("mariadb", "SELECT id FROM disease LIMIT 1.5", COUNTED),
-    ("mariadb", "SELECT id FROM disease LIMIT 5 OFFSET 1+1", COUNTED),
-    ("postgres", "WITH RECURSIVE s AS (SELECT 'a' AS t UNION ALL SELECT t || t FROM s) SELECT t FROM s", BUILT),
+    ("sqlite", "SELECT DATE '2024-05-06'", "SQLite 的类型转换只能写成 CAST(值 AS 类型)；日期请用 date() 等函数。"),
+    ("mariadb", "SELECT id FROM disease LIMIT 5 OFFSET 1+1", "LIMIT 和 OFFSET 只能是非负整数。"),
     ("postgres", "WITH RECURSIVE s AS (SELECT 'a' AS t UNION ALL SELECT (WITH q AS (SELECT t || t AS u FROM s) "
      "SELECT u FROM q) FROM s) SELECT t FROM s", BUILT),
-    ("postgres", "WITH RECURSIVE s AS (SELECT 'a' AS t UNION ALL SELECT CAST(json_build_array(t, t) AS text) FROM s) "
-     "SELECT t FROM s", BUILT),
     ("mariadb", "WITH RECURSIVE s AS (SELECT 'a' AS t UNION ALL SELECT JSON_OBJECT('a', t, 'b', t) FROM s) "
      "SELECT t FROM s", BUILT),
-    ("mariadb", "WITH RECURSIVE s AS (SELECT 'a' AS t UNION ALL SELECT json_array(t, t) FROM s) SELECT t FROM s", BUILT),
 ]  # fmt: skip
 NAMED = [  # dialect, statement, reason, what is not allowed, its name
-    ("sqlite", "SELECT * FROM secrets", "不能查询 secrets，可用的表：disease、drugs_info。", "table", "secrets"),
     ("sqlite", "SELECT * FROM x.disease", "不能查询 x.disease，可用的表：disease、drugs_info。", "table", "disease"),
-    ("postgres", 'SELECT * FROM "Disease"', '不能查询 "Disease"，可用的表：disease、drugs_info。', "table", "Disease"),
-    ("postgres", "SELECT * FROM a.public.disease",
-     "不能查询 a.public.disease，可用的表：disease、drugs_info。", "table", "disease"),
     ("postgres", 'SELECT 1 FROM "PUBLIC".disease',
      '不能查询 "PUBLIC".disease，可用的表：disease、drugs_info。', "table", "disease"),
     ("sqlite", "WITH x AS (SELECT id FROM x) SELECT id FROM x",  # the inner one would be a table of that name
@@ -98,59 +60,29 @@ NAMED = [  # dialect, statement, reason, what is not allowed, its name
     ("sqlite", "SELECT * FROM generate_series(1, 3)",
      "不能查询 GENERATE_SERIES(1, 3)，可用的表：disease、drugs_info。", "table", ""),
     ("mariadb", "SELECT random()", "不能使用函数 random。", "function", "random"),
-    ("sqlite", "SELECT Rand()", "不能使用函数 Rand。", "function", "rand"),
-    ("postgres", "SELECT json_object('a': 1)", "不能使用函数 json_object。", "function", "json_object"),
-    ("postgres", "SELECT UNNEST(ARRAY[1])", "不能使用函数 UNNEST。", "function", "unnest"),
+    ("sqlite", "SELECT LOAD_EXTENSION('x')", "不能使用函数 LOAD_EXTENSION。", "function", "load_extension"),
     ("postgres", "SELECT lower(disease_name), lpad(cause, 9), round(1) FROM disease", "不能使用函数 lpad。",
      "function", "lpad"),
-    ("mariadb", "SELECT CHAR(65)", "不能使用函数 CHAR。", "function", "char"),
-    ("sqlite", "SELECT load_extension('x')", "不能使用函数 load_extension。", "function", "load_extension"),
-    ("sqlite", "SELECT LOAD_EXTENSION('x')", "不能使用函数 LOAD_EXTENSION。", "function", "load_extension"),
     ("postgres", "SELECT current_user", "不能使用函数 current_user。", "function", "current_user"),
     ("postgres", "SELECT user", "不能使用 user。", "function", "user"),
-    ("postgres", "SELECT USER", "不能使用 USER。", "function", "user"),
-    ("sqlite", "SELECT 1 FROM secrets/*x*/", "不能查询 secrets，可用的表：disease、drugs_info。", "table", "secrets"),
 ]  # fmt: skip
 RUN_AS_IT_IS = [  # dialect, a text that would run, what it names itself, the function in it that nobody allowed
-    ("sqlite", "SELECT abs(1)", "", None),
+    ("sqlite", "SELECT abs(1) WHERE 1 IN (1)", "", None),
     ("sqlite", "SELECT EVIL (1)", "", "evil"),
-    ("sqlite", "SELECT _evil(1)", "", "_evil"),
-    ("sqlite", "SELECT x_evil(1)", "", "x_evil"),
-    ("sqlite", "SELECT 1 WHERE 1 IN (1)", "", None),
     ("sqlite", 'SELECT "in"(1)', "", "in"),  # quoted, a plain word is a function's name
     ("sqlite", "WITH own(a) AS (SELECT 1) SELECT a FROM own", "Own", None),
-    ("sqlite", "WITH own(a) AS (SELECT 1) SELECT a FROM own", "other", "own"),
-    ("sqlite", "SELECT a FROM (SELECT 1) AS evil(a)", "", None),
-    ("sqlite", "SELECT 'evil' (1), 1 (2)", "", None),
     ("mariadb", 'SELECT "evil" (1)', "", None),  # a text to MariaDB, a name to others
     ("sqlite", 'SELECT "evil" (1)', "", "evil"),
 ]
 WRITTEN = [  # dialect, statement, the text that is run, what it names itself, tables
     ("sqlite", "select/*x*/ 1;;\n", "SELECT 1", "", ""),
-    ("sqlite", "SELECT /*! 1 */ 1", "SELECT 1", "", ""),
-    ("sqlite", "SELECT CAST('2024-05-06' AS DATE), CAST(2 AS DECIMAL(3, 1)), CAST(1 AS VARCHAR(9))",
-     "SELECT CAST('2024-05-06' AS DATE), CAST(2 AS DECIMAL(3, 1)), CAST(1 AS VARCHAR(9))", "", ""),
     ("mariadb", "SELECT id FROM disease ORDER BY CONVERT(cause USING gbk)",
      "SELECT id FROM disease ORDER BY CAST(cause AS CHAR CHARACTER SET gbk)", "", "disease"),
     ("mariadb", "SELECT id FROM disease OFFSET 1 ROWS FETCH NEXT 2 ROWS ONLY",
      "SELECT id FROM disease LIMIT 2 OFFSET 1", "", "disease"),
     ("sqlite", "SELECT * FROM main.Disease", 'SELECT * FROM "main".disease', "", "disease"),
-    ("postgres", "SELECT * FROM public.DISEASE", 'SELECT * FROM "public".disease', "", "disease"),
-    ("mariadb", "SELECT id FROM disease LIMIT 5 OFFSET 2", "SELECT id FROM disease LIMIT 5 OFFSET 2", "", "disease"),
-    ("sqlite", "SELECT id FROM disease LIMIT 1+1", 'SELECT id FROM "main".disease LIMIT 1 + 1', "", "disease"),
     ("sqlite", "SELECT a.id FROM disease a FULL JOIN drugs_info b ON a.id = b.id",
      'SELECT a.id FROM "main".disease AS a FULL JOIN "main".drugs_info AS b ON a.id = b.id', "", "disease drugs_info"),
-    ("postgres", "SELECT DISTINCT ON (id) id FROM disease",
-     'SELECT DISTINCT ON (id) id FROM "public".disease', "", "disease"),
-    ("sqlite", "SELECT group_concat(a.cause) FROM disease a, drugs_info b",
-     'SELECT GROUP_CONCAT(a.cause) FROM "main".disease AS a CROSS JOIN "main".drugs_info AS b',
-     "", "disease drugs_info"),
-    ("postgres", "SELECT string_agg(cause, ',') FROM disease",
-     "SELECT STRING_AGG(cause, ',') FROM \"public\".disease", "", "disease"),
-    ("sqlite", "WITH RECURSIVE s AS (SELECT 'a' AS t UNION ALL SELECT t || t FROM s) SELECT t FROM s",
-     "WITH RECURSIVE s AS (SELECT 'a' AS t UNION ALL SELECT t || t FROM s) SELECT t FROM s", "s", ""),
-    ("postgres", "WITH s AS (SELECT cause || 'x' AS t FROM disease) SELECT t FROM s",
-     "WITH s AS (SELECT cause || 'x' AS t FROM \"public\".disease) SELECT t FROM s", "s", "disease"),
     ("postgres", "WITH a AS (SELECT id FROM disease), b AS (SELECT id FROM a) SELECT id FROM b",
      'WITH a AS (SELECT id FROM "public".disease), b AS (SELECT id FROM a) SELECT id FROM b', "a b", "disease"),
     ("postgres", 'SELECT "user", d.user FROM disease d', 'SELECT "user", d.user FROM "public".disease AS d',
@@ -208,16 +140,10 @@ def test_tables_of_a_schema_are_written_with_it() -> None:
         check("SELECT id FROM public.disease", "postgres", TABLES, "clinic")
 
 
-def test_comparisons_are_the_first_four_of_a_column_with_a_text() -> None:
-    """Hints about names that are not there are looked up by them."""
-    sql = "SELECT id FROM drugs_info WHERE Name = '阿片' AND form LIKE '%片_ ' AND id = 3 AND '' = a AND b = '%_ '"
+def test_comparisons_of_a_column_with_a_text_are_known() -> None:
+    """Hints about values that are not there are looked up by them."""
+    sql = "SELECT id FROM drugs_info WHERE Name = '阿片' AND form LIKE '%片_ ' AND id = 3 AND b = '%_ '"
     assert check(sql, "sqlite", TABLES).comparisons == (
         Comparison("name", "阿片"),
         Comparison("form", "片"),
     )
-    anyhow = check("SELECT id FROM drugs_info WHERE name ILIKE '%阿片%'", "postgres", TABLES)
-    assert anyhow.comparisons == (Comparison("name", "阿片"),)
-    many = check(
-        "SELECT id FROM disease WHERE a='1' OR b='2' OR c='3' OR d='4' OR e='5'", "sqlite", TABLES
-    )
-    assert len(many.comparisons) == 4

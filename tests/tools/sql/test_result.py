@@ -7,7 +7,6 @@ left out.
 
 from __future__ import annotations
 
-import json
 import math
 from decimal import Decimal
 from typing import Any
@@ -15,7 +14,7 @@ from typing import Any
 import pytest
 
 from tools.sql.database import Rows
-from tools.sql.result import SMALLEST_CELL, Limits, QueryResult, failure, fit, shorten
+from tools.sql.result import SMALLEST_CELL, Limits, failure, fit, neutralise
 
 
 def rows(*found: list[Any], count: int | None = None, exact: bool = True, columns: int = 1) -> Rows:
@@ -30,7 +29,6 @@ def rows(*found: list[Any], count: int | None = None, exact: bool = True, column
     [
         (None, None),
         (True, True),
-        (0, 0),
         (1.5, 1.5),
         (math.inf, "inf"),
         (-math.inf, "-inf"),
@@ -38,9 +36,7 @@ def rows(*found: list[Any], count: int | None = None, exact: bool = True, column
         (b"abc", "（二进制数据，3 字节）"),
         (Decimal("2.50"), 2.5),
         (Decimal("2.00"), 2),
-        (Decimal(10**18 - 1), 10**18 - 1),
         (Decimal(10**18), "1000000000000000000"),
-        (Decimal(-(10**18)), "-1000000000000000000"),
         (Decimal("NaN"), "NaN"),
         (Decimal("Infinity"), "Infinity"),
         ("<think>x</think>", "＜think>x＜/think>"),
@@ -60,15 +56,12 @@ def test_a_text_is_cut_to_its_size_and_hidden_characters_do_not_count() -> None:
         "a\u200b" * 9: "a" * 9,
         "a\u200b" * 40: "a" * 9 + "…",
     }
-    texts |= {"\u200b" * 20 + "abc": "…", "\u200b" * 16 + "abc": "abc"}
-    texts |= {"\u200b" * 17 + "abc": "abc"}  # all that is looked at
     for text, shown in texts.items():
         result = fit(rows([text]), limits)
         assert result.rows == [[shown]], repr(text)
         assert result.truncated == (
             "过长的内容已截断到 10 字" if len(shown) == 10 and shown[-1] == "…" else False
         )
-    assert [shorten("abc", size) for size in (4, 3, 2, 1)] == ["abc", "abc", "a…", "…"]
 
 
 def test_what_is_left_out_is_said_and_what_is_not_known_too() -> None:
@@ -94,39 +87,12 @@ def test_cells_shrink_by_half_before_the_last_row_is_given_up() -> None:
     assert nothing.tables_read == {"disease"}
 
 
-def test_rows_go_before_cells_shrink_and_numbers_do_not_shrink() -> None:
-    many = fit(rows(*[["药" * 400, "x" * 400]] * 10, columns=2), Limits(max_chars=2_000))
-    assert (len(many.rows), len(many.rows[0][0]), many.truncated) == (
-        2,
-        400,
-        "共 10 行，只显示前 2 行",
-    )
-    (one,) = fit(rows(["药" * 400] * 9 + [123_456], columns=10), Limits(max_chars=1_000)).rows
-    assert (len(one[0]), one[-1]) == (62, 123_456)
-    nothing = fit(rows(), Limits())
-    assert (nothing.rows, nothing.count, nothing.truncated) == ([], 0, False)
-
-
-def test_names_of_columns_are_cut_and_kept_harmless() -> None:
-    found = Rows(["<|im_end|>", "n" * 65], [[1, 2]], 1, True, frozenset())
-    assert fit(found, Limits()).columns == ["＜|im_end|>", "n" * 63 + "…"]
-
-
-def test_the_message_is_one_json_object_with_a_hint_only_where_there_is_one() -> None:
-    plain = {
-        "status": "success",
-        "columns": ["a"],
-        "rows": [["药"]],
-        "count": 1,
-        "truncated": False,
-        "error": None,
-    }
-    assert QueryResult(["a"], [["药"]], 1).to_json() == json.dumps(
-        plain, ensure_ascii=False, separators=(",", ":")
-    )
-    hinted = json.loads(QueryResult([], [], 0, error="no", hint="look").to_json())
-    assert list(hinted)[-2:] == ["error", "hint"]
-    assert (hinted["status"], hinted["error"], hinted["hint"]) == ("error", "no", "look")
+@pytest.mark.parametrize(
+    "character", ["\xad", "\u200b", "\u202e", "\u3164", "\ufeff", "\U000e0041"]
+)
+def test_characters_that_show_nothing_go(character: str) -> None:
+    assert neutralise(f"<{character}|im_start|>a{character}b") == "＜|im_start|>ab"
+    assert neutralise("血压<90 5 <= 6 《药典》\n") == "血压<90 5 <= 6 《药典》\n"
 
 
 def test_a_reason_is_short_and_harmless() -> None:
