@@ -1,4 +1,4 @@
-"""The scripted endpoint, the small database and a real browser."""
+"""The scripted endpoint, the small database, a served agent and a real browser."""
 
 import json
 import shutil
@@ -10,6 +10,8 @@ from typing import Any
 import pytest
 
 from tests.episodes.conftest import database_url, llm  # noqa: F401
+from tests.episodes.scripted import ScriptedLLM
+from tests.evaluation.visiting import served
 from tests.utils.conftest import no_waiting  # noqa: F401
 
 CHROMIUM = (
@@ -45,3 +47,38 @@ def browser() -> Iterator[Any]:
         found = started.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
         yield found
         found.close()
+
+
+@pytest.fixture
+def sql(llm: ScriptedLLM, database_url: str) -> Iterator[str]:  # noqa: F811
+    """The address of the served SQL agent."""
+    with served("sql", llm.base_url, database_url=database_url) as (address, _):
+        yield address
+
+
+@pytest.fixture
+def visit(browser: Any) -> Iterator[Any]:
+    """Opens the page of a served agent; afterwards nothing may have been asked of another host,
+    and nothing have failed.
+    """
+    opened: list[Any] = []
+    seen: list[str] = []
+
+    def open_page(address: str, wait: bool = True, **options: Any) -> Any:
+        context = browser.new_context(**{"locale": "en-US", **options})
+        opened.append(context)
+        page = context.new_page()
+        page.on("pageerror", lambda error: seen.append(str(error)))
+        page.on(
+            "request",
+            lambda request: None if request.url.startswith(address) else seen.append(request.url),
+        )
+        page.goto(address)
+        if wait:
+            page.wait_for_selector("option[value=random]", state="attached")
+        return page
+
+    yield open_page
+    for context in opened:
+        context.close()
+    assert [url for url in seen if not url.startswith("data:")] == []

@@ -55,12 +55,6 @@ def client(address: str, key: str = "none") -> openai.OpenAI:
     return openai.OpenAI(base_url=f"{address}/v1", api_key=key, max_retries=0)
 
 
-@pytest.fixture
-def sql(llm: ScriptedLLM, database_url: str) -> Any:
-    with served("sql", llm.base_url, database_url=database_url) as found:
-        yield found[0]
-
-
 def test_the_whole_agent_answers_a_question_of_ones_own(sql: str, llm: ScriptedLLM) -> None:
     """What was asked and answered before in the same chat is neither."""
     llm.script(asks(QUERY), says(ANSWER))

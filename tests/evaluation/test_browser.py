@@ -1,0 +1,293 @@
+"""The pages that a user meets, in a real Chromium: the report and a served agent open, are used by
+keys, and let nothing that a model wrote do anything.
+
+Skipped, saying so, where there is no Chromium (Debian's package `chromium`) or no playwright.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import pytest
+
+from evaluation.report import main
+from tests.episodes.scripted import ScriptedLLM, asks, says
+from tests.evaluation.evaluations import evaluation, record
+from tests.evaluation.folders import (
+    hostile_records,
+    hostile_texts,
+    rollout,
+    training_run,
+    write_lines,
+)
+from tests.messages import missing
+from tests.sql_agent.small_database import STORAGE
+
+SMALL, LARGE = {"width": 390, "height": 800}, {"width": 1400, "height": 900}
+UNHARMED = (
+    "window.report.ready && window.hacked === undefined && Object.prototype.ran === undefined"
+)
+MARKUP = "img, iframe, object, embed, link, base, meta, video, math, style, svg[onload]"
+QUERY = "SELECT med_name, storage FROM drugs_info WHERE med_name = '朵莎洛片'"
+HOSTILE = (
+    "<think></think><img src=x onerror=\"document.title='owned'\"><script>document.title='owned'</script>"
+    "<svg onload=\"document.title='owned'\"></svg><a href=\"javascript:document.title='owned'\">x</a>"
+)
+CHOOSE = """(at) => new Promise((done) => {
+    addEventListener("hashchange", done, { once: true });
+    location.hash = address(rows[at]);
+})"""
+
+
+@pytest.fixture
+def open_page(browser: Any) -> Iterator[Any]:
+    """Open a file, with what the browser complained about and what it asked the network for as
+    `page.seen`.
+    """
+    contexts = []
+
+    def opened(path: Path, hash: str = "", **how: Any) -> Any:
+        context = browser.new_context(**{"viewport": LARGE, "locale": "en-US", **how})
+        contexts.append(context)
+        page = context.new_page()
+        page.seen = []
+        page.on("pageerror", lambda error: page.seen.append(f"error {error}"))
+        page.on("console", lambda said: page.seen.append(f"{said.type} {said.text}"))
+        page.on("dialog", lambda dialog: (page.seen.append("dialog"), dialog.dismiss()))
+        page.on(
+            "request", lambda asked: asked.url.startswith("file:") or page.seen.append(asked.url)
+        )
+        page.goto(path.as_uri() + hash)
+        assert page.evaluate("window.report.ready")
+        return page
+
+    yield opened
+    for context in contexts:
+        context.close()
+
+
+@pytest.fixture(scope="module")
+def two(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two evaluations of the same tasks, and a training run."""
+    folder = tmp_path_factory.mktemp("two")
+    said = [
+        {"role": "system", "content": "rules"},
+        {"role": "assistant", "content": "a reply with 药 in it"},
+    ]
+    kinds = ("drug_field", "count_filter")
+    tasks = [
+        record(f"t{n}", n % 2, reward=n % 2, task_type=kinds[n % 2], transcript=said)
+        for n in range(40)
+    ]
+    evaluation(folder / "before", tasks)
+    evaluation(folder / "after", [task | {"score": 1.0, "reward": 1.0} for task in tasks])
+    training_run(folder / "train")
+    parts = [str(folder / name) for name in ("before", "train", "after")]
+    assert main([*parts, "--out", str(folder / "report.html")]) == 0
+    return folder / "report.html"
+
+
+def test_hostile_texts_do_nothing(tmp_path: Path, open_page: Any) -> None:
+    folder = evaluation(tmp_path / "e", [record()])
+    records = hostile_records()
+    write_lines(folder / "episodes.jsonl", records)
+    assert main([str(folder)]) == 0
+    page = open_page(folder / "report.html")
+    assert page.evaluate("window.report.episodes.length") == len(records)
+    for number, text in enumerate(hostile_texts()):
+        page.evaluate(CHOOSE, number)
+        assert page.locator("#one .pieces").count() == 1, text
+        page.evaluate(
+            "document.querySelectorAll('#one details').forEach((node) => { node.open = true })"
+        )
+        if text.isascii() and text.isprintable():
+            assert text in page.inner_text("#one .pieces"), text
+            assert text in page.inner_text("#one h3"), text
+        assert page.evaluate(UNHARMED), text
+        assert page.evaluate("document.querySelectorAll('script').length") == 2
+        assert page.evaluate("getComputedStyle(document.body).opacity") == "1"
+    assert page.locator(f"body :is({MARKUP})").count() == 0
+    assert page.seen == []
+    assert page.evaluate("location.protocol") == "file:"
+
+
+def test_hostile_tokens_do_nothing(tmp_path: Path, open_page: Any) -> None:
+    run = training_run(tmp_path / "run")
+    texts = hostile_texts()
+    said = {"trained": True, "ids": [*range(len(texts))], "texts": texts}
+    said["log_probs"] = [-1.0] * len(texts)
+    told = {"trained": False, "ids": [1], "texts": ["".join(texts)]}
+    write_lines(run / "episodes.jsonl", [rollout(1, tokens=[[told, said]])])
+    assert main([str(run)]) == 0
+    page = open_page(run / "report.html", "#episode=ro-train-1-0.5&sample=")
+    assert page.locator("#one .tokens mark span").count() >= len(texts) - texts.count("")
+    shown = page.locator("#one .tokens").text_content()
+    assert not missing(shown, *(text for text in texts if text.isascii() and text.isprintable()))
+    assert page.evaluate(UNHARMED)
+    assert page.locator(f"#one :is({MARKUP})").count() == 0
+    assert page.seen == []
+
+
+def test_the_policy_would_stop_what_got_in(two: Path, open_page: Any) -> None:
+    page = open_page(two)
+    for markup in (
+        "document.body.insertAdjacentHTML('beforeend', '<img src=https://a.invalid/x onerror=window.hacked=1>')",
+        "document.body.append(Object.assign(document.createElement('script'), { textContent: 'window.hacked=1' }))",
+    ):
+        with page.expect_console_message(lambda said: "Content Security Policy" in said.text):
+            page.evaluate(markup)
+    assert page.evaluate("window.hacked") is None
+
+
+def test_filters_search_and_order(two: Path, open_page: Any) -> None:
+    page = open_page(two)
+    rows, found = page.locator("#list li"), page.get_by_role("status")
+    assert found.inner_text() == "48 of 48"
+    page.get_by_label("Task type").select_option("count_filter")
+    assert found.inner_text() == "20 of 48"
+    page.get_by_label("Reward from").fill("2")
+    assert (found.inner_text(), rows.count()) == ("0 of 48", 0)
+    page.get_by_label("Reward from").fill("")
+    page.get_by_label("Task type").select_option("")
+    page.get_by_label("Text (/)").fill("with 药")
+    assert found.inner_text() == "40 of 48"
+    page.get_by_label("Text (/)").fill("")
+    page.get_by_label("Order").select_option("most changed first")
+    assert "t0" in rows.first.text_content()
+    page.get_by_label("Ended").select_option("judge_failed")
+    assert (found.inner_text(), rows.count()) == ("1 of 48", 1)
+
+
+def test_a_link_to_one_episode_survives_copying(two: Path, open_page: Any) -> None:
+    page = open_page(two, "#episode=t3&sample=0")
+    assert page.inner_text("#one h3") == "question t3"
+    assert page.locator("#one .member").count() == 2  # both evaluations played it
+    link = page.get_by_role("link", name="link to this episode").get_attribute("href")
+    assert open_page(two, link).inner_text("#one h3") == "question t3"
+    gone = open_page(two, "#episode=" + quote("nobody & nothing"))
+    assert "not on this page" in gone.inner_text("#one")
+
+
+def test_tokens_are_marked_where_trained_and_shaded_by_how_unlikely_they_were(
+    two: Path, open_page: Any
+) -> None:
+    page = open_page(two, "#episode=ro-train-1-0.5&sample=")
+    shown = page.locator("#one .tokens")
+    assert shown.text_content() == "<|user|>why?be药\n"
+    marked = "[...document.querySelectorAll('#one .tokens mark span')].map((node) => [node.textContent, node.className])"
+    assert page.evaluate(marked) == [["be", "p0"], ["药", "p2"], ["\n", "p5"]]
+    assert not missing(page.inner_text("#one"), "6 tokens", "4 trained", "-2.14")
+    assert page.seen == []
+
+
+def test_it_is_used_by_keys_alone(two: Path, open_page: Any) -> None:
+    page = open_page(two)
+    page.keyboard.press("/")
+    page.keyboard.type("question t1")
+    assert page.get_by_role("status").inner_text() == "11 of 48"
+    page.keyboard.press("Escape")
+    page.keyboard.press("j")
+    page.wait_for_url("**#episode=t1&*")
+    page.keyboard.press("j")
+    page.wait_for_url("**#episode=t10&*")
+    page.keyboard.press("k")
+    page.wait_for_url("**#episode=t1&*")
+    page.keyboard.press("Escape")
+    page.wait_for_url("**#episodes")
+    chart = page.locator("figure svg").first
+    chart.focus()
+    page.keyboard.press("ArrowLeft")
+    assert "step 2" in page.locator("figure").first.inner_text()
+
+
+def test_everything_has_a_name_for_a_screen_reader(two: Path, open_page: Any) -> None:
+    page = open_page(two, "#episode=t3&sample=0")
+    nameless = """[...document.querySelectorAll('input, select, button, a, svg[role=img], section, [role=region]')]
+        .filter((node) => !(node.labels?.length || node.getAttribute('aria-label') || node.textContent.trim()))
+        .map((node) => node.outerHTML.slice(0, 90))"""
+    assert page.evaluate(nameless) == []
+    headings = page.evaluate(
+        "[...document.querySelectorAll('h1, h2, h3, h4')].map((node) => Number(node.localName[1]))"
+    )
+    assert headings[0] == 1
+    assert all(after - before <= 1 for before, after in pairwise(headings))
+    assert page.evaluate("document.documentElement.lang") == "en"
+
+
+@pytest.mark.parametrize("size", [SMALL, LARGE], ids=["narrow", "wide"])
+def test_a_phone_shows_the_list_or_the_episode(
+    two: Path, open_page: Any, size: dict[str, int]
+) -> None:
+    page = open_page(two, "#episode=t3&sample=0", viewport=size)
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    assert page.locator("#list").is_visible() == (size is LARGE)
+    assert page.get_by_role("link", name="Back to the list").is_visible() == (size is SMALL)
+
+
+def test_the_first_screen_answers_whether_it_got_better(two: Path, open_page: Any) -> None:
+    page = open_page(two, viewport={"width": 1280, "height": 800})
+    card = page.locator(".card").first
+    assert card.locator(".verdict").inner_text() == "It got better."
+    assert card.locator(".big").inner_text() == "50.0 → 100.0"
+    assert "95 % interval" in card.inner_text()
+    box = card.bounding_box()
+    assert box["y"] + box["height"] < 800
+
+
+def test_the_page_speaks_the_readers_language_and_has_a_button(two: Path, open_page: Any) -> None:
+    page = open_page(two, "#episode=t3&sample=0", locale="zh-CN")
+    seen = page.locator("body").inner_text()
+    assert not missing(seen, "变好了。", "药品单项", "已作答")
+    for english in ("drug_field", "drug field", "It got", "answered", "too few"):
+        assert english not in seen
+    page.get_by_role("button", name="English").click()
+    assert "Episodes" in page.inner_text("nav")
+
+
+def test_a_question_is_asked_by_the_keyboard_alone(sql: str, llm: ScriptedLLM, visit: Any) -> None:
+    llm.script(asks(QUERY), says(f"贮藏方法：{STORAGE}"))
+    page = visit(sql, locale="zh-CN", permissions=["clipboard-read", "clipboard-write"])
+    page.keyboard.type("朵莎洛片怎么保存？")
+    page.keyboard.press("Enter")
+    page.wait_for_selector("li.end")
+    assert page.locator("li.agent pre").first.inner_text() == QUERY
+    assert page.locator("td").all_inner_texts() == ["朵莎洛片", STORAGE]
+    page.locator("#words").focus()
+    for _ in range(2):  # from the question over "send" to "copy"
+        page.keyboard.press("Tab")
+    page.keyboard.press("Enter")
+    page.wait_for_selector("#state:has-text('已复制')")
+    assert QUERY in page.evaluate("navigator.clipboard.readText()")
+
+
+def test_what_a_served_model_writes_cannot_run(sql: str, llm: ScriptedLLM, visit: Any) -> None:
+    llm.script(asks(HOSTILE), says(HOSTILE))
+    page = visit(sql)
+    title = page.title()
+    page.keyboard.type(HOSTILE)
+    page.keyboard.press("Enter")
+    page.wait_for_selector("li.end")
+    assert page.locator("#log :is(img, script, svg, a)").count() == 0
+    assert (
+        page.locator("li.end p.text").inner_text().endswith(HOSTILE.removeprefix("<think></think>"))
+    )
+    assert page.title() == title != "owned"
+    blocked = "() => { try { document.body.innerHTML = '<img>'; return false } catch (error) { return true } }"
+    assert page.evaluate(blocked), "the policy of the page forbids to make markup of text"
+
+
+CONTRAST = """(scheme) => {
+    const rgb = (text) => text.match(/[\\d.]+/g).slice(0, 3).map(Number);
+    const light = (text) => rgb(text).map((part) => part / 255)
+        .map((part) => (part <= 0.04045 ? part / 12.92 : ((part + 0.055) / 1.055) ** 2.4))
+        .reduce((sum, part, at) => sum + part * [0.2126, 0.7152, 0.0722][at], 0);
+    const paper = getComputedStyle(document.body).backgroundColor;
+    return [...document.querySelectorAll('button, input, select, .card, .pieces > li')].map((node) => {
+        const [low, high] = [light(getComputedStyle(node).borderTopColor), light(paper)].sort();
+        return (high + 0.05) / (low + 0.05);
+    });
+}"""
