@@ -14,6 +14,7 @@ from code_agent.actions import ACTIONS, why_refused
 from code_agent.graders import Gold, grade
 from code_agent.protocol import Malformed, read_reply
 
+pytestmark = pytest.mark.system
 CORPUS = Path(__file__).parent / "corpus"
 RIGHT_PAID = (
     0.75  # what stands in a frame or a series of pandas, or with a unit, is not: docs/code.md
