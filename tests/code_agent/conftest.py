@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -9,14 +10,34 @@ from pathlib import Path
 import pytest
 
 from code_agent.environment import CodeEnvironment
+from code_agent.protocol import Action
+from code_agent.tasks.base import TaskSet
 from common.settings import Settings
-from tests.code_agent.cases import Small, write_tables
+from episodes.episode import Episode
+from scoring.rubric import Reward
+from tests.code_agent.cases import Script, Small, write_tables
 from tests.utils.conftest import llm, no_waiting  # noqa: F401
 from tools.sandbox import sandbox
 
 SETTINGS = Settings.model_construct(
     **{name: field.get_default() for name, field in Settings.model_fields.items()}
 )
+
+
+def played(tasks: TaskSet, *actions: Action, index: int = 0) -> tuple[Episode, Reward]:
+    """An episode of these actions on a task of the set, and what it earns."""
+    environment = CodeEnvironment(SETTINGS, {}, task_sets={tasks.name: tasks})
+    task = tasks.task(index)
+    policy = Script(*map(str, actions), max_turns=len(actions))
+
+    async def both() -> tuple[Episode, Reward]:
+        episode = await environment.play(task, policy)
+        return episode, await environment.score(task, episode)
+
+    try:
+        return asyncio.run(both())
+    finally:
+        environment.close()
 
 
 @pytest.fixture(autouse=True)

@@ -4,9 +4,9 @@ other file is found by no program and by no `request_info`.
 
 from __future__ import annotations
 
-import asyncio
 import csv
 import json
+import re
 import shutil
 import sqlite3
 from collections.abc import Iterator
@@ -15,30 +15,14 @@ from typing import Any
 
 import pytest
 
-from code_agent.environment import CodeEnvironment
 from code_agent.protocol import Action
 from code_agent.tasks import SETS, get_task_class
 from code_agent.tasks.base import TaskSet
 from common.settings import ROOT
-from tests.code_agent.cases import Script
-from tests.code_agent.conftest import SETTINGS
+from tests.code_agent.conftest import played
 
 CANARY = "canary-5b1f0c"
 QUERY = {"question": "?", "query": "select drug from prescriptions", "answer": [CANARY]}
-CALCULATION = {
-    "Question": "?",
-    "Patient Note": "A note.",
-    "Calculator Name": "MAP",
-    "Ground Truth Answer": CANARY,
-    "Lower Limit": "",
-    "Upper Limit": "",
-}
-FUNCTION = {
-    "problem": "?",
-    "signature": "def f()",
-    "context": "<<insert solution here>>",
-    "solution": f"def f():\n    return '{CANARY}'",
-}
 STUDY = {
     "queries": "Save `n`.",
     "dataframes": "A table in `/workdir/ages.csv`.",
@@ -46,13 +30,6 @@ STUDY = {
     "test_cases": f"assert n == '{CANARY}'",
     "reference_answer": "n = open('/workdir/more.csv').read()",
     "code_histories": "[]",
-}
-ORDER = {
-    "id": "task1_1",
-    "instruction": "?",
-    "context": "",
-    "sol": [CANARY],
-    "eval_MRN": "S1",
 }
 EXTRACT = {
     "task_name": "los_3",
@@ -64,25 +41,13 @@ EXTRACT = {
 # set, a row of it, files that its programs may see, and others that seem to be of the same kind
 SHOWN: list[tuple[str, dict[str, Any], list[str], list[str]]] = [
     ("mimic_iii", QUERY, ["PATIENTS.csv", "LABEVENTS.csv"], ["PATIENTS_gold.csv", "mimic.db"]),
-    ("eicu", QUERY, ["patient.csv", "lab.csv"], ["patient.sqlite", "eicu.parquet"]),
-    ("treqs", QUERY, ["DEMOGRAPHIC.csv"], ["DEMOGRAPHIC.csv.bak.csv", "mimicsql.db"]),
-    ("ehr_seqsql", {"question": "?", "ans": [CANARY]}, ["PATIENTS.csv"], ["seq.parquet"]),
-    (
-        "ehrcon",
-        {"Hospital admission": "1.0", "Medical entity": CANARY, "Has error": True},
-        ["EHRCon_combined.db", "clinical_notes.csv"],
-        ["EHRCon_gold.db", "errors.csv"],
-    ),
-    ("medcalcbench", CALCULATION, [], ["calculation_method.csv"]),
     (
         "npowerai",
         {"question": "?", "task_type": CANARY, "estimate_target": "size", "answer": 46},
         [],
         ["powers.csv"],
     ),
-    ("biocoder", FUNCTION, [], ["context.csv"]),
     ("biodsbench", STUDY, ["7/ages.csv", "7/more.csv"], ["7/gold.csv", "7/test_tasks.csv"]),
-    ("medagentbench", ORDER, [], ["test-temp.csv"]),
     (
         "ehrshot",
         {"task_name": "guo_los", "task_description": "?"},
@@ -133,20 +98,6 @@ def folder_of(folder: Path, row: dict[str, Any], shown: list[str], hidden: list[
     return folder
 
 
-def seen(tasks: TaskSet, *actions: Action) -> list[Any]:
-    """The events of an episode of these actions."""
-    environment = CodeEnvironment(SETTINGS, {}, task_sets={tasks.name: tasks})
-    policy = Script(*map(str, actions), max_turns=len(actions))
-
-    async def play() -> list[Any]:
-        return (await environment.play(tasks.task(0), policy)).events
-
-    try:
-        return asyncio.run(play())
-    finally:
-        environment.close()
-
-
 @pytest.fixture(params=SHOWN, ids=[name for name, *_ in SHOWN])
 def planted_set(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[Any, ...]]:
     name, row, shown, hidden = request.param
@@ -162,7 +113,7 @@ def test_a_gold_answer_in_another_file_of_the_folder_is_not_below_data(
     tasks, _, shown, _ = planted_set
     search = Action("validate_code", {"code": SEARCH})
     grep = Action("terminal", {"cmd": f"grep -r {CANARY} /data; ls -R /data"})
-    found, grepped = seen(tasks, search, grep)
+    found, grepped = played(tasks, search, grep)[0].events
     names = sorted(Path(name).name for name in shown)
     assert (found.status, found.printed) == ("SUCCESS", str(names))
     if "terminal" in tasks.actions:
@@ -173,8 +124,6 @@ def test_request_info_reads_no_other_file_of_the_folder(
     planted_set: tuple[TaskSet, Path, list[str], list[str]],
 ) -> None:
     tasks, folder, _, hidden = planted_set
-    if tasks.name == "medagentbench":  # it asks a server: test_fhir.py
-        return
     others = [str(path) for path in folder.rglob("*.*") if path.is_file()]
     for name in (*PLANTED, *hidden, *others, "tasks.db/tasks", "gold.sqlite/tasks"):
         if name in others and Path(name).name in {Path(one).name for one in tasks.shown}:
@@ -188,7 +137,8 @@ def test_request_info_reads_no_other_file_of_the_folder(
             assert "sol" not in said.replace(name, ""), name
 
 
-def test_each_set_is_tried_here_and_the_hospitals_files_are_all_listed() -> None:
-    assert {name for name, *_ in SHOWN} == SETS.keys() - {"calculators"}
+def test_no_set_lists_its_tasks_or_labels_and_the_hospital_lists_all_its_files() -> None:
+    for tasks in SETS.values():
+        assert not [name for name in tasks.shown if re.search("task|label|gold", name)]
     tables = ROOT / "data" / "ehr" / "tables"
     assert {path.name for path in tables.iterdir()} == set(SETS["ehr_demo"].shown)

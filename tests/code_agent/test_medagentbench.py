@@ -4,7 +4,6 @@ earn nothing.
 
 from __future__ import annotations
 
-import asyncio
 import json
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,14 +11,11 @@ from typing import Any
 
 import pytest
 
-from code_agent.environment import CodeEnvironment
 from code_agent.protocol import Action
 from code_agent.tasks import medagentbench
 from code_agent.tasks.medagentbench import MedAgentBench
-from episodes.episode import AgentError, Episode
 from episodes.outcomes import EpisodeError
-from tests.code_agent.cases import Script
-from tests.code_agent.conftest import SETTINGS
+from tests.code_agent.conftest import played
 from tests.code_agent.fhir_server import FHIRServer
 
 NOW = "2023-11-13T10:15:00+00:00"
@@ -50,35 +46,13 @@ def row(
     }
 
 
-def played(folder: Path, given: dict[str, Any], *actions: Action) -> tuple[Episode, float | None]:
-    folder.mkdir(exist_ok=True)
+def opened(folder: Path, given: dict[str, Any]) -> MedAgentBench:
     (folder / "test_tasks.jsonl").write_text(json.dumps(given) + "\n", encoding="utf-8")
-    tasks = MedAgentBench(folder, "test")
-    environment = CodeEnvironment(SETTINGS, {}, task_sets={"medagentbench": tasks})
-    task, policy = tasks.task(0), Script(*map(str, actions), max_turns=len(actions))
-
-    async def both() -> tuple[Episode, float | None]:
-        episode = await environment.play(task, policy)
-        return episode, (await environment.score(task, episode)).score
-
-    try:
-        return asyncio.run(both())
-    finally:
-        environment.close()
+    return MedAgentBench(folder, "test")
 
 
 def handed(folder: Path, given: dict[str, Any], answer: Any) -> float | None:
-    return played(folder, given, Action("submit", {"answer": answer}))[1]
-
-
-@pytest.mark.parametrize("task_id", ["task11_1", "1_1", "task"])
-def test_a_task_of_another_kind_is_refused(
-    task_id: str, tmp_path: Path, server: FHIRServer
-) -> None:
-    other = row(1, "Which MRN?", "S1") | {"id": task_id}
-    (tmp_path / "test_tasks.jsonl").write_text(json.dumps(other) + "\n", encoding="utf-8")
-    with pytest.raises(AgentError, match=f"id '{task_id}': expected task1_1 to task10_30"):
-        MedAgentBench(tmp_path, "test").task(0)
+    return played(opened(folder, given), Action("submit", {"answer": answer}))[1].score
 
 
 @pytest.mark.usefixtures("bubblewrap")
@@ -94,46 +68,13 @@ def test_what_the_server_says_is_in_a_variable_of_the_programs(
     ask = Action(
         "request_info", {"data_path": f"GET Patient?identifier={patient}", "info_type": "fhir"}
     )
-    episode, score = played(
-        tmp_path, given, ask, Action("validate_code", {"code": code}), Action("submit")
+    episode, reward = played(
+        opened(tmp_path, given), ask, Action("validate_code", {"code": code}), Action("submit")
     )
     assert server.asked[0].startswith("/fhir/Patient?identifier=")
     month = server.patients[patient]["dob"][5:10]
     assert episode.answer == str({"GET": [2023 - born]})
-    assert score == float(month <= "11-13")
-
-
-@pytest.mark.usefixtures("bubblewrap")
-@pytest.mark.parametrize(
-    "path",
-    [
-        "http://example.org/x",
-        "../admin",
-        "file:///etc/passwd",
-        "file:{secret}",
-        "//127.0.0.1:{port}/x",
-        "//127.0.0.1:1/x",
-        "Medication",
-        "Page",
-        "Silence",
-    ],
-)
-def test_a_bad_address_is_the_policys_error_and_the_episode_is_scored(
-    tmp_path: Path, server: FHIRServer, path: str
-) -> None:
-    other, secret = FHIRServer(), tmp_path / "secret.json"
-    secret.write_text('{"gold": "canary"}', encoding="utf-8")
-    server.broken = {"Page": "page", "Silence": "silence"}
-    asked = path.format(secret=secret, port=other.server_port)
-    ask = Action("request_info", {"data_path": asked, "info_type": "fhir"})
-    look = Action("validate_code", {"code": "print(bundle)"})
-    given, wrong = row(3, 'It is "120/80". Record it.', "S1"), Action("submit", {"answer": "1"})
-    episode, score = played(tmp_path / "set", given, ask, look, wrong)
-    other.shutdown()
-    other.server_close()
-    assert [event.kind for event in episode.events[:1]] == ["error"]
-    assert "NameError" in episode.events[1].printed
-    assert (score, other.asked) == (0.0, [])
+    assert reward.score == float(month <= "11-13")
 
 
 def test_the_latest_value_the_mean_and_none(tmp_path: Path, server: FHIRServer) -> None:
@@ -176,7 +117,7 @@ def test_values_beyond_the_servers_first_page_count(tmp_path: Path, server: FHIR
     server.most = 200
     assert handed(tmp_path, row(6, "Average CBG?", "S1"), {"GET": [100.5]}) == 1
     server.most = 199
-    with pytest.raises(EpisodeError, match="a part of S1's values of GLU; expected all"):
+    with pytest.raises(EpisodeError, match="S1's values of GLU"):
         handed(tmp_path, row(6, "Average CBG?", "S1"), {"GET": [100.0]})
 
 

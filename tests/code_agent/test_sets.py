@@ -8,7 +8,6 @@ import asyncio
 import csv
 import json
 import sqlite3
-from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,17 +16,13 @@ import pytest
 from code_agent import validate
 from code_agent.actions import HERE
 from code_agent.environment import CodeEnvironment
-from code_agent.graders import Gold
 from code_agent.protocol import Action
 from code_agent.tasks import SETS, get_task_class
 from code_agent.tasks.medagentgym import MedAgentGymSet
-from code_agent.tasks.sets import REFERENCE, calculated
-from code_agent.tasks.sql_answers import columns_of, gold_of_query
+from code_agent.tasks.sets import REFERENCE
 from episodes.episode import AgentError
 from episodes.outcomes import EpisodeError
-from tests.code_agent.cases import Script
-from tests.code_agent.conftest import SETTINGS
-from tests.own_processes import OwnProcesses
+from tests.code_agent.conftest import SETTINGS, played
 
 MIMIC = {
     "PATIENTS": [
@@ -53,14 +48,6 @@ MIMIC = {
         (1, 11, 5, 98.0),
     ],
 }
-EICU = {
-    "patient": [("uniquepid", "patientunitstayid"), ("001-1", 7), ("001-2", 8)],
-    "lab": [
-        ("patientunitstayid", "labname", "labresult"),
-        (7, "glucose", 99.5),
-        (8, "glucose", 120.0),
-    ],
-}
 TREQS = {
     "DEMOGRAPHIC": [
         ("SUBJECT_ID", "HADM_ID", "NAME", "DIAGNOSIS", "GENDER"),
@@ -77,15 +64,12 @@ QUERIES = [
      "answer = d.loc[d.DRUG == 'insulin', 'SUBJECT_ID'].nunique()", "answer = list(range(50))", "PRESCRIPTIONS"),
     ("mimic_iii", MIMIC, "select distinct prescriptions.drug from prescriptions where subject_id = 1",
      "answer = list(d.loc[d.SUBJECT_ID == 1, 'DRUG'])[::-1]", "answer = d.to_string()", "PRESCRIPTIONS"),
-    ("mimic_iii", MIMIC, "select min(labevents.valuenum) from labevents where subject_id = 1",
-     "answer = d.VALUENUM.min()", "answer = d.VALUENUM.tolist()", "LABEVENTS"),
     ("mimic_iii", MIMIC, "select count(*)>0 from prescriptions where drug = 'aspirin'",
      "answer = bool((d.DRUG == 'aspirin').any())", "answer = True", "PRESCRIPTIONS"),
+    ("mimic_iii", MIMIC, "select labevents.valuenum from labevents order by valuenum",
+     "answer = sorted(d.VALUENUM)", "answer = sorted(d.VALUENUM)[::-1]", "LABEVENTS"),
     ("mimic_iii", MIMIC, "select patients.dob from patients where subject_id = 2",
      "answer = d.loc[d.SUBJECT_ID == 2, 'DOB'].item()", "answer = list(d.DOB)", "PATIENTS"),
-    ("eicu", EICU, "select max(lab.labresult) from lab", "answer = d.labresult.max()", "answer = 'inf'", "lab"),
-    ("eicu", EICU, "select max(lab.labresult) from lab where labname = 'inr'",
-     "answer = d.loc[d.labname == 'inr', 'labresult'].max()", "answer = 0", "lab"),
     ("treqs", TREQS, "select demographic.diagnosis, diagnoses.icd9_code from demographic inner join diagnoses on "
      "demographic.hadm_id = diagnoses.hadm_id where demographic.name = 'ann lee'",
      "answer = [d.DIAGNOSIS.iloc[0], '00845']", "answer = d.DIAGNOSIS.iloc[0]", "DEMOGRAPHIC"),
@@ -117,31 +101,10 @@ def selected(tables: dict[str, list[tuple[Any, ...]]], query: str) -> list[str]:
         return [str(value) for line in database.execute(query) for value in line]
 
 
-Score = Callable[..., float | None]
-
-
-@pytest.fixture
-def score(bubblewrap: None) -> Iterator[Score]:
-    """Plays programs in order, hands in what the last one printed, and scores it."""
-    made: dict[int, CodeEnvironment] = {}
-
-    def play(tasks: MedAgentGymSet, *programs: str, index: int = 0) -> float | None:
-        environment = made.setdefault(
-            id(tasks), CodeEnvironment(SETTINGS, {}, task_sets={tasks.name: tasks})
-        )
-        runs = [str(Action("validate_code", {"code": program})) for program in programs]
-        policy = Script(*runs, str(Action("submit")), max_turns=len(runs) + 1)
-        task = tasks.task(index)
-
-        async def both() -> float | None:
-            episode = await environment.play(task, policy)
-            return (await environment.score(task, episode)).score
-
-        return asyncio.run(both())
-
-    yield play
-    for environment in made.values():
-        environment.close()
+def score(tasks: MedAgentGymSet, *programs: str, index: int = 0) -> float | None:
+    """What an episode earns that runs programs and hands in what the last one printed."""
+    runs = [Action("validate_code", {"code": program}) for program in programs]
+    return played(tasks, *runs, Action("submit"), index=index)[1].score
 
 
 def opened(name: str, folder: Path) -> Any:
@@ -149,9 +112,9 @@ def opened(name: str, folder: Path) -> Any:
 
 
 @pytest.mark.parametrize(("name", "tables", "query", "right", "wrong", "table"), QUERIES)
+@pytest.mark.usefixtures("bubblewrap")
 def test_answers_of_queries(
     tmp_path: Path,
-    score: Score,
     name: str,
     tables: Any,
     query: str,
@@ -172,20 +135,8 @@ def test_answers_of_queries(
     assert score(tasks, read + wrong) == 0.0
 
 
-def test_the_tasks_themselves_are_not_to_be_seen(tmp_path: Path, score: Score) -> None:
-    row = {"question": "?", "query": "select count(*) from lab", "answer": ["2"]}
-    tasks = opened("eicu", write_set(tmp_path, [row], EICU))
-    assert (
-        score(
-            tasks,
-            "import os\nprint(sorted(os.listdir('/data')))\nassert not os.path.exists('/data/test_tasks.jsonl')",
-        )
-        == 0
-    )
-    assert [path.name for path in tasks.visible(tasks.task(0))] == ["lab.csv", "patient.csv"]
-
-
-def test_a_question_after_others_and_a_contradiction(tmp_path: Path, score: Score) -> None:
+@pytest.mark.usefixtures("bubblewrap")
+def test_a_question_after_others_and_a_contradiction(tmp_path: Path) -> None:
     seq = {
         "seed_question": "Count patients.",
         "question": "Of them, those on insulin?",
@@ -215,7 +166,8 @@ def test_a_question_after_others_and_a_contradiction(tmp_path: Path, score: Scor
     assert (score(tasks, "print(True)"), score(tasks, "print('True or False')")) == (1.0, 0.0)
 
 
-def test_a_calculation_keeps_to_both_limits(tmp_path: Path, score: Score) -> None:
+@pytest.mark.usefixtures("bubblewrap")
+def test_a_calculation_keeps_to_both_limits(tmp_path: Path) -> None:
     row = {
         "Row Number": 1, "Calculator ID": 5, "Calculator Name": "MAP", "Patient Note": "BP 120/80.",
         "Question": "What is the mean arterial pressure?", "Ground Truth Answer": "93.333",
@@ -234,12 +186,10 @@ def test_a_calculation_keeps_to_both_limits(tmp_path: Path, score: Score) -> Non
         assert [tasks.score(task, one) for one in said] == [1.0] * len(said)
         for wrong in ("02/09/2021", "8/2/2021", "(14 weeks, 2 days)", "", f"{truth} or {truth}"):
             assert tasks.score(task, wrong) == 0.0
-    assert calculated("02/08/2021", "", "") == Gold("date", "2021-02-08")
-    assert calculated("('7 weeks', '2 days')", "x", "x").kind == "text"
-    assert calculated("-6", "-5.7", "-6.3").lower == -6.3
 
 
-def test_a_size_is_exact_and_a_power_nearly(tmp_path: Path, score: Score) -> None:
+@pytest.mark.usefixtures("bubblewrap")
+def test_a_size_is_exact_and_a_power_nearly(tmp_path: Path) -> None:
     known = {"task_type": "Paired t-test", "question": "?"}
     rows = [
         known | {"estimate_target": "size", "answer": 46},
@@ -264,8 +214,9 @@ def test_a_size_is_exact_and_a_power_nearly(tmp_path: Path, score: Score) -> Non
 CONTEXT = "import {package}\nclass Box:\n    <<insert solution here>>\ndef main():\n    print(Box().sides)\nmain()\n"
 
 
+@pytest.mark.usefixtures("bubblewrap")
 def test_a_function_is_put_into_its_place_and_compared_by_what_is_printed(
-    tmp_path: Path, score: Score
+    tmp_path: Path,
 ) -> None:
     solution = "@property\ndef sides(self):\n    return 4"
     row = {
@@ -280,8 +231,9 @@ def test_a_function_is_put_into_its_place_and_compared_by_what_is_printed(
     assert score(tasks, "    @property\n    def sides(self):\n        return 2 + 2") == 1.0
     assert score(tasks, solution.replace("4", "5")) == 0.0
     assert score(tasks, "def sides(self): return 4") == 0.0  # prints a method
+    assert score(tasks, solution.replace("return", "print(4, 5)\n    return")) == 0.0, "more beside"
     assert tasks.unusable(tasks.task(0)) == ""
-    assert tasks.unusable(tasks.task(1)) == "needs the packages no_such_package"
+    assert "no_such_package" in tasks.unusable(tasks.task(1))
     with pytest.raises(EpisodeError, match="task_unusable"):
         score(tasks, solution, index=1)
 
@@ -291,17 +243,13 @@ def test_a_function_is_put_into_its_place_and_compared_by_what_is_printed(
     ("context", "solution", "why"),
     [
         ("{here}\nprint(area(2))", "def area(x):\n    return x * x", ""),
-        ("{here}\nprint(area())", "def area(x):\n    return x", "its own program fails here"),
+        ("{here}\nprint(area())", "def area(x):\n    return x", "fails here"),
         (
             "import random\n{here}\nprint(area(2))",
             "def area(x):\n    return random.random()",
-            "its own program prints something else each time",
+            "each time",
         ),
-        (
-            "{here}\narea(2)\nprint('done')",
-            "def area(x):\n    return x",
-            "a function that does nothing makes the program print the same",
-        ),
+        ("{here}\narea(2)\nprint('done')", "def area(x):\n    return x", "print the same"),
     ],
 )
 def test_a_program_that_tells_nothing_is_named_before_any_call(
@@ -316,21 +264,8 @@ def test_a_program_that_tells_nothing_is_named_before_any_call(
     tasks = opened("biocoder", write_set(tmp_path, [row]))
     environment = CodeEnvironment(SETTINGS, {}, task_sets={"biocoder": tasks})
     found = asyncio.run(environment.why_unusable(tasks.task(0)))
-    assert found.startswith(why)
+    assert why in found
     assert bool(found) == bool(why)
-
-
-def test_looking_at_a_task_leaves_no_interpreter(tmp_path: Path, plain_processes: None) -> None:
-    solution = "def area(x):\n    return x * x"
-    row = {"problem": "An area.", "signature": "def area(x)", "solution": solution}
-    tasks = opened("biocoder", write_set(tmp_path, [row | {"context": f"{HERE}\nprint(area(2))"}]))
-    environment = CodeEnvironment(SETTINGS, {}, task_sets={"biocoder": tasks})
-
-    def look() -> None:
-        assert asyncio.run(environment.why_unusable(tasks.task(0))) == ""
-
-    assert OwnProcesses().more_after(look) <= 0
-    environment.close()
 
 
 def test_an_answer_without_rows_is_answered_by_an_empty_list(tmp_path: Path) -> None:
@@ -347,45 +282,30 @@ def test_an_answer_without_rows_is_answered_by_an_empty_list(tmp_path: Path) -> 
     ("name", "mode", "file"),
     [
         ("mimic_iii", "test", "valid_tasks.jsonl"),
-        ("eicu", "test", "valid_tasks.jsonl"),
         ("treqs", "train", "train_tasks_all.jsonl"),
+        ("mimic_iii", "test", "test_tasks.json"),
     ],
 )
 def test_files_have_the_names_that_the_reference_ships(
     tmp_path: Path, name: str, mode: str, file: str
 ) -> None:
     row = {"question": "Which?", "query": "select drug from prescriptions", "answer": ["a"]}
-    assert len(get_task_class(name)(write_set(tmp_path, [row], name=file), mode)) == 1
-
-
-def test_a_file_may_be_one_list(tmp_path: Path) -> None:
-    row = {"question": "Which?", "query": "select drug from prescriptions", "answer": ["a"]}
-    (tmp_path / "test_tasks.json").write_text(json.dumps([row, row], indent=1), encoding="utf-8")
-    assert len(get_task_class("mimic_iii")(tmp_path, "test")) == 2
-
-
-def test_of_two_files_the_tests_are_those_of_the_test(tmp_path: Path) -> None:
-    row = {"question": "Which?", "query": "select drug from prescriptions", "answer": ["a"]}
-    write_set(tmp_path, [row] * 2, name="valid_tasks.jsonl")
-    write_set(tmp_path, [row], name="test_tasks.jsonl")
-    assert len(get_task_class("mimic_iii")(tmp_path, "test")) == 1
-
-
-def test_a_mode_that_there_is_not_is_named_even_where_one_file_holds_all(tmp_path: Path) -> None:
-    folder = write_set(tmp_path, [{}], None, "task.jsonl")
-    with pytest.raises(
-        AgentError, match="ehrshot has no mode 'dev'; it has train, val, valid, test"
-    ):
-        get_task_class("ehrshot")(folder, "dev")
+    if file.endswith(".json"):  # the test's own file, one list, goes before that of the validation
+        (tmp_path / file).write_text(json.dumps([row], indent=1), encoding="utf-8")
+        write_set(tmp_path, [row] * 2, name="valid_tasks.jsonl")
+    else:
+        write_set(tmp_path, [row], name=file)
+    assert len(get_task_class(name)(tmp_path, mode)) == 1
 
 
 def test_a_set_without_its_server_says_so(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr("code_agent.tasks.medagentbench.base_url", lambda: "http://127.0.0.1:9/")
     tasks = opened("medagentbench", write_set(tmp_path, []))
-    assert "no FHIR server answers at http://127.0.0.1:9/" in tasks.missing()
+    assert "http://127.0.0.1:9/" in tasks.missing()
 
 
-def test_values_in_variables_pass_the_rows_tests(tmp_path: Path, score: Score) -> None:
+@pytest.mark.usefixtures("bubblewrap")
+def test_values_in_variables_pass_the_rows_tests(tmp_path: Path) -> None:
     row = {
         "queries": "Save the mean age as `mean_age`.", "dataframes": "A table in `/workdir/ages.csv`.",
         "study_ids": "7",
@@ -406,29 +326,17 @@ def test_values_in_variables_pass_the_rows_tests(tmp_path: Path, score: Score) -
     assert tasks.unusable(task).endswith("7 has no ages.csv")
     (folder / "7" / "others.csv").rename(folder / "7" / "ages.csv")
     assert score(tasks, "mean_age = 49\nprint(mean_age)") == 0.0
-    for agreeing in AGREEING:
-        assert score(tasks, agreeing) == 0.0, agreeing
 
 
-# Programs whose value is not right, and would have the tests believe it.
-AGREEING = (
-    "class Any:\n    def __eq__(self, other): return True\nmean_age = Any()\nprint(1)",
-    "from unittest.mock import ANY as mean_age\nprint(1)",
-    "import numpy as np\nmean_age = np.float64(7)\nnp.float64.__eq__ = lambda a, b: True\nprint(1)",
-    "import builtins\nbuiltins.AssertionError = BaseException\nmean_age = 7\nprint(1)",
-    "import pandas as pd\nmean_age = pd.Series([7])\npd.Series.__eq__ = lambda a, b: True\nprint(1)",
-    "import zlib\nzlib.compress = lambda *a: b'junk'\nmean_age = 50\nprint(1)",
-    "class Evil:\n    def __reduce__(self): return (exec, ('mean_age = 50',))\nmean_age = Evil()\nprint(1)",
-    "import os\nos._exit(0)",
-)
 PREDICT = """import csv
 with open('/scratch/predictions.csv', 'w', newline='') as f:
     csv.writer(f).writerows({rows})
 print('done')"""
 
 
+@pytest.mark.usefixtures("bubblewrap")
 def test_predictions_are_scored_by_accuracy_over_all_test_cases(
-    tmp_path: Path, score: Score
+    tmp_path: Path,
 ) -> None:
     row = {"task_id": 0, "task_name": "guo_los", "task_description": "Will the stay be long?"}
     folder = write_set(tmp_path, [row], None, "task.jsonl")
@@ -452,16 +360,19 @@ def test_predictions_are_scored_by_accuracy_over_all_test_cases(
     assert score(tasks, PREDICT.format(rows=rows)) == 0.75
     assert score(tasks, PREDICT.format(rows=rows[:2])) == 0.25
     assert score(tasks, "print('done')") == 0.0
+    for none in ("write(b'\\x00\\xff\\n\\x00')", "write(b'patient_id,prediction\\n\"1,')"):
+        assert score(tasks, f"open('/scratch/predictions.csv', 'wb').{none}\nprint(1)") == 0.0
     assert tasks.success_above(tasks.task(0)) == 0.5, "what one label for all would be worth"
     assert tasks.unusable(tasks.task(0)) == ""
     (folder / "clmbr_train.pkl").unlink()
-    assert "has none of the set's tables" in tasks.unusable(tasks.task(0))
+    assert tasks.unusable(tasks.task(0)) != ""
     (folder / "clmbr_train.pkl").write_bytes(b"")
     (folder / "guo_los" / "test_labels.csv").unlink()
     assert tasks.unusable(tasks.task(0)).endswith("guo_los/test_labels.csv")
 
 
-def test_predictions_by_window(tmp_path: Path, score: Score) -> None:
+@pytest.mark.usefixtures("bubblewrap")
+def test_predictions_by_window(tmp_path: Path) -> None:
     row = {
         "task_name": "ventilation", "task_description": "?", "feature_label_directory": "./windows", "model": "forest",
         "performance": {"AUC": 0.9, "ACC": 0.8},
@@ -482,9 +393,9 @@ def test_predictions_by_window(tmp_path: Path, score: Score) -> None:
 
 @pytest.mark.parametrize("name", REFERENCE)
 def test_a_set_says_what_to_put_where(tmp_path: Path, name: str) -> None:
-    with pytest.raises(AgentError, match=r"put .* into the folder of data_path"):
+    with pytest.raises(AgentError, match="data_path"):
         get_task_class(name)()
-    with pytest.raises(AgentError, match=r"put .* into the folder of data_path"):
+    with pytest.raises(AgentError, match="data_path"):
         opened(name, tmp_path)
     assert {"validate_code", "debug"} <= set(SETS[name].actions)
 
@@ -495,44 +406,6 @@ def test_a_row_of_another_form_is_named(tmp_path: Path, name: str) -> None:
     tasks = opened(name, write_set(tmp_path, [{"something": "else"}], None, only))
     with pytest.raises(AgentError, match="row 0"):
         tasks.task(0)
-
-
-def test_there_are_the_twelve_and_the_bundled_ones() -> None:
-    assert len(REFERENCE) == 12
-    assert {"ehr_demo", "calculators"} <= SETS.keys()
-    with pytest.raises(AgentError, match="there is no set 'mimic_iv'"):
-        get_task_class("mimic_iv")
-
-
-@pytest.mark.parametrize(
-    ("query", "answer", "gold"),
-    [
-        ("select a from b", ["x", "y"], Gold("set", ("x", "y"), items=("text",))),
-        ("select a from b order by c", ["x", "y"], Gold("list", ("x", "y"), items=("text",))),
-        (
-            "select a from ( select a from b order by c )",
-            ["1", "2"],
-            Gold("set", (1.0, 2.0), items=("number",)),
-        ),
-        ("select a from b", ["x", "x"], Gold("list", ("x", "x"), items=("text",))),
-        (
-            "select a, b from c",
-            ["x", "1", "y", "2"],
-            Gold("table", (("x", 1.0), ("y", 2.0)), items=("text", "number"), ordered=False),
-        ),
-        ("select ( select a ) < ( select b )", ["0"], Gold("boolean", False)),
-        ("select a from b", ["007"], Gold("text", "007")),
-        ("select a from b", [], Gold("set", (), items=("text",))),
-        ("select a, b from c", [], Gold("set", (), items=("text",))),
-    ],
-)
-def test_a_querys_answer_gets_its_type(query: str, answer: list[str], gold: Gold) -> None:
-    assert gold_of_query(query, answer) == gold
-
-
-def test_columns_are_counted_on_the_first_level() -> None:
-    assert columns_of("select coalesce(a, b), 'x, y', c from d") == 3
-    assert columns_of("SELECT count(*) FROM d, e") == 1
 
 
 @pytest.mark.usefixtures("bubblewrap")

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import asyncio
 import base64
-import collections
 import datetime
 import decimal
 import itertools
@@ -14,7 +13,6 @@ import json
 import types
 import zlib
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -23,7 +21,7 @@ import pytest
 
 from code_agent.actions import EpisodeContext, run_in
 from code_agent.debugger import Debugger
-from code_agent.judging import ByOutput, ByPredictions, ByTests, Handed
+from code_agent.judging import ByTests, Handed
 from code_agent.values import MOST, described, load, restored
 from episodes.outcomes import EpisodeError
 from tools.sandbox import Sandbox
@@ -44,18 +42,10 @@ VALUES = [
 ]
 SERIES = [
     pd.Series([1, 2, 3], name="n", index=["a", "b", "c"]),
-    pd.Series([0.1, np.nan, 3.0], index=pd.Index([3, 1, 2], name="id")),
-    pd.Series(["a", None, "c"]),
     pd.Series(["a", 1, None], dtype=object),
     pd.Series(["x", "y", "x"], dtype="category"),
-    pd.Series(pd.Categorical(["lo", "hi"], categories=["lo", "mid", "hi"], ordered=True)),
     pd.Series([1, None, 3], dtype="Int64"),
-    pd.Series([True, None], dtype="boolean"),
-    pd.Series(["a", "b"], dtype="string"),
     pd.Series(TIMES),
-    pd.Series(TIMES.tz_localize(None), index=TIMES),
-    pd.Series(pd.cut([1, 5, 9], 3)),
-    pd.Series(pd.period_range("2101-01", periods=2, freq="M")),
     pd.Series([1, 2], index=pd.MultiIndex.from_tuples([("a", 1), ("b", 2)], names=["k", None])),
     pd.Series([], dtype=float),
 ]
@@ -82,27 +72,6 @@ def test_a_column_comes_back_as_it_was(series: pd.Series) -> None:
     pd.testing.assert_index_equal(there_and_back(index), index)
 
 
-def test_frames_without_rows_or_with_two_levels_of_columns() -> None:
-    frames = (
-        pd.DataFrame(),
-        pd.DataFrame({"a": [1]}).iloc[:0],
-        pd.DataFrame({"k": list("aab"), "v": [1, 2, 3]}).groupby("k").agg(["sum", "count"]),
-    )
-    for frame in frames:
-        pd.testing.assert_frame_equal(there_and_back(frame), frame)
-
-
-def test_near_relatives_come_back_as_plain_values() -> None:
-    assert there_and_back(collections.Counter("aab")) == {"a": 2, "b": 1}
-    assert there_and_back({"a": 1}.keys()) == ["a"]
-    point = collections.namedtuple("point", "x y")(1, 2)
-    assert (there_and_back(point).x, there_and_back(point)) == (1, (1, 2))
-    assert pd.isna(there_and_back(pd.NaT))
-    assert there_and_back(pd.NA) is pd.NA
-    objects = np.array([[1, "a"], [None, 2.5]], dtype=object)
-    assert there_and_back(objects).tolist() == objects.tolist()
-
-
 def test_of_another_object_what_is_read_comes_back() -> None:
     class Curve:
         events = np.array([1, 0, 1])
@@ -126,12 +95,9 @@ def test_of_another_object_what_is_read_comes_back() -> None:
         {"a": 1},
         ["exec", "1"],
         ["record", {"a": ["__import__", "os"]}],
-        ["series", ["items", "Sparse[int]", [1]], ["range", 0, 1, 1, None], None],
         ["array", "gASVGwAAAAAAAACMCGJ1aWx0aW5zlIwFcHJpbnSUk5SMAWGUhZRSlC4="],
-        ["scalar", "UEsDBA=="],
         ["list", 5],
         [],
-        [[], []],
         ["frame", ["range", 0, 1, 1, None], ["range", 0, 9, 1, None], [["npy", ""]]],
     ],
 )
@@ -171,14 +137,6 @@ def judged(bubblewrap: None) -> Iterator[Judge]:
     ("program", "tests"),
     [
         ("n = 3", "assert n == 3"),
-        ("n = 3", "import math\nassert math.isclose(n, 3)\nprint('passed')"),
-        ("n = 3", "def twice(x):\n    return 2 * x\nassert twice(n) == 6"),
-        ("import numpy as np\nn = np.arange(3)", "assert np.allclose(n, [0, 1, 2])"),
-        (
-            "import pandas as pd\nt = pd.DataFrame({'a': [1, 1, 2], 'b': list('xyz')})",
-            "assert t.shape == (3, 2)\nassert t['a'].value_counts().to_dict() == {1: 2, 2: 1}\n"
-            "assert t.columns.tolist() == ['a', 'b']\nassert t['b'].nunique() == 3",
-        ),
         (
             "class Curve: pass\nkmf = Curve()\nimport pandas as pd\nkmf.events = pd.Series([1, 1])",
             "assert kmf.events.sum() == 2",
@@ -197,13 +155,10 @@ DECEIVERS = [
     f"import pickle\npickle.dumps = lambda *a, **k: {EXITS!r}\nn = 1",
     "n = 7400",
     "pass",
-    "n = None",
     "class Any(int):\n    def __eq__(self, other): return True\nn = Any(5)",
     "class Any:\n    def __eq__(self, other): return True\n    __gt__ = __eq__\n"
     "    def bit_length(self): return self\nn = Any()",
     "class Exits:\n    def __eq__(self, other):\n        import os; os._exit(0)\nn = Exits()",
-    "class Exits:\n    def __eq__(self, other): raise SystemExit(0)\nn = Exits()",
-    "class Exits:\n    def __reduce__(self): return (__import__('os')._exit, (0,))\nn = Exits()",
     "import pandas as pd\nclass Exits(pd.Series):\n    def __eq__(self, other): raise SystemExit(0)\n"
     "n = Exits([1])",
     "class Exits:\n    def __getattr__(self, name): raise SystemExit(0)\nn = Exits()",
@@ -213,7 +168,6 @@ DECEIVERS = [
     "import atexit, os\natexit.register(os._exit, 0)\nn = 1",
     "import sys\nsys.modules['json'].dumps = lambda *a, **k: '{\"n\": \"7400\"}'\nn = 1",
     "import zlib\nzlib.compress = lambda data, *a: b'junk'\nn = 7401",
-    "import builtins\nbuiltins.open = lambda *a, **k: 1\nn = 7401",
     "import os\nos._exit(0)",
     "raise SystemExit(0)",
 ]
@@ -232,10 +186,6 @@ READERS = [
     "    def spy(*a, _own=getattr(builtins, name), **k):\n"
     "        seen.write(repr(a) + repr(k)); seen.flush(); return _own(*a, **k)\n"
     "    setattr(builtins, name, spy)\nn = 1",
-    "import sys\nseen = open('/scratch/seen', 'a')\n"
-    "def spy(frame, event, arg):\n"
-    "    seen.write(repr(frame.f_code.co_consts) + repr(frame.f_locals)); seen.flush(); return spy\n"
-    "sys.settrace(spy); sys.setprofile(spy)\nn = 1",
     "class Spy:\n    def __getattribute__(self, name):\n        import sys\n"
     "        frame = sys._getframe(1)\n        while frame:\n"
     "            with open('/scratch/seen', 'a') as f:\n"
@@ -252,7 +202,7 @@ print(f"found: {wanted in text}, asked: {'bit_length' in text}")
 """
 
 
-@pytest.mark.parametrize("program", READERS, ids=["builtins", "trace", "frames"])
+@pytest.mark.parametrize("program", READERS, ids=["builtins", "frames"])
 def test_the_programs_interpreter_never_sees_the_tests(judged: Judge, program: str) -> None:
     worth, said = judged(program, TESTS, AFTER)
     assert worth == 0.0
@@ -261,54 +211,10 @@ def test_the_programs_interpreter_never_sees_the_tests(judged: Judge, program: s
 
 def test_values_that_unpack_to_more_than_all_may_have_are_not_read() -> None:
     packed = zlib.compress(b'{"n": "' + b"a" * MOST + b'"}', level=9)
-    with pytest.raises(ValueError, match="more than 67,108,864 characters"):
+    with pytest.raises(ValueError, match=f"{MOST:,}"):
         load(base64.b64encode(packed).decode(), ["n"])
 
 
 def test_tests_that_are_no_program_are_no_fault_of_the_policys(judged: Judge) -> None:
     with pytest.raises(EpisodeError, match="task_unusable"):
         judged("n = 1", "assert n ==")
-
-
-@pytest.mark.usefixtures("bubblewrap")
-@pytest.mark.parametrize(
-    "program",
-    [
-        "import base64\nbase64.b64encode = lambda data: b'x'",
-        "open('/scratch/p.csv', 'w').write('id,p\\n1,' + 'a' * 200_000)",
-        "open('/scratch/p.csv', 'w').write('id,p\\n\"1,')",
-        "open('/scratch/p.csv', 'wb').write(b'\\x00\\xff\\n\\x00')",
-    ],
-)
-def test_a_file_of_predictions_that_is_none_is_worth_nothing(tmp_path: Path, program: str) -> None:
-    (tmp_path / "labels.csv").write_text("id,value\n1,1\n", encoding="utf-8")
-    sandbox = Sandbox()
-
-    async def play() -> float:
-        context = EpisodeContext(sandbox, "episode", lambda *asked: "", Debugger())
-        try:
-            await run_in(context, program)
-            check = ByPredictions("/scratch/p.csv", tmp_path / "labels.csv", ("id",), "value")
-            return await check.worth(Handed(""), context)
-        finally:
-            await sandbox.close()
-
-    assert asyncio.run(play()) == 0.0
-
-
-def test_a_program_that_prints_everything_prints_nothing_right(bubblewrap: None) -> None:
-    """What is wanted must be all that is printed, as often and in its order."""
-
-    async def worth(program: str, place: EpisodeContext) -> float:
-        gold = "print(3)\nprint('a', 'b')"
-        return await ByOutput(gold).worth(Handed("", program), place)
-
-    async def play() -> list[float]:
-        sandbox = Sandbox()
-        place = EpisodeContext(sandbox, "episode", lambda *asked: "", Debugger())
-        programs = ["print('3 a b')", "print('3 a b c')", "print('b a 3')", "print('3 a b ' * 2)"]
-        found = [await worth(program, place) for program in programs]
-        await sandbox.close()
-        return found
-
-    assert asyncio.run(play()) == [1, 0, 0, 0]
