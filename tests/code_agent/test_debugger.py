@@ -9,7 +9,7 @@ import json
 
 import pytest
 
-from code_agent.debugger import EXPLAINED, Debugger, debugger_of, explain
+from code_agent.debugger import Debugger, debugger_of, explain
 from episodes.outcomes import EpisodeError
 from tests.common.llm_server import Fault, LLMServer
 
@@ -19,47 +19,22 @@ FRAME = 'Traceback (most recent call last):\n  File "<program 1>", line 2, in <m
 @pytest.mark.parametrize(
     ("error", "said"),
     [
-        ("KeyError: 'dob'", "no column or key 'dob'"),
-        ("NameError: name 'pd' is not defined", "pd was never given a value"),
-        ("FileNotFoundError: [Errno 2] No such file or directory: 'x.csv'", "no file x.csv"),
-        (
-            "ModuleNotFoundError: No module named 'polars'",
-            "No module named 'polars'. Nothing can be installed",
-        ),
-        ("SyntaxError: invalid syntax", "cannot read the program (invalid syntax)"),
-        ("AttributeError: 'Series' object has no attribute 'columns'", "A Series has no columns"),
-        ("TypeError: unsupported operand", "Types do not go together"),
-        ("sqlite3.OperationalError: no such table: x", "no such table: x"),
-        ("CustomError: something", "The last line of the traceback"),
+        ("KeyError: 'dob'", "'dob'"),
+        ("FileNotFoundError: [Errno 2] No such file or directory: 'x.csv'", "x.csv"),
+        ("ModuleNotFoundError: No module named 'polars'", "Nothing can be installed"),
+        ("CustomError: something", "last line of the traceback"),
     ],
 )
 def test_an_error_is_explained_with_its_line(error: str, said: str) -> None:
     told = explain("import os\nprint(dob)", FRAME + error)
     assert said in told
-    assert told.endswith("It happens in line 2: print(dob)")
+    assert told.endswith("line 2: print(dob)")
 
 
 def test_the_line_is_the_one_that_failed_and_not_its_caller() -> None:
     within = '  File "<program 1>", line 1, in half\n'
     told = explain("half = lambda n: n / 0\nhalf(3)", f"{FRAME}{within}ZeroDivisionError: division")
-    assert told.endswith("It happens in line 1: half = lambda n: n / 0")
-
-
-def test_the_line_is_one_of_the_program_that_was_handed_in() -> None:
-    """A function of an earlier program failed in a line of that one."""
-    called = '  File "<program 2>", line 1, in <module>\n  File "<program 1>", line 2, in half\n'
-    told = explain("half(3)\nprint('unrelated')", f"{called}ZeroDivisionError: division")
-    assert told.endswith("It happens in line 1: half(3)")
-
-
-def test_what_names_no_error_is_said() -> None:
-    assert "names no error" in explain("print(1)", " \n")
-    assert "line" not in explain("", "KeyError: 'x'").split(".")[0]
-
-
-def test_every_pattern_fits_its_text() -> None:
-    for pattern, text in EXPLAINED:
-        assert text.count("{") <= max(1, pattern.groups), text
+    assert told.endswith("line 1: half = lambda n: n / 0")
 
 
 @pytest.mark.parametrize("section", [None, {"model_type": "vLLM"}])
@@ -82,7 +57,9 @@ def test_of_a_long_traceback_the_model_reads_the_end_with_the_error(llm: LLMServ
     assert "RecursionError" in json.dumps(llm.requests[0]["messages"])
 
 
-def test_a_sections_limits_are_kept(llm: LLMServer, no_waiting: None) -> None:
+def test_a_sections_limits_are_kept_and_a_model_that_fails_leaves_the_episode_unscored(
+    llm: LLMServer, no_waiting: None
+) -> None:
     llm.answer = lambda body: json.dumps({"explanation": "dob"})
     section = {
         "model_type": "vLLM",
@@ -92,17 +69,10 @@ def test_a_sections_limits_are_kept(llm: LLMServer, no_waiting: None) -> None:
         "temperature": 0.5,
         "n_retry": 1,
     }
-    debugger = debugger_of(section)
-    assert asyncio.run(debugger.debug("x", "y")) == "dob"
+    assert asyncio.run(debugger_of(section).debug("x", "y")) == "dob"
     sent = llm.requests[0]
     assert (sent["max_tokens"], sent["temperature"]) == (77, 0.5)
     llm.faults = [Fault(429)] * 9
     with pytest.raises(EpisodeError, match="debugger_failed"):
         asyncio.run(debugger_of(section).debug("x", "y"))
     assert len(llm.faults) == 7
-
-
-def test_a_model_that_fails_is_the_machines_fault(llm: LLMServer, no_waiting: None) -> None:
-    llm.faults = [Fault(401)] * 20
-    with pytest.raises(EpisodeError, match="debugger_failed"):
-        asyncio.run(Debugger("openai/stand-in", llm.url, "none").debug("x", "y"))

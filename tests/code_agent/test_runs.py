@@ -6,11 +6,10 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import signal
 import subprocess
 import sys
-import time
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -27,7 +26,9 @@ from common.settings import ROOT
 from episodes.episode import ServiceError
 from tests.code_agent.cases import COUNT, Small
 from tests.common.llm_server import KEY, Fault, LLMServer, waits_at_once
+from tests.messages import missing
 
+pytestmark = pytest.mark.system
 RUN = str(Action("validate_code", {"code": COUNT.replace("\\n", "\n")}))
 SUBMIT = str(Action("submit"))
 Config = Callable[..., list[str]]
@@ -103,17 +104,6 @@ def test_a_run_writes_histories_and_a_second_one_counts_them(
 
 
 @pytest.mark.usefixtures("bubblewrap")
-def test_the_model_reads_eight_thousand_characters_of_what_a_program_printed(
-    config: Config, llm: LLMServer
-) -> None:
-    """The rows that it asked for would otherwise be cut out of the middle."""
-    first = Action("validate_code", {"code": "print('x' * 4000 + 'y' * 3999)"})
-    llm.answer = lambda body: SUBMIT if len(body["messages"]) > 2 else str(first)
-    assert main.main([*config(), "--end_idx", "1"]) == 0
-    assert "x" * 4000 + "y" * 3999 in llm.requests[-1]["messages"][-1]["content"]
-
-
-@pytest.mark.usefixtures("bubblewrap")
 def test_an_unfinished_file_is_played_again(config: Config, tmp_path: Path, llm: LLMServer) -> None:
     folder(tmp_path).mkdir(parents=True)
     broken = (
@@ -130,33 +120,27 @@ def test_an_unfinished_file_is_played_again(config: Config, tmp_path: Path, llm:
 
 
 @pytest.mark.usefixtures("bubblewrap")
-def test_a_reference_file_counts_with_its_own_result(
-    config: Config, tmp_path: Path, llm: LLMServer, capsys: Any
-) -> None:
-    folder(tmp_path).mkdir(parents=True)
-    (folder(tmp_path) / "history_1.json").write_text(
-        json.dumps([{"result": "success", "score": 1}]), encoding="utf-8"
-    )
-    assert main.main(config()) == 0
-    assert "Success Rate: 1.0" in capsys.readouterr().out
-
-
-@pytest.mark.usefixtures("bubblewrap")
 def test_zero_is_a_value_and_flags_hold_over_the_file(config: Config, tmp_path: Path) -> None:
     assert main.main([*config(start_idx=1), "--start_idx", "0", "--end_idx", "1"]) == 0
     assert [path.name for path in folder(tmp_path).glob("*.json")] == ["history_0.json"]
 
 
-@pytest.mark.parametrize("backend", ["joblib", "ray"])
 @pytest.mark.usefixtures("bubblewrap")
-def test_several_episodes_at_once_by_either_name(
-    config: Config, tmp_path: Path, llm: LLMServer, backend: str
+def test_several_episodes_are_played_at_once(
+    config: Config, tmp_path: Path, llm: LLMServer
 ) -> None:
-    llm.delay = 0.2
-    assert (
-        main.main([*config(), "--async_run", "--parallel_backend", backend, "--n_jobs", "2"]) == 0
-    )
-    assert llm.busiest == 2
+    both = threading.Barrier(2)
+
+    def answer(body: dict[str, Any]) -> str:
+        if len(body["messages"]) > 2:
+            return SUBMIT
+        both.wait(60)
+        return RUN
+
+    llm.answer = answer
+    flags = ["--async_run", "--parallel_backend", "ray", "--n_jobs", "2"]
+    assert main.main([*config(), *flags]) == 0
+    assert not both.broken, "each first reply waits for the other's"
     assert len(list(folder(tmp_path).glob("*.json"))) == 2
 
 
@@ -199,48 +183,42 @@ def test_429_is_tried_again_no_more_often_and_no_later_than_configured(
     assert "429" in ending["reason"]
     assert len(llm.faults) == 50 - (1 + 2) * 3, "a reply is asked for three times, with two retries"
     assert max(waits) == 2, "the waits grow to the configured retry_delay"
-    assert "none of 1 episodes was scored" in capsys.readouterr().err
+    assert not missing(capsys.readouterr().err, "none of 1")
 
 
 @pytest.mark.parametrize(
     ("flags", "change", "said"),
     [
-        (["--config", "x.yaml"], {}, "x.yaml: No such file"),
-        ([], {"Env": {"n_retries": 3}}, "Env has no key 'n_retries'; did you mean n_retry?"),
-        ([], {"num_step": 4}, "the file has no key 'num_step'; did you mean num_steps?"),
+        (["--config", "x.yaml"], {}, ["x.yaml"]),
+        ([], {"Env": {"n_retries": 3}}, ["'n_retries'", "n_retry?"]),
+        ([], {"num_step": 4}, ["'num_step'", "num_steps?"]),
         (
             [],
             {"Agent": {"llm": {"model_type": "Azure", "deployment_name": "x"}}},
-            "AZURE_OPENAI_API_KEY, AZURE_OPENAI_ENDPOINT",
+            ["AZURE_OPENAI_API_KEY", "AZURE_OPENAI_ENDPOINT"],
         ),
         (
             [],
             {"Agent": {"llm": {"model_type": "OpenAI", "model_name": "x"}}},
-            "needs OPENAI_API_KEY; write it into",
+            ["OPENAI_API_KEY", "--credentials_path"],
         ),
-        ([], {"Agent": {"llm": {"model_type": "OpenAI"}}}, "model_type OpenAI needs model_name"),
-        ([], {"work_dir": "/proc/none"}, "work_dir /proc/none"),
-        ([], {"task": "medcalcbench"}, "there is no test_tasks.jsonl"),
-        ([], {"task": "mimic_iv"}, "task 'mimic_iv': expected one of"),
-        (
-            [],
-            {"Agent": {"llm": {"model_type": "Llama"}}},
-            "model_type 'Llama'; expected OpenAI, Azure, vLLM",
-        ),
-        ([], {"Agent": None}, "the section Agent is missing"),
-        ([], {"start_idx": None}, "start_idx is missing; give --start_idx"),
-        (["--start_idx", "5"], {}, "start_idx 5: small has 2 tasks"),
-        (["--start_idx", "2", "--end_idx", "2"], {}, "leaves no task"),
-        ([], {"Env": {"ending": "when it is right"}}, "expected submit or oracle"),
-        ([], {"credentials_path": __file__}, "cannot be read; expected lines such as"),
+        ([], {"Agent": {"llm": {"model_type": "OpenAI"}}}, ["model_name"]),
+        ([], {"Agent": {"llm": {"model_type": "Llama"}}}, ["'Llama'", "vLLM"]),
+        ([], {"work_dir": "/proc/none"}, ["work_dir", "/proc/none"]),
+        ([], {"task": "medcalcbench"}, ["test_tasks.jsonl"]),
+        ([], {"task": "mimic_iv"}, ["'mimic_iv'", "ehr_demo"]),
+        ([], {"start_idx": None}, ["start_idx", "--start_idx"]),
+        (["--start_idx", "5"], {}, ["start_idx 5", "2 tasks"]),
+        ([], {"Env": {"ending": "when it is right"}}, ["submit or oracle"]),
+        ([], {"credentials_path": __file__}, [__file__]),
     ],
 )
 def test_a_wrong_configuration_gets_one_line(
-    config: Config, capsys: Any, flags: list[str], change: dict[str, Any], said: str
+    config: Config, capsys: Any, flags: list[str], change: dict[str, Any], said: list[str]
 ) -> None:
     assert main.main([*config(**change), *flags]) == 2
     errors = capsys.readouterr().err
-    assert said in errors
+    assert not missing(errors, *said)
     assert errors.count("\n") == 1
 
 
@@ -250,7 +228,7 @@ def test_keys_of_the_reference_that_do_nothing_are_named_once(config: Config, ca
     path = config(idle)[1]
     assert main.main(["--config", path, "--end_idx", "1"]) == 0
     said = capsys.readouterr().err
-    assert said.count("log_probs, max_input_tokens, max_total_tokens have no effect here") == 1
+    assert [said.count(key) for key in idle] == [1, 1, 1]
 
 
 @pytest.mark.usefixtures("bubblewrap")
@@ -277,37 +255,19 @@ def test_a_set_that_cannot_be_played_is_refused_before_the_first_call(
     flags = config()
     monkeypatch.setitem(tasks.SETS, "small", Unusable)
     assert main.main(flags) == 2
-    assert "2 of 2 tasks: needs the package no_such_package" in capsys.readouterr().err
+    assert not missing(capsys.readouterr().err, "2 of 2", "no_such_package")
     assert llm.requests == []
-
-
-class FirstUnusable(Small):
-    def unusable(self, task: CodeTask) -> str:
-        return "needs the package no_such_package" if task.id == self.task(0).id else ""
-
-
-@pytest.mark.usefixtures("bubblewrap")
-def test_a_task_that_is_unusable_here_does_not_end_a_run(
-    config: Config, capsys: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """It is played several times, and each time fails like a machine that is broken."""
-    flags = config()
-    monkeypatch.setitem(tasks.SETS, "small", FirstUnusable)
-    assert rollout.main([*flags, "--num_rollouts", "5"]) == 1
-    said = capsys.readouterr()
-    assert "5 episodes are not scored" in said.err
-    assert "Success Rate" in said.out
 
 
 def test_a_run_without_a_sandbox_calls_no_model(
     config: Config, llm: LLMServer, capsys: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def fails(environment: CodeEnvironment) -> None:
-        raise ServiceError("there is no sandbox here")
+        raise ServiceError("bubblewrap")
 
     monkeypatch.setattr(CodeEnvironment, "check", fails)
     assert main.main(config()) == 1
-    assert "there is no sandbox here" in capsys.readouterr().err
+    assert "bubblewrap" in capsys.readouterr().err
     assert llm.requests == []
 
 
@@ -320,15 +280,7 @@ def test_an_endpoint_that_always_fails_ends_the_run(
     monkeypatch.setattr(CodeEnvironment, "check", passes)
     llm.faults = [Fault(403) for _ in range(100)]
     assert rollout.main([*config(), "--num_rollouts", "3"]) == 1
-    assert "5 episodes failed one after the other" in capsys.readouterr().err
-
-
-@pytest.mark.parametrize("text", ["task: [", "just words", "\x00"])
-def test_a_file_that_is_no_configuration(tmp_path: Path, capsys: Any, text: str) -> None:
-    (tmp_path / "x.yaml").write_text(text, encoding="utf-8")
-    assert main.main(["--config_path", str(tmp_path / "x.yaml")]) == 2
-    assert main.main(["--config_path", str(tmp_path / "none.yaml")]) == 2
-    assert capsys.readouterr().err.count("\n") == 2
+    assert "5 episodes" in capsys.readouterr().err
 
 
 @pytest.mark.usefixtures("bubblewrap")
@@ -376,19 +328,6 @@ def test_rollouts_are_played_scored_and_become_data(
     assert rollout.main([*flags, "--to-sft", str(sft)]) == 2  # it exists
 
 
-def test_data_are_written_where_no_key_of_a_model_is_set(config: Config, tmp_path: Path) -> None:
-    folder(tmp_path).mkdir(parents=True)
-    said = [{"role": "user", "content": "?"}, {"role": "assistant", "content": SUBMIT}]
-    for number, result in enumerate(("success", "failure")):
-        write(folder(tmp_path) / f"history_0_{number}.json", said, {"result": result})
-    model = {"model_type": "OpenAI", "model_name": "x"}
-    flags = config(model, Debugger=model)
-    assert rollout.main(flags) == 2, "to play, the key is needed"
-    sft, dpo = tmp_path / "sft.jsonl", tmp_path / "dpo.jsonl"
-    assert rollout.main([*flags, "--to-sft", str(sft), "--to-dpo", str(dpo)]) == 0
-    assert (sft.exists(), dpo.exists()) == (True, True)
-
-
 def test_an_episode_that_handed_in_nothing_has_no_vote(tmp_path: Path, capsys: Any) -> None:
     for number, answer in enumerate([None, None, "3"]):
         ending = {"result": "success" if answer else "failure", "answer": answer}
@@ -399,49 +338,30 @@ def test_an_episode_that_handed_in_nothing_has_no_vote(tmp_path: Path, capsys: A
 
 def test_data_of_nothing_is_refused(config: Config, tmp_path: Path, capsys: Any) -> None:
     assert rollout.main([*config(), "--to-sft", str(tmp_path / "sft.jsonl")]) == 2
-    assert "there is no right episode" in capsys.readouterr().err
+    assert "no right episode" in capsys.readouterr().err
     assert compute_score.main(["--local_path", str(tmp_path / "none")]) == 2
     assert compute_score.main(["--local_path", str(tmp_path)]) == 2
 
 
 @pytest.mark.usefixtures("bubblewrap")
-def test_the_table_names_the_tasks(config: Config, tmp_path: Path, capsys: Any) -> None:
-    main.main(config())
-    capsys.readouterr()
-    assert compute_score.main(["--local_path", str(folder(tmp_path))]) == 0
-    table = capsys.readouterr().out
-    assert re.search(r"^all +2 +2 +50\.0% +50\.0% +50\.0%$", table, re.MULTILINE)
-    assert "Score: 1/2=0.5" in table
-
-
-def test_the_table_shows_the_chance_that_one_of_all_rollouts_is_right(
-    tmp_path: Path, capsys: Any
-) -> None:
-    for number, result in enumerate(("failure", "failure", "success", "success")):
-        write(tmp_path / f"history_0_{number}.json", [], {"result": result})
-    assert compute_score.main(["--local_path", str(tmp_path)]) == 0
-    table = capsys.readouterr().out
-    assert re.search(r"^all +1 +4 +50\.0% +100\.0% +0\.0%$", table, re.MULTILINE)
-
-
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-@pytest.mark.usefixtures("bubblewrap")
 def test_a_run_that_is_stopped_keeps_what_is_done_and_says_so(
-    config: Config, tmp_path: Path, llm: LLMServer, number: signal.Signals
+    config: Config, tmp_path: Path, llm: LLMServer
 ) -> None:
     """As a script, on the bundled questions: the second episode's answer never comes."""
 
     def answer(body: dict[str, Any]) -> str:
         if (folder / "history_0.json").exists():
-            process.send_signal(number)
-            time.sleep(30)
+            process.send_signal(signal.SIGINT)
+            ended.wait(120)
         return str(Action("submit", {"answer": "0"}))
 
+    ended = threading.Event()
     folder, llm.answer = tmp_path / "work" / "ehr_demo" / "tag" / "test", answer
     flags = config(task="ehr_demo", Data={"data_path": None}, end_idx=3)
     command = [sys.executable, "code_agent/main.py", *flags]
     process = subprocess.Popen(command, cwd=ROOT, stderr=subprocess.PIPE, text=True)
     _, errors = process.communicate(timeout=120)
+    ended.set()
     assert process.returncode == 130
-    assert errors.splitlines()[-1] == "main: interrupted; the same command goes on from here"
+    assert not missing(errors.splitlines()[-1], "interrupted", "same command")
     assert [path.name for path in folder.glob("*.json")] == ["history_0.json"]

@@ -1,4 +1,4 @@
-"""A folder that is no model is refused in one line; what answers already is left alone."""
+"""A folder that is no model is refused in one line."""
 
 from __future__ import annotations
 
@@ -15,12 +15,3 @@ def test_a_folder_that_is_no_model_is_named(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=str(tmp_path)), served(section, tmp_path / "vllm.log"):
         raise AssertionError
     assert not (tmp_path / "vllm.log").exists()
-
-
-@pytest.mark.parametrize(
-    "change", [{"port": 8000}, {"base_url": "http://x/v1"}, {"model_type": "litellm"}]
-)
-def test_what_answers_elsewhere_is_left_alone(tmp_path: Path, change: dict[str, object]) -> None:
-    section = {"model_type": "vLLM", "model_name": str(tmp_path)} | change
-    with served(section, tmp_path / "vllm.log") as found:
-        assert found is section
