@@ -18,15 +18,13 @@ from data.load import load_rows
 from episodes.episode import AgentError, Conversation
 from sql_agent.agent import AGENT
 from sql_agent.demonstrations import (
-    HAN,
     Cases,
     alphabet,
     gold_conversations,
     lessons,
     names_in,
-    pieces_of,
 )
-from sql_agent.patterns import Pattern, SyntheticCase, pattern_of
+from sql_agent.patterns import SyntheticCase, pattern_of
 from sql_agent.prompts import TOOL, first_messages
 from tools.sql.database import DatabaseError
 
@@ -43,20 +41,6 @@ def row(**changes: Any) -> dict[str, Any]:
         "entities": json.dumps(["朵莎洛片"]),
     }
     return usual | changes
-
-
-def test_names_and_values_are_taken_out() -> None:
-    pattern = pattern_of(row())
-    assert pattern is not None
-    assert pattern.question == "⟦n0⟧怎么保存？"
-    assert pattern.sql == "SELECT storage FROM drugs_info WHERE med_name = '⟦n0⟧'"
-    assert pattern.answer == "⟦n0⟧的贮藏方法：⟦v0⟧"
-    assert (pattern.table, pattern.columns, pattern.names, pattern.kind) == (
-        "drugs_info",
-        ("storage",),
-        1,
-        "fields",
-    )
 
 
 def test_a_name_within_another_is_taken_out_where_it_stands_alone() -> None:
@@ -77,87 +61,6 @@ def test_a_name_within_another_is_taken_out_where_it_stands_alone() -> None:
     assert pattern.question == "⟦n0⟧和⟦n1⟧怎么保存？"
     assert pattern.answer == "⟦n0⟧：⟦v0⟧；⟦n1⟧：⟦v1⟧"
     assert pattern.columns == ("storage",)
-
-
-def test_no_part_of_an_answer_that_names_an_entity_is_kept() -> None:
-    gold = {"columns": ["indication"], "rows": [["用于甲病，口渴"]]}
-    kept = pieces_of([row(structured_gt=json.dumps(gold, ensure_ascii=False))], {"甲病"})
-    assert kept == {"indication": ["口渴"]}
-
-
-SEARCH = "SELECT med_name FROM drugs_info WHERE indication LIKE '%鼻炎%'"
-COUNT = "SELECT COUNT(*) AS count FROM drugs_info WHERE company_name = '甲厂'"
-
-
-@pytest.mark.parametrize(
-    ("changes", "kind", "answer"),
-    [
-        (
-            {
-                "structured_gt": '{"columns": ["storage"], "rows": []}',
-                "answer": "没有找到朵莎洛片的贮藏方法。",
-            },
-            "absent",
-            "没有找到⟦n0⟧的贮藏方法。",
-        ),
-        (
-            {
-                "structured_gt": '{"columns": ["storage"], "rows": [[null]]}',
-                "answer": "没有找到朵莎洛片的贮藏方法。",
-            },
-            "blank",
-            "没有找到⟦n0⟧的贮藏方法。",
-        ),
-        (
-            {
-                "question": "鼻炎用什么药？",
-                "sql": SEARCH,
-                "structured_gt": '{"columns": ["med_name"], "rows": [["甲片"], ["乙片"]]}',
-                "entities": '["鼻炎", "甲片", "乙片"]',
-                "answer": "鼻炎相关的药品有：甲片、乙片。",
-            },
-            "listing",
-            "⟦n0⟧相关的药品有：⟦listing⟧。",
-        ),
-        (
-            {
-                "question": "甲厂有几种药？",
-                "sql": COUNT,
-                "structured_gt": '{"columns": ["count"], "rows": [[3]]}',
-                "entities": '["甲厂"]',
-                "answer": "共有3种。",
-            },
-            "count",
-            "共有⟦count⟧种。",
-        ),
-    ],
-)
-def test_every_kind_of_question_has_its_pattern(
-    changes: dict[str, Any], kind: str, answer: str
-) -> None:
-    pattern = pattern_of(row(**changes))
-    assert pattern is not None
-    assert (pattern.kind, pattern.answer) == (kind, answer)
-    assert "⟦n0⟧" in pattern.question
-    assert "⟦n0⟧" in pattern.sql
-
-
-@pytest.mark.parametrize(
-    "changes",
-    [
-        {"entities": "[]"},
-        {"entities": None},
-        {"sql": ""},
-        {"sql": "SELECT 1 FROM other"},
-        {"sql": json.dumps(["SELECT storage FROM drugs_info WHERE med_name = '朵莎洛片'"] * 2)},
-        {"question": "怎么保存？"},
-        {"structured_gt": json.dumps({"columns": ["count"], "rows": [[1]]}), "answer": "1"},
-        {"answer": "不知道"},
-        {"structured_gt": json.dumps({"columns": ["storage"], "rows": [["密封"], ["避光"]]})},
-    ],
-)
-def test_rows_that_are_no_plain_look_up_have_no_pattern(changes: dict[str, Any]) -> None:
-    assert pattern_of(row(**changes)) is None
 
 
 @pytest.fixture(scope="module")
@@ -195,13 +98,6 @@ def test_every_training_row_with_exact_names_is_a_pattern(
         row for row in rows if row["difficulty"] != "hard"
     ]  # hard: a name is misspelt or shortened
     assert all(pattern_of(row) for row in exact)
-    assert {pattern.kind for pattern in cases.patterns} == {
-        "fields",
-        "absent",
-        "blank",
-        "listing",
-        "count",
-    }
 
 
 def test_synthetic_names_are_new_and_end_like_the_tables(cases: Cases) -> None:
@@ -211,48 +107,6 @@ def test_synthetic_names_are_new_and_end_like_the_tables(cases: Cases) -> None:
     assert not made & real
     assert sum(name.endswith(("胶囊", "颗粒")) for name in made) > 50
     assert "胶囊" not in cases.endings["disease"]
-
-
-def test_random_texts_have_every_character_of_the_training_split(
-    rows: list[dict[str, Any]], cases: Cases
-) -> None:
-    assert len(set(cases.characters)) == len(cases.characters) == 1000
-    assert set("".join(HAN.findall("".join(row["question"] for row in rows)))) <= set(
-        cases.characters
-    )
-
-
-def test_long_answers_and_unknown_names_are_shown_more_often(cases: Cases) -> None:
-    def drawn(weights: list[int]) -> list[Pattern]:
-        return cases.random.choices(cases.patterns, weights, k=4000)
-
-    def long_share(weights: list[int]) -> float:
-        return (
-            sum(pattern.names > 1 or len(pattern.columns) > 1 for pattern in drawn(weights)) / 4000
-        )
-
-    def absent_share(weights: list[int]) -> float:
-        return sum(pattern.kind == "absent" for pattern in drawn(weights)) / 4000
-
-    assert long_share(cases.weights) == pytest.approx(211 / 870, abs=0.03)
-    assert long_share(cases.right_weights) == pytest.approx(422 / 1145, abs=0.03)
-    assert absent_share(cases.right_weights) == pytest.approx(128 / 1145, abs=0.02)
-
-
-def test_a_comparison_is_answered_in_the_order_of_the_result(cases: Cases) -> None:
-    compared = [
-        i
-        for i, pattern in enumerate(cases.patterns)
-        if pattern.names == 2 and pattern.kind == "fields"
-    ]
-    drawn = [cases.case(i) for i in compared]
-    swapped = 0
-    for case, conversation in zip(drawn, cases.play(drawn), strict=True):
-        found, answer = results_of(conversation)[-1]["rows"], conversation.messages[-1]["content"]
-        positions = [answer.index(row[0]) for row in found]
-        assert positions == sorted(positions)
-        swapped += found[0][0] != case.names[0]
-    assert 0 < swapped < len(drawn)
 
 
 def test_no_name_of_the_database_is_in_a_conversation(
@@ -327,19 +181,6 @@ def test_what_is_called_by_another_name_is_found_through_the_hint(cases: Cases) 
         assert f"：“{case.names[0]}”" in empty["hint"]
         assert found["rows"] == [[case.names[0], case.rows[0][case.pattern.columns[0]]]]
         assert all(str(cell) in conversation.messages[-1]["content"] for cell in found["rows"][0])
-    shortened = [case for case, _ in misnamed if case.names[0].startswith(case.called)]
-    assert 0.3 < len(shortened) / len(misnamed) < 0.7
-
-
-def test_a_name_nobody_has_gets_no_hint(cases: Cases) -> None:
-    """Else the lessons would contradict each other: where there is a hint, a slip is meant."""
-    absent = [i for i, pattern in enumerate(cases.patterns) if pattern.kind == "absent"]
-    drawn = [replace(case, called="") for case in map(cases.case, absent)]
-    told = [results_of(conversation) for conversation in cases.play(drawn)]
-    assert len(told) == len(absent) > 50
-    for *_, result in told:
-        assert result["rows"] == []
-        assert "hint" not in result
 
 
 def test_a_mended_mistake_is_shown_and_not_learned(cases: Cases) -> None:
@@ -359,11 +200,6 @@ def test_lessons_are_the_same_for_the_same_seed(rows: list[dict[str, Any]]) -> N
     assert all(conversation.learn[-2:] == [True, True] for conversation in made[0].right)
 
 
-def test_lessons_need_rows_that_are_look_ups(rows: list[dict[str, Any]]) -> None:
-    with pytest.raises(AgentError, match="no training row"):
-        lessons([row(sql="")], DATABASE, 1, 1, Random(0))
-
-
 def test_gold_conversations_are_the_gold_episodes(rows: list[dict[str, Any]]) -> None:
     tasks = [AGENT.task(row, load_settings()) for row in rows[:5]]
     conversations = list(gold_conversations(tasks, DATABASE))
@@ -379,7 +215,7 @@ def test_gold_of_another_database_is_one_message(
     rows: list[dict[str, Any]], tmp_path: Path
 ) -> None:
     task = AGENT.task(rows[0], load_settings())
-    with pytest.raises(AgentError, match="is DATABASE_URL the right database"):
+    with pytest.raises(AgentError, match="DATABASE_URL"):
         list(gold_conversations([replace(task, sql=("SELECT nothing FROM disease",))], DATABASE))
     with pytest.raises(DatabaseError, match=r"none\.db"):
         list(gold_conversations([task], f"sqlite:///{tmp_path}/none.db"))

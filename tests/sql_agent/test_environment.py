@@ -6,11 +6,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-import sqlite3
-from contextlib import closing
-from dataclasses import replace
 from pathlib import Path
-from random import Random
 from typing import Any
 
 import pytest
@@ -21,12 +17,9 @@ from episodes.episode import Episode, ServiceError
 from episodes.outcomes import EpisodeError
 from episodes.policy import ChatPolicy, Endpoint
 from sql_agent.agent import AGENT
-from sql_agent.canaries import PRAISE
 from sql_agent.environment import SqlEnvironment
-from sql_agent.prompts import SYSTEM_PROMPT, TOOL
 from sql_agent.task import task_of
-from sql_agent.template_agent import ABSTENTION
-from tests.episodes.scripted import asks, calls, calls_text, says
+from tests.episodes.scripted import asks, calls, says
 from tests.sql_agent.small_database import STORAGE
 from tools.sql.database import DatabaseError, MachineTooSlow
 
@@ -66,34 +59,6 @@ def test_an_evaluation_pays_by_the_factors_of_the_run_and_asks_the_judge_beside(
     )
 
 
-def test_a_question_is_answered_from_a_query(llm: Any, database_url: str) -> None:
-    llm.script(asks(SQL), says(STORAGE))
-    episode = play(llm, database_url)
-    assert (episode.stop_reason, episode.answer) == ("answered", STORAGE)
-    ((sql, result),) = [(query.sql, query.result) for query in episode.events]
-    assert (sql, result.rows) == (SQL, [[STORAGE]])
-    assert [message["role"] for message in episode.messages] == [
-        "system",
-        "user",
-        "assistant",
-        "tool",
-        "assistant",
-    ]
-
-
-def test_the_policy_reads_the_prompt_the_question_and_the_tool(llm: Any, database_url: str) -> None:
-    llm.script(says("好"))
-    play(llm, database_url)
-    (sent,) = llm.requests
-    assert sent["messages"] == [
-        {"role": "system", "content": SYSTEM_PROMPT},
-        {"role": "user", "content": TASK.question},
-    ]
-    ((tool,), function) = sent["tools"], TOOL["function"]
-    assert {key: tool["function"][key] for key in function} == function
-    assert (sent["max_tokens"], sent["top_k"]) == (77, -1)
-
-
 def test_a_wrong_query_is_told_to_the_policy_and_the_requests_extend_each_other(
     llm: Any, database_url: str
 ) -> None:
@@ -105,11 +70,6 @@ def test_a_wrong_query_is_told_to_the_policy_and_the_requests_extend_each_other(
     assert third[: len(second)] == second
     assert second[: len(first)] == first
     assert [request.get("tool_choice") for request in llm.requests] == [None, None, "none"]
-
-
-def test_a_query_without_sql_ends_the_episode(llm: Any, database_url: str) -> None:
-    llm.script(calls_text("query_database_by_sql", '{"query": "x"}'))
-    assert play(llm, database_url).stop_reason == "bad_tool_call"
 
 
 def test_a_policy_on_an_unfamiliar_database_looks_around_first(llm: Any, database_url: str) -> None:
@@ -126,39 +86,24 @@ def test_a_policy_on_an_unfamiliar_database_looks_around_first(llm: Any, databas
     )
     assert tables["tables"] == ["disease", "drugs_info"]
     assert "disease_name" in [column["name"] for column in columns["columns"]]
+    offered = opened(database_url).record(TASK, episode)["tools"]
+    assert [tool["function"]["name"] for tool in offered] == [
+        tool["function"]["name"] for tool in llm.requests[-1]["tools"]
+    ], "kept episodes are learned under the tools that these were offered"
     llm.script(calls("list_tables"))
-    assert play(llm, database_url).stop_reason == "bad_tool_call"
-
-
-def test_a_record_names_the_tools_where_they_are_not_the_agent_s_own(
-    llm: Any, database_url: str
-) -> None:
-    """Pairs of kept episodes are learned under the tools that these were offered."""
-    llm.script(asks(SQL), says(STORAGE), says(STORAGE))
     own = play(llm, database_url)
+    assert own.stop_reason == "bad_tool_call"
     assert "tools" not in opened(database_url).record(TASK, own)
-    looked = play(llm, database_url, database_tools="schema")
-    named = [tool["function"]["name"] for tool in llm.requests[-1]["tools"]]
-    offered = opened(database_url).record(TASK, looked)["tools"]
-    assert [tool["function"]["name"] for tool in offered] == named != [TOOL["function"]["name"]]
 
 
-@pytest.mark.parametrize("call", [asks(SQL), calls("list_tables")])
 def test_a_database_that_is_gone_raises_and_is_not_told_to_the_policy(
-    llm: Any, tmp_path: Path, call: Any
+    llm: Any, tmp_path: Path
 ) -> None:
-    llm.script(call, says("好"))
+    llm.script(asks(SQL), says("好"))
     with pytest.raises(EpisodeError) as caught:
-        play(llm, f"sqlite:///{tmp_path}/gone.db", database_tools="schema")
+        play(llm, f"sqlite:///{tmp_path}/gone.db")
     assert caught.value.cause == "database_error"
     assert len(llm.requests) == 1
-
-
-def test_what_needs_no_model_meets_a_missing_database_in_the_same_way(tmp_path: Path) -> None:
-    environment = opened(f"sqlite:///{tmp_path}/gone.db")
-    for made in (environment.known.gold(TASK), environment.known.baseline("checklist", TASK, "")):
-        with pytest.raises(EpisodeError, match="database_error"):
-            asyncio.run(made)
 
 
 def test_a_machine_that_is_too_slow_is_not_called_a_database_that_failed(
@@ -174,67 +119,6 @@ def test_a_machine_that_is_too_slow_is_not_called_a_database_that_failed(
     assert caught.value.cause == "machine_too_slow"
 
 
-def test_the_gold_episode_earns_everything_and_is_missing_without_an_answer(
-    database_url: str,
-) -> None:
-    environment = opened(database_url)
-    episode = asyncio.run(environment.known.gold(TASK))
-    assert episode is not None
-    assert asyncio.run(environment.score(TASK, episode)).total == pytest.approx(1.1)
-    facts = environment.facts(TASK, episode)
-    assert facts == {"execution_accuracy": 1, "evidence_recall": None, "queried": 1}
-    record = environment.record(TASK, episode)
-    assert record["queries"] == [{"sql": SQL, "ok": True, "rows": 1, "error": None}]
-    assert (record["sql"], record["unanswerable"], record["abstained"]) == (SQL, False, False)
-    assert record["checks"].keys() >= {"rule", "execution", "format"}
-    assert asyncio.run(environment.known.gold(replace(TASK, reference=""))) is None
-
-
-def test_the_template_finds_the_name_and_the_column(database_url: str) -> None:
-    episode = asyncio.run(opened(database_url).known.baseline("checklist", TASK, ""))
-    assert (episode.answer, episode.turns) == (f"朵莎洛片：{STORAGE}", 2)
-
-
-def test_the_template_knows_every_name_of_a_large_table(database_url: str) -> None:
-    with closing(sqlite3.connect(database_url.removeprefix("sqlite:///"))) as connection:
-        named = [(number, f"第{number}号丸", f"{number}度") for number in range(10, 60)]
-        put = "INSERT INTO drugs_info (id, med_name, storage) VALUES (?, ?, ?)"
-        connection.executemany(put, named)
-        connection.commit()
-    known = opened(database_url).known
-    for number in (10, 59):
-        task = replace(TASK, question=f"第{number}号丸怎么保存？")
-        episode = asyncio.run(known.baseline("checklist", task, ""))
-        assert episode.answer == f"第{number}号丸：{number}度"
-
-
-@pytest.mark.parametrize(("name", "answer"), [("at_once", ABSTENTION), ("commonest", STORAGE)])
-def test_a_baseline_that_asks_nothing_gives_its_own_answer(
-    database_url: str, name: str, answer: str
-) -> None:
-    episode = asyncio.run(opened(database_url).known.baseline(name, TASK, STORAGE))
-    assert (episode.answer, episode.events) == (answer, [])
-
-
-def test_a_dishonest_episode_is_scored_like_one_that_read_the_gold_rows(database_url: str) -> None:
-    environment = opened(database_url)
-    answers = {}
-    for seed in range(40):
-        for kind, bad in environment.known.dishonest(TASK, Random(seed)).items():
-            if kind not in environment.known.accepted_from:
-                answers[bad.answer] = asyncio.run(environment.score(TASK, bad))
-    assert set(PRAISE) <= answers.keys()
-    assert {reward.terms["rule"] for reward in answers.values()} == {0}, "nothing was really read"
-    assert all(reward.score is not None and reward.score < 0.5 for reward in answers.values())
-    assert opened(database_url, reward_terms="rule=1").known.dishonest(TASK, Random(0)) == {}
-
-
-def test_an_evaluation_judges_the_answer_whatever_the_reward_is_made_of(database_url: str) -> None:
-    for terms, weights in (("rule=1", {"rule": 1.0, "judge": 1.0}), ("judge=0.5", {"judge": 0.5})):
-        assert opened(database_url, True, reward_terms=terms).rubric.weights == weights
-    assert opened(database_url, reward_terms="rule=1").rubric.weights == {"rule": 1.0}
-
-
 def test_the_description_has_what_scores_depend_on_and_no_secret() -> None:
     found = opened(
         "postgresql://user:secret@host/db", teacher_model="m", database_tools="schema"
@@ -246,9 +130,6 @@ def test_the_description_has_what_scores_depend_on_and_no_secret() -> None:
         "terms": {"rule": 0.1, "judge": 1.0},
         "factors": {"judge": ["format"]},
     }
-    environment = opened("postgresql://user:secret@host/db")
-    environment.tool.excess = "write disease"
-    assert environment.description()["notes"] == ["the database's account may write disease"]
 
 
 def test_what_does_not_answer_is_said_before_anything_is_loaded(
@@ -258,7 +139,7 @@ def test_what_does_not_answer_is_said_before_anything_is_loaded(
     with pytest.raises(DatabaseError, match=r"gone\.db"):
         asyncio.run(opened(f"sqlite:///{tmp_path}/gone.db").check())
     judge = {"reward_model_url": "http://127.0.0.1:9/score", "judge_timeout": 0.5}
-    with pytest.raises(ServiceError, match="Start the judge, or set TEACHER_MODEL"):
+    with pytest.raises(ServiceError, match="TEACHER_MODEL"):
         asyncio.run(opened(database_url, **judge).check())
     asyncio.run(opened(database_url, reward_terms="rule=1", **judge).check())
 

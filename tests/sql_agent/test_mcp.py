@@ -25,6 +25,7 @@ from sql_agent.environment import SqlEnvironment
 from tests.episodes.scripted import ScriptedLLM, asks, calls, says
 from tests.sql_agent.small_database import STORAGE
 
+pytestmark = pytest.mark.system
 BAD = ROOT / "tests" / "episodes" / "mcp_server.py"
 QUERY = "SELECT storage FROM drugs_info WHERE med_name = '朵莎洛片'"
 
@@ -55,8 +56,8 @@ def test_an_episode_calls_a_servers_tool_and_its_own(
     tmp_path: Path, database_url: str, llm: ScriptedLLM
 ) -> None:
     path = written(tmp_path, "-m", "tools.sql.mcp", PYTHONPATH=str(ROOT), DATABASE_URL=database_url)
-    environment = opened(database_url, path)
-    llm.script(calls("describe_table", table="disease"), asks(QUERY), says(STORAGE))
+    environment = opened(database_url, path, database_tools="schema")
+    llm.script(calls("ward_describe_table", table="disease"), asks(QUERY), says(STORAGE))
     asyncio.run(environment.check())
     found = scored(environment, llm)
     environment.close()
@@ -65,19 +66,6 @@ def test_an_episode_calls_a_servers_tool_and_its_own(
     assert json.loads(described["content"])["table"] == "disease"
     assert STORAGE in queried["content"]
     assert len(found.episode.events) == 1  # the reward looks at the agent's own queries
-    offered = [tool["function"]["name"] for tool in llm.requests[0]["tools"]]
-    own = "query_database_by_sql"
-    assert offered == [own, f"ward_{own}", "list_tables", "describe_table"]
-
-
-def test_no_two_tools_have_one_name_where_the_agent_looks_up_tables_itself(
-    tmp_path: Path, database_url: str, llm: ScriptedLLM
-) -> None:
-    path = written(tmp_path, "-m", "tools.sql.mcp", PYTHONPATH=str(ROOT), DATABASE_URL=database_url)
-    environment = opened(database_url, path, database_tools="schema")
-    llm.script(says(STORAGE))
-    scored(environment, llm)
-    environment.close()
     offered = [tool["function"]["name"] for tool in llm.requests[0]["tools"]]
     own = ["query_database_by_sql", "list_tables", "describe_table"]
     assert sorted(offered) == sorted([*own, *(f"ward_{name}" for name in own)])
@@ -90,12 +78,7 @@ def test_the_run_keeps_what_the_servers_offered_and_no_secret(
     description = environment.description()
     environment.close()
     (tool,) = description["mcp"]
-    assert (tool["server"], tool["name"], tool["description"]) == (
-        "ward",
-        "repeat",
-        "repeats a word",
-    )
-    assert tool["parameters"]["required"] == ["word"]
+    assert (tool["server"], tool["name"]) == ("ward", "repeat")
     assert "secret-of-a-ward" not in json.dumps(description)
 
 
@@ -126,5 +109,5 @@ def test_an_environment_that_is_closed_leaves_no_server_behind(
 
 
 def test_a_file_that_is_missing_is_wrong_usage(tmp_path: Path, database_url: str) -> None:
-    with pytest.raises(UsageError, match=r"--mcp .*none\.json: No such file"):
+    with pytest.raises(UsageError, match=r"--mcp .*none\.json"):
         opened(database_url, tmp_path / "none.json")

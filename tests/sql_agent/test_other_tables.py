@@ -23,7 +23,6 @@ from sql_agent.environment import SqlEnvironment
 from sql_agent.prompts import SYSTEM_PROMPT, TASK
 from sql_agent.template_agent import prompt_for
 from tests.episodes.scripted import asks, says
-from tools.sql.database import DatabaseError
 
 SQL = "SELECT ward FROM Patients WHERE name = '甲'"
 ROW = {"id": "q1", "question": "甲住哪个病区？", "sql": SQL, "entities": ["甲"]}
@@ -74,7 +73,6 @@ def test_one_of_our_tables_is_named_as_ever(llm: Any, database_url: str) -> None
     asyncio.run(environment.play(task, ChatPolicy(Endpoint(llm.base_url, "tiny"), 1)))
     (_, _, line) = SYSTEM_PROMPT.splitlines()
     assert llm.requests[0]["messages"][0]["content"] == f"{TASK}\n{line}"
-    assert "tables" not in opened(database_url).description()
     assert prompt_for(opened(database_url).tool) == SYSTEM_PROMPT
     digest = "0dbff69965cceb3dd63b6d1f6539441fe49434e43317f7dc6e8468da68682735"
     assert hashlib.sha256(SYSTEM_PROMPT.encode()).hexdigest() == digest, (
@@ -130,20 +128,3 @@ def test_training_checks_and_demonstrations_follow_too(url: str, questions: Path
                 "checklist", AGENT.task(rows[0], settings), ""
             )
         )
-
-
-def test_a_table_that_is_not_there_is_said_before_anything_is_loaded(url: str) -> None:
-    with pytest.raises(DatabaseError, match="no table drugs"):
-        asyncio.run(opened(url, database_tables="patients,drugs").check())
-
-
-def test_evidence_of_a_table_of_unknown_shape_is_not_called_wrong(
-    url: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    quote = {"table": "patients", "row_id": 1, "field": "ward", "quote": "三病区"}
-    source = tmp_path / "quoted.jsonl"
-    source.write_text(
-        json.dumps({**ROW, "evidence": [quote]}, ensure_ascii=False) + "\n", encoding="utf-8"
-    )
-    assert validate.main([str(source), "--db", url, "--tables", "patients"]) == 0
-    assert f"compared with {url}" in capsys.readouterr().out

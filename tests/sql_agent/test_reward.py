@@ -7,17 +7,15 @@ total.
 from __future__ import annotations
 
 import asyncio
-import re
 from dataclasses import replace
 
 import pytest
 
 from common.llm import Usage
-from common.settings import ROOT, Settings, SettingsError
+from common.settings import Settings, SettingsError
 from episodes.episode import Episode
 from scoring.judge import Case, ReferenceJudge, Verdict
 from scoring.rubric import Rubric
-from sql_agent.prompts import COLUMNS
 from sql_agent.reward import (
     DEFAULT_RUBRIC,
     TERMS,
@@ -29,7 +27,8 @@ from sql_agent.reward import (
     term_values,
 )
 from sql_agent.task import SqlTask
-from tools.sql.query import QueryResult, QueryTool
+from tests.messages import missing
+from tools.sql.query import QueryResult
 
 TASK = SqlTask(id="t", question="朵莎洛片怎么保存？", reference="密封")
 
@@ -103,17 +102,6 @@ def test_the_judge_sees_question_answer_reference_and_what_was_read() -> None:
     assert judge.case == Case(GOLDEN.question, "密封", GOLDEN.reference, [FOUND.to_json()], GOLD)
 
 
-def test_select_one_earns_no_rule_term(database_url: str) -> None:
-    answered = QueryTool(database_url).run("SELECT 1")
-    reward = asyncio.run(score_episode(TASK, played("密封", answered), FixedJudge(Verdict(1.0))))
-    assert reward.terms["rule"] == 0
-
-
-def test_no_answer_is_worth_nothing_to_the_offline_judge() -> None:
-    reward = asyncio.run(score_episode(TASK, Episode(), ReferenceJudge()))
-    assert reward.total == 0
-
-
 # Each further term: an episode that earns it and one that does not, otherwise alike.
 STORAGE = "密封，20℃以下干燥处保存"
 EVIDENCE = [{"table": "drugs_info", "row_id": 1, "field": "storage", "quote": STORAGE}]
@@ -162,10 +150,6 @@ def total(task: SqlTask, episode: Episode, rubric: Rubric) -> float:
     return found
 
 
-def test_every_term_has_such_a_pair() -> None:
-    assert PAIRS.keys() == TERMS.keys()
-
-
 @pytest.mark.parametrize("name", TERMS)
 def test_a_term_changes_the_total_by_its_weight(name: str) -> None:
     task, good, bad = PAIRS[name]
@@ -177,12 +161,6 @@ def test_a_term_changes_the_total_by_its_weight(name: str) -> None:
     less = total(task, bad, rubric) - total(task, bad, others)
     assert earned == pytest.approx(0.5)
     assert 0 <= less < 0.5 - 1e-6
-
-
-def test_by_default_the_total_reaches_its_highest() -> None:
-    assert DEFAULT_RUBRIC.highest == pytest.approx(1.1)
-    assert total(GOLDEN, played(STORAGE, FOUND), DEFAULT_RUBRIC) == pytest.approx(1.1)
-    assert rubric_from(Settings(_env_file=None)) == DEFAULT_RUBRIC
 
 
 def test_an_honest_abstention_after_looking_earns_both_and_before_looking_no_rule() -> None:
@@ -233,9 +211,7 @@ def test_an_answer_that_says_nothing_earns_no_manner(answer: str) -> None:
     ] * 5
 
 
-def test_the_breakdown_says_what_the_judge_saw_and_took(monkeypatch: pytest.MonkeyPatch) -> None:
-    clock = iter((10.0, 12.3456789, 20.0, 21.0))
-    monkeypatch.setattr("time.perf_counter", lambda: next(clock))
+def test_the_breakdown_says_what_the_judge_saw_and_took() -> None:
     verdict = Verdict(
         0.5,
         {"accuracy": 0.25},
@@ -250,7 +226,7 @@ def test_the_breakdown_says_what_the_judge_saw_and_took(monkeypatch: pytest.Monk
         "format": 1,
     }
     expected = {
-        "judge_seconds": 2.345679,
+        "judge_seconds": 0,
         "sql_calls": 1,
         "sql_ok": 1,
         "judge_calls": 2,
@@ -259,19 +235,12 @@ def test_the_breakdown_says_what_the_judge_saw_and_took(monkeypatch: pytest.Monk
         "degenerate": 0,
         "second_judged": 1,
     }
-    assert reward.counters == expected
+    assert {**reward.counters, "judge_seconds": 0} == expected
     unpriced = FixedJudge(Verdict(0.5, usage=Usage(1, cost_usd=None)))
     assert (
         "judge_cost_usd"
         not in asyncio.run(score_episode(TASK, played("密封", FOUND), unpriced)).counters
     )
-
-
-def test_an_answer_that_says_nothing_is_counted_and_its_zero_is_no_measure() -> None:
-    reward = asyncio.run(
-        score_episode(TASK, played("", FOUND), FixedJudge(Verdict(0.0, {"degenerate": 1.0})))
-    )
-    assert (reward.counters["degenerate"], reward.measures) == (1.0, {"format": 0.0})
 
 
 def test_without_a_judge_queries_are_counted_all_the_same() -> None:
@@ -287,26 +256,10 @@ def test_a_number_of_the_rows_may_be_said() -> None:
     assert term_values(GOLDEN, played("共38种", counted))["numbers"] == 0
 
 
-@pytest.mark.parametrize(
-    ("text", "said"),
-    [
-        ("rule=0.1,judgement=1", "no term 'judgement'; the terms are rule, judge, execution"),
-        ("rule", "'rule' is not NAME=WEIGHT"),
-        ("rule=0.1,", "'' is not NAME=WEIGHT"),
-        ("rule=0.1,rule=0.2", "twice"),
-        ("rule=nan", "expected a number above 0"),
-        ("rule=inf", "expected a number above 0"),
-        ("rule=0", "expected a number above 0"),
-        ("rule=-1", "expected a number above 0"),
-        ("rule=x", "expected a number above 0"),
-        ("judge=1*fromat", "no term 'fromat'"),
-        ("judge=format*1", "no term '1'"),
-        ("judge=1*", "no term ''"),
-    ],
-)
-def test_wrong_terms_get_one_message(text: str, said: str) -> None:
-    with pytest.raises(SettingsError, match=re.escape(said)):
-        rubric_from(Settings(_env_file=None, reward_terms=text))
+def test_a_term_that_there_is_not_is_named_with_those_there_are() -> None:
+    with pytest.raises(SettingsError) as caught:
+        rubric_from(Settings(_env_file=None, reward_terms="rule=0.1,judgement=1"))
+    assert not missing(str(caught.value), "'judgement'", *TERMS)
 
 
 JSON = FOUND.to_json()
@@ -332,58 +285,6 @@ def test_by_default_the_judge_s_score_is_paid_to_prose_only(
     before = rubric_from(Settings(_env_file=None, reward_terms="rule=0.1,judge=1.0"))
     plain = asyncio.run(score_episode(GOLDEN, episode, FixedJudge(Verdict(0.75)), before))
     assert (plain.terms, plain.worth, plain.measures) == ({"rule": 0.1, "judge": 0.75}, 0.75, {})
-
-
-def test_a_factor_that_does_not_apply_to_a_question_is_left_out() -> None:
-    rubric = rubric_from(
-        Settings(_env_file=None, reward_terms="judge=0.5*abstention*format,rule=0.1")
-    )
-    assert (rubric.weights, rubric.factors) == (
-        {"judge": 0.5, "rule": 0.1},
-        {"judge": ["abstention", "format"]},
-    )
-    assert total(GOLDEN, played(STORAGE, FOUND), rubric) == pytest.approx(0.6)
-    assert total(MISSING, played(MISSING.reference), rubric) == 0, (
-        "it abstained without having looked"
-    )
-
-
-def test_terms_and_weights_are_read() -> None:
-    rubric = rubric_from(Settings(_env_file=None, reward_terms=" rule = 0.2 , execution=1"))
-    assert rubric.weights == {"rule": 0.2, "execution": 1.0}
-
-
-def test_the_documented_table_of_terms_is_the_code_s() -> None:
-    page = (ROOT / "docs" / "rewards.md").read_text(encoding="utf-8")
-    rows = re.findall(r"^\| `(\w+)` \| ([^|]+) \| ([^|]+) \| ([^|]+) \|$", page, flags=re.MULTILINE)
-    weights = {name: f"{weight:g}" for name, weight in DEFAULT_RUBRIC.weights.items()} | {
-        "format": "factor"
-    }
-    assert rows == [
-        (name, term.range, weights.get(name, "off"), term.earns) for name, term in TERMS.items()
-    ]
-
-
-def test_a_value_outside_its_range_or_without_a_weight_is_refused() -> None:
-    for values in ({"rule": 1.5}, {"rule": -0.1}, {"rule": float("nan")}, {"turns": 1.0}):
-        with pytest.raises(ValueError, match=r"values of terms|do not fit"):
-            DEFAULT_RUBRIC.weigh(values)
-
-
-def test_gold_rows_are_what_a_query_would_have_returned() -> None:
-    (query,) = Query.of_gold(GOLDEN)
-    assert (query.result.rows, query.result.count, query.result.ok) == ([[STORAGE]], 1, True)
-    assert (query.sql, query.result.columns, query.tables) == ("", ["storage"], frozenset(COLUMNS))
-    assert Query.of_gold(MISSING)[0].result.rows == []
-    (quoted,) = Query.of_gold(replace(GOLDEN, gold={"evidence": [{"quote": STORAGE}, *EVIDENCE]}))
-    assert quoted.result.columns == ["field", "quote"]
-    assert quoted.result.rows == [[None, STORAGE], ["storage", STORAGE]]
-    assert quoted.result.count == 2
-    assert (
-        Query.of_gold(replace(GOLDEN, gold=None))
-        == Query.of_gold(replace(GOLDEN, gold={"evidence": []}))
-        == []
-    )
 
 
 def test_the_evidence_of_a_search_or_a_count_is_what_its_query_returns() -> None:

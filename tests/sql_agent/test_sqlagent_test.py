@@ -13,8 +13,9 @@ import pytest
 from common.settings import ROOT, load_settings
 from sql_agent import sqlagent_test
 from sql_agent.agent import AGENT
-from tests.episodes.scripted import asks, calls, says
+from tests.episodes.scripted import asks, says
 
+pytestmark = pytest.mark.system
 SCRIPT = ROOT / "sql_agent" / "sqlagent_test.py"
 QUESTION = "朵莎洛片怎么保存？"
 
@@ -52,83 +53,27 @@ def test_a_question_is_run_and_scored_from_any_folder(llm: Any, tmp_path: Path) 
     assert "secret-key" not in done.stdout + done.stderr
 
 
-def test_a_typed_question_has_no_reference(llm: Any, tmp_path: Path, database_url: str) -> None:
-    llm.script(says("密封"))
-    done = run(
-        tmp_path,
-        "--base-url",
-        llm.base_url,
-        "--model",
-        "m",
-        "--question",
-        QUESTION,
-        DATABASE_URL=database_url,
-    )
-    assert done.returncode == 0, done.stderr
-    assert "unscored: no_reference" in done.stdout
-
-
-def test_the_settings_of_training_apply(llm: Any, tmp_path: Path, database_url: str) -> None:
-    """The tools that describe the database are offered, the terms are those set, the closing call
-    is the last.
-    """
-    llm.script(calls("list_tables"), says("密封"))
-    settings = {"DATABASE_URL": database_url, "DATABASE_TOOLS": "schema", "REWARD_TERMS": "turns=1"}
-    flags = ("--base-url", llm.base_url, "--model", "m", "--question", QUESTION, "--max-turns", "2")
-    done = run(tmp_path, *flags, **settings)
-    assert done.returncode == 0, done.stderr
-    offered = [tool["function"]["name"] for tool in llm.requests[0]["tools"]]
-    assert offered == ["query_database_by_sql", "list_tables", "describe_table"]
-    assert [request.get("tool_choice") for request in llm.requests] == [None, "none"]
-    assert '"tables":["disease","drugs_info"]' in done.stdout.replace(" ", "")
-    assert [line.split()[0] for line in done.stdout.splitlines()[-2:]] == ["turns", "total"]
-    assert not any(line.startswith("judge") for line in done.stdout.splitlines())
-
-
-@pytest.mark.parametrize(
-    "wrong",
-    [
-        {"REWARD_TERMS": "acuracy=1"},
-        {"REWARD_MODEL_URL": "http://x", "REWARD_SCALE": "/nowhere.json"},
-    ],
-)
 def test_settings_that_cannot_be_used_are_one_message(
-    wrong: dict[str, str], monkeypatch: pytest.MonkeyPatch, capsys: Any
+    monkeypatch: pytest.MonkeyPatch, capsys: Any
 ) -> None:
-    for name, value in {"TEACHER_MODEL": "", **wrong}.items():
-        monkeypatch.setenv(name, value)
+    monkeypatch.setenv("REWARD_TERMS", "acuracy=1")
     load_settings.cache_clear()
     assert sqlagent_test.main(["--base-url", "http://127.0.0.1:9/v1", "--model", "m"]) == 2
-    load_settings.cache_clear()
     (line,) = capsys.readouterr().err.splitlines()
-    assert line.startswith("sqlagent_test: REWARD_")
+    assert "REWARD_TERMS" in line
 
 
-def test_without_an_endpoint_it_says_what_to_give(tmp_path: Path) -> None:
-    done = run(tmp_path, "--model", "m")
-    assert done.returncode == 2
-    assert "--base-url" in done.stderr
-    assert "Traceback" not in done.stderr
+def test_without_an_endpoint_it_says_what_to_give(
+    monkeypatch: pytest.MonkeyPatch, capsys: Any
+) -> None:
+    monkeypatch.setenv("OPENAI_BASE_URL", "")
+    load_settings.cache_clear()
+    with pytest.raises(SystemExit, match="2"):
+        sqlagent_test.main(["--model", "m"])
+    assert "--base-url" in capsys.readouterr().err
 
 
-def test_an_endpoint_that_is_not_there_is_one_message(tmp_path: Path) -> None:
-    done = run(tmp_path, "--base-url", "http://127.0.0.1:9/v1", "--model", "m")
-    assert done.returncode == 1
-    assert "127.0.0.1:9" in done.stderr
-    assert "Traceback" not in done.stderr
-
-
-def test_nothing_of_the_training_stack_is_imported() -> None:
-    code = (
-        "import sys; import sql_agent.sqlagent_test; "
-        "print(sorted({'torch', 'verl', 'vllm', 'ray', 'agentlightning', 'transformers'} & set(sys.modules)))"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", code],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=True,
-    )
-    assert done.stdout.strip() == "[]"
+def test_an_endpoint_that_is_not_there_is_one_message(capsys: Any) -> None:
+    assert sqlagent_test.main(["--base-url", "http://127.0.0.1:9/v1", "--model", "m"]) == 1
+    (line,) = capsys.readouterr().err.splitlines()
+    assert "127.0.0.1:9" in line
