@@ -61,10 +61,6 @@ def test_faults_of_the_program_are_not_hidden() -> None:
             failing(fault(), None)  # type: ignore[arg-type]
 
 
-def test_codes_of_the_body_are_returned() -> None:
-    assert [run_command("program", lambda: code) for code in (None, 0, 1)] == [0, 0, 1]  # noqa: B023
-
-
 def test_numbers_outside_their_bounds_are_refused() -> None:
     share = number(float, lambda value: 0 < value <= 1, "above 0 and at most 1")
     assert [share("0.5"), positive(int)("3")] == [0.5, 3]

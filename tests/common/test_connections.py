@@ -128,18 +128,6 @@ def test_bytes_that_trickle_do_not_make_it_longer() -> None:
             pass
 
 
-def test_a_large_body_has_the_time_that_its_bytes_need(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("HEADER_SECONDS", "BODY_SECONDS", "SECOND_LOOK"):
-        monkeypatch.setattr(connections, name, 0.01)
-    monkeypatch.setattr(connections, "SLOWEST", 0.001)
-    with serving() as port, ExitStack() as stack:
-        slow = opened(stack, port, ALLOWED_BODY)
-        dropped = opened(stack, port, HEADERS)
-        assert answer(dropped) == b""
-        slow.sendall(b"x" * 996)
-        assert allowed(slow)
-
-
 @pytest.mark.parametrize(("said", "token"), [(NOTHING, TOKEN), (HEADERS, None), (BODY, TOKEN)])
 def test_no_more_than_the_bound_wait(
     said: bytes, token: str | None, monkeypatch: pytest.MonkeyPatch
@@ -186,17 +174,6 @@ def test_who_is_being_answered_is_not_dropped_where_no_token_is_needed(
             answer(one)
         released.set()
         assert allowed(visitor)
-
-
-def test_an_address_with_few_connections_keeps_them(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(connections, "MOST_WAITING", 10)
-    with serving() as port, ExitStack() as stack:
-        other = socket.create_connection(("127.0.0.1", port), source_address=("127.0.0.2", 0))
-        stack.enter_context(other)
-        for one in [opened(stack, port) for _ in range(50)][:40]:
-            answer(one)
-        other.sendall(WHOLE)
-        assert allowed(other)
 
 
 def test_requests_that_are_none_fill_no_log(

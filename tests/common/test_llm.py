@@ -21,7 +21,6 @@ from common.llm import LLMClient, LLMError, client_from_settings, load_litellm
 from common.llm_error import retry_after
 from common.settings import Settings
 from tests.common.llm_server import KEY, Fault, once_told_to_wait
-from tests.messages import missing
 
 
 class Verdict(BaseModel):
@@ -73,11 +72,6 @@ def test_an_answer_is_the_schemas_object(llm, client):
     assert form["json_schema"]["schema"]["required"] == ["kind", "certain"]
 
 
-def test_a_reply_in_a_code_block_is_read(llm, client):
-    llm.answer = lambda body: f"```json\n{GOOD}\n```"
-    assert ask(client).value.kind == "drug"
-
-
 @pytest.mark.parametrize("status", [408, 429, 503])
 def test_what_may_pass_is_asked_again(llm, client, status):
     llm.faults = [Fault(status)] * 4
@@ -91,13 +85,6 @@ def test_what_does_not_pass_is_asked_once(llm, client, status):
     error = refusal(client)
     assert (error.cause, error.status) == ("refused", status)
     assert len(llm.requests) == 1
-
-
-def test_attempts_end(llm, client):
-    llm.faults = [Fault(500)] * 9
-    error = refusal(client)
-    assert (error.cause, error.status) == ("status", 500)
-    assert len(llm.requests) == 5
 
 
 @pytest.mark.parametrize(
@@ -200,15 +187,6 @@ def test_a_missing_key_is_named(llm, monkeypatch):
         LLMClient("openai/stand-in", base_url=llm.url)
     ).value.certain  # many servers ask for none
     assert llm.keys == {None}
-
-
-def test_messages_are_the_endpoints_words(llm, client):
-    llm.faults = [Fault(404, body='{"error": {"message": "no model stand-in"}}')]
-    assert not missing(str(refusal(client)), "openai/stand-in", 404, "no model stand-in")
-
-
-def test_a_model_of_no_known_provider_is_named():
-    assert not missing(str(refusal(LLMClient("no-such-model"))), "no-such-model", "Provider")
 
 
 def test_keys_of_the_environment_do_not_reach_messages(llm, client, monkeypatch):

@@ -10,7 +10,6 @@ from collections.abc import Iterator
 
 import pytest
 
-from common import llm_completions
 from common.llm_completions import ATTEMPTS, Completions
 from common.llm_error import LLMError
 from tests.common.llm_server import KEY, Fault, LLMServer
@@ -59,15 +58,6 @@ def test_a_dead_address_is_left_alone_and_costs_nothing(other: LLMServer) -> Non
     dead, alive = client.addresses
     assert dead.rests_until > time.monotonic() > alive.rests_until
     assert len(other.requests) == 3
-
-
-def test_an_address_that_recovers_is_asked_again(
-    one: LLMServer, other: LLMServer, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(llm_completions, "REST", 0.0)
-    one.faults = [Fault(503)]
-    client = Completions("m", [one.url, other.url])
-    assert [complete(client)[0] for _ in range(3)] == ["b", "a", "a"]
 
 
 def test_who_asks_for_a_pause_has_it_while_the_other_answers(

@@ -100,17 +100,6 @@ def test_each_signal_ends_it_in_order(
     assert (tmp_path / "end").read_text() == "ended in order, child alive: True"
 
 
-def test_what_it_started_outlives_the_terminal_until_it_is_ended(
-    start: Start, tmp_path: Path
-) -> None:
-    """A closed terminal sends SIGHUP to the whole process group."""
-    program = start()
-    wait_until_ready(program)
-    os.killpg(program.pid, signal.SIGHUP)
-    program.communicate(timeout=SECONDS)
-    assert (tmp_path / "end").read_text() == "ended in order, child alive: True"
-
-
 def test_a_signal_that_comes_just_before_a_wait_ends_it(start: Start, tmp_path: Path) -> None:
     """It is noted and wakes nobody, as one that another thread receives."""
     program = start(before=UNHEARD)
