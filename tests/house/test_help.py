@@ -35,11 +35,3 @@ def test_help_begins_with_the_whole_first_sentence(
     assert module.__doc__.split("\n\n")[0] in printed
     assert str(ROOT) not in printed
     assert str(Path.home()) not in printed
-
-
-def test_the_flags_of_an_evaluation_stand_in_groups(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit):
-        importlib.import_module("evaluation.evaluate").main(["sql", "--help"])
-    printed = capsys.readouterr().out
-    places = [printed.index(f"\n{title}:\n") for title in ("who plays", "tasks", "run", "model")]
-    assert places == sorted(places)

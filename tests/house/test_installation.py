@@ -2,7 +2,6 @@
 everything again.
 """
 
-import importlib.metadata
 import os
 import re
 import shutil
@@ -19,32 +18,21 @@ import yaml
 from common.settings import ROOT
 from episodes import registry
 from evaluation import endpoint
-from requirements.vllm_metadata import write_metadata
+from tests.messages import missing
 from training.proxy.direct import HEALTH
 from training.setup import device
 from training.setup.device import SYSTEM_LIBRARIES
 from training.setup.plan import ConfigError
-from training.setup.presets import choose
 from training.store.store_checks import HEALTH_PATH
 from utils.check_install import INSTALL_GPU, read_lock
+
+pytestmark = pytest.mark.system
 
 AGENTS = [
     name for name in registry.names() if registry.get(name).folder.parent == ROOT
 ]  # none of the tests' own
-SCRIPTS = sorted(
-    str(p.relative_to(ROOT)) for place in ("*.sh", "*/*.sh", ".ci/run") for p in ROOT.glob(place)
-)
 LOADED_IF_THERE = {"libittnotify.so"}  # Intel's profiler
 LOCKS = {name: read_lock(ROOT / "requirements" / name) for name in ("cpu.txt", "gpu.txt")}
-
-
-@pytest.mark.parametrize("script", SCRIPTS)
-def test_scripts_parse_and_stop_at_the_first_failure(script: str) -> None:
-    subprocess.run(["bash", "-n", ROOT / script], check=True)
-    options = (
-        "set -uo pipefail" if script == "check.sh" else "set -euo pipefail"
-    )  # check.sh runs every step, then fails
-    assert options in (ROOT / script).read_text(encoding="utf-8").splitlines()
 
 
 @pytest.mark.parametrize("lock", LOCKS)
@@ -55,30 +43,11 @@ def test_locks_are_pinned_and_name_no_host(lock: str) -> None:
     assert len(pins) == len({re.sub(r"[-_.]+", "-", line.split("==")[0]).lower() for line in pins})
 
 
-def test_the_cpu_lock_brings_no_cuda() -> None:
-    names = {name.lower() for name in LOCKS["cpu.txt"]}
-    assert not {name for name in names if name.startswith(("nvidia-c", "cuda"))}
-    assert names.isdisjoint({"torch", "triton", "vllm"})
-
-
 @pytest.mark.parametrize("lock", LOCKS)
 def test_what_costs_all_triplets_is_locked(lock: str) -> None:
     assert LOCKS[lock]["opentelemetry-exporter-otlp-proto-http"] == "1.39.1"
     assert "litellm-enterprise" in LOCKS[lock]
     assert LOCKS[lock]["antlr4-python3-runtime"] == "4.9.3"
-
-
-def test_the_gpu_lock_has_the_engine_verl_asks_for() -> None:
-    gpu = LOCKS["gpu.txt"]
-    assert (gpu["verl"], gpu["vllm"], gpu["torch"]) == ("0.9.1", "0.24.0", "2.11.0")
-    assert (gpu["torchvision"], gpu["transformers"]) == ("0.26.0", "5.10.4")
-
-
-def test_vllm_is_registered_under_its_name(tmp_path: Path) -> None:
-    write_metadata(tmp_path, "0.27.1+cpu")
-    [found] = importlib.metadata.distributions(path=[str(tmp_path)])
-    assert (found.metadata["Name"], found.version) == ("vllm", "0.27.1+cpu")
-    assert all(file.locate().exists() for file in found.files or [])
 
 
 def install(venv: Path, **environment: str) -> subprocess.CompletedProcess[str]:
@@ -99,15 +68,14 @@ def test_other_pythons_are_refused_by_name(tmp_path: Path) -> None:
     old.chmod(0o755)
     result = install(tmp_path / "venv", PYTHON=str(old))
     assert result.returncode == 2
-    assert "Python 3.10.1" in result.stderr
-    assert "needed: Python 3.11" in result.stderr
+    assert not missing(result.stderr, "3.10.1", "3.11")
     assert not (tmp_path / "venv").exists()
 
 
 def test_an_unknown_device_is_refused(tmp_path: Path) -> None:
     result = install(tmp_path / "venv", DEVICE="tpu")
     assert result.returncode == 2
-    assert "use cpu or gpu" in result.stderr
+    assert not missing(result.stderr, "cpu", "gpu")
 
 
 def make_environment(folder: Path) -> None:
@@ -128,25 +96,8 @@ def test_an_unreachable_torch_index_is_named_and_nothing_is_stamped(tmp_path: Pa
         HTTPS_PROXY=nowhere,
     )
     assert result.returncode == 1
-    assert "does not answer" in result.stderr
     assert "PIP_FIND_LINKS=" in result.stderr
     assert not (tmp_path / "venv" / ".installed-lock").exists()
-
-
-@pytest.mark.parametrize("agent", AGENTS)
-def test_the_long_run_has_the_values_of_the_gpu_preset(agent: str) -> None:
-    """A script of another agent than the SQL agent's says first what is different."""
-    scripts = [
-        (registry.get(name).folder / "train.sh").read_text(encoding="utf-8")
-        for name in (agent, "sql")
-    ]
-    found = [re.findall(r"([A-Z_]+)=\"\$\{[A-Z_]+:-([^}$]+)\}\"", script) for script in scripts]
-    defaults = dict(found[1]) | dict(found[0])
-    preset = choose(registry.get(agent), "full", "cuda", 1)
-    keys = dict(re.findall(r"\"([a-z_.]+)=\$([A-Z_]+)\"", scripts[1]))
-    assert len(keys) >= 8
-    for key, variable in keys.items():
-        assert float(defaults[variable]) == float(preset[key]), key
 
 
 @pytest.mark.parametrize("agent", AGENTS)
@@ -200,31 +151,13 @@ def test_compose_bounds_what_its_containers_may_use_write_and_show() -> None:
     for name, service in services.items():
         assert {"mem_limit", "pids_limit"} <= service.keys(), name
         assert service["security_opt"] == ["no-new-privileges:true"], name
-        lasting = {"postgres", "store", "runners", "trainer", "serve"}
-        assert ("healthcheck" in service) == (name in lasting), name
         if name != "postgres":
             assert (service["read_only"], service["cap_drop"]) == (True, ["ALL"]), name
-            mounted = [*service["tmpfs"], *service.get("volumes", [])]
-            assert any(place.startswith("/tmp") for place in mounted), name
-            assert name == "store" or any("/app/runs" in place for place in mounted), name
-    # A secret made of the environment cannot be put into a read-only file system.
-    assert not services["postgres"].get("read_only")
     assert "POSTGRES_PASSWORD" not in services["postgres"]["environment"]
     assert services["postgres"]["secrets"] == [*whole["secrets"]]
     assert HEALTH in services["trainer"]["healthcheck"]["test"]
     assert HEALTH_PATH in services["store"]["healthcheck"]["test"]
     assert endpoint.HEALTH in services["serve"]["healthcheck"]["test"]
-
-
-def test_the_dockerfile_installs_from_the_locks() -> None:
-    lines = (ROOT / "Dockerfile").read_text(encoding="utf-8").splitlines()
-    stages = [line.split()[-1] for line in lines if line.startswith("FROM ")]
-    assert stages == ["base", "cpu", "gpu"]
-    runs = [line for line in lines if "./install.sh" in line and line.startswith("RUN")]
-    assert [("DEVICE=gpu" in line) for line in runs] == [False, True]
-    copied = [source for line in lines if line.startswith("COPY") for source in line.split()[2:-1]]
-    assert all((ROOT / source).exists() for source in copied)
-    assert all(line.split()[1] != "root" for line in lines if line.startswith("USER"))
 
 
 def bare_machine(folder: Path, user: int, apt: str | None) -> dict[str, str]:
@@ -269,10 +202,8 @@ def test_who_cannot_install_packages_is_told_the_line_and_the_rest_goes_on(
     told = subprocess.run(
         [script, "some_agent"], env=environment, capture_output=True, text=True, check=False
     )
-    assert "not on this machine: its-package another-package. As root" in told.stderr
-    line = "apt-get update && apt-get install -y --no-install-recommends its-package another"
-    assert line in told.stderr
-    assert "no Python 3.11 or 3.12 found" in told.stderr, "it ended before the rest"
+    assert not missing(told.stderr, "apt-get install", "its-package another-package")
+    assert "Python 3.11" in told.stderr, "it ended before the rest"
     assert not (tmp_path / "asked").exists()
 
 
@@ -295,52 +226,14 @@ def test_root_gets_the_packages_and_no_server_of_them_is_started(
     assert "exit 101" in (tmp_path / "policy").read_text()
     assert policy.exists() == there_before
     assert ("unable to locate" in told.stderr) == fails
-    assert ("apt could not install its-package another-package" in told.stderr) == fails
-    assert "no Python 3.11 or 3.12 found" in told.stderr, "it ended before the rest"
+    assert "Python 3.11" in told.stderr, "it ended before the rest"
 
 
 def test_a_folder_that_is_none_and_an_unknown_option_are_refused(tmp_path: Path) -> None:
     script = copied_installer(tmp_path)
-    for argument, said in {"no_agent": "there is no folder no_agent", "--again": "--again"}.items():
+    for argument in ("no_agent", "--again"):
         told = subprocess.run([script, argument], capture_output=True, text=True, check=False)
-        assert (told.returncode, said in told.stderr) == (2, True)
-
-
-@pytest.mark.parametrize(
-    ("target", "folder"), [("train AGENT=code", "code_agent"), ("test", "tests"), ("unit", "")]
-)
-def test_a_target_installs_the_packages_it_needs_and_no_others(target: str, folder: str) -> None:
-    # A make that runs these tests would have its own words printed by this one.
-    alone = {name: value for name, value in os.environ.items() if not name.startswith("MAKE")}
-    command = ["make", "-n", *target.split()]
-    done = subprocess.run(command, cwd=ROOT, env=alone, capture_output=True, text=True, check=True)
-    line = done.stdout.splitlines()[0]
-    assert line.split() == ["./install.sh", *folder.split()]
-
-
-def test_what_is_looked_for_is_what_brings_it() -> None:
-    """Libraries of the engine, the sandbox of the code agent, and of the tests also what they skip
-    without.
-    """
-    lists = {
-        place: [
-            line.split()
-            for line in (ROOT / place / "debian-packages.txt").read_text().splitlines()
-            if not line.startswith("#")
-        ]
-        for place in ("requirements", "code_agent", "tests")
-    }
-    assert lists["requirements"] == [
-        [f"/usr/lib/*/{library}", package] for library, package in SYSTEM_LIBRARIES.items()
-    ]
-    assert lists["code_agent"] == [["bwrap", "bubblewrap"]]
-    assert {package for _, package in lists["tests"]} == {
-        "bubblewrap",
-        "postgresql",
-        "mariadb-server",
-        "chromium",
-        "libatomic1",
-    }
+        assert (told.returncode, argument in told.stderr) == (2, True)
 
 
 def test_every_library_that_vllm_loads_is_brought_by_a_wheel_or_looked_for() -> None:
@@ -361,23 +254,7 @@ def test_a_missing_library_is_named_with_its_package(monkeypatch: pytest.MonkeyP
     device.check_libraries("cuda")
 
 
-def test_the_packages_of_the_cpu_lock_are_looked_for_without_being_asked(tmp_path: Path) -> None:
-    environment = bare_machine(tmp_path, 1000, None)
-    script = copied_installer(tmp_path)
-    (script.parent / "requirements" / "gpu.txt").touch()
-    listed = script.parent / "requirements" / "debian-packages.txt"
-    listed.write_text("/no/such/*/library its-package\n")
-    for lock, named in (("cpu", True), ("gpu", False)):
-        told = subprocess.run(
-            [script],
-            env=environment | {"DEVICE": lock},
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        assert ("not on this machine: its-package." in told.stderr) == named, told.stderr
-
-
+@pytest.mark.nightly
 def test_what_check_install_advises_mends_a_package_that_the_stamp_calls_installed(
     tmp_path: Path,
 ) -> None:

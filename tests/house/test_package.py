@@ -13,7 +13,9 @@ import pytest
 
 from common.settings import ROOT
 
-OUTSIDE = ("tests", "docs", "requirements", ".ci")
+pytestmark = pytest.mark.system
+
+OUTSIDE = ("tests", "docs", "requirements", "bench", ".ci")
 AGENT = """
 from pathlib import Path
 
@@ -47,7 +49,6 @@ def tracked() -> list[str]:
     return [name for name in files if not name.startswith(OUTSIDE)]
 
 
-@pytest.mark.system
 def test_a_wheel_holds_every_file_of_the_rooms_and_imports_from_elsewhere(tmp_path: Path) -> None:
     source = tmp_path / "source"
     subprocess.run(["git", "clone", "-q", ROOT, source], check=True)
@@ -94,12 +95,9 @@ def test_an_agent_in_another_repository_is_found_on_the_path(another_repository:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("", "counting_agent.agent defines no AGENT; its last line should be AGENT = ..."),
-        (
-            AGENT.replace('"counting"', '"other"'),
-            "calls itself 'other'; expected name = 'counting'",
-        ),
-        ("import no_such_package", "cannot be imported from counting_agent.agent: No module named"),
+        ("", "AGENT = ..."),
+        (AGENT.replace('"counting"', '"other"'), "'other'"),
+        ("import no_such_package", "no_such_package"),
     ],
 )
 def test_what_is_wrong_with_it_is_one_line(

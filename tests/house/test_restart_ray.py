@@ -84,24 +84,22 @@ def test_it_starts_answers_and_stops_only_its_own(project: Project) -> None:
 
 def test_a_port_of_somebody_else_is_left_alone(project: Project) -> None:
     with socket.socket() as taken:
-        taken.bind(("127.0.0.1", int(project.environment["RAY_PORT"])))
+        taken.bind(("127.0.0.1", 0))
         taken.listen()
+        port = str(taken.getsockname()[1])
+        project.environment["RAY_PORT"] = port
         result = project.restart_ray()
     assert result.returncode == 1
-    assert "in use by a program this project did not start" in result.stderr
+    assert port in result.stderr
 
 
 @pytest.mark.parametrize(
     ("arguments", "code", "message"),
     [
-        (("--address", "10.0.0.1"), 2, "expected HOST:PORT"),
-        (("--address",), 2, "--address needs a value"),
-        (("--adress", "10.0.0.1:6379"), 2, "unknown word '--adress'"),
-        (
-            ("--address", "127.0.0.1:{port}"),
-            1,
-            "auth_token is missing; copy it from the machine of the head",
-        ),
+        (("--address", "10.0.0.1"), 2, "HOST:PORT"),
+        (("--address",), 2, "--address"),
+        (("--adress", "10.0.0.1:6379"), 2, "--adress"),
+        (("--address", "127.0.0.1:{port}"), 1, "auth_token"),
     ],
 )
 def test_a_wrong_call_is_explained(
@@ -118,7 +116,7 @@ def test_a_head_that_is_not_there(project: Project) -> None:
     (project.folder / ".ray/auth_token").write_text("word")
     result = project.restart_ray("--address", f"127.0.0.1:{project.environment['RAY_PORT']}")
     assert result.returncode == 1
-    assert "start it there: ./restart_ray.sh --host 127.0.0.1" in result.stderr
+    assert "./restart_ray.sh --host 127.0.0.1" in result.stderr
 
 
 def processes(word: str) -> list[str]:
