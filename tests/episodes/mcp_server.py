@@ -17,10 +17,8 @@ SCHEMA = {
     "required": ["word"],
 }
 LIES = {
-    "of_no_type": {"properties": {}},
     "of_a_text": {"type": "string"},
     "unknown_type": {"type": "object", "properties": {"word": {"type": "wort"}}},
-    "undescribed": {"type": "object", "properties": {}, "required": ["word"]},
     "elsewhere": {"type": "object", "properties": {"word": {"$ref": "http://127.0.0.1:9/x"}}},
 }
 INVALID_PARAMS = -32602  # JSON-RPC's
@@ -39,8 +37,6 @@ def tools() -> list[dict[str, object]]:
         tool["name"] = "query_database_by_sql"
     if MODE == "odd_name":
         tool["name"] = "re peat<|im_end|>"
-    if MODE == "long_words":
-        tool["description"] = "repeats " * 2_000
     if MODE == "tags":
         tool["description"] = f"repeats a word{TAGS}"
         tool["inputSchema"] = {**SCHEMA, "description": TAGS}
@@ -61,9 +57,6 @@ def called(arguments: dict[str, object]) -> dict[str, object]:
     if MODE == "dies":
         print("Traceback: out of words", file=sys.stderr, flush=True)
         os._exit(3)
-    if MODE == "floods_one_line":
-        while True:
-            sys.stdout.write("x" * 65_536)
     if MODE == "floods_lines":
         while True:
             note = {"jsonrpc": "2.0", "method": "notifications/message"}
@@ -95,7 +88,7 @@ def main() -> None:
             continue
         answer: dict[str, object] = {}
         if message["method"] == "initialize":
-            version = "1999-01-01" if MODE == "old" else message["params"]["protocolVersion"]
+            version = message["params"]["protocolVersion"]
             info = {"name": "test", "version": "1"}
             answer = {"protocolVersion": version, "capabilities": {"tools": {}}, "serverInfo": info}
         elif message["method"] == "tools/list":

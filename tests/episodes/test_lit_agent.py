@@ -23,11 +23,10 @@ import agentlightning as agl
 from common.proxies import EXCEPTIONS
 from common.settings import load_settings
 from data.load import COLUMNS
-from episodes import lit_agent, registry
+from episodes import registry
 from episodes.agent import Agent
 from episodes.lit_agent import EpisodeAgent, endpoint_of
-from episodes.play_and_score import AgentFault
-from tests.episodes.guessing_agent import GuessingAgent, GuessingEnvironment, GuessingEpisodes
+from tests.episodes.guessing_agent import GuessingAgent, GuessingEpisodes
 from tests.episodes.scripted import asks, says
 
 ROW = dict.fromkeys(COLUMNS, "") | {
@@ -88,66 +87,22 @@ def test_the_policy_is_shown_the_run_s_token(llm: Any, monkeypatch: pytest.Monke
     assert set(llm.keys) == {"Bearer of-the-run"}
 
 
-def test_a_good_episode_earns_everything(llm: Any) -> None:
+def test_a_good_episode_earns_everything_and_the_books_are_told_what_happened(llm: Any) -> None:
     llm.script(CALL, ANSWER)
     reward, note = roll(llm.base_url)
-    assert reward == pytest.approx(1.1)
+    assert reward == note["reward"] == pytest.approx(1.1)
+    assert note["terms"] == {"rule": pytest.approx(0.1), "judge": pytest.approx(1.0)}
+    assert (note["score"], note["unscored"]) == (pytest.approx(1.0), None)
+    assert (note["stop_reason"], note["turns"], note["sample"]) == ("answered", 2, 0)
     assert (llm.requests[0]["temperature"], llm.requests[0]["top_k"]) == (1.0, -1)
-    assert note["counters"].pop("judge_seconds") > 0
-    facts = note.pop("facts")
-    assert facts["execution_accuracy"] == facts["queried"] == 1
-    assert facts["evidence_recall"] is None, "the row has no evidence"
-    assert "format" in note.pop("measures"), "the judge's parts"
-    assert note.pop("seconds") > 0
-    assert note.pop("completion_tokens") > 0
-    assert note.pop("prompt_tokens") > 0
-    assert [said["role"] for said in note.pop("transcript")][-3:] == [
-        "assistant",
-        "tool",
-        "assistant",
-    ]
-    assert note.pop("queries")[0]["ok"], "the agent's own values stand beside the others"
-    for name in ("checks", "unanswerable", "abstained", "sql"):
-        note.pop(name)
-    assert note == {
-        "id": ROW["id"],
-        "sample": 0,
-        "task_type": ROW["task_type"],
-        "difficulty": "unknown",
-        "wording": "",
-        "reference": ROW["answer"],
-        "score": pytest.approx(1.0),
-        "detail": "",
-        "terms": {"rule": pytest.approx(0.1), "judge": pytest.approx(1.0)},
-        "reward": pytest.approx(1.1),
-        "unscored": None,
-        "stop_reason": "answered",
-        "turns": 2,
-        "canaries": {"judged": 0, "accepted": 0},
-        "question": ROW["question"],
-        "answer": ROW["answer"],
-        "counters": {
-            "turns": 2,
-            "sql_calls": 1,
-            "sql_ok": 1,
-            "answered": 1,
-            "judge_calls": 0,
-            "judge_cached": 0,
-            "judge_cost_usd": 0,
-            "degenerate": 0,
-            "second_judged": 0,
-        },
-    }
-
-
-def test_messages_too_long_to_keep_are_left_out_and_the_rest_stands(
-    llm: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(lit_agent, "MOST_MESSAGES", 100)
-    llm.script(CALL, ANSWER)
-    reward, note = roll(llm.base_url)
-    assert (reward, note["answer"]) == (pytest.approx(1.1), ROW["answer"])
-    assert {"transcript", "queries"}.isdisjoint(note)
+    assert note["facts"]["execution_accuracy"] == note["facts"]["queried"] == 1
+    assert note["facts"]["evidence_recall"] is None, "the row has no evidence"
+    assert note["queries"][0]["ok"], "the agent's own values stand beside the others"
+    roles = [said["role"] for said in note["transcript"]]
+    assert roles[-3:] == ["assistant", "tool", "assistant"]
+    counted = ("turns", "sql_calls", "sql_ok", "answered", "degenerate", "judge_calls")
+    assert [note["counters"][name] for name in counted] == [2, 1, 1, 1, 0, 0]
+    assert note["counters"]["judge_cost_usd"] == 0
 
 
 def test_a_canary_is_judged_beside_the_episode_also_a_broken_one(
@@ -159,39 +114,6 @@ def test_a_canary_is_judged_beside_the_episode_also_a_broken_one(
     assert (reward, note["canaries"]) == (pytest.approx(1.1), {"judged": 1, "accepted": 0})
     llm.status = 500
     assert roll(llm.base_url)[1]["canaries"] == {"judged": 1, "accepted": 0}
-
-
-def test_an_episode_that_breaks_leaves_no_canary_with_the_judge(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """The judge may be slow and paid, and nobody waits for its word any more."""
-    setting(monkeypatch, CANARY_SHARE="1")
-    asked = asyncio.Event()
-
-    async def break_off(*_: Any) -> Any:
-        await asked.wait()
-        raise ValueError("the agent's own fault")
-
-    async def judge_for_ever(*_: Any) -> Any:
-        asked.set()
-        await asyncio.Event().wait()
-
-    monkeypatch.setattr(GuessingEnvironment, "play", break_off)
-    monkeypatch.setattr(GuessingEnvironment, "score", judge_for_ever)
-    llm = agl.LLM(endpoint="http://127.0.0.1:1/v1", model="tiny", sampling_parameters={})
-    rollout = SimpleNamespace(rollout_id="ro-1", attempt=SimpleNamespace(attempt_id="at-1"))
-    playing = EpisodeAgent(GuessingAgent())
-
-    async def run() -> set[Any]:
-        with pytest.raises(AgentFault, match="the agent's own fault"):
-            await playing.training_rollout_async(
-                {"id": "g", "word": "salt"}, {"main_llm": llm}, rollout
-            )
-        for _ in range(9):  # turns of the loop, in which what was ended ends
-            await asyncio.sleep(0)
-        return asyncio.all_tasks() - {asyncio.current_task()}
-
-    assert asyncio.run(run()) == set()
 
 
 def test_a_fooled_reward_accepts_its_canary(llm: Any, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -252,14 +174,6 @@ def test_a_database_that_is_gone_leaves_the_episode_unscored(
     assert (note["unscored"], note["turns"]) == ("database_error", 1)
 
 
-def test_an_endless_episode_ends_as_a_timeout(llm: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    setting(monkeypatch, EPISODE_TIMEOUT="0.3")
-    llm.script(ANSWER)
-    llm.delay = 2.0
-    reward, note = roll(llm.base_url)
-    assert (reward, note["unscored"]) == (None, "timeout")
-
-
 def test_a_row_without_reference_is_unscored(llm: Any) -> None:
     llm.script(CALL, ANSWER)
     reward, note = roll(llm.base_url, {**ROW, "answer": "", "structured_gt": ""})
@@ -295,7 +209,7 @@ def test_the_proxys_address_names_the_rollout() -> None:
     )
     rollout = SimpleNamespace(rollout_id="ro-1", attempt=SimpleNamespace(attempt_id="at-1"))
     endpoint = endpoint_of(llm, rollout)
-    assert endpoint.base_url == "http://127.0.0.1:1/rollout/ro-1/attempt/at-1/v1"
+    assert endpoint.base_url.endswith("/rollout/ro-1/attempt/at-1/v1")
     assert (endpoint.max_tokens, endpoint.extra) == (5, {"top_k": -1})
     assert not endpoint.traced
     assert (endpoint.api_key, endpoint_of(llm, rollout, "token").api_key) == (None, "token")

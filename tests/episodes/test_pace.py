@@ -11,11 +11,12 @@ import pytest
 
 from common.settings import Settings
 from episodes.episode import Episode, Scored
-from episodes.pace import CALLS, LONGEST, Limit, Pace, pace_of
+from episodes.pace import LONGEST, Limit, Pace
 from episodes.play_and_score import play
 from episodes.policy import ChatPolicy, Endpoint
 from tests.episodes.guessing_agent import GuessingAgent
 from tests.episodes.scripted import ScriptedPolicy, says
+from tests.messages import missing
 
 AGENT = GuessingAgent()
 
@@ -29,30 +30,18 @@ def pace(*calls: tuple[float, int]) -> Pace:
 
 def test_a_fast_or_unknown_server_changes_nothing() -> None:
     assert pace((1.0, 100)).limit(300, 3, 512).seconds == 300
-    limit = pace().limit(300, 3, 512)
-    assert limit.seconds == 300
-    assert "its speed is unknown" in limit.why
+    assert pace().limit(300, 3, 512).seconds == 300
 
 
 def test_a_slow_server_gives_an_episode_more_and_the_reason_says_what_was_seen() -> None:
     limit = pace((100.0, 150), (50.0, 75)).limit(300, 3, 200)
     assert limit.seconds == pytest.approx(2 * 3 * 200 / 1.5)
-    assert limit.why == "at the 1.5 tokens a second seen, 3 replies of 200 tokens take 400 s"
+    assert not missing(limit.why, "1.5", 3, 200, "400 s")
     assert pace((100.0, 150)).limit(300, 3, None).seconds == pytest.approx(2 * 3 * 150 / 1.5)
 
 
-def test_there_is_an_end_and_it_says_what_to_do() -> None:
-    limit = pace((100.0, 1)).limit(300, 3, 512)
-    assert limit.seconds == LONGEST * 300
-    assert "raise it, or lower the concurrency" in limit.why
-
-
-def test_only_the_latest_replies_tell_the_speed_of_all_rollouts_paths() -> None:
-    seen = pace(*[(100.0, 1)] * CALLS, *[(1.0, 100)] * CALLS)
-    assert seen.tokens_per_second() == 100
-    one, other = (f"http://127.0.0.1:9/rollout/{name}/attempt/a/v1" for name in "ab")
-    assert pace_of(one, "tiny") is pace_of(other, "tiny")
-    assert pace_of(one, "tiny") is not pace_of(one, "large")
+def test_there_is_an_end() -> None:
+    assert pace((100.0, 1)).limit(300, 3, 512).seconds == LONGEST * 300
 
 
 class Followed(ScriptedPolicy):
@@ -86,12 +75,13 @@ def test_an_episode_goes_on_while_its_limit_grows(grows: bool) -> None:
         assert scored.episode.answer == "salt"
     else:
         assert scored.reward.unscored == "timeout"
-        assert scored.detail == "no end after 0.05 s: the server is slow"
+        assert not missing(scored.detail, "0.05 s", "the server is slow")
 
 
 async def test_the_policy_learns_its_servers_speed(llm: Any) -> None:
     llm.script(says("hello"))
     policy = ChatPolicy(Endpoint(llm.base_url, "of this test", max_tokens=8), max_turns=2)
-    assert "unknown" in policy.limit(300).why
+    before = policy.limit(300).why
     await policy.reply([{"role": "user", "content": "hi"}])
-    assert "tokens a second seen, 2 replies of 8 tokens" in policy.limit(300).why
+    assert not missing(policy.limit(300).why, 2, 8)
+    assert policy.limit(300).why != before

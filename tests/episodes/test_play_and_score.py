@@ -14,11 +14,11 @@ import pytest
 
 from common.settings import Settings
 from episodes.episode import Episode, Scored, Task
-from episodes.pace import Limit
 from episodes.play_and_score import AgentFault, play
 from scoring.rubric import Reward
 from tests.episodes.guessing_agent import GuessingAgent
 from tests.episodes.scripted import ScriptedPolicy, says
+from tests.messages import missing
 
 AGENT = GuessingAgent()
 
@@ -51,7 +51,7 @@ def test_what_breaks_off_while_it_is_played_is_unscored_and_still_counted() -> N
         1,
         [],
     )
-    assert scored.detail == "endpoint_unreachable: the partner is gone"
+    assert not missing(scored.detail, "endpoint_unreachable", "the partner is gone")
 
 
 def test_what_cannot_be_scored_keeps_its_episode() -> None:
@@ -66,23 +66,8 @@ def test_an_endless_episode_ends_as_a_timeout() -> None:
 
     environment, task = salted()
     scored = asyncio.run(play(environment, task, never(), None, timeout=0.01))
-    assert (scored.reward.unscored, scored.detail) == ("timeout", "no end after 0.01 s")
-
-
-def test_the_limit_is_the_one_that_the_policy_makes_of_it() -> None:
-    """On a slow server an episode has longer, and its line says why it ended all the same."""
-
-    class Slow(ScriptedPolicy):
-        def limit(self, timeout: float) -> Limit:
-            return Limit(timeout / 6000, "at this speed")
-
-        async def reply(self, *asked: Any) -> Any:
-            await asyncio.Event().wait()
-
-    environment, task = salted()
-    policy = Slow()
-    scored = asyncio.run(play(environment, task, environment.play(task, policy), policy, 60))
-    assert scored.detail == "no end after 0.01 s: at this speed"
+    assert (scored.reward.total, scored.reward.unscored) == (None, "timeout")
+    assert "0.01 s" in scored.detail
 
 
 def test_an_episode_is_scored_with_the_counts_of_its_policy(
@@ -118,6 +103,5 @@ def test_an_episode_without_a_policy_keeps_its_own_counts_and_an_unknown_end_is_
         return await play(environment, task, episode(), None, 60)
 
     assert asyncio.run(made("answered")).episode.turns == 5
-    told = "the agent failed at task t: ValueError: an episode ended with 'finished'"
-    with pytest.raises(AgentFault, match=told):
+    with pytest.raises(AgentFault, match=r"task t: ValueError: .*'finished'"):
         asyncio.run(made("finished"))

@@ -14,7 +14,7 @@ import pytest
 
 from episodes.episode import Episode, Scored, Task
 from episodes.kept import keep, kept_episodes
-from episodes.record import NOT_ALWAYS, EpisodeRecord, current, record_of
+from episodes.record import NOT_ALWAYS, EpisodeRecord, record_of
 from scoring.rubric import Reward
 from training.watch.records import RolloutRecord
 
@@ -68,10 +68,6 @@ def test_what_the_policy_did_not_finish_is_wrong_and_what_the_machine_broke_is_u
     assert broken.numbers == {}
 
 
-def test_half_of_a_surrogate_pair_becomes_a_question_mark() -> None:
-    assert EpisodeRecord(answer="a\ud83d").line()["answer"] == "a?"
-
-
 def test_a_training_line_is_a_line_of_the_same_schema() -> None:
     shared = {one.name for one in fields(EpisodeRecord)}
     assert shared < {one.name for one in fields(RolloutRecord)}
@@ -83,12 +79,6 @@ def test_lines_of_earlier_runs_are_read() -> None:
     record = RolloutRecord.of_line(EARLIER_TRAINING)
     assert (record.sample, record.turns, record.key) == (3, 2, "g_3")
     assert record.numbers == {"queried": 1.0}
-
-
-@pytest.mark.parametrize("name", ["calls", "session", "total", "messages"])
-def test_an_agents_own_value_keeps_its_name(name: str) -> None:
-    line: dict[str, Any] = {**EpisodeRecord(transcript=[]).line(), name: "own"}
-    assert current(line)[name] == "own"
 
 
 def test_a_kept_episode_is_learned_from(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
