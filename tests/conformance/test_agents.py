@@ -29,6 +29,7 @@ from episodes import conformance_checks  # noqa: E402 (after it is rewritten)
 from episodes.conformance_checks import *  # noqa: E402, F403 (the tests themselves)
 
 registry.register(DIGITS)
+pytest.mark.system(conformance_checks.test_importing_an_agent_imports_nothing_heavy)
 
 
 @pytest.fixture(scope="module", params=registry.names())
@@ -68,23 +69,6 @@ def test_an_agent_that_pays_where_its_partner_is_dead_does_not_pass(
     with pytest.raises(AssertionError):
         check(agent, agent.open(settings, {}), tasks, settings, tmp_path)
     assert CLOSED == ["gone"], "what a check opens it closes; what it is given is another's"
-
-
-class UnwritableEnvironment(DigitsEnvironment):
-    """Describes itself by what JSON does not have."""
-
-    def description(self) -> dict[str, Any]:
-        return {"partners": {self.partner}}
-
-
-def test_an_agent_whose_description_is_not_json_does_not_pass(settings: Settings) -> None:
-    """Its evaluation could not be written to a file."""
-    agent = DigitsAgent()
-    tasks = [agent.task(row, settings) for row in agent.rows(agent.splits["test"])[:1]]
-    check = conformance_checks.test_facts_and_records_are_numbers_and_json
-    check(agent, agent.open(settings, {}), tasks)
-    with pytest.raises(TypeError, match="not JSON serializable"):
-        check(agent, UnwritableEnvironment("here", None), tasks)
 
 
 @pytest.mark.engine

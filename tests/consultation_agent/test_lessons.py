@@ -15,8 +15,6 @@ from consultation_agent.doctor_questions import asked_for
 from consultation_agent.lessons import lessons
 from consultation_agent.prompts import load_prompts
 from consultation_agent.protocol import Conclusion, Malformed, Question, read_reply
-from consultation_agent.rehearsal import baseline_episode
-from consultation_agent.task import task_of
 from data.conditions.condition_types import Phrase
 from data.conditions.consultation_cases import draw_cases
 from data.conditions.speech import Speech
@@ -111,47 +109,8 @@ def test_no_patient_speaks_in_wordings_that_are_kept_for_the_test_file(
     assert [text for text in kept if text in told] == []
 
 
-@pytest.mark.parametrize(
-    ("flaw", "questions"), [("at_once", {0}), ("aside", {1, 2}), ("early", {1})]
-)
-def test_a_flaw_ends_too_soon(
-    flaw: str, questions: set[int], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    plain(monkeypatch, flaw)
-    made = lessons(0, 40, Random(1)).flawed
-    assert {len(replies(one)) - 1 for one in made} == questions
-    assert all(all(one.learn) and isinstance(replies(one)[-1], Conclusion) for one in made)
-
-
-def test_the_same_seed_gives_the_same_lessons() -> None:
-    one, same, other = (
-        json.dumps([vars(c) for c in lessons(9, 9, Random(n)).flawed]) for n in (1, 1, 2)
-    )
-    assert one == same != other
-
-
 def test_the_bundled_model_was_taught_these_prompts() -> None:
     taught = json.loads((Path(AGENT.model) / "config.json").read_text())["prompt_version"]
     assert taught == AGENT.prompt_version == load_prompts().version, (
         "rebuild the bundled model: python -m training.cold_start consultation --out consultation_agent/tiny_model"
     )
-
-
-@pytest.mark.system
-def test_consultations_of_ten_turns_fit_the_tiny_models_context() -> None:
-    from tokenizers import Tokenizer
-
-    from training.warmup.tiny_tokenizer import render
-
-    tokenizer, sizes = (
-        Tokenizer.from_file(str(Path(AGENT.model) / "tokenizer.json")),
-        AGENT.sizes("cpu"),
-    )
-    for row in AGENT.rows(AGENT.splits["val"]):
-        messages = baseline_episode("checklist", task_of(row), load_prompts(), 10).messages
-        opening, whole = (
-            tokenizer.encode(render(part, ())).ids for part in (messages[:2], messages)
-        )
-        assert len(opening) <= sizes.prompt
-        assert len(whole) + sizes.reply <= sizes.prompt + sizes.response
-        assert len(tokenizer.encode(messages[-1]["content"]).ids) < sizes.reply

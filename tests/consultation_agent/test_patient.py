@@ -119,11 +119,6 @@ def test_two_clauses_about_one_thing_are_one_question(
     assert (reply.kind, reply.facets) == ("informative", facets)
 
 
-def test_what_was_told_as_accompanying_is_not_told_twice() -> None:
-    assert asked("还有什么不舒服吗？", "发烧吗？").kind == "repeated"
-    assert asked("发烧吗？", "还有什么不舒服吗？").text == SAID["zh"]["nothing_else"]
-
-
 def test_everything_can_be_asked_for() -> None:
     tables = load_tables()
     for item in [*tables.symptoms, *tables.facets, *tables.general]:
@@ -164,22 +159,6 @@ def test_no_patient_names_the_diagnosis() -> None:
 def test_any_question_is_answered(question: str) -> None:
     for task in (TASK, task_of(reference_row())):
         assert asked(question, task=task).kind in KINDS
-
-
-class TestWithoutFacets:
-    """Rows of the reference: what was once asked, and a description."""
-
-    task = task_of(reference_row())
-
-    def test_asked_again(self) -> None:
-        assert (
-            asked("did you twist it?", "Did you twist it then?", task=self.task).kind == "repeated"
-        )
-
-    def test_the_diagnosis_is_not_told(self) -> None:
-        told = "They said: this is a sprained ankle."
-        task = task_of(reference_row(patient_information=[], enhanced_description=told))
-        assert asked("what did they say: sprained ankle?", task=task).kind == "unknown"
 
 
 def test_a_file_whose_rows_hold_nothing_to_tell_is_refused() -> None:
@@ -238,70 +217,6 @@ def test_what_real_doctors_ask_is_answered_by_the_fact(question: str, text: str)
 
 
 @pytest.mark.parametrize(
-    ("question", "text"),
-    [
-        ("您是头疼来的吧？", "对，就是头痛。"),
-        ("有头痛的症状吗？", "对，就是头痛。"),
-        ("头疼得厉害吗？", "五六分吧。"),
-    ],
-)
-def test_the_own_complaint_is_no_answer_to_a_side_of_it(question: str, text: str) -> None:
-    words = {"severity": "五六分吧", "aggravating": "累了就明显些"}
-    task = replace(TASK, complaint="headache", question="医生，我头疼。", words=words)
-    assert asked(question, task=task).text == text
-
-
-class TestOfASentenceForADiagnosis:
-    """A row as the reference has it, in English, asked in both languages."""
-
-    row = reference_row(
-        ground_truth={
-            "diagnosis": "Based on your symptoms, you likely have chronic gastritis.",
-            "recommendation": "Eat less.",
-        },
-        patient_information=[
-            {"doctor_question": ["How long?"], "patient_response": ["About two months."]},
-            {
-                "doctor_question": ["Any tests? Drug allergies?"],
-                "patient_response": ["A doctor said gastritis.", "I have no drug allergies."],
-            },
-            {"doctor_question": ["Do you take medicines?"], "patient_response": ["No."]},
-        ],
-        enhanced_description="He smokes a pack a day. No fever, no vomiting. Two stools a day.",
-    )
-
-    @pytest.mark.parametrize(
-        ("question", "text"),
-        [
-            ("When did it start?", "About two months."),
-            ("Do you have any allergies?", "I have no drug allergies."),
-            ("抽烟吗？", "He smokes a pack a day."),
-            ("发烧吗？", "No fever"),
-            ("平时吃什么药？", "No."),
-            ("How old are you?", "I am 30 years old."),
-            ("Do you have any children?", "I am not sure about that."),
-            ("What did the doctor say about the gastritis?", "I am not sure about that."),
-        ],
-    )
-    def test_content_decides(self, question: str, text: str) -> None:
-        assert asked(question, task=task_of(self.row)).text == text
-
-    def test_of_two_questions_each_is_answered(self) -> None:
-        task = task_of(self.row)
-        reply = asked("When did it start, and do you have any allergies?", task=task)
-        assert reply.kind == "compound"
-        assert reply.text == "About two months. I have no drug allergies."
-
-
-def test_of_two_things_that_a_history_lacks_both_are_denied_and_nothing_else_said() -> None:
-    task = replace(TASK, words={"history": "有高血压"})
-    reply = asked("受过伤或者输过血吗？", task=task)
-    assert reply == Reply(
-        "compound", "没受过伤。没输过血。", ("history:injury", "history:transfusion")
-    )
-
-
-@pytest.mark.parametrize(
     "question",
     [
         "Tell me what has been going on.", "您好，哪里不舒服？", "怎么了？", "您今天来看什么病？", "说说您的情况吧。",
@@ -313,15 +228,3 @@ def test_what_a_doctor_opens_with_is_answered_with_the_complaint(question: str) 
     assert asked("肚子疼吗？", question, task=replace(TASK, complaint="abdominal_pain")).kind == (
         "repeated"
     )
-
-
-@pytest.mark.parametrize(
-    ("question", "facets"),
-    [
-        ("是哪里不舒服？", ("place",)),
-        ("还有什么不舒服吗？", ("accompanying", "fever")),
-        ("你觉得是什么问题？", ()),
-    ],
-)
-def test_what_only_looks_like_an_opening_is_none(question: str, facets: tuple[str, ...]) -> None:
-    assert asked(question).facets == facets

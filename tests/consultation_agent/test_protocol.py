@@ -27,29 +27,12 @@ from episodes.episode import AgentError
 CONCLUSION = Conclusion("急性阑尾炎", "马上去急诊")
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "<answer>问题：哪里疼？</answer>",
-        "<think>腹痛待查</think>\n<answer>问题：哪里疼？</answer>\n",
-        "<answer>question ：哪里疼？</answer>",
-        "<answer>问题：\n问题：哪里疼？</answer>",
-    ],
-)
-def test_questions(text: str) -> None:
-    assert read_reply(text) == Question("哪里疼？")
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "<answer>诊断：急性阑尾炎\n建议：马上去急诊</answer>",
-        "<answer>Diagnosis: 急性阑尾炎\nRecommendation: 马上去急诊</answer>",
-        "<think>诊断：</think><answer>诊断: 急性阑尾炎 建议: 马上去急诊</answer>",
-    ],
-)
-def test_conclusions(text: str) -> None:
-    assert read_reply(text) == CONCLUSION
+def test_a_question_and_a_conclusion_are_read_in_either_language() -> None:
+    assert read_reply("<answer>问题：哪里疼？</answer>") == Question("哪里疼？")
+    assert read_reply("<answer>question: 哪里疼？</answer>") == Question("哪里疼？")
+    chinese = "<answer>诊断：急性阑尾炎\n建议：马上去急诊</answer>"
+    english = "<answer>Diagnosis: 急性阑尾炎\nRecommendation: 马上去急诊</answer>"
+    assert read_reply(chinese) == read_reply(english) == CONCLUSION
 
 
 @pytest.mark.parametrize(

@@ -96,6 +96,12 @@ def test_a_denial_of_one_thing_denies_no_other_that_the_sentence_names() -> None
     assert said("Is there blood in your stool?", task) == "There's no blood in my stool."
 
 
+def test_of_two_questions_each_is_answered() -> None:
+    reply = PATIENT.reply_to(COUGH, "When did it start? What colour is the phlegm?", [])
+    assert reply.kind == "compound"
+    assert reply.text == "About three weeks. Much phlegm. It turned yellowish."
+
+
 def test_a_part_that_is_not_said_to_hurt_does_not_hurt() -> None:
     assert said("Does your chest hurt?") == UNSURE
     assert said("Is there pain when you pass stool?") == UNSURE

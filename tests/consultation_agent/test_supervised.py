@@ -17,7 +17,6 @@ from consultation_agent.llm_patient import WORDS, Said, messages_for
 from consultation_agent.protocol import Conclusion, spoken
 from consultation_agent.task import task_of
 from data.intake import consultations
-from episodes.agent import Teaching
 from episodes.episode import Conversation
 
 SETTINGS = Settings.model_construct(
@@ -49,23 +48,12 @@ def said(*texts: str) -> list[dict[str, str]]:
     ]
 
 
-def framed(
-    tmp_path: Path, *dialogues: Any, teaching: Teaching = AGENT.teaching
-) -> list[Conversation]:
+def framed(tmp_path: Path, *dialogues: Any) -> list[Conversation]:
     file = tmp_path / "dialogues.jsonl"
     file.write_text(
         "".join(json.dumps(dialogue) + "\n" for dialogue in dialogues), encoding="utf-8"
     )
-    return list(teaching.dialogues(file, "consultation", SETTINGS))
-
-
-def test_a_dialogue_is_framed_in_the_words_that_are_given(tmp_path: Path) -> None:
-    """The model is then trained under them."""
-    words = tmp_path / "words.toml"
-    words.write_text('version = "mine"\nsystem = "You are on call."\n')
-    own = AGENT.teaching.reading(words)
-    [one] = framed(tmp_path, {"messages": said("It hurts.", spoken("Where?"))}, teaching=own)
-    assert one.messages[0] == {"role": "system", "content": "You are on call."}
+    return list(AGENT.teaching.dialogues(file, "consultation", SETTINGS))
 
 
 def test_a_dialogue_is_framed_as_an_episode(tmp_path: Path) -> None:
@@ -88,18 +76,6 @@ def test_a_dialogue_is_framed_as_an_episode(tmp_path: Path) -> None:
     ]
     assert ["最后一轮" in text for text in heard] == [False, False, False, True]
     assert all(text in line for text, line in zip(texts[::2], heard, strict=True))
-
-
-@pytest.mark.parametrize(("replies", "turns"), [(2, 4), (4, 4), (6, 6)])
-def test_a_dialogue_has_the_runs_budget_or_what_it_needs(
-    replies: int, turns: int, tmp_path: Path
-) -> None:
-    texts = ["It hurts.", *[spoken("Where?"), "There."] * (replies - 1)]
-    [whole] = framed(tmp_path, {"messages": said(*texts, END)})
-    assert f"共{turns}轮" in whole.messages[1]["content"]
-    [open_end] = framed(tmp_path, {"messages": said(*texts, spoken("Where?"))})
-    assert f"共{max(4, replies + 1)}轮" in open_end.messages[1]["content"]
-    assert "最后一轮" not in open_end.messages[-2]["content"]
 
 
 @pytest.mark.parametrize(

@@ -4,15 +4,12 @@ list holds.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
 from common.settings import Settings
 from diagnosis_agent.agent import AGENT
 from diagnosis_agent.task import DiagnosisTask, task_of
-from episodes.episode import Message, ToolSpec
-from episodes.outcomes import PolicyStop
 
 SETTINGS = Settings.model_construct(
     **{name: field.get_default() for name, field in Settings.model_fields.items()}
@@ -42,20 +39,3 @@ def reference_row() -> dict[str, Any]:
         "reward_model": {"style": "LLM", "ground_truth": "kidney stone"},
         "extra_info": {"index": 0, "key_exam_names": key},
     }
-
-
-class Script:
-    """A policy that says what a list holds, and keeps what it was asked."""
-
-    def __init__(self, *texts: str, max_turns: int = 6) -> None:
-        self.texts, self.max_turns = list(texts), max_turns
-        self.turns = self.prompt_tokens = self.completion_tokens = 0
-        self.finish_reason: str | None = "stop"
-        self.asked: list[list[Message]] = []
-
-    async def reply(self, messages: Sequence[Message], tools: Sequence[ToolSpec] = ()) -> Message:
-        if self.turns >= self.max_turns:
-            raise PolicyStop("max_turns")
-        self.turns += 1
-        self.asked.append(list(messages))
-        return {"role": "assistant", "content": self.texts[self.turns - 1]}

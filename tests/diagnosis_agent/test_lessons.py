@@ -50,18 +50,3 @@ def test_a_lesson_keeps_to_its_budget(monkeypatch: pytest.MonkeyPatch) -> None:
     made = lessons(20, 20, Random(1))
     for one in (*made.right, *made.flawed):
         assert len(one.learn) == len(replies(one)) <= 2
-
-
-@pytest.mark.parametrize(
-    ("flaw", "fewest", "most"), [("at_once", 0, 0), ("early", 1, 1), ("aside", 1, 2)]
-)
-def test_flawed_lessons_order_too_little(
-    monkeypatch: pytest.MonkeyPatch, flaw: str, fewest: int, most: int
-) -> None:
-    monkeypatch.setattr(recipe, "FLAWS", {flaw: 100})
-    for one in lessons(0, 30, Random(1)).flawed:
-        assert fewest <= sum(isinstance(said, Order) for said in learned(one)) <= most
-
-
-def test_the_same_seed_makes_the_same_lessons() -> None:
-    assert lessons(5, 5, Random(3)) == lessons(5, 5, Random(3))

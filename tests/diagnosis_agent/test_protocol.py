@@ -24,32 +24,11 @@ ORDER = Order("acute appendicitis", "CBC", "white cells")
 CONCLUSION = Conclusion("acute appendicitis", "tenderness")
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        spoken(ORDER),
-        "**Current diagnosis:** acute appendicitis\n\n**Examination needed: CBC.**\n\n**Reason:** white cells",
-        "acute appendicitis\nThe following investigation(s) should be performed: CBC.\nwhite cells",
-        "<think>CBC or CT?</think>current  Diagnosis : acute appendicitis\nNEEDED : CBC\nreasoning: white cells",
-        "Current diagnosis: acute appendicitis\nneeded:\n1. CBC\nReason: white cells",
-        "Current diagnosis: acute appendicitis\nReason: white cells\nFurther examination needed: CBC.",
-    ],
-)
-def test_orders(text: str) -> None:
-    assert read_reply(text) == ORDER
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        spoken(CONCLUSION),
-        f"{STOP_PHRASE.upper()}\n\nDiagnosis: acute appendicitis.\nReason: tenderness",
-        f"Current diagnosis: another\n**{STOP_PHRASE}**\nThe diagnosis is acute appendicitis.\nReason: tenderness",
-        f"{STOP_PHRASE} Final diagnosis: acute appendicitis. Reason: tenderness",
-    ],
-)
-def test_conclusions(text: str) -> None:
-    assert read_reply(text) == CONCLUSION
+def test_an_order_and_a_conclusion_are_read_with_and_without_marks() -> None:
+    bold = "**Current diagnosis:** acute appendicitis\n**Examination needed: CBC.**\n**Reason:** white cells"
+    assert read_reply(spoken(ORDER)) == read_reply(bold) == ORDER
+    loud = f"{STOP_PHRASE.upper()}\n\nDiagnosis: acute appendicitis.\nReason: tenderness"
+    assert read_reply(spoken(CONCLUSION)) == read_reply(loud) == CONCLUSION
 
 
 @pytest.mark.parametrize(
@@ -58,14 +37,6 @@ def test_conclusions(text: str) -> None:
         ("empty", " \n"),
         ("open_thought", f"<think>{spoken(ORDER)}"),
         ("no_examination", "I would do a CBC."),
-        (
-            "no_examination",
-            "Current diagnosis: appendicitis\nFurther examination needed: .\nReason: fever",
-        ),
-        (
-            "no_examination",
-            "I doubt that the available information is sufficient to make a diagnosis.\nA\nReason: b",
-        ),
         (
             "no_examination",
             "The available information is not sufficient to make a diagnosis.\nA\nReason: b",

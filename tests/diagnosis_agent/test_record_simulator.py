@@ -62,11 +62,6 @@ def test_what_is_not_recorded_is_normal_for_age_and_sex_and_always_alike() -> No
         )
 
 
-def test_an_examination_that_the_tables_lack_is_understood_and_not_invented() -> None:
-    for order in ("EEG", "lactate", "KUB"):
-        assert result(order).kind == "not_recorded"
-
-
 def test_a_panel_is_the_results_of_its_parts() -> None:
     found = result("BMP")
     assert (found.name, found.kind) == ("basic metabolic panel", "recorded")

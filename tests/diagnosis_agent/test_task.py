@@ -8,47 +8,15 @@ from typing import Any
 
 import pytest
 
-from common.settings import ROOT
 from diagnosis_agent.task import read_rows, task_of
 from episodes.episode import AgentError
-
-VALIDATION = ROOT / "data" / "diagnosis" / "val.parquet"
-
-
-def reference_row(**extra: Any) -> dict[str, Any]:
-    """As DiagAgent's files have it."""
-    known = {
-        "split": "test",
-        "index": 7,
-        "answer": "kidney stone",
-        "question": "54M, two days of flank pain",
-    }
-    return {
-        "data_source": "diagnose_dataset",
-        "prompt": [
-            {"role": "system", "content": "Diagnose."},
-            {"role": "user", "content": known["question"]},
-        ],
-        "ability": "diagnosis",
-        "reward_model": {"style": "LLM", "ground_truth": "kidney stone"},
-        "extra_info": {
-            **known,
-            "text": "Flank pain for two days.",
-            "key_exam_names": ["CT abdomen"],
-            **extra,
-        },
-    }
+from tests.diagnosis_agent.cases import reference_row
 
 
-def test_bundled_rows() -> None:
-    for row in read_rows(VALIDATION):
-        task, extra = task_of(row), row["extra_info"]
-        assert (task.id, task.task_type, task.wording) == (extra["id"], task.group, "seen")
-        assert list(task.results) == [one["name"] for one in extra["examinations"]]
-        assert set(task.key) <= task.results.keys()
-        assert task.age in range(18, 121)
-        assert task.sex in ("female", "male")
-        assert task.reference not in task.aliases
+def row_with(**extra: Any) -> dict[str, Any]:
+    """A row of DiagAgent's kind with these fields of `extra_info` besides."""
+    row = reference_row()
+    return row | {"extra_info": row["extra_info"] | extra}
 
 
 def test_results_have_their_reference_range() -> None:
@@ -56,7 +24,7 @@ def test_results_have_their_reference_range() -> None:
         {"name": "CRP", "results": "65 mg/L (high)", "reference_range": "0 to 10"},
         {"name": "ECG", "results": "Sinus rhythm.", "reference_range": None},
     ]
-    task = task_of(reference_row(examinations=examinations) | {"id": "x"})
+    task = task_of(row_with(examinations=examinations))
     assert task.results == {
         "CRP": "65 mg/L (high) (reference range: 0 to 10)",
         "ECG": "Sinus rhythm.",
@@ -67,25 +35,19 @@ def test_rows_of_the_reference(tmp_path: Path) -> None:
     import pyarrow as arrow
     from pyarrow import parquet
 
-    parquet.write_table(arrow.Table.from_pylist([reference_row()]), tmp_path / "rows.parquet")
+    told = row_with(text="Flank pain for two days.")
+    parquet.write_table(arrow.Table.from_pylist([told]), tmp_path / "rows.parquet")
     (row,) = read_rows(tmp_path / "rows.parquet")
     task = task_of(row)
-    assert (task.id, task.question, task.text) == (
-        "7",
-        "54M, two days of flank pain",
-        "Flank pain for two days.",
-    )
-    assert (task.reference, task.key, task.task_type) == (
-        "kidney stone",
-        ("CT abdomen",),
-        "unknown",
-    )
+    assert (task.id, task.question) == ("r1", "54M, two days of flank pain")
+    assert task.text == "Flank pain for two days."
+    assert (task.reference, task.key[0]) == ("kidney stone", "CT Abdomen")
     assert (task.results, task.aliases, task.condition, task.age) == ({}, (), None, None)
 
 
 @pytest.mark.parametrize("text", [None, ""])
 def test_without_a_history_a_simulator_reads_the_summary(text: str | None) -> None:
-    task = task_of(reference_row(text=text) | {"id": "x"})
+    task = task_of(row_with(text=text))
     assert task.text == task.question
 
 
@@ -97,25 +59,24 @@ def test_without_a_history_a_simulator_reads_the_summary(text: str | None) -> No
         reference_row() | {"prompt": [{"role": "system", "content": "x"}]},
         reference_row() | {"prompt": 3},
         reference_row() | {"extra_info": None},
-        reference_row(key_exam_names="CT"),
-        reference_row(key_exam_names=[" "]),
-        reference_row(age="old"),
-        reference_row(condition="no such"),
-        reference_row(examinations=[{"name": "CT"}]),
-        reference_row(examinations=[{"name": "CT", "results": None}]),
+        row_with(key_exam_names="CT"),
+        row_with(key_exam_names=[" "]),
+        row_with(age="old"),
+        row_with(condition="no such"),
+        row_with(examinations=[{"name": "CT"}]),
+        row_with(examinations=[{"name": "CT", "results": None}]),
     ],
 )
 def test_what_is_no_case_is_refused(row: dict[str, Any]) -> None:
-    with pytest.raises(AgentError, match="row 'x'"):
-        task_of(row | {"id": "x"})
+    with pytest.raises(AgentError, match="row 'r1'"):
+        task_of(row)
 
 
 def test_rows_of_a_jsonl_file_get_names_of_their_own(tmp_path: Path) -> None:
     file = tmp_path / "rows.jsonl"
-    file.write_text(
-        "".join(json.dumps(row) + "\n" for row in (reference_row(), reference_row(), {"prompt": 1}))
-    )
-    assert [row["id"] for row in read_rows(file)] == ["7/0", "7/1", "2"]
+    nameless = {key: value for key, value in reference_row().items() if key != "id"}
+    file.write_text("".join(json.dumps(row) + "\n" for row in (nameless, nameless, {"prompt": 1})))
+    assert [row["id"] for row in read_rows(file)] == ["0/0", "0/1", "2"]
 
 
 @pytest.mark.parametrize("name", ["none.parquet", "bad.parquet", "bad.jsonl", "empty.jsonl"])

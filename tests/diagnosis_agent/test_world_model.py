@@ -18,7 +18,7 @@ from diagnosis_agent.llm_simulator import SEPARATOR, prompt_for, split_range
 from diagnosis_agent.simulator import Result
 from diagnosis_agent.task import DiagnosisTask, task_of
 from diagnosis_agent.world_model import MOST_EVENTS, in_order, world_lessons
-from diagnosis_agent.world_quality import Made, numbers, rules, values_of, variety
+from diagnosis_agent.world_quality import Made, numbers, rules
 from episodes.episode import Conversation
 
 SETTINGS = Settings.model_construct(
@@ -69,23 +69,10 @@ def test_a_lesson_without_ranges_is_what_the_model_is_asked() -> None:
         assert len(events) <= MOST_EVENTS
 
 
-def test_ranges_are_shown_half_of_the_time_and_steps_of_care_are_in_order() -> None:
-    told = [text_of(lesson) for lesson in world_lessons(tasks())]
-    shown = sum(text.count("Reference Range:") for text in told)
-    possible = sum("reference range" in text for task in tasks() for text in task.results.values())
-    assert 0.35 * possible < shown < 0.75 * possible
-    events = [
-        ("chest X-ray", "clear"),
-        ("unheard of", "?"),
-        ("complete blood count", CBC),
-        ("vital signs", "well"),
-    ]
-    assert [name for name, _ in in_order(events, Random(0))] == [
-        "vital signs",
-        "complete blood count",
-        "chest X-ray",
-        "unheard of",
-    ]
+def test_steps_of_care_are_in_order() -> None:
+    in_care = ["vital signs", "complete blood count", "chest X-ray", "unheard of"]
+    events = [(name, "well") for name in reversed(in_care)]
+    assert [name for name, _ in in_order(events, Random(0))] == in_care
 
 
 def test_lessons_come_out_alike_and_a_case_without_results_has_none() -> None:
@@ -95,28 +82,6 @@ def test_lessons_come_out_alike_and_a_case_without_results_has_none() -> None:
         for one in world_lessons([TASK])
     ] == [True]
     assert [*world_lessons([replace(TASK, results={})])] == []
-
-
-@pytest.mark.parametrize(
-    ("text", "values"),
-    [
-        (
-            CBC,
-            {
-                "white blood cells": (14.2, "10^9/L"),
-                "neutrophils": (58, "%"),
-                "mean cell volume": (85, "fL"),
-            },
-        ),
-        ("time with pH below 4 10.2 % (high)", {"time with pH below 4": (10.2, "%")}),
-        ("vitamin B12 320 pmol/L", {"vitamin B12": (320, "pmol/L")}),
-        ("base excess -2.5 mmol/L", {"base excess": (-2.5, "mmol/L")}),
-        ("Clear lungs.", {}),
-        ("No growth after 5 days.", {}),
-    ],
-)
-def test_numbers_of_a_result(text: str, values: dict[str, tuple[float, str]]) -> None:
-    assert values_of(text) == values
 
 
 def made(text: str, recorded: str = RECORDED, name: str = "complete blood count") -> Made:
@@ -143,12 +108,6 @@ def test_rules_see_sides_of_ranges_and_units(
     }
 
 
-def test_texts_are_compared_by_their_words() -> None:
-    assert rules(made("Clear lungs.", "Clear lungs."))["similarity"] == 1
-    assert 0 < rules(made("Clear heart.", "Clear lungs."))["similarity"] < 1
-    assert rules(made("", "Clear lungs.")) == {"similarity": 0, "consistency": 0}
-
-
 def several(shift: float, width: float, n: int = 200) -> dict[str, Any]:
     random = Random(1)
     pairs = [(random.gauss(6, 1), random.gauss(6 + shift, width)) for _ in range(n)]
@@ -165,16 +124,3 @@ def test_distance_and_spread_are_in_the_records_deviations() -> None:
     assert shifted["spread"] == pytest.approx(1, abs=0.15)
     assert narrow["spread"] == pytest.approx(0.1, abs=0.03)
     assert [*shifted["by_examination"]] == ["CBC: cells"]
-
-
-def test_too_few_numbers_and_numbers_that_never_change_have_no_distance() -> None:
-    assert several(0, 1, n=9)["wasserstein"] is None
-    constant = numbers([made("cells 5 u", "cells 5 u", "CBC")] * 30)
-    assert (constant["numbers"], constant["spread"]) == (0, None)
-
-
-def test_variety_is_of_texts_alone() -> None:
-    texts = [("a", "a"), ("b", "a"), ("c", "a")]
-    worded = [made(text, recorded, "X-ray") for recorded, text in texts]
-    assert variety([*worded, made(CBC)]) == pytest.approx(1 / 3)
-    assert variety([made(CBC)]) is None

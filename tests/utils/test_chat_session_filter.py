@@ -223,20 +223,6 @@ def test_an_existing_output_is_kept(tmp_path, capsys):
     assert (tmp_path / "out.jsonl").read_text() == "mine"
 
 
-@pytest.mark.parametrize(
-    ("value", "iso"),
-    [
-        ("2024-01-01T10:00:00Z", "2024-01-01 10:00:00+00:00"),
-        ("2024年1月5日 08:30", "2024-01-05 08:30:00"),
-        (1700000000, "2023-11-14 22:13:20+00:00"),
-        ("13800138000", None),
-        (None, None),
-    ],
-)
-def test_times(value, iso):
-    assert as_time(value) == iso
-
-
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=20) | MOBILES,
     lambda inner: (

@@ -67,15 +67,6 @@ def test_the_prompt_shows_the_tables_and_the_types(place, llm):
     assert llm.requests[0]["response_format"]["json_schema"]["strict"]
 
 
-def test_equal_questions_are_asked_once(place, llm):
-    write_jsonl(
-        place / "in.jsonl", [{"id": str(n), "question": QUESTIONS[1]} for n in range(9)], force=True
-    )
-    assert first() == 0
-    assert ids_of(place / "out.jsonl") == [str(n) for n in range(9)]
-    assert len(llm.requests) == 1
-
-
 def test_existing_outputs_need_force_and_known_replies_cost_no_call(place, llm, capsys):
     assert first() == 0
     before = (place / "out.jsonl").read_bytes()
@@ -103,22 +94,6 @@ def test_a_row_that_fails_is_told_and_only_it_is_tried_again(place, llm, capsys)
     assert len(ids_of(place / "out.jsonl")) + len(ids_of(place / "out.dropped.jsonl")) == 60
     assert not (place / "out.failed.jsonl").exists()
     assert not (place / "out.jsonl.journal").exists()
-
-
-def test_faults_on_the_way_change_nothing(place, llm):
-    assert first() == 0
-    expected = (place / "out.jsonl").read_bytes()
-    (place / "llm_cache.sqlite").unlink()
-    llm.faults = [
-        Fault(500),
-        Fault(429, {"Retry-After": "1"}),
-        Fault(text="好"),
-        Fault(503),
-        Fault(200, body="x"),
-    ]
-    assert first("--force") == 0
-    assert (place / "out.jsonl").read_bytes() == expected
-    assert len(llm.requests) == 125
 
 
 def test_a_wrong_key_ends_the_run_early(place, llm, capsys):

@@ -15,7 +15,6 @@ from collections import Counter
 
 import pytest
 
-from common.jsonl import write_jsonl
 from common.settings import ROOT
 from tests.utils.questions import QUESTIONS, ids_of, judge, question_of
 from utils import filter_with_llm
@@ -89,22 +88,6 @@ def test_killed_again_and_again_it_ends_the_same_and_pays_no_reply_twice(place, 
     assert [
         (place / name).read_bytes() for name in ("out.jsonl", "out.dropped.jsonl")
     ] == interrupted
-
-
-def test_without_its_journal_no_call_is_made_twice(place, llm):
-    write_jsonl(
-        place / "in.jsonl",
-        [{"id": str(n), "question": QUESTIONS[n]} for n in range(1, 6)],
-        force=True,
-    )
-    assert first() == 0
-    expected = (place / "out.jsonl").read_bytes()
-    calls = len(llm.requests)
-    (place / "out.jsonl").unlink()
-    (place / "out.dropped.jsonl").unlink()
-    assert first() == 0
-    assert (place / "out.jsonl").read_bytes() == expected
-    assert len(llm.requests) == calls
 
 
 @pytest.mark.system

@@ -186,19 +186,6 @@ def test_what_can_not_be_verified_is_refused_with_its_reason(llm, draft, sqls, s
     assert f"1 {reason}" in shown.out
 
 
-def test_a_failed_question_is_tried_again_and_only_it(llm, draft, database):
-    play(llm, [SQL], GOOD)
-    llm.faults = [Fault(400)]
-    code, output, shown = draft("甲片怎么吃？", "甲片一天吃几次？", "甲片怎么服用？")
-    assert code == 1
-    assert len(lines(output)) == 2
-    asked = len(llm.requests)
-    code, _, shown = draft("甲片怎么吃？", "甲片一天吃几次？", "甲片怎么服用？")
-    assert code == 0, shown.err
-    assert [row["id"] for row in lines(output)] == ["q0", "q1", "q2"]
-    assert len(llm.requests) - asked == 3  # a query, its answer, a draft
-
-
 def test_drafts_of_one_database_are_not_continued_with_another(llm, draft, tmp_path):
     play(llm, [SQL], GOOD)
     llm.faults = [Fault(400)]
@@ -218,32 +205,18 @@ def test_rows_are_found_where_queries_select_no_key(database):
         return [(row.table, row.row_id, sorted(row.cells)) for row in finder.rows_of(sql)]
 
     dosage = ["dosage", "med_name"]
-    assert found("SELECT dosage FROM drugs_info WHERE med_name LIKE '%甲%'") == [
-        ("drugs_info", 7, dosage)
-    ]
-    assert found("SELECT DISTINCT dosage FROM drugs_info ORDER BY dosage DESC LIMIT 1") == [
-        ("drugs_info", 8, dosage)
-    ]
-    assert found("SELECT COUNT(*) FROM drugs_info WHERE dosage LIKE '%口服%'") == [
-        ("drugs_info", 7, dosage)
-    ]
-    assert (
-        found("SELECT dosage, COUNT(*) AS n FROM drugs_info GROUP BY dosage ORDER BY n")[0][1] == 7
-    )
-    assert found("SELECT upper(d.dosage) FROM drugs_info AS d WHERE d.id = 8") == [
-        ("drugs_info", 8, dosage)
-    ]
+    liked = "SELECT dosage FROM drugs_info WHERE med_name LIKE '%甲%'"
+    assert found(liked) == [("drugs_info", 7, dosage)]
+    counted = "SELECT COUNT(*) FROM drugs_info WHERE dosage LIKE '%口服%'"
+    assert found(counted) == [("drugs_info", 7, dosage)]
+    computed = "SELECT upper(d.dosage) FROM drugs_info AS d WHERE d.id = 8"
+    assert found(computed) == [("drugs_info", 8, dosage)]
     joined = "SELECT s.cause FROM drugs_info d JOIN disease s ON d.indication LIKE '%' || s.disease_name || '%'"
     assert {(table, key) for table, key, _ in found(joined)} == {("drugs_info", 7), ("disease", 1)}
     both = "SELECT dosage FROM drugs_info WHERE id = 7 UNION SELECT dosage FROM drugs_info WHERE id = 8"
     assert [key for _, key, _ in found(both)] == [7, 8]
-    assert (
-        found("SELECT 1")
-        == found("nonsense (")
-        == found("DELETE FROM drugs_info")
-        == found("SELECT * FROM x")
-        == []
-    )
+    for nothing in ("SELECT 1", "nonsense (", "DELETE FROM drugs_info", "SELECT * FROM x"):
+        assert found(nothing) == []
 
 
 ROWS = [

@@ -128,6 +128,12 @@ def test_each_kind_is_masked(text, masked, kind):
         "血压120/80，心率75，体温36.5",
         "国药准字H20013800是什么药",
         "2013-05-06 2014-07-08",
+        "孙女发烧两天",
+        "我妈叫我去医院",
+        "my son Covid positive",
+        "@医生 请问",
+        "维生素B12和辅酶Q10",
+        "CA125和P53突变",
         "帕金森病和王氏保赤丸",
         "我妈常年便秘，我爸高血压",
         "白芍、何首乌、夏桑菊颗粒、孟鲁司特钠片",
@@ -177,19 +183,3 @@ def test_hostile_text_is_masked_in_time():
         "1381" * 2_500,
     ):
         mask(text)
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "孙女发烧两天",
-        "我妈叫我去医院",
-        "my son Covid positive",
-        "@医生 请问",
-        "维生素B12和辅酶Q10",
-        "CA125和P53突变",
-        "血压120-80，胰岛素12-10-8",
-    ],
-)
-def test_what_only_looks_like_a_name_a_number_or_a_handle_stays(text: str) -> None:
-    assert mask(text) == (text, [])
