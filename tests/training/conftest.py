@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import os
+import socket
 import threading
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -19,11 +21,25 @@ from omegaconf import DictConfig
 
 from training.runners.episode_runner import EpisodeRunner
 from training.setup import verl_config
-from training.setup.ports import free_port
 from training.store.live_store import RunStore, make_server
 from training.store.store_client import StoreClient
 
 HOST = "127.0.0.1"
+_numbers = itertools.count(os.getpid() * 997)
+
+
+def own_port() -> int:
+    """Return a free port that stays free: the system deals out higher ones, and each process of
+    tests takes these from a place of its own.
+    """
+    while True:
+        port = 20_000 + next(_numbers) % 10_000
+        with socket.socket() as probe:
+            try:
+                probe.bind((HOST, port))
+            except OSError:
+                continue
+            return port
 
 
 @pytest.fixture(scope="session")
@@ -91,7 +107,7 @@ async def served(
     agent-lightning's.
     """
     store = store or RunStore()
-    server = make_server(store, HOST, port or free_port(HOST), "thread", token)
+    server = make_server(store, HOST, port or own_port(), "thread", token)
     await server.start()
     client = (
         StoreClient(server.endpoint, token) if token else agl.LightningStoreClient(server.endpoint)

@@ -5,14 +5,13 @@ verl's TransferQueue in memory.
 from __future__ import annotations
 
 import json
+import socket
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
 import uvicorn
-
-from training.setup.ports import free_port
 
 MODEL = "tiny"
 
@@ -29,12 +28,10 @@ class StandInVllm:
         self.healthy = True
         self.before: Callable[[dict[str, Any]], object] = lambda request: None
         self.prompt: Callable[[dict[str, Any]], list[int]] = lambda request: [1, 2, 3]
-        self.port = free_port("127.0.0.1")
-        config = uvicorn.Config(
-            self, host="127.0.0.1", port=self.port, log_level="warning", lifespan="off"
-        )
-        self.server = uvicorn.Server(config)
-        self.thread = threading.Thread(target=self.server.run, daemon=True)
+        listening = socket.create_server(("127.0.0.1", 0))
+        self.port = listening.getsockname()[1]
+        self.server = uvicorn.Server(uvicorn.Config(self, log_level="warning", lifespan="off"))
+        self.thread = threading.Thread(target=self.server.run, args=([listening],), daemon=True)
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         body = b""

@@ -25,10 +25,9 @@ from common import connections
 from common.access import TOKEN, bearer
 from common.connections import NAME, Connection
 from common.settings import ROOT
-from tests.training.conftest import served
+from tests.training.conftest import own_port, served
 from tests.training.test_proxy import StandInVllm, access, ask, servers  # noqa: F401 (a fixture)
 from training.proxy import doors
-from training.setup.ports import free_port
 from training.store.store_checks import HEALTH_PATH
 
 HOST = "127.0.0.1"
@@ -52,7 +51,7 @@ def listens(base: str) -> bool:
 @pytest.mark.system
 def test_half_open_requests_stop_no_store(tmp_path: Path) -> None:
     """400 of them at once, with 256 files: it answers, during it and afterwards."""
-    port, log = free_port(HOST), tmp_path / "log"
+    port, log = own_port(), tmp_path / "log"
     base = f"http://{HOST}:{port}"
     command = [sys.executable, "-m", "training.store", "serve", "--port", str(port)]
     with (

@@ -28,10 +28,10 @@ from sql_agent.agent import AGENT
 from sql_agent.judge_words import WORDS
 from tests.common.llm_server import Fault, LLMServer
 from tests.serving import serving
+from tests.training.conftest import own_port
 from tests.training.test_proxy import StandInVllm, access, servers  # noqa: F401 (a fixture)
 from tests.training.test_runner import ends
 from training.setup.plan import ConfigError
-from training.setup.ports import free_port
 from training.store.store_checks import check_external
 from training.store.store_client import StoreClient
 
@@ -43,6 +43,7 @@ NAMES = [
 SECRETS = {
     name: f"canary-{number}-of-{name.lower()}" for number, name in enumerate([*NAMES, "HF_TOKEN"])
 }
+pytestmark = pytest.mark.system
 TOKEN, TEACHER = SECRETS["AGL_TOKEN"], SECRETS["TEACHER_API_KEY"]
 
 
@@ -128,7 +129,7 @@ async def test_keys_appear_nowhere(
 ) -> None:
     caplog.set_level(logging.DEBUG)
     monkeypatch.setattr(StandInVllm, "complete", in_prose)
-    port, teacher = free_port("127.0.0.1"), LLMServer()
+    port, teacher = own_port(), LLMServer()
     teacher.answer = lambda body: json.dumps(dict.fromkeys(WORDS.weights, 0.5))
     address = f"http://127.0.0.1:{port}"
     programs.start(
