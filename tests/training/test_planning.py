@@ -23,12 +23,10 @@ from training.planning import (
     continued,
     loggers,
     make_plan,
-    new_run_dir,
     read_rows,
     run_settings,
 )
 from training.setup.arguments import parse
-from training.setup.device import LARGE_BYTES
 from training.setup.plan import ConfigError, Plan
 
 
@@ -55,20 +53,8 @@ def resumed(
     return continued(plan(run), Namespace(resume=resume, run_dir=run, ci_fast=ci_fast))
 
 
-def test_the_checkpoint_its_folder_and_its_run_are_named(tmp_path: Path) -> None:
-    checkpoint = make_run(tmp_path / "run", 4)
-    plan, found, keys = resumed(tmp_path / "run")
-    assert (plan.run_dir, found) == (tmp_path / "run", checkpoint)
-    assert keys == {
-        "trainer.resume_mode": "resume_path",
-        "trainer.resume_from_path": str(checkpoint),
-        "trainer.default_local_dir": str(tmp_path / "run" / "checkpoints"),
-        "trainer.experiment_name": "run",
-    }
-
-
 def test_without_a_folder_the_newest_run_or_that_of_the_checkpoint_goes_on(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(planning, "RUNS", tmp_path)
     older, newer = (make_run(tmp_path / name, step) for name, step in (("one", 3), ("two", 4)))
@@ -83,19 +69,8 @@ def test_without_a_folder_the_newest_run_or_that_of_the_checkpoint_goes_on(
         found, resumed_from, keys = continued(replace(new, run_dir=asked or new.run_dir), options)
         assert (found.run_dir, resumed_from) == (run, checkpoint)
         assert keys["trainer.default_local_dir"] == str(run / "checkpoints")
-        assert capsys.readouterr().out == f"resuming from {checkpoint}\n"
-
-
-def test_runs_that_begin_in_one_second_have_a_folder_each(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(planning.time, "strftime", lambda form: "now")
-    names = []
-    for _ in range(3):
-        folder = new_run_dir(tmp_path / "runs", "sql")
-        folder.mkdir(parents=True)
-        names.append(folder.name)
-    assert names == ["sql-now", "sql-now-2", "sql-now-3"]
+        assert keys["trainer.resume_mode"] == "resume_path"
+        assert keys["trainer.resume_from_path"] == str(checkpoint)
 
 
 @pytest.mark.parametrize(
@@ -165,14 +140,11 @@ def test_rows_of_several_agents_keep_their_weights_and_are_not_shuffled() -> Non
     assert read_rows(sql, {"val": sql.splits["val"]})[1] == {}
 
 
-def test_a_new_run_has_a_folder_of_its_own(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_new_run_has_a_folder_of_its_own(tmp_path: Path) -> None:
     assert resumed(tmp_path / "run", None)[1:] == (None, {})
     assert resumed(tmp_path / "run", "auto")[1:] == (None, {})
-    assert capsys.readouterr().out.startswith("nothing to resume")
     make_run(tmp_path / "run", 4)
-    with pytest.raises(ConfigError, match="is not empty; choose another, or add --resume"):
+    with pytest.raises(ConfigError, match="--resume"):
         resumed(tmp_path / "run", None)
 
 
@@ -184,27 +156,9 @@ def test_runners_may_have_the_folder_of_the_trainer_beside_them(tmp_path: Path) 
     assert continued(runners, asked) == (runners, None, {})
 
 
-def planned(*flags: str, agent: str = "sql", **settings: str) -> tuple[Plan, dict[str, Any]]:
-    os.environ.update(settings)
-    load_settings.cache_clear()
-    found = registry.get(agent)
-    return make_plan(found, parse(found, ["--device", "cpu", *flags]))
-
-
-def test_each_flag_reaches_the_plan_before_a_setting(tmp_path: Path) -> None:
-    made, _ = planned(
-        *("--run-dir", str(tmp_path), "--max-turns", "3", "--model", "another/model"),
-        *("--lora", "--lora-rank", "16"),
-        MAX_TURNS="2",
-        BASE_MODEL="some/model",
-    )
-    assert (made.max_turns, made.max_turns_origin) == (3, "--max-turns")
-    assert (made.model, made.lora_rank) == ("another/model", 16)
-    assert (made.run_dir, made.device) == (tmp_path, "cpu")
-    assert planned("--run-dir", str(tmp_path))[0].model == "some/model"
-    made, keys = planned("--run-dir", str(tmp_path), MAX_TURNS="2", TENSORBOARD_DIR="boards")
-    assert made.max_turns_origin == "MAX_TURNS"
-    assert keys["trainer.logger"] == ["console", "file", "tensorboard"]
+def planned(*flags: str) -> tuple[Plan, dict[str, Any]]:
+    agent = registry.get("sql")
+    return make_plan(agent, parse(agent, ["--device", "cpu", *flags]))
 
 
 def test_the_settings_of_a_run_are_under_the_agent_s_own_flags(
@@ -225,27 +179,13 @@ def test_the_settings_of_a_run_are_under_the_agent_s_own_flags(
         assert flags["database_tables"] == (tables if given else None)
 
 
-def test_an_algorithm_s_keys_are_part_of_the_preset(tmp_path: Path) -> None:
+def test_an_algorithm_and_an_adapter_are_trained_where_they_are_asked_for(tmp_path: Path) -> None:
     flags = ["--run-dir", str(tmp_path)]
-    made, keys = planned(*flags, "--algorithm", "gspo")
     loss = "actor_rollout_ref.actor.policy_loss.loss_mode"
-    assert made.preset["keys"][loss] == keys[loss] == "gspo"
-    assert keys.get(loss) != planned(*flags)[1].get(loss)
-
-
-def test_a_plan_without_flags_is_the_agent_s(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(planning.time, "strftime", lambda form: "now")
-    for flags, purpose in (([], "full"), (["--ci"], "ci"), (["--ci-fast"], "smoke")):
-        for name, tools in (("sql", True), ("diagnosis", False)):
-            agent = registry.get(name)
-            made, keys = planned(*flags, agent=name)
-            assert made.run_dir == planning.RUNS / f"{name}-agent-{purpose}-now"
-            assert (made.model, made.tools, made.lora_rank) == (agent.model, tools, 0)
-            assert made.max_turns_origin == f"the {name} agent's own"
-            assert made.max_tokens == agent.sizes("cpu").reply
-            assert made.preset["name"].startswith(f"{purpose}, cpu")
-            assert made.preset["keys"].items() <= keys.items()
-    assert planned("--device", "cuda")[0].model == planning.GPU_MODEL
+    plain, plain_keys = planned(*flags)
+    made, keys = planned(*flags, "--algorithm", "gspo", "--lora", "--lora-rank", "16")
+    assert made.preset["keys"][loss] == keys[loss] == "gspo" != plain_keys.get(loss)
+    assert (plain.lora_rank, made.lora_rank) == (0, 16)
 
 
 @pytest.mark.parametrize(
@@ -254,8 +194,6 @@ def test_a_plan_without_flags_is_the_agent_s(monkeypatch: pytest.MonkeyPatch) ->
         ([], True, "direct"),
         (["--llm-proxy"], True, "litellm"),
         (["--no-llm-proxy"], False, "direct"),
-        (["--proxy", "litellm"], True, "litellm"),
-        (["--llm-proxy", "--proxy", "direct"], True, "direct"),
     ],
 )
 def test_litellm_stands_before_vllm_where_it_is_asked_for(
@@ -263,22 +201,3 @@ def test_litellm_stands_before_vllm_where_it_is_asked_for(
 ) -> None:
     made, _ = planned("--run-dir", str(tmp_path), *flags)
     assert (made.llm_proxy, made.proxy) == (traced_in_proxy, proxy)
-
-
-@pytest.mark.parametrize(
-    ("device", "small", "large"),
-    [("cpu", (16, 3e-4), (4, 1e-5)), ("cuda", (16, 1e-6), (16, 1e-6))],
-)
-def test_a_large_model_has_batches_and_a_rate_of_its_own_on_the_cpu_alone(
-    device: str, small: tuple[int, float], large: tuple[int, float], tmp_path: Path
-) -> None:
-    """The preset for GPUs is made for real models."""
-    agent = registry.get("sql")
-    found = []
-    for size in (LARGE_BYTES, LARGE_BYTES + 1):
-        with (tmp_path / "model.safetensors").open("wb") as file:
-            file.truncate(size)  # sparse: takes no room itself
-        flags = ["--device", device, "--model", str(tmp_path), "--run-dir", str(tmp_path / "run")]
-        _, keys = make_plan(agent, parse(agent, flags))
-        found.append((keys["data.train_batch_size"], keys["actor_rollout_ref.actor.optim.lr"]))
-    assert found == [small, large]

@@ -21,7 +21,6 @@ from aiohttp.test_utils import TestServer
 
 from tests.training.conftest import connections_to, enqueue, served
 from training.proxy import recorder as recorder_module
-from training.proxy.gate import CallGate, RequestSeeds
 from training.proxy.recorder import (
     LOG_PROBS_ATTRIBUTE,
     RESPONSE_ATTRIBUTE,
@@ -161,24 +160,12 @@ async def test_spans_are_sent_again_whole_while_the_store_is_away(
 
 
 @pytest.mark.usefixtures("pauses")
-async def test_a_store_that_stays_away_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(recorder_module, "OUTAGE_SECONDS", 0.0)
-    store = Answering(503)
-    async with store.listening() as endpoint:
-        sender = SpanSender()
-        with pytest.raises(aiohttp.ClientResponseError):
-            await sender.send(endpoint, [("ro", "at", core())])
-        await sender.close()
-    assert "authorization" not in store.posted[0].headers
-
-
-@pytest.mark.usefixtures("pauses")
 async def test_calls_a_dead_store_did_not_take_are_counted(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Those that came together go together."""
     monkeypatch.setattr(recorder_module, "OUTAGE_SECONDS", 0.0)
-    store = Answering(503, 503)
+    store = Answering(503, 503, 503)
     async with store.listening() as endpoint:
         recorder = CallRecorder(endpoint, lambda: 3)
         for number in range(2):
@@ -186,19 +173,12 @@ async def test_calls_a_dead_store_did_not_take_are_counted(
         await asyncio.wait_for(store.asked.wait(), 30)
         recorder.record("ro", "at2", Taken("r", [1], [2], None), 1.5)
         await recorder.close()
-    assert [body.count(b"policy.version") for body in store.bodies] == [2, 1]
+        sender = SpanSender()
+        with pytest.raises(aiohttp.ClientResponseError):
+            await sender.send(endpoint, [("ro", "at", core())])
+        await sender.close()
+    assert [body.count(b"policy.version") for body in store.bodies] == [2, 1, 0]
     assert recorder.lost == 3
-
-
-async def test_a_recorder_has_the_run_s_gate_and_seeds_and_may_have_recorded_nothing() -> None:
-    """Past its gate calls would be answered while weights change."""
-    gate, seeds = CallGate(), RequestSeeds(1)
-    recorder = CallRecorder("http://store", lambda: 0, gate, seeds)
-    assert (recorder.gate, recorder.seeds, recorder.endpoint) == (gate, seeds, "http://store")
-    await recorder.close()
-    alone = CallRecorder("http://store", lambda: 0)
-    async with alone.gate:
-        assert (alone.lost, alone.seeds) == (0, None)
 
 
 async def test_a_request_cut_off_by_the_end_is_sent_again_with_what_came_after() -> None:

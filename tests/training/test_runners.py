@@ -19,6 +19,7 @@ from unittest.mock import AsyncMock
 import psutil
 import pytest
 
+from tests.messages import missing
 from training.runners import processes as runners
 from training.runners.processes import Budget, Keeper, KeptRunners, Runner
 from training.setup.plan import RunStopped
@@ -37,7 +38,7 @@ def test_runners_are_started_again_so_often_in_so_many_minutes() -> None:
     budget = Budget()
     for second in range(RESTARTS):
         assert budget.refusal(ended(), -9, second) is None
-    assert "after 3 times in 10 minutes" in str(budget.refusal(ended(), -9, WINDOW_SECONDS - 1))
+    assert budget.refusal(ended(), -9, WINDOW_SECONDS - 1) is not None
     assert budget.refusal(ended(), -9, WINDOW_SECONDS) is None, "the first of them is long ago"
     assert budget.refusal(ended(), -9, WINDOW_SECONDS + 0.5) is not None
 
@@ -80,12 +81,8 @@ def keeper(
 def test_what_ends_at_once_is_started_once_more_and_the_others_go_on(keeper: Any) -> None:
     kept, said = keeper(lambda number: time.sleep(600) if number else os._exit(3))
     assert kept.keep(2, lambda: len(said) == 2) == 3
-    assert said[0].endswith(
-        "exit code 3 (killed? out of memory?) and is started again; 2 play, its rollouts too"
-    )
-    assert said[1].endswith(
-        "as the one before it did, and is not started again; 1 play, its rollouts too"
-    )
+    assert not missing(said[0], "exit code 3", "2 play")
+    assert not missing(said[1], "not", "1 play")
     assert multiprocessing.active_children() == []
 
 
@@ -208,5 +205,5 @@ def test_the_end_of_the_last_runner_stops_the_run() -> None:
     strategy.look()
     kept.kill()
     kept.join()
-    with pytest.raises(RunStopped, match=r"the last runner ended with exit code -9 .* --resume"):
+    with pytest.raises(RunStopped, match=r"-9 .*--resume"):
         strategy.look()

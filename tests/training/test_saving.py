@@ -19,6 +19,7 @@ from typing import Any
 
 import pytest
 
+from tests.messages import missing
 from training.engine.checkpoints import (
     FULL_BYTES,
     MARK,
@@ -95,6 +96,7 @@ def assert_whole(run: Path, contents: tuple[str, ...] = ("whole",)) -> None:
         assert found in [{f"{content} {step}"} for content in contents]
 
 
+@pytest.mark.system
 def test_a_kill_at_any_moment_of_saving_leaves_the_old_checkpoint_or_the_new_one(
     tmp_path: Path,
 ) -> None:
@@ -107,7 +109,7 @@ def test_a_kill_at_any_moment_of_saving_leaves_the_old_checkpoint_or_the_new_one
         latest = latest_checkpoint(run)
         assert latest is not None
         seen.add(step_of(latest))
-        sweep(run)
+        assert sweep(run) in ([], ["global_step_2"])
         assert not list((run / "checkpoints").glob(".global_step_*"))
         save(run, 2)
         assert checkpoints(run).keys() == {1, 2}
@@ -117,6 +119,7 @@ def test_a_kill_at_any_moment_of_saving_leaves_the_old_checkpoint_or_the_new_one
     assert seen == {1, 2}
 
 
+@pytest.mark.system
 def test_a_kill_while_a_checkpoint_is_saved_again(tmp_path: Path) -> None:
     for step in (1, 2):
         save(tmp_path / "base", step, "old")
@@ -129,6 +132,7 @@ def test_a_kill_while_a_checkpoint_is_saved_again(tmp_path: Path) -> None:
             break
 
 
+@pytest.mark.system
 def test_a_kill_while_old_ones_are_removed(tmp_path: Path) -> None:
     for step in (1, 2, 3):
         save(tmp_path / "base", step)
@@ -143,43 +147,35 @@ def test_a_kill_while_old_ones_are_removed(tmp_path: Path) -> None:
     assert touch > len(FILES)
 
 
-def test_what_was_left_is_named(tmp_path: Path) -> None:
-    save(tmp_path, 1)
-    killed_at(len(FILES), lambda: save(tmp_path, 2))
-    assert sweep(tmp_path) == ["global_step_2"]
-    assert sweep(tmp_path) == []
-    assert checkpoints(tmp_path).keys() == {1}
-
-
 def save_on_a_full_disk(run: Path) -> None:
     with saving(run / "checkpoints", 1) as hidden:
         (hidden / "global_step_1").mkdir()
         raise OSError("Ray's own lines\nthe disk is full")
 
 
-def test_a_failure_leaves_nothing(tmp_path: Path) -> None:
+def test_a_full_disk_is_called_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(OSError, match="full"):
         save_on_a_full_disk(tmp_path)
-    assert list((tmp_path / "checkpoints").iterdir()) == []
-
-
-def test_a_full_disk_is_called_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(shutil, "disk_usage", lambda folder: SimpleNamespace(free=FULL_BYTES - 1))
-    with pytest.raises(
-        RunStopped, match=r"checkpoints is full: .* step 1 .* \(the disk is full\)\. .* --resume"
-    ):
+    with pytest.raises(RunStopped) as stop:
         save_on_a_full_disk(tmp_path)
+    assert not missing(str(stop.value), tmp_path / "checkpoints", "step 1", "--resume")
     assert list((tmp_path / "checkpoints").iterdir()) == []
 
 
 @pytest.mark.parametrize(
-    ("keep", "best", "left"),
-    [(1, False, {5}), (2, False, {4, 5}), (2, True, {2, 4, 5}), (9, True, {1, 2, 3, 4, 5})],
+    ("keep", "best", "scores", "left"),
+    [
+        (1, False, {2: 0.9}, {5}),
+        (2, True, {1: 0.1, 2: 0.9, 3: 0.5}, {2, 4, 5}),
+        (9, True, {2: 0.9}, {1, 2, 3, 4, 5}),
+        (1, True, {}, {5}),
+    ],
 )
 def test_the_last_ones_stay_and_the_best_by_validation(
-    keep: int, best: bool, left: set[int], tmp_path: Path
+    keep: int, best: bool, scores: dict[int, float], left: set[int], tmp_path: Path
 ) -> None:
-    validated(tmp_path, {1: 0.1, 2: 0.9, 3: 0.5})
+    validated(tmp_path, scores)
     for step in range(1, 6):
         save(tmp_path, step)
         prune(tmp_path, step, keep, best)
@@ -195,13 +191,6 @@ def test_the_best_is_not_judged_by_the_validation_of_weights_that_are_gone(tmp_p
     assert checkpoints(tmp_path).keys() == {20, 30, 40}
 
 
-def test_where_nothing_was_validated_the_last_ones_stay(tmp_path: Path) -> None:
-    for step in (1, 2):
-        save(tmp_path, step)
-    prune(tmp_path, 2, 1, best=True)
-    assert checkpoints(tmp_path).keys() == {2}
-
-
 def test_checkpoints_of_a_course_that_was_left_do_not_push_out_the_new_one(tmp_path: Path) -> None:
     """Steps 40 and 60 were saved, then the run was resumed from step 20."""
     for step in (20, 40, 60, 30):
@@ -211,10 +200,8 @@ def test_checkpoints_of_a_course_that_was_left_do_not_push_out_the_new_one(tmp_p
     assert step_of(latest_checkpoint(tmp_path) or Path()) == 30
 
 
-@pytest.mark.parametrize("mark", [None, "", "x"])
-def test_a_mark_that_an_earlier_version_left_torn_loses_nothing(
-    mark: str | None, tmp_path: Path
-) -> None:
+@pytest.mark.parametrize("mark", [None, "x"])
+def test_a_mark_that_is_torn_loses_nothing(mark: str | None, tmp_path: Path) -> None:
     for step in (20, 40):
         save(tmp_path, step)
     (tmp_path / "checkpoints/global_step_60/actor").mkdir(parents=True)

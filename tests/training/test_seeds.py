@@ -41,43 +41,14 @@ def test_ids_of_tool_calls_change_nothing() -> None:
     assert seed(RequestSeeds(1), request("p", "one")) == seed(RequestSeeds(1), request("p", "two"))
 
 
-def test_what_a_tool_is_asked_changes_them() -> None:
-    asked = [
-        request("p"),
-        request("p").replace(b"{}", b"{ }"),
-        request("p").replace(b"query", b"look"),
-    ]
-    assert len({seed(RequestSeeds(1), body) for body in asked}) == 3
-
-
-def test_what_is_said_and_who_says_it_changes_them() -> None:
-    asked = [request("p"), request("q"), request("p").replace(b'"user"', b'"system"')]
-    assert len({seed(RequestSeeds(1), body) for body in asked}) == 3
-
-
-def test_what_other_weights_were_asked_is_forgotten() -> None:
-    """A run of days would keep a line of every call."""
-    seeds = RequestSeeds(1)
-    for version in range(3):
-        for text in "pq":
-            seed(seeds, request(text), version)
-    assert len(seeds._asked) == 2
+def test_what_is_said_by_whom_and_what_a_tool_is_asked_changes_them() -> None:
+    changes = ((b"{}", b"{ }"), (b"query", b"look"), (b'"p"', b'"q"'), (b'"user"', b'"system"'))
+    asked = [request("p"), *(request("p").replace(old, new) for old, new in changes)]
+    assert len({seed(RequestSeeds(1), body) for body in asked}) == 5
 
 
 def test_seed_and_weights_change_them() -> None:
     seeds = RequestSeeds(1)
-    assert (
-        len(
-            {
-                seed(seeds, request("p")),
-                seed(seeds, request("p"), 1),
-                seed(RequestSeeds(2), request("p")),
-            }
-        )
-        == 3
-    )
-
-
-def test_what_is_no_completion_passes() -> None:
-    assert RequestSeeds(1).add(b"{", 0) == b"{"
-    assert RequestSeeds(1).add(b'{"messages": 3}', 0) == b'{"messages": 3}'
+    first, other_weights = seed(seeds, request("p")), seed(seeds, request("p"), 1)
+    other_seed = seed(RequestSeeds(2), request("p"))
+    assert len({first, other_weights, other_seed}) == 3
