@@ -1,4 +1,4 @@
-"""The circuit breaker: closed, or open with one probe a pause.
+"""A judge that keeps failing is left alone, and one that answers is not.
 
 Keeps of docs/rewards.md, "When a judge fails": after five failures in a row it is left alone but
 for one call every 30 s.
@@ -12,68 +12,34 @@ import pytest
 
 from common.llm import LLMError, Usage
 from scoring.case import Case, Verdict
-from scoring.remote import FAILURES, Breaker, RemoteJudge
+from scoring.remote import FAILURES, RemoteJudge
 
-
-@pytest.fixture
-def clock() -> list[float]:
-    return [0.0]
-
-
-@pytest.fixture
-def breaker(clock: list[float]) -> Breaker:
-    return Breaker(failures=3, pause=10.0, clock=lambda: clock[0])
-
-
-def fail(breaker: Breaker, times: int = 1) -> None:
-    for _ in range(times):
-        breaker.failed()
-
-
-def test_one_probe_after_every_pause_until_one_succeeds(
-    breaker: Breaker, clock: list[float]
-) -> None:
-    fail(breaker, 3)
-    clock[0] = 10.0
-    assert breaker.allows()
-    assert not breaker.allows()
-    fail(breaker)
-    clock[0] = 20.0
-    assert breaker.allows()  # this one is cancelled and says nothing
-    clock[0] = 30.0
-    assert breaker.allows()
-    breaker.succeeded()
-    assert breaker.allows()
-    assert breaker.allows()
+LATE = LLMError("late", "timeout")
+GONE = ConnectionError("gone")
 
 
 class Scripted(RemoteJudge):
-    """Raises what a list holds, and answers where it holds None."""
+    """Raises what a list holds, and answers where it holds None; `now` is its clock."""
 
     name = "scripted"
 
-    def __init__(self, *errors: Exception | None) -> None:
+    def __init__(self, *errors: BaseException | None) -> None:
         super().__init__()
-        self.errors, self.asked = list(errors), 0
+        self.errors, self.now = list(errors), 0.0
+        self.breaker._clock = lambda: self.now
 
     async def _ask(self, case: Case, spent: Usage) -> Verdict:
-        self.asked += 1
         error = self.errors.pop(0)
         if error is not None:
             raise error
         return Verdict(0.5)
 
-    def causes(self) -> list[str | None]:
+    def causes(self, count: int) -> list[str | None]:
         async def play() -> list[str | None]:
-            return [
-                (await self.judge(Case("问题？", f"回答{number}"))).cause
-                for number in range(len(self.errors))
-            ]
+            cases = [Case("问题？", f"回答{number}") for number in range(count)]
+            return [(await self.judge(case)).cause for case in cases]
 
         return asyncio.run(play())
-
-
-LATE = LLMError("late", "timeout")
 
 
 @pytest.mark.parametrize(
@@ -86,14 +52,25 @@ def test_an_answer_of_any_kind_shows_that_the_judge_is_there(
     """Left alone for odd answers or for failures long ago, a judge that works would leave episodes
     unscored.
     """
-    judge = Scripted(*[LATE] * (FAILURES - 1), between, *[LATE] * (FAILURES - 1), None)
+    judge = Scripted(*[LATE] * (FAILURES - 1), between, *[LATE] * FAILURES)
     late = ["judge_timeout"] * (FAILURES - 1)
-    assert judge.causes() == [*late, cause, *late, None]
+    assert judge.causes(2 * FAILURES - 1) == [*late, cause, *late]
 
 
-def test_a_judge_that_asks_for_a_pause_is_not_left_alone_but_one_that_fails_is() -> None:
+def test_a_judge_that_fails_is_left_alone_but_for_one_call_every_thirty_seconds() -> None:
+    judge = Scripted(*[GONE] * (FAILURES + 1), asyncio.CancelledError(), None, None)
+    failed = ["judge_failed"] * FAILURES
+    assert judge.causes(FAILURES + 2) == [*failed, "judge_unavailable", "judge_unavailable"]
+    judge.now = 31.0
+    assert judge.causes(2) == ["judge_failed", "judge_unavailable"]
+    judge.now = 62.0
+    with pytest.raises(asyncio.CancelledError):
+        judge.causes(1)
+    judge.now = 93.0
+    assert judge.causes(2) == [None, None], "a call that was cancelled does not end the asking"
+
+
+def test_a_judge_that_asks_for_a_pause_is_not_left_alone() -> None:
     paused = LLMError("busy", "timeout", retry_after=1.0)
-    assert Scripted(*[paused] * (FAILURES + 2)).causes() == ["judge_timeout"] * (FAILURES + 2)
-    dead = Scripted(*[ConnectionError("gone")] * (FAILURES + 2))
-    assert dead.causes() == ["judge_failed"] * FAILURES + ["judge_unavailable"] * 2
-    assert dead.asked == FAILURES
+    count = FAILURES + 2
+    assert Scripted(*[paused] * count).causes(count) == ["judge_timeout"] * count

@@ -52,12 +52,6 @@ def test_an_english_frame_costs_nothing(frame, reference):
     assert found == 1
 
 
-@pytest.mark.parametrize("before", ["a", "It is the", "It was recorded as the"])
-def test_an_article_before_an_english_value_leaves_the_value_right(before):
-    gold, question = "left knee", "Where does it hurt?"
-    assert score(f"{before} {gold}", gold, question, gold, "") > PAID
-
-
 @pytest.mark.parametrize("before", ["It is not the", "There is no"])
 def test_a_denial_before_an_article_is_not_paid(before):
     gold, question = "left knee", "Where does it hurt?"

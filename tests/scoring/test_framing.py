@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from consultation_agent import protocol as consultation
 from diagnosis_agent import protocol as diagnosis
-from scoring.framing import after_thought, diagnosis_in, parts_of
+from scoring.framing import diagnosis_in, parts_of
 
 FRAMED = {
     "The most likely diagnosis is gout.": "gout",
@@ -42,12 +42,6 @@ def test_labels_stand_at_the_beginning_of_lines() -> None:
     assert said == consultation.Question("您之前的诊断：是什么？")
     held = consultation.read_reply("<answer>诊断：痛风 治疗建议：休息</answer>")
     assert held == consultation.Conclusion("痛风", "休息")
-
-
-def test_a_thought_before_the_reply_is_left_out_also_where_the_prompt_opened_it() -> None:
-    assert after_thought("a red toe</think>\ngout") == "gout"
-    assert after_thought("<think>a red toe") is None
-    assert after_thought("so <think>a</think> gout") == "so <think>a</think> gout"
 
 
 @given(st.text())

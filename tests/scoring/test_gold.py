@@ -69,39 +69,6 @@ def test_fields_must_stand_with_their_values():
 
 
 @pytest.mark.parametrize(
-    ("question", "reference", "answer", "score"),
-    [
-        ("左氧氟沙星的儿童用药？", "左氧氟沙星的儿童用药为儿童禁用。", "左氧氟沙星儿童禁用", 1),
-        ("What is the route of it?", "The route of it is subcutaneous.", "It is subcutaneous.", 1),
-        ("能治头痛的药有几种？", "共有3种。", "一共有三种药可以治头痛。", 1),
-        ("能治头痛的药有几种？", "共有3种。", "一共有五种药可以治头痛。", 0),
-        ("胰岛素如何给药？", "皮下注射是首选。", "首选", 0),
-    ],
-)
-def test_a_fact_of_a_sentence_stands_behind_its_copula_where_a_head_is_before(
-    question, reference, answer, score
-):
-    """There are no rows; "in all" is no field."""
-    found = worth(question=question, answer=answer, reference=reference)
-    assert found == score
-
-
-@pytest.mark.parametrize(
-    ("question", "answer", "score"),
-    [
-        ("它属于哪类传染病呢？", "它属于乙类传染病", 1),
-        ("它属于哪类传染病呢？", "丙类传染病", 0),
-        ("哪类病不是传染病？", "乙类传染病", 0),
-    ],
-)
-def test_the_question_s_end_may_stand_behind_a_fact_where_it_denies_nothing(
-    question, answer, score
-):
-    found = worth(question=question, answer=answer, reference="乙类")
-    assert found == score
-
-
-@pytest.mark.parametrize(
     ("field", "value", "right", "wrong"),
     [
         ("过敏史", "无", ("没有过敏史", "无过敏史"), ("有过敏史", "过敏史", "有没有过敏史")),
@@ -125,22 +92,6 @@ def test_a_count_is_said_in_other_words_than_the_reference_s(rows):
     for answer, paid in (("一共有三种。", 1), ("库里共有三种药可用于头痛。", 1), ("总计五种。", 0)):
         found = worth(question=asked, answer=answer, reference=reference, rows=rows)
         assert found == paid, answer
-
-
-@pytest.mark.parametrize(
-    ("answer", "least", "most"),
-    [
-        ("饭前15分钟服用", 1.0, 1.0),
-        ("饭后15分钟服用", 0.0, 0.2),
-        ("一日3次", 0.0, 0.49),
-    ],
-)
-def test_a_clause_of_the_evidence_says_the_part_that_the_reference_quotes(answer, least, most):
-    rows = [{"用法": "口服，一日3次，饭前15分钟服用。"}]
-    question = "什么时候吃？"
-    reference = "饭前15分钟"
-    score = worth(question=question, answer=answer, reference=reference, rows=rows)
-    assert least <= score <= most
 
 
 @pytest.mark.parametrize(
@@ -184,26 +135,6 @@ def test_a_clause_of_the_rows_says_what_stands_apart_in_it(
 
 
 @pytest.mark.parametrize(
-    ("question", "answer", "score"),
-    [
-        ("有几种药能治3级高血压？", "有3种药能治3级高血压", 1),
-        ("有几种药能治3级高血压？", "能治3级高血压的有5种药", 0),
-        ("How many drugs treat stage 3 hypertension?", "stage 3 hypertension drugs", 0),
-        ("是用3种还是4种药？", "3种药", 1),
-    ],
-)
-def test_a_number_of_the_question_is_not_the_count(question, answer, score):
-    assert worth(question=question, answer=answer, rows=[{"n": 3}]) == score
-
-
-@pytest.mark.parametrize("answer", ["口服，-20度", "- 口服 -\n- -20℃ -"])
-def test_dashes_around_a_piece_say_nothing_and_a_minus_does(answer):
-    for reference, paid in (("口服，-20度", True), ("口服，20度", False)):
-        found = worth(question="怎么用？", answer=answer, reference=reference)
-        assert (found == 1) is paid
-
-
-@pytest.mark.parametrize(
     ("value", "answer"),
     [
         (1234567.5, "1234567.5"),
@@ -216,21 +147,6 @@ def test_dashes_around_a_piece_say_nothing_and_a_minus_does(answer):
 def test_a_value_of_a_database_is_what_is_said_of_it(value, answer):
     assert worth(question="多少？", answer=answer, rows=[{"n": value}]) == 1
     assert worth(question="多少？", answer="1234570", rows=[{"n": value}]) == 0
-
-
-@pytest.mark.parametrize(
-    ("answer", "paid"),
-    [
-        ("甲药口服，乙药外用", True),
-        ("口服，外用", True),
-        ("甲药外用，乙药口服", False),
-    ],
-)
-def test_values_of_a_reference_stand_with_their_names(answer, paid):
-    reference = "甲药的用法：口服；乙药的用法：外用"
-    found = worth(question="甲药和乙药怎么用？", answer=answer, reference=reference)
-    assert (found == 1) is paid
-    assert paid or found < PAID
 
 
 @pytest.mark.parametrize(

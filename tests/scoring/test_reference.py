@@ -137,7 +137,7 @@ def test_a_share_of_gold_earns_its_share_and_many_guesses_nothing():
     assert judge.score(answer="共有七种。", **counted) == judge.score(answer="7", **counted) == 1
 
 
-@pytest.mark.parametrize("kind", ["another field", "commas", "no punctuation", "many names"])
+@pytest.mark.parametrize("kind", ["another field", "no punctuation"])
 def test_reading_takes_work_that_grows_like_the_text(kind):
     """A text of four times the length costs about four times the calls of functions."""
 
@@ -150,9 +150,7 @@ def test_reading_takes_work_that_grows_like_the_text(kind):
         gold = "，".join(names[: 5 * many])
         said = {
             "another field": "，".join(f"{name}慎用" for name in names[: 5 * many]),
-            "commas": "，".join(gold.replace("，", "")),
             "no punctuation": gold.replace("，", ""),
-            "many names": "；".join(f"朵朵片有{name}" for name in names[: 5 * many]),
         }[kind]
         profile = cProfile.Profile()
         profile.runcall(score, said, gold)
@@ -198,30 +196,6 @@ def test_abstaining_is_right_exactly_where_nothing_is_there(answer):
     assert score(f"{answer}{FIELD}", FIELD) == 0
     made_up = f"{answer}应该是每次两片。"
     assert judge.score(question=QUESTION, answer=made_up, reference=nothing, rows=[]) == 0
-
-
-def test_an_abstention_may_say_what_its_reference_says():
-    """Of which the question needs to know nothing."""
-    nothing = "数据库中没有找到朵朵片对2岁以下儿童的用法用量。"
-    assert (
-        ReferenceJudge().score(question=QUESTION, answer=nothing, reference=nothing, rows=[]) == 1
-    )
-    other = nothing.replace("2", "3")
-    assert ReferenceJudge().score(question=QUESTION, answer=other, reference=nothing, rows=[]) == 0
-
-
-@pytest.mark.parametrize(
-    ("answer", "score"),
-    [
-        ("这3种药没有找到记录", 1),
-        ("没有找到另外3种药的记录", 0),
-        ("没有找到相关记录，建议咨询天地玄黄宇宙洪荒日月", 1),
-        ("没有找到相关记录，建议咨询天地玄黄宇宙洪荒日月盈", 0),
-    ],
-)
-def test_an_abstention_has_few_words_and_no_number_of_its_own(answer, score):
-    found = ReferenceJudge().score(question=QUESTION, answer=answer, reference="没有找到相关记录")
-    assert found == score
 
 
 def test_a_verdict_says_what_its_score_is_made_of():
@@ -284,22 +258,3 @@ def test_without_anything_to_compare_with_the_case_is_not_scored():
         assert found == Verdict(None, {}, "no_reference")
     with pytest.raises(ValueError, match="compare"):
         ReferenceJudge().score(question="?", answer="头晕", rows=[])
-
-
-@pytest.mark.parametrize(
-    ("answer", "score"),
-    [
-        ("曲马多是处方药。", 1.0),
-        ("处方药", 1.0),
-        ("曲马多是非处方药。", 0.0),
-        ("处方药还是非处方药", 0.0),
-    ],
-)
-def test_a_choice_may_be_answered_in_the_question_s_words(answer, score):
-    """The choice repeated whole is no answer."""
-    question = "曲马多是处方药还是非处方药？"
-    rows = [{"药品类别": "处方药"}]
-    assert (
-        ReferenceJudge().score(question=question, answer=answer, reference="处方药", rows=rows)
-        == score
-    )

@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 import json
 from dataclasses import replace
-from typing import Any
 
 import pytest
 
@@ -27,7 +26,7 @@ from scoring.judge import (
     why_unusable,
 )
 from scoring.llm_judge import MAX_TOKENS
-from scoring.remote import ATTEMPTS, FAILURES, RemoteJudge
+from scoring.remote import ATTEMPTS, RemoteJudge
 from scoring.scale import LogisticScale
 from sql_agent.judge_words import WORDS
 from tests.judges import Fixed
@@ -38,7 +37,6 @@ from tests.scoring.judge_servers import (
     NONSENSE,
     SCORES,
     TOTAL,
-    Server,
     ask_llm,
     ask_reward_model,
     completion,
@@ -94,19 +92,6 @@ def test_a_refused_key_is_not_tried_again_and_not_logged(server, caplog):
     assert len(server.requests) == 1
 
 
-def test_every_request_of_the_llm_judge_counts_refused_forms_too(server):
-    refusal = (400, '{"error": {"message": "response_format is not supported"}}')
-    server.replies = [
-        refusal,
-        refusal,
-        (200, "no completion"),
-        (500, "{}"),
-        (200, completion("{")),
-        (401, "{}"),
-    ]
-    assert ask_llm(server).usage.calls == len(server.requests) == 6
-
-
 class Priced(RemoteJudge):
     """Sends so many requests, the last of which answers or fails, and knows the price of replies
     only.
@@ -159,12 +144,6 @@ def test_a_reward_model_reply_that_is_no_score_is_not_scored(server, body):
     assert ask_reward_model(server) == NONSENSE
 
 
-def test_the_reward_model_gets_prompt_and_response(server):
-    server.replies = [(200, '{"score": 1}')]
-    assert ask_reward_model(server).score == 1.0
-    assert server.requests[0][2] == {"prompt": CASE.question, "response": CASE.answer}
-
-
 def test_an_answer_that_says_nothing_is_zero_without_a_call(server):
     for ask in (ask_llm, ask_reward_model):
         for answer in ("", "：", CASE.question):
@@ -212,37 +191,20 @@ def test_the_settings_choose_the_judge():
     assert isinstance(choose(), ReferenceJudge)
 
 
-def test_the_same_case_is_asked_once(server):
-    server.replies = [(200, '{"score": 0.5}')]
-    judge = RewardModelJudge(server.url, 20.0)
-
-    async def thrice():
-        return [await judge.judge(case) for case in (CASE, CASE, Case(CASE.question, "别的回答"))]
-
-    first, second, third = asyncio.run(thrice())
-    assert len(server.requests) == 2
-    assert (
-        (first.usage.calls, first.usage.cached) == (third.usage.calls, third.usage.cached) == (1, 0)
-    )
-    assert (second.usage.calls, second.usage.cached) == (0, 1)
-    assert first == second
-
-
-@pytest.mark.parametrize(
-    "other",
-    [{"reference": "别的"}, {"context": []}, {"gold": {"evidence": [{"quote": "别的"}]}}],
-    ids=["reference", "context", "gold"],
-)
-def test_an_answer_with_something_else_beside_it_is_asked_again(
-    server: Server, other: dict[str, Any]
-) -> None:
+def test_the_same_case_is_asked_once_and_one_with_anything_else_beside_it_again(server):
     server.replies = [(200, '{"score": 0.5}'), (200, '{"score": 0.75}')]
     judge = RewardModelJudge(server.url, 20.0)
+    others = [replace(CASE, **other) for other in ({"reference": "别的"}, {"gold": {}})]
 
-    async def both() -> list[float | None]:
-        return [(await judge.judge(case)).score for case in (CASE, replace(CASE, **other))]
+    async def all_of_them():
+        return [await judge.judge(case) for case in (CASE, CASE, *others)]
 
-    assert asyncio.run(both()) == [0.5, 0.75]
+    first, again, *rest = asyncio.run(all_of_them())
+    assert first == again == Verdict(0.5, {"reward_model": 0.5})
+    assert [verdict.score for verdict in rest] == [0.75, 0.75]
+    assert (first.usage.calls, again.usage.calls, again.usage.cached) == (1, 0, 1)
+    assert len(server.requests) == 3
+    assert server.requests[0][2] == {"prompt": CASE.question, "response": CASE.answer}
 
 
 def test_a_failure_is_not_kept(server):
@@ -253,27 +215,6 @@ def test_a_failure_is_not_kept(server):
         return await judge.judge(CASE), await judge.judge(CASE)
 
     assert asyncio.run(twice()) == (FAILED, Verdict(0.5, {"reward_model": 0.5}))
-
-
-def test_a_judge_that_keeps_failing_is_left_alone_and_asked_again_later(server):
-    server.replies = [(401, "{}")]
-    judge = RewardModelJudge(server.url, 20.0)
-    clock = [0.0]
-    judge.breaker._clock = lambda: clock[0]
-
-    async def ask(number):
-        return [(await judge.judge(CASE)).cause for _ in range(number)]
-
-    async def story():
-        assert await ask(FAILURES + 3) == ["judge_failed"] * FAILURES + ["judge_unavailable"] * 3
-        assert len(server.requests) == FAILURES
-        clock[0] = 31.0
-        assert await ask(2) == ["judge_failed", "judge_unavailable"]
-        clock[0] = 62.0
-        server.replies = [(200, '{"score": 0.5}')]
-        assert (await judge.judge(CASE)).score == 0.5
-
-    asyncio.run(story())
 
 
 def test_a_scale_maps_raw_scores_and_refuses_none_that_is_finite(server):

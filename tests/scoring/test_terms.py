@@ -6,8 +6,6 @@ Keeps of docs/rewards.md, "Terms": what earns each term.
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from scoring import terms
 
@@ -58,17 +56,6 @@ def test_cells(shown, gold, same):
 def test_an_empty_result_is_the_gold_of_an_unanswerable_question():
     assert terms.same_result(["a", "b"], [], {"columns": ["dosage"], "rows": []})
     assert not terms.same_result(["a"], [["x"]], {"columns": ["dosage"], "rows": []})
-
-
-@given(
-    st.lists(
-        st.lists(st.none() | st.integers() | st.text(max_size=4), min_size=2, max_size=2),
-        max_size=5,
-    )
-)
-def test_any_result_equals_itself_in_any_order(rows):
-    gold = {"columns": ["a", "b"], "rows": rows}
-    assert terms.same_result(["b", "a"], [[b, a] for a, b in reversed(rows)], gold)
 
 
 def test_evidence():
@@ -125,15 +112,13 @@ def test_claims(answer, value):
 
 
 @pytest.mark.parametrize(
-    "answer", ['{"sql": "SELECT 1"}', "<tool_call>x", "</think>好", "```sql\nx\n```", "[1, 2]"]
+    "answer", ['{"sql": "SELECT 1"}', "<tool_call>x", "```sql\nx\n```", "[1, 2]"]
 )
 def test_what_is_no_prose(answer):
     assert not terms.is_plain(answer)
 
 
-@pytest.mark.parametrize(
-    "answer", ["一次1片，温度<25℃", "[1] 密封", "[用法用量]口服", "<think>\n{嗯}</think>\n\n密封"]
-)
+@pytest.mark.parametrize("answer", ["一次1片，温度<25℃", "[1] 密封", "[用法用量]口服"])
 def test_prose(answer):
     assert terms.is_plain(answer)
 

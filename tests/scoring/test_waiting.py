@@ -13,7 +13,7 @@ import pytest
 
 from common import llm_retry
 from common.settings import Settings
-from scoring.judge import Case, LLMJudge, RewardModelJudge, Verdict
+from scoring.judge import Case, LLMJudge, RewardModelJudge
 from scoring.remote import ATTEMPTS, FAILURES
 from sql_agent.judge_words import WORDS
 from tests.messages import missing
@@ -21,7 +21,6 @@ from tests.scoring.judge_servers import (
     CASE,
     LATE,
     SCORES,
-    Server,
     ask_llm,
     ask_reward_model,
     completion,
@@ -74,20 +73,6 @@ def test_waiting_as_told_is_no_failure_in_a_row(server, which):
         ]
 
     assert asyncio.run(many()) == [LATE] * (FAILURES + 1)
-
-
-def test_a_pause_that_a_reward_model_asks_one_call_for_holds_for_the_next(server: Server) -> None:
-    """It would refuse the next call as well, and those after it."""
-    server.replies, server.retry_after = [(429, "{}"), (200, '{"score": 0.5}')], "60"
-    judge = RewardModelJudge(server.url, 60.0)  # the pause does not end before it
-
-    async def both() -> list[Verdict]:
-        first = await judge.judge(CASE)
-        judge.timeout = 30.0  # the rest of the pause is longer
-        return [first, await judge.judge(CASE)]
-
-    assert asyncio.run(both()) == [LATE, LATE]
-    assert len(server.requests) == 1
 
 
 @pytest.mark.parametrize("which", JUDGES)
