@@ -108,16 +108,6 @@ def test_half_a_request_is_dropped_after_its_time(said: bytes) -> None:
 
 
 @pytest.mark.usefixtures("hasty")
-def test_a_second_request_has_its_time_too() -> None:
-    """Also one whose first was whole, allowed and answered."""
-    with serving(timeout_keep_alive=1000) as port, ExitStack() as stack:
-        one = opened(stack, port, WHOLE)
-        assert allowed(one)
-        one.sendall(HEADERS)
-        assert b"200 OK" not in answer(one)
-
-
-@pytest.mark.usefixtures("hasty")
 def test_bytes_that_trickle_do_not_make_it_longer() -> None:
     with serving() as port, ExitStack() as stack:
         one = opened(stack, port)

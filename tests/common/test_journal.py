@@ -11,8 +11,6 @@ import subprocess
 import sys
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from common.files import FileError
 from common.journal import (
@@ -67,6 +65,7 @@ def test_what_was_put_is_there_again(path):
         assert journal.get("z") is MISSING
 
 
+@pytest.mark.system
 def test_a_killed_process_loses_nothing_it_was_told_is_kept(path):
     reported = 0
     for _ in range(3):
@@ -105,20 +104,6 @@ def test_cut_at_any_byte_the_first_rows_are_there(path, tmp_path):
     assert counts == {1, 2, 3, 4}
 
 
-@settings(max_examples=15, deadline=None)
-@given(
-    records=st.dictionaries(
-        st.text(), st.recursive(st.none() | st.text() | st.floats(allow_nan=False), st.lists)
-    )
-)
-def test_any_key_and_value_survive(tmp_path_factory, records):
-    path = tmp_path_factory.mktemp("journal") / "j"
-    fill(path, list(records.items()))
-    assert fill(path, list(records.items())) == list(records)
-    with Journal(path, WORK) as journal:
-        assert {key: journal.get(key) for key in records} == records
-
-
 def test_damage_in_the_middle_is_not_passed_over(path):
     fill(path, [(str(number), "x" * 500) for number in range(100)])
     data = path.read_bytes()
@@ -144,6 +129,7 @@ def test_other_work_is_refused_and_says_what_differs(path):
         assert len(journal) == 0
 
 
+@pytest.mark.system
 def test_a_second_process_is_refused(path):
     program = "import sys; from pathlib import Path; from common.journal import *\nJournal(Path(sys.argv[1]), {})"
     with Journal(path, WORK):

@@ -17,9 +17,8 @@ import pytest
 from pydantic import BaseModel
 
 from common import llm_retry
-from common.llm import LLMClient, LLMError, client_from_settings, load_litellm
+from common.llm import LLMClient, LLMError, load_litellm
 from common.llm_error import retry_after
-from common.settings import Settings
 from tests.common.llm_server import KEY, Fault, once_told_to_wait
 
 
@@ -197,29 +196,3 @@ def test_keys_of_the_environment_do_not_reach_messages(llm, client, monkeypatch)
     text = str(refusal(client))
     assert "canary" not in text
     assert "word" not in text
-
-
-def test_cancelling_is_not_swallowed(llm, client):
-    llm.delay = 2.0
-
-    async def cancelled():
-        task = asyncio.create_task(client.ask(ASKED, Verdict))
-        while not llm.requests:
-            await asyncio.sleep(0.01)
-        task.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await task
-
-    asyncio.run(cancelled())
-
-
-def test_the_settings_make_a_client():
-    settings = Settings(
-        _env_file=None, teacher_model="openai/m", teacher_base_url="http://t", teacher_api_key="k"
-    )
-    client = client_from_settings(settings, timeout=7)
-    assert (client.model, client.endpoint, client.timeout) == ("openai/m", "http://t", 7)
-    assert client_from_settings(settings, model="openai/other").model == "openai/other"
-    with pytest.raises(LLMError, match="TEACHER_MODEL") as caught:
-        client_from_settings(Settings(_env_file=None, teacher_model=None))
-    assert caught.value.cause == "setup"

@@ -70,11 +70,6 @@ def test_who_asks_for_a_pause_has_it_while_the_other_answers(
     assert client.addresses[0].rests_until > time.monotonic() + 2000
 
 
-def test_another_model_at_one_address_is_no_end(one: LLMServer, other: LLMServer) -> None:
-    one.faults, other.faults = [Fault(404)], [Fault(503)]
-    assert complete(Completions("m", [one.url, other.url])) == ["a"]
-
-
 @pytest.mark.parametrize(
     ("fault", "cause", "requests"),
     [

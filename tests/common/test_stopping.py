@@ -36,13 +36,6 @@ async def work():
 stop_in_order()
 sys.exit(run_command("program", lambda: asyncio.run(work())))
 """
-# A signal to the program itself goes to the thread that sends it.
-UNHEARD = """
-import os, signal
-def kill(number, what, kill=os.kill):
-    signal.raise_signal(what) if number == os.getpid() else kill(number, what)
-os.kill = kill
-"""
 INTERRUPTED = 130
 SECONDS = 60  # what hangs is killed then
 # How a shell starts what stands before & in a script, and what stands behind nohup.
@@ -60,15 +53,13 @@ def start(tmp_path: Path) -> Iterator[Start]:
     """
     groups = []
 
-    def started(
-        deaf_to: tuple[int, ...] = (), before: str = "", **options: object
-    ) -> subprocess.Popen[str]:
+    def started(deaf_to: tuple[int, ...] = (), **options: object) -> subprocess.Popen[str]:
         def ignore() -> None:
             signal.signal(signal.SIGHUP, signal.SIG_DFL)
             for number in deaf_to:
                 signal.signal(number, signal.SIG_IGN)
 
-        command = [sys.executable, "-c", before + PROGRAM, str(tmp_path / "end")]
+        command = [sys.executable, "-c", PROGRAM, str(tmp_path / "end")]
         how = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True} | options
         program = subprocess.Popen(  # type: ignore[call-overload]
             command, cwd=ROOT, preexec_fn=ignore, start_new_session=True, **how
@@ -100,15 +91,6 @@ def test_each_signal_ends_it_in_order(
     assert (tmp_path / "end").read_text() == "ended in order, child alive: True"
 
 
-def test_a_signal_that_comes_just_before_a_wait_ends_it(start: Start, tmp_path: Path) -> None:
-    """It is noted and wakes nobody, as one that another thread receives."""
-    program = start(before=UNHEARD)
-    wait_until_ready(program)
-    os.kill(program.pid, signal.SIGHUP)
-    assert program.wait(SECONDS) == INTERRUPTED
-    assert (tmp_path / "end").read_text() == "ended in order, child alive: True"
-
-
 def test_a_terminal_that_is_gone_hides_no_end(start: Start, tmp_path: Path) -> None:
     """Whatever is printed after that raises OSError, and the end must not."""
     ours, theirs = pty.openpty()
@@ -121,24 +103,16 @@ def test_a_terminal_that_is_gone_hides_no_end(start: Start, tmp_path: Path) -> N
     assert (tmp_path / "end").read_text() == "ended in order, child alive: True"
 
 
-def test_a_hangup_is_left_to_the_program_that_started_it(start: Start) -> None:
-    """That one hears it, too, and ends what it started in its own order."""
-    blocked = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGHUP])  # as its child inherits it
+@pytest.mark.parametrize("blocked", [[signal.SIGHUP], []], ids=["by its starter", "by nohup"])
+def test_a_hangup_that_is_blocked_is_left_to_who_blocked_it(
+    blocked: list[signal.Signals], start: Start
+) -> None:
+    """A program that started it hears it, too, and ends what it started in its own order."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, blocked)  # as its child inherits it
     try:
-        program = start()
+        program = start(() if blocked else NOHUP)
     finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
-    wait_until_ready(program)
-    os.kill(program.pid, signal.SIGHUP)
-    with pytest.raises(subprocess.TimeoutExpired):
-        program.wait(0.5)
-    os.kill(program.pid, signal.SIGTERM)
-    program.communicate(timeout=SECONDS)
-    assert program.returncode == INTERRUPTED
-
-
-def test_behind_nohup_it_goes_on(start: Start) -> None:
-    program = start(NOHUP)
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
     wait_until_ready(program)
     os.kill(program.pid, signal.SIGHUP)
     with pytest.raises(subprocess.TimeoutExpired):

@@ -32,7 +32,7 @@ Attack = dict[str, Any]
 
 
 def attacks() -> dict[str, list[Attack]]:
-    """By kind, those of the open file and of the sealed one in turn."""
+    """By kind, those first that end by themselves; of the open file and of the sealed one in turn."""
     files = [
         (CORPUS / f"attacks{part}.jsonl").read_text(encoding="utf-8").splitlines()
         for part in ("", "_sealed")
@@ -41,7 +41,9 @@ def attacks() -> dict[str, list[Attack]]:
     for line in (line for lines in files for line in lines):
         attack = json.loads(line)
         found.setdefault(attack["kind"], []).append(attack)
-    return {kind: sorted(those, key=lambda attack: attack["id"]) for kind, those in found.items()}
+    for those in found.values():
+        those.sort(key=lambda attack: (attack["timeout_expected"], attack["id"]))
+    return found
 
 
 ATTACKS = attacks()

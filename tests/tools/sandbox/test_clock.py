@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tools.sandbox import MachineTooSlowError, Run, Sandbox
+from tools.sandbox import Run, Sandbox
 from tools.sandbox.inside.clock import Clock, Times, times_of
 from tools.sandbox.sandbox import number_of
 
@@ -76,6 +76,7 @@ def test_ticks_that_the_supervisor_lost_do_not_count_but_its_work_does() -> None
     assert machine.clock.verdict() == "timeout"
 
 
+@pytest.mark.system
 def test_processor_time_of_children_that_have_ended_is_the_programs_own() -> None:
     """A program that lets others work would get three deadlines, or end its run."""
     now = 0.0
@@ -118,26 +119,6 @@ async def test_a_program_stopped_from_outside_ends_right(sandbox: Sandbox, who: 
     await sandbox.end(name)
 
 
-async def test_a_supervisor_that_stays_stopped_is_the_machines_fault(
-    sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """What is asked right after that is answered: the line of the new supervisor has the number of
-    the one that was closed.
-    """
-    monkeypatch.setattr("tools.sandbox.sandbox.START", 20.0)
-
-    async def ask_twice() -> Run:
-        with pytest.raises(MachineTooSlowError, match=r"0.2 s"):
-            await sandbox.run("import time; time.sleep(60)", "s", deadline=0.2)
-        return await sandbox.run("print(1)", "s")
-
-    asking = asyncio.create_task(ask_twice())
-    stopped, _ = await begun(sandbox, "s")
-    os.kill(stopped, signal.SIGSTOP)
-    assert (await asking).output == "1\n"
-    await sandbox.end("s")
-
-
 @pytest.mark.parametrize(
     "code",
     [
@@ -147,5 +128,9 @@ async def test_a_supervisor_that_stays_stopped_is_the_machines_fault(
     ],
     ids=["waits", "stops itself", "stops its supervisor"],
 )
-async def test_what_a_program_does_to_itself_is_its_own_doing(run: Runs, code: str) -> None:
-    assert (await run(code, deadline=0.5)).status == "timeout"
+async def test_what_a_program_does_to_itself_is_its_own_doing(
+    sandbox: Sandbox, code: str, request: pytest.FixtureRequest
+) -> None:
+    name = request.node.name
+    assert (await sandbox.run(code, name, deadline=0.5)).status == "timeout"
+    await sandbox.end(name)

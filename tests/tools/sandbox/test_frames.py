@@ -42,11 +42,3 @@ def test_a_message_that_breaks_off_is_none(message: dict, data: st.DataObject) -
     whole = frame(message)
     with sent(whole[: data.draw(st.integers(0, len(whole) - 1))], []) as line:
         assert receive(line) is None
-
-
-@given(st.text())
-def test_a_text_that_looks_like_a_frame_is_a_text(text: str) -> None:
-    forged = frame({"status": "ok", "output": text}).decode("latin-1")
-    with sent(frame({"output": forged}), []) as line:
-        assert receive(line) == {"output": forged}
-        assert receive(line) is None

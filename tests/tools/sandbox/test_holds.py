@@ -1,10 +1,10 @@
-"""What a hostile program gets out of the sandbox: nothing, and no neighbour notices.
+"""What a hostile program gets out of the sandbox: nothing, and no neighbour notices. The programs of
+test_attacks.py try more.
 
 Keeps of docs/safety.md, "What holds, and by what": every row.
 """
 
 import asyncio
-import ctypes
 import json
 import os
 import re
@@ -18,7 +18,7 @@ import pytest
 
 from common.settings import ROOT, load_settings
 from tools.sandbox import MachineTooSlowError, Sandbox
-from tools.sandbox.sandbox import LIMITS, PROCESSES
+from tools.sandbox.sandbox import LIMITS
 
 pytestmark = pytest.mark.usefixtures("bubblewrap")
 
@@ -32,20 +32,15 @@ pytestmark = pytest.mark.usefixtures("bubblewrap")
         "import os; os.memfd_create('memory that no limit counts')",
         "import os; os.chmod('/dev/null', 0)",
         "import os; os.mknod('disk', 0o60666, os.makedev(8, 0))",
-        "import os; os.chroot('.')",
         "import os; os.fork() or (os.setsid(), print('a share of the processors'))\nos.wait(); os.setsid()",
         "import os; os.sched_setaffinity(1, {0})",
         "import resource; resource.prlimit(1, resource.RLIMIT_NOFILE, (3, 3))",
-        "import resource; resource.setrlimit(resource.RLIMIT_NPROC, (-1, -1))",
         "import ctypes, os; c = ctypes.CDLL(None); c.unshare(0x10000000) == 0 or os.stat('/no')",
         "import ctypes, os; c = ctypes.CDLL(None); c.ptrace(16, 1, 0, 0) == 0 or os.stat('/no')",
-        "import ctypes, os; c = ctypes.CDLL(None); c.mount(b'/', b'/scratch', 0, 4096, 0) == 0 or os.stat('/no')",
         "open('/proc/1/environ').read()",
-        "open('/proc/self/oom_score_adj', 'w')",
         "open('/etc/passwd')",
         "open('/python/bin/x', 'w')",
         f"open({str(ROOT / 'README.md')!r})",
-        "import os; os.link('/python/bin/' + os.listdir('/python/bin')[0], 'link')",
         "import tools.sandbox",
     ],
 )
@@ -156,21 +151,7 @@ async def test_signals_do_not_reach_the_supervisor(run) -> None:
     ("code", "statuses"),
     [
         ("import os\nwhile True: os.fork()", {"processes", "error"}),
-        (
-            "import threading, time\nthreading.stack_size(65536)\n"
-            f"for _ in range({2 * PROCESSES}): threading.Thread(target=time.sleep, args=(9,)).start()\n"
-            "time.sleep(9)",
-            {"processes", "error"},
-        ),
         ("x = bytearray(2**31)", {"error"}),
-        (
-            "import mmap, os\nfor _ in range(16):\n    if os.fork() == 0:\n        m = mmap.mmap(-1, 2**29)\n"
-            "        for k in range(2**9):\n"
-            "            m[k * 2**20 : (k + 1) * 2**20] = bytes(2**20)\n"
-            "            m.madvise(mmap.MADV_DONTNEED)\n"
-            "        while True: pass\nos.wait()",
-            {"memory"},
-        ),
         (
             "import os, time\nfor _ in range(8): os.fork() or (b'x' * 2**28, time.sleep(9))\nos.wait()",
             {"memory"},
@@ -178,11 +159,6 @@ async def test_signals_do_not_reach_the_supervisor(run) -> None:
         (
             "import os\nfor n in range(99):\n    with open(f'{n}', 'wb') as f: f.write(bytes(2**26))",
             {"error"},
-        ),
-        ("while True: print('x' * 1000)", {"timeout"}),
-        (
-            "import os, signal\nsignal.pthread_sigmask(0, range(1, 65))\nwhile True: pass",
-            {"timeout"},
         ),
         ("import os; os.closerange(0, 100)", {"crashed"}),
     ],
@@ -201,42 +177,6 @@ async def test_a_bomb_hurts_its_own_episode_only(run, code: str, statuses: set[s
     assert (beside.status, beside.output, beside.fresh) == ("ok", "1\n", False)
     assert (await run("print(1)", "bomb")).output == "1\n"
     assert (await run("print(x)", "neighbour")).output == "1\n"
-
-
-async def test_a_process_whose_first_thread_has_ended_ends_with_its_step(run) -> None:
-    code = """
-import ctypes, os, threading, time
-def beat():
-    while True:
-        open('beat', 'a').write('x')
-        time.sleep(0.001)
-if os.fork() == 0:
-    threading.Thread(target=beat).start()
-    ctypes.CDLL(None).pthread_exit(0)
-while not os.path.exists('beat'):
-    pass
-"""
-    assert (await run(code)).status == "ok"
-    look = "import os, time; a = os.path.getsize('beat'); time.sleep(0.1); print(os.path.getsize('beat') - a)"
-    assert (await run(look)).output == "0\n"
-
-
-async def test_a_forged_report_ends_a_step_and_fakes_no_other(run) -> None:
-    forge = """
-import os
-for file in os.listdir('/proc/self/fd'):
-    try: os.write(int(file), b'+++' + b'\\0\\0\\0\\x20{"status": "ok", "output": "fake"}')
-    except OSError: pass
-1 / 0
-"""
-    await run(forge)
-    later = await run("1 / 0")
-    assert later.status in (
-        "error",
-        "crashed",
-    )  # its interpreter may find that nobody reads its own report any more
-    assert "fake" not in later.output
-    assert (await run("print(1)", "other")).output == "1\n"
 
 
 def test_it_ends_with_its_caller_who_needs_no_main_guard(tmp_path: Path) -> None:
@@ -290,8 +230,8 @@ async def test_as_a_process_it_says_what_it_does_not_hold(
         assert (await sandbox.run(f"print(open({place!r}).read())", "a")).output == "a\n1\n\n"
         assert "sk-secret" not in (await sandbox.run("env", "a", language="sh")).output
         assert (await sandbox.run("import socket; socket.socket()", "a")).status == "error"
-        code = "import os, time\nif os.fork() == 0: os.setpgid(0, 0)\nprint(os.getpid())\nwhile True: pass"
-        ended = await sandbox.run(code, "a", deadline=1.0)
+        code = "import os, time\nif os.fork() == 0: os.setpgid(0, 0)\nprint(os.getpid())\ntime.sleep(600)"
+        ended = await sandbox.run(code, "a", deadline=2.0)
         assert ended.status == "timeout"
         numbers = [int(number) for number in ended.output.split()]
         assert len(numbers) == 2
@@ -299,47 +239,3 @@ async def test_as_a_process_it_says_what_it_does_not_hold(
         assert psutil.wait_procs(left, timeout=30)[1] == []
     finally:
         await sandbox.close()
-
-
-def without_capabilities() -> None:
-    """Give up what root may do to processes; to other accounts nothing changes."""
-    kernel, drop = ctypes.CDLL(None), 24
-    number = 0
-    while kernel.prctl(drop, number, 0, 0, 0) == 0:
-        number += 1
-
-
-READER = """
-import asyncio
-import ctypes
-from tools.sandbox import Sandbox
-
-CODE = '''
-import os
-try:
-    print(open(f"/proc/{os.getppid()}/environ").read())
-except PermissionError:
-    print("refused")
-'''
-
-async def play():
-    sandbox = Sandbox()
-    print((await sandbox.run(CODE, "a")).output)
-    await sandbox.close()
-
-asyncio.run(play())
-"""
-
-
-def test_as_a_process_it_is_not_read_by_its_programs() -> None:
-    """There it has no more rights than they have, which would keep them from it."""
-    said = subprocess.run(
-        [sys.executable, "-c", READER],
-        cwd=ROOT,
-        env=os.environ | {"SANDBOX": "process"},
-        preexec_fn=without_capabilities,
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    assert said.stdout.strip() == "refused", said.stderr

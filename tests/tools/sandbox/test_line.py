@@ -12,13 +12,14 @@ import os
 import signal
 import socket
 import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
-from tools.sandbox import MachineTooSlowError, Sandbox, SandboxError
+from tools.sandbox import MachineTooSlowError, Sandbox, SandboxError, mounts
 from tools.sandbox import sandbox as sandbox_module
 from tools.sandbox.inside.frames import READY, frame
 from tools.sandbox.line import receive
@@ -57,14 +58,6 @@ async def test_a_question_goes_as_it_is_and_the_answer_comes_with_its_seconds(li
     assert episode.line is not None
 
 
-async def test_a_supervisor_that_refuses_says_why(line) -> None:
-    episode, theirs, _ = line
-    theirs.sendall(frame({"refused": "no namespaces"}))
-    with pytest.raises(SandboxError, match="no namespaces"):
-        await episode.ask(QUESTION, 1.0)
-    assert episode.line is None
-
-
 @pytest.mark.parametrize("ready", [True, False])
 async def test_a_supervisor_that_says_nothing_is_killed_after_its_time(
     line, monkeypatch, ready: bool
@@ -72,12 +65,15 @@ async def test_a_supervisor_that_says_nothing_is_killed_after_its_time(
     """Its program would go on beside the next of the same episode, and take its memory."""
     episode, theirs, process = line
     monkeypatch.setattr(sandbox_module, "GRACE", 0.1)
+    monkeypatch.setattr(
+        sandbox_module, "SHARE", 1000.0
+    )  # a late loop of this test's excuses nobody
     monkeypatch.setattr(sandbox_module, "START", 5.0 if ready else 0.1)
     if ready:
         theirs.sendall(READY)
     run = await episode.ask(QUESTION, 0.05)
     assert (run.status, run.output, run.fresh) == ("timeout", "", False)
-    assert 0.1 <= run.seconds < 5
+    assert run.seconds >= 0.1
     assert process.wait(30) == -signal.SIGKILL
     assert (episode.line, episode.handle) == (None, -1)
 
@@ -90,18 +86,10 @@ async def test_an_answer_within_the_grace_after_a_deadline_counts(line, monkeypa
     assert (await episode.ask(QUESTION, 0.01)).status == "ok"
 
 
-async def test_a_question_that_is_not_read_times_out(line, monkeypatch) -> None:
-    episode, theirs, _ = line
-    monkeypatch.setattr(sandbox_module, "GRACE", 0.1)
-    theirs.sendall(READY)
-    asking = episode.ask(QUESTION | {"source": "x" * 10**7}, 0.01)
-    assert (await asyncio.wait_for(asking, 30)).status == "timeout"
-
-
 async def test_a_supervisor_that_calls_the_machine_slow_is_believed_and_ended(line) -> None:
     episode, theirs, process = line
-    theirs.sendall(READY + frame({"status": "slow"}))
-    with pytest.raises(MachineTooSlowError, match=r"60 s.* 3 times"):
+    theirs.sendall(READY + frame({"more": 1.0}) + frame({"status": "slow"}))
+    with pytest.raises(MachineTooSlowError, match=r"60 s"):
         await episode.ask(QUESTION, 60.0)
     assert process.wait(30) == -signal.SIGKILL
 
@@ -112,6 +100,7 @@ async def test_one_that_is_stopped_is_the_machine_s_unless_its_programs_may_have
 ) -> None:
     episode, theirs, process = line
     monkeypatch.setattr(sandbox_module, "GRACE", 0.1)
+    monkeypatch.setattr(sandbox_module, "SHARE", 1000.0)
     episode.protected = protected
     theirs.sendall(READY)
     process.send_signal(signal.SIGSTOP)
@@ -123,7 +112,7 @@ async def test_one_that_is_stopped_is_the_machine_s_unless_its_programs_may_have
         assert (await asking).status == "timeout"
 
 
-@pytest.mark.parametrize(("share", "slow"), [(1.0, True), (0.0, False)])
+@pytest.mark.parametrize(("share", "slow"), [(2000.0, True), (0.0, False)])
 async def test_one_that_waited_for_a_processor_is_the_machine_s(
     line, monkeypatch, share: float, slow: bool
 ) -> None:
@@ -132,6 +121,7 @@ async def test_one_that_waited_for_a_processor_is_the_machine_s(
     patience = 0.3
     waits = itertools.count(3600.0, share * patience)
     monkeypatch.setattr(sandbox_module, "GRACE", 0.25)
+    monkeypatch.setattr(sandbox_module, "SHARE", 1000.0)
     monkeypatch.setattr(
         sandbox_module, "waiting_time", lambda number: {process.pid: next(waits)}[number]
     )
@@ -193,3 +183,25 @@ async def test_programs_of_an_episode_keep_its_names_until_it_ends(bare) -> None
         await sandbox.close()
     assert process
     assert process.poll() is not None
+
+
+@pytest.mark.parametrize(
+    ("program", "seconds", "seen"),
+    [
+        ("import os; os.write(2, b'first\\nno memory \\xff\\n')", 60.0, "no memory \ufffd"),
+        ("import time; time.sleep(60)", 0.1, "TimeoutError"),
+    ],
+)
+async def test_an_interpreter_that_does_not_start_is_given_up_with_its_last_words(
+    bare, program: str, seconds: float, seen: str
+) -> None:
+    bare.setattr(mounts, "unprotected", lambda: ([sys.executable, "-c", program], {}))
+    bare.setattr(mounts, "program", lambda settings: b"")
+    bare.setattr(sandbox_module, "START", seconds)
+    sandbox = Sandbox()
+    with pytest.raises(SandboxError, match=seen):
+        await sandbox.run("1", "a")
+    assert sandbox._episodes["a"].line is None, "the next program would be asked there"
+    assert sandbox._process
+    sandbox._process.kill()
+    await sandbox.close()

@@ -5,7 +5,6 @@ Keeps of docs/safety.md, "What holds, and by what": read-only, nothing but what 
 variable of this process.
 """
 
-import os
 import shutil
 import sys
 import sysconfig
@@ -97,10 +96,3 @@ def test_data_is_named_by_its_last_part_and_must_be_there(tmp_path: Path) -> Non
     both = [tmp_path / folder / "tables" for folder in ("a", "b")]
     with pytest.raises(SandboxError, match=rf"{both[0]}, {both[1]}"):
         mounts.data_paths(both)
-
-
-def test_without_a_sandbox_it_has_a_path_and_no_other_variable_of_this_process() -> None:
-    assert mounts.unprotected() == (
-        [sys.executable, "-I", "-"],
-        {"PATH": os.defpath, **mounts.LIBRARIES},
-    )

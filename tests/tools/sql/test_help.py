@@ -14,9 +14,7 @@ from pathlib import Path
 import pytest
 
 from common.settings import load_settings
-from tools.sql.hints import is_near
-from tools.sql.query import ENTRY_BYTES, Limits, QueryTool, ResultCache, SchemaTools, build_tool
-from tools.sql.result import QueryResult
+from tools.sql.query import Limits, QueryTool, SchemaTools, build_tool
 
 
 @pytest.mark.parametrize(
@@ -43,23 +41,6 @@ def test_an_empty_result_gets_the_near_values(tool, form):
     assert result.ok
     assert result.count == 0
     assert name in result.hint
-
-
-@pytest.mark.parametrize(
-    ("asked", "stored", "near"),
-    [
-        ("泥克梅片", "妮克梅片", True),  # a character exchanged,
-        ("妮妮克梅片", "妮克梅片", True),  # or added
-        ("妮克梅", "妮克梅口服液", True),  # a part of it
-        ("伦莎诺氏病", "奇多诺氏病", False),  # the same ending, another disease
-        ("梅", "妮克梅片", False),  # one character is a part of too much
-    ],
-)
-def test_a_value_is_near_where_a_slip_may_have_missed_it(
-    asked: str, stored: str, near: bool
-) -> None:
-    """A hint that names another drug for its ending invites to answer about that one."""
-    assert is_near(asked, stored) == near
 
 
 def test_without_anything_near_there_is_no_hint(tool):
@@ -117,17 +98,6 @@ def test_a_statement_that_ran_out_of_time_is_tried_again(tool):
     tool.limits = Limits(deadline=0.3)
     sql = "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c) SELECT count(*) FROM c"
     assert tool.run(sql) is not tool.run(sql)
-
-
-def test_the_cache_is_bounded():
-    cache = ResultCache(max_bytes=10 * ENTRY_BYTES)
-    for number in range(100):
-        cache.put(number, QueryResult([], [], number), 10)
-        assert len(cache._kept) * ENTRY_BYTES <= cache.max_bytes
-    assert cache.get(0) is None
-    assert cache.get(99) is not None
-    cache.put("large", QueryResult([], [], 0), 10**9)
-    assert cache.get("large") is None
 
 
 def test_tables_and_columns_are_described(tool):

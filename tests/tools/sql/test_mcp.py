@@ -4,17 +4,13 @@ it refuses, and how it ends.
 
 from __future__ import annotations
 
-import asyncio
 import json
 import os
 import signal
-import socket
 import subprocess
 import sys
 from collections.abc import AsyncIterator
-from contextlib import ExitStack, asynccontextmanager, contextmanager
-from pathlib import Path
-from urllib.parse import urlsplit
+from contextlib import asynccontextmanager, contextmanager
 
 import httpx
 import pytest
@@ -24,7 +20,7 @@ from mcp.client.streamable_http import streamable_http_client
 
 from common.settings import ROOT
 from tests.tools.sql import sites
-from tools.sql.mcp import MOST_BYTES, MOST_CONNECTIONS, main
+from tools.sql.mcp import MOST_BYTES, main
 
 pytestmark = pytest.mark.system
 
@@ -171,21 +167,6 @@ def test_http_with_a_token_answers_nobody_without_it(database):
         assert post(here, Authorization=f"Bearer {TOKEN}") == 200
 
 
-@pytest.mark.nightly  # common/test_connections.py has a smaller bound
-def test_http_keeps_no_more_clients_than_its_bound(database: Path) -> None:
-    """Each one that listens costs the server a task and a file for as long as it likes."""
-    with over_http(f"sqlite:///{database}") as (url, _), ExitStack() as stack:
-        place = urlsplit(url)
-        listen = f"GET {place.path} HTTP/1.1\r\nHost: {place.netloc}\r\nAccept: text/event-stream"
-        answers = []
-        for number in range(MOST_CONNECTIONS):
-            source = f"127.0.0.{2 + number % 4}", 0  # one address may not ask so often
-            client = socket.create_connection((place.hostname, place.port), source_address=source)
-            stack.enter_context(client).sendall(f"{listen}\r\n\r\n".encode())
-            answers.append(client.recv(len(b"HTTP/1.1 200")))
-    assert (answers[0], answers[-1]) == (b"HTTP/1.1 200", b"HTTP/1.1 503")
-
-
 USAGE = {
     "no such database": (["--database", "sqlite:////nowhere.db"], "/nowhere.db"),
     "no such table": (["--tables", "disease,secret"], "secret"),
@@ -258,10 +239,3 @@ def test_the_start_imports_no_engine():
     program = f"import sys, tools.sql.mcp; print([name for name in {heavy} if name in sys.modules])"
     run = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True)
     assert run.stdout == "[]\n"
-
-
-async def test_many_calls_at_a_time_are_all_answered(database):
-    async with over_stdio(f"sqlite:///{database}") as session:
-        calls = [call(session, "query_database_by_sql", sql=f"SELECT {n} AS n") for n in range(40)]
-        answers = await asyncio.gather(*calls)
-    assert [answer["rows"] for answer in answers] == [[[n]] for n in range(40)]

@@ -10,11 +10,9 @@ import json
 import os
 import pickle
 import shutil
-import signal
-import socket
 import sqlite3
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
+from contextlib import closing
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -23,28 +21,16 @@ from hypothesis import strategies as st
 from common.settings import ROOT
 from tools.sql.database import (
     DatabaseError,
-    open_database,
 )
 from tools.sql.query import Limits, QueryTool, neutralise
 
 KEYS = ["status", "columns", "rows", "count", "truncated", "error"]
 
 
-def _count(database, table):
-    with sqlite3.connect(database) as connection:
-        found = connection.execute(f"SELECT count(*) FROM {table}").fetchone()[0]
-    connection.close()
-    return found
-
-
-@pytest.fixture
-def drugs(database):
-    return _count(database, "drugs_info")
-
-
 @pytest.fixture
 def diseases(database):
-    return _count(database, "disease")
+    with closing(sqlite3.connect(database)) as connection:
+        return connection.execute("SELECT count(*) FROM disease").fetchone()[0]
 
 
 @pytest.fixture
@@ -77,15 +63,6 @@ def test_a_result_has_the_documented_shape(tool):
     assert message["truncated"] is False
     assert result.ok
     assert result.tables_read == {"drugs_info"}
-
-
-def test_an_error_has_the_database_reason(tool):
-    message = json.loads(tool.run("SELECT nope FROM drugs_info").to_json())
-    assert list(message) == KEYS
-    assert message["status"] == "error"
-    assert "no such column: nope" in message["error"]
-    assert message["columns"] == message["rows"] == []
-    assert message["count"] == 0
 
 
 @pytest.mark.parametrize(
@@ -152,18 +129,8 @@ def test_results_of_one_tool_are_not_another_s(tool):
     url, sql = tool.database_url, "SELECT id FROM drugs_info"
     shown = [len(QueryTool(url, limits=Limits(max_rows=rows)).run(sql).rows) for rows in (3, 20, 3)]
     assert shown == [3, 20, 3]
-    assert [QueryTool(url, tables).run(sql).ok for tables in (["disease"], ["drugs_info"])] == [
-        False,
-        True,
-    ]
-    wrong = "SELECT med_nam FROM drugs_info"
-    assert [
-        bool(QueryTool(url, hints=hints).run(wrong).hint) for hints in (False, True, False)
-    ] == [
-        False,
-        True,
-        False,
-    ]
+    assert not QueryTool(url, ["disease"]).run(sql).ok
+    assert QueryTool(url, ["drugs_info"]).run(sql).ok
 
 
 def test_many_threads_share_one_tool(tool):
@@ -184,23 +151,6 @@ def test_a_tool_survives_pickling_and_fork(tool, diseases):
         os._exit(0 if tool.run("SELECT count(*) FROM disease").rows == [[diseases]] else 1)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
     assert tool.run("SELECT count(*) FROM disease").rows == [[diseases]]
-
-
-def test_a_fork_opens_a_database_while_its_parent_still_waits_for_another(database: Path) -> None:
-    """The thread that holds the lock is not in the child, which would wait for it for ever."""
-    with socket.create_server(("127.0.0.1", 0)) as silent, ThreadPoolExecutor(1) as thread:
-        silent.settimeout(60)
-        port = silent.getsockname()[1]
-        opened = thread.submit(open_database, f"postgresql://reader@127.0.0.1:{port}/medical")
-        with silent.accept()[0]:
-            child = os.fork()
-            if child == 0:
-                signal.signal(signal.SIGALRM, signal.SIG_DFL)
-                signal.alarm(20)  # ends it where it waits
-                os._exit(0 if open_database(f"sqlite:///{database}") else 1)
-            ended = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-        assert opened.exception()
-    assert ended == 0
 
 
 def test_a_deleted_database_raises_and_a_replaced_one_is_read_anew(tool, database, diseases):

@@ -64,15 +64,6 @@ def test_long_cells_are_cut_by_the_server(tool):
     assert len(cell) == tool.limits.max_cell
 
 
-@mariadb_at_night
-def test_many_threads_share_one_tool(tool):
-    def ask(number):
-        return tool.run(f"SELECT id FROM drugs_info WHERE id = {number % 50 + 1}").rows
-
-    with ThreadPoolExecutor(32) as threads:
-        assert list(threads.map(ask, range(200))) == [[[number % 50 + 1]] for number in range(200)]
-
-
 def test_a_connection_is_writable_for_nobody_and_clean_afterwards(site, tool):
     tool.limits = Limits(deadline=0.3)
     tool.run(
@@ -111,16 +102,6 @@ def test_counting_ends_with_the_deadline_and_the_first_rows_stay(tool):
     assert answer.error is None
     assert len(answer.rows) == tool.limits.max_rows
     assert str(answer.truncated).startswith(f"超过 {answer.count} 行")
-
-
-@pytest.mark.nightly
-def test_a_server_that_keeps_its_seeds_for_administrators_answers(mysql_site, monkeypatch):
-    kept = "no_such_seed = 1"
-    monkeypatch.setattr("tools.sql.mysql.SEEDS", kept)
-    monkeypatch.setattr(MysqlDatabase, "seeds", kept)
-    database = MysqlDatabase(make_url(mysql_site.url))
-    answer = database.read("SELECT 1 AS a", Access(frozenset()), 5.0, 5)
-    assert list(answer.rows) == [(1,)]
 
 
 def test_text_is_read_as_the_guard_reads_it_in_whatever_mode_the_server_is(mysql_site):

@@ -134,17 +134,6 @@ def test_a_database_that_does_not_open_ends_its_worker() -> None:
         assert play(program).returncode == -signal.SIGALRM
 
 
-def test_a_fork_asks_workers_of_its_own(tool):
-    """On a channel of both, one would read what the other asked."""
-    assert tool.run("SELECT 1").ok
-    ours = pids()
-    child = os.fork()
-    if child == 0:
-        tool.run("SELECT 2")
-        os._exit(1 if ours & pids() else 0)
-    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
-
-
 def play(program, *arguments, **options):
     """Run a program without a main guard, where the folder it runs in is not imported from."""
     command = [sys.executable, "-P", "-c", textwrap.dedent(program), *arguments]
@@ -191,18 +180,6 @@ def test_a_worker_that_cannot_start_is_the_machines_fault(python, tool, monkeypa
         tool.run("SELECT 1")
     monkeypatch.undo()
     assert tool.run("SELECT 1").ok
-
-
-def test_a_callers_ignored_signals_do_not_keep_a_statement_running(database):
-    program = """
-        import sys
-        from signal import SIG_IGN, SIGPROF, signal
-        from tools.sql.query import Limits, QueryTool
-        signal(SIGPROF, SIG_IGN)
-        tool = QueryTool("sqlite:///" + sys.argv[1], limits=Limits(deadline=0.3))
-        print(tool.run(sys.argv[2]).error)
-    """
-    assert "太费时间或内存" in play(program, str(database), STALLING).stdout
 
 
 DYING = """
