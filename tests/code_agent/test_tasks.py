@@ -44,6 +44,7 @@ def test_the_bundled_sets_open_by_name() -> None:
         assert hospital.score(task, "no idea") == 0.0
 
 
+@pytest.mark.system
 def test_the_validator_passes_what_is_bundled(capsys: pytest.CaptureFixture[str]) -> None:
     assert validate.main(["ehr_demo", "--mode", "val"]) == 0
     assert validate.main(["calculators"]) == 0

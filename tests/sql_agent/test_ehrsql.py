@@ -22,6 +22,7 @@ from sql_agent.ehrsql_environment import EhrsqlEnvironment
 from sql_agent.ehrsql_questions import DATABASE, DrawnSet, prepare
 from sql_agent.reward import Query
 from sql_agent.task import task_of
+from tests.episodes.scripted import ScriptedPolicy, asks, says
 from tests.messages import missing
 
 SCHEMA = """
@@ -263,3 +264,12 @@ def test_without_a_schema_the_questions_are_not_played_on_another_database(
     data, _ = files(tmp_path)
     assert main(["sql", "--data", str(data), "--gold"]) == 2
     assert "--schema" in capsys.readouterr().err
+
+
+def test_the_tool_takes_the_words_of_the_benchmark(tmp_path: Path) -> None:
+    drawn = DrawnSet.read(prepare(*files(tmp_path)))
+    environment = EhrsqlEnvironment(drawn.folder)
+    task = next(task for row in load_rows(drawn.questions) if (task := task_of(row)).id == "today")
+    policy = ScriptedPolicy(asks(ANSWERABLE["today"]), says("It is the lowest value."))
+    episode = asyncio.run(environment.play(task, policy))
+    assert asyncio.run(environment.score(task, episode)).score == 1.0
