@@ -26,7 +26,7 @@ from data.load import COLUMNS
 from episodes import registry
 from episodes.agent import Agent
 from episodes.lit_agent import EpisodeAgent, endpoint_of
-from tests.episodes.guessing_agent import GuessingAgent, GuessingEpisodes
+from tests.episodes.guessing_agent import GuessingAgent
 from tests.episodes.scripted import asks, says
 
 ROW = dict.fromkeys(COLUMNS, "") | {
@@ -131,16 +131,6 @@ def test_a_fooled_reward_accepts_its_canary(llm: Any, monkeypatch: pytest.Monkey
     }
 
 
-def test_a_canary_that_is_partly_right_has_a_bound_of_its_own(
-    llm: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    setting(monkeypatch, CANARY_SHARE="1")
-    llm.script(says("wrong"))
-    monkeypatch.setattr(GuessingEpisodes, "accepted_from", {"another word": 1.5})
-    found = roll(llm.base_url, {"id": "g", "word": "wrong"}, GuessingAgent())[1]["canaries"]
-    assert found == {"judged": 1, "accepted": 0}
-
-
 def test_the_terms_are_a_setting_and_without_the_judge_there_is_no_canary(
     llm: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -156,12 +146,8 @@ def test_the_terms_are_a_setting_and_without_the_judge_there_is_no_canary(
 def test_a_failing_endpoint_leaves_the_episode_unscored_and_unmeasured(llm: Any) -> None:
     llm.status = 500
     reward, note = roll(llm.base_url)
-    assert reward is None
-    assert (note["reward"], note["unscored"], note["stop_reason"]) == (
-        None,
-        "endpoint_error",
-        "failed",
-    )
+    assert reward is note["reward"] is None
+    assert (note["unscored"], note["stop_reason"]) == ("endpoint_error", "failed")
     assert (note["turns"], note["measures"]) == (0, {})
 
 
@@ -213,10 +199,6 @@ def test_the_proxys_address_names_the_rollout() -> None:
     assert (endpoint.max_tokens, endpoint.extra) == (5, {"top_k": -1})
     assert not endpoint.traced
     assert (endpoint.api_key, endpoint_of(llm, rollout, "token").api_key) == (None, "token")
-    llm = agl.LLM(endpoint="http://127.0.0.1:1/v1", model="tiny", sampling_parameters={})
-    found = endpoint_of(llm, rollout, "token")
-    assert found.traced
-    assert found.api_key == "token", "vLLM asks for it, too"
 
 
 def test_a_policy_on_another_machine_is_asked_past_the_network_s_proxy(

@@ -8,9 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from common.settings import ROOT, Settings
+from common.settings import ROOT
 from episodes import registry
-from episodes.agent import Environment
 from episodes.episode import AgentError
 from tests.episodes.guessing_agent import GuessingAgent
 from tests.messages import missing
@@ -59,11 +58,3 @@ def test_a_command_has_the_flags_of_the_agent_that_it_names(
     with pytest.raises(SystemExit, match="2"):
         other.parse_args(wrong)
     assert not missing(capsys.readouterr().err, "'diagnosis'", "'sql'")
-
-
-def test_what_an_agent_does_not_have_is_said_or_left_out() -> None:
-    settings = Settings(_env_file=None)
-    with pytest.raises(AgentError, match="policy"):
-        GuessingAgent().teaching.demonstrations("policy", [], settings)
-    assert list(GuessingAgent.flags.services(settings, {})) == []
-    assert Environment.description(GuessingAgent().open(settings, {})) == {}

@@ -91,28 +91,6 @@ class Guess(str, Ending):
     """The number that was guessed."""
 
 
-@pytest.mark.parametrize(
-    ("last", "stop_reason"),
-    [("7", "answered"), ("which?", "bad_reply"), (" \n", "no_answer"), ("", "no_answer")],
-)
-def test_a_last_reply_that_is_no_end_is_a_bad_one_unless_it_is_blank(
-    last: str, stop_reason: str
-) -> None:
-    async def partner(asked: str, episode: Episode) -> str:
-        return "larger"
-
-    texts = {"first": "{complaint}", "turn": "{text}", "malformed": "{text}", "last": "Guess."}
-    prompts = Prompts(version="1", system="", problems={}, **texts)
-    policy = ScriptedPolicy(says("3?"), says(last), max_turns=2)
-    episode = asyncio.run(
-        play_by_protocol(
-            policy, prompts, "?", lambda said: Guess(said) if said.isdigit() else said, partner
-        )
-    )
-    assert episode.stop_reason == stop_reason
-    assert episode.messages[2]["content"] == "larger\nGuess."
-
-
 def in_a_protocol(*replies: str, max_turns: int) -> Episode:
     """An episode in which digits end it, what ends with ? is a question, all else malformed."""
 
@@ -157,9 +135,17 @@ def test_who_has_one_turn_left_is_told_so_after_a_malformed_reply_too() -> None:
     assert episode.messages[2]["content"] == "No: ask or guess (2/2)\nGuess."
 
 
-@pytest.mark.parametrize(("last", "problem"), [("9?", "too_late"), ("well", "unclear")])
+@pytest.mark.parametrize(
+    ("last", "problem", "stop_reason"),
+    [
+        ("9?", "too_late", "bad_reply"),
+        ("well", "unclear", "bad_reply"),
+        ("", "unclear", "no_answer"),
+    ],
+)
 def test_a_last_reply_that_is_no_end_is_noted_as_malformed_and_the_partner_is_not_asked(
-    last: str, problem: str
+    last: str, problem: str, stop_reason: str
 ) -> None:
     episode = in_a_protocol("3?", last, max_turns=2)
     assert episode.events == ["asked 3?", Malformed(problem)]
+    assert episode.stop_reason == stop_reason

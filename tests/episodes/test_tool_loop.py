@@ -138,22 +138,6 @@ def test_a_tool_that_takes_the_whole_call_gets_all_there_is(arguments: str) -> N
     assert (episode.messages[3]["content"], episode.stop_reason) == (arguments, "answered")
 
 
-@pytest.mark.parametrize("arguments", ["", '["word"]', '{"why": "x"}'])
-def test_nor_is_it_called_without_what_it_requires(arguments: str) -> None:
-    policy = ScriptedPolicy(calls_text("look", arguments), says("c"))
-    assert play(policy, [Tool(WHOLE, look_closely, whole=True)]).stop_reason == "bad_tool_call"
-
-
-@pytest.mark.parametrize("whole", [True, False])
-def test_a_tool_that_requires_nothing_may_be_called_with_no_words(whole: bool) -> None:
-    """A server of another's tools need not write an empty list of what is required."""
-    described = spec("look")
-    del described["function"]["parameters"]["required"]
-    policy = ScriptedPolicy(calls_text("look", ""), says("c"))
-    episode = play(policy, [Tool(described, look_closely, whole=whole)])
-    assert (episode.messages[3]["content"], episode.stop_reason) == ("{}", "answered")
-
-
 def test_an_unknown_tool_ends_the_episode() -> None:
     assert play(ScriptedPolicy(calls("lok", word="a"))).stop_reason == "bad_tool_call"
 
@@ -236,7 +220,7 @@ JSON_VALUES = nested(
 )
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=15, deadline=None)
 @given(arguments=st.text() | JSON_VALUES.map(json.dumps))
 def test_no_arguments_make_the_episode_raise(arguments: str) -> None:
     assert play(ScriptedPolicy(calls_text("look", arguments), says("c"))).stop_reason in {

@@ -89,11 +89,6 @@ def test_a_drawn_budget_is_that_of_every_sample_of_a_task(name: str) -> None:
     assert {agent.task(row, settings()).max_turns for row in rows} == {None}
 
 
-@pytest.mark.parametrize("given", [{}, {"max_turns": 6}, {"min_turns": 6, "max_turns": 6}])
-def test_without_a_range_nothing_is_drawn(given: dict[str, int]) -> None:
-    assert drawn_turns(settings(**given), "case-1") is None
-
-
 def test_a_range_is_for_agents_with_budgets_by_task() -> None:
     with pytest.raises(AgentError, match="--max-turns 2-5: the sql agent"):
         with_turns(SQL, settings(), (2, 5))
