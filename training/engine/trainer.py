@@ -27,6 +27,12 @@ from verl.utils import tracking
 from common.jsonl import write_text
 from training.engine.checkpoints import PREFIX, prune, saving, split_adapter
 from training.engine.rollout_manager import RolloutManager
+from training.engine.updates import (
+    optimizer_steps,
+    required_multiple,
+    shared_out,
+    updates_per_epoch,
+)
 from training.setup.agreement import compares_groups
 from training.setup.chat_template import SETTING, TEMPLATE
 from training.setup.plan import Plan
@@ -91,21 +97,25 @@ class RolloutsFromStore(PPOTrainer):
         if metrics.get("books/learnable_groups") == 0:
             logger.warning("step %d: no group with different rewards, no update", self.global_steps)
             return batch
-        batch = super()._update_actor(batch, metrics)
-        if self._updates_once():
+        actor = self.config.actor_rollout_ref.actor
+        updates = updates_per_epoch(self.config, actor)
+        with shared_out(self.actor_rollout_wg, "update_actor", updates) as answers:
+            batch = super()._update_actor(batch, metrics)
+        metrics["books/weight_updates"] = optimizer_steps(answers)
+        # Only then are all losses computed with the weights that played.
+        if updates == actor.ppo_epochs == 1:
             for name in [name for name in metrics if name.startswith(f"actor/{CORRECTION}")]:
                 metrics[name.removeprefix("actor/")] = metrics.pop(name)
         self.agent_loop_manager.watch.compare_log_probs(metrics)
         return batch
 
-    def _updates_once(self) -> bool:
-        """Return whether a batch is one update: only then are all its losses computed with the
-        weights that played.
-        """
-        actor = self.config.actor_rollout_ref.actor
-        return bool(
-            actor.ppo_epochs == 1 and actor.ppo_mini_batch_size == self.config.data.train_batch_size
-        )
+    def _update_critic(self, batch: KVBatchMeta, metrics: dict) -> KVBatchMeta:
+        updates = updates_per_epoch(self.config, self.config.critic)
+        with shared_out(self.critic_wg, "train_mini_batch", updates):
+            return super()._update_critic(batch, metrics)
+
+    def _get_required_batch_multiple(self, dp_size: int) -> int:
+        return required_multiple(self.config, dp_size, self.use_critic)
 
     def _save_checkpoint(self) -> None:
         """Write verl's checkpoint and what is added to it, completely or not at all; then remove

@@ -76,9 +76,7 @@ def build_summary(plan: Plan, exit_reason: str, message: str, started: float) ->
         "rollouts": _rollouts(train),
         **{name: counts[name] for name in TRAINED},
         "dropped_tokens": _dropped(train, counts["generated_tokens"]),
-        "weight_updates": sum(
-            "timing_s/update_weights" in step and _taught(step) for step in steps
-        ),
+        "weight_updates": int(sum(step.get("books/weight_updates", 0) for step in steps)),
         "steps_without_signal": sum(not _taught(step) for step in steps),
         "signal": _signal(counts, [step[MISMATCH] for step in steps if MISMATCH in step]),
         "reward": _reward(train),

@@ -1,0 +1,46 @@
+"""A step is one update, however many sequences its episodes become.
+
+Keeps of docs/learning.md. Each call is a sequence of its own here, as where a chat template or a
+tokenizer breaks an episode.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from tests.runs import Run
+
+pytestmark = pytest.mark.engine
+
+
+@pytest.fixture(scope="module")
+def broken(start: Callable[..., Run]) -> Run:
+    """The consultation agent's `--ci-fast`, of more sequences than episodes."""
+    run = start(
+        "--ci-fast",
+        "--no-trajectory-level",
+        "trainer.test_freq=-1",
+        program="train_consultation_agent.py",
+    )
+    assert run.wait() == 0, run.output
+    return run
+
+
+def test_the_optimizer_made_one_step(broken: Run) -> None:
+    import torch
+
+    summary = broken.summary()
+    assert summary["sequences"] > 40
+    assert summary["weight_updates"] == 1
+    shard = "checkpoints/global_step_1/actor/optim_world_size_1_rank_0.pt"
+    states = torch.load(broken.run_dir / shard, weights_only=False)["state"]
+    assert {float(state["step"]) for state in states.values()} == {1.0}
+
+
+def test_an_agent_of_words_trains_all_that_it_said(broken: Run) -> None:
+    summary = broken.summary()
+    assert summary["rollouts"] == {"finished": 32, "failed": 0, "unscored": 0}
+    assert summary["generated_tokens"] == summary["trained_tokens"] > 0
+    assert broken.alive() == []

@@ -1,0 +1,76 @@
+"""How many optimizer updates a step makes: as many as the settings say, whatever the number of its
+sequences.
+
+verl cuts a batch into mini-batches of `ppo_mini_batch_size x n` sequences and fills the last one
+up. That assumes one sequence an episode: with 129 sequences of 128 episodes it makes a second
+update of the one left over. Here a step's sequences are shared out to
+`train_batch_size / ppo_mini_batch_size` updates.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+from omegaconf import DictConfig
+
+# Sections whose micro-batches have a fixed size where the flag is off: section, flag, size.
+MICRO_BATCHES = (
+    ("actor", "use_dynamic_bsz", "ppo_micro_batch_size_per_gpu"),
+    ("rollout", "log_prob_use_dynamic_bsz", "log_prob_micro_batch_size_per_gpu"),
+    ("ref", "log_prob_use_dynamic_bsz", "log_prob_micro_batch_size_per_gpu"),
+)
+
+
+def updates_per_epoch(config: DictConfig, trained: Mapping[str, Any]) -> int:
+    """Return the updates that one pass over a step makes of `trained`, the actor or the critic."""
+    return int(config.data.train_batch_size) // int(trained["ppo_mini_batch_size"])
+
+
+def required_multiple(config: DictConfig, dp_size: int, use_critic: bool) -> int:
+    """Return the number that a step's sequences must be a multiple of, so that each of `dp_size`
+    ranks gets as many for each update.
+    """
+    parts = config.actor_rollout_ref
+    updates = [updates_per_epoch(config, parts.actor)]
+    micro = [
+        int(parts[section][size] or 1)
+        for section, flag, size in MICRO_BATCHES
+        if not parts[section][flag]
+    ]
+    if use_critic:
+        updates.append(updates_per_epoch(config, config.critic))
+        if not config.critic.use_dynamic_bsz:
+            micro.append(int(config.critic.ppo_micro_batch_size_per_gpu or 1))
+    return dp_size * math.lcm(*updates) * math.lcm(*micro)
+
+
+@contextmanager
+def shared_out(workers: Any, method: str, updates: int) -> Iterator[list[Any]]:
+    """Have `workers.method` make so many updates of the batch that it is given, and collect its
+    answers. A loss that divides by the number of sequences divides by those that are real.
+    """
+    send: Callable[[Any], Any] = getattr(workers, method)
+    answers: list[Any] = []
+
+    def send_shared_out(batch: Any) -> Any:
+        real = sum(not tag.get("is_padding", False) for tag in batch.tags)
+        batch.extra_info["mini_batch_size"] = len(batch.keys) // updates
+        batch.extra_info["global_batch_size"] = real / updates
+        answers.append(send(batch))
+        return answers[-1]
+
+    setattr(workers, method, send_shared_out)
+    try:
+        yield answers
+    finally:
+        setattr(workers, method, send)
+
+
+def optimizer_steps(answers: list[Any]) -> int:
+    """Count the steps of the actor's optimizer: verl leaves out an update whose gradients are not
+    finite.
+    """
+    return sum(math.isfinite(norm) for answer in answers for norm in answer["metrics"]["grad_norm"])
