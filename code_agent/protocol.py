@@ -12,13 +12,12 @@ from __future__ import annotations
 
 import ast
 import json
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-# Some chat templates put the opening <think> into the prompt
-THOUGHT = re.compile(r"\A(?!\s*[{`]).*?</think>", re.DOTALL)
+from common.thoughts import after_thought
+
 DECODER = json.JSONDecoder(strict=False)  # a program in a text has line breaks
 PARAMS = ("params", "parameters", "arguments", "args")
 MOST_OBJECTS = 64  # places where an object may begin
@@ -54,7 +53,7 @@ class Malformed:
 
 def read_reply(text: str) -> Action | Malformed:
     """Return the action of a reply, or the name of its problem."""
-    text = THOUGHT.sub("", text.encode("utf-8", "replace").decode("utf-8"), count=1).strip()
+    text = after_thought(text.encode("utf-8", "replace").decode("utf-8")) or ""
     if not text:
         return Malformed("empty")
     found = [one for one in _objects(text) if isinstance(one.get("action"), str)]

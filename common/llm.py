@@ -31,13 +31,12 @@ from common.llm_error import LLMError, clean
 from common.llm_retry import LONGEST_WAIT, RateLimit, persist
 from common.settings import Settings
 from common.text_store import TextStore
+from common.thoughts import after_thought
 
 Message = dict[str, str]
 Schema = TypeVar("Schema", bound=BaseModel)
 
 SHOWN = 120  # characters of a malformed reply in a message
-# Some chat templates put the opening <think> into the prompt
-THOUGHT = re.compile(r"\A(?![{`]).*?</think>", re.DOTALL)
 ABOUT_SCHEMA = re.compile(r"response_?format|schema|structured[ _]output", re.IGNORECASE)
 
 
@@ -266,7 +265,7 @@ def parse_reply(text: str, schema: type[Schema]) -> Schema:
 
     Raises ValueError if it does not fit, or names a key twice.
     """
-    text = THOUGHT.sub("", text.strip()).strip()
+    text = after_thought(text) or ""
     if text.startswith("```"):
         text = text.removeprefix("```").removeprefix("json").removesuffix("```")
     try:

@@ -17,10 +17,10 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from common.thoughts import after_thought
 from episodes.episode import AgentError
 from episodes.text_loop import Ending, Malformed
 from scoring.framing import (
-    after_thought,
     diagnosis_in,
     labelled_diagnoses,
     leads,

@@ -101,15 +101,3 @@ def _unopened(words: str) -> str:
 def bare(line: str) -> str:
     """Return a line without the number of a list and the marks around it."""
     return without_item(line).strip(AROUND)
-
-
-def after_thought(text: str) -> str | None:
-    """Return the text after the thought that a reply may begin with, even if the prompt opened that
-    thought; None if it never ends.
-    """
-    text = text.strip()
-    before, closed, after = text.partition("</think>")
-    opened = before.lower().startswith("<think>")
-    if closed and (opened or not re.search("<(?:think|answer)>", before, re.IGNORECASE)):
-        return after.strip()
-    return None if opened else text

@@ -33,7 +33,6 @@ MARKUP = re.compile(
     r"<\s*/?\s*(?:tool|think|function|\|)|```|^\s*(?:\{|\[\s*(?:[\[\]{\"']|[^\[\]]*,))|\{\s*[\"']|\"(?:sql|name|arguments)\"\s*:",
     re.IGNORECASE,
 )
-THOUGHT = re.compile(r"\s*<think>.*?</think>", re.DOTALL)
 
 
 def same_result(columns: Sequence[str], rows: Sequence[Row], gold: dict[str, Any]) -> bool:
@@ -165,11 +164,8 @@ def claims_hold(answer: str, known: str) -> float:
 
 
 def is_plain(answer: str) -> bool:
-    """Return whether the answer is prose, without tool calls, chat tokens, code fences and JSON. A
-    thought before the answer may have them.
-    """
-    thought = THOUGHT.match(answer)
-    return MARKUP.search(answer[thought.end() :] if thought else answer) is None
+    """Return whether the answer is prose, without tool calls, chat tokens, code fences and JSON."""
+    return MARKUP.search(answer) is None
 
 
 def fits_length(answer: str, needed: int) -> float:
