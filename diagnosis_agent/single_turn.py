@@ -48,7 +48,7 @@ async def play_points(policy: Policy, prompts: Prompts, task: DiagnosisTask) -> 
                     isinstance(said, Order) and ordered(task, said.examination) in to_come[number:]
                 )
                 episode.events.append(Next(hit))
-            elif isinstance(said, Conclusion):
+            elif isinstance(said, Conclusion) and policy.finish_reason != "length":
                 episode.events.append(said)
                 episode.answer, episode.stop_reason = str(said), "answered"
     except PolicyStop as stop:

@@ -5,7 +5,8 @@ agent's own.
     episode = await play_with_words(policy, [{"role": "user", "content": "I have a headache."}], respond)
 
 `respond` reads a reply, notes what happened in `episode.events`, and returns the partner's words;
-or ends the episode by setting `episode.stop_reason` (and `episode.answer`), and returns None.
+or ends the episode by setting `episode.stop_reason` (and `episode.answer`), and returns None. A
+last reply that the token limit cut is no answer.
 `play_by_protocol` does so for agents whose replies are read as something to answer, as the end, or
 as malformed.
 """
@@ -27,8 +28,8 @@ Partner = Callable[[Any, Episode], Awaitable[str]]
 
 @dataclass(frozen=True)
 class Malformed:
-    """A reply of no form of the protocol. problem: its name there, or "too_late": no end where only
-    that was left.
+    """A reply of no form of the protocol. problem: its name there, "too_late" (no end where only
+    that was left) or "cut" (an end that the token limit cut).
     """
 
     problem: str
@@ -60,7 +61,7 @@ async def play_with_words(policy: Policy, messages: Sequence[Message], respond: 
         "no_answer",
         "bad_reply",
     ):
-        episode.stop_reason = "length"
+        episode.answer, episode.stop_reason = None, "length"
     return episode
 
 
@@ -75,6 +76,10 @@ async def play_by_protocol(
 
     async def respond(reply: str, episode: Episode) -> str | None:
         said, following, turns = read(reply), policy.turns + 1, policy.max_turns
+        if isinstance(said, Ending) and policy.finish_reason == "length":
+            episode.events.append(Malformed("cut"))
+            episode.stop_reason = "length"
+            return None
         if isinstance(said, Ending):
             episode.events.append(said)
             episode.answer, episode.stop_reason = str(said), "answered"

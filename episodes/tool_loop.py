@@ -4,14 +4,16 @@ answers in words.
     tool = Tool(SPEC, call)                  # async call(**arguments) -> text for the policy; may raise EpisodeError
     episode = await play_with_tools(policy, "You are ...", "How is it stored?", [tool])
 
-What the policy does wrong ends the episode with a stop reason; what the machine does wrong raises
-`EpisodeError`. Beside episodes/mcp_tools.py the only file that imports `agents` (openai-agents).
+A call that cannot be carried out is answered with an error, as verl and TRL do, and costs its turn.
+What the machine does wrong raises `EpisodeError`. Beside episodes/mcp_tools.py this is the only file
+that imports `agents` (openai-agents).
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Awaitable, Callable, Sequence
+import re
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,13 +21,27 @@ import agents
 from agents.models.chatcmpl_converter import Converter
 from openai.types.chat import ChatCompletionMessage
 
+from common.thoughts import after_thought
 from episodes.episode import Episode, Policy, ToolSpec
 from episodes.outcomes import EpisodeError, PolicyStop
 
 # Tools run one after the other, so that a transcript has one order.
 ONE_BY_ONE = agents.ToolExecutionConfig(max_function_tool_concurrency=1)
-RUN_CONFIG = agents.RunConfig(tracing_disabled=True, tool_execution=ONE_BY_ONE)
 CALL_TAG = "<tool_call>"
+# What the policy reads after a call that cannot be carried out, in the language of its prompt.
+SAID = {
+    "zh": {
+        "unknown": "没有工具 {name}；可用的工具：{tools}",
+        "arguments": "参数必须是一个 JSON 对象，其中要有：{names}",
+        "text": "工具调用的格式不对，没有执行。请重新调用，或直接回答。",
+    },
+    "en": {
+        "unknown": "there is no tool {name}; the tools are: {tools}",
+        "arguments": "the arguments must be one JSON object with: {names}",
+        "text": "The tool call could not be read and was not made. Call the tool again, or answer.",
+    },
+}
+CHINESE = re.compile("[\u4e00-\u9fff]")
 JSON_TYPES = {
     "string": str,
     "integer": int,
@@ -58,21 +74,21 @@ async def play_with_tools(
     """
     first = [{"role": "system", "content": instructions}, {"role": "user", "content": question}]
     episode = Episode(messages=first, tools=[tool.spec for tool in tools])
+    said = SAID["zh" if CHINESE.search(instructions) else "en"]
     agent = agents.Agent(
         name="policy",
         instructions=instructions,
-        tools=[_function_tool(tool, episode) for tool in tools],
+        tools=[_function_tool(tool, episode, said) for tool in tools],
         model=_PolicyModel(policy, episode),
     )
+    config = agents.RunConfig(
+        tracing_disabled=True,
+        tool_execution=ONE_BY_ONE,
+        tool_not_found_behavior="return_error_to_model",
+        tool_error_formatter=_unknown_tool(tools, episode, said),
+    )
     try:
-        result = await agents.Runner.run(
-            agent, question, max_turns=policy.max_turns, run_config=RUN_CONFIG
-        )
-        episode.answer = str(result.final_output or "").strip() or None
-        episode.stop_reason = "answered" if episode.answer else "no_answer"
-        if CALL_TAG in (episode.answer or ""):  # no parser took the call, such as the last reply's
-            episode.answer = None
-            episode.stop_reason = "bad_tool_call"
+        await _play(agent, question, policy, episode, said["text"], config)
     except agents.MaxTurnsExceeded:
         episode.stop_reason = "max_turns"
     except (
@@ -91,8 +107,36 @@ async def play_with_tools(
         "no_answer",
         "bad_tool_call",
     ):
-        episode.stop_reason = "length"
+        episode.answer, episode.stop_reason = None, "length"
     return episode
+
+
+async def _play(
+    agent: agents.Agent,
+    question: str,
+    policy: Policy,
+    episode: Episode,
+    unreadable: str,
+    config: agents.RunConfig,
+) -> None:
+    """Play until an answer. A call that no parser took is left in the reply as text; the policy is
+    told so while it has turns.
+    """
+    conversation: Any = question
+    while True:
+        left = policy.max_turns - policy.turns
+        result = await agents.Runner.run(agent, conversation, max_turns=left, run_config=config)
+        episode.answer = after_thought(str(result.final_output or "")) or None
+        if CALL_TAG not in (episode.answer or ""):
+            episode.stop_reason = "answered" if episode.answer else "no_answer"
+            return
+        episode.answer = None
+        if policy.turns >= policy.max_turns or policy.finish_reason == "length":
+            episode.stop_reason = "bad_tool_call"
+            return
+        told = {"role": "user", "content": unreadable}
+        episode.messages.append(told)
+        conversation = [*result.to_input_list(), told]
 
 
 class _PolicyModel(agents.Model):
@@ -110,7 +154,7 @@ class _PolicyModel(agents.Model):
         *rest: Any,
         **named: Any,
     ) -> agents.ModelResponse:
-        messages: list[Any] = list(Converter.items_to_messages(input))
+        messages = [_sendable(one) for one in Converter.items_to_messages(input)]
         if system_instructions:
             messages.insert(0, {"role": "system", "content": system_instructions})
         message = await self._policy.reply(
@@ -125,13 +169,51 @@ class _PolicyModel(agents.Model):
         raise NotImplementedError("episodes are not streamed")
 
 
-def _function_tool(tool: Tool, episode: Episode) -> agents.FunctionTool:
+def _sendable(message: Any) -> Any:
+    """Return a message of the history with arguments that servers accept: they refuse a request
+    whose earlier calls are no JSON objects.
+    """
+    calls = [
+        call if _object(call["function"]["arguments"]) is not None else _without_arguments(call)
+        for call in message.get("tool_calls") or []
+    ]
+    return {**message, "tool_calls": calls} if calls else message
+
+
+def _without_arguments(call: Any) -> Any:
+    return {**call, "function": {**call["function"], "arguments": "{}"}}
+
+
+def _error(text: str) -> str:
+    return json.dumps({"status": "error", "error": text}, ensure_ascii=False)
+
+
+def _unknown_tool(
+    tools: Sequence[Tool], episode: Episode, said: Mapping[str, str]
+) -> Callable[[Any], str]:
+    """Return what openai-agents asks for the words about a tool that does not exist."""
+    names = ", ".join(tool.spec["function"]["name"] for tool in tools)
+
+    def answer(call: Any) -> str:
+        text = _error(said["unknown"].format(name=call.tool_name, tools=names))
+        episode.messages.append({"role": "tool", "tool_call_id": call.call_id, "content": text})
+        return text
+
+    return answer
+
+
+def _function_tool(tool: Tool, episode: Episode, said: Mapping[str, str]) -> agents.FunctionTool:
     """Wrap a tool for openai-agents; its exceptions are never shown to the policy."""
     function = tool.spec["function"]
+    required = list(function["parameters"].get("required", []))
 
     async def invoke(context: Any, arguments: str) -> str:
         read = _whole if tool.whole else _arguments
-        text = await tool.call(**read(arguments, function["parameters"]))
+        given = read(arguments, function["parameters"])
+        if given is None:
+            text = _error(said["arguments"].format(names=", ".join(required)))
+        else:
+            text = await tool.call(**given)
         episode.messages.append(
             {"role": "tool", "tool_call_id": context.tool_call_id, "content": text}
         )
@@ -146,30 +228,33 @@ def _function_tool(tool: Tool, episode: Episode) -> agents.FunctionTool:
     )
 
 
-def _arguments(text: str, schema: dict[str, Any]) -> dict[str, Any]:
-    """Return the required arguments of a call; others are ignored. Raises ModelBehaviorError: one
-    is missing or has another type.
+def _object(text: str | None) -> dict[str, Any] | None:
+    """Return the JSON object of a text, None if it is something else."""
+    try:
+        given = json.loads(text or "{}")
+    except (ValueError, TypeError, RecursionError):
+        return None
+    return given if isinstance(given, dict) else None
+
+
+def _arguments(text: str, schema: dict[str, Any]) -> dict[str, Any] | None:
+    """Return the required arguments of a call, without others; None if one is missing or has
+    another type.
     """
     kinds = {
         name: JSON_TYPES[schema["properties"][name]["type"]] for name in schema.get("required", [])
     }
-    try:
-        given = json.loads(text)
-        found = {name: given[name] for name in kinds}
-    except (ValueError, TypeError, KeyError, RecursionError):
-        found = {}
-    if not all(name in found and isinstance(found[name], kind) for name, kind in kinds.items()):
-        raise agents.ModelBehaviorError(f"the arguments are no JSON object with {list(kinds)}")
-    return found
+    given = _object(text) if kinds else {}
+    if given is None or not all(
+        name in given and isinstance(given[name], kind) for name, kind in kinds.items()
+    ):
+        return None
+    return {name: given[name] for name in kinds}
 
 
-def _whole(text: str, schema: dict[str, Any]) -> dict[str, Any]:
-    """Return all arguments of a call. Raises ModelBehaviorError: a required one is missing."""
-    required = list(schema.get("required", []))
-    try:
-        given = json.loads(text or "{}")
-    except (ValueError, RecursionError):
-        given = None
-    if not isinstance(given, dict) or not {*required} <= given.keys():
-        raise agents.ModelBehaviorError(f"the arguments are no JSON object with {required}")
+def _whole(text: str, schema: dict[str, Any]) -> dict[str, Any] | None:
+    """Return all arguments of a call; None if a required one is missing."""
+    given = _object(text)
+    if given is None or not {*schema.get("required", [])} <= given.keys():
+        return None
     return given
