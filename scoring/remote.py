@@ -3,7 +3,8 @@
 `RemoteJudge.judge` goes through these in turn:
 
 1. an answer that says nothing is 0 without a call;
-2. a case judged before in this process gets the same verdict again (the last 4,096 are kept);
+2. a case judged before in this process gets the same verdict again (the last 4,096 are kept), and
+   equal answers that are judged at the same time share one call;
 3. a judge that failed five times in a row is left alone ("judge_unavailable") but for one call
   every 30 s;
 4. what may pass (connection, 408, 409, 429, 5xx, malformed replies) is tried again with jitter
@@ -18,6 +19,7 @@ The judges are `scoring.llm_judge.LLMJudge` and `scoring.reward_model_judge.Rewa
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import time
 from collections.abc import Callable
@@ -88,6 +90,7 @@ class RemoteJudge:
         self.breaker = Breaker()
         self.last_failure = ""
         self._verdicts: LRUCache[str, Verdict] = LRUCache(CACHED_VERDICTS)
+        self._pending: dict[str, asyncio.Task[Verdict]] = {}
 
     async def judge(self, case: Case) -> Verdict:
         """Return the verdict on one answer; the module's docstring says which checks come first."""
@@ -97,9 +100,21 @@ class RemoteJudge:
         known = self._verdicts.get(key)
         if known is not None:
             return replace(known, usage=Usage(cached=1))
+        pending = self._pending.get(key)
+        if pending is not None and pending.get_loop() is asyncio.get_running_loop():
+            verdict = await asyncio.shield(pending)
+            return replace(verdict, usage=Usage(cached=int(verdict.score is not None)))
         if not self.breaker.allows():
             return Verdict(None, cause="judge_unavailable")
-        verdict = await self._verdict(case)
+        # An episode that is cancelled does not take the call from the others that wait for it.
+        self._pending[key] = asyncio.create_task(self._judge_and_keep(key, case))
+        return await asyncio.shield(self._pending[key])
+
+    async def _judge_and_keep(self, key: str, case: Case) -> Verdict:
+        try:
+            verdict = await self._verdict(case)
+        finally:
+            self._pending.pop(key, None)
         if verdict.score is not None:
             self._verdicts[key] = verdict
         return verdict
