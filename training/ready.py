@@ -13,8 +13,9 @@ from omegaconf import DictConfig
 
 from common.files import check_writable
 from episodes.agent import Row
-from training.engine.checkpoints import check_resumable, checkpoints, step_of, was_validated
+from training.engine.checkpoints import checkpoints, step_of, was_validated
 from training.engine.mixture import draws
+from training.engine.resumable import check_resumable, differences
 from training.setup.agreement import check_rows, last_step
 from training.setup.cluster import check_nodes_asked
 from training.setup.device import check_libraries
@@ -42,6 +43,8 @@ def steps_of(
     if checkpoint is None:
         return 0, last
     check_resumable(checkpoint, config)
+    for line in differences(checkpoint, config, train_rows):
+        print(line, flush=True)
     return step_of(checkpoint), last
 
 
@@ -56,6 +59,8 @@ def check_ready(plan: Plan, config: DictConfig, done: int, last: int) -> None:
 
     Raises UsageError, such as ConfigError: one of them cannot be used.
     """
+    if plan.role != "runner":
+        check_libraries(plan.device)
     rollout = config.actor_rollout_ref.rollout
     split = int(rollout.tensor_model_parallel_size)
     check_model(plan.model, rollout.max_model_len, plan.tools, split)
@@ -66,5 +71,4 @@ def check_ready(plan: Plan, config: DictConfig, done: int, last: int) -> None:
         check_adapter(plan.lora_adapter_path, plan.lora_rank)
     check_store(plan)
     if plan.role != "runner":
-        check_libraries(plan.device)
         check_nodes_asked(config)

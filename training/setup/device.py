@@ -8,10 +8,13 @@ from __future__ import annotations
 import ctypes
 import os
 import shutil
+import sys
 from contextlib import suppress
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 from common.settings import ROOT
+from training.setup.model_folder import weights_bytes
 from training.setup.plan import ConfigError
 from training.setup.presets import VERL_DEFAULTS
 
@@ -23,15 +26,26 @@ BFLOAT16 = {"avx512_bf16", "amx_bf16"}  # of /proc/cpuinfo: the processor multip
 SYSTEM_LIBRARIES = {"libnuma.so.1": "libnuma1"}
 
 
+def built_for() -> str:
+    """Return the device that the installed torch is built for."""
+    try:
+        return "cpu" if version("torch").endswith("+cpu") else "cuda"
+    except PackageNotFoundError:
+        return "cpu"
+
+
 def choose_device(asked: str) -> str:
-    """Return the device: `auto` means a GPU where the driver's tool is installed, else the CPU."""
-    found = "cuda" if shutil.which("nvidia-smi") else "cpu"
-    return found if asked == "auto" else asked
+    """Return the device: `auto` means a GPU where torch is built for one and the driver's tool is
+    installed, else the CPU.
+    """
+    if asked != "auto":
+        return asked
+    return "cuda" if built_for() == "cuda" and shutil.which("nvidia-smi") else "cpu"
 
 
 def is_large(model: str) -> bool:
-    """Return whether a model's folder has so many weights that one core is not enough for it."""
-    return sum(file.stat().st_size for file in Path(model).glob("*.safetensors")) > LARGE_BYTES
+    """Return whether a model has so many weights that one core is not enough for it."""
+    return weights_bytes(model) > LARGE_BYTES
 
 
 def has_bfloat16() -> bool:
@@ -64,7 +78,15 @@ def environment(device: str, model: str | None = None, processes: int = 1) -> di
 
 
 def check_libraries(device: str) -> None:
-    """Raise ConfigError if this machine lacks a library that vLLM loads on the device."""
+    """Raise ConfigError if the environment is of the other device's lock, or if this machine lacks
+    a library that vLLM loads on the device.
+    """
+    if device != built_for():
+        lock = "gpu" if device == "cuda" else "cpu"
+        raise ConfigError(
+            f"the device is {device}, but {sys.prefix} holds torch {version('torch')}, of the "
+            f"other lock; install this one beside it: DEVICE={lock} VENV=.venv-{lock} ./install.sh"
+        )
     for library, package in SYSTEM_LIBRARIES.items() if device == "cpu" else ():
         try:
             ctypes.CDLL(library)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import shutil
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -113,6 +114,11 @@ def find_model(model: str) -> Path:
     check_name(model)
     if Path(model).is_dir():
         return Path(model)
+    return _fetch(model)
+
+
+@cache
+def _fetch(model: str) -> Path:
     from huggingface_hub import snapshot_download
 
     try:
@@ -130,17 +136,26 @@ def find_model(model: str) -> Path:
     return folder
 
 
+def weights_bytes(model: str) -> int:
+    """Return the bytes of a model's weights; a model of the hub is fetched first. A name that is
+    neither a folder nor of the hub has none: `check_model` refuses it.
+    """
+    if not (Path(model).is_dir() or HUB_ID.fullmatch(model)):
+        return 0
+    return sum(file.stat().st_size for file in find_model(model).glob("*.safetensors"))
+
+
 def cache_bytes(model: str, sequences: int, length: int | None = None) -> int:
     """Return the bytes of vLLM's cache on the CPU: room for so many full sequences, at most a GiB,
     because vLLM writes all of it at its start.
 
     `length` is in tokens; None means the model's. A token has a key and a value of 32 bit for each
-    dimension of each head of each layer. A hub id, or a model whose config has other names, gets a
-    GiB.
+    dimension of each head of each layer. A model that is not there, or whose config has other
+    names, gets a GiB.
     """
-    if not Path(model).is_dir():
+    if not weights_bytes(model):
         return CACHE_BYTES
-    config = read_json(Path(model) / "config.json", "is this a Hugging Face model folder?")
+    config = read_json(find_model(model) / "config.json", "is this a Hugging Face model folder?")
     try:
         heads = config["num_attention_heads"]
         dimension = config.get("head_dim") or config["hidden_size"] // heads
@@ -179,13 +194,11 @@ def checkpoint_factor(config: DictConfig) -> int:
 def check_disk(
     model: str, run_dir: Path, checkpoints: int = 1, factor: int = CHECKPOINT_FACTOR
 ) -> None:
-    """Raise ConfigError if checkpoints of a model folder do not fit the run's disk; a hub id is let
-    through.
+    """Raise ConfigError if checkpoints of a model do not fit the run's disk.
 
-    `checkpoints` are to be written, each `factor` times the weights of the folder.
+    `checkpoints` are to be written, each `factor` times the model's weights.
     """
-    weights = sum(file.stat().st_size for file in Path(model).glob("*.safetensors"))
-    needed = checkpoints * factor * weights + SPARE_BYTES
+    needed = checkpoints * factor * weights_bytes(model) + SPARE_BYTES
     place = next(folder for folder in (run_dir, *run_dir.parents) if folder.exists())
     free = shutil.disk_usage(place).free
     if free < needed:
