@@ -31,6 +31,8 @@ from common.jsonl import write_jsonl, write_text
 from common.settings import load_settings
 from episodes.pace import LONGEST
 from training.engine.checkpoints import run_of, step_of, sweep
+from training.engine.resumable import note_model
+from training.planning import RECORD_FILES
 from training.setup.chat_template import TEMPLATE, choose_template
 from training.setup.plan import Plan
 from training.watch.summary import ENVIRONMENT, read_lines, show, write_summary
@@ -45,7 +47,6 @@ EXIT_CODES = {"done": 0, "failed": 1, "interrupted": 130}
 RUNNER_POLL_SECONDS = 0.2
 HEARTBEAT_SECONDS = 10.0
 DEADLINE_MARGIN_SECONDS = 30.0
-RECORD_FILES = ("metrics.jsonl", "episodes.jsonl")
 PACKAGES = (
     "agentlightning",
     "verl",
@@ -171,6 +172,7 @@ def prepare_run_dir(plan: Plan, config: DictConfig) -> None:
         *(() if goes_on else RECORD_FILES),
         "timeline.json",
         "summary.json",
+        "error.txt",
         "config.yaml",
     ):
         if (plan.run_dir / name).exists():
@@ -183,6 +185,8 @@ def prepare_run_dir(plan: Plan, config: DictConfig) -> None:
         name: next((found.version for found in distributions(name=name)), None) for name in PACKAGES
     }
     (plan.run_dir / "versions.json").write_text(json.dumps(versions, indent=2))
+    if not goes_on:
+        note_model(plan.run_dir, plan.model)
     (plan.run_dir / "preset.json").write_text(json.dumps(plan.preset, indent=2))
 
 

@@ -25,8 +25,6 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
-from omegaconf import DictConfig, OmegaConf
-
 from common.files import replacing
 from common.jsonl import write_text
 from training.setup.plan import ConfigError, RunStopped
@@ -40,14 +38,8 @@ MARK = "latest_checkpointed_iteration.txt"
 PREFIX = "global_step_"
 ADAPTER_FOLDER = "lora_adapter"
 PEFT_PREFIX = "base_model.model."  # stands before the model's own names
-SHARDS = ("model", "optim", "extra_state")  # a file of each for every device
-MODEL_SHARD = re.compile(r"model_world_size_(\d+)_rank_0\.pt")
 # A failed write with less space left than this failed because the disk is full
 FULL_BYTES = 4 * 2**20
-MUST_AGREE = {
-    "trainer.project_name": "agent",
-    "actor_rollout_ref.model.lora_rank": "rank of the adapter",
-}
 
 
 @contextmanager
@@ -181,48 +173,6 @@ def latest_checkpoint(run: Path) -> Path | None:
         step for step, path in found.items() if step <= marked and (path / "data.pt").is_file()
     ]
     return found[max(whole)] if whole else None
-
-
-def check_resumable(checkpoint: Path, config: DictConfig) -> None:
-    """Raise ConfigError, which says what is possible, if this run cannot continue the checkpoint.
-
-    It belongs to another agent or adapter, was saved by another number of devices, or lacks a file.
-    """
-    anew = (
-        "or begin a new run with its weights: --model "
-        f"{checkpoint / 'actor' / 'huggingface'}, without --resume"
-    )
-    saved_by = run_of(checkpoint) / "config.yaml"
-    its_config = OmegaConf.load(saved_by) if saved_by.is_file() else config
-    for key, name in MUST_AGREE.items():
-        theirs = OmegaConf.select(its_config, key)
-        ours = OmegaConf.select(config, key)
-        if theirs != ours:
-            raise ConfigError(
-                f"--resume {checkpoint}: its {name} is "
-                f"{theirs}, this run's {ours}; use that, {anew}"
-            )
-    devices = int(config.trainer.n_gpus_per_node) * int(config.trainer.nnodes)
-    saved = [
-        int(found[1])
-        for path in (checkpoint / "actor").iterdir()
-        if (found := MODEL_SHARD.fullmatch(path.name))
-    ]
-    if saved and devices not in saved:
-        seen = (
-            f"--resume {checkpoint}: saved by {saved[0]} devices, "
-            f"this run has {devices}, and shards cannot be split"
-        )
-        raise ConfigError(f"{seen}; use {saved[0]} (--n-gpus x --n-nodes), {anew}")
-    parts = ["actor", "critic"] if config.algorithm.adv_estimator == "gae" else ["actor"]
-    shards = [
-        f"{kind}_world_size_{devices}_rank_{rank}.pt" for kind in SHARDS for rank in range(devices)
-    ]
-    for name in ("data.pt", *(f"{part}/{shard}" for part in parts for shard in shards)):
-        if not (checkpoint / name).is_file():
-            raise ConfigError(
-                f"--resume {checkpoint} is not complete: no {name}; give another checkpoint, {anew}"
-            )
 
 
 def step_of(checkpoint: Path) -> int:

@@ -1,0 +1,135 @@
+"""Whether a run may continue a checkpoint, and what of its settings differs from what was trained.
+
+check_resumable(checkpoint, config)        # ConfigError: another agent, adapter, model, ...
+for line in differences(checkpoint, config, rows): print(line)
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Sequence
+from hashlib import sha256
+from pathlib import Path
+
+from omegaconf import DictConfig, OmegaConf
+
+from common.jsonl import write_text
+from episodes.agent import Row
+from training.engine.checkpoints import run_of
+from training.setup.model_folder import find_model
+from training.setup.plan import ConfigError
+from training.watch.summary import read_lines
+
+SHARDS = ("model", "optim", "extra_state")  # a file of each for every device
+MODEL_SHARD = re.compile(r"model_world_size_(\d+)_rank_0\.pt")
+MUST_AGREE = {
+    "trainer.project_name": "agent",
+    "actor_rollout_ref.model.lora_rank": "rank of the adapter",
+}
+# verl restores it with the optimizer's state
+LEARNING_RATE = "actor_rollout_ref.actor.optim.lr"
+MADE_OF = "model.json"
+# Bytes at each end of a file of weights that tell models apart, without reading all of it
+ENDS = 2**16
+
+
+def check_resumable(checkpoint: Path, config: DictConfig) -> None:
+    """Raise ConfigError, which says what is possible, if this run cannot continue the checkpoint.
+
+    It belongs to another agent, adapter or model, was saved by another number of devices, or lacks
+    a file.
+    """
+    anew = (
+        "or begin a new run with its weights: --model "
+        f"{checkpoint / 'actor' / 'huggingface'}, without --resume"
+    )
+    saved_by = run_of(checkpoint) / "config.yaml"
+    its_config = OmegaConf.load(saved_by) if saved_by.is_file() else config
+    for key, name in MUST_AGREE.items():
+        theirs = OmegaConf.select(its_config, key)
+        ours = OmegaConf.select(config, key)
+        if theirs != ours:
+            raise ConfigError(
+                f"--resume {checkpoint}: its {name} is "
+                f"{theirs}, this run's {ours}; use that, {anew}"
+            )
+    check_same_model(checkpoint, str(config.actor_rollout_ref.model.path), anew)
+    devices = int(config.trainer.n_gpus_per_node) * int(config.trainer.nnodes)
+    saved = [
+        int(found[1])
+        for path in (checkpoint / "actor").iterdir()
+        if (found := MODEL_SHARD.fullmatch(path.name))
+    ]
+    if saved and devices not in saved:
+        seen = (
+            f"--resume {checkpoint}: saved by {saved[0]} devices, "
+            f"this run has {devices}, and shards cannot be split"
+        )
+        raise ConfigError(f"{seen}; use {saved[0]} (--n-gpus x --n-nodes), {anew}")
+    parts = ["actor", "critic"] if config.algorithm.adv_estimator == "gae" else ["actor"]
+    shards = [
+        f"{kind}_world_size_{devices}_rank_{rank}.pt" for kind in SHARDS for rank in range(devices)
+    ]
+    for name in ("data.pt", *(f"{part}/{shard}" for part in parts for shard in shards)):
+        if not (checkpoint / name).is_file():
+            raise ConfigError(
+                f"--resume {checkpoint} is not complete: no {name}; give another checkpoint, {anew}"
+            )
+
+
+def check_same_model(checkpoint: Path, model: str, anew: str) -> None:
+    """Raise ConfigError if the checkpoint was made of another model than this one, wherever that
+    stands now. Runs of earlier versions did not note their model.
+    """
+    noted = run_of(checkpoint) / MADE_OF
+    if not noted.is_file():
+        return
+    made_of = json.loads(noted.read_text(encoding="utf-8"))
+    if made_of["digest"] != digest(find_model(model)):
+        raise ConfigError(
+            f"--resume {checkpoint}: it was made of {made_of['model']}, and --model is {model}, "
+            f"another model; give --model {made_of['model']}, {anew}"
+        )
+
+
+def note_model(run_dir: Path, model: str) -> None:
+    """Write down of which model a run is made."""
+    noted = {"model": model, "digest": digest(find_model(model))}
+    write_text(run_dir / MADE_OF, json.dumps(noted, ensure_ascii=False), force=True)
+
+
+def digest(folder: Path) -> str:
+    """Return a digest of a model's config and of both ends of each file of its weights."""
+    found = sha256()
+    for path in [folder / "config.json", *sorted(folder.glob("*.safetensors"))]:
+        size = path.stat().st_size
+        found.update(f"{path.name} {size} ".encode())
+        with path.open("rb") as file:
+            found.update(file.read(ENDS))
+            file.seek(max(0, size - ENDS))
+            found.update(file.read(ENDS))
+    return found.hexdigest()
+
+
+def differences(checkpoint: Path, config: DictConfig, rows: Sequence[Row]) -> list[str]:
+    """Return a line for each thing that is given otherwise than the run had it, and what becomes
+    of it.
+    """
+    run, found = run_of(checkpoint), []
+    theirs = OmegaConf.load(run / "config.yaml") if (run / "config.yaml").is_file() else config
+    before, now = OmegaConf.select(theirs, LEARNING_RATE), OmegaConf.select(config, LEARNING_RATE)
+    if before is not None and float(before) != float(now):
+        found.append(
+            f"the learning rate goes on as in the checkpoint: {before}, not {now}; a new run with "
+            "its weights would use yours"
+        )
+    trained = [row["id"] for row in read_lines(run / "data" / "train.jsonl")]
+    given = [row["id"] for row in rows]
+    if trained and trained != given:
+        shared = len(set(trained) & set(given))
+        found.append(
+            f"other training rows than before: {len(given)} instead of {len(trained)}, {shared} of "
+            "them the same; the run goes on with the new ones, at its place in their order"
+        )
+    return found
