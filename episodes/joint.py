@@ -44,6 +44,9 @@ from scoring.rubric import Reward
 Members = Mapping[str, Agent]
 FEWEST = 2
 JOINED = "+"  # between the names of agents that one policy learns to be
+# Columns of the rows of several agents, which no row of a user's file has
+WHOSE = "__agent__"
+WEIGHT = "__weight__"
 
 
 class JointShowing(Showing):
@@ -111,7 +114,7 @@ class JointAgent(Agent):
             return self._written_rows(path)
         parts = [
             [
-                {"id": f"{name}/{at}", "agent": name, "task_type": name, "row": row}
+                {"id": f"{name}/{at}", WHOSE: name, "task_type": name, "row": row}
                 for at, row in enumerate(self.members[name].rows(file))
             ]
             for name, file in self._named_files(str(path)).items()
@@ -120,10 +123,10 @@ class JointAgent(Agent):
 
     def weighted(self, rows: Sequence[Row]) -> list[Row]:
         """Return rows that also say how often their agent's turn comes."""
-        return [{**row, "weight": self.weights[row["agent"]]} for row in rows]
+        return [{**row, WEIGHT: self.weights[row[WHOSE]]} for row in rows]
 
     def task(self, row: Row, settings: Settings) -> Task:
-        member = self.members[row["agent"]]
+        member = self.members[row[WHOSE]]
         own = own_turns(member, settings)
         task = member.task(row["row"], own)
         return replace(task, agent=member.name, max_turns=task.max_turns or own.max_turns)
@@ -142,7 +145,7 @@ class JointAgent(Agent):
         notes = []
         for name, member in self.members.items():
             own_rows = {
-                split: [row["row"] for row in part if row["agent"] == name]
+                split: [row["row"] for row in part if row[WHOSE] == name]
                 for split, part in rows.items()
             }
             found = member.check(own_rows, own_turns(member, settings), plays)
@@ -157,7 +160,7 @@ class JointAgent(Agent):
     def _written_rows(self, path: Path | str) -> list[Row]:
         """Return the rows of `data/*.jsonl` in a run's folder."""
         rows = read_rows(path, self.name)
-        if any(row.get("agent") not in self.members or "row" not in row for row in rows):
+        if any(row.get(WHOSE) not in self.members or "row" not in row for row in rows):
             raise AgentError(
                 f"{path} has rows of none of {', '.join(self.members)}; "
                 "expected what such a run wrote, or "
@@ -308,7 +311,7 @@ class JointTeaching(Teaching):
 
     def demonstrations(self, role: str, rows: Sequence[Row], settings: Settings) -> Iterator[Any]:
         for name, member in self.members.items():
-            own = [row["row"] for row in rows if row["agent"] == name]
+            own = [row["row"] for row in rows if row[WHOSE] == name]
             yield from member.teaching.demonstrations(role, own, own_turns(member, settings))
 
     def lessons(
@@ -320,7 +323,7 @@ class JointTeaching(Teaching):
         share = len(self.members)
         found = {
             name: member.teaching.lessons(
-                [row["row"] for row in rows if row["agent"] == name],
+                [row["row"] for row in rows if row[WHOSE] == name],
                 own_turns(member, settings),
                 right,
                 flawed // share,

@@ -153,7 +153,7 @@ def test_gold_and_dishonest_episodes_are_worth_what_their_own_agent_says(agent: 
             best = next(iter(honest.values()))
             assert asyncio.run(environment.score(task, best)).score == 1
             for kind, bad in environment.known.dishonest(task, Random(0)).items():
-                assert kind.startswith(f"{row['agent']}: ")
+                assert kind.startswith(f"{row[WHOSE]}: ")
                 bound = environment.known.accepted_from.get(kind, 0.5)
                 assert asyncio.run(environment.score(task, bad)).worth < bound
             policy = Script(["?"], task.max_turns or 0)

@@ -14,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from omegaconf import OmegaConf
 
+from episodes.joint import WEIGHT, WHOSE
 from training.engine.dataset import RolloutDataset
 from training.engine.mixture import draws
 
@@ -22,15 +23,13 @@ BATCH = 8
 
 def rows(counts: dict[str, int], weights: dict[str, float]) -> list[dict[str, Any]]:
     return [
-        {"agent": name, "weight": weights[name]}
-        for name, count in counts.items()
-        for _ in range(count)
+        {WHOSE: name, WEIGHT: weights[name]} for name, count in counts.items() for _ in range(count)
     ]
 
 
 def test_a_batch_holds_each_agent_by_its_weight() -> None:
     found = rows({"sql": 60, "diagnosis": 30}, {"sql": 1, "diagnosis": 3})
-    names = [found[line]["agent"] for line in draws(found, seed=1)]
+    names = [found[line][WHOSE] for line in draws(found, seed=1)]
     batches = [Counter(names[at : at + BATCH]) for at in range(0, len(names) - BATCH + 1, BATCH)]
     assert all(batch == {"sql": 2, "diagnosis": 6} for batch in batches)
 
@@ -46,7 +45,7 @@ def test_every_row_is_drawn_before_one_is_drawn_twice(
     drawn = Counter(draws(found, seed=3))
     assert set(drawn) == set(range(len(found)))
     for name in counts:
-        own = [drawn[line] for line, row in enumerate(found) if row["agent"] == name]
+        own = [drawn[line] for line, row in enumerate(found) if row[WHOSE] == name]
         assert max(own) - min(own) <= 1
 
 
@@ -55,8 +54,8 @@ def test_the_order_depends_on_the_seed_alone() -> None:
     assert draws(found, seed=1) == draws(found, seed=1) != draws(found, seed=2)
 
 
-def test_rows_of_one_agent_keep_their_order() -> None:
-    assert draws([{"id": "x"}, {"id": "y"}], seed=1) == [0, 1]
+def test_rows_of_one_agent_keep_their_order_whatever_their_columns() -> None:
+    assert draws([{"id": "x", "weight": 70, "agent": "aspirin"}, {"id": "y"}], seed=1) == [0, 1]
     assert draws([], seed=1) == []
 
 

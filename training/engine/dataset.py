@@ -13,6 +13,7 @@ from typing import Any
 from omegaconf import DictConfig, ListConfig
 from torch.utils.data import Dataset
 
+from episodes.joint import WHOSE
 from training.engine.mixture import draws
 
 
@@ -42,7 +43,7 @@ class RolloutDataset(Dataset):
         column = settings.get("group_column")
         rows = [json.loads(line) for line in self.lines]
         self.groups = [str((column and row.get(column)) or "all") for row in rows]
-        self.agents = [str(row.get("agent") or "") for row in rows]
+        self.agents = [str(row.get(WHOSE) or "") for row in rows]
         self.order = draws(rows, int(settings.get("seed") or 0))
 
     def __len__(self) -> int:

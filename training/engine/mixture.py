@@ -1,6 +1,6 @@
 """The order in which a step's tasks are drawn where several agents are trained together.
 
-    draws([{"agent": "sql", "weight": 1}, ...], seed=42)      # line numbers, one epoch
+    draws([{WHOSE: "sql", WEIGHT: 1}, ...], seed=42)      # line numbers, one epoch
 
 Plain Python. Rows without a weight keep their order, which verl then shuffles.
 """
@@ -12,6 +12,8 @@ from math import ceil
 from random import Random
 from typing import Any
 
+from episodes.joint import WEIGHT, WHOSE
+
 
 def draws(rows: Sequence[Mapping[str, Any]], seed: int) -> list[int]:
     """Return the line numbers of an epoch, in order.
@@ -20,13 +22,13 @@ def draws(rows: Sequence[Mapping[str, Any]], seed: int) -> list[int]:
     within one task. An epoch ends when every line was drawn; by then an agent with few lines, or a
     large weight, has drawn some of its lines again, in another order.
     """
-    if not rows or "weight" not in rows[0]:
+    if not rows or WEIGHT not in rows[0]:
         return list(range(len(rows)))
     lines: dict[str, list[int]] = {}
     weights: dict[str, float] = {}
     for number, row in enumerate(rows):
-        lines.setdefault(row["agent"], []).append(number)
-        weights[row["agent"]] = float(row["weight"])
+        lines.setdefault(row[WHOSE], []).append(number)
+        weights[row[WHOSE]] = float(row[WEIGHT])
     total = sum(weights.values())
     length = max(ceil(len(lines[name]) * total / weights[name]) for name in lines)
     queues = {name: _shuffled_again_and_again(lines[name], f"{seed}/{name}") for name in lines}
