@@ -14,6 +14,7 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Sequence
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from statistics import median
@@ -165,7 +166,7 @@ def _wave(side: RolloutManager, in_flight: int) -> dict[str, Any]:
     """Play at least 200 episodes, with so many in flight, and return what they took."""
     before = _processor_seconds()
     seconds, finished = play(side, [TASK] * max(20, in_flight // 10))
-    taken = {role: spent - before[role] for role, spent in _processor_seconds().items()}
+    taken = {role: spent - before.get(role, 0.0) for role, spent in _processor_seconds().items()}
     return {
         "in_flight": in_flight,
         "rollouts_per_second": round(len(finished) / seconds, 1),
@@ -178,12 +179,16 @@ def _wave(side: RolloutManager, in_flight: int) -> dict[str, Any]:
 
 
 def _processor_seconds() -> dict[str, float]:
-    """Return the processor seconds so far by role; this process is proxy and collector."""
+    """Return the processor seconds so far by role; this process is proxy and collector. A child
+    that is none of these, such as Python's tracker of shared resources, is "other".
+    """
     spent = {"proxy": _seconds_of(psutil.Process())}
     for child in psutil.Process().children():
-        command = " ".join(child.cmdline())
-        role = next(role for word, role in ROLES.items() if word in command)
-        spent[role] = sum(map(_seconds_of, [child, *child.children(recursive=True)]))
+        with suppress(psutil.NoSuchProcess):  # it ended since it was listed
+            command = " ".join(child.cmdline())
+            role = next((role for word, role in ROLES.items() if word in command), "other")
+            seconds = sum(map(_seconds_of, [child, *child.children(recursive=True)]))
+            spent[role] = spent.get(role, 0.0) + seconds
     return spent
 
 
