@@ -89,6 +89,7 @@ def test_a_question_in_other_words_is_repeated(again: str) -> None:
     ("question", "facets", "text"),
     [
         ("发烧吗？恶心吗？", ("fever", "nausea"), "有，身上发烫。没有恶心。"),
+        ("有没有发烧、恶心？", ("fever", "nausea"), "有，身上发烫。没有恶心。"),
         ("Where does it hurt and when did it start?", ("place", "onset"), "肚子右下角。就这几个小时。"),
         ("您多大年纪，做什么工作？", ("age",), "我31岁。别的我说不清楚。"),
     ],
@@ -206,7 +207,7 @@ def test_a_new_question_about_the_same_facet_is_new() -> None:
         ("一天几次？", "一阵一阵的。"),
         ("精神怎么样？", "精神还行。"),
         ("Do you smoke?", "抽烟好多年，一天一包。"),
-        ("喝酒吗？", "不喝酒。"),
+        ("抽烟喝酒吗？", "抽烟好多年，一天一包。不喝酒。"),
         ("做什么工作的？", "这个我说不清楚。"),
         ("月经规律吗？", "我是男的。"),
     ],

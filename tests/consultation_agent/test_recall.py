@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import pytest
 
+from consultation_agent.patient import Exchange
 from consultation_agent.record_patient import RecordPatient
 from consultation_agent.task import ConsultationTask, task_of
 from tests.consultation_agent.cases import reference_row
@@ -67,6 +68,7 @@ def test_an_answer_is_of_the_kind_that_is_asked(question: str, text: str) -> Non
         ("Do you eat fruit?", "I eat more fruit, pears above all."),
         ("Have you had a CT scan?", UNSURE),
         ("Have you had an ECG?", "No."),
+        ("How old are you?", "I am 52 years old."),
         ("Has anyone in your family had bowel cancer?", UNSURE),
         ("Is there blood in your phlegm?", UNSURE),
         ("Have you seen a specialist?", UNSURE),
@@ -100,6 +102,12 @@ def test_of_two_questions_each_is_answered() -> None:
     reply = PATIENT.reply_to(COUGH, "When did it start? What colour is the phlegm?", [])
     assert reply.kind == "compound"
     assert reply.text == "About three weeks. Much phlegm. It turned yellowish."
+
+
+def test_what_was_told_is_repeated() -> None:
+    question = "What colour is the phlegm?"
+    once = Exchange(question, PATIENT.reply_to(COUGH, question, []))
+    assert PATIENT.reply_to(COUGH, "Which colour is your phlegm?", [once]).kind == "repeated"
 
 
 def test_a_part_that_is_not_said_to_hurt_does_not_hurt() -> None:

@@ -67,25 +67,17 @@ def test_a_reward_there_is_not_is_a_wrong_usage(name: str, named: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "name",
-    ["急性阑尾炎", "阑尾炎", "盲肠炎。", "Acute Appendicitis", "考虑急性阑尾炎", " 急性 阑尾炎 "],
-)
-def test_any_name_of_the_condition_is_right(name: str) -> None:
-    assert is_right(TASK, name)
-
-
-@pytest.mark.parametrize(
-    "name",
+    ("said", "right"),
     [
-        "",
-        "急性阑尾炎或急性胆囊炎",
-        "急性阑尾炎、急性胆囊炎",
-        "不是急性阑尾炎",
-        "急性阑尾炎（胆囊炎不除外）",
+        ("盲肠炎。", True),
+        ("Acute Appendicitis", True),
+        ("", False),
+        ("不是急性阑尾炎", False),
+        ("急性阑尾炎、急性胆囊炎", False),
     ],
 )
-def test_a_list_or_another_name_is_not(name: str) -> None:
-    assert not is_right(TASK, name)
+def test_any_name_of_the_condition_is_right_and_a_list_is_not(said: str, right: bool) -> None:
+    assert is_right(TASK, said) is right
 
 
 def test_advice_is_paid_by_what_it_covers() -> None:

@@ -248,34 +248,25 @@ def test_no_name_of_a_condition_is_refused() -> None:
 
 
 @pytest.mark.parametrize(
-    ("reply", "terms"),
+    ("reply", "paid"),
     [
-        (
-            '{"diagnosis":"Correct","recommended":1,"covered":1}',
-            {"format": 0.1, "diagnosis": 1.0, "examinations": 0.25},
-        ),
-        (
-            '{"diagnosis":"Wrong","recommended":99,"covered":99}',
-            {"format": 0.1, "diagnosis": 0.0, "examinations": 0.5},
-        ),
+        ('{"diagnosis":"Correct","recommended":1,"covered":1}', (1.0, 0.5 * f1(1, 1, 1, 3))),
+        ('{"diagnosis":"Wrong","recommended":99,"covered":99}', (0.0, 0.5)),
         ('{"diagnosis":"incorrect","recommended":1,"covered":1}', None),
         ('{"diagnosis":"Correct","recommended":-1,"covered":1}', None),
-        ('{"diagnosis":"Correct","recommended":true,"covered":1}', None),
         ('{"diagnosis":"Correct"}', None),
     ],
 )
 @pytest.mark.usefixtures("no_waiting")
 def test_an_llm_answers_by_exact_words_and_capped_counts(
-    llm: Any, reply: str, terms: dict[str, float] | None
+    llm: Any, reply: str, paid: tuple[float, float] | None
 ) -> None:
     llm.answer = lambda body: reply
     judge = LLMJudge(WORDS, "openai/stand-in", llm.url, "key", 20.0)
     reward = earned(ended("inflammation of the gut", TASK.key[0]), judge=judge)
-    assert reward.unscored == (None if terms else "judge_malformed")
-    wanted = terms or {}
-    if wanted.get("examinations") == 0.25:
-        wanted["examinations"] = 0.5 * f1(1, 1, 1, 3)
-    assert reward.terms == pytest.approx(wanted)
+    assert reward.unscored == (None if paid else "judge_malformed")
+    terms = {"format": 0.1, "diagnosis": paid[0], "examinations": paid[1]} if paid else {}
+    assert reward.terms == pytest.approx(terms)
 
 
 def test_under_an_llm_judge_repeated_orders_lower_the_value_of_examinations(llm: Any) -> None:

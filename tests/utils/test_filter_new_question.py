@@ -112,15 +112,6 @@ def test_each_method_finds_what_the_stricter_ones_do_not(tmp_path):
     assert dropped[0]["score"] == 1
 
 
-def test_a_stricter_similarity_keeps_more(tmp_path):
-    new = questions(
-        tmp_path / "in.jsonl",
-        "布洛芬缓释胶囊的不良反应有哪些？",
-        "请问布洛芬缓释胶囊的不良反应有哪些呢？",
-    )
-    assert len(kept_and_dropped(tmp_path, new, "--near", 0.95)[0]) == 2
-
-
 @pytest.fixture
 def embedded(tmp_path, embedding, monkeypatch, no_waiting):
     """Runs the program with the stand-in's embeddings; returns its exit code."""

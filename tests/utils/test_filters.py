@@ -112,7 +112,6 @@ def test_a_wrong_key_ends_the_run_early(place, llm, capsys):
     ("options", "words"),
     [
         (("--limit", "0"), "--limit"),
-        (("--concurrency", "x"), "--concurrency"),
         (("--timeout", "nan"), "--timeout"),
         ((), "nothing.jsonl"),
     ],

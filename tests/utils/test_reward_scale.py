@@ -90,6 +90,11 @@ def test_any_scores_give_a_map_that_keeps_their_order_or_one_error(scores, kind)
     assert summary(scores).keys() == summary(after).keys()
 
 
+def test_scores_of_a_broken_endpoint_are_no_map():
+    with pytest.raises(UsageError, match="1e\\+200"):
+        fit([1e200, 0.0], "quantile")
+
+
 def written(path, rows):
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))
     return path
