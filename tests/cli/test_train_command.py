@@ -34,12 +34,14 @@ from tests.serving import serving
 from tests.training.conftest import served
 from training.launch import main, refuse_without_agent, start
 from training.planning import make_plan
-from training.prepare import Prepared, complete
+from training.prepare import Prepared
 from training.prepare import main as prepare
 from training.run import with_token
 from training.setup.arguments import parse
 from training.setup.device import SYSTEM_LIBRARIES
 from training.several import main as train_several
+
+DIAGNOSIS_MODEL = registry.get("diagnosis").model
 
 
 @pytest.fixture(autouse=True)
@@ -81,20 +83,6 @@ def write(path: Path, **columns: list) -> str:
     return str(path)
 
 
-@pytest.mark.system
-def test_help_loads_nothing_heavy() -> None:
-    code = (
-        "import runpy, sys; sys.argv = ['train_sql_agent.py', '--help']\n"
-        "try: runpy.run_path('train_sql_agent.py', run_name='__main__')\n"
-        "finally: print('HEAVY', sorted({'torch', 'verl', 'ray', 'agentlightning', 'litellm', 'pandas', 'pyarrow'} "
-        "& set(sys.modules)))"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True
-    )
-    assert done.stdout.splitlines()[-1] == "HEAVY []"
-
-
 @pytest.mark.parametrize(
     ("words", "named"),
     [
@@ -123,6 +111,11 @@ def test_a_wrong_flag_or_key_is_named(
     assert not missing(refused(capsys, *words), *named)
 
 
+def test_resume_alone_means_latest_and_leaves_overrides_alone() -> None:
+    options = parse(AGENT, ["--resume", "data.seed=3"])
+    assert (options.resume, options.overrides) == ("latest", ["data.seed=3"])
+
+
 def test_an_adapter_that_cannot_be_gone_on_from(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -141,7 +134,7 @@ def test_an_adapter_that_cannot_be_gone_on_from(
         ("EPISODE_TIMEOUT", "77", "episode_timeout", 77.0),
         ("MAX_TURNS", "5", "max_turns", 5),
         ("MAX_TOKENS", "33", "max_tokens", 33),
-        ("BASE_MODEL", "./mine", "model", "./mine"),
+        ("BASE_MODEL", DIAGNOSIS_MODEL, "model", DIAGNOSIS_MODEL),
         ("AGL_CURRENT_ROLE", "runner", "role", "runner"),
         ("AGL_MANAGED_STORE", "0", "managed_store", False),
         ("AGL_SERVER_HOST", "127.0.0.2", "store_host", "127.0.0.2"),
@@ -169,8 +162,6 @@ def test_a_variable_reaches_the_run(
 @pytest.mark.parametrize(
     ("flags", "field", "meant"),
     [
-        (["--max-turns", "5"], "max_turns", 5),
-        (["--lora", "--lora-rank", "8"], "lora_rank", 8),
         (["--deterministic"], "deterministic", True),
         (["--keep", "3"], "keep", 3),
         (["--keep-best", "--keep", "1"], "keep_best", True),
@@ -201,17 +192,6 @@ def test_files_that_cannot_be_trained_on(
     assert "question" in message
     few = write(tmp_path / "few.parquet", id=["1"], question=["q"], answer=["a"])
     assert "gives 1 rows" in refused(capsys, "--ci-fast", "--train-file", few)
-
-
-def test_rows_without_an_answer_are_counted_and_said(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setenv("TEACHER_MODEL", "openai/judging")  # the offline judge would refuse them
-    rows = write(tmp_path / "bare.parquet", id=["1", "2"], question=["p", "q"], answer=["a", None])
-    given = {"train": AGENT.rows(rows)}
-    (note,) = complete(AGENT, given, load_settings(), {}, plays=False).notes
-    assert not missing(note, "train", "2 questions", "1 without an answer")
-    assert note in capsys.readouterr().out
 
 
 def test_missing_answers_are_drafted_and_a_sample_is_checked(
@@ -346,6 +326,12 @@ def test_terms_nobody_knows(
     assert not missing(refused(capsys, "--ci-fast"), "'acuracy'", "rule, judge")
 
 
+def test_mongo_without_its_driver_or_server(capsys: pytest.CaptureFixture[str]) -> None:
+    address = "mongodb://127.0.0.1:1/?serverSelectionTimeoutMS=100"
+    message = refused(capsys, "--ci-fast", "--mongo-uri", address)
+    assert "driver" in message or "no MongoDB answers" in message
+
+
 def test_nothing_to_resume(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert "nothing to resume" in refused(capsys, "--resume", "--run-dir", str(tmp_path))
     assert "not a checkpoint" in refused(capsys, "--resume", str(tmp_path))
@@ -412,7 +398,7 @@ def test_a_policy_that_cannot_be_dealt_to_the_gpus_is_said_at_once(
     model = Path(shutil.copytree(AGENT.model, tmp_path / "model"))
     longer = json.loads((model / "config.json").read_text()) | {"max_position_embeddings": 2**20}
     (model / "config.json").write_text(json.dumps(longer))
-    flags = ("--ci-fast", "--device", "cuda", "--model", str(model))
+    flags = ("--ci-fast", "--device", "cpu", "--model", str(model))
     split = "actor_rollout_ref.rollout.tensor_model_parallel_size"
     assert "heads of" in refused(capsys, *flags, f"{split}=3")
     assert not missing(refused(capsys, *flags, f"{split}=2"), "1 x 1", "--n-nodes", "--n-gpus")

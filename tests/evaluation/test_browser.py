@@ -218,16 +218,6 @@ def test_everything_has_a_name_for_a_screen_reader(two: Path, open_page: Any) ->
     assert page.evaluate("document.documentElement.lang") == "en"
 
 
-@pytest.mark.parametrize("size", [SMALL, LARGE], ids=["narrow", "wide"])
-def test_a_phone_shows_the_list_or_the_episode(
-    two: Path, open_page: Any, size: dict[str, int]
-) -> None:
-    page = open_page(two, "#episode=t3&sample=0", viewport=size)
-    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
-    assert page.locator("#list").is_visible() == (size is LARGE)
-    assert page.get_by_role("link", name="Back to the list").is_visible() == (size is SMALL)
-
-
 def test_the_first_screen_answers_whether_it_got_better(two: Path, open_page: Any) -> None:
     page = open_page(two, viewport={"width": 1280, "height": 800})
     card = page.locator(".card").first

@@ -54,6 +54,7 @@ def generous(monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
         yield server
 
 
+@pytest.mark.system
 def test_the_offline_judge_passes_on_the_bundled_questions_and_the_page_shows_the_table(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
@@ -86,6 +87,15 @@ def test_a_judge_that_likes_everything_fails_after_few_calls(
     assert not missing(shown.err, "5 of 5 tasks", "TEACHER_MODEL", "--draft-answers")
     assert "Traceback" not in shown.err
     assert 10 < len(generous.requests) <= 30
+
+
+def test_a_judge_that_does_not_answer_is_named(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("REWARD_MODEL_URL", "http://127.0.0.1:9/score")
+    monkeypatch.setenv("JUDGE_TIMEOUT", "0.5")
+    assert main(["sql"]) == 1
+    assert "reward_model" in capsys.readouterr().err
 
 
 def test_wrong_usage(capsys: pytest.CaptureFixture[str]) -> None:

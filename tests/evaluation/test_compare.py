@@ -120,18 +120,6 @@ def test_other_data_compares_what_both_have_and_says_so(tmp_path: Path, capsys: 
     assert "THE DATA FILES DIFFER" in capsys.readouterr().out
 
 
-def test_another_way_of_sampling_is_said_and_none_at_all_is_not(
-    tmp_path: Path, capsys: Any
-) -> None:
-    """A difference that temperature made would be taken for the model's."""
-    greedy = {"temperature": 0.0, "top_p": 1.0, "max_tokens": 9}
-    a = evaluation(tmp_path / "a", [record("x", 0.0)])
-    b = evaluation(tmp_path / "b", [record("x", 0.0)], sampling=greedy, model="n", k=2, seed=3)
-    c = evaluation(tmp_path / "c", [record("x", 0.0)], sampling=None, kind="gold", model="gold")
-    assert compared(a, b, capsys)["different_conditions"]["sampling"][1] == greedy
-    assert "sampling" not in compared(a, c, capsys)["different_conditions"]
-
-
 def test_what_cannot_be_compared_is_told_in_one_line(tmp_path: Path, capsys: Any) -> None:
     a = evaluation(tmp_path / "a", [record("x", 0.0)])
     b = evaluation(tmp_path / "b", [record("y", 0.0)])

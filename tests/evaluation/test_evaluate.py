@@ -29,14 +29,13 @@ import pyarrow.parquet as parquet
 import pytest
 
 from common.command import UsageError
-from common.journal import RunError, open_journal
+from common.journal import open_journal
 from common.settings import ROOT, Settings, load_settings
 from episodes import registry
 from episodes.episode import Task
 from evaluation import evaluate, players
-from evaluation.baselines import commonest_answer
 from evaluation.players import Player, find_player
-from evaluation.results import Sample, read_episodes, read_scores, sample_rows
+from evaluation.results import Sample, read_scores, sample_rows
 from sql_agent.agent import AGENT
 from sql_agent.judge_words import WORDS
 from tests.episodes.guessing_agent import GuessingAgent
@@ -204,15 +203,6 @@ def test_a_score_that_silence_earns_is_marked(data: Path) -> None:
     assert "NOT ABOVE" in (data.parent / "out" / "table.md").read_text("utf-8")
 
 
-def test_the_commonest_answer_is_that_of_most_tasks() -> None:
-    tasks = [
-        Task(id=str(number), question="", reference=text) for number, text in enumerate("bacb")
-    ]
-    assert commonest_answer(tasks) == "b"
-    assert commonest_answer(tasks[1:3]) == "a"
-    assert commonest_answer([]) == ""
-
-
 def test_a_model_behind_an_endpoint(data: Path, llm: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "key-canary")
     llm.script(asks("SELECT nothing FROM drugs_info"), asks(ROWS[0]["sql"]), says(ANSWERS["q0"]))
@@ -249,12 +239,6 @@ def test_litellm_carries_the_same_agent(
     code, scores, (episode,) = run(data, "--model", "openai/m", "--n", "1", "--concurrency", "1")
     assert (code, scores["kind"], episode["stop_reason"]) == (0, "litellm", "answered")
     assert episode["sql"] == ROWS[0]["sql"]
-    assert "top_p" in llm.requests[-1]
-    monkeypatch.setenv("INCEPTION_API_KEY", "key-canary")
-    monkeypatch.setenv("INCEPTION_API_BASE", llm.base_url)
-    llm.script(says(ANSWERS["q0"]))
-    run(data, "--model", "inception/m", "--n", "1", "--force")  # speaks OpenAI's protocol
-    assert "top_p" not in llm.requests[-1], "it refuses this"
     llm.status, llm.error = 400, "maximum context length exceeded"
     _, _, (episode,) = run(data, "--model", "openai/m", "--n", "1", "--force")
     assert (episode["stop_reason"], episode["score"]) == ("context_overflow", 0)
@@ -287,37 +271,6 @@ def test_what_the_machine_broke_is_unscored_and_tried_again(
     assert (code, scores["overall"]["unscored"], scores["overall"]["score"]) == (0, {}, 0)
 
 
-def test_many_tasks_that_never_get_a_score_leave_the_scores_of_the_others(tmp_path: Path) -> None:
-    """A provider refuses some of them; alone, they fail one after the other."""
-    samples = [Sample(Task(id=str(number), question=""), 0) for number in range(90)]
-
-    async def play_one(sample: Sample) -> dict[str, Any]:
-        refused = int(sample.task.id) % 3 == 0
-        return {"score": None if refused else 1.0, "unscored": "endpoint_error", "detail": ""}
-
-    for _ in range(2):  # the same command again plays the refused ones alone
-        with open_journal(tmp_path / "episodes.jsonl", {}, force=False) as journal:
-            left = asyncio.run(evaluate.play_all(samples, play_one, journal, 1))
-            assert len(left) == 30
-            assert sum(sample.key in journal for sample in samples) == 60
-
-
-def test_where_nothing_is_scored_the_evaluation_ends_early(tmp_path: Path) -> None:
-    samples = [Sample(Task(id=str(number), question=""), 0) for number in range(90)]
-    played = []
-
-    async def play_one(sample: Sample) -> dict[str, Any]:
-        played.append(sample.key)
-        return {"score": None, "unscored": "endpoint_error", "detail": "gone"}
-
-    with (
-        open_journal(tmp_path / "episodes.jsonl", {}, force=False) as journal,
-        pytest.raises(RunError, match="20 rows"),
-    ):
-        asyncio.run(evaluate.play_all(samples, play_one, journal, 1))
-    assert len(played) == 20
-
-
 def test_what_stayed_unscored_is_tried_once_more_by_the_same_command(tmp_path: Path) -> None:
     """A judge may be away for a moment; a command of hours would end without a score of one task."""
     samples = [Sample(Task(id=name, question=""), 0) for name in ("a", "b", "c")]
@@ -334,18 +287,6 @@ def test_what_stayed_unscored_is_tried_once_more_by_the_same_command(tmp_path: P
     assert played == {"a#0": 1, "b#0": 2, "c#0": 2}
     assert list(left) == ["c#0"]
     assert kept == [True, True, False]
-
-
-def test_the_same_name_at_another_address_is_another_model(
-    data: Path, llm: Any, capsys: Any
-) -> None:
-    """An evaluation that was interrupted goes on with its own model only."""
-    llm.script(says(WRONG))
-    assert run(data, "--model", "m", "--base-url", llm.base_url)[0] == 0
-    moved = llm.base_url.replace("127.0.0.1", "localhost")
-    command = ["sql", "--data", str(data), "--out", str(data.parent / "out")]
-    assert evaluate.main([*command, "--model", "m", "--base-url", moved]) == 2
-    assert "base_url" in capsys.readouterr().err
 
 
 def test_a_judge_that_is_not_there_stops_before_anything_is_played(
@@ -393,19 +334,6 @@ def test_another_evaluation_is_not_overwritten(
     assert run(data, *model, *flags, "--force")[0] == 0
 
 
-def test_a_range_of_turns_is_for_agents_with_budgets_by_task(
-    tmp_path: Path, data: Path, capsys: Any
-) -> None:
-    flags = ("--max-turns", "2-4", "--gold", "--out", str(tmp_path / "out"))
-    assert evaluate.main(["sql", "--data", str(data), *flags]) == 2
-    assert not missing(capsys.readouterr().err, "--max-turns 2-4", "sql")
-    assert evaluate.main(["consultation", "--n", "12", *flags]) == 0
-    scores = read_scores(tmp_path / "out")
-    assert scores["max_turns"] == "2-4"
-    assert scores["overall"]["diagnosis_accuracy"] == 1
-    assert all(episode["turns"] <= 4 for episode in read_episodes(tmp_path / "out"))
-
-
 @pytest.mark.system
 def test_ctrl_c_keeps_what_is_done(data: Path, llm: Any) -> None:
     llm.script(says(WRONG))
@@ -423,7 +351,7 @@ def test_ctrl_c_keeps_what_is_done(data: Path, llm: Any) -> None:
     command += ["--model", "m", "--base-url", llm.base_url, "--concurrency", "1", "--k", "4"]
     process = subprocess.Popen(command, cwd=ROOT, env=os.environ, stderr=subprocess.PIPE, text=True)
     journal = data.parent / "out" / "episodes.jsonl.journal"
-    end = time.monotonic() + 60
+    end = time.monotonic() + 120
     while (
         len(llm.requests) <= 3
     ):  # one after the other: what was asked before the last is in the journal
@@ -431,7 +359,7 @@ def test_ctrl_c_keeps_what_is_done(data: Path, llm: Any) -> None:
         assert process.poll() is None
         time.sleep(0.02)
     process.send_signal(signal.SIGINT)
-    _, errors = process.communicate(timeout=20)
+    _, errors = process.communicate(timeout=120)
     assert process.returncode == 130
     assert "same command" in errors
     assert "Traceback" not in errors
@@ -514,6 +442,8 @@ def test_what_model_means(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
         "endpoint", "some-model", "http://h/v1"
     )
     assert "secret" not in str(find_player("m", "http://user:secret@h/v1", settings).fingerprint())
+    here, there = (find_player("m", url, settings) for url in ("http://h/v1", "http://g/v1"))
+    assert here.fingerprint() != there.fingerprint(), "another model of the same name"
 
 
 def test_weights_that_differ_at_one_end_are_another_model(

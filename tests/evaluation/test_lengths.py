@@ -2,21 +2,10 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
-from episodes import new, registry
+from episodes import registry
 from evaluation import lengths
-
-
-def test_without_a_model_the_command_that_makes_one_is_named(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    new.write_agent("lengthy", "partner", tmp_path)
-    monkeypatch.syspath_prepend(tmp_path)
-    assert lengths.main(["lengthy"]) == 2
-    assert "training.cold_start lengthy" in capsys.readouterr().err
 
 
 def test_a_prompt_a_response_and_each_reply_are_measured() -> None:

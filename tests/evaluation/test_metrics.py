@@ -39,21 +39,6 @@ def test_the_facts_of_an_agent_stand_beside_the_score_with_the_intervals_it_asks
     assert metrics.headline_of(GuessingAgent(), record(score=None)) is None
 
 
-def test_checks_and_parts_of_the_judge_are_means_over_the_questions_that_have_them() -> None:
-    """A check that fails half of the time would be reported as one that nothing ever asked."""
-    records = [
-        record("a", 1.0, checks={"asked": 1.0}, measures={"judge": 0.5}),
-        record("b", 1.0, checks={"asked": 0.0}),
-        {
-            name: value
-            for name, value in record("c", 1.0).items()
-            if name not in ("checks", "measures")
-        },
-    ]
-    scores = scores_of(records)
-    assert (scores["checks"], scores["judge_parts"]) == ({"asked": 0.5}, {"judge": 0.5})
-
-
 def test_samples_of_a_question_are_one_cluster() -> None:
     scores = scores_of(
         [record("a", 1.0), record("a", 1.0), record("a", 1.0), record("b", 0.0)], seed=0
@@ -123,22 +108,6 @@ def test_pass_at_k_and_pass_all_k_are_the_shares_of_draws(
     assert pass_all(samples, successes, k) == pytest.approx(sum(map(all, draws)) / len(draws))
 
 
-def test_seen_and_unseen_wordings_stand_apart_and_what_is_not_known_in_neither() -> None:
-    records = [
-        record(name, score, wording=wording)
-        for name, score, wording in (("a", 0.9, "seen"), ("b", 0.1, "unseen"))
-    ]
-    before_there_were_any = {
-        name: value for name, value in record("c", 0.5).items() if name != "wording"
-    }
-    scores = metrics.summarise(AGENT, [*records, record("d", 0.5), before_there_were_any], 0)
-    assert {name: (part["n"], part["score"]) for name, part in scores["by_wording"].items()} == {
-        "seen": (1, 0.9),
-        "unseen": (1, 0.1),
-    }
-    assert scores["overall"]["n"] == 4
-
-
 def test_passes_go_up_to_the_samples_every_question_has() -> None:
     records = [
         record("a", SUCCESS),
@@ -156,24 +125,6 @@ def test_passes_go_up_to_the_samples_every_question_has() -> None:
         "1": pytest.approx((1 / 3 + 1) / 2),
         "2": pytest.approx((0 + 1) / 2),
     }
-
-
-def test_every_interval_of_a_summary_is_drawn_from_the_seed() -> None:
-    """Reported intervals would differ from one reading of the same episodes to the next."""
-    chance = random.Random(1)
-    records = [
-        record(
-            str(number),
-            chance.random(),
-            facts={"execution_accuracy": chance.random(), "evidence_recall": None},
-        )
-        for number in range(30)
-    ]
-    once, again, other = (metrics.summarise(AGENT, records, seed) for seed in (3, 3, 4))
-    assert once == again
-    for scores in (once["overall"], once["by_task_type"]["drug_field"]):
-        for name in ("ci95", "execution_accuracy_ci95"):
-            assert scores[name] != other["overall"][name]
 
 
 def test_intervals_cover_the_truth_as_often_as_they_say() -> None:

@@ -71,13 +71,6 @@ def test_every_agents_episodes_are_shown_in_full(name: str, tmp_path: Path) -> N
     assert data["shared"]["missing"] == []
 
 
-def test_a_query_that_failed_says_why() -> None:
-    failed = {"status": "error", "columns": [], "rows": [], "error": "no such column: dose"}
-    said = [{"role": "assistant", "content": "?"}, {"role": "tool", "content": json.dumps(failed)}]
-    *_, piece = episode_of(0, {"id": "x", "transcript": said}, registry.get("sql"))["shown"]
-    assert (piece["text"], piece["notes"]["status"]) == ("no such column: dose", "error")
-
-
 def test_a_record_its_agent_does_not_know_is_shown_plainly_and_says_why() -> None:
     said = [{"role": "user", "content": "q"}, {"role": "assistant", "content": None}]
     one = episode_of(0, {"id": "x", "transcript": said}, registry.get("consultation"))
@@ -183,16 +176,6 @@ def test_the_kept_tokens_are_on_the_page_a_character_of_several_as_one(tmp_path:
     assert (told["trained"], told["texts"]) == (False, ("<|user|>why?",))
     assert (trained["texts"], trained["log_probs"]) == (("be", "药", "\n"), (-0.05, -1.5, -7.0))
     assert "log_probs" not in told
-
-
-@pytest.mark.parametrize(
-    "tokens",
-    [3, [[{"trained": True, "ids": [1], "texts": ["a", "b"], "log_probs": [0]}]]],
-)
-def test_tokens_of_another_form_are_left_out_and_say_why(tokens: Any) -> None:
-    one = episode_of(0, rollout(1, tokens=tokens), None)
-    assert one["tokens"] == []
-    assert one["problem"].startswith("tokens: ")
 
 
 def test_what_has_no_score_stands_there_with_its_cause(tmp_path: Path) -> None:

@@ -10,8 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from common.command import UsageError
-from common.settings import ROOT
-from evaluation.run_folder import FILES, MARKS, Run, open_folders
+from evaluation.run_folder import FILES, Run, open_folders
 from tests.evaluation.evaluations import evaluation, record
 from tests.evaluation.folders import rollout, training_run, write_lines
 
@@ -118,9 +117,3 @@ def test_memory_does_not_grow_with_the_run(tmp_path: Path) -> None:
         return most
 
     assert peak(8_000) < peak(1_000) + 100_000  # bytes; 7,000 lines alone are over 2,000,000
-
-
-def test_the_page_of_documents_names_every_file() -> None:
-    page = (ROOT / "docs" / "runs.md").read_text(encoding="utf-8")
-    named = {name for part in (*FILES.values(), *MARKS.values()) for name in part}
-    assert {name for name in named if f"`{name}`" not in page} == set()

@@ -23,15 +23,13 @@ import pytest
 from hypothesis import HealthCheck, given
 from hypothesis import settings as fuzzing
 from hypothesis import strategies as st
-from starlette.testclient import TestClient
 
 from common.command import Failure
 from common.connections import Server
 from common.settings import ROOT
 from episodes.policy import Endpoint
-from evaluation import endpoint, serve
+from evaluation import serve
 from evaluation.visits import UNAVAILABLE
-from tests import storm
 from tests.digits_agent.agent import AGENT as DIGITS
 from tests.episodes.scripted import ScriptedLLM, asks, says
 from tests.evaluation.visiting import SETTINGS, served
@@ -156,18 +154,9 @@ def test_the_visitor_is_the_patient_over_several_requests(llm: ScriptedLLM) -> N
         assert (last["agent"]["turns"], last["agent"]["reason"]) == (3, "answered")
         assert last["usage"]["completion_tokens"] == 1  # what was said before costs nothing again
         assert last["agent"]["answer"] == "诊断：急性阑尾炎\n建议：去急诊"
-        talk += [
-            {"role": "assistant", "content": last["choices"][0]["message"]["content"]},
-            user("谢谢。"),
-        ]
-        over = post(
-            address, model="consultation", messages=talk
-        ).json()  # nothing is left to be said
-        assert (over["agent"]["reason"], over["usage"]["completion_tokens"]) == ("answered", 0)
     asked = llm.requests[-1]["messages"]
     assert [one["content"] for one in asked if one["role"] == "assistant"] == ["哪里疼", ASKS]
     assert "右下腹。" in asked[-1]["content"]
-    assert "第3轮" in asked[-1]["content"]
 
 
 @pytest.mark.parametrize(
@@ -176,10 +165,7 @@ def test_the_visitor_is_the_patient_over_several_requests(llm: ScriptedLLM) -> N
         ({"model": "gpt", "messages": [user("x")]}, 404),
         ({"model": "sql"}, 400),
         ({"model": "sql", "messages": [user("  ")]}, 400),
-        ({"model": "sql", "messages": "x"}, 400),
-        ({"model": "sql", "messages": [user("x")], "n": 2}, 400),
         ({"model": "sql", "messages": [user("x")], "temperature": 3}, 400),
-        ({"model": "sql", "messages": [user("x" * 40_000)]}, 400),
         ({"model": "sql", "messages": [user("x" * 600_000)]}, 413),
     ],
 )
@@ -193,7 +179,7 @@ def test_what_cannot_be_answered_is_said_in_one_line(
 
 
 @fuzzing(
-    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 @given(
     st.one_of(
@@ -208,22 +194,6 @@ def test_malformed_bodies_are_refused_and_nothing_else_happens(
     reply = httpx.post(f"{sql}/v1/chat/completions", content=body, headers=head, trust_env=False)
     assert reply.status_code == 400
     assert llm.requests == []
-
-
-@pytest.mark.system
-@pytest.mark.nightly
-async def test_malformed_requests_start_no_episode(
-    llm: ScriptedLLM, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(endpoint, "MOST_PER_SECOND", 10_000)
-    with served(DIGITS, llm.base_url, token=storm.TOKEN) as (address, _):
-        found = await storm.storm(
-            address, 2000, lambda: "/v1/chat/completions", endpoint.MOST_BYTES
-        )
-        assert [model.id for model in client(address, storm.TOKEN).models.list()] == ["digits"]
-    assert llm.requests == []
-    assert {status for wrong, _, status in found if wrong == "token"} == {401}
-    assert {status for *_, status in found} <= {0, 400, 401, 404, 413, 415}
 
 
 def test_pages_of_other_sites_cannot_ask(sql: str, llm: ScriptedLLM) -> None:
@@ -351,34 +321,13 @@ def test_a_model_that_is_gone_is_told_in_words_for_visitors(llm: ScriptedLLM) ->
         assert httpx.get(f"{address}/health", trust_env=False).status_code == 503
 
 
-def with_a_model_that_is_gone(monkeypatch: pytest.MonkeyPatch, kind: str) -> None:
-    monkeypatch.setattr(serve, "SECONDS_BETWEEN", 0.01)
-    gone = Endpoint("http://127.0.0.1:9/v1", "m")
-    monkeypatch.setattr(serve, "opened", lambda *_: nullcontext((None, gone)))
-    monkeypatch.setattr(serve, "model_player", lambda *_: SimpleNamespace(kind=kind))
-
-
-def test_an_agent_whose_endpoint_is_gone_is_not_well(monkeypatch: pytest.MonkeyPatch) -> None:
-    with_a_model_that_is_gone(monkeypatch, "endpoint")
-    end = time.monotonic() + 60
-    seen = []
-
-    def until_it_is_not_well(server: Server, sockets: Any) -> None:
-        visitor = TestClient(server.config.app, "http://localhost")  # type: ignore[arg-type]
-        while (status := visitor.get("/health").status_code) == 200 and time.monotonic() < end:
-            time.sleep(0.01)
-        seen.append(status)
-
-    monkeypatch.setattr(Server, "run", until_it_is_not_well)
-    line = ["sql", "m", "--port", "0", "--max-tokens", "8"]
-    serve.serve(*serve.parse_arguments(line, SETTINGS), SETTINGS)
-    assert seen == [503]
-
-
 def test_an_agent_whose_own_model_is_gone_is_served_no_longer(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    with_a_model_that_is_gone(monkeypatch, "served")
+    monkeypatch.setattr(serve, "SECONDS_BETWEEN", 0.01)
+    gone = Endpoint("http://127.0.0.1:9/v1", "m")
+    monkeypatch.setattr(serve, "opened", lambda *_: nullcontext((None, gone)))
+    monkeypatch.setattr(serve, "model_player", lambda *_: SimpleNamespace(kind="served"))
     end = time.monotonic() + 60
 
     def until_it_should_exit(server: Server, sockets: Any) -> None:
