@@ -10,23 +10,20 @@ import json
 from pathlib import Path
 from typing import Any
 
-from common.settings import Settings
 from episodes.agent import Agent
 from episodes.episode import Episode
 from episodes.play_and_score import play
 from evaluation.results import Sample, recorded, write_results
 from tests.evaluation.evaluations import CONFIG
+from tests.evaluation.visiting import SETTINGS
 
 HOSTILE = Path(__file__).with_name("hostile_texts.jsonl")
-DEFAULTS = Settings.model_construct(
-    **{name: field.get_default() for name, field in Settings.model_fields.items()}
-)
 
 
 def gold_evaluation(agent: Agent, folder: Path, count: int = 3) -> Path:
     """An evaluation of an agent's gold episodes, recorded as `evaluation.evaluate` does."""
-    tasks = [agent.task(row, DEFAULTS) for row in agent.rows(agent.splits["test"])[:count]]
-    with contextlib.closing(agent.open(DEFAULTS, {})) as environment:
+    tasks = [agent.task(row, SETTINGS) for row in agent.rows(agent.splits["test"])[:count]]
+    with contextlib.closing(agent.open(SETTINGS, {})) as environment:
 
         async def scored(number: int) -> dict[str, Any]:
             episode = await environment.known.gold(tasks[number])

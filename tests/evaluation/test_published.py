@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from evaluation.published import main, read_rows
+from evaluation.published import cells, main, read_rows
 
 
 def demo(folder: Path, seed: int, commit: str = "0123456789ab", **values: Any) -> Path:
@@ -33,6 +33,14 @@ def test_a_row_replaces_that_of_the_same_demo(tmp_path: Path) -> None:
     rows = read_rows(to)
     assert [(row["seed"], row["before"]) for row in rows] == [(1, 41.0), (2, 42.0)]
     assert str(tmp_path) not in to.read_text(encoding="utf-8"), "paths of a machine stay out"
+
+
+def test_cells_are_ranges_over_seeds_and_the_lowest_bound() -> None:
+    rows = [
+        {"before": 40.0, "after": 80.0, "gain": 40.0, "ci95": [35.0, 45.0], "minutes": 9.5},
+        {"before": 45.0, "after": 80.0, "gain": 35.0, "ci95": [28.04, 45.0], "minutes": 12.0},
+    ]
+    assert cells(rows) == ["40.0–45.0 → 80.0", "35.0–40.0 (> 28.0)", "9.5–12.0"]
 
 
 def test_a_demo_that_no_commit_repeats_is_refused(

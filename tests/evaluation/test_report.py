@@ -79,15 +79,6 @@ def test_a_record_its_agent_does_not_know_is_shown_plainly_and_says_why() -> Non
     assert episode_of(0, {"id": "x", "transcript": [{}]}, None)["problem"] == "KeyError: 'role'"
 
 
-def test_a_training_run_without_its_agent_still_gets_a_page(tmp_path: Path) -> None:
-    run = training_run(tmp_path / "run")
-    (run / "config.yaml").unlink()
-    assert made(run) == 0
-    data = data_of(run / "report.html")
-    assert len(data["episodes"]) == 8
-    assert any("no file names one" in line for line in data["shared"]["missing"])
-
-
 def test_curves_are_points_by_step_and_few_tasks_have_no_interval(tmp_path: Path) -> None:
     page = read([training_run(tmp_path / "run")])
     charts = charts_of(page.runs, [tally.validation for tally in page.tallies])
