@@ -10,6 +10,7 @@ from dataclasses import replace
 
 import pytest
 
+from code_agent.facts import facts_of
 from code_agent.game import Event
 from code_agent.reward import RUBRIC, counters_of, printed_value, score, success
 from episodes.episode import Episode
@@ -73,6 +74,13 @@ def test_what_is_counted() -> None:
     assert counters_of([]) == dict.fromkeys(
         ("runs", "runs_raised", "loops", "malformed", "refused"), 0.0
     )
+
+
+def test_facts_are_numbers_of_the_episode() -> None:
+    facts = facts_of(TASKS, TASK, Episode(answer="4", events=[RAISED] * 3 + [RAN, HANDED_IN]))
+    assert (facts["success"], facts["handed_in"], facts["steps"]) == (0.0, 1.0, 5.0)
+    assert (facts["runs"], facts["raised"], facts["loops"]) == (4.0, 0.75, 1.0)
+    assert facts_of(TASKS, TASK, Episode())["raised"] is None, "nothing ran"
 
 
 @pytest.mark.parametrize(

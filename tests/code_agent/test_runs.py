@@ -207,7 +207,9 @@ def test_429_is_tried_again_no_more_often_and_no_later_than_configured(
         ([], {"work_dir": "/proc/none"}, ["work_dir", "/proc/none"]),
         ([], {"task": "medcalcbench"}, ["test_tasks.jsonl"]),
         ([], {"task": "mimic_iv"}, ["'mimic_iv'", "ehr_demo"]),
+        ([], {"Agent": None}, ["Agent"]),
         ([], {"start_idx": None}, ["start_idx", "--start_idx"]),
+        (["--start_idx", "2", "--end_idx", "2"], {}, ["start_idx 2", "end_idx 2"]),
         (["--start_idx", "5"], {}, ["start_idx 5", "2 tasks"]),
         ([], {"Env": {"ending": "when it is right"}}, ["submit or oracle"]),
         ([], {"credentials_path": __file__}, [__file__]),
@@ -281,6 +283,13 @@ def test_an_endpoint_that_always_fails_ends_the_run(
     llm.faults = [Fault(403) for _ in range(100)]
     assert rollout.main([*config(), "--num_rollouts", "3"]) == 1
     assert "5 episodes" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("text", ["task: [", "just words"])
+def test_a_file_that_is_no_configuration_is_named(tmp_path: Path, capsys: Any, text: str) -> None:
+    (tmp_path / "x.yaml").write_text(text, encoding="utf-8")
+    assert main.main(["--config_path", str(tmp_path / "x.yaml")]) == 2
+    assert "x.yaml" in capsys.readouterr().err
 
 
 @pytest.mark.usefixtures("bubblewrap")

@@ -352,10 +352,6 @@ def test_predictions_are_scored_by_accuracy_over_all_test_cases(
     )
     (folder / "clmbr_train.pkl").write_bytes(b"")
     tasks = opened("ehrshot", folder)
-    assert [path.name for path in tasks.visible(tasks.task(0))] == [
-        "clmbr_train.pkl",
-        "train_labels.csv",
-    ]
     rows = [("patient_id", "prediction"), (1, 1), (2, 0), (3, True), (4, 1)]
     assert score(tasks, PREDICT.format(rows=rows)) == 0.75
     assert score(tasks, PREDICT.format(rows=rows[:2])) == 0.25
@@ -388,7 +384,6 @@ def test_predictions_by_window(tmp_path: Path) -> None:
     assert tasks.task(0).reference.startswith("ACC; a forest had 0.800")
     rows = [("subject_id", "window_idx", "prediction"), (1, 0, 1), (1, 1, 2)]
     assert score(tasks, PREDICT.format(rows=rows)) == 0.5
-    assert not any("test" in path.name for path in tasks.visible(tasks.task(0)))
 
 
 @pytest.mark.parametrize("name", REFERENCE)

@@ -1,4 +1,4 @@
-"""Rows become tasks, sets are found by name, and the validator says which gold is wrong."""
+"""Rows without a gold are refused, and the validator says which gold is wrong."""
 
 from __future__ import annotations
 
@@ -9,8 +9,6 @@ import pytest
 
 from code_agent import validate
 from code_agent.task import task_of
-from code_agent.tasks import get_task_class
-from code_agent.tasks.base import CODING, READING
 from data.parquet import CODE, write_parquet
 from episodes.episode import AgentError
 from tests.messages import missing
@@ -30,18 +28,6 @@ ROW = {
 def test_a_row_without_a_gold_is_refused_by_its_id(wrong: dict[str, Any]) -> None:
     with pytest.raises(AgentError, match="x/1"):
         task_of(ROW | wrong)
-
-
-def test_the_bundled_sets_open_by_name() -> None:
-    hospital, calculators = (
-        get_task_class(name)(mode="val") for name in ("ehr_demo", "calculators")
-    )
-    assert (hospital.actions, calculators.actions) == (READING, CODING)
-    assert not calculators.visible(calculators.task(0))
-    for index in range(len(hospital)):
-        task = hospital.task(index)
-        assert set(task.files) <= {path.name for path in hospital.visible(task)}
-        assert hospital.score(task, "no idea") == 0.0
 
 
 @pytest.mark.system
