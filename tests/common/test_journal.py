@@ -244,11 +244,3 @@ def test_failures_with_successes_between_do_not_end_the_run(path):
     bad = items[::2]
     _, failed = run(items, Work(bad), path, concurrency=1)
     assert set(failed) == set(bad)
-
-
-def test_other_exceptions_end_the_run_as_they_are(path):
-    with pytest.raises(ConnectionError, match="no b"):
-        run("abc", Work("b"), path, failures=(), concurrency=1)
-    again = Work()
-    assert run("abc", again, path, concurrency=1)[0] == list("ABC")
-    assert again.done == ["b", "c"]

@@ -20,6 +20,7 @@ from common import llm_retry
 from common.llm import LLMClient, LLMError, load_litellm
 from common.llm_error import retry_after
 from tests.common.llm_server import KEY, Fault, once_told_to_wait
+from tests.messages import missing
 
 
 class Verdict(BaseModel):
@@ -186,6 +187,10 @@ def test_a_missing_key_is_named(llm, monkeypatch):
         LLMClient("openai/stand-in", base_url=llm.url)
     ).value.certain  # many servers ask for none
     assert llm.keys == {None}
+
+
+def test_a_model_of_no_known_provider_is_named():
+    assert not missing(str(refusal(LLMClient("no-such-model"))), "no-such-model", "Provider")
 
 
 def test_keys_of_the_environment_do_not_reach_messages(llm, client, monkeypatch):

@@ -58,6 +58,13 @@ async def test_a_question_goes_as_it_is_and_the_answer_comes_with_its_seconds(li
     assert episode.line is not None
 
 
+async def test_a_supervisor_that_refuses_says_why(line) -> None:
+    episode, theirs, _ = line
+    theirs.sendall(frame({"refused": "no namespaces"}))
+    with pytest.raises(SandboxError, match="no namespaces"):
+        await episode.ask(QUESTION, 1.0)
+
+
 @pytest.mark.parametrize("ready", [True, False])
 async def test_a_supervisor_that_says_nothing_is_killed_after_its_time(
     line, monkeypatch, ready: bool

@@ -60,6 +60,9 @@ NAMED = [  # dialect, statement, reason, what is not allowed, its name
     ("sqlite", "SELECT * FROM generate_series(1, 3)",
      "不能查询 GENERATE_SERIES(1, 3)，可用的表：disease、drugs_info。", "table", ""),
     ("mariadb", "SELECT random()", "不能使用函数 random。", "function", "random"),
+    ("sqlite", "SELECT Rand()", "不能使用函数 Rand。", "function", "rand"),  # as the caller wrote it
+    ("postgres", "SELECT UNNEST(ARRAY[1])", "不能使用函数 UNNEST。", "function", "unnest"),
+    ("mariadb", "SELECT CHAR(65)", "不能使用函数 CHAR。", "function", "char"),
     ("sqlite", "SELECT LOAD_EXTENSION('x')", "不能使用函数 LOAD_EXTENSION。", "function", "load_extension"),
     ("postgres", "SELECT lower(disease_name), lpad(cause, 9), round(1) FROM disease", "不能使用函数 lpad。",
      "function", "lpad"),
