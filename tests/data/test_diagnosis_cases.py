@@ -16,6 +16,7 @@ from random import Random
 import pytest
 
 from common.settings import ROOT
+from data.calculators.formula_questions import formula_of
 from data.conditions.asking import posterior
 from data.conditions.cases import main
 from data.conditions.condition_types import Spread
@@ -27,7 +28,6 @@ from data.conditions.examination_results import (
     WIDEST,
     Result,
     draw_results,
-    filtration,
 )
 from data.conditions.table import FOLDER as TABLES_FOLDER
 from data.conditions.table import load_tables
@@ -104,17 +104,6 @@ def test_a_summary_tells_no_key_result(drawn: list[DiagnosisCase]) -> None:
         )
 
 
-@pytest.mark.parametrize(
-    ("creatinine", "sex", "age", "expected"),
-    [(1.0, "male", 50, 92), (0.8, "female", 60, 84), (3.5, "female", 70, 13)],
-)
-def test_filtration_follows_ckd_epi_2021(
-    creatinine: float, sex: str, age: int, expected: int
-) -> None:
-    """Creatinine in mg/dL; what the National Kidney Foundation's calculator shows."""
-    assert round(filtration(creatinine * CREATININE, sex, age)) == expected
-
-
 def numbers(task: DiagnosisTask, name: str) -> dict[str, float]:
     found = re.findall(r"([A-Za-z ]+?) (-?[\d.]+)", task.results[name].split(" (reference")[0])
     return {part.strip(): float(number) for part, number in found}
@@ -124,7 +113,8 @@ def test_numbers_of_one_examination_agree() -> None:
     panels = 0
     for task in all_tasks():
         kidney = numbers(task, "renal function tests")
-        expected = filtration(kidney["creatinine"], task.sex, task.age)
+        creatinine, female = kidney["creatinine"] / CREATININE, task.sex == "female"
+        expected = formula_of("gfr_ckd_epi")(creatinine, task.age, female)
         assert kidney["estimated GFR"] == round(expected)
         if "lipid panel" in task.results:
             fats = numbers(task, "lipid panel")

@@ -42,10 +42,10 @@ def test_rows_without_a_reference_are_kept_and_counted(tmp_path):
     ("columns", "message"),
     [
         ({"question": ["q"]}, "no column id"),
-        ({"id": ["a"], "answer": ["x"]}, "no column question"),
         ({"id": [1], "question": ["q"]}, "row 0, column id: 1 is int"),
         ({"id": ["a", "b"], "question": ["q", None]}, "row 1, column question: empty"),
         ({"id": ["a", "a"], "question": ["q", "r"]}, "row 1, column id: 'a'"),
+        ({"id": ["a"], "question": ["q"], "answer": [1.5]}, "row 0, column answer: 1.5"),
         ({"id": ["a"], "question": ["q"], "sql": [[1]]}, "row 0, column sql: 1 is int"),
         ({"id": ["a"], "question": ["q"], "entities": ['["x", 1]']}, "column entities: ['x', 1]"),
         (

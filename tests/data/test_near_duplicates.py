@@ -19,7 +19,6 @@ from data.questions.near_duplicates import NEAR, NearDuplicates, pairs_of, simil
         ("朵莎洛片的适应症是什么？", "米兰诺片的适应症是什么？", False),
         ("帮我查一下朵莎洛口服液的药物相互作用。", "帮我查一下米兰诺口服液的药物相互作用。", False),
         ("Ａspirin怎么吃", "aspirin怎么吃？", True),
-        ("", "？", True),
     ],
 )
 def test_examples(one, other, near):

@@ -220,6 +220,28 @@ async def test_a_choice_is_one_letter_in_its_form(
     assert environment.facts(task, episode)["questions"] == 1
 
 
+async def test_the_baselines_of_options(tmp_path: Path, settings: Any) -> None:
+    other = MEDIQ | {
+        "options": {"A": "Rest", "B": "A new walking stick"},
+        "answer": "Rest",
+        "answer_idx": "A",
+        "facts": ["1. The pain began two days ago after walking with a stick."],
+    }
+    environment, tasks = opened([MEDIQ, other], tmp_path, settings)
+    scores = {
+        name: [
+            (await environment.score(task, await environment.known.baseline(name, task, "B"))).score
+            for task in tasks
+        ]
+        for name in ("at_once", "commonest", "checklist")
+    }
+    assert scores["at_once"] == [0.0, 1.0]
+    assert scores["commonest"] == [1.0, 0.0]
+    assert scores["checklist"] == [0.0, 0.0]
+    for task in tasks:
+        assert (await environment.score(task, await environment.known.gold(task))).score == 1.0
+
+
 def test_a_right_diagnosis_without_gold_advice_is_no_failure() -> None:
     record = {
         "dialogue": [{"role": "doctor", "diagnosis": "Gout"}],
