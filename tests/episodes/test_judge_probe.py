@@ -128,16 +128,7 @@ def test_what_is_paid_is_compared_not_what_the_judge_says() -> None:
     assert problem_of(asked(Formal(lambda *_: None))) is None
 
 
-def test_a_paid_judge_is_asked_little_and_about_every_kind() -> None:
-    environment = Judged(lambda _, kind: WORTH[kind], paid=True)
-    probed = asked(environment)
-    assert len(probed) == PAID_TASKS
-    assert len(environment.asked) == PAID_TASKS * 5
-    assert {kind for _, kind in environment.asked} == WORTH.keys()
-    assert problem_of(asked(Judged(lambda *_: 1.0, paid=True))) is not None
-
-
-def test_a_paid_judge_is_asked_about_other_kinds_of_each_next_task() -> None:
+def test_a_paid_judge_is_asked_little_and_about_other_kinds_of_each_next_task() -> None:
     """One that is fooled by a kind that comes late among many would never be found."""
     kinds = [f"wrong {number}" for number in range(7)]
 
@@ -147,7 +138,10 @@ def test_a_paid_judge_is_asked_about_other_kinds_of_each_next_task() -> None:
 
     environment = Judged(lambda _, kind: WORTH.get(kind, float(kind == kinds[-1])), paid=True)
     environment.known = Many()
-    assert "wrong 6" in str(problem_of(asked(environment)))
+    probed = asked(environment)
+    assert len(probed) == PAID_TASKS
+    assert len(environment.asked) == PAID_TASKS * 5
+    assert "wrong 6" in str(problem_of(probed))
     assert {kind for _, kind in environment.asked} == {"evidence", "reference", *kinds}
 
 

@@ -218,16 +218,6 @@ def test_a_server_that_does_not_start_is_named(
     assert caught.value.cause == "tool_server_failed"
 
 
-def test_a_server_that_did_not_start_is_started_again(opened: Opener) -> None:
-    servers = opened("good")
-    good = servers.servers["test0"]
-    servers.servers["test0"] = good.model_copy(update={"command": "false"})
-    with pytest.raises(ServiceError):
-        servers.start()
-    servers.servers["test0"] = good
-    assert [result(servers, word="a").strip() for _ in range(2)] == ["a", "a"]
-
-
 @pytest.mark.parametrize(
     ("text", "message"),
     [

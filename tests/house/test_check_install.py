@@ -110,33 +110,18 @@ def test_wrong_versions_are_seen(monkeypatch: pytest.MonkeyPatch) -> None:
         assert f"{name} 4.13.2" in row_of("packages").seen
 
 
-@pytest.mark.parametrize(
-    ("text", "said"),
-    [
-        ("raise ImportError('libgomp.so.1: cannot open')", "libgomp.so.1"),
-        ("import no_such_part", "no_such_part"),
-        ("def broken(", "SyntaxError"),
-    ],
-)
 def test_a_package_that_does_not_import_is_shown_with_its_reason(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str, said: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (tmp_path / "broken_package.py").write_text(text)
+    (tmp_path / "broken_package.py").write_text("raise ImportError('libgomp.so.1: cannot open')")
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.delitem(sys.modules, "broken_package", raising=False)
     check = lambda: importlib.import_module("broken_package") and ""  # noqa: E731
     monkeypatch.setitem(CHECKS, "broken", (check, "not this"))
     row = row_of("broken")
     assert row.verdict == "failed"
-    assert said in row.seen
+    assert "libgomp.so.1" in row.seen
     assert "./install.sh --repair" in row.fix
-
-
-def install_for_gpus(monkeypatch: pytest.MonkeyPatch) -> None:
-    """vLLM of the GPU's lock, which the CPU's does not have."""
-    monkeypatch.setattr(
-        "utils.check_install.installed", lambda name: "0" if name == "vllm" else None
-    )
 
 
 def test_a_gpus_driver_that_hangs_is_given_up_on(
@@ -150,8 +135,3 @@ def test_a_gpus_driver_that_hangs_is_given_up_on(
     row = row_of("device")
     assert row.verdict == "warning"
     assert "nvidia-smi" in row.seen
-
-
-def test_a_gpu_installation_is_repaired_as_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    install_for_gpus(monkeypatch)
-    assert "DEVICE=gpu ./install.sh --repair" in row_of("packages").fix

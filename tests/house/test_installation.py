@@ -24,7 +24,7 @@ from training.setup import device
 from training.setup.device import SYSTEM_LIBRARIES
 from training.setup.plan import ConfigError
 from training.store.store_checks import HEALTH_PATH
-from utils.check_install import INSTALL_GPU, read_lock
+from utils.check_install import INSTALL_GPU
 
 pytestmark = pytest.mark.system
 
@@ -32,22 +32,14 @@ AGENTS = [
     name for name in registry.names() if registry.get(name).folder.parent == ROOT
 ]  # none of the tests' own
 LOADED_IF_THERE = {"libittnotify.so"}  # Intel's profiler
-LOCKS = {name: read_lock(ROOT / "requirements" / name) for name in ("cpu.txt", "gpu.txt")}
 
 
-@pytest.mark.parametrize("lock", LOCKS)
+@pytest.mark.parametrize("lock", ["cpu.txt", "gpu.txt"])
 def test_locks_are_pinned_and_name_no_host(lock: str) -> None:
     lines = (ROOT / "requirements" / lock).read_text(encoding="utf-8").splitlines()
     pins = [line for line in lines if line and not line.startswith("#")]
     assert all(re.fullmatch(r"[A-Za-z0-9._-]+==[A-Za-z0-9._+]+", line) for line in pins)
     assert len(pins) == len({re.sub(r"[-_.]+", "-", line.split("==")[0]).lower() for line in pins})
-
-
-@pytest.mark.parametrize("lock", LOCKS)
-def test_what_costs_all_triplets_is_locked(lock: str) -> None:
-    assert LOCKS[lock]["opentelemetry-exporter-otlp-proto-http"] == "1.39.1"
-    assert "litellm-enterprise" in LOCKS[lock]
-    assert LOCKS[lock]["antlr4-python3-runtime"] == "4.9.3"
 
 
 def install(venv: Path, **environment: str) -> subprocess.CompletedProcess[str]:
@@ -251,7 +243,6 @@ def test_a_missing_library_is_named_with_its_package(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(device, "SYSTEM_LIBRARIES", {"libnone.so.7": "libnone7"})
     with pytest.raises(ConfigError, match=r"libnone\.so\.7.*apt-get install libnone7"):
         device.check_libraries("cpu")
-    device.check_libraries("cuda")
 
 
 @pytest.mark.nightly

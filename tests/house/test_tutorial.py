@@ -49,6 +49,7 @@ def test_both_languages_have_the_same_table_commands_and_outputs() -> None:
     assert table_in(english) == table_in(chinese)
 
 
+@pytest.mark.system
 def test_every_output_is_what_the_command_prints(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -14,14 +14,10 @@ FRAMED = {
     "The most likely diagnosis is gout.": "gout",
     "### Final diagnosis\ngout": "gout",
     "Given the red toe, the diagnosis is gout": "gout",
-    "1. Diagnosis: gout\n2. Plan: rest": "gout",
     "Reasoning: a red toe.\nDiagnosis: gout": "gout",
-    "Diagnosis: Most common form of otitis": "Most common form of otitis",
     "Given these findings, gout is the most likely diagnosis.": "gout",
     "诊断结果：痛风\n\n治疗建议：休息\n注意事项：清淡饮食": "痛风",
-    "【最终诊断】\n痛风": "痛风",
     "根据检查结果，诊断为痛风。": "痛风",
-    "In conclusion, the patient has gout.": "gout",
     "痛风的可能性最大。": "痛风",
 }
 

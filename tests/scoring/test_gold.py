@@ -86,14 +86,6 @@ def test_yes_and_no_may_stand_before_the_field_that_is_asked_for(field, value, r
             assert found == (answer in right), told
 
 
-@pytest.mark.parametrize("rows", [[], [{"count": 3}]])
-def test_a_count_is_said_in_other_words_than_the_reference_s(rows):
-    asked, reference = "治头痛的药一共几样？", "共有3种。"
-    for answer, paid in (("一共有三种。", 1), ("库里共有三种药可用于头痛。", 1), ("总计五种。", 0)):
-        found = worth(question=asked, answer=answer, reference=reference, rows=rows)
-        assert found == paid, answer
-
-
 @pytest.mark.parametrize(
     ("question", "gold", "answer", "least", "most"),
     [
@@ -110,31 +102,6 @@ def test_an_item_of_gold_is_said_whole_in_any_list(question, gold, answer, least
 
 
 @pytest.mark.parametrize(
-    ("question", "reference", "gold", "answer", "least", "most"),
-    [
-        ("怎么吃？", "口服，饭前15分钟", "一日3次，口服，饭前15分钟服", "口服，饭前15分钟服", 1, 1),
-        ("每次多少？", "5毫克", "15毫克封顶；每次5毫克，一日3次", "15毫克封顶", 0, 0.49),
-        (
-            "朵朵片怎么吃？",
-            "朵朵片的用量是口服，5毫克",
-            "5毫克，口服",
-            "朵朵片的用量是5毫克，口服",
-            1,
-            1,
-        ),
-        ("林某多大年纪？", "林某52岁，住院9天。", "52", "52天", 0, 0),
-    ],
-)
-def test_a_clause_of_the_rows_says_what_stands_apart_in_it(
-    question, reference, gold, answer, least, most
-):
-    """Each cell is a part of `gold`."""
-    rows = [{f"field {place}": cell for place, cell in enumerate(gold.split("；"))}]
-    found = worth(question=question, answer=answer, reference=reference, rows=rows)
-    assert least <= found <= most
-
-
-@pytest.mark.parametrize(
     ("value", "answer"),
     [
         (1234567.5, "1234567.5"),
@@ -147,17 +114,3 @@ def test_a_clause_of_the_rows_says_what_stands_apart_in_it(
 def test_a_value_of_a_database_is_what_is_said_of_it(value, answer):
     assert worth(question="多少？", answer=answer, rows=[{"n": value}]) == 1
     assert worth(question="多少？", answer="1234570", rows=[{"n": value}]) == 0
-
-
-@pytest.mark.parametrize(
-    ("reference", "answer", "score"),
-    [
-        ("口服，饭后", "口服，饭后", 1),
-        ("口服，饭后", "饭后", 0.5),
-        ("口服，听医生的话", "口服，饭后", 2 / 3),
-    ],
-)
-def test_of_a_row_is_wanted_what_a_reference_of_quotes_has(reference, answer, score):
-    rows = [{"a": "口服", "b": "饭后", "c": "避光"}]
-    found = worth(question="怎么用？", answer=answer, reference=reference, rows=rows)
-    assert found == pytest.approx(score)

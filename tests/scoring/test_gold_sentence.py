@@ -14,12 +14,9 @@ from scoring.gold_sentence import diseases_in, secrets_of
         ("The diagnosis is appendicitis.", ["appendicitis"]),
         ("Based on your symptoms, it is likely gastritis.", ["gastritis"]),
         ("You likely have a cold or stomach flu.", ["cold", "stomach flu"]),
-        ("You are experiencing constipation, which may worsen piles.", ["constipation"]),
         ("Your child likely has bronchitis and needs treatment.", ["bronchitis"]),
-        ("This could be indigestion caused by overeating.", ["indigestion"]),
         ("You may have irritable bowel syndrome (IBS).", ["irritable bowel syndrome", "IBS"]),
         ("根据您的症状，考虑为急性胃炎，建议复查。", ["急性胃炎"]),
-        ("慢性胃炎", ["慢性胃炎"]),
     ],
 )
 def test_the_disease_of_a_sentence(sentence: str, names: list[str]) -> None:

@@ -8,12 +8,10 @@ from __future__ import annotations
 
 import asyncio
 import json
-from dataclasses import fields
 
 import pytest
 
 from scoring.judge import Case, LLMJudge
-from scoring.llm_judge import JudgeWords
 from sql_agent.judge_words import WORDS
 from tests.scoring.judge_servers import CASE, SCORES, TOTAL, completion
 
@@ -69,21 +67,3 @@ def test_an_unknown_price_is_not_zero(server):
     server.replies = [(200, completion(json.dumps(SCORES)))]
     judge = LLMJudge(WORDS, "openai/gpt-4o", f"{server.url}/v1", "k", 20.0)
     assert asyncio.run(judge.judge(CASE)).usage.cost_usd is None
-
-
-class Capped(JudgeWords):
-    """An agent's words whose parts are worked out with the case at hand."""
-
-    def parts(self, case, said):
-        return {
-            name: 0.0 if case.answer == CASE.answer else part
-            for name, part in said.model_dump().items()
-        }
-
-
-def test_an_agent_works_its_parts_out_of_the_reply_and_the_case(server):
-    server.replies = [(200, completion(json.dumps(SCORES)))]
-    words = Capped(**{field.name: getattr(WORDS, field.name) for field in fields(WORDS)})
-    judge = LLMJudge(words, "openai/judge", f"{server.url}/v1", "k", 20.0)
-    assert asyncio.run(judge.judge(CASE)).parts == dict.fromkeys(SCORES, 0.0)
-    assert asyncio.run(judge.judge(Case("另一问？", "另一答"))).parts == SCORES

@@ -11,14 +11,11 @@ from scoring.diagnosis import mention
     ("text", "names", "found"),
     [
         ("seen in iron-deficiency anemia", ["iron deficiency anaemia"], True),
-        ("seen in iron deficiency anaemia", ["iron deficiency anemia"], True),
         ("Oesophagitis.", ["esophagitis"], True),
         ("a p p e n d i c i t i s", ["appendicitis"], True),
         ("It is my ribs.", ["IBS"], False),
-        ("IBS?", ["IBS"], True),
         ("pneumonia", ["bacterial pneumonia"], False),
         ("考虑急性阑 尾炎", ["急性阑尾炎"], True),
-        ("suspected急性阑尾炎", ["急性阑尾炎"], True),
         ("anything.", ["", "?"], False),
     ],
 )

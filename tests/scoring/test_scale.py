@@ -61,15 +61,11 @@ def test_a_score_that_is_not_finite_is_refused(raw):
 @pytest.mark.parametrize(
     ("text", "named"),
     [
-        ("", "JSON"),
-        ('{"kind": "linear"}', "linear"),
         ('{"kind": "quantile", "raw": [1, "2"], "unit": [0, 1]}', r"quantile\.raw\.1: "),
         ('{"kind": "quantile", "raw": [1, 2, 3], "unit": [0, 1]}', "3 points"),
         ('{"kind": "quantile", "raw": [0, 1], "unit": [1, 0]}', "fall"),
-        ('{"kind": "quantile", "raw": [0, 1], "unit": [0, 2]}', "unit"),
         ('{"kind": "logistic", "center": 0, "scale": 0}', "scale"),
         ('{"kind": "logistic", "center": NaN, "scale": 1}', "center"),
-        ('{"kind": "logistic", "center": 0, "scale": 1, "more": 1}', "more"),
     ],
 )
 def test_a_file_that_is_no_scale_is_refused_with_the_reason(tmp_path, text, named):

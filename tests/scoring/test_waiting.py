@@ -62,20 +62,6 @@ def test_a_wish_to_wait_is_obeyed_by_all_and_costs_no_score(server, monkeypatch,
 
 
 @pytest.mark.parametrize("which", JUDGES)
-def test_waiting_as_told_is_no_failure_in_a_row(server, which):
-    server.busy, server.retry_after = 60.0, "0.7"
-    judge = JUDGES[which](server, 1.0)
-
-    async def many():
-        return [
-            *await asyncio.gather(*(judge.judge(CASE) for _ in range(FAILURES))),
-            await judge.judge(CASE),
-        ]
-
-    assert asyncio.run(many()) == [LATE] * (FAILURES + 1)
-
-
-@pytest.mark.parametrize("which", JUDGES)
 def test_a_wish_to_wait_longer_than_the_budget_ends_the_call_at_once(server, which):
     server.busy, server.retry_after = 60.0, "3600"
     judge = JUDGES[which](server, 20.0)
