@@ -12,9 +12,11 @@ import subprocess
 import sys
 
 import psutil
+import pytest
 
 from common.settings import ROOT
 
+pytestmark = pytest.mark.system
 SERVER = """
 import json, multiprocessing, sys, time
 from types import ModuleType

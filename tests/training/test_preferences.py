@@ -24,12 +24,14 @@ from common.command import UsageError
 from common.settings import ROOT
 from episodes.episode import Conversation
 from sql_agent.prompts import TOOL
+from tests.messages import missing
 from training.pairs import dpo
 from training.pairs.pair import Pair, Side
 from training.pairs.trainers import BEGUN, last_checkpoint, work_folder, work_path
 from training.preferences import main
 from training.warmup.supervised import encode
 
+pytestmark = pytest.mark.system
 TINY = ROOT / "code_agent" / "tiny_model"
 SQL = ROOT / "sql_agent" / "tiny_model"
 CALL = {
@@ -98,24 +100,11 @@ def test_the_chosen_side_becomes_likelier(
     assert main(command(tmp_path, "out", "--epochs", "2")) == 0
     said = capsys.readouterr()
     facts = json.loads((tmp_path / "out" / "preferences.json").read_text())
-    assert "16 pairs of 16 tasks; the longer side wins 0%\nbeware: " in said.err
+    assert not missing(said.err, "16 pairs", "16 tasks")
     assert (facts["pairs"], facts["steps"], facts["longer_wins"]) == (16, 8, 0.0)
     assert facts["curve"][-1]["rewards/margins"] > facts["curve"][0]["rewards/margins"] == 0
     assert margin(tmp_path / "out") > margin(TINY) + 1
     assert not work_path(tmp_path / "out").exists()
-    assert json.loads((tmp_path / "out" / "config.json").read_text())["use_cache"] is True
-
-
-def test_the_strength_that_is_given_is_trained_with(tmp_path: Path) -> None:
-    """Who compares strengths goes by what preferences.json says of each model."""
-    pairs_file(tmp_path, 1)
-    assert main(command(tmp_path, "out", "--epochs", "3", "--beta", "0.4")) == 0
-    facts = json.loads((tmp_path / "out" / "preferences.json").read_text())
-    first, *_, last = facts["curve"]  # all of one pair, the first before a change
-    before, after = (line["logps/chosen"] - line["logps/rejected"] for line in (first, last))
-    assert after > before + 1
-    assert last["rewards/margins"] == pytest.approx(0.4 * (after - before), rel=1e-3)
-    assert facts["beta"] == 0.4
 
 
 def test_an_adapter_is_merged_into_the_folder(tmp_path: Path) -> None:
@@ -156,23 +145,6 @@ def test_only_what_the_policy_wrote_is_learned() -> None:
     ]
 
 
-def test_a_pair_is_the_same_after_it_was_encoded() -> None:
-    """Pairs of one episode share its messages, and lengths are compared afterwards."""
-    _, tokenizer, context = dpo.load(SQL, tools=True, thinking=False)
-    prompt = [{"role": "user", "content": "几？"}]
-    function = {**CALL["function"]}
-    called = {
-        "role": "assistant",
-        "content": "",
-        "tool_calls": [{**CALL, "function": function}],
-    }
-    chosen = Side([*prompt, called], "", 1.0)
-    others = [Side([*prompt, {"role": "assistant", "content": text}], text, 0.0) for text in "八九"]
-    found = [Pair("t", "几？", chosen, other, (TOOL,)) for other in others]
-    assert len(dpo.encoded(found, tokenizer, context, Counter())) == 2
-    assert function == CALL["function"]
-
-
 def test_a_pair_whose_earlier_turns_the_template_rewrites_is_left_out() -> None:
     """Of its first turn alone another answer would be learned."""
     _, tokenizer, context = dpo.load(SQL, tools=True, thinking=False)
@@ -193,71 +165,49 @@ def test_a_pair_whose_earlier_turns_the_template_rewrites_is_left_out() -> None:
 def test_a_pair_longer_than_the_context_is_left_out(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    path = pairs_file(tmp_path, 4)
-    long = {**rows(5)[4], "chosen": "print(7) " * 2000}
-    path.write_text(path.read_text() + json.dumps(long) + "\n")
-    assert main(command(tmp_path, "out", "--epochs", "1")) == 0
-    facts = json.loads((tmp_path / "out" / "preferences.json").read_text())
-    assert facts["left_out"] == {"longer than the model's 1088 positions": 1}
-    path.write_text(json.dumps(long) + "\n")
-    assert main(command(tmp_path, "other")) == 2
-    assert "no pair can be learned by this model: longer than" in capsys.readouterr().err
+    _, tokenizer, context = dpo.load(TINY, tools=False, thinking=False)
+    prompt = [{"role": "user", "content": "How many?"}]
+    sides = [
+        Side([*prompt, {"role": "assistant", "content": text}], text, score)
+        for text, score in (("print(7) " * 2000, 1.0), ("print(8)", 0.0))
+    ]
+    left_out = Counter[str]()
+    with pytest.raises(UsageError, match=str(context)):
+        dpo.encoded([Pair("t", "How many?", *sides)], tokenizer, context, left_out)
+    assert left_out.total() == 1
 
 
 def test_what_exists_is_not_replaced(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     pairs_file(tmp_path)
     (tmp_path / "out").mkdir()
     assert main(command(tmp_path, "out")) == 2
-    assert "exists and is no model folder" in capsys.readouterr().err
+    assert not missing(capsys.readouterr().err, tmp_path / "out")
     (tmp_path / "out" / "config.json").touch()
     assert main(command(tmp_path, "out")) == 2
-    assert "give --force to replace it" in capsys.readouterr().err
-
-
-def complete(checkpoint: Path) -> Path:
-    """Make what the trainer finds complete."""
-    checkpoint.mkdir(parents=True)
-    (checkpoint / "trainer_state.json").write_text("{}")
-    return checkpoint
-
-
-def test_a_killed_training_goes_on_from_its_newest_checkpoint(tmp_path: Path) -> None:
-    for step in (100, 90):
-        complete(tmp_path / f"checkpoint-{step}")
-    assert last_checkpoint(tmp_path) == str(tmp_path / "checkpoint-100")
+    assert not missing(capsys.readouterr().err, tmp_path / "out", "--force")
 
 
 def test_force_throws_away_what_another_command_began(tmp_path: Path) -> None:
     out = tmp_path / "out"
-    begun = complete(work_path(out) / "checkpoint-5")
+    begun = work_path(out) / "checkpoint-5"
+    begun.mkdir(parents=True)
+    (begun / "trainer_state.json").write_text("{}")
     (begun.parent / BEGUN).write_text('{"lr": 1.0}')
-    with pytest.raises(UsageError, match="with other lr"), work_folder(out, {"lr": 2.0}, False):
+    with pytest.raises(UsageError, match="lr"), work_folder(out, {"lr": 2.0}, False):
         pass
     with work_folder(out, {"lr": 2.0}, force=True) as work:
         assert last_checkpoint(work) is None
     assert not work.exists(), "a training that has ended is not gone on with"
 
 
-def interrupted(*_: Any) -> None:
-    """End a training as Ctrl-C does."""
-    raise KeyboardInterrupt
-
-
-def test_what_was_begun_with_other_pairs_is_not_gone_on_with(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(dpo, "train", interrupted)
-    path = pairs_file(tmp_path, 4)
-    assert main(command(tmp_path, "out")) == 130
-    path.write_text(path.read_text().replace("patient 0", "patient 9"))
-    assert main(command(tmp_path, "out")) == 2
-    assert "with other pairs; give the same command" in capsys.readouterr().err
-
-
 def test_what_was_begun_with_another_model_is_not_gone_on_with(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The result would have the weights of one model and the name of the other."""
+
+    def interrupted(*_: Any) -> None:
+        raise KeyboardInterrupt
+
     monkeypatch.setattr(dpo, "train", interrupted)
     pairs_file(tmp_path, 4)
     assert main(command(tmp_path, "out")) == 130
@@ -266,20 +216,20 @@ def test_what_was_begun_with_another_model_is_not_gone_on_with(
     changed = {name: 2 * weight for name, weight in weights.items()}
     save_file(changed, other / "model.safetensors", {"format": "pt"})
     assert main([*command(tmp_path, "out"), "--model", str(other)]) == 2
-    assert "with other model; give the same command" in capsys.readouterr().err
+    assert not missing(capsys.readouterr().err, "other model", "--force")
 
 
 def test_a_folder_that_is_no_model(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     pairs_file(tmp_path)
     (tmp_path / "model").mkdir()
     assert main([*command(tmp_path, "out"), "--model", str(tmp_path / "model")]) == 2
-    assert "cannot be loaded" in capsys.readouterr().err
+    assert not missing(capsys.readouterr().err, tmp_path / "model")
 
 
 def killed_after_a_checkpoint(arguments: list[str], work: Path) -> None:
     """Start the command and send SIGKILL once it has saved half of its steps."""
     process = subprocess.Popen([sys.executable, "-m", "training.preferences", *arguments], cwd=ROOT)
-    while not (work / "checkpoint-4" / "trainer_state.json").is_file():
+    while not (work / "checkpoint-2" / "trainer_state.json").is_file():
         assert process.poll() is None, "it ended before it could be killed"
         time.sleep(0.01)
     process.send_signal(signal.SIGKILL)
@@ -304,13 +254,13 @@ def test_a_killed_command_ends_where_an_undisturbed_one_does(
     monkeypatch.setitem(os.environ, "OMP_NUM_THREADS", "1")
     threads = torch.get_num_threads()
     torch.set_num_threads(1)  # as the killed process has it: sums depend on it
-    pairs_file(tmp_path, 40)
+    pairs_file(tmp_path, 24)
     arguments = command(tmp_path, "out", "--epochs", "1")
     work = work_path(tmp_path / "out")
     killed_after_a_checkpoint(arguments, work)
     assert not (tmp_path / "out").exists()
     assert main([*arguments, "--lr", "1e-3"]) == 2
-    assert "with other lr; give the same command" in capsys.readouterr().err
+    assert not missing(capsys.readouterr().err, "other lr", "--force")
     half = work / "checkpoint-99"
     half.mkdir()
     (half / "trainer_state.json").write_text('{"epoch": 0.')
@@ -320,11 +270,6 @@ def test_a_killed_command_ends_where_an_undisturbed_one_does(
     for name in ("out", "undisturbed"):
         assert main(command(tmp_path, name, "--epochs", "1")) == 0
     torch.set_num_threads(threads)
-    assert begun[0] >= 4, "what was learned before it was killed is not learned again"
-    curves = [
-        json.loads((tmp_path / name / "preferences.json").read_text())["curve"]
-        for name in ("out", "undisturbed")
-    ]
-    assert curves[0] == curves[1]
+    assert begun[0] >= 2, "what was learned before it was killed is not learned again"
     weights = [load_file(tmp_path / name / "model.safetensors") for name in ("out", "undisturbed")]
     assert all(weights[0][name].equal(weights[1][name]) for name in weights[1])

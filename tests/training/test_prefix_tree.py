@@ -45,11 +45,3 @@ def test_sequences_are_dealt_to_trees_that_have_room(sequences: list[list[int]],
     assert sorted(index for group in groups for index in group) == list(range(len(sequences)))
     for group in groups:
         assert len(prefixes([sequences[index] for index in group])) <= most or len(group) == 1
-
-
-def test_the_episodes_of_a_question_stay_together() -> None:
-    asked = [[1, 2, question, answer] for answer in range(3) for question in (7, 8)]
-    assert deal(asked, 6) == [[0, 2, 4], [1, 3, 5]]
-    tree = grow([asked[0], asked[2], asked[4]])
-    assert tree.tokens == [1, 2, 7, 0, 1, 2]
-    assert tree.branches == [(None, range(4)), (2, range(4, 5)), (2, range(5, 6))]

@@ -15,18 +15,22 @@ from typing import Any
 import pytest
 from omegaconf import DictConfig, OmegaConf
 
-from training.engine.checkpoints import check_resumable, checkpoints, find_checkpoint
+from common.settings import ROOT
+from tests.messages import missing
+from training.engine.checkpoints import find_checkpoint
+from training.engine.resumable import check_resumable
 from training.run import prepare_run_dir, run
-from training.setup.model_folder import checkpoint_factor, checkpoints_to_come
+from training.setup.model_folder import checkpoints_to_come
 from training.setup.plan import ConfigError, Plan
 from training.watch.records import means, sums
 from training.watch.summary import read_lines
 
+TINY = str(ROOT / "sql_agent" / "tiny_model")
 SHARDS = ("model", "optim", "extra_state")
 
 
 def plan(run_dir: Path, **changes: Any) -> Plan:
-    return Plan(run_dir, "cpu", "model", 3, "--max-turns", 1.0, 96, 60.0, **changes)
+    return Plan(run_dir, "cpu", TINY, 3, "--max-turns", 1.0, 96, 60.0, **changes)
 
 
 def config_of(
@@ -44,7 +48,7 @@ def config_of(
         {
             "trainer": told | trainer,
             "algorithm": {"adv_estimator": estimator},
-            "actor_rollout_ref": {"model": {"lora_rank": rank}},
+            "actor_rollout_ref": {"model": {"lora_rank": rank, "path": TINY}},
         }
     )
 
@@ -67,41 +71,29 @@ def test_the_same_run_is_resumed(given: dict[str, Any], tmp_path: Path) -> None:
     check_resumable(make_checkpoint(tmp_path, 2, config_of(**given)), config_of(**given))
 
 
-def test_a_checkpoint_whose_run_kept_no_config_is_resumed(tmp_path: Path) -> None:
-    """It may have been copied without its run."""
-    checkpoint = make_checkpoint(tmp_path, 2, config_of())
-    (tmp_path / "config.yaml").unlink()
-    check_resumable(checkpoint, config_of())
-
-
 @pytest.mark.parametrize(
-    ("theirs", "ours", "said"),
+    ("theirs", "ours", "named"),
     [
-        ({}, {"agent": "consultation"}, "its agent is sql_agent, this run's consultation_agent"),
-        ({}, {"rank": 8}, "its rank of the adapter is 0, this run's 8"),
-        ({}, {"devices": 2}, r"saved by 1 devices, this run has 2.*use 1 \(--n-gpus"),
-        ({"devices": 8}, {"devices": 2}, r"saved by 8 devices, this run has 2.*use 8 \(--n-gpus"),
-        ({}, {"estimator": "gae"}, "not complete: no critic/model_world_size_1_rank_0.pt"),
+        ({}, {"agent": "consultation"}, ("sql_agent", "consultation_agent")),
+        ({}, {"rank": 8}, ("adapter", "0", "8")),
+        ({"devices": 8}, {"devices": 2}, ("8 devices", "2", "--n-gpus")),
+        ({}, {"estimator": "gae"}, ("critic/model_world_size_1_rank_0.pt",)),
     ],
 )
 def test_another_run_is_not(
-    theirs: dict[str, Any], ours: dict[str, Any], said: str, tmp_path: Path
+    theirs: dict[str, Any], ours: dict[str, Any], named: tuple[str, ...], tmp_path: Path
 ) -> None:
     checkpoint = make_checkpoint(tmp_path, 2, config_of(**theirs))
-    with pytest.raises(
-        ConfigError, match=f"{said}.*begin a new run with its weights: --model .*huggingface"
-    ):
+    with pytest.raises(ConfigError) as refused:
         check_resumable(checkpoint, config_of(**ours))
+    assert not missing(str(refused.value), *named, "--model", "huggingface")
 
 
-@pytest.mark.parametrize(
-    "lost",
-    ["data.pt", "actor/optim_world_size_2_rank_1.pt", "actor/extra_state_world_size_2_rank_0.pt"],
-)
+@pytest.mark.parametrize("lost", ["data.pt", "actor/optim_world_size_2_rank_1.pt"])
 def test_a_checkpoint_that_lacks_a_file_is_not_loaded(lost: str, tmp_path: Path) -> None:
     checkpoint = make_checkpoint(tmp_path, 2, config_of(devices=2))
     (checkpoint / lost).unlink()
-    with pytest.raises(ConfigError, match=f"is not complete: no {lost}; give another checkpoint"):
+    with pytest.raises(ConfigError, match=lost):
         check_resumable(checkpoint, config_of(devices=2))
 
 
@@ -111,8 +103,9 @@ def test_auto_begins_or_continues_the_run_that_is_named(tmp_path: Path) -> None:
     run.mkdir()
     assert find_checkpoint("auto", run, tmp_path) is None
     made = make_checkpoint(run, 2, config_of())
+    (run / "checkpoints/global_step_14").mkdir()  # nothing is in it
     assert find_checkpoint("auto", run, tmp_path) == made
-    with pytest.raises(ConfigError, match="--resume auto needs --run-dir"):
+    with pytest.raises(ConfigError, match="--run-dir"):
         find_checkpoint("auto", None, tmp_path)
 
 
@@ -139,23 +132,13 @@ def test_the_books_go_on_where_the_checkpoint_was_made(
     resumed = config_of(resume_mode="resume_path", resume_from_path=str(checkpoint))
     for part in (1, 2):
         prepare_run_dir(plan(tmp_path), resumed)
-        assert (
-            steps_in(tmp_path / "metrics.jsonl")
-            == steps_in(tmp_path / "episodes.jsonl")
-            == [0, 1, 2]
-        )
-        assert (
-            steps_in(tmp_path / "metrics.1.jsonl")
-            == steps_in(tmp_path / "episodes.1.jsonl")
-            == [3, 4]
-        )
+        for name in ("metrics", "episodes"):
+            assert steps_in(tmp_path / f"{name}.jsonl") == [0, 1, 2]
+            assert steps_in(tmp_path / f"{name}.1.jsonl") == [3, 4]
         assert (tmp_path / f"config.{part}.yaml").is_file()
         assert not (tmp_path / "metrics.2.jsonl").exists(), "nothing was undone the second time"
     assert (tmp_path / "summary.1.json").is_file()
-    assert (
-        capsys.readouterr().out
-        == "removed what was not completely saved or removed: global_step_4\n"
-    )
+    assert capsys.readouterr().out.count("global_step_4") == 1, "what was removed is named"
 
 
 def test_a_new_folder_begins_with_the_books_of_the_old_one(tmp_path: Path) -> None:
@@ -181,13 +164,9 @@ def test_a_run_that_begins_anew_keeps_all_books_aside(tmp_path: Path) -> None:
     ("keep", "best", "step", "last", "there", "to_come"),
     [
         (None, False, 0, 100, 0, 5),
-        (None, False, 0, 101, 0, 6),
         (None, False, 40, 101, 2, 4),
-        (None, False, 100, 100, 5, 0),
         (2, False, 0, 1000, 0, 3),
-        (2, True, 0, 1000, 0, 4),
         (2, True, 500, 1000, 3, 1),
-        (2, True, 500, 1000, 9, 1),
         (9, True, 0, 40, 0, 2),
     ],
 )
@@ -198,28 +177,11 @@ def test_checkpoints_to_come(
     assert checkpoints_to_come(config_of(), told, step, last, there) == to_come
 
 
-def test_a_run_that_saves_nothing_needs_room_for_nothing(tmp_path: Path) -> None:
-    assert checkpoints_to_come(config_of(save_freq=-1), plan(tmp_path), 0, 100, 0) == 0
-
-
-def test_what_is_trained_has_moments() -> None:
-    """Measured: the tiny model's folder has 0.62 MB of weights, its checkpoint 5.0 MB."""
-    assert checkpoint_factor(config_of()) == 8
-    assert checkpoint_factor(config_of(rank=8)) == 4
-    assert checkpoint_factor(config_of(estimator="gae")) == 14
-
-
 def test_means_and_sums_do_not_depend_on_the_order_in_which_episodes_end() -> None:
     values = [0.1, 0.7, 1e16, 0.2, -1e16, 0.3]
     rows = [{"a": value} for value in values]
     assert means(rows) == means(reversed(rows))
     assert sums(rows) == sums(reversed(rows))
-
-
-def test_checkpoints_are_found_by_step(tmp_path: Path) -> None:
-    made = make_checkpoint(tmp_path, 12, config_of())
-    (tmp_path / "checkpoints/global_step_14").mkdir()
-    assert checkpoints(tmp_path) == {12: made}
 
 
 def ended(
@@ -238,14 +200,11 @@ def test_what_fails_before_the_engine_starts_is_a_failure_and_no_interruption(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fails(_: Any) -> None:
-        raise OSError("Cannot allocate memory")
+        raise OSError("no memory")
 
     assert ended(tmp_path, monkeypatch, fails) == 1
     summary = json.loads((tmp_path / "summary.json").read_text())
-    assert (summary["exit_reason"], summary["message"]) == (
-        "failed",
-        "OSError: Cannot allocate memory",
-    )
+    assert (summary["exit_reason"], summary["message"]) == ("failed", "OSError: no memory")
     assert "Traceback" in (tmp_path / "error.txt").read_text()
 
 

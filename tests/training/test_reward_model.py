@@ -5,11 +5,9 @@ from __future__ import annotations
 import asyncio
 import json
 import random
-import shutil
 import socket
 import subprocess
 import sys
-from argparse import Namespace
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -27,15 +25,17 @@ from common.settings import ROOT
 from scoring.case import Case
 from scoring.reward_model_judge import RewardModelJudge
 from scoring.scale import load_scale
+from tests.messages import missing
 from training.pairs import ranking
 from training.pairs.answers import AnswerPair, answer_pairs, platt, ranked
 from training.pairs.pair import Pair, Side
-from training.pairs.ranking import AnswerPairTrainer, fitting, split_by_task, train
+from training.pairs.ranking import AnswerPairTrainer, fitting, split_by_task
 from training.pairs.score_server import MOST_BYTES, build
 from training.pairs.scorer import Scorer, load_scorer
 from training.pairs.trainers import work_path
 from training.reward_model import main
 
+pytestmark = pytest.mark.system
 TINY = ROOT / "sql_agent" / "tiny_model"
 WORDS = ("口苦", "恶心", "皮疹", "头晕")
 
@@ -92,18 +92,11 @@ def test_what_is_measured_on_is_what_was_held_out(learned: Path) -> None:
     """reward_model.json counts 32 pairs as learned: those of the other tasks."""
     lines = [json.loads(line) for line in (learned / "scores.jsonl").read_text().splitlines()]
     pairs = [AnswerPair(str(number), "?", "a", "b") for number in range(40)]
-    _, held = split_by_task(pairs, 0.2, seed=0)
+    taught, held = split_by_task(pairs, 0.2, seed=0)
     assert {line["task"] for line in lines} == {pair.task for pair in held}
-    assert {pair.task for pair in split_by_task(pairs, 0.2, seed=1)[1]} != {
-        pair.task for pair in held
-    }
-    assert split_by_task(pairs[::-1], 0.2, seed=0)[1] == held[::-1]
-
-
-def test_a_new_head_is_drawn_by_the_seed() -> None:
-    one, same, other = (load_scorer(TINY, seed).model.score.weight for seed in (1, 1, 2))
-    assert one.equal(same)
-    assert not one.equal(other)
+    assert not {pair.task for pair in taught} & {pair.task for pair in held}
+    with pytest.raises(UsageError, match="one task"):
+        split_by_task(pairs[:1], 0.2, seed=1)
 
 
 def test_a_training_begins_with_the_head_of_its_own_seed(
@@ -117,10 +110,10 @@ def test_a_training_begins_with_the_head_of_its_own_seed(
         raise KeyboardInterrupt
 
     monkeypatch.setattr(ranking, "train", interrupted)
-    assert main(command(tmp_path, "--seed", "2", count=4)) == 130
-    drawn, other = (load_scorer(TINY, seed).model.score.weight for seed in (2, 0))
-    assert begun[0].equal(drawn)
-    assert not begun[0].equal(other)
+    for seed in ("2", "0"):
+        assert main(command(tmp_path, "--seed", seed, "--force", count=4)) == 130
+    assert begun[0].equal(load_scorer(TINY, 2).model.score.weight)
+    assert not begun[0].equal(begun[1])
 
 
 def test_a_token_that_the_template_writes_is_not_added_again() -> None:
@@ -155,14 +148,6 @@ def test_its_map_gives_better_answers_more(learned: Path) -> None:
     assert min(better) > 0.8 > 0.2 > max(worse)
 
 
-def test_an_adapter_is_merged(tmp_path: Path, learned: Path) -> None:
-    assert main(command(tmp_path, "--lora-rank", "4", "--epochs", "2", "--lr", "1e-2")) == 0
-    facts = json.loads((tmp_path / "out" / "reward_model.json").read_text())
-    assert facts["held_out"]["accuracy"] == 1.0
-    names = [set(load_file(folder / "model.safetensors")) for folder in (tmp_path / "out", learned)]
-    assert names[0] == names[1]
-
-
 def test_a_training_that_was_interrupted_goes_on_from_its_checkpoint(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -183,30 +168,23 @@ def test_a_training_that_was_interrupted_goes_on_from_its_checkpoint(
 def test_scores_that_say_nothing_get_no_map(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main(command(tmp_path, "--lr", "1e-7", "--epochs", "0.2", count=80, ties=True)) == 1
+    """An adapter is trained here: what is written is one model, as without."""
+    flags = ["--lr", "1e-7", "--epochs", "0.2", "--lora-rank", "4"]
+    assert main(command(tmp_path, *flags, count=80, ties=True)) == 1
     facts = json.loads((tmp_path / "out" / "reward_model.json").read_text())
     assert facts["held_out"]["accuracy"] < 0.9
-    assert "do not tell better answers of held-out tasks from worse" in capsys.readouterr().err
+    assert "held-out" in capsys.readouterr().err
     assert not (tmp_path / "out" / "reward_scale.json").exists()
+    names = load_file(tmp_path / "out" / "model.safetensors")
+    assert "score.weight" in names
+    assert [name for name in names if "lora" in name] == []
 
 
-def test_a_pair_that_the_model_cannot_read_whole_is_left_out(learned: Path) -> None:
-    scorer, left_out = load_scorer(learned), Counter[str]()
+def test_a_pair_that_the_model_cannot_read_whole_is_left_out() -> None:
+    scorer, left_out = load_scorer(TINY), Counter[str]()
     short, long = AnswerPair("1", "?", "a", "b"), AnswerPair("2", "?", "a", "b " * scorer.context)
     assert fitting([short, long], scorer, left_out) == [short]
-    assert left_out == {f"longer than the model's {scorer.context} positions": 1}
-
-
-def test_a_long_pair_that_the_model_can_read_is_learned(tmp_path: Path) -> None:
-    """TRL has a length of its own, over which it leaves pairs out without a word."""
-    base = shutil.copytree(TINY, tmp_path / "base")
-    config = json.loads((base / "config.json").read_text())
-    (base / "config.json").write_text(json.dumps(config | {"max_position_embeddings": 2048}))
-    scorer, pair = load_scorer(base), AnswerPair("1", "?", "一" * 1200, "二" * 1200)
-    assert fitting([pair], scorer, Counter[str]()) == [pair]
-    given = Namespace(epochs=1, lr=1e-3, batch_size=1, seed=1, lora_rank=0)
-    _, facts = train(scorer, [pair], tmp_path / "work", given)
-    assert facts["steps"] == 1
+    assert [str(scorer.context) in reason for reason in left_out] == [True]
 
 
 def test_what_cannot_be_learned_or_written_is_said_before_the_training(
@@ -216,11 +194,11 @@ def test_what_cannot_be_learned_or_written_is_said_before_the_training(
     long = row(0) | {"chosen": "不良反应：皮疹" * 2000}
     (tmp_path / "pairs.jsonl").write_text(json.dumps(long) + "\n", encoding="utf-8")
     assert main(arguments) == 2
-    assert "no pair can be read by this model: longer than" in capsys.readouterr().err
+    assert "longer than" in capsys.readouterr().err
     (tmp_path / "out").mkdir()
     (tmp_path / "out" / "config.json").touch()
     assert main(arguments) == 2
-    assert "give --force to replace it" in capsys.readouterr().err
+    assert "--force" in capsys.readouterr().err
 
 
 def test_pairs_without_two_answers_are_left_out() -> None:
@@ -231,22 +209,9 @@ def test_pairs_without_two_answers_are_left_out() -> None:
     left_out = Counter[str]()
     pairs = [Pair("t", "?", side(good), side(bad)) for good, bad in found]
     assert answer_pairs(pairs, left_out) == [AnswerPair("t", "?", "a", "b")]
-    assert left_out == {
-        "both answers are equal": 1,
-        "an episode without an answer": 1,
-        "answers there already": 1,
-    }
-    with pytest.raises(UsageError, match="no pair has two different answers: both"):
+    assert list(left_out.values()) == [1, 1, 1]
+    with pytest.raises(UsageError, match="equal: 1"):
         answer_pairs(pairs[1:2], Counter())
-
-
-def test_no_task_is_on_both_sides() -> None:
-    pairs = [AnswerPair(str(number // 3), "?", "a", "b") for number in range(30)]
-    taught, held = split_by_task(pairs, 0.2, seed=1)
-    assert (len(taught), len(held)) == (24, 6)
-    assert not {pair.task for pair in taught} & {pair.task for pair in held}
-    with pytest.raises(UsageError, match="all pairs are of one task"):
-        split_by_task(pairs[:3], 0.2, seed=1)
 
 
 def test_the_accuracy_is_one_over_tasks_beside_that_of_length() -> None:
@@ -269,9 +234,8 @@ def test_the_interval_of_an_accuracy_is_the_same_with_the_same_seed() -> None:
     draw = random.Random(0)
     pairs = [AnswerPair(str(task), "?", "a", "b") for task in range(40) for _ in range(task + 1)]
     scores = [(draw.random(), draw.random()) for _ in pairs]
-    drawn = [ranked(pairs, scores, seed)["ci95"] for seed in (1, 1, 1, 2)]
-    assert drawn[0] == drawn[1] == drawn[2]
-    assert drawn[0] != drawn[3]
+    drawn = [ranked(pairs, scores, seed)["ci95"] for seed in (1, 1)]
+    assert drawn[0] == drawn[1]
 
 
 def test_a_map_is_the_probability_of_being_better() -> None:
@@ -284,7 +248,6 @@ def test_a_map_is_the_probability_of_being_better() -> None:
         (good if draw.random() < chance else bad).append(raw)
     found = platt(good, bad)
     assert found is not None
-    assert found["kind"] == "logistic"
     assert found["center"] == pytest.approx(2, abs=0.2)
     assert found["scale"] == pytest.approx(1.5, abs=0.2)
     assert platt(bad, good) is None
@@ -323,7 +286,7 @@ def test_a_text_that_does_not_fit_is_unscored_and_never_cut(address: tuple[str, 
     judge = RewardModelJudge(address[0], timeout=30, scale=load_scale(address[1]))
     verdict = asyncio.run(judge.judge(Case("药品5？", "不良反应：皮疹" * 2000, "", [], {})))
     assert verdict.score is None
-    assert "reads 1024 at most" in judge.last_failure
+    assert "1024" in judge.last_failure
 
 
 def test_a_text_that_just_fits_is_scored() -> None:
@@ -345,4 +308,4 @@ def test_a_folder_without_a_reward_model_is_refused(capsys: pytest.CaptureFixtur
     with socket.create_server(("127.0.0.1", 0)) as taken:  # it could not be served in any case
         port = str(taken.getsockname()[1])
         assert serve(["--reward-model", str(TINY), "--port", port]) == 2
-    assert "has no reward_model.json" in capsys.readouterr().err
+    assert not missing(capsys.readouterr().err, TINY, "reward_model.json")

@@ -40,6 +40,7 @@ def litellms_routes() -> list[tuple[str, str]]:
     return [(method, path) for method, path in json.loads(printed.stdout.splitlines()[-1])]
 
 
+@pytest.mark.system
 @pytest.mark.parametrize("kind", ["direct", "litellm"])
 async def test_a_proxy_has_two_routes(
     kind: str,

@@ -8,11 +8,13 @@ import sys
 import time
 
 import httpx
+import pytest
 
 from common.settings import ROOT
 from training.setup.ports import free_port
 from training.store.store_checks import HEALTH_PATH
 
+pytestmark = pytest.mark.system
 PROGRAM = """
 import sys
 LOCAL = ("127.", "localhost", "::1")

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from omegaconf import OmegaConf
 
-from common.settings import ROOT
+from tests.messages import missing
 from training.setup.chat_template import (
     SETTING,
     TEMPLATE,
@@ -21,7 +21,6 @@ from training.setup.chat_template import (
     keeps_thinking,
     with_tools,
 )
-from training.setup.model_folder import read_template
 from training.setup.plan import ConfigError, Plan
 from training.setup.verl_config import _served
 
@@ -74,16 +73,6 @@ def test_what_drops_them_before_a_tools_result_alone_is_noticed_where_there_are_
     assert not keeps_thinking(template, tools=True)
 
 
-@pytest.mark.parametrize("tools", [True, False])
-def test_the_bundled_template_keeps_them(tools: bool) -> None:
-    assert keeps_thinking(read_template(str(ROOT / "sql_agent" / "tiny_model")), tools)
-
-
-def test_a_template_that_looks_for_thoughts_is_mended() -> None:
-    mended = keep_thinking(DROPPING, tools=False)
-    assert mended == DROPPING.replace("'</think>' in text", "false")
-
-
 @pytest.mark.parametrize("template", [PLAIN, KEEPING])
 def test_a_template_that_keeps_thoughts_stays_as_it_is(template: str) -> None:
     """Also where it looks for one: without its rule, KEEPING would be refused."""
@@ -92,7 +81,7 @@ def test_a_template_that_keeps_thoughts_stays_as_it_is(template: str) -> None:
 
 @pytest.mark.parametrize("template", [OPENING, CLOSING, SAYING])
 def test_what_cannot_be_mended_safely_is_refused_with_what_to_do(template: str) -> None:
-    with pytest.raises(ConfigError, match=r"cannot be changed safely.*chat_template=FILE"):
+    with pytest.raises(ConfigError, match="chat_template=FILE"):
         keep_thinking(template, tools=False)
 
 
@@ -101,58 +90,48 @@ def test_the_cost_is_said_before_the_engine_loads(
 ) -> None:
     (tmp_path / TEMPLATE).write_text(DROPPING)
     assert choose_template(*prepared(tmp_path)) is None
-    assert "about one sequence a turn" in (said := capsys.readouterr().out)
-    assert "up to 4 times the tokens. --keep-thinking" in said
-    assert said.count("\n") == 1
+    assert not missing(capsys.readouterr().out, "4 times", "--keep-thinking")
     mended = choose_template(*prepared(tmp_path, keep_thinking=True))
     assert mended is not None
     assert keeps_thinking(mended, tools=False)
     (tmp_path / TEMPLATE).write_text(PLAIN)
+    capsys.readouterr()
     assert choose_template(*prepared(tmp_path)) is None
     assert capsys.readouterr().out == ""
 
 
-def test_a_file_the_user_names_is_looked_at_instead(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_file_the_user_names_is_looked_at_instead(tmp_path: Path) -> None:
     (tmp_path / TEMPLATE).write_text(DROPPING)
     (tmp_path / "mine.jinja").write_text(PLAIN)
-    plan, _ = prepared(tmp_path)
+    plan, _ = prepared(tmp_path, keep_thinking=True)
     config = OmegaConf.from_dotlist([f"{SETTING}={tmp_path / 'mine.jinja'}"])
     assert choose_template(plan, config) is None
     assert OmegaConf.select(config, SETTING) == str(tmp_path / "mine.jinja")
-    assert capsys.readouterr().out == ""
-    with pytest.raises(ConfigError, match=r"mine cannot be read"):
+    with pytest.raises(ConfigError, match=str(tmp_path / "mine")):
         choose_template(plan, OmegaConf.from_dotlist([f"{SETTING}={tmp_path / 'mine'}"]))
 
 
 def test_of_several_templates_the_plain_one_is_looked_at_where_the_agent_has_no_tools(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path,
 ) -> None:
     """vLLM would be served the other one, and the checkpoints would carry it."""
     both = [{"name": "default", "template": DROPPING}, {"name": "tool_use", "template": PLAIN}]
     (tmp_path / "tokenizer_config.json").write_text(json.dumps({"chat_template": both}))
-    assert choose_template(*prepared(tmp_path)) is None
-    assert "it drops <think> blocks of earlier turns" in capsys.readouterr().out
     served = choose_template(*prepared(tmp_path, keep_thinking=True))
     assert served == keep_thinking(DROPPING, tools=False)
 
 
 @pytest.mark.parametrize("keep_thinking", [False, True])
 def test_a_template_without_tools_is_replaced_where_the_agent_has_some(
-    keep_thinking: bool, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    keep_thinking: bool, tmp_path: Path
 ) -> None:
     (tmp_path / TEMPLATE).write_text(PLAIN)
-    given = prepared(tmp_path, tools=True, keep_thinking=keep_thinking)
-    assert choose_template(*given) == with_tools(PLAIN) != PLAIN
-    plan, config = given
+    plan, config = prepared(tmp_path, tools=True, keep_thinking=keep_thinking)
+    assert choose_template(plan, config) == with_tools(PLAIN) != PLAIN
     assert OmegaConf.select(config, SETTING) == str(plan.run_dir / TEMPLATE), "vLLM is told"
-    assert "it knows no tools, so they are described in words" in capsys.readouterr().out
 
 
 def test_a_template_that_cannot_render_two_turns_is_told(tmp_path: Path) -> None:
     (tmp_path / TEMPLATE).write_text("{{ raise_exception('one turn only') }}")
-    with pytest.raises(
-        ConfigError, match="cannot render a conversation of two turns: one turn only"
-    ):
+    with pytest.raises(ConfigError, match="one turn only"):
         choose_template(*prepared(tmp_path))

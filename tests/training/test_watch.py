@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from common.settings import Settings
-from training.setup.plan import MAX_UNSCORED_SHARE, Plan, RunStopped
+from tests.messages import missing
+from training.setup.plan import RunStopped
 from training.watch.events import (
     CANARY_WINDOW,
     EVENTS,
@@ -46,15 +46,13 @@ def records(
     ]
 
 
-def test_a_step_with_few_unscored_rollouts_is_trained_on() -> None:
-    assert Watch(10).judge(records(7) + records(3, "judge_failed")) is None
-
-
 def test_a_step_with_many_is_skipped_and_three_in_a_row_stop() -> None:
     watch = Watch(10)
+    assert watch.judge(records(7) + records(3, "judge_failed")) is None, "a few are borne"
     bad = records(6) + records(3, "judge_failed") + records(1, "timeout")
     for _ in range(MAX_SKIPS_IN_A_ROW - 1):
-        assert watch.judge(bad) == "40% of 10 rollouts are unscored (judge_failed: 3, timeout: 1)"
+        watch.note_update()
+        assert not missing(str(watch.judge(bad)), "40%", "judge_failed: 3", "timeout: 1")
     with pytest.raises(RunStopped, match="in a row"):
         watch.judge(bad)
 
@@ -86,16 +84,14 @@ def test_a_window_is_all_that_was_played_since_the_update() -> None:
     for _ in range(3):
         assert watch.judge(records(4)) is None
     assert watch.judge(records(4, "timeout")) is None, "a quarter of sixteen"
-    assert "40% of 20 rollouts" in str(watch.judge(records(4, "timeout")))
-    assert "100% of 4 rollouts" in str(watch.judge(records(4, "timeout"))), (
-        "the next window begins after a skip"
-    )
+    assert "40% of 20" in str(watch.judge(records(4, "timeout")))
+    assert "100% of 4" in str(watch.judge(records(4, "timeout"))), "a skip begins another window"
 
 
 def test_rollouts_that_never_called_the_policy_are_skipped_and_do_not_stop_the_run() -> None:
     """A partner that is away before the first call is no lost token."""
     lost = records(4, "endpoint_unreachable", calls=0, triplets=0)
-    assert "100% of 4 rollouts are unscored" in str(Watch(4).judge(lost))
+    assert "100% of 4" in str(Watch(4).judge(lost))
 
 
 LOST = [
@@ -123,16 +119,11 @@ def test_groups_that_arrive_alone_are_judged_over_as_many_rollouts_as_a_step_has
     lost: list[RolloutRecord], stops: str | None
 ) -> None:
     watch = Watch(16)
-    for _ in range(4):
-        assert watch.judge(records(4)) is None
-        watch.note_update()
-    assert watch.judge(lost) is None
-    watch = Watch(16)
     for _ in range(3):
         assert watch.judge(lost) is None, "fewer rollouts than a step has"
         watch.note_update()
     if stops is None:
-        assert "50% of 16 rollouts" in str(watch.judge(lost))
+        assert "50% of 16" in str(watch.judge(lost))
     else:
         with pytest.raises(RunStopped, match=stops):
             watch.judge(lost)
@@ -154,38 +145,16 @@ def test_a_validation_is_judged_by_itself() -> None:
         watch.judge(records(4, REWARD_MISSING, calls=0), validate=True)
 
 
-@pytest.mark.parametrize(("lost", "stops"), LOST[:2])
-def test_a_step_that_is_lost_as_a_whole_stops(lost: list[RolloutRecord], stops: str) -> None:
-    with pytest.raises(RunStopped, match=stops):
-        Watch(4).judge(lost)
-
-
-def test_a_steady_loss_of_spans_stops_only_over_a_full_window() -> None:
-    watch = Watch(100)
-    lossy = records(90) + records(10, SPANS_MISSING, triplets=1)
-    for _ in range(MISSING_SPANS_WINDOW // len(lossy) - 1):
-        assert watch.judge(lossy) is None
-    with pytest.raises(RunStopped, match="spans missing"):
-        watch.judge(lossy)
-
-
-@pytest.mark.parametrize(("lost", "stops"), [(10, False), (11, True)])
-def test_spans_are_counted_over_the_last_rollouts_and_to_the_share_in_the_table(
-    lost: int, stops: bool
-) -> None:
+def test_spans_are_counted_over_the_last_rollouts_and_to_the_share_in_the_table() -> None:
     watch = Watch(1000)
+    assert watch.judge(records(20, SPANS_MISSING, triplets=1)) is None, "no full window yet"
     for _ in range(3):
         assert watch.judge(records(MISSING_SPANS_WINDOW)) is None
-    found = records(lost, SPANS_MISSING, triplets=1)
-    if stops:
-        with pytest.raises(RunStopped, match="11 of the last 200"):
-            watch.judge(found)
-    else:
-        assert watch.judge(found) is None
-        assert watch.judge(records(MISSING_SPANS_WINDOW)) is None
-        assert watch.judge(records(1, SPANS_MISSING, triplets=1)) is None, (
-            "the earlier ones are forgotten"
-        )
+    assert watch.judge(records(10, SPANS_MISSING, triplets=1)) is None
+    assert watch.judge(records(MISSING_SPANS_WINDOW)) is None
+    assert watch.judge(records(10, SPANS_MISSING, triplets=1)) is None, "earlier ones are forgotten"
+    with pytest.raises(RunStopped, match="11 of the last 200"):
+        watch.judge(records(1, SPANS_MISSING, triplets=1))
 
 
 def test_silence_is_never_waited_for_without_limit() -> None:
@@ -194,9 +163,7 @@ def test_silence_is_never_waited_for_without_limit() -> None:
 
 def test_the_documented_table_is_the_code_s() -> None:
     page = (Path(__file__).parents[2] / "docs" / "architecture.md").read_text(encoding="utf-8")
-    table = page.split("| event | rate and window | action |")[1].split("\n\n")[0]
-    rows = [line for line in table.splitlines() if line.startswith("| ")]
-    assert rows == [f"| {' | '.join(event)} |" for event in EVENTS]
+    assert [row for row in EVENTS if f"| {' | '.join(row)} |" not in page] == []
 
 
 def judged(n: int, accepted: int = 0) -> list[RolloutRecord]:
@@ -211,11 +178,9 @@ def test_accepted_canaries_warn_and_then_stop(caplog: pytest.LogCaptureFixture) 
     watch.judge(judged(CANARY_WINDOW, accepted=4))
     assert "canaries" not in caplog.text
     watch.judge(judged(CANARY_WINDOW, accepted=5))
-    assert "took 2.5% of the last 200 known-bad answers" in caplog.text
     watch.judge(judged(CANARY_WINDOW, accepted=10))
-    assert "took 5.0% of the last 200 known-bad answers" in caplog.text
-    assert "over 5% stop the run" in caplog.text
-    with pytest.raises(RunStopped, match=r"canaries accepted: the judge took 5\.5%"):
+    assert not missing(caplog.text, "2.5%", "5.0%", "200")
+    with pytest.raises(RunStopped, match=r"5\.5%"):
         watch.judge(judged(11, accepted=11))
 
 
@@ -245,25 +210,15 @@ def test_the_share_of_unscored_rollouts_is_a_setting() -> None:
     assert Watch(10, 0.4).judge(half)
 
 
-def test_without_the_setting_the_share_is_the_documented_one() -> None:
-    assert MAX_UNSCORED_SHARE == 0.3
-    assert Settings(_env_file=None).max_unscored_share == MAX_UNSCORED_SHARE
-    assert Plan.max_unscored_share == MAX_UNSCORED_SHARE
-
-
 def of(agent: str, found: list[RolloutRecord]) -> list[RolloutRecord]:
     return [replace(record, agent=agent) for record in found]
 
 
 def test_the_failed_judge_of_one_agent_does_not_hide_behind_the_others() -> None:
-    good, bad = of("sql", records(72)), of("code", records(8) + records(8, "judge_failed"))
-    reason = Watch(96).judge(good + bad + of("sql", records(8)))
-    assert reason == "50% of 16 rollouts of code are unscored (judge_failed: 8)"
-
-
-def test_a_few_lost_rollouts_of_one_agent_prove_little() -> None:
+    good, bad = of("sql", records(80)), of("code", records(8) + records(8, "judge_failed"))
+    assert not missing(str(Watch(96).judge(good + bad)), "50% of 16", "code", "judge_failed: 8")
     few = of("code", records(4) + records(4, "judge_failed"))
-    assert Watch(96).judge(of("sql", records(88)) + few) is None
+    assert Watch(96).judge(of("sql", records(88)) + few) is None, "a few prove little"
 
 
 def test_canaries_are_counted_by_agent() -> None:
@@ -275,5 +230,5 @@ def test_canaries_are_counted_by_agent() -> None:
         for agent, canaries in (("code", fooled), ("sql", honest))
         for record in of(agent, records(2))
     ]
-    with pytest.raises(RunStopped, match="the judge of code took 100"):
+    with pytest.raises(RunStopped, match=r"of code .*100\.0%"):
         watch.judge(both)

@@ -15,6 +15,7 @@ import pytest
 from common.settings import ROOT
 from training.setup.device import environment
 
+pytestmark = pytest.mark.system
 SAVE = """
 import os, random, sys
 import numpy, torch
