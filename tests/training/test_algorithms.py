@@ -12,7 +12,6 @@ from omegaconf import DictConfig, OmegaConf
 from sql_agent.agent import AGENT
 from tests.messages import missing
 from training.setup.algorithms import keys_of
-from training.setup.arguments import parse
 from training.setup.plan import ConfigError, Plan
 from training.setup.presets import choose
 from training.setup.verl_config import build_config, parse_overrides
@@ -65,13 +64,6 @@ def test_a_name_is_verls_keys(
     assert actor.loss_scale_factor == (whole if algorithm == "dr_grpo" else None)
 
 
-def test_without_a_name_a_run_is_grpo(tmp_path):
-    plain, named = build(tmp_path, None), build(tmp_path, "grpo")
-    assert OmegaConf.to_container(plain, resolve=True) == OmegaConf.to_container(
-        named, resolve=True
-    )
-
-
 @pytest.mark.parametrize(
     ("algorithm", "override"),
     [
@@ -103,10 +95,3 @@ def test_what_contradicts_it_or_does_nothing_is_refused(tmp_path, algorithm, ove
     with pytest.raises(ConfigError) as refused:
         build(tmp_path, algorithm, override)
     assert not missing(str(refused.value), f"--algorithm {algorithm}", named)
-
-
-def test_an_unknown_name_is_refused_with_the_known_ones(capsys):
-    with pytest.raises(SystemExit) as ended:
-        parse(AGENT, ["--algorithm", "dapo"])
-    assert ended.value.code == 2
-    assert not missing(capsys.readouterr().err, "grpo", "dr_grpo", "gspo", "ppo")

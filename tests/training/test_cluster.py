@@ -2,13 +2,10 @@
 docs/gpu.md.
 """
 
-import os
 import signal
 import socket
-from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
 
 import psutil
 import pytest
@@ -19,18 +16,14 @@ from tests.messages import missing
 from training.engine import algorithm
 from training.engine.algorithm import _init_ray, _start_ray, _stop_ray, memory_was_full
 from training.setup import cluster
-from training.setup.arguments import parse
 from training.setup.cluster import (
     check_nodes_asked,
-    check_nodes_found,
     check_none_lost,
     check_room,
     living_nodes,
-    pools,
 )
 from training.setup.model_folder import check_model
 from training.setup.plan import ConfigError, Plan, RunStopped
-from training.setup.presets import choose
 
 
 def config_of(
@@ -77,17 +70,6 @@ def test_replicas_that_do_not(
     assert not missing(str(refused.value), f"{replica} GPUs", f"{nodes} x {gpus}", "--n-gpus")
 
 
-def test_rollouts_with_gpus_of_their_own(ray_address: None) -> None:
-    config = config_of(2, 8, "separate_async", tensor=2, nnodes=1, n_gpus_per_node=4)
-    assert pools(config) == [(2, 8), (1, 4)]
-    check_nodes_asked(config)
-    config.actor_rollout_ref.rollout.tensor_model_parallel_size = (
-        8  # fits the trainer's, not theirs
-    )
-    with pytest.raises(ConfigError, match="1 x 4"):
-        check_nodes_asked(config)
-
-
 def test_several_nodes_need_a_ray(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("RAY_ADDRESS", raising=False)
     check_nodes_asked(config_of(1))
@@ -130,12 +112,6 @@ def test_heads_are_dealt_evenly() -> None:
         check_model(folder, split=3)
 
 
-def test_flags_are_verls() -> None:
-    options = parse(AGENT, ["--n-gpus", "8", "--n-nodes", "2"])
-    told = choose(AGENT, "full", "cuda", options.n_gpus, options.n_nodes)
-    assert (told["trainer.n_gpus_per_node"], told["trainer.nnodes"]) == (8, 2)
-
-
 def test_a_machine_that_is_lost_is_named_with_the_command_that_brings_it_back(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -151,9 +127,6 @@ def test_a_machine_that_is_lost_is_named_with_the_command_that_brings_it_back(
         "--resume auto",
     )
     check_none_lost(before, "a fault of another kind", lambda: before, wait=0.0)
-    seen = iter([before, {"a": "10.0.0.1"}, {"a": "10.0.0.1"}])  # Ray notices a while later
-    with pytest.raises(RunStopped, match=r"10\.0\.0\.2"):
-        check_none_lost(before, "why", lambda: next(seen), wait=30.0)
 
 
 def test_a_machine_that_ray_calls_dead_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -163,53 +136,6 @@ def test_a_machine_that_ray_calls_dead_is_not_there(monkeypatch: pytest.MonkeyPa
     ]
     monkeypatch.setattr("ray.nodes", lambda: nodes)
     assert living_nodes() == {"living": "10.0.0.0"}
-
-
-def two_machines(monkeypatch: pytest.MonkeyPatch, shared: bool) -> None:
-    """A Ray of two machines with a GPU each; unless they share a disk, the second sees no files of
-    the first.
-    """
-    import ray
-
-    nodes = [
-        {"NodeID": f"{number:056x}", "NodeManagerAddress": f"10.0.0.{number}", "Alive": True}
-        for number in (1, 2)
-    ]
-    free = {node["NodeID"]: {"GPU": 1.0} for node in nodes}
-
-    def played(task: Callable[[], object], place: Any) -> object:
-        with monkeypatch.context() as there:
-            if place.node_id == nodes[1]["NodeID"] and not shared:
-                there.setattr(os.path, "exists", lambda path: False)
-            return task()
-
-    def remote(task: Callable[[], object]) -> SimpleNamespace:
-        return SimpleNamespace(
-            options=lambda scheduling_strategy: SimpleNamespace(
-                remote=lambda: played(task, scheduling_strategy)
-            )
-        )
-
-    monkeypatch.setattr(ray, "nodes", lambda: nodes)
-    monkeypatch.setattr(ray._private.state, "available_resources_per_node", lambda: free)
-    monkeypatch.setattr(ray, "remote", lambda **needs: remote)
-    monkeypatch.setattr(ray, "get", list)
-
-
-def test_a_machine_that_does_not_see_the_run_s_files_is_named_before_the_run(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    """Its part of each checkpoint would be missing."""
-    (tmp_path / "config.yaml").write_text("{}")
-    model = tmp_path / "model"
-    model.mkdir()
-    run = Plan(tmp_path, "cuda", str(model), 3, "", 1.0, 96, 60.0)
-    two_machines(monkeypatch, shared=True)
-    check_nodes_found(config_of(2, 1), run)
-    two_machines(monkeypatch, shared=False)
-    with pytest.raises(RunStopped) as stopped:
-        check_nodes_found(config_of(2, 1), run)
-    assert not missing(str(stopped.value), "10.0.0.2", tmp_path / "config.yaml", model)
 
 
 def test_a_ray_that_does_not_start_in_time_stops_the_run(monkeypatch: pytest.MonkeyPatch) -> None:

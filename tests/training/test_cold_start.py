@@ -20,7 +20,7 @@ from safetensors.torch import load_file
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from common.settings import ROOT, Settings, load_settings
-from episodes import new, registry
+from episodes import registry
 from episodes.agent import Agent, Environment, Lessons, Options, Row, Sizes, Teaching
 from episodes.episode import AgentError, Conversation, Task
 from evaluation.evaluate import parse_arguments as evaluation_arguments
@@ -28,12 +28,10 @@ from sql_agent.agent import AGENT
 from sql_agent.prompts import TOOL, first_messages
 from tests.messages import missing
 from training.cold_start import command_for_card, main, parse_arguments
-from training.warmup import supervised, tiny_model
+from training.warmup import supervised
 from training.warmup.cold_start_card import headline_of, measure
 from training.warmup.supervised import (
-    ASKED_EVERY,
     NOT_LEARNED,
-    WINDOW,
     ColdStartError,
     Schedule,
     adapter,
@@ -44,7 +42,6 @@ from training.warmup.supervised import (
     train,
     warm_up,
 )
-from training.warmup.tiny_tokenizer import make_tokenizer
 
 pytestmark = pytest.mark.system
 TINY = ROOT / "sql_agent" / "tiny_model"
@@ -112,19 +109,6 @@ class EchoAgent(Agent):
         raise NotImplementedError
 
 
-class QuotingTeaching(EchoTeaching):
-    def lessons(
-        self, rows: Sequence[Row], settings: Settings, right: int, flawed: int, random: Random
-    ) -> Lessons:
-        return replace(super().lessons(rows, settings, right, flawed, random), apart=True)
-
-
-class QuotingAgent(EchoAgent):
-    """Copies names from prose into quotes."""
-
-    teaching = QuotingTeaching()
-
-
 @pytest.fixture
 def echo(monkeypatch: pytest.MonkeyPatch) -> str:
     monkeypatch.setitem(registry._registered, "echo", EchoAgent())
@@ -185,19 +169,6 @@ def test_what_cannot_be_learned_from_is_one_message(
     [line] = capsys.readouterr().err.splitlines()
     assert named in line
     assert list(tmp_path.iterdir()) == []
-
-
-def test_rows_that_teach_a_role_nothing_are_refused(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    agent = registry.get("diagnosis")
-    row = agent.rows(agent.splits["val"])[0]
-    row["extra_info"].update(examinations=[], condition=None)
-    (tmp_path / "rows.jsonl").write_text(json.dumps(row), encoding="utf-8")
-    flags = ["diagnosis", "--role", "simulator", "--train-file", str(tmp_path / "rows.jsonl")]
-    assert main([*flags, "--out", str(tmp_path / "m")]) == 1
-    assert not missing(capsys.readouterr().err, "'simulator'", "--train-file")
-    assert not (tmp_path / "m").exists()
 
 
 def test_a_base_whose_template_leaves_out_the_system_prompt_is_refused(
@@ -270,46 +241,6 @@ def test_a_doctor_is_warmed_up_on_dialogues_and_a_patient_on_the_record_patients
     )
     rows = ("--train-file", str(tmp_path / "rows.jsonl"), "--role", "patient", "--epochs", "0.1")
     assert cold_start(capsys, *base, str(tmp_path / "patient"), *rows)["steps"] == 1
-
-
-@pytest.mark.engine
-def test_the_sql_agents_tiny_model_is_built_from_nothing(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    out = tmp_path / "tiny"
-    facts = cold_start(
-        capsys, "sql", "--out", str(out), "--steps-a", "12", "--steps-b", "3", "--no-measure"
-    )
-    of_bundled = json.loads((TINY / "cold_start.json").read_text())[
-        "patterns"
-    ]  # it was made from these rows
-    assert (facts["steps_a"], facts["steps_b"], facts["patterns"]) == (12, 3, of_bundled)
-    made, bundled = (json.loads((folder / "config.json").read_text()) for folder in (out, TINY))
-    assert {**made, "vocab_size": 0} == {**bundled, "vocab_size": 0}
-    # Words that only later conversations have are missing after so few steps.
-    assert bundled["vocab_size"] - 20 < made["vocab_size"] <= bundled["vocab_size"]
-
-
-def test_a_tiny_model_reads_spaces_apart_where_its_agents_lessons_ask_for_it(
-    tmp_path: Path,
-) -> None:
-    """With the other tokens it never masters copying names."""
-    rows = [{"word": 'Count aspirin in "aspirin".', "system": 0}]
-    found = []
-    for agent in (QuotingAgent(), EchoAgent()):
-        folders = (tmp_path / type(agent).__name__, tmp_path / "mastered")
-        tiny_model.make(agent, rows, load_settings(), (1, 1), 1, *folders)
-        found.append(AutoTokenizer.from_pretrained(folders[0]).tokenize(' aspirin "aspirin"'))
-    assert found == [["Ġ", "aspirin", "Ġ", '"', "aspirin", '"'], ["Ġaspirin", 'Ġ"', "aspirin", '"']]
-
-
-def test_the_tags_of_a_tool_call_stay_in_text_without_special_tokens() -> None:
-    """vLLM takes special tokens out of what a model wrote, and then looks for the tags."""
-    told = [Conversation([{"role": "user", "content": "Count."}], [])]
-    tokenizer = make_tokenizer(told, "", 64, Random(1), 2048)
-    ids = tokenizer.encode("<tool_call>\nCount\n</tool_call><|im_end|>")
-    kept = tokenizer.decode(ids, skip_special_tokens=True)
-    assert kept == "<tool_call>\nCount\n</tool_call>"
 
 
 def test_another_role_is_learned_from_its_demonstrations(
@@ -389,27 +320,6 @@ def test_weights_are_written_in_bfloat16(tmp_path: Path) -> None:
     assert all(bool(tensor.all()) for tensor in written.values())
     mode = (tmp_path / "model.safetensors").stat().st_mode
     assert mode & 0o044 == 0o044, "others may read it as they may the tokenizer"
-
-
-def test_a_model_that_is_written_in_between_is_trained_on_in_float32(tmp_path: Path) -> None:
-    """bfloat16 would lose the small updates of the second phase."""
-    tokenizer = AutoTokenizer.from_pretrained(TINY)
-    model = AutoModelForCausalLM.from_pretrained(TINY, dtype=torch.float32)
-    tiny_model.write_model(model, tokenizer, "1", tmp_path)
-    assert {tensor.dtype for tensor in model.parameters()} == {torch.float32}
-
-
-def test_a_tiny_model_has_the_names_that_other_readers_than_transformers_5_know(
-    tmp_path: Path,
-) -> None:
-    tokenizer = AutoTokenizer.from_pretrained(TINY)
-    tiny_model.write_model(tiny_model.build_model(tokenizer, 1), tokenizer, "7", tmp_path)
-    config, words = (
-        json.loads((tmp_path / name).read_text(encoding="utf-8"))
-        for name in ("config.json", "tokenizer_config.json")
-    )
-    assert (config.get("rope_theta"), config.get("prompt_version")) == (1000.0, "7")
-    assert words.get("tokenizer_class") == "PreTrainedTokenizerFast"
 
 
 def test_a_template_that_rewrites_earlier_turns_gives_an_example_a_turn() -> None:
@@ -499,25 +409,6 @@ def test_examples_over_the_models_context_are_left_out(
         warm_up(str(base), [long], tmp_path / "none", **given)
 
 
-def test_mastered_tokens_are_not_enough_while_the_headline_still_gains() -> None:
-    """A digit that decides an answer is one token of many."""
-    headlines = iter([0.5, 0.78, 0.91, 0.92])
-    heard = [next(headlines)]
-
-    def ready() -> bool:
-        heard.append(next(headlines))
-        return heard[-1] < heard[-2] + 0.02
-
-    schedule = Schedule(5000, 100, warm_up=10, target=0.9, ready=ready)
-    while schedule.steps < schedule.end:
-        schedule.update(0.95)
-    assert heard == [0.5, 0.78, 0.91, 0.92]
-    assert (schedule.decay_from, schedule.steps) == (
-        WINDOW + 2 * ASKED_EVERY,
-        WINDOW + 2 * ASKED_EVERY + 100,
-    )
-
-
 def test_batches_hold_every_example_once_and_alike_ones_have_one_length() -> None:
     examples = [
         {"input_ids": [i] * (1 + 10 * (i % 5)), "labels": [i] * (1 + 10 * (i % 5))}
@@ -531,25 +422,15 @@ def test_batches_hold_every_example_once_and_alike_ones_have_one_length() -> Non
         assert alike == all(bool((batch["labels"] != NOT_LEARNED).all()) for batch in made)
 
 
-@pytest.mark.parametrize(
-    "flags",
-    [
-        [],
-        ["--seed", "7", "--out", "models/a model", "--train-file", "my rows.jsonl"],
-    ],
-)
-def test_the_command_on_a_card_makes_the_model_of_an_agent_that_lies_elsewhere(
-    flags: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The card named a folder of this repository, whatever --out and wherever the agent."""
-    new.write_agent("elsewhere", "tool", tmp_path)
-    monkeypatch.syspath_prepend(tmp_path)
-    given = parse_arguments(["elsewhere", *flags, "--force"])
-    command = command_for_card(registry.get("elsewhere"), given)
-    python, dash_m, module, *words = shlex.split(command)
-    assert (python, dash_m, module) == ("python", "-m", "training.cold_start")
-    assert parse_arguments(words) == given
-    assert str(tmp_path) not in command
+def test_the_command_on_a_card_makes_the_model_again() -> None:
+    given = parse_arguments(
+        ["sql", "--seed", "7", "--out", "models/a model", "--train-file", "my rows.jsonl"]
+    )
+    words = shlex.split(command_for_card(AGENT, given))
+    assert words[:3] == ["python", "-m", "training.cold_start"]
+    again = parse_arguments(words[3:])
+    assert again.force, "the model is there by then"
+    assert (again.seed, again.out, again.train_file) == (7, given.out, given.train_file)
 
 
 def test_the_card_is_measured_by_the_evaluation(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -560,15 +441,14 @@ def test_the_card_is_measured_by_the_evaluation(monkeypatch: pytest.MonkeyPatch)
         _, flags = evaluation_arguments(command[3:], load_settings())
         played.append((flags.model, flags.data.name, flags.temperature))
         score = 0.25 if flags.model == "tiny" else 0.5
-        part = {"score": score, "ci95": [0.2, 0.3], "n": 4, "stop_reasons": {"x": 4}}
-        scores = {"overall": part, "by_task_type": {"one": part}, "by_wording": {"seen": part}}
+        part = {"score": score, "ci95": [0.2, 0.3], "n": 4, "stop_reasons": {}}
+        scores = {"overall": part, "by_task_type": {}, "by_wording": {}}
         (flags.out / "scores.json").write_text(json.dumps(scores))
         return subprocess.CompletedProcess(command, 1 if flags.model == "broken" else 0)
 
     monkeypatch.setattr(subprocess, "run", run)
     facts = measure(AGENT, Path("tiny"), Path("mastered"))
     assert (facts["start"], facts["ceiling"], facts["start_ci95"]) == (25.0, 50.0, [20.0, 30.0])
-    assert facts["start_by_group"] == {"one": 25.0, "seen wordings": 25.0}
     assert played == [
         ("mastered", "test.parquet", 1.0),
         ("tiny", "test.parquet", 1.0),

@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 import gzip
 import json
-import time
 from pathlib import Path
 from typing import Any
 
@@ -114,14 +113,6 @@ def new_record(ids: dict[str, str]) -> RolloutRecord:
     return RolloutRecord(rollout_id=ids["rollout_id"], group="g", mode="train", step=1)
 
 
-async def test_token_ids_as_python_literals_are_read_too(played: Any) -> None:
-    _, ids = played
-    span = call_span(ids, 3, 4)
-    span.attributes["llm.hosted_vllm.response_token_ids"] = "[[3, 4,],]"  # no JSON
-    (triplet,) = ProxyTraceToTriplet().adapt([span])
-    assert triplet.response["token_ids"] == [3, 4]
-
-
 async def test_late_spans_are_waited_for_and_not_longer(
     played: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -186,22 +177,6 @@ async def test_more_calls_in_the_trace_than_the_episode_made_are_not_trained(pla
     assert trajectory.sequences == []
 
 
-async def test_what_other_rollouts_generated_and_earned_is_theirs(store: RunStore) -> None:
-    await enqueue(store, [{"name": "b"}])
-    first, second = await attempt(store), await attempt(store)
-    for ids, token, reward in ((second, 7, 0.25), (first, 3, 0.75)):
-        await store.add_span(call_span(ids, token))
-        await report(store, ids, {}, reward=reward)
-        await store.update_attempt(**ids, status="succeeded")
-    for ids, token, reward in ((first, 3, 0.75), (second, 7, 0.25)):
-        record, trajectory = await collected(store, ids)
-        assert (record.cause, record.reward, trajectory.sequences[0].response_ids) == (
-            None,
-            reward,
-            [token],
-        )
-
-
 async def test_an_episode_without_an_annotation_is_left_out_though_a_reward_is_there(
     store: RunStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -223,12 +198,7 @@ async def test_seconds_are_those_from_the_rollout_s_start_to_its_end(played: Any
     rollout = await rollout_of(store, ids)
     ended = rollout.model_copy(update={"start_time": 10.0, "end_time": 30.0})
     record, _ = await collector.collect(ended, new_record(ids))
-    assert (record.seconds, record.question, record.answer) == (20.0, "", None)
-    begun = time.time() - 50
-    record, _ = await collector.collect(
-        rollout.model_copy(update={"start_time": begun, "end_time": None}), record
-    )
-    assert 50 <= record.seconds <= time.time() - begun
+    assert record.seconds == 20.0
 
 
 async def test_the_last_annotation_counts(store: RunStore) -> None:

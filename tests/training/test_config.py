@@ -9,13 +9,10 @@ import sys
 from pathlib import Path
 
 import pytest
-from omegaconf import OmegaConf
 
 from sql_agent.agent import AGENT
 from tests.messages import missing
-from training.setup import device
-from training.setup.agreement import check_agreement, check_rows, last_step
-from training.setup.device import LARGE_BYTES
+from training.setup.agreement import check_rows, last_step
 from training.setup.plan import ConfigError, Plan
 from training.setup.presets import choose
 from training.setup.verl_config import build_config, parse_overrides
@@ -74,39 +71,12 @@ def test_a_run_learns_by_the_published_recipe(tmp_path: Path, device: str, rate:
     assert (config.trainer.total_epochs, config.trainer.test_freq) == (2, 20)
 
 
-@pytest.mark.parametrize("has", [True, False])
-def test_a_large_model_on_the_cpu_is_trained_gently_and_in_bfloat16_where_that_is_fast(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, has: bool
-) -> None:
-    with (tmp_path / "model.safetensors").open("wb") as file:
-        file.truncate(LARGE_BYTES + 1)
-    (tmp_path / "config.json").write_text("{}")
-    monkeypatch.setattr(device, "has_bfloat16", lambda: has)
-    large = plan(tmp_path, model=str(tmp_path), max_tokens=AGENT.sizes("cpu").reply)
-    preset = choose(AGENT, "full", "cpu", 1, large=True)
-    policy = build_config(large, FILES, preset, []).actor_rollout_ref
-    assert policy.actor.optim.lr == 1e-5
-    assert policy.rollout.dtype == ("bfloat16" if has else "float32")
-    assert policy.actor.fsdp_config.mixed_precision.param_dtype == ("bf16" if has else "fp32")
-    assert policy.actor.fsdp_config.mixed_precision.reduce_dtype == "fp32"
-
-
 def test_validation_samples_as_training_does(tmp_path: Path) -> None:
     """verl validates greedily by default: the reported reward would be of another policy than the
     one that learns.
     """
     rollout = build(tmp_path, temperature=0.7).actor_rollout_ref.rollout
     assert (rollout.temperature, rollout.val_kwargs.temperature) == (0.7, 0.7)
-
-
-def test_what_differs_without_an_override_is_found_and_named_too(tmp_path: Path) -> None:
-    """A preset or a change in verl could set it; the agent would play other turns than the trainer
-    expects.
-    """
-    config = build(tmp_path)
-    OmegaConf.update(config, TURNS, 5)
-    with pytest.raises(ConfigError, match=f"5 .*{TURNS}"):
-        check_agreement(config, plan(tmp_path, max_tokens=AGENT.sizes("cpu").reply), {})
 
 
 @pytest.mark.parametrize(
@@ -173,13 +143,6 @@ def test_an_adapter_is_merged_into_what_vllm_serves(tmp_path: Path) -> None:
     assert build(tmp_path).actor_rollout_ref.model.lora_rank == 0
 
 
-def test_deterministic_goes_over_the_preset_and_below_the_user(tmp_path: Path) -> None:
-    rollout = "actor_rollout_ref.rollout"
-    assert build(tmp_path, deterministic=True).actor_rollout_ref.rollout.max_num_seqs == 1
-    config = build(tmp_path, f"{rollout}.max_num_seqs=4", deterministic=True)
-    assert config.actor_rollout_ref.rollout.max_num_seqs == 4
-
-
 @pytest.mark.parametrize(
     ("changes", "named"),
     [
@@ -228,28 +191,6 @@ def test_on_the_cpu_vllm_s_log_probs_are_the_old_policy_s(tmp_path: Path) -> Non
     assert config.actor_rollout_ref.actor.policy_loss.loss_mode == "vanilla"
     with pytest.raises(ConfigError, match="set both or none"):
         build(tmp_path, f"{rollout}=false", f"{bypass}=true")
-
-
-def test_on_the_cpu_vllm_s_cache_has_the_size_that_is_used(tmp_path: Path) -> None:
-    rollout = "actor_rollout_ref.rollout"
-    few = build(tmp_path, f"{rollout}.max_num_seqs=4", model=AGENT.model)
-    more = build(tmp_path, f"{rollout}.max_num_seqs=8", model=AGENT.model)
-    told = build(tmp_path, f"+{rollout}.engine_kwargs.vllm.kv_cache_memory_bytes=77")
-    sizes = [
-        config.actor_rollout_ref.rollout.engine_kwargs.vllm.kv_cache_memory_bytes
-        for config in (told, few, more)
-    ]
-    assert sizes[0] == 77 < sizes[1] < sizes[2]
-
-
-def test_tool_calls_are_parsed_where_there_are_tools(tmp_path: Path) -> None:
-    vllm = build(tmp_path).actor_rollout_ref.rollout.engine_kwargs.vllm
-    assert (vllm.enable_auto_tool_choice, vllm.tool_call_parser) == (True, "hermes")
-    vllm = build(
-        tmp_path, tools=False, keep_thinking=True
-    ).actor_rollout_ref.rollout.engine_kwargs.vllm
-    assert "tool_call_parser" not in vllm
-    assert vllm.chat_template == str(tmp_path / "chat_template.jinja")
 
 
 def test_below_free_form_dictionaries_nothing_is_checked(tmp_path: Path) -> None:

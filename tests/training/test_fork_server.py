@@ -1,4 +1,6 @@
-"""A worker that is a fork runs like a Python of its own; without a server it is one."""
+"""Workers that are forks draw numbers of their own; without a server a worker is a Python of its
+own. tests/engine/test_fork_groups.py and test_fork_ids.py have forks of the real engine.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,6 @@ import pytest
 from common.settings import ROOT
 from training.cpu import fork_server
 from training.cpu.fork_server import CLIENT, JOB, JOB_VARIABLE
-from training.setup.device import environment
 
 # The engine is something quick to import that no Python has by itself.
 SERVER = """
@@ -30,30 +31,15 @@ from training.cpu import fork_server
 fork_server.import_engine = lambda parent: __import__(os.environ.get("ENGINE", "colorsys"))
 fork_server.serve(sys.argv[1], int(sys.argv[2]))
 """
-STARTER = f"""
-import os, subprocess, sys, time
-command = [sys.executable, "-c", {SERVER!r}, sys.argv[1], str(os.getpid())]
-print(subprocess.Popen(command, stdout=subprocess.DEVNULL).pid)
-while not os.path.exists(sys.argv[1]):
-    time.sleep(0.01)
-"""
-pytestmark = pytest.mark.system
 WORKER = """
-import json, os, sys
-told = {"arguments": sys.argv, "main": __name__, "path": sys.path[0], "folder": os.getcwd(), "read": sys.stdin.read()}
-told |= {"engine": "colorsys" in sys.modules, "environment": dict(os.environ)}
-told |= {"pid": os.getpid(), "parent": os.getppid(), "group": os.getpgid(0)}
+import json, sys
+told = {"arguments": sys.argv, "read": sys.stdin.read()}
+told["engine"] = "colorsys" in sys.modules
 if "numpy" in sys.modules:
     told["drawn"] = sys.modules["numpy"].random.random()
-if "torch" in sys.modules:
-    import torch
-    told["sum"] = float((torch.ones(512, 512) @ torch.ones(512, 512)).sum())
-    told["threads"] = torch.get_num_threads()
-    told["tasks"] = len(os.listdir("/proc/self/task"))
 print(json.dumps(told), flush=True)
-if "--fail" in sys.argv:
-    sys.exit(3)
 """
+pytestmark = pytest.mark.system
 
 
 @pytest.fixture
@@ -69,14 +55,7 @@ def server(tmp_path: Path) -> Iterator[subprocess.Popen[bytes]]:
     process.wait()
 
 
-def ask(
-    tmp_path: Path,
-    *arguments: str,
-    job: str = JOB,
-    text: str = "",
-    threads: int = 1,
-    forks: bool = True,
-) -> dict[str, object]:
+def ask(tmp_path: Path, *arguments: str, text: str = "", forks: bool = True) -> dict[str, object]:
     """What a worker says of itself; the client may have left before the fork, if there is one, that
     writes to its output.
     """
@@ -91,8 +70,7 @@ def ask(
         str(worker),
         *arguments,
     ]
-    environment = {"PATH": os.environ["PATH"], JOB_VARIABLE: job, "OWN": "各位"}
-    environment["OMP_NUM_THREADS"] = str(threads)
+    environment = {"PATH": os.environ["PATH"], JOB_VARIABLE: JOB}
     reader, writer = os.pipe()
     os.write(writer, text.encode())
     os.close(writer)
@@ -112,33 +90,6 @@ def ask(
         assert forks, "there is no worker"
         time.sleep(0.01)
     return dict(json.loads(found))
-
-
-def test_a_fork_has_the_engine_and_all_that_was_its_caller_s(
-    tmp_path: Path, server: subprocess.Popen[bytes]
-) -> None:
-    told = ask(tmp_path, "--one", "two words", text="typed")
-    assert (told["engine"], told["parent"], told["main"]) == (True, server.pid, "__main__")
-    assert told["arguments"] == [str(tmp_path / "worker.py"), "--one", "two words"]
-    assert (told["path"], told["folder"], told["read"]) == (str(tmp_path), str(tmp_path), "typed")
-    environment = dict(told["environment"])  # type: ignore[call-overload]
-    assert environment["OWN"] == "各位"
-    assert "HOME" not in environment
-
-
-def test_a_fork_computes_on_as_many_threads_as_it_is_given(
-    tmp_path: Path, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The forks of a server whose threads had worked would wait for them without an end."""
-    for name, value in (environment("cpu") | {"ENGINE": "torch"}).items():
-        monkeypatch.setenv(name, value)
-    server = request.getfixturevalue("server")
-    alone, several = ask(tmp_path), ask(tmp_path, threads=3)
-    assert (alone["threads"], alone["tasks"]) == (1, 1)
-    assert several["threads"] == 3
-    assert int(several["tasks"]) > 1  # type: ignore[call-overload]
-    assert several["sum"] == 512**3
-    assert psutil.Process(server.pid).num_threads() == 1
 
 
 def test_forks_draw_other_random_numbers(
@@ -161,26 +112,6 @@ def test_a_run_leaves_no_folder_and_no_server(
         assert str(folder) in command
     assert [*tmp_path.iterdir()] == []
     assert {*psutil.Process().children()} == before
-
-
-def test_forks_lead_process_groups_of_their_own_and_leave_nothing(
-    tmp_path: Path, server: subprocess.Popen[bytes]
-) -> None:
-    """Ray kills a worker's whole group once the worker has ended."""
-    one, failing, other = ask(tmp_path), ask(tmp_path, "--fail"), ask(tmp_path)
-    pids = [told["pid"] for told in (one, failing, other)]
-    assert [told["group"] for told in (one, failing, other)] == pids
-    assert len({*pids, server.pid}) == 4
-    while psutil.Process(server.pid).children():  # zombies, too
-        time.sleep(0.01)
-
-
-def test_another_job_s_worker_is_started_anew(
-    tmp_path: Path, server: subprocess.Popen[bytes]
-) -> None:
-    """Ray's library has read the first job's number when it was imported."""
-    told = ask(tmp_path, job="02000000")
-    assert told["engine"] is False
 
 
 def test_without_a_server_the_worker_is_a_python_of_its_own(tmp_path: Path) -> None:
@@ -206,17 +137,3 @@ def test_a_worker_is_a_python_of_its_own_if_the_server_ends_before_it_forks(
         told = ask(tmp_path, "--one", text="typed", forks=False)
     assert told["arguments"] == [str(tmp_path / "worker.py"), "--one"]
     assert told["read"] == "typed"
-
-
-def test_the_server_ends_with_its_command_and_leaves_no_folder(tmp_path: Path) -> None:
-    (tmp_path / "own").mkdir()
-    started = subprocess.run(
-        [sys.executable, "-c", STARTER, str(tmp_path / "own" / "socket")],
-        cwd=ROOT,
-        stdout=subprocess.PIPE,
-        text=True,
-        check=True,
-    )
-    while psutil.pid_exists(int(started.stdout)):
-        time.sleep(0.05)
-    assert not (tmp_path / "own").exists()

@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Callable
-from types import SimpleNamespace
 
 import pytest
 
@@ -43,13 +42,6 @@ async def test_a_change_waits_for_calls_in_flight_and_calls_wait_for_the_change(
     gate.open()
     await asyncio.gather(early, late)
     assert order == ["early begins", "early ends", "weights change", "late begins", "late ends"]
-
-
-async def test_a_call_that_never_ends_stops_the_run_and_says_so() -> None:
-    gate = CallGate()
-    async with gate:
-        with pytest.raises(RunStopped, match="1 calls"):
-            await asyncio.to_thread(gate.close, 0.05)
 
 
 async def test_a_caller_that_goes_away_while_waiting_is_not_counted() -> None:
@@ -184,21 +176,3 @@ async def test_a_call_that_begins_to_wait_while_the_gate_opens_is_woken() -> Non
     gate.__dict__["closed"] = True
     async with asyncio.timeout(30), gate:
         pass
-
-
-async def test_busy_are_the_seconds_with_a_call_in_flight(monkeypatch: pytest.MonkeyPatch) -> None:
-    now = 0.0
-    monkeypatch.setattr("training.proxy.gate.time", SimpleNamespace(monotonic=lambda: now))
-    gate = CallGate()
-    now = 10.0
-    async with gate:
-        now = 12.0
-        async with gate:
-            now = 13.0
-            assert gate.busy_seconds() == 3.0
-        now = 14.0
-    now = 20.0
-    assert gate.busy_seconds() == 4.0
-    async with gate:
-        now = 21.0
-    assert gate.busy_seconds() == 5.0

@@ -1,25 +1,20 @@
-"""A store on disk: opened again it holds what it held, whatever happened; killed for real, who
-needs it waits.
+"""A store on disk holds what it held when it is opened again, whatever happened.
 
-Keeps of docs/architecture.md, "Runners and the store", what is said of `--persist`.
+Keeps of docs/architecture.md, "Runners and the store", what is said of `--persist`; a store that is
+killed in the middle of a run is in tests/engine/test_roles.py.
 """
 
 from __future__ import annotations
 
 import asyncio
-import multiprocessing
-import os
 import sqlite3
 import tempfile
 import time
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import agentlightning as agl
-import httpx
 import pytest
 from agentlightning import ProxyLLM
 from agentlightning.store.base import is_queuing
@@ -28,38 +23,26 @@ from hypothesis import given
 from hypothesis import settings as fuzzing
 from hypothesis import strategies as st
 
-from common.settings import load_settings
-from tests.training.conftest import HOST, ToyAgent, enqueue, own_port, served
-from tests.training.test_runner import emitted, running
-from training.runners.episode_runner import EpisodeRunner
+from tests.training.conftest import enqueue, served
 from training.setup.plan import ConfigError
-from training.store import store_server as command
-from training.store.handover import Endings
 from training.store.kept_store import FILE, PUT, KeptStore
-from training.store.live_store import RunStore
-from training.store.store_checks import HEALTH_PATH
-from training.store.store_client import StoreClient
 
 RULES = RolloutConfig(max_attempts=2, retry_condition=["timeout", "unresponsive"])
 TOKEN = "kept-store-token"
-STEPS = st.tuples(
-    st.sampled_from(
-        [
-            "enqueue",
-            "take",
-            "span",
-            "beat",
-            "end",
-            "end",
-            "cancel",
-            "requeue",
-            "resource",
-            "worker",
-            "forget",
-        ]
-    ),
-    st.integers(0, 5),
-)
+WORDS = [
+    "enqueue",
+    "take",
+    "span",
+    "beat",
+    "end",
+    "end",
+    "cancel",
+    "requeue",
+    "resource",
+    "worker",
+    "forget",
+]
+STEPS = st.tuples(st.sampled_from(WORDS), st.integers(0, 5))
 
 
 async def play(store: KeptStore, steps: list[tuple[str, int]]) -> None:
@@ -243,25 +226,6 @@ async def test_a_full_disk_delays_and_loses_nothing(tmp_path: Path) -> None:
     again.database.close()
 
 
-async def test_a_full_disk_is_one_line_for_who_runs_the_store(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str]
-) -> None:
-    store = await KeptStore.open(tmp_path)
-    async with (
-        served(store) as client,
-        httpx.AsyncClient(base_url=client.server_address_root) as session,
-    ):
-        (pages,) = store.database.execute("PRAGMA page_count").fetchone()
-        store.database.execute(f"PRAGMA max_page_count = {pages}")
-        template = {"resource_type": "prompt_template", "template": "x" * 99_999, "engine": "jinja"}
-        answer = await session.post("/v1/agl/resources", json={"prompt": template})
-        assert answer.status_code == 503
-        store.database.execute("PRAGMA max_page_count = 1000000")
-    assert sum("disk is full" in said for said in caplog.messages) == 1
-    assert "Traceback" not in capfd.readouterr().err
-    store.database.close()
-
-
 async def test_a_folder_that_cannot_be_used_is_one_clear_line(tmp_path: Path) -> None:
     store = await KeptStore.open(tmp_path / "new" / "a")
     with pytest.raises(ConfigError, match=r"new/a.*another store"):
@@ -275,55 +239,6 @@ async def test_a_folder_that_cannot_be_used_is_one_clear_line(tmp_path: Path) ->
     with pytest.raises(ConfigError, match=str(tmp_path / "b")):
         await KeptStore.open(tmp_path / "b")
     assert (tmp_path / "new" / "a" / FILE).stat().st_mode & 0o077 == 0
-
-
-def serve(port: int, folder: Path) -> None:
-    os.environ["AGL_TOKEN"] = TOKEN
-    load_settings.cache_clear()
-    command.main(["serve", "--port", str(port), "--persist", str(folder)])
-
-
-@asynccontextmanager
-async def living(port: int, folder: Path) -> AsyncIterator[None]:
-    """A store process, answering; killed at the end, in the middle of whatever it does."""
-    process = multiprocessing.get_context("fork").Process(
-        target=serve, args=(port, folder), daemon=True
-    )
-    process.start()
-    async with httpx.AsyncClient(trust_env=False) as client:
-        for _ in range(600):
-            try:
-                if (await client.get(f"http://{HOST}:{port}{HEALTH_PATH}")).status_code == 200:
-                    break
-            except httpx.HTTPError:
-                assert process.is_alive()
-                await asyncio.sleep(0.1)
-    try:
-        yield
-    finally:
-        process.kill()
-        process.join()
-
-
-async def test_a_step_whose_answer_was_lost_is_not_queued_twice(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    done, take = 0, RunStore.enqueue_many_rollouts
-
-    async def take_and_die(self: RunStore, rollouts: Any) -> Any:
-        nonlocal done
-        done += 1
-        taken = await take(self, rollouts)
-        if done == 1:
-            raise RuntimeError("killed before it could answer")
-        return taken
-
-    monkeypatch.setattr(RunStore, "enqueue_many_rollouts", take_and_die)
-    async with served(token=TOKEN) as store:
-        ids = await enqueue(store, [{"name": str(number)} for number in range(4)])
-        assert [rollout.rollout_id for rollout in await store.query_rollouts()] == ids
-        more = await enqueue(store, [{"name": str(number)} for number in range(3)])
-        assert len(set(ids + more)) == len(await store.query_rollouts()) == 7
 
 
 async def test_a_step_that_a_store_took_before_it_froze_is_not_queued_twice(
@@ -345,82 +260,3 @@ async def test_a_step_that_a_store_took_before_it_froze_is_not_queued_twice(
     async with served(token=TOKEN) as store:
         ids = await enqueue(store, [{"name": "a"}, {"name": "b"}])
         assert [rollout.rollout_id for rollout in await store.query_rollouts()] == ids
-
-
-class CountingAgent(ToyAgent):
-    """Notes what it plays."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.played: list[str] = []
-
-    async def training_rollout_async(
-        self, task: dict[str, Any], resources: Any, rollout: Any
-    ) -> float | None:
-        self.played.append(task["name"])
-        return await super().training_rollout_async(task, resources, rollout)
-
-
-async def test_an_answer_that_ends_too_early_is_asked_for_again() -> None:
-    """A store that is killed while it answers has sent its headers, and not all of what follows."""
-    asked: list[str] = []
-
-    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        head = await reader.readuntil(b"\r\n\r\n")
-        path = head.split()[1].decode()
-        asked.append(path)
-        cut = len(asked) == 1
-        body = b"[" if cut else b"{}" if path.endswith("/health") else b"null"
-        length = 100 if cut else len(body)
-        lines = ["HTTP/1.1 200 OK", "content-type: application/json", f"content-length: {length}"]
-        writer.write("\r\n".join([*lines, "connection: close", "", ""]).encode() + body)
-        await writer.drain()
-        writer.close()
-
-    async with await asyncio.start_server(answer, HOST, 0) as server:
-        client = StoreClient(f"http://{HOST}:{server.sockets[0].getsockname()[1]}", "token")
-        assert await client.get_rollout_by_id("x") is None
-        await client.close()
-    rollout, health, again = asked
-    assert (rollout == again, health.endswith("/health")) == (True, True)
-
-
-@pytest.mark.system
-async def test_a_store_that_is_killed_and_started_again_goes_on(tmp_path: Path) -> None:
-    """Twice, in the middle of episodes, with a runner and a trainer that wait: every rollout is
-    played once, ends once.
-
-    A kill may take the answer to who took rollouts with it: they are given out again when nobody
-    was heard of them.
-    """
-    port, agent = own_port(), CountingAgent()
-    client, runners = (
-        StoreClient(f"http://{HOST}:{port}", TOKEN),
-        StoreClient(f"http://{HOST}:{port}", TOKEN),
-    )
-    endings, ended = Endings(client), asyncio.Event()
-    async with living(port, tmp_path):
-        await client.add_resources({})
-        tasks = [{"name": f"n{number}", "sleep": 0.5 + number / 10} for number in range(24)]
-        ids = await enqueue(client, tasks, unresponsive_seconds=30)
-        futures = endings.expect(ids)
-        for future in futures.values():
-            future.add_done_callback(lambda _: ended.set())
-        playing = running(EpisodeRunner(6, 120, heartbeat=1), agent, runners)
-        await playing.__aenter__()
-        await asyncio.wait_for(ended.wait(), 60)
-    for _ in range(2):
-        await asyncio.sleep(0.5)  # episodes end while nobody is there to hear of it
-        async with living(port, tmp_path):
-            ended.clear()
-            await asyncio.wait_for(ended.wait(), 60)
-    async with living(port, tmp_path):
-        rollouts = await asyncio.wait_for(asyncio.gather(*futures.values()), 120)
-        assert [rollout.status for rollout in rollouts] == ["succeeded"] * 24
-        assert [await emitted(client, rollout_id) for rollout_id in ids] == [
-            [task["name"]] for task in tasks
-        ]
-        assert sorted(agent.played) == sorted(task["name"] for task in tasks)
-        await playing.__aexit__(None, None, None)
-        await endings.close()
-        await client.close()

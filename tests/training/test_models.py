@@ -16,7 +16,7 @@ import pytest
 from common.settings import ROOT
 from sql_agent.agent import AGENT
 from tests.messages import missing
-from training.setup.model_folder import check_disk, check_model, read_template
+from training.setup.model_folder import cache_bytes, check_disk, check_model, read_template
 from training.setup.plan import ConfigError
 
 COMMIT = "0" * 40
@@ -132,13 +132,6 @@ def test_a_folder_without_a_part_is_refused(folder: Path, file: str, named: str)
         check_model(str(folder))
 
 
-def test_a_template_without_tools_is_none_of_its_business(folder: Path) -> None:
-    (folder / "chat_template.jinja").unlink()
-    (folder / "tokenizer_config.json").write_text(json.dumps({"chat_template": "{{ messages }}"}))
-    check_model(str(folder), tools=False)
-    check_model(str(folder))
-
-
 def test_of_several_templates_the_one_that_is_meant(folder: Path) -> None:
     (folder / "chat_template.jinja").unlink()
     both = [
@@ -155,6 +148,14 @@ def test_of_several_templates_the_one_that_is_meant(folder: Path) -> None:
 def test_more_context_than_positions(folder: Path) -> None:
     with pytest.raises(ConfigError, match=r"1,?000,?000"):
         check_model(str(folder), 1_000_000)
+
+
+def test_the_cache_holds_what_may_be_in_flight_and_no_more(folder: Path) -> None:
+    """Three layers, two heads of 32 dimensions, key and value, 4 bytes: 1,536 a token; 32 blocks of
+    32, and one.
+    """
+    assert cache_bytes(str(folder), 128, 1000) == (128 * 32 + 1) * 32 * 1536
+    assert cache_bytes(str(folder), 10_000) == 2**30
 
 
 def test_a_disk_too_small_for_a_checkpoint(folder: Path, tmp_path: Path) -> None:
