@@ -5,8 +5,14 @@ from __future__ import annotations
 from functools import cache
 from typing import Any
 
+from common.settings import Settings
 from consultation_agent.agent import AGENT
 from consultation_agent.task import ConsultationTask, task_of
+
+SETTINGS = Settings.model_construct(
+    **{name: field.get_default() for name, field in Settings.model_fields.items()}
+    | {"max_turns": 4}
+)
 
 
 @cache

@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from common.settings import Settings
 from consultation_agent.agent import AGENT
 from consultation_agent.environment import ConsultationEnvironment
 from consultation_agent.patient import Exchange
@@ -17,12 +16,8 @@ from consultation_agent.protocol import Conclusion, Malformed, spoken
 from consultation_agent.task import task_of
 from episodes.episode import Episode, ServiceError
 from episodes.script import Script
-from tests.consultation_agent.cases import reference_row, task_with, tasks
+from tests.consultation_agent.cases import SETTINGS, reference_row, task_with, tasks
 
-SETTINGS = Settings.model_construct(
-    **{name: field.get_default() for name, field in Settings.model_fields.items()}
-    | {"max_turns": 4}
-)
 TASK = task_with("appendicitis")
 END = spoken(Conclusion("阑尾炎", TASK.recommendation))
 

@@ -37,10 +37,9 @@ from episodes.outcomes import UNSCORED
 from episodes.play_and_score import play
 from episodes.script import Script
 from tests.common.llm_server import KEY, Fault, LLMServer
-from tests.consultation_agent.cases import reference_row, task_with, tasks
+from tests.consultation_agent.cases import SETTINGS, reference_row, task_with, tasks
 
 pytestmark = pytest.mark.usefixtures("no_waiting")
-DEFAULTS = {name: field.get_default() for name, field in Settings.model_fields.items()}
 TASK = replace(
     task_with("appendicitis"),
     question="医生，我肚子疼。",
@@ -66,9 +65,7 @@ def settings(llm: LLMServer, tmp_path: Path) -> Settings:
         "patient_base_url": llm.url,
         "patient_api_key": SecretStr(KEY),
     }
-    return Settings.model_construct(
-        **DEFAULTS | where | {"max_turns": 4, "llm_cache": tmp_path / "cache.sqlite"}
-    )
+    return SETTINGS.model_copy(update=where | {"llm_cache": tmp_path / "cache.sqlite"})
 
 
 @pytest.fixture
@@ -277,7 +274,7 @@ def test_the_served_patient_is_asked_at_its_address_in_its_own_words(
     ],
 )
 def test_wrong_usage_is_one_line(options: dict[str, str], said: str) -> None:
-    bare = Settings.model_construct(**DEFAULTS)
+    bare = SETTINGS
     with pytest.raises(AgentError, match=said):
         ConsultationEnvironment(bare, options)
 

@@ -62,23 +62,11 @@ def test_only_a_letter_of_the_options_is_a_choice() -> None:
     assert read("<answer>Choice: E</answer>") == Malformed("no_diagnosis")
 
 
-PIECES = (
-    "<think>",
-    "</think>",
-    "<answer>",
-    "</answer>",
-    "问题：",
-    "诊断：",
-    "建议:",
-    "Question:",
-    "\n",
-    " ",
-    "\x00",
-    "\ud800",
-)
+PIECES = ("<think>", "</think>", "<answer>", "</answer>", "问题：", "诊断：", "建议:", "Question:")
+MARKS = ("\n", " ", "\x00", "\ud800")
 
 
-@given(st.one_of(st.text(), st.lists(st.sampled_from(PIECES)).map("".join)))
+@given(st.one_of(st.text(), st.lists(st.sampled_from(PIECES + MARKS)).map("".join)))
 def test_any_text_is_read(text: str) -> None:
     said = read_reply(text)
     assert not isinstance(said, Malformed) or said.problem in PROBLEMS
@@ -111,14 +99,6 @@ def test_prompts_that_cannot_be_used_are_refused(tmp_path: Path, words: str) -> 
     path.write_text(words)
     with pytest.raises(AgentError, match="--prompts"):
         load_prompts(path)
-
-
-def test_prompts_of_a_file_replace_only_what_it_has(tmp_path: Path) -> None:
-    path = tmp_path / "prompts.toml"
-    path.write_text('version = "theirs"\nturn = "{text} Turn {turn}/{turns}."\n')
-    prompts = load_prompts(path)
-    assert prompts.said("Yes.", 2, 5) == "Yes. Turn 2/5."
-    assert prompts.system == load_prompts().system
 
 
 def test_replies_of_somebody_who_has_not_read_the_protocol() -> None:

@@ -11,18 +11,14 @@ import pytest
 
 from common.command import UsageError
 from common.files import FileError
-from common.settings import Settings
 from consultation_agent.agent import AGENT
 from consultation_agent.llm_patient import WORDS, Said, messages_for
 from consultation_agent.protocol import Conclusion, spoken
 from consultation_agent.task import task_of
 from data.intake import consultations
 from episodes.episode import Conversation
+from tests.consultation_agent.cases import SETTINGS
 
-SETTINGS = Settings.model_construct(
-    **{name: field.get_default() for name, field in Settings.model_fields.items()}
-    | {"max_turns": 4}
-)
 END = spoken(Conclusion("Ankle sprain", "Rest it."))
 
 

@@ -51,12 +51,3 @@ def test_rows_of_a_jsonl_file_get_names_of_their_own(tmp_path: Path) -> None:
     rows = [{key: value for key, value in reference_row().items() if key != "id"}] * 2
     file.write_text("".join(json.dumps(row) + "\n" for row in rows))
     assert [row["id"] for row in read_rows(file)] == ["7/0", "7/1"]
-
-
-@pytest.mark.parametrize("name", ["none.parquet", "bad.parquet", "bad.jsonl", "empty.jsonl"])
-def test_files_that_cannot_be_read(tmp_path: Path, name: str) -> None:
-    (tmp_path / "bad.parquet").write_bytes(b"PAR1 no PAR1")
-    (tmp_path / "bad.jsonl").write_text("{")
-    (tmp_path / "empty.jsonl").write_text("")
-    with pytest.raises(AgentError, match=name):
-        read_rows(tmp_path / name)

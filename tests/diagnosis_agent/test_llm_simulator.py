@@ -8,7 +8,6 @@ import asyncio
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from threading import Barrier
 from typing import Any
 
 import pytest
@@ -34,9 +33,9 @@ from episodes.agent import Service
 from episodes.episode import AgentError, ServiceError
 from episodes.outcomes import UNSCORED, EpisodeError
 from tests.common.llm_server import KEY, Fault, LLMServer
+from tests.diagnosis_agent.cases import SETTINGS
 
 pytestmark = pytest.mark.usefixtures("no_waiting")
-DEFAULTS = {name: field.get_default() for name, field in Settings.model_fields.items()}
 TASK = DiagnosisTask(
     id="1",
     question="Pain on the right.",
@@ -66,9 +65,7 @@ def settings(llm: LLMServer, tmp_path: Path) -> Settings:
         "simulator_base_url": llm.url,
         "simulator_api_key": SecretStr(KEY),
     }
-    return Settings.model_construct(
-        **DEFAULTS | where | {"llm_cache": tmp_path / "cache.sqlite", "max_turns": 4}
-    )
+    return SETTINGS.model_copy(update=where | {"llm_cache": tmp_path / "cache.sqlite"})
 
 
 @pytest.fixture
@@ -138,28 +135,6 @@ def test_a_group_and_a_repeat_see_one_result_in_all_processes(
         asyncio.run(LLMSimulator(settings, "llm").examine(other, "CBC", [])).text
         == "white blood cells 1.0"
     )
-
-
-def test_processes_that_draw_at_once_all_see_the_first_result(
-    llm: LLMServer, settings: Settings
-) -> None:
-    numbers, all_asked = iter(range(9)), Barrier(3)
-
-    def answer(body: dict[str, Any]) -> str:
-        all_asked.wait(60)
-        return f"white blood cells {next(numbers)}.0"
-
-    llm.answer = answer
-
-    async def race() -> set[str]:
-        simulators = [LLMSimulator(settings, "llm") for _ in range(3)]
-        return {
-            result.text
-            for result in await asyncio.gather(*(one.examine(TASK, CBC, []) for one in simulators))
-        }
-
-    assert len(asyncio.run(race())) == 1
-    assert len(llm.requests) == 3
 
 
 @pytest.mark.parametrize("name", ["telepathy", "test for appendicitis", "CBC and CRP", ""])
@@ -233,13 +208,6 @@ def test_one_that_keeps_failing_leaves_the_episode_unscored(
     assert KEY not in str(caught.value)
 
 
-def test_a_slow_one_is_given_up(llm: LLMServer, settings: Settings) -> None:
-    llm.delay = 3.0
-    simulator = LLMSimulator(settings.model_copy(update={"simulator_timeout": 0.2}), "llm")
-    with pytest.raises(EpisodeError, match="simulator_timeout"):
-        asyncio.run(simulator.examine(TASK, CBC, []))
-
-
 def test_a_dead_one_is_told_in_one_line(llm: LLMServer, settings: Settings) -> None:
     environment = DiagnosisEnvironment(settings, {"simulator": "llm"})
     asyncio.run(environment.check())
@@ -297,4 +265,4 @@ def test_before_it_is_served_it_is_described_and_asks_nobody(settings: Settings)
 )
 def test_wrong_usage_is_one_line(options: dict[str, str], said: str) -> None:
     with pytest.raises(AgentError, match=said):
-        simulator_model(Settings.model_construct(**DEFAULTS), options)
+        simulator_model(SETTINGS, options)

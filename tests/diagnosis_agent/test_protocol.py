@@ -54,37 +54,17 @@ def test_what_is_neither_has_a_name(problem: str, text: str) -> None:
     assert read_reply(text) == Malformed(problem)
 
 
-@pytest.mark.parametrize(
-    ("problem", "typed"),
-    [
-        ("no_diagnosis", "needed: CBC"),
-        ("several_examinations", "Current diagnosis: A needed: CBC needed: CRP"),
-    ],
-)
-def test_what_a_person_types_of_two_things_or_without_one_is_refused(
-    problem: str, typed: str
-) -> None:
+def test_what_a_person_types_without_a_diagnosis_is_refused() -> None:
     """Passed on, it would cost them one of their turns."""
-    with pytest.raises(AgentError, match=problem):
-        framed(typed)
+    with pytest.raises(AgentError, match="no_diagnosis"):
+        framed("needed: CBC")
 
 
-PIECES = (
-    *(
-        "<think>",
-        "</think>",
-        STOP_PHRASE,
-        "Current diagnosis:",
-        "Final diagnosis: ",
-        "needed:",
-        "performed: ",
-        "CBC",
-    ),
-    *("Reason:", "\n", " ", ". ", "1. ", "- ", "**", "\x00", "\ud800", "："),
-)
+PIECES = ("<think>", "</think>", STOP_PHRASE, "Current diagnosis:", "Final diagnosis: ", "needed:")
+MARKS = ("CBC", "Reason:", "\n", " ", ". ", "1. ", "- ", "**", "\x00", "\ud800", "：")
 
 
-@given(st.one_of(st.text(), st.lists(st.sampled_from(PIECES)).map("".join)))
+@given(st.one_of(st.text(), st.lists(st.sampled_from(PIECES + MARKS)).map("".join)))
 def test_any_text_is_read(text: str) -> None:
     said = read_reply(text)
     assert not isinstance(said, Malformed) or said.problem in PROBLEMS

@@ -12,7 +12,6 @@ from typing import Any
 
 import pytest
 
-from common.settings import Settings
 from diagnosis_agent.agent import AGENT
 from diagnosis_agent.llm_simulator import SEPARATOR, prompt_for, split_range
 from diagnosis_agent.simulator import Result
@@ -21,9 +20,6 @@ from diagnosis_agent.world_model import MOST_EVENTS, in_order, world_lessons
 from diagnosis_agent.world_quality import Made, numbers, rules
 from episodes.episode import Conversation
 
-SETTINGS = Settings.model_construct(
-    **{name: field.get_default() for name, field in Settings.model_fields.items()}
-)
 EVENT = re.compile(r"Exam name:\n(.+)\n(?:Reference Range:\n(.+)\n)?Exam results:\n\Z")
 TASK = DiagnosisTask(
     id="1", question="q", reference="gout", text="A man of 50.", results={"Ankle test": "warm"}

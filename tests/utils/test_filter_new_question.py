@@ -12,6 +12,7 @@ import pyarrow.parquet as parquet
 import pytest
 
 from tests.serving import serving
+from tests.utils.questions import rows_of
 from utils.filter_new_question import main
 
 KEY = "key-canary-0123456789"
@@ -74,10 +75,6 @@ def questions(path, *texts):
         )
     )
     return path
-
-
-def rows_of(path):
-    return [json.loads(line) for line in path.read_text().splitlines()]
 
 
 def kept_and_dropped(tmp_path, source, *options):

@@ -14,6 +14,7 @@ from common.settings import load_settings
 from data.database.schema import metadata
 from sql_agent.gold.checker import Checker
 from tests.common.llm_server import KEY, Fault
+from tests.utils.questions import rows_of
 from utils.curation.cited_answer import Draft, Refused, build_messages, verify
 from utils.curation.queried_rows import QueriedRow, RowFinder
 from utils.openevidence import main
@@ -119,15 +120,11 @@ def draft(tmp_path, teacher, database, monkeypatch, capfd):
     load_settings.cache_clear()
 
 
-def lines(path):
-    return [json.loads(line) for line in path.read_text().splitlines()]
-
-
 def test_a_verified_answer_becomes_a_row_that_validation_accepts(llm, draft, database):
     play(llm, ["SELECT nothing FROM drugs_info", SQL, SQL], GOOD)
     code, output, shown = draft("甲片怎么吃？")
     assert code == 0, shown.err
-    (row,) = lines(output)
+    (row,) = rows_of(output)
     assert row["answer"] == f"甲片的用法用量为：{DOSAGE}。"
     assert row["sql"] == SQL
     assert json.loads(row["structured_gt"]) == {"columns": ["dosage"], "rows": [[DOSAGE]]}
@@ -150,7 +147,7 @@ def test_an_answer_that_says_less_than_the_query_returned_has_no_gold_table(llm,
     play(llm, ["SELECT * FROM drugs_info"], said)
     code, output, shown = draft("甲片怎么保存？")
     assert code == 0, shown.err
-    (row,) = lines(output)
+    (row,) = rows_of(output)
     assert row["structured_gt"] == ""
     assert row["sql"] == "SELECT * FROM drugs_info"
     (finding,) = Checker(database).check([row])
@@ -168,19 +165,14 @@ def test_an_answer_that_says_less_than_the_query_returned_has_no_gold_table(llm,
             {"can_answer": True, "statements": [statement("一次20毫克", "一次20毫克")]},
             "bad_citation",
         ),
-        (
-            [SQL],
-            {"can_answer": True, "statements": [statement("外用。一日2次", "外用。一日2次", 8)]},
-            "bad_citation",
-        ),
     ],
 )
 def test_what_can_not_be_verified_is_refused_with_its_reason(llm, draft, sqls, said, reason):
     play(llm, sqls, said)
     code, output, shown = draft("甲片怎么吃？")
     assert code == 0, shown.err
-    assert lines(output) == []
-    (row,) = lines(output.with_name("out.dropped.jsonl"))
+    assert rows_of(output) == []
+    (row,) = rows_of(output.with_name("out.dropped.jsonl"))
     assert row["refused"]["reason"] == reason
     assert row["refused"]["detail"]
     assert f"1 {reason}" in shown.out
