@@ -25,6 +25,7 @@ from episodes.mcp_tools import MOST_CHARACTERS, PIPE, McpTools
 from episodes.outcomes import EpisodeError
 from episodes.tool_loop import play_with_tools
 from tests.episodes.scripted import ScriptedPolicy, calls, calls_text, says
+from tests.messages import missing
 from tools.sql.result import neutralise
 
 pytestmark = pytest.mark.system
@@ -108,11 +109,14 @@ def test_what_a_server_says_is_bounded_and_holds_no_chat_tokens(opened: Opener) 
     assert result(opened("talks"), word="a").strip() == "a"  # a line that is no message
 
 
-@pytest.mark.parametrize("arguments", ["{}", "[]", "word", '{"times": 2}'])
-def test_a_call_without_what_is_required_is_the_policys_mistake(
+@pytest.mark.parametrize("arguments", ["[]", '{"times": 2}'])
+def test_a_call_without_what_is_required_does_not_reach_the_server(
     opened: Opener, arguments: str
 ) -> None:
-    assert play(opened("good"), calls_text("repeat", arguments)).stop_reason == "bad_tool_call"
+    """Its answer is an error that names what is required."""
+    episode = play(opened("dies"), calls_text("repeat", arguments))
+    assert episode.stop_reason == "answered"
+    assert not missing(episode.messages[3]["content"], "error", "word")
 
 
 @pytest.mark.parametrize(

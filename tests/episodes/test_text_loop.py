@@ -84,6 +84,7 @@ def test_a_budget_that_is_spent_ends_it() -> None:
 def test_every_end_has_its_reason(last: Any, stop_reason: str) -> None:
     episode, _ = play(says("3"), last)
     assert episode.stop_reason == stop_reason
+    assert episode.answer is None
     assert episode.messages[-1]["content"] != "no words follow an end"
 
 
@@ -91,7 +92,7 @@ class Guess(str, Ending):
     """The number that was guessed."""
 
 
-def in_a_protocol(*replies: str, max_turns: int) -> Episode:
+def in_a_protocol(*replies: Any, max_turns: int) -> Episode:
     """An episode in which digits end it, what ends with ? is a question, all else malformed."""
 
     def read(reply: str) -> Any:
@@ -112,7 +113,8 @@ def in_a_protocol(*replies: str, max_turns: int) -> Episode:
         last="Guess.",
         problems={"unclear": "ask or guess"},
     )
-    policy = ScriptedPolicy(*map(says, replies), max_turns=max_turns)
+    said = [says(reply) if isinstance(reply, str) else reply for reply in replies]
+    policy = ScriptedPolicy(*said, max_turns=max_turns)
     return asyncio.run(play_by_protocol(policy, prompts, "My number?", read, partner))
 
 
@@ -128,6 +130,12 @@ def test_each_reply_of_a_protocol_is_noted_and_answered_as_what_it_is() -> None:
     ]
     assert episode.events == ["asked 3?", Malformed("unclear"), "7"]
     assert (episode.stop_reason, episode.answer) == ("answered", "7")
+
+
+def test_an_end_that_the_token_limit_cut_is_not_paid() -> None:
+    episode = in_a_protocol("3?", says("7", "length"), max_turns=4)
+    assert (episode.stop_reason, episode.answer) == ("length", None)
+    assert episode.events == ["asked 3?", Malformed("cut")]
 
 
 def test_who_has_one_turn_left_is_told_so_after_a_malformed_reply_too() -> None:

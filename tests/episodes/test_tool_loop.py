@@ -1,5 +1,5 @@
-"""The loop with tools: what a policy does wrong ends the episode, what the machine does wrong
-raises.
+"""The loop with tools: a call that cannot be carried out is answered with an error, and what the
+machine does wrong raises.
 
 Keeps of docs/evaluation.md, "How episodes end": every end has its stop reason, and the machine's
 doing none.
@@ -14,13 +14,14 @@ from typing import Any
 
 import pytest
 from agents import TracingProcessor, UserError, add_trace_processor
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from episodes.episode import Episode
 from episodes.outcomes import EpisodeError, PolicyStop
 from episodes.tool_loop import Tool, play_with_tools
 from tests.episodes.scripted import ScriptedPolicy, calls, calls_text, says
+from tests.messages import missing
 
 
 def spec(name: str, **kinds: str) -> dict[str, Any]:
@@ -110,11 +111,18 @@ def test_several_calls_are_answered_in_their_order_however_long_each_takes() -> 
     ]
 
 
-@pytest.mark.parametrize("arguments", ["", "null", '{"word": 1}', '{"words": "x"}', "[" * 9000])
-def test_arguments_the_tool_does_not_take_end_the_episode(arguments: str) -> None:
-    policy = ScriptedPolicy(calls_text("look", arguments))
+@pytest.mark.parametrize("arguments", ["", "null", '{"word": 1}', '{"words": "x"}'])
+def test_arguments_the_tool_does_not_take_are_answered_with_an_error_and_cost_a_turn(
+    arguments: str,
+) -> None:
+    policy = ScriptedPolicy(calls_text("look", arguments), says("c"))
     episode = play(policy)
-    assert (episode.stop_reason, episode.answer, policy.turns) == ("bad_tool_call", None, 1)
+    assert (episode.stop_reason, episode.answer, policy.turns) == ("answered", "c", 2)
+    told = json.loads(episode.messages[3]["content"])
+    assert told["status"] == "error"
+    assert "word" in told["error"], "the names of what is required"
+    [sent] = policy.asked[1][2]["tool_calls"]
+    assert isinstance(json.loads(sent["function"]["arguments"]), dict), "servers refuse others"
 
 
 def test_further_arguments_are_ignored_and_none_are_needed_where_none_are_required() -> None:
@@ -138,8 +146,10 @@ def test_a_tool_that_takes_the_whole_call_gets_all_there_is(arguments: str) -> N
     assert (episode.messages[3]["content"], episode.stop_reason) == (arguments, "answered")
 
 
-def test_an_unknown_tool_ends_the_episode() -> None:
-    assert play(ScriptedPolicy(calls("lok", word="a"))).stop_reason == "bad_tool_call"
+def test_an_unknown_tool_is_answered_with_the_names_of_those_there_are() -> None:
+    episode = play(ScriptedPolicy(calls("lok", word="a"), says("c")))
+    assert episode.stop_reason == "answered"
+    assert not missing(episode.messages[3]["content"], "error", "lok", "look", "add", "index")
 
 
 @pytest.mark.parametrize("content", [None, "  \n"])
@@ -149,16 +159,11 @@ def test_an_empty_reply_is_no_answer(content: str | None) -> None:
 
 
 @pytest.mark.parametrize(
-    ("cut", "answer"),
-    [
-        (says("in the", "length"), "in the"),
-        (says("", "length"), None),
-        (calls_text("look", '{"wor', "length"), None),
-    ],
+    "cut", [says("in the", "length"), says("", "length"), says("<tool_call>{", "length")]
 )
-def test_a_reply_cut_by_its_limit_is_named(cut: dict[str, Any], answer: str | None) -> None:
+def test_a_last_reply_cut_by_its_limit_is_named_and_no_answer(cut: dict[str, Any]) -> None:
     episode = play(ScriptedPolicy(cut))
-    assert (episode.stop_reason, episode.answer) == ("length", answer)
+    assert (episode.stop_reason, episode.answer) == ("length", None)
 
 
 def test_what_stops_the_policy_is_the_reason() -> None:
@@ -222,14 +227,16 @@ JSON_VALUES = nested(
 
 @settings(max_examples=15, deadline=None)
 @given(arguments=st.text() | JSON_VALUES.map(json.dumps))
+@example(arguments="[" * 9000)
 def test_no_arguments_make_the_episode_raise(arguments: str) -> None:
-    assert play(ScriptedPolicy(calls_text("look", arguments), says("c"))).stop_reason in {
-        "answered",
-        "bad_tool_call",
-    }
+    episode = play(ScriptedPolicy(calls_text("look", arguments), says("c")))
+    assert episode.stop_reason in {"answered", "bad_tool_call"}
 
 
-def test_a_call_left_as_text_in_the_last_reply_is_no_answer() -> None:
-    policy = ScriptedPolicy(says('<tool_call>{"name": "look_up", "arguments": {}}</tool_call>'))
-    episode = asyncio.run(play_with_tools(policy, "Be brief.", "How much?", []))
+def test_a_call_left_as_text_is_handed_back_and_in_the_last_reply_no_answer() -> None:
+    text = says('<tool_call>{"name": "look", "arguments": {}}</tool_call>')
+    episode = play(ScriptedPolicy(text, says("c"), max_turns=2))
+    assert (episode.stop_reason, episode.answer) == ("answered", "c")
+    assert [one["role"] for one in episode.messages[2:]] == ["assistant", "user", "assistant"]
+    episode = play(ScriptedPolicy(text, max_turns=2))
     assert (episode.answer, episode.stop_reason) == (None, "bad_tool_call")
