@@ -404,9 +404,10 @@ def test_a_policy_that_cannot_be_dealt_to_the_gpus_is_said_at_once(
     assert not missing(refused(capsys, *flags, f"{split}=2"), "1 x 1", "--n-nodes", "--n-gpus")
 
 
-def test_a_run_folder_in_use(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (tmp_path / "summary.json").write_text("{}")
-    assert "is not empty" in refused(capsys, "--run-dir", str(tmp_path))
+@pytest.mark.parametrize("name", ["episodes.jsonl", "notes.txt"])
+def test_a_run_folder_in_use(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / name).write_text("{}")
+    assert not missing(refused(capsys, "--run-dir", str(tmp_path)), tmp_path, "--resume")
 
 
 def test_a_wrong_value_of_managed_store(
