@@ -12,6 +12,8 @@ from data.import_database import main as import_database
 from sql_agent.gold.checker import Checker
 from tests.tools.sql.servers import fresh_database
 
+pytestmark = pytest.mark.system
+
 
 @pytest.fixture(scope="module", params=["postgres", "mariadb"])
 def url(request):

@@ -20,6 +20,8 @@ from data.intake.target import REPLACE, Target, TargetError
 from tests.messages import missing
 from tests.tools.sql.servers import fresh_database
 
+pytestmark = pytest.mark.system
+
 
 @pytest.fixture(scope="module", params=["postgres", "mariadb"])
 def url(request):
