@@ -8,6 +8,7 @@ is lost with a runner.
 from __future__ import annotations
 
 import asyncio
+import os
 from collections import deque
 from pathlib import Path
 from typing import Any
@@ -134,6 +135,20 @@ def test_runners_wait_longer_than_any_episode_may_take_and_the_store_longer_than
     runner, _ = _runner(plan)
     assert isinstance(runner, EpisodeRunner)
     assert LONGEST * 60.0 < runner.deadline < (rules_of(plan).timeout_seconds or 0.0)
+
+
+@pytest.mark.parametrize("how", [{"concurrency": 0}, {"llm_proxy": False}])
+def test_agent_lightning_s_own_runner_has_the_name_by_which_rollouts_are_given_back(
+    how: dict[str, Any], tmp_path: Path
+) -> None:
+    runner: Any = _runner(
+        Plan(tmp_path, "cpu", "m", 3, "", 1.0, 96, 60.0, token="of-the-run", **how)
+    )[0]
+    runner.worker_id = 0
+    assert runner.get_worker_id() == worker_name(os.getpid())
+    assert "of-the-run" in os.environ["OTEL_EXPORTER_OTLP_HEADERS"], (
+        "its spans carry the run's token"
+    )
 
 
 async def test_a_runner_gives_up_its_own_rollouts_alone(store: Any) -> None:

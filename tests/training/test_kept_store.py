@@ -23,9 +23,10 @@ from hypothesis import given
 from hypothesis import settings as fuzzing
 from hypothesis import strategies as st
 
-from tests.training.conftest import enqueue, served
+from tests.training.conftest import HOST, enqueue, served
 from training.setup.plan import ConfigError
 from training.store.kept_store import FILE, PUT, KeptStore
+from training.store.store_client import StoreClient
 
 RULES = RolloutConfig(max_attempts=2, retry_condition=["timeout", "unresponsive"])
 TOKEN = "kept-store-token"
@@ -239,6 +240,29 @@ async def test_a_folder_that_cannot_be_used_is_one_clear_line(tmp_path: Path) ->
     with pytest.raises(ConfigError, match=str(tmp_path / "b")):
         await KeptStore.open(tmp_path / "b")
     assert (tmp_path / "new" / "a" / FILE).stat().st_mode & 0o077 == 0
+
+
+async def test_an_answer_that_ends_too_early_is_asked_for_again() -> None:
+    """A store that is killed while it answers has sent its headers, and not all of what follows."""
+    asked: list[str] = []
+
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        path = (await reader.readuntil(b"\r\n\r\n")).split()[1].decode()
+        asked.append(path)
+        cut = len(asked) == 1
+        body = b"[" if cut else b"{}" if path.endswith("/health") else b"null"
+        length = 100 if cut else len(body)
+        lines = ["HTTP/1.1 200 OK", "content-type: application/json", f"content-length: {length}"]
+        writer.write("\r\n".join([*lines, "connection: close", "", ""]).encode() + body)
+        await writer.drain()
+        writer.close()
+
+    async with await asyncio.start_server(answer, HOST, 0) as server:
+        client = StoreClient(f"http://{HOST}:{server.sockets[0].getsockname()[1]}", "token")
+        assert await client.get_rollout_by_id("x") is None
+        await client.close()
+    assert asked[0] == asked[-1]
+    assert len(asked) > 1
 
 
 async def test_a_step_that_a_store_took_before_it_froze_is_not_queued_twice(
