@@ -83,29 +83,26 @@ async def test_a_proxy_has_two_routes(
 
 
 @pytest.mark.parametrize("kind", ["direct", "litellm"])
-@pytest.mark.parametrize(
-    "body",
-    [
-        b'{"model": "policy-0", "temperature": NaN, "messages": [{"role": "user", "content": "x"}]}',
-        b'{"model": "policy-0", "messages": [{"role": "user", "content": "\\ud800"}]}',
-        b'{"model": "policy-0", "messages": [{"role": "user", "content": "x"}], "api_base": "http://127.0.0.1:1"}',
-        b'["model"]',
-    ],
-)
 async def test_a_call_that_is_no_json_or_says_where_it_goes_is_refused(
     kind: str,
-    body: bytes,
     servers: list[StandInVllm],  # noqa: F811
 ) -> None:
+    call = b'{"model": "policy-0", "messages": [{"role": "user", "content": "x"}]'
+    bodies = [
+        call + b', "temperature": NaN}',
+        call.replace(b'"x"', b'"\\ud800"') + b"}",
+        call + b', "api_base": "http://127.0.0.1:1"}',
+        b'["model"]',
+    ]
     async with served(token=TOKEN) as store:
         policy = access(kind, servers, store, token=TOKEN)
         await policy.start()
         try:
             url = policy.address + "/rollout/a/attempt/b/v1/chat/completions"
             async with httpx.AsyncClient(trust_env=False) as client:
-                answer = await client.post(url, content=body, headers=bearer(TOKEN))
+                for body in bodies:
+                    answer = await client.post(url, content=body, headers=bearer(TOKEN))
+                    assert answer.status_code == 400, body
         finally:
             await policy.stop()
-    assert answer.status_code == 400
-    assert answer.json()["error"]["message"].startswith("the body ")
     assert servers[0].requests == servers[1].requests == []

@@ -18,6 +18,7 @@ from typing import Any, ClassVar
 
 import pytest
 
+from tests.messages import missing
 from tests.training.standins import MODEL
 from tests.training.steps import Steps, played_by
 from training.setup.chat_template import SETTING
@@ -35,7 +36,9 @@ class Workers:
     """verl's workers: they note what they are asked for, and answer with these metrics."""
 
     def __init__(self, **metrics: float) -> None:
-        self.metrics = {"mfu": [0.5]} | {name: [value] for name, value in metrics.items()}
+        self.metrics = {"mfu": [0.5], "grad_norm": [1.0]} | {
+            name: [value] for name, value in metrics.items()
+        }
         self.updates: list[list[str]] = []
 
     def update_actor(self, batch: Any) -> dict[str, Any]:
@@ -102,6 +105,7 @@ async def test_an_update_is_accounted_for(played: Steps) -> None:
         "books/weights_age/mean": 0.0,
         "books/weights_age/max": 0,
         "books/episodes_of_several_weights": 0,
+        "books/weight_updates": 1,
     }
     assert (metrics["episodes/rollouts"], metrics["episodes/reward/mean"]) == (4, 0.5)
     assert 0 <= metrics["policy/idle_share"] <= 1
@@ -114,8 +118,9 @@ async def test_an_advantage_that_is_not_the_rewards_stops_before_the_update(
     batch = played.queue.batch()
     trainer._compute_advantage(batch, {})
     change(played, "b_0_0", "advantages", lambda found: found + 0.1)
-    with pytest.raises(RunStopped, match=r"its advantage is -0\.1500 but should be -0\.2500"):
+    with pytest.raises(RunStopped) as stop:
         trainer._update_actor(batch, {})
+    assert not missing(str(stop.value), "-0.1500", "-0.2500")
     assert trainer.actor_rollout_wg.updates == []
 
 
@@ -141,7 +146,7 @@ async def test_a_token_too_many_stops_before_the_update(played: Steps) -> None:
     batch = played.queue.batch()
     trainer._compute_advantage(batch, {})
     change(played, "b_0_0", "loss_mask", lambda mask: mask * 0)
-    with pytest.raises(RunStopped, match="10 tokens would be trained but the policy generated 12"):
+    with pytest.raises(RunStopped, match=r"10 tokens .* 12"):
         trainer._update_actor(batch, {})
     assert trainer.actor_rollout_wg.updates == []
 
@@ -159,7 +164,7 @@ async def test_rows_that_fill_a_batch_up_are_no_episodes(played: Steps) -> None:
 
 
 async def test_a_step_that_teaches_nothing_is_no_update(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with played_by(tmp_path, monkeypatch) as run:
         await run.play(EQUAL, step=1)
@@ -167,7 +172,6 @@ async def test_a_step_that_teaches_nothing_is_no_update(
         metrics = await update(run, trainer)
     assert trainer.actor_rollout_wg.updates == []
     assert (metrics["books/groups"], metrics["books/learnable_groups"]) == (2, 0)
-    assert "no group with different rewards, no update" in caplog.text
 
 
 @pytest.mark.parametrize(("mismatch", "warns"), [(0.01, True), (1e-8, False)])
@@ -269,26 +273,6 @@ async def test_verl_hears_of_rollouts_and_of_their_failure(
             await asyncio.to_thread(buffer.sample, 1, "val", 1)
 
 
-async def test_the_time_between_the_last_episode_and_the_update_is_noted(
-    played: Steps, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    ended = [rollout.end_time for rollout in await played.store.query_rollouts()]
-    trainer = trainer_of(played)
-    trainer.checkpoint_manager = SimpleNamespace(sleep_replicas=lambda: None)
-    now = max(ended) + 7.0
-    monkeypatch.setattr("training.engine.trainer.time", SimpleNamespace(time=lambda: now))
-    trainer.on_sample_end()
-    assert trainer.timing_raw["end_to_update"] == 7.0
-
-
-async def test_verl_s_own_beginning_of_a_step_is_kept(played: Steps) -> None:
-    trainer = trainer_of(played, "separate_async")
-    trainer.hybrid_rollout_config = SimpleNamespace(enable_switch=True)
-    trainer.current_mode = None
-    trainer.on_step_begin()
-    assert trainer.timing_raw == {"switch_wait": 0.0}
-
-
 async def test_rollouts_are_played_by_the_servers_that_verl_has_for_them(played: Steps) -> None:
     colocated, separate = (trainer_of(played, kind) for kind in ("sync", "separate_async"))
     colocated.llm_server_manager = SimpleNamespace(get_addresses=lambda: ("a:1", "b:1"))
@@ -303,6 +287,20 @@ async def test_verl_looks_again_where_nothing_is_heard(
     buffer = trainer_of(played)._build_replay_buffer()
     looking = asyncio.to_thread(buffer._wait_for_next_poll, "train", 5.0)
     assert await asyncio.wait_for(looking, 60) == 5.0
+
+
+async def test_a_step_begins_as_verl_s_own_and_the_first_one_is_noted(
+    played: Steps, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    trainer = trainer_of(played, "separate_async")
+    trainer.hybrid_rollout_config = SimpleNamespace(enable_switch=True)
+    trainer.current_mode = None
+    for now in (10.0, 20.0):
+        monkeypatch.setattr("training.engine.trainer.time", SimpleNamespace(time=lambda: now))  # noqa: B023 (called here)
+        trainer.on_step_begin()
+    assert trainer.timing_raw == {"switch_wait": 0.0}
+    timeline = json.loads((played.manager.plan.run_dir / "timeline.json").read_text())
+    assert timeline == {"first_step": 10.0}
 
 
 def test_the_metrics_of_a_resumed_run_follow_those_before(
@@ -320,15 +318,6 @@ def test_the_metrics_of_a_resumed_run_follow_those_before(
     assert [json.loads(line)["step"] for line in path.read_text().splitlines()] == [1, 2]
 
 
-async def test_the_first_step_is_noted_once(played: Steps, monkeypatch: pytest.MonkeyPatch) -> None:
-    trainer = trainer_of(played)
-    for now in (10.0, 20.0):
-        monkeypatch.setattr("training.engine.trainer.time", SimpleNamespace(time=lambda: now))  # noqa: B023 (called here)
-        trainer.on_step_begin()
-    timeline = json.loads((played.manager.plan.run_dir / "timeline.json").read_text())
-    assert timeline == {"first_step": 10.0}
-
-
 async def test_checkpoints_are_whole_and_the_oldest_go(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -339,19 +328,14 @@ async def test_checkpoints_are_whole_and_the_oldest_go(
     async with played_by(tmp_path, monkeypatch, runner=False, keep=2, keys=keys) as run:
         for step in (1, 2, 3):
             trainer = trainer_of(run, step=step)
-            folder = trainer.config.trainer.default_local_dir
             trainer.checkpoint_callback.on_save = lambda **named: seen.append(
                 Path(named["checkpoint_dir"])
             )
             trainer._save_checkpoint()
-            assert trainer.config.trainer.default_local_dir == folder
     saved = tmp_path / "checkpoints"
-    assert sorted(path.name for path in saved.iterdir()) == [
-        "global_step_2",
-        "global_step_3",
-        "latest_checkpointed_iteration.txt",
-    ]
-    assert (saved / "latest_checkpointed_iteration.txt").read_text().strip() == "3"
+    mark = "latest_checkpointed_iteration.txt"
+    assert {path.name for path in saved.iterdir()} == {"global_step_2", "global_step_3", mark}
+    assert (saved / mark).read_text().strip() == "3"
     model = saved / "global_step_3" / "actor" / "huggingface"
     assert (model / "model.safetensors").is_file()
     assert (model / "chat_template.jinja").read_text() == "what is served"
@@ -362,17 +346,13 @@ async def test_checkpoints_are_whole_and_the_oldest_go(
 async def test_the_best_checkpoint_by_validation_stays(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    rows = [
-        {"step": step, "data": {"val-core/all/reward/mean@1": 1.0 / step}} for step in (1, 2, 3)
-    ]
-    (tmp_path / "metrics.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    row = {"step": 1, "data": {"val-core/all/reward/mean@1": 1.0}}
+    (tmp_path / "metrics.jsonl").write_text(json.dumps(row) + "\n")
     async with played_by(tmp_path, monkeypatch, runner=False, keep=1, keep_best=True) as run:
         for step in (1, 2, 3):
             trainer_of(run, step=step)._save_checkpoint()
-    assert sorted(path.name for path in (tmp_path / "checkpoints").glob("global_step_*")) == [
-        "global_step_1",
-        "global_step_3",
-    ]
+    found = {path.name for path in (tmp_path / "checkpoints").glob("global_step_*")}
+    assert found == {"global_step_1", "global_step_3"}
 
 
 async def test_the_checkpoint_of_an_adapter_is_split(
@@ -438,21 +418,3 @@ async def test_a_run_begins_with_the_weights_of_its_checkpoint_and_ends_what_it_
             await asyncio.to_thread(module.train, run.manager.config, run.manager.plan)
     assert seen[:5] == [7, "[1, 2]", int(fails), "rollouts", "queue"]
     assert "engine_ready" in json.loads((tmp_path / "timeline.json").read_text())
-
-
-async def test_a_run_that_fails_before_its_rollouts_says_why(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    import transfer_queue as tq
-
-    from training.engine import trainer as module
-
-    def fail(self: Fitting) -> None:
-        raise RunStopped("no weights")
-
-    monkeypatch.setattr(tq, "close", lambda: None)
-    monkeypatch.setattr(Fitting, "init", fail)
-    monkeypatch.setitem(module.TRAINERS, "sync", Fitting)
-    async with played_by(tmp_path, monkeypatch, runner=False) as run:
-        with pytest.raises(RunStopped, match="no weights"):
-            await asyncio.to_thread(module.train, run.manager.config, run.manager.plan)
