@@ -86,22 +86,6 @@ def test_a_rehearsed_episode_is_what_the_policy_would_have_played() -> None:
     assert (episode.messages, episode.events) == (gold.messages, gold.events)
 
 
-def test_ordering_is_worth_something() -> None:
-    own = DiagnosisEnvironment(SETTINGS.model_copy(update={"max_turns": 30}), {})
-
-    def mean(name: str, fact: str) -> float:
-        values = [
-            own.facts(task, asyncio.run(own.known.baseline(name, task, "")))[fact]
-            for task in tasks()[::8]
-        ]
-        return sum(value or 0.0 for value in values) / len(values)
-
-    assert mean("at_once", "accuracy") <= 0.4
-    assert mean("checklist", "accuracy") >= 0.9
-    assert mean("checklist", "exam_recall") == 1
-    assert mean("checklist", "exam_precision") <= 0.3
-
-
 def test_facts_record_and_groups() -> None:
     episode = played(order(TASK.key[0]), order(TASK.key[0]), order("telepathy"), END)
     found = record(episode)

@@ -9,8 +9,6 @@ from __future__ import annotations
 import json
 import os
 
-import pytest
-
 from common.jsonl import write_jsonl
 from common.settings import load_settings
 from data.questions.streams import STREAMS
@@ -108,29 +106,15 @@ def test_a_wrong_key_ends_the_run_early(place, llm, capsys):
     assert first() == 0
 
 
-@pytest.mark.parametrize(
-    ("options", "words"),
-    [
-        (("--limit", "0"), "--limit"),
-        (("--timeout", "nan"), "--timeout"),
-        ((), "nothing.jsonl"),
-    ],
-)
-def test_wrong_use_is_one_line(place, llm, capsys, options, words):
-    try:
-        code = filter_with_llm.main(["nothing.jsonl", "--output", "out.jsonl", *options])
-    except SystemExit as error:
-        code = error.code
-    assert code == 2
-    assert words in capsys.readouterr().err.splitlines()[-1]
-    assert llm.requests == []
-
-
-def test_no_model_an_input_as_output_and_a_bad_setting_are_wrong_use(place, capsys, monkeypatch):
+def test_no_file_an_input_as_output_no_model_and_a_bad_setting_are_wrong_use(
+    place, capsys, monkeypatch
+):
     write_jsonl(place / "in.dropped.jsonl", [{"id": "1", "question": "?"}], force=False)
     arguments = ["in.dropped.jsonl", "--output", "in.jsonl", "--force"]
     assert filter_with_llm.main(arguments) == 2
     assert "in.dropped.jsonl" in capsys.readouterr().err
+    assert filter_with_llm.main(["nothing.jsonl", "--output", "out.jsonl"]) == 2
+    assert "nothing.jsonl" in capsys.readouterr().err
     load_settings.cache_clear()
     monkeypatch.setenv("TEACHER_MODEL", "")
     assert first() == 2
