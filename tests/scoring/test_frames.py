@@ -52,18 +52,6 @@ def test_an_english_frame_costs_nothing(frame, reference):
     assert found == 1
 
 
-def test_a_label_may_be_the_name_of_the_column_and_a_sentence_may_be_in_the_words_of_the_question():
-    judge = ReferenceJudge()
-    known = {"question": "朵朵片怎样给药？", "reference": "口服", "rows": [{"给药途径": "口服"}]}
-    assert judge.score(answer="给药途径为口服。", **known) == 1
-    assert judge.score(answer="禁忌为口服。", **known) < PAID
-    known = {"question": "Where was case 417 sent to?", "rows": [{"place": "nursing home"}]}
-    assert judge.score(answer="Case 417 was sent to a nursing home.", **known) == 1
-    assert judge.score(answer="Case 471 was sent to a nursing home.", **known) < PAID
-    known = {"question": "朵某的经治医师是谁？", "rows": [{"医师": "林岚"}]}
-    assert judge.score(answer="朵某的经治医师是林岚医生。", **known) == 1
-
-
 @pytest.mark.parametrize(
     "answer",
     [

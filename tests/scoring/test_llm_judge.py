@@ -31,25 +31,6 @@ def test_an_endpoint_without_schemas_is_asked_with_less(server):
     assert '"accuracy"' in server.requests[-1][2]["messages"][-1]["content"]
 
 
-def test_a_provider_with_its_own_protocol_goes_through_litellm(server):
-    message = {
-        "id": "x",
-        "type": "message",
-        "role": "assistant",
-        "model": "m",
-        "stop_reason": "end_turn",
-    }
-    text = {
-        "content": [{"type": "text", "text": json.dumps(SCORES)}],
-        "usage": {"input_tokens": 1, "output_tokens": 1},
-    }
-    server.replies = [(200, json.dumps(message | text))]
-    judge = LLMJudge(WORDS, "anthropic/some-model", server.url, "k", 20.0)
-    assert not judge.client.provider.speaks_openai
-    assert asyncio.run(judge.judge(CASE)).score == pytest.approx(TOTAL)
-    assert server.requests[0][0] == "/v1/messages"
-
-
 def test_prices_are_litellm_s_at_the_vendor_s_address_only(server, monkeypatch):
     monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
     monkeypatch.delenv("OPENAI_API_BASE", raising=False)

@@ -75,3 +75,8 @@ def test_a_file_that_is_no_scale_is_refused_with_the_reason(tmp_path, text, name
     assert str(path) in str(caught.value)
     assert "\n" not in str(caught.value)
     assert "(: " not in str(caught.value)
+
+
+def test_a_missing_file_is_named(tmp_path):
+    with pytest.raises(SettingsError, match=r"none\.json"):
+        load_scale(tmp_path / "none.json")
