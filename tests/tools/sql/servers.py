@@ -1,5 +1,5 @@
-"""Real database servers for tests: PostgreSQL and MariaDB, started in a temporary folder on a free
-loopback port.
+"""Real database servers for tests: PostgreSQL and MariaDB, started in a temporary folder on a
+loopback port of their own.
 
 Debian: apt-get install postgresql mariadb-server. The services those packages start are not used.
 Both servers refuse to run as root, so root hands them to the packages' own users.
@@ -25,11 +25,15 @@ from sqlalchemy import create_engine, make_url
 START_SECONDS = 60
 
 
-def free_port() -> int:
-    """A loopback port nobody listens on right now."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
+@contextlib.contextmanager
+def kept_port() -> Iterator[int]:
+    """A loopback port that nobody else is given, on which a server here may listen all the same: it
+    sets SO_REUSEADDR, too.
+    """
+    with socket.socket() as keeper:
+        keeper.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        keeper.bind(("127.0.0.1", 0))
+        yield keeper.getsockname()[1]
 
 
 def fresh_database(url: str, name: str) -> str:
@@ -114,8 +118,7 @@ def postgres_server() -> Iterator[tuple[str, subprocess.Popen]]:
     initdb = find_program("initdb", "usr/lib/postgresql/*/bin")
     if not initdb:
         pytest.skip("PostgreSQL is not installed (apt-get install postgresql)")
-    port = free_port()
-    with server_folder("postgres") as folder:
+    with kept_port() as port, server_folder("postgres") as folder:
         data = str(folder / "data")
         subprocess.run(
             [
@@ -154,8 +157,7 @@ def mariadb_server() -> Iterator[tuple[str, subprocess.Popen]]:
     install = find_program("mariadb-install-db")
     if not server or not install:
         pytest.skip("MariaDB is not installed (apt-get install mariadb-server)")
-    port = free_port()
-    with server_folder("mysql") as folder:
+    with kept_port() as port, server_folder("mysql") as folder:
         subprocess.run(
             [
                 install,
@@ -166,12 +168,15 @@ def mariadb_server() -> Iterator[tuple[str, subprocess.Popen]]:
             check=True,
             capture_output=True,
             cwd=folder,
+            # in one for all, those that start at the same time remove each other's files
+            env={**os.environ, "TMPDIR": str(folder)},
             **as_user("mysql"),
         )
         command = [
             server,
             "--no-defaults",
             f"--datadir={folder}/data",
+            f"--tmpdir={folder}",
             f"--socket={folder}/socket",
             f"--pid-file={folder}/pid",
             f"--port={port}",
