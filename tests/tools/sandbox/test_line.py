@@ -1,5 +1,4 @@
-"""The line to a supervisor: what is asked, what an answer or its absence means, and how many
-episodes are kept.
+"""The line to a supervisor: what is asked, and what an answer or its absence means.
 
 Keeps of docs/safety.md what each `status` means. Here programs run without protection and without
 warm packages, which is quick; `test_holds.py` and `test_episodes.py` run them as a policy's are

@@ -58,12 +58,6 @@ def test_rows_columns_and_counts_are_those_of_sqlite(tool, sqlite_site):
     assert tool.run("SELECT med_name FROM drugs_info WHERE id = 1").tables_read == {"drugs_info"}
 
 
-@mariadb_at_night
-def test_long_cells_are_cut_by_the_server(tool):
-    (cell,) = tool.run("SELECT precautions FROM drugs_info WHERE id = 1000001").rows[0]
-    assert len(cell) == tool.limits.max_cell
-
-
 def test_a_connection_is_writable_for_nobody_and_clean_afterwards(site, tool):
     tool.limits = Limits(deadline=0.3)
     tool.run(
