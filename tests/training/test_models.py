@@ -16,7 +16,7 @@ import pytest
 from common.settings import ROOT
 from sql_agent.agent import AGENT
 from tests.messages import missing
-from training.setup.model_folder import cache_bytes, check_disk, check_model, read_template
+from training.setup.model_folder import cache_bytes, check_disk, check_model
 from training.setup.plan import ConfigError
 
 COMMIT = "0" * 40
@@ -130,19 +130,6 @@ def test_a_folder_without_a_part_is_refused(folder: Path, file: str, named: str)
     (folder / file).unlink()
     with pytest.raises(ConfigError, match=named):
         check_model(str(folder))
-
-
-def test_of_several_templates_the_one_that_is_meant(folder: Path) -> None:
-    (folder / "chat_template.jinja").unlink()
-    both = [
-        {"name": "default", "template": "plain"},
-        {"name": "tool_use", "template": "with tools"},
-    ]
-    (folder / "tokenizer_config.json").write_text(json.dumps({"chat_template": both}))
-    assert (read_template(str(folder)), read_template(str(folder), tools=False)) == (
-        "with tools",
-        "plain",
-    )
 
 
 def test_more_context_than_positions(folder: Path) -> None:
