@@ -17,6 +17,7 @@ import pytest
 from common.files import FileError
 from common.settings import Settings, load_settings
 from episodes import registry
+from episodes.joint import WEIGHT, WHOSE
 from training import planning
 from training.planning import (
     TRACKER_VARIABLES,
@@ -132,7 +133,7 @@ def test_rows_of_several_agents_keep_their_weights_and_are_not_shuffled() -> Non
     both = registry.joined({"sql": 3.0, "diagnosis": 1.0})
     rows, keys = read_rows(both, both.splits)
     assert keys == {"data.shuffle": False}
-    assert {(row["agent"], row["weight"]) for row in rows["train"]} == {
+    assert {(row[WHOSE], row[WEIGHT]) for row in rows["train"]} == {
         ("sql", 3.0),
         ("diagnosis", 1.0),
     }
@@ -146,14 +147,6 @@ def test_a_new_run_has_a_folder_of_its_own(tmp_path: Path) -> None:
     make_run(tmp_path / "run", 4)
     with pytest.raises(ConfigError, match="--resume"):
         resumed(tmp_path / "run", None)
-
-
-def test_runners_may_have_the_folder_of_the_trainer_beside_them(tmp_path: Path) -> None:
-    """They write none of its files; the same command starts both."""
-    make_run(tmp_path / "run", 4)
-    asked = Namespace(resume=None, run_dir=tmp_path / "run", ci_fast=False)
-    runners = replace(plan(tmp_path / "run"), role="runner")
-    assert continued(runners, asked) == (runners, None, {})
 
 
 def planned(*flags: str) -> tuple[Plan, dict[str, Any]]:

@@ -107,6 +107,7 @@ def test_the_chosen_side_becomes_likelier(
     assert not work_path(tmp_path / "out").exists()
 
 
+@pytest.mark.nightly
 def test_an_adapter_is_merged_into_the_folder(tmp_path: Path) -> None:
     pairs_file(tmp_path)
     flags = ["--lora-rank", "4", "--epochs", "2", "--lr", "1e-2"]

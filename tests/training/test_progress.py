@@ -4,26 +4,23 @@ they grow.
 
 from __future__ import annotations
 
-import asyncio
 import json
 import subprocess
 import sys
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from omegaconf import DictConfig, OmegaConf
 
 from common.settings import ROOT
+from episodes.joint import WEIGHT, WHOSE
 from tests.messages import missing
 from tests.terminals import in_a_terminal
 from training.setup.plan import Plan
-from training.watch.events import IDLE
 from training.watch.progress import (
     NewLines,
     Progress,
-    in_flight,
     planned_steps,
 )
 from training.watch.records import RolloutRecord
@@ -52,23 +49,6 @@ def episode(step: int, **changes: Any) -> dict[str, Any]:
 
 def progress_of(folder: Path, steps: int = 4, **plan: Any) -> Progress:
     return Progress(Plan(folder, "cpu", "m", 3, "", 1.0, 96, 60.0, **plan), steps)
-
-
-def test_numbers_are_those_of_the_files(tmp_path: Path) -> None:
-    progress = progress_of(tmp_path)
-    add(
-        tmp_path,
-        "episodes.jsonl",
-        episode(1),
-        episode(1, cause="judge_failed"),
-        episode(0, mode="val", cause="x"),
-    )
-    add(tmp_path, "metrics.jsonl", {"step": 1, "data": STEP | {IDLE: 0.4}})
-    progress.look({"waiting": 3})
-    seen = progress.seen
-    assert (seen.step, seen.rewards, seen.tokens_per_second, seen.idle) == (1, [0.25], 10.0, 0.4)
-    assert (dict(seen.dropped), seen.in_flight) == ({"judge_failed": 1}, {"waiting": 3})
-    assert seen.last["mode"] == "val"
 
 
 def test_a_judge_that_died_is_said_before_the_step_ends(
@@ -121,26 +101,9 @@ def test_planned_steps_are_verls(rows: int, told: int | None, steps: int, tmp_pa
 def test_several_agents_take_as_many_steps_as_they_are_drawn_for(tmp_path: Path) -> None:
     """Ten rows with a quarter of the weight make an epoch of 40."""
     config = config_of(tmp_path, 20)
-    rows = [{"agent": "sql", "weight": 3}] * 10 + [{"agent": "diagnosis", "weight": 1}] * 10
+    rows = [{WHOSE: "sql", WEIGHT: 3}] * 10 + [{WHOSE: "diagnosis", WEIGHT: 1}] * 10
     Path(config.data.train_files).write_text("".join(json.dumps(row) + "\n" for row in rows))
     assert planned_steps(config) == 4
-
-
-class Store:
-    def __init__(self, error: Exception | None = None) -> None:
-        self.error = error
-
-    async def query_rollouts(self, status_in: list[str], limit: int) -> Any:
-        if self.error:
-            raise self.error
-        return SimpleNamespace(total={"queuing": 5, "preparing": 2, "running": 3}[status_in[0]])
-
-
-def test_rollouts_in_flight_are_counted_by_state() -> None:
-    store: Any = Store()
-    assert asyncio.run(in_flight(store)) == {"waiting": 5, "begun": 2, "playing": 3}
-    away: Any = Store(TimeoutError())
-    assert asyncio.run(in_flight(away)) == {}
 
 
 # A run of two steps, as its files grow; `live` as training decides it.

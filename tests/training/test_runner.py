@@ -15,8 +15,7 @@ from typing import Any
 import agentlightning as agl
 import aiohttp
 import pytest
-from agentlightning.types import AttemptedRollout, EnqueueRolloutRequest
-from agentlightning.types import PromptTemplate as Template
+from agentlightning.types import AttemptedRollout
 
 from tests.training.conftest import ToyAgent, connections_to, enqueue, running, served
 from training.proxy.recorder import SpanSender
@@ -65,14 +64,6 @@ async def test_a_hanging_episode_is_ended_at_its_deadline_and_played_again(store
     assert rollout.status == "succeeded"
     attempts = await store.query_attempts(hanging)
     assert [attempt.status for attempt in attempts] == ["timeout", "succeeded"]
-
-
-async def test_an_episode_that_always_hangs_fails_after_its_attempts(store: Any) -> None:
-    ids = await enqueue(store, [{"name": "hangs", "sleep": 3600}], max_attempts=2)
-    async with running(EpisodeRunner(2, 0.2), ToyAgent(), store):
-        (rollout,) = await ends(store, ids)
-    assert rollout.status == "failed"
-    assert len(await store.query_attempts(ids[0])) == 2
 
 
 async def test_an_episode_that_refuses_to_be_cancelled_frees_its_place(store: Any) -> None:
@@ -135,18 +126,6 @@ async def test_a_late_result_of_a_lost_attempt_does_not_count(
     latest = await store.query_spans(ids[0], attempt_id="latest")
     assert [span.span_id for span in latest] == [span.span_id for span in second]
     assert {span.attempt_id for span in latest} == {now.attempt.attempt_id}
-
-
-async def test_stopping_gives_back_what_is_unfinished(store: Any) -> None:
-    agent = ToyAgent()
-    ids = await enqueue(store, [{"name": "long", "sleep": 60, "first_only": True}])
-    async with running(EpisodeRunner(4, 90), agent, store):
-        while not agent.playing:
-            await asyncio.sleep(0.02)
-    assert (await store.get_rollout_by_id(ids[0])).status == "requeuing"
-    async with running(EpisodeRunner(4, 90), ToyAgent(), store):
-        (rollout,) = await ends(store, ids)
-    assert rollout.status == "succeeded"
 
 
 async def test_the_spans_are_in_the_store_before_the_rollout_counts_as_ended(
@@ -260,41 +239,6 @@ async def test_heartbeats_are_of_the_attempts_that_still_play(
         await ends(store, [quiet])
     assert set(told) == {quiet}
     assert counts[-1] == (worker_name(os.getpid()), {"episodes": 1})
-
-
-class Noting(agl.LitAgent[Any]):
-    """Notes what each of its methods was given; a validation has no reward."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.played: list[Any] = []
-
-    async def training_rollout_async(self, task: Any, resources: Any, rollout: Any) -> float:
-        self.played.append(("train", task, resources["policy"].template))
-        agl.emit_annotation({"episode": "t"})
-        return 0.5
-
-    async def validation_rollout_async(self, task: Any, resources: Any, rollout: Any) -> None:
-        self.played.append(("val", task, resources["policy"].template))
-        agl.emit_annotation({"episode": "v"})
-
-
-async def test_an_episode_has_its_mode_s_method_its_resources_and_its_reward_last(
-    store: Any,
-) -> None:
-    agent, name = Noting(), "r1"
-    await store.update_resources(name, {"policy": Template(template="p", engine="f-string")})
-    requests = [
-        EnqueueRolloutRequest(input={"n": number}, mode=mode, resources_id=name)
-        for number, mode in enumerate(("train", "val"))
-    ]
-    ids = [rollout.rollout_id for rollout in await store.enqueue_many_rollouts(requests)]
-    async with running(EpisodeRunner(1, 30), agent, store):
-        await ends(store, ids)
-    assert agent.played == [("train", {"n": 0}, "p"), ("val", {"n": 1}, "p")]
-    spans = [list(await store.query_spans(rollout_id)) for rollout_id in ids]
-    assert [agl.find_final_reward(of) for of in spans] == [0.5, None]
-    assert [span.attributes.get("episode") for of in spans for span in of] == ["t", None, "v"]
 
 
 @pytest.mark.parametrize("how", ["refuses", "hangs"])

@@ -209,10 +209,3 @@ def test_a_mark_that_is_torn_loses_nothing(mark: str | None, tmp_path: Path) -> 
     if mark is not None:
         (tmp_path / "checkpoints" / MARK).write_text(mark)
     assert step_of(latest_checkpoint(tmp_path) or Path()) == 40
-
-
-def test_a_marked_checkpoint_that_is_gone_is_not_replaced_by_a_later_one(tmp_path: Path) -> None:
-    for step in (20, 60, 40):
-        save(tmp_path, step)
-    shutil.rmtree(tmp_path / "checkpoints/global_step_40")
-    assert step_of(latest_checkpoint(tmp_path) or Path()) == 20

@@ -50,7 +50,6 @@ def test_the_server_listens_on_loopback_behind_its_door(device: str) -> None:
     assert "--host 127.0.0.1 --port 1234" in words
     assert "--middleware training.proxy.doors.ServedDoor" in words
     assert "--generation-config vllm" in words
-    assert "--tool-call-parser hermes" in words
 
 
 def test_a_model_that_knows_no_tools_is_served_with_tools_in_words(

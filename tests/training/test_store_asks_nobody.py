@@ -11,7 +11,7 @@ import httpx
 import pytest
 
 from common.settings import ROOT
-from training.setup.ports import free_port
+from tests.training.conftest import own_port
 from training.store.store_checks import HEALTH_PATH
 
 pytestmark = pytest.mark.system
@@ -28,7 +28,7 @@ sys.exit(main(["serve", "--port", sys.argv[1]]))
 
 
 def test_a_served_store_asks_no_address_outside() -> None:
-    port = free_port("127.0.0.1")
+    port = own_port()
     command = [sys.executable, "-c", PROGRAM, str(port)]
     env = os.environ | {"AGL_TOKEN": "of-this-test"}
     served = subprocess.Popen(command, cwd=ROOT, env=env, stderr=subprocess.PIPE, text=True)

@@ -76,10 +76,6 @@ def test_without_tools_nothing_changes() -> None:
     assert rendered(with_tools(CHATML), plain, tools=False) == rendered(CHATML, plain, tools=False)
 
 
-def test_a_conversation_without_a_system_message_gets_one() -> None:
-    assert rendered(with_tools(CHATML), TURNS[1:2]).startswith("<|im_start|>system\nTools you can")
-
-
 def test_a_template_that_shows_tools_stays() -> None:
     own = (ROOT / "sql_agent" / "tiny_model" / "chat_template.jinja").read_text(encoding="utf-8")
     assert not lacks_tools(own)

@@ -24,7 +24,6 @@ from tensorboard.backend.event_processing.event_accumulator import EventAccumula
 from common.settings import ROOT
 from tests.messages import missing
 from tests.training.test_keys import SECRETS
-from training.run import followers
 from training.watch import trackers
 from training.watch.trackers import TRACKERS, tracked
 
@@ -188,13 +187,3 @@ def test_the_books_of_a_run_that_has_ended_are_sent_by_the_command(
     board = EventAccumulator(str(tmp_path / "run" / "trackers" / "tensorboard"))
     board.Reload()
     assert len(board.Scalars("episodes/reward/mean")) == 1
-
-
-def test_verl_is_left_with_the_other_loggers() -> None:
-    from omegaconf import OmegaConf
-
-    config = OmegaConf.create({"trainer": {"logger": ["console", "wandb", "file", "tensorboard"]}})
-    assert followers(config) == ["wandb", "tensorboard"]
-    assert config.trainer.logger == ["console", "file"]
-    one = OmegaConf.create({"trainer": {"logger": "console"}})
-    assert (followers(one), one.trainer.logger) == ([], ["console"])
