@@ -52,82 +52,14 @@ def stop_signals() -> None:
     signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGHUP])
 
 
-# What is marked `system`, and left out of `make unit`: what asks for one of these fixtures, and
-# what stands in these files or is one of these tests, because it starts programs or goes through a
-# collection of cases.
+# What asks for one of these fixtures starts a program, and is `system` without a mark of its own.
 STARTS = {"browser", "bubblewrap", "mariadb", "postgres"}
-SYSTEM = (
-    "tests/bench/",
-    "tests/cli/test_train_command.py::test_a_training_that_is_told",
-    "tests/code_agent/test_corpus.py",
-    "tests/code_agent/test_mutations.py",
-    "tests/code_agent/test_runs.py",
-    "tests/common/test_llm.py::test_the_program",
-    "tests/common/test_parent.py",
-    "tests/common/test_search_path.py::test_a_file_two_folders_above_is_not_imported",
-    "tests/common/test_slowness.py",
-    "tests/consultation_agent/test_patient.py::test_no_patient_names",
-    "tests/data/test_cases.py::test_the_bundled_files",
-    "tests/data/test_conditions.py::test_the_program",
-    "tests/data/test_dataset.py::test_same_seed_gives_the_same_files",
-    "tests/data/test_diagnosis_cases.py::test_the_bundled_files",
-    "tests/data/test_generation_servers.py",
-    "tests/data/test_import_database.py::test_killed",
-    "tests/data/test_import_servers.py",
-    "tests/data/test_intake_diagnosis.py::test_memory",
-    "tests/data/test_stranger_files.py",
-    "tests/data/test_validate.py::test_our_own_files",
-    "tests/diagnosis_agent/test_corpus.py",
-    "tests/episodes/test_mcp_tools.py",
-    "tests/episodes/test_registry.py::test_an_agent_is_light",
-    "tests/evaluation/test_demo.py::test_a_commit",
-    "tests/evaluation/test_demo.py::test_ctrl_c",
-    "tests/evaluation/test_evaluate.py::test_ctrl_c",
-    "tests/evaluation/test_play.py::test_ctrl_c",
-    "tests/evaluation/test_serve.py::test_the_command",
-    "tests/faults/test_faults.py::test_faults_of_the_path",
-    "tests/house/test_check_install.py",
-    "tests/house/test_installation.py",
-    "tests/house/test_mutants.py::test_a_call",
-    "tests/house/test_mutants.py::test_a_corruption",
-    "tests/house/test_mutants.py::test_a_test_that_cannot_be_run",
-    "tests/scoring/test_reference.py::test_answers_of_other_rows",
-    "tests/scoring/test_reference.py::test_every_gold_answer",
-    "tests/sql_agent/test_canaries.py::test_the_offline_judge_accepts_too_few_to_warn",
-    "tests/sql_agent/test_mcp.py",
-    "tests/sql_agent/test_sqlagent_test.py",
-    "tests/tools/sandbox/test_attacks.py",
-    "tests/tools/sql/test_corpus.py",
-    "tests/tools/sql/test_fuzz.py",
-    "tests/tools/sql/test_mcp.py",
-    "tests/tools/sql/test_servers_faults.py",
-    "tests/tools/sql/test_statements.py",
-    "tests/tools/sql/test_workers.py",
-    "tests/training/test_config.py::test_a_disagreement",
-    "tests/training/test_export.py::test_shards_are_merged",
-    "tests/training/test_handover.py::test_a_killed_runner",
-    "tests/training/test_handover.py::test_rollouts_of_a_killed_runner",
-    "tests/training/test_kept_store.py::test_a_store_that_is_killed",
-    "tests/training/test_keys.py",
-    "tests/training/test_plain_weights.py",
-    "tests/training/test_progress.py::test_on_a_terminal",
-    "tests/training/test_progress.py::test_without",
-    "tests/training/test_saving.py::test_a_kill",
-    "tests/training/test_strangers.py::test_malformed",
-    "tests/training/test_trackers.py",
-    "tests/training/test_weights_only.py",
-    "tests/utils/test_chat_session_filter.py::test_hostile",
-    "tests/utils/test_chat_session_filter.py::test_memory",
-    "tests/utils/test_filter_new_question.py::test_a_refusing_endpoint",
-    "tests/utils/test_filter_new_question.py::test_embeddings",
-    "tests/utils/test_filters_killed.py",
-)
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
-        if STARTS & set(getattr(item, "fixturenames", ())) or item.nodeid.startswith(SYSTEM):
+        if STARTS & set(getattr(item, "fixturenames", ())):
             item.add_marker("system")
 
 

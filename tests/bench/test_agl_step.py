@@ -17,6 +17,8 @@ from bench.agl_step import measure, report, settings_of, train_peer
 from common.command import Failure, UsageError
 from tests.own_processes import OwnProcesses
 
+pytestmark = pytest.mark.system
+
 ENDS = "import sys; print('the engine broke'); sys.exit(3)"
 HANGS = "import subprocess, time; subprocess.Popen(['sleep', '600']); time.sleep(600)"
 WRITES = """

@@ -12,6 +12,8 @@ import pytest
 from bench.rollout_sides.fixed_latency import TASK, bare_loop, manager, play
 from bench.rollout_sides.side_processes import llm, stores_with_runners
 
+pytestmark = pytest.mark.system
+
 CALLS = 3
 
 

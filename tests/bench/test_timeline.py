@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import os
 
+import pytest
+
 from bench.timeline import Seen, draw, processes_below
+
+pytestmark = pytest.mark.system
 
 
 def test_a_cell_says_how_much_of_its_second_a_process_worked() -> None:

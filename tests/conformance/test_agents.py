@@ -63,10 +63,16 @@ def test_an_agent_that_pays_where_its_partner_is_dead_does_not_pass(
         check(agent, agent.open(settings, {}), tasks, settings, tmp_path)
 
 
+# A commit's CI trains the SQL agent, and the consultation agent in tests/engine/test_updates.py.
+TRAINED = [
+    pytest.param(name, marks=() if name == "sql" else pytest.mark.nightly)
+    for name in registry.names()
+    if (ROOT / f"train_{name}_agent.py").is_file()
+]
+
+
 @pytest.mark.engine
-@pytest.mark.parametrize(
-    "name", [name for name in registry.names() if (ROOT / f"train_{name}_agent.py").is_file()]
-)
+@pytest.mark.parametrize("name", TRAINED)
 def test_one_step_trains_on_the_real_engine(name: str, fast_run: Callable[[str], Run]) -> None:
     summary = fast_run(name).summary()
     assert summary["rollouts"]["finished"] > 0

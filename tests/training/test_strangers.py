@@ -25,10 +25,10 @@ from agentlightning.types import Span
 from fastapi.routing import APIRoute
 from opentelemetry.exporter.otlp.proto.common.trace_encoder import encode_spans
 
+from bench import _storm as storm
 from common.access import bearer
 from common.command import Failure
 from common.settings import load_settings
-from tests import storm
 from tests.messages import missing
 from tests.training.conftest import HOST, ToyAgent, enqueue, own_port, running, served
 from tests.training.standins import StandInVllm
