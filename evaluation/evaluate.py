@@ -255,7 +255,7 @@ def evaluate(agent: Agent, arguments: argparse.Namespace, settings: Settings) ->
     """Play, score and write; returns the exit code."""
     agent.flags.complete(arguments)
     player = choose_player(agent, arguments, settings)
-    arguments.max_tokens = arguments.max_tokens or reply_tokens(agent, player)
+    arguments.max_tokens = arguments.max_tokens or reply_tokens(agent, player, arguments.thinking)
     settings = with_turns(
         agent, settings.under({"turns_seed": arguments.seed}), arguments.max_turns
     )

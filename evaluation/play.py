@@ -96,7 +96,9 @@ def playing(agent: Agent, arguments: argparse.Namespace, settings: Settings) -> 
     player = Player("person", "person")
     if arguments.model:
         player = model_player(agent, arguments.model, arguments.base_url, settings)
-        arguments.max_tokens = arguments.max_tokens or reply_tokens(agent, player)
+        arguments.max_tokens = arguments.max_tokens or reply_tokens(
+            agent, player, arguments.thinking
+        )
     return opened(agent, player, LOGS, arguments, settings)
 
 

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import hashlib
 import json
 import re
 import sys
@@ -29,6 +28,8 @@ from episodes import registry
 from episodes.agent import Agent, Environment
 from episodes.turns import turns
 from training.serve import ALONE, BESIDE, servable, serve, serve_environment
+from training.setup.model_folder import digest_of
+from training.setup.presets import THOUGHT_TOKENS
 
 if TYPE_CHECKING:
     from episodes.policy import Endpoint
@@ -36,7 +37,6 @@ if TYPE_CHECKING:
 MODELS = "model folder, run folder, checkpoint, hub id, litellm name, or name at --base-url"
 TEMPERATURE = number(float, lambda value: 0 <= value <= 2, "from 0 to 2")
 REPLY_SECONDS, ATTEMPTS = 600.0, 3  # of a request through litellm
-SAMPLED_BYTES = 65_536  # of both ends of a weight file: another training changes all of them
 
 
 @dataclass(frozen=True)
@@ -99,6 +99,16 @@ def add_flags(parser: ArgumentParser, settings: Settings) -> None:
         help="where a model is served that is started here",
     )
     add(
+        "--thinking",
+        action="store_true",
+        help="let a model that is served here think, with longer replies",
+    )
+    add(
+        "--tool-parser",
+        metavar="NAME",
+        help="vLLM's parser of its tool calls; default: the one that fits its chat template",
+    )
+    add(
         "--n-gpus",
         type=positive(int),
         default=1,
@@ -143,10 +153,14 @@ def model_player(agent: Agent, model: str, base_url: str | None, settings: Setti
     )
 
 
-def reply_tokens(agent: Agent, player: Player) -> int:
+def reply_tokens(agent: Agent, player: Player, thinking: bool) -> int:
     """Return the tokens of one reply, as in training: the bundled model's where a folder has no
     more positions than it needs, else at most a quarter of the folder's positions.
     """
+    return _answer_tokens(agent, player) + (THOUGHT_TOKENS if thinking else 0)
+
+
+def _answer_tokens(agent: Agent, player: Player) -> int:
     small, large = agent.sizes("cpu"), agent.sizes("cuda")
     with contextlib.suppress(OSError):
         config = json.loads((Path(player.name) / "config.json").read_text(encoding="utf-8"))
@@ -179,6 +193,8 @@ def opened(
         "n_gpus": arguments.n_gpus,
         "tools": bool(agent.tools),
         "memory": memory,
+        "thinking": arguments.thinking,
+        "tool_parser": arguments.tool_parser,
     }
     with (
         serve_environment(agent, settings, own, folder, device) as options,
@@ -224,14 +240,4 @@ def _digest(folder: Path) -> str | None:
     """Return a hash of a folder's configuration and the ends of its weights; None for a hub id."""
     if not folder.is_dir():
         return None
-    digest = hashlib.sha256()
-    for path in [
-        path
-        for kind in ("safetensors", "json", "jinja")
-        for path in sorted(folder.glob(f"*.{kind}"))
-    ]:
-        with path.open("rb") as file:
-            digest.update(f"{path.name} {path.stat().st_size}".encode() + file.read(SAMPLED_BYTES))
-            file.seek(max(0, path.stat().st_size - SAMPLED_BYTES))
-            digest.update(file.read())
-    return digest.hexdigest()
+    return digest_of(folder, ("*.safetensors", "*.json", "*.jinja"))

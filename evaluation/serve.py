@@ -80,7 +80,7 @@ def serve(agent: Agent, arguments: argparse.Namespace, settings: Settings) -> No
     names = NAMES if is_loopback(arguments.host, "--host") else ("*",)
     rows = {row["id"]: row for row in agent.rows(arguments.data or agent.splits["test"])}
     player = model_player(agent, arguments.model, arguments.base_url, settings)
-    arguments.max_tokens = arguments.max_tokens or reply_tokens(agent, player)
+    arguments.max_tokens = arguments.max_tokens or reply_tokens(agent, player, arguments.thinking)
     settings = with_turns(agent, settings, arguments.max_turns)
     family = socket.AF_INET6 if ":" in arguments.host else socket.AF_INET
     with (

@@ -29,7 +29,7 @@ from training.engine.checkpoints import find_checkpoint, run_of, step_of, was_va
 from training.setup.algorithms import keys_of
 from training.setup.device import choose_device, is_large
 from training.setup.plan import ConfigError, Plan
-from training.setup.presets import GPU_MODEL, choose
+from training.setup.presets import GPU_MODEL, THOUGHT_TOKENS, choose
 
 RUNS = ROOT / "runs"
 TRACKER_VARIABLES = (
@@ -47,6 +47,8 @@ FLAGS = (
     "debug",
     "live",
     "keep_thinking",
+    "thinking",
+    "tool_parser",
     "lora_adapter_path",
     "deterministic",
     "external_store_address",
@@ -82,7 +84,16 @@ def make_plan(agent: Agent, options: argparse.Namespace) -> tuple[Plan, dict[str
     purpose = "smoke" if options.ci_fast else "ci" if options.ci else "full"
     model = options.model or settings.base_model or (agent.model if device == "cpu" else GPU_MODEL)
     large = device == "cpu" and is_large(model)
-    sizes = choose(agent, purpose, device, options.n_gpus, options.n_nodes, large)
+    thought = THOUGHT_TOKENS if options.thinking else 0
+    sizes = choose(
+        agent,
+        purpose,
+        device,
+        options.n_gpus,
+        options.n_nodes,
+        large,
+        thought * settings.max_turns,
+    )
     preset = {**sizes, **keys_of(options.algorithm)}
     run_dir = options.run_dir or new_run_dir(RUNS, f"{agent.name}-agent-{purpose}")
     plan = Plan(
@@ -91,7 +102,7 @@ def make_plan(agent: Agent, options: argparse.Namespace) -> tuple[Plan, dict[str
         model=model,
         max_turns=settings.max_turns,
         max_turns_origin="--max-turns" if options.max_turns else own,
-        max_tokens=settings.max_tokens or agent.sizes(device).reply,
+        max_tokens=settings.max_tokens or agent.sizes(device).reply + thought,
         tools=bool(agent.tools),
         lora_rank=options.lora_rank if options.lora else 0,
         role=settings.agl_current_role,

@@ -33,8 +33,9 @@ from episodes.pace import LONGEST
 from training.engine.checkpoints import run_of, step_of, sweep
 from training.engine.resumable import note_model
 from training.planning import RECORD_FILES
-from training.setup.chat_template import TEMPLATE, choose_template
+from training.setup.chat_template import TEMPLATE
 from training.setup.plan import Plan
+from training.setup.reading import choose_reading
 from training.watch.summary import ENVIRONMENT, read_lines, show, write_summary
 from training.watch.trackers import TRACKERS, tracked
 
@@ -76,7 +77,7 @@ def run(agent: LitAgent[Any], config: DictConfig, plan: Plan, started: float) ->
         trainer = _trainer(plan, None)
         trainer.fit(agent)
         return EXIT_CODES["failed" if trainer.strategy.failed else "interrupted"]
-    template = choose_template(plan, config)
+    template = choose_reading(plan, config)
     prepare_run_dir(plan, config)
     if template is not None:
         (plan.run_dir / TEMPLATE).write_text(template, encoding="utf-8")

@@ -33,16 +33,16 @@ from common.stopping import stop_in_order
 from common.terminal import progress
 from episodes.agent import SERVED_NAME, Agent, Options, Service
 from training.engine.checkpoints import PREFIX, latest_checkpoint
-from training.setup.chat_template import lacks_tools, with_tools
 from training.setup.device import (
     check_libraries,
     choose_device,
     environment,
     in_bfloat16,
 )
-from training.setup.model_folder import CACHE_BLOCK, cache_bytes, check_model, read_template
+from training.setup.model_folder import CACHE_BLOCK, cache_bytes, check_model
 from training.setup.plan import ConfigError
 from training.setup.ports import free_port, require_free
+from training.setup.reading import reading_flags
 
 HOST = "127.0.0.1"
 # By its path, because a model may be named relative to this folder
@@ -114,6 +114,8 @@ def serve(
     tools: bool = True,
     memory: float = ALONE,
     gpus: str | None = None,
+    tool_parser: str | None = None,
+    thinking: bool = False,
 ) -> Iterator[Server]:
     """Start vLLM, wait until it answers, and stop it and its children at the end.
 
@@ -126,6 +128,8 @@ def serve(
         tools: whether clients send tools; without, the model's chat template need not know of any.
         memory: share of a GPU's memory.
         gpus: the GPUs it may see, as CUDA_VISIBLE_DEVICES names them; default: all.
+        tool_parser: vLLM's parser of its tool calls; default: the one that fits its chat template.
+        thinking: a model thinks whose chat template can turn it off.
 
     Raises:
         ConfigError: the model cannot be served, the port is taken, or a library is missing.
@@ -139,11 +143,11 @@ def serve(
     port = port or free_port(HOST)
     log.parent.mkdir(parents=True, exist_ok=True)
     begins = log.stat().st_size if log.exists() else 0
-    template = _write_template(model, log) if tools else ()
-    asked = command(model, device, port, n_gpus, tools, memory)
+    reading = reading_flags(model, log, tools, tool_parser, thinking)
+    asked = command(model, device, port, n_gpus, memory)
     with log.open("ab") as output:
         process = subprocess.Popen(
-            [*WITH_PARENT, str(os.getpid()), *asked, *template],
+            [*WITH_PARENT, str(os.getpid()), *asked, *reading],
             env=os.environ
             | environment(device, model)
             | {"VLLM_HOST_IP": HOST}
@@ -202,10 +206,9 @@ def _serve_beside(
 
 
 def command(
-    model: str, device: str, port: int, n_gpus: int = 1, tools: bool = True, memory: float = ALONE
+    model: str, device: str, port: int, n_gpus: int = 1, memory: float = ALONE
 ) -> list[str]:
-    """Return the server's command line."""
-    parser = ("--enable-auto-tool-choice", "--tool-call-parser", "hermes") if tools else ()
+    """Return the server's command line, without what says how it reads."""
     return [
         *(sys.executable, "-m", "vllm.entrypoints.openai.api_server"),
         *(
@@ -218,7 +221,6 @@ def command(
             "--port",
             str(port),
         ),
-        *parser,
         *("--max-model-len", "auto"),
         *(() if Path(model).is_dir() else ("--load-format", "safetensors")),
         *("--middleware", "training.proxy.doors.ServedDoor", "--allowed-origins", "[]"),
@@ -245,19 +247,6 @@ def _device_flags(model: str, device: str, memory: float) -> list[str]:
     cache = ("--kv-cache-memory-bytes", str(cache_bytes(model, CPU_SEQUENCES)))
     drawing = ("--worker-extension-cls", "training.cpu.token_sampler.ServedOnCpu")
     return [*flags, *cache, "--block-size", str(CACHE_BLOCK), *drawing]
-
-
-def _write_template(model: str, log: Path) -> tuple[str, ...]:
-    """Write the chat template for a model whose own knows no tools, beside the log; return vLLM's
-    flags for it.
-    """
-    own = read_template(model)
-    if not lacks_tools(own):
-        return ()
-    path = log.with_suffix(".chat_template.jinja")
-    path.write_text(with_tools(own), encoding="utf-8")
-    print(f"{model}: its chat template knows no tools; they are described in words ({path})")
-    return ("--chat-template", str(path))
 
 
 def _wait(
@@ -315,6 +304,14 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--n-gpus", type=int, default=1, help="GPUs the model is split over")
     parser.add_argument(
         "--no-tools", dest="tools", action="store_false", help="clients send no tools"
+    )
+    parser.add_argument(
+        "--tool-parser",
+        metavar="NAME",
+        help="vLLM's parser of tool calls; default: the one that fits",
+    )
+    parser.add_argument(
+        "--thinking", action="store_true", help="let a model think whose template can turn it off"
     )
     parser.add_argument(
         "--log", type=Path, default=Path("runs/serve.log"), help="the server's output"

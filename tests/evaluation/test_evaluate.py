@@ -42,6 +42,7 @@ from tests.episodes.guessing_agent import GuessingAgent
 from tests.episodes.scripted import ScriptedLLM, asks, says
 from tests.messages import missing
 from tests.sql_agent.small_database import CAUSE, STORAGE
+from training.setup import model_folder
 
 WRONG = "每日三次，每次两片"
 ANSWERS = {"q0": f"朵莎洛片的贮藏方法：{STORAGE}", "q1": f"图帕氏病的病因：{CAUSE}"}
@@ -422,7 +423,7 @@ def test_replies_are_as_long_as_in_training(
     not tiny.
     """
     (tmp_path / "config.json").write_text(json.dumps(config))
-    assert evaluate.reply_tokens(AGENT, Player("served", str(tmp_path))) == tokens
+    assert evaluate.reply_tokens(AGENT, Player("served", str(tmp_path)), False) == tokens
 
 
 def test_what_model_means(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -450,7 +451,7 @@ def test_weights_that_differ_at_one_end_are_another_model(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Files of one size and head differ in the layers that were trained, which come last."""
-    monkeypatch.setattr(players, "SAMPLED_BYTES", 2)
+    monkeypatch.setattr(model_folder, "ENDS", 2)
     found = set()
     for weights in (b"ab....yz", b"ab....zz", b"aa....yz"):
         (tmp_path / "model.safetensors").write_bytes(weights)

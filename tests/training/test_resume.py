@@ -191,7 +191,7 @@ def ended(
     trainer = SimpleNamespace(fit=fit, strategy=SimpleNamespace(failed=plan_of.pop("failed", True)))
     monkeypatch.setattr("training.run._trainer", lambda *_: trainer)
     monkeypatch.setattr("training.run._log_to_file", lambda _: None)
-    monkeypatch.setattr("training.run.choose_template", lambda *_: None)
+    monkeypatch.setattr("training.run.choose_reading", lambda *_: None)
     config = config_of(logger=["console"])
     return run(None, config, plan(run_dir, **plan_of), 0.0)  # type: ignore[arg-type]
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Sequence
-from hashlib import sha256
 from pathlib import Path
 
 from omegaconf import DictConfig, OmegaConf
@@ -17,7 +16,7 @@ from omegaconf import DictConfig, OmegaConf
 from common.jsonl import write_text
 from episodes.agent import Row
 from training.engine.checkpoints import run_of
-from training.setup.model_folder import find_model
+from training.setup.model_folder import digest_of, find_model
 from training.setup.plan import ConfigError
 from training.watch.summary import read_lines
 
@@ -30,8 +29,7 @@ MUST_AGREE = {
 # verl restores it with the optimizer's state
 LEARNING_RATE = "actor_rollout_ref.actor.optim.lr"
 MADE_OF = "model.json"
-# Bytes at each end of a file of weights that tell models apart, without reading all of it
-ENDS = 2**16
+MODEL_FILES = ("config.json", "*.safetensors")
 
 
 def check_resumable(checkpoint: Path, config: DictConfig) -> None:
@@ -86,7 +84,7 @@ def check_same_model(checkpoint: Path, model: str, anew: str) -> None:
     if not noted.is_file():
         return
     made_of = json.loads(noted.read_text(encoding="utf-8"))
-    if made_of["digest"] != digest(find_model(model)):
+    if made_of["digest"] != digest_of(find_model(model), MODEL_FILES):
         raise ConfigError(
             f"--resume {checkpoint}: it was made of {made_of['model']}, and --model is {model}, "
             f"another model; give --model {made_of['model']}, {anew}"
@@ -95,21 +93,8 @@ def check_same_model(checkpoint: Path, model: str, anew: str) -> None:
 
 def note_model(run_dir: Path, model: str) -> None:
     """Write down of which model a run is made."""
-    noted = {"model": model, "digest": digest(find_model(model))}
+    noted = {"model": model, "digest": digest_of(find_model(model), MODEL_FILES)}
     write_text(run_dir / MADE_OF, json.dumps(noted, ensure_ascii=False), force=True)
-
-
-def digest(folder: Path) -> str:
-    """Return a digest of a model's config and of both ends of each file of its weights."""
-    found = sha256()
-    for path in [folder / "config.json", *sorted(folder.glob("*.safetensors"))]:
-        size = path.stat().st_size
-        found.update(f"{path.name} {size} ".encode())
-        with path.open("rb") as file:
-            found.update(file.read(ENDS))
-            file.seek(max(0, size - ENDS))
-            found.update(file.read(ENDS))
-    return found.hexdigest()
 
 
 def differences(checkpoint: Path, config: DictConfig, rows: Sequence[Row]) -> list[str]:

@@ -135,18 +135,31 @@ def _conversation(reply: str, tools: bool) -> list[dict[str, Any]]:
     return [asked, {"role": "assistant", "content": reply}, {"role": "user", "content": "And now?"}]
 
 
-def _render(template: str, messages: list[dict[str, Any]], tools: bool) -> str:
-    """Return the text that transformers and vLLM render; a model's special tokens are left out,
-    because they are the same in both prompts.
+def render(
+    template: str,
+    messages: list[dict[str, Any]],
+    tools: list[dict[str, Any]] | None,
+    opened: bool = True,
+    **switches: bool,
+) -> str:
+    """Return the text that transformers and vLLM render; a model's special tokens are left out.
+
+    opened: the next reply is begun. switches: variables of the template.
+
+    Raises ConfigError: the template cannot render these messages.
     """
     from jinja2 import TemplateError
     from transformers.utils.chat_template_utils import render_jinja_template
 
     tokens = dict.fromkeys(("bos_token", "eos_token", "pad_token", "unk_token"), "")
-    listed = [TOOL] if tools else None
     try:
         rendered, _ = render_jinja_template(
-            [messages], tools=listed, chat_template=template, add_generation_prompt=True, **tokens
+            [messages],
+            tools=tools,
+            chat_template=template,
+            add_generation_prompt=opened,
+            **tokens,
+            **switches,
         )
     except (TemplateError, TypeError) as error:
         seen = f"the chat template cannot render a conversation of two turns: {error}"
@@ -154,6 +167,10 @@ def _render(template: str, messages: list[dict[str, Any]], tools: bool) -> str:
             f"{seen}. Use another model, or name a file with +{SETTING}=FILE"
         ) from None
     return str(rendered[0])
+
+
+def _render(template: str, messages: list[dict[str, Any]], tools: bool) -> str:
+    return render(template, messages, [TOOL] if tools else None)
 
 
 def _read(path: Path) -> str:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import re
 import shutil
+from collections.abc import Sequence
 from functools import cache
+from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +23,7 @@ CHECKPOINT_FACTOR = 8
 ADAPTER_FACTOR = 4  # with LoRA: the moments of an adapter are negligible
 CRITIC_FACTOR = 6
 SPARE_BYTES = 100_000_000
+ENDS = 65_536  # bytes of both ends of a weight file: another training changes all of them
 # Of vLLM's cache on the CPU: the most bytes, and the tokens of a block. Whole blocks of a prefix
 # are reused only: with vLLM's own 128 tokens a turn computes 64 again.
 CACHE_BYTES = 2**30
@@ -143,6 +146,18 @@ def weights_bytes(model: str) -> int:
     if not (Path(model).is_dir() or HUB_ID.fullmatch(model)):
         return 0
     return sum(file.stat().st_size for file in find_model(model).glob("*.safetensors"))
+
+
+def digest_of(folder: Path, patterns: Sequence[str]) -> str:
+    """Return a hash of a model's files: of each its name, its size and both ends."""
+    found = sha256()
+    for path in [path for pattern in patterns for path in sorted(folder.glob(pattern))]:
+        size = path.stat().st_size
+        with path.open("rb") as file:
+            found.update(f"{path.name} {size}".encode() + file.read(ENDS))
+            file.seek(max(0, size - ENDS))
+            found.update(file.read(ENDS))
+    return found.hexdigest()
 
 
 def cache_bytes(model: str, sequences: int, length: int | None = None) -> int:

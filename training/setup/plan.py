@@ -35,7 +35,9 @@ class Plan:
     after another. `max_unscored_share` is the share of a step's rollouts that may be unscored
     before the step is skipped. `tools`: the agent calls tools, which the model's chat template must
     render. `keep_thinking`: serve the model with a chat template that keeps the `<think>` blocks of
-    earlier turns (`training.setup.chat_template`). `live`: a view of the run where there is a
+    earlier turns (`training.setup.chat_template`). `thinking`: a model thinks whose chat template
+    can turn it off. `tool_parser`: vLLM's parser of tool calls, None: the one that fits
+    (`training.setup.tool_parser`). `live`: a view of the run where there is a
     terminal (`training.watch.live_view`). `preset` is what the run began from: its `name`, and
     verl's `keys`. `keep`: how many checkpoints stay, None: all of them; `keep_best`: beside the
     last ones the best by validation. `token`: what requests to store and proxy carry, if anything.
@@ -60,6 +62,8 @@ class Plan:
     trajectory_level: bool = True
     tools: bool = True
     keep_thinking: bool = False
+    thinking: bool = False
+    tool_parser: str | None = None
     lora_rank: int = 0
     lora_adapter_path: str | None = None
     deterministic: bool = False

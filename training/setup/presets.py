@@ -20,27 +20,37 @@ ROLLOUT = "actor_rollout_ref.rollout"
 ACTOR = "actor_rollout_ref.actor"
 # In tokens
 MICRO_BATCH = (f"{ACTOR}.ppo_max_token_len_per_gpu", "critic.ppo_max_token_len_per_gpu")
+# Of a thought before a reply: of Qwen3's most end within it, of 768 nearly none
+THOUGHT_TOKENS = 2048
 VERL_DEFAULTS: dict[str, dict[str, dict[str, Any]]] = tomllib.loads(
     Path(__file__).with_name("verl.toml").read_text(encoding="utf-8")
 )
 
 
 def choose(
-    agent: Agent, purpose: str, device: str, n_gpus: int, n_nodes: int = 1, large: bool = False
+    agent: Agent,
+    purpose: str,
+    device: str,
+    n_gpus: int,
+    n_nodes: int = 1,
+    large: bool = False,
+    thoughts: int = 0,
 ) -> dict[str, Any]:
     """Return verl keys for a purpose (`smoke`, `ci`, `full`) on a device (`cpu`, `cuda`).
 
     Each of `n_nodes` has `n_gpus`; on the CPU these are processes that train.
     large: the model is no tiny one (`training.setup.device.is_large`); this matters on the CPU.
+    thoughts: tokens that an episode needs beside its replies.
     """
     sizes = agent.sizes(device)
     defaults = VERL_DEFAULTS["preset"]
-    longest = sizes.prompt + sizes.response
+    response = sizes.response + thoughts
+    longest = sizes.prompt + response
     small = purpose == "smoke" or (purpose == "ci" and device == "cuda")
     return {
         **defaults["every"],
         "data.max_prompt_length": sizes.prompt,
-        "data.max_response_length": sizes.response,
+        "data.max_response_length": response,
         f"{ROLLOUT}.max_model_len": longest,
         "trainer.project_name": f"{agent.name}_agent",
         "trainer.n_gpus_per_node": n_gpus,

@@ -160,8 +160,8 @@ def _old_log_probs(plan: Plan) -> Overrides:
 
 
 def _served(plan: Plan) -> Overrides:
-    """Return how vLLM reads requests and replies: the tool-call parser, and the chat template if it
-    is not the model's.
+    """Return how vLLM reads requests and replies: that it looks for tool calls, and the chat
+    template if it is not the model's.
     """
     template = {f"+{SETTING}": str(plan.run_dir / TEMPLATE)} if plan.keep_thinking else {}
     return {**(VERL_DEFAULTS["run"]["tools"] if plan.tools else {}), **template}

@@ -27,6 +27,7 @@ from episodes.episode import Message
 from training.engine.checkpoints import run_of, step_of
 from training.setup.agreement import MAX_TURNS_KEY, TEMPERATURE_KEY
 from training.setup.model_folder import HUB_ID
+from training.setup.reading import PARSER
 from training.watch.summary import curve
 
 CARD = "README.md"
@@ -42,7 +43,6 @@ USE = {
     "kept": 'peft.AutoPeftModelForCausalLM.from_pretrained("FOLDER")'
     "        # finds its base by adapter_config.json",
 }
-PARSER = "actor_rollout_ref.rollout.engine_kwargs.vllm.tool_call_parser"
 TOOLS = (
     "Its tools ({names}) are called in the form of vLLM's tool parser `{parser}`: "
     "`vllm serve FOLDER --enable-auto-tool-choice --tool-call-parser {parser}`."

@@ -24,6 +24,7 @@ from episodes.outcomes import PolicyStop
 from episodes.turns import with_turns
 from training.serve import serve
 from training.setup.device import choose_device
+from training.setup.reading import SWITCH
 
 TOKENS = 64  # of the reply
 SHOWN = 80  # characters of each in a message
@@ -94,6 +95,7 @@ def by_transformers(folder: Path, prompt: FirstPrompt, device: str) -> tuple[lis
     )
     model = model.to(device).eval()
     arguments: dict[str, Any] = {"tools": prompt.tools or None, "add_generation_prompt": True}
+    arguments[SWITCH] = False  # as it is served
     ids = tokenizer.apply_chat_template(
         prompt.messages, return_dict=True, return_tensors="pt", **arguments
     ).to(device)

@@ -1,0 +1,65 @@
+"""How vLLM reads a model's prompts and replies: its chat template, whether it thinks, and the parser
+of its tool calls. All three follow from the model's own chat template.
+
+    choose_reading(plan, config)              # of a run: sets verl's keys
+    reading_flags(model, log, ...)            # of a server: vLLM's flags
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from omegaconf import DictConfig, OmegaConf
+
+from training.setup.chat_template import choose_template, lacks_tools, with_tools
+from training.setup.model_folder import read_template
+from training.setup.plan import Plan
+from training.setup.tool_parser import find_parser
+
+VLLM = "actor_rollout_ref.rollout.engine_kwargs.vllm"
+PARSER = f"{VLLM}.tool_call_parser"
+SWITCHES = f"{VLLM}.default_chat_template_kwargs"
+# The variable by which the templates of Qwen3, GLM and others turn thinking off
+SWITCH = "enable_thinking"
+NO_THOUGHT = json.dumps({SWITCH: False})
+
+
+def choose_reading(plan: Plan, config: DictConfig) -> str | None:
+    """Set how vLLM reads in a run, as far as the user did not, and return the chat template to
+    write into the run's folder, if it is not the model's.
+
+    Raises ConfigError: the template cannot be used, or no parser reads its tool calls.
+    """
+    changed = choose_template(plan, config)
+    template = changed or read_template(plan.model, plan.tools)
+    if SWITCH in template and not plan.thinking and OmegaConf.select(config, SWITCHES) is None:
+        OmegaConf.update(config, SWITCHES, NO_THOUGHT, force_add=True)
+    if plan.tools and OmegaConf.select(config, PARSER) is None:
+        parser = plan.tool_parser or find_parser(plan.model, template)
+        OmegaConf.update(config, PARSER, parser, force_add=True)
+    return changed
+
+
+def reading_flags(
+    model: str, log: Path, tools: bool, tool_parser: str | None = None, thinking: bool = False
+) -> list[str]:
+    """Return vLLM's flags for a model that is served. A template for a model whose own knows no
+    tools is written beside the log.
+
+    Raises ConfigError: the template cannot be used, or no parser reads its tool calls.
+    """
+    flags = []
+    template = read_template(model, tools)
+    if tools and lacks_tools(template):
+        template = with_tools(template)
+        path = log.with_suffix(".chat_template.jinja")
+        path.write_text(template, encoding="utf-8")
+        print(f"{model}: its chat template knows no tools; they are described in words ({path})")
+        flags += ["--chat-template", str(path)]
+    if SWITCH in template and not thinking:
+        flags += ["--default-chat-template-kwargs", NO_THOUGHT]
+    if tools:
+        parser = tool_parser or find_parser(model, template)
+        flags += ["--enable-auto-tool-choice", "--tool-call-parser", parser]
+    return flags

@@ -1,0 +1,141 @@
+"""Which of vLLM's parsers reads the tool calls that a model's own chat template writes.
+
+    find_parser("models/llama", template)     # "llama3_json"
+
+A call is rendered with the template, and the parsers are asked to read it back. The form of Hermes
+and Qwen is recognised here, at once; for others vLLM is imported in a process of its own, because
+that takes ten seconds and the rest of a start must stay light.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+from training.setup.chat_template import render
+from training.setup.device import environment
+from training.setup.model_folder import find_model, read_json
+from training.setup.plan import ConfigError
+
+HERMES = "hermes"
+HERMES_CALL = re.compile(r"<tool_call>\s*(\{.*?\})\s*</tool_call>", re.DOTALL)
+NAME = "look"
+ARGUMENTS = {"word": "the first one"}
+TOOL = {
+    "type": "function",
+    "function": {
+        "name": NAME,
+        "description": "Look a word up.",
+        "parameters": {
+            "type": "object",
+            "properties": {"word": {"type": "string", "description": "a word"}},
+            "required": ["word"],
+        },
+    },
+}
+CALL = {"id": "call00001", "type": "function", "function": {"name": NAME, "arguments": ARGUMENTS}}
+ASKED = {"role": "user", "content": "Which?"}
+SAID = {"role": "assistant", "content": "The first one."}
+CALLED = {"role": "assistant", "content": "", "tool_calls": [CALL]}
+SECONDS = 300
+
+
+def find_parser(model: str, template: str) -> str:
+    """Return the name of the parser for a model with this chat template.
+
+    Raises ConfigError: the template writes no call, or in a form that none of them reads.
+    """
+    reply = rendered_call(template)
+    if any(_is_the_call(_object(found)) for found in HERMES_CALL.findall(reply)):
+        return HERMES
+    command = [sys.executable, "-m", "training.setup.tool_parser", str(find_model(model))]
+    asked = subprocess.run(
+        command,
+        input=reply,
+        env={**os.environ, **environment("cpu"), "VLLM_LOGGING_LEVEL": "CRITICAL"},
+        capture_output=True,
+        text=True,
+        timeout=SECONDS,
+        check=False,
+    )
+    if asked.returncode:
+        last = (asked.stderr.strip().splitlines() or ["no word"])[-1]
+        raise ConfigError(
+            f"{model}: vLLM could not be asked which parser reads its tool calls ({last}); "
+            "name one with --tool-parser"
+        )
+    found = asked.stdout.splitlines()[-1].split()  # vLLM logs before it
+    if not found:
+        raise ConfigError(
+            f"{model}: none of vLLM's parsers reads a tool call as its chat template writes it "
+            f"({reply[:80]!r}); name one with --tool-parser, or take a model with tool use"
+        )
+    return found[0]
+
+
+def rendered_call(template: str) -> str:
+    """Return a reply that calls a tool, as the template writes it."""
+    prompt = render(template, [ASKED], [TOOL])
+    whole = render(template, [ASKED, CALLED], [TOOL], opened=False)
+    plain = render(template, [ASKED, SAID], [TOOL], opened=False)
+    end = plain.rpartition(SAID["content"])[2]
+    return whole[shared(prompt, whole) :].removesuffix(end)
+
+
+def shared(one: str, other: str) -> int:
+    """Return how many characters two texts have in common at their beginning."""
+    pairs = enumerate(zip(one, other, strict=False))
+    return next((at for at, (a, b) in pairs if a != b), min(len(one), len(other)))
+
+
+def _object(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except ValueError:
+        return None
+
+
+def _is_the_call(found: Any) -> bool:
+    return isinstance(found, dict) and (found.get("name"), found.get("arguments")) == (
+        NAME,
+        ARGUMENTS,
+    )
+
+
+def readers(folder: Path, reply: str) -> list[str]:
+    """Return the names of vLLM's parsers that read the call in this reply of the model. First comes
+    the one whose name is most like the model's type: several families share a form.
+    """
+    from transformers import AutoTokenizer
+    from vllm.entrypoints.openai.chat_completion.protocol import ChatCompletionRequest
+    from vllm.tool_parsers import ToolParserManager
+
+    tokenizer = AutoTokenizer.from_pretrained(folder)
+    request = ChatCompletionRequest(model="model", messages=[ASKED], tools=[TOOL])
+    kind = str(read_json(folder / "config.json", "is this a model folder?").get("model_type"))
+    names = sorted({*ToolParserManager.tool_parsers, *ToolParserManager.lazy_parsers})
+    found = [name for name in names if _reads(name, tokenizer, request, reply)]
+    return sorted(found, key=lambda name: -shared(name, kind))
+
+
+def _reads(name: str, tokenizer: Any, request: Any, reply: str) -> bool:
+    from vllm.tool_parsers import ToolParserManager
+
+    try:
+        parser = ToolParserManager.get_tool_parser(name)(tokenizer, request.tools)
+        found = parser.extract_tool_calls(reply, request)
+        calls = [
+            (call.function.name, _object(call.function.arguments)) for call in found.tool_calls
+        ]
+    except Exception:  # a parser of another family wants tokens or packages that are not there
+        return False
+    return calls == [(NAME, ARGUMENTS)]
+
+
+if __name__ == "__main__":
+    print(*readers(Path(sys.argv[1]), sys.stdin.read()))
