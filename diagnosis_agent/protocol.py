@@ -38,6 +38,7 @@ REASON = re.compile(
     r"(?:^|(?<=[\n.:;!?。]) ?)(?:[-•] |\d{1,2}[.)] )?(?:reason(?:s|ing)?(?: [^\n:：]{0,40})?|rationale) ?[:：] ?",
     re.IGNORECASE,
 )
+ANOTHER = re.compile(r"(?:[a-z]+ )?diagnosis ?[:：]|\w{0,2}诊断[:：]", re.IGNORECASE)
 SENTENCE_END = re.compile(r"(?<=\w{3}[.!?]) |(?<=[)\]][.!?]) ")
 ITEM = re.compile(r"(?:[-•>]|\d{1,2}[.)]) ")
 SPACE, MARKDOWN = re.compile(r"[^\S\n]+"), re.compile(r"[*`#]+|__+")
@@ -113,7 +114,7 @@ def read_reply(text: str) -> Order | Conclusion | Malformed:
     head = REASON.split(text, maxsplit=1)[0]
     head = head if STOP.search(head) or ORDER.search(head) else text
     stop, orders = STOP.search(head), list(ORDER.finditer(head))
-    if stop and ORDER.search(text):
+    if (stop and ORDER.search(text)) or (orders and STOP.search(text)):
         return Malformed("both")
     if not (stop or orders):
         return Malformed("no_examination")
@@ -147,8 +148,13 @@ def _conclusion(text: str) -> Order | Conclusion | Malformed:
     conclusion, *reasons = REASON.split(text, maxsplit=1)
     lines = _lines(conclusion)
     if reasons:
-        named = diagnosis_in(conclusion) or "; ".join(labelled_diagnoses(reasons[0]))
-        return _whole(Conclusion(named, reasons[0].strip()))
+        # A second diagnosis behind the reason counts as well: naming several is no way to be right.
+        again = "\n".join(line for line in _lines(reasons[0]) if ANOTHER.match(line))
+        named = [diagnosis_in(conclusion), *labelled_diagnoses(again)]
+        if not any(named):
+            named = labelled_diagnoses(reasons[0])
+        distinct = dict.fromkeys(filter(None, named))
+        return _whole(Conclusion("; ".join(distinct), reasons[0].strip()))
     labelled = [line for line in lines if _names_a_diagnosis(line)] or lines[:1]
     sentences = [SENTENCE_END.split(line, maxsplit=1) for line in labelled]
     reason = [

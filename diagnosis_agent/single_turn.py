@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from diagnosis_agent.examinations import covered_by
 from diagnosis_agent.protocol import Conclusion, Order, read_reply
 from diagnosis_agent.record_simulator import ordered, own_name
 from diagnosis_agent.rehearsal import gold_episode
@@ -42,12 +43,12 @@ async def play_points(policy: Policy, prompts: Prompts, task: DiagnosisTask) -> 
         for number, at in [*enumerate(points)][-policy.max_turns :]:
             message = await policy.reply(history[:at])
             episode.messages = [*history[:at], message]
+            episode.replies.append(message)
             said = read_reply(str(message["content"] or ""))
             if at < points[-1]:
-                hit = (
-                    isinstance(said, Order) and ordered(task, said.examination) in to_come[number:]
-                )
-                episode.events.append(Next(hit))
+                name = ordered(task, said.examination) if isinstance(said, Order) else None
+                made = covered_by(name) if name else frozenset()
+                episode.events.append(Next(not made.isdisjoint(to_come[number:])))
             elif isinstance(said, Conclusion) and policy.finish_reason != "length":
                 episode.events.append(said)
                 episode.answer, episode.stop_reason = str(said), "answered"

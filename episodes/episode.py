@@ -55,7 +55,7 @@ class Episode:
     events: what the environment did, of the agent's own type. turns: replies of the policy; tokens
     are summed over them as the endpoint counts them, 0 where it does not; reply_tokens: of each
     reply, where the loop notes them. tools: those that the policy was offered, where the loop notes
-    them.
+    them. replies: the policy's own, where the transcript has replies that it did not give.
     """
 
     messages: list[Message] = field(default_factory=list)
@@ -66,6 +66,7 @@ class Episode:
     prompt_tokens: int = 0
     completion_tokens: int = 0
     reply_tokens: list[int] = field(default_factory=list)
+    replies: list[Message] = field(default_factory=list)
     tools: list[ToolSpec] = field(default_factory=list)
 
 

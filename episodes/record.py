@@ -37,6 +37,7 @@ NOT_ALWAYS = frozenset(
         "prompt_tokens",
         "completion_tokens",
         "reply_tokens",
+        "replies",
         "transcript",
     }
 )
@@ -50,7 +51,8 @@ class EpisodeRecord:
     judge's, in [0, 1]; what the policy did not finish scores 0. reward: what is trained on.
     unscored: the cause why there is neither, with `detail`. facts: the environment's numbers;
     measures: the reward's. counters: numbers whose sum says something. canaries: known-bad answers
-    judged beside the episode. own: the agent's own values, which stand beside the others in a line.
+    judged beside the episode. replies: the policy's own, where the transcript has others. own: the
+    agent's own values, which stand beside the others in a line.
     """
 
     id: str = ""
@@ -77,6 +79,7 @@ class EpisodeRecord:
     prompt_tokens: int | None = None
     completion_tokens: int | None = None
     reply_tokens: list[int] | None = None
+    replies: list[Message] | None = None
     seconds: float = 0.0
     transcript: list[Message] | None = None
 
@@ -152,6 +155,7 @@ def record_of(
         prompt_tokens=episode.prompt_tokens,
         completion_tokens=episode.completion_tokens,
         reply_tokens=episode.reply_tokens or None,  # not every loop notes them
+        replies=episode.replies or None,
         seconds=round(scored.seconds, 3),
         transcript=episode.messages,
     )

@@ -40,7 +40,8 @@ class Replay:
     """
 
     def __init__(self, record: Record, max_turns: int) -> None:
-        self.replies = [one for one in record["transcript"] if one["role"] == "assistant"]
+        said = record.get("replies") or record["transcript"]
+        self.replies = [one for one in said if one["role"] == "assistant"]
         self.stop_reason = record["stop_reason"]
         self.max_turns = max_turns
         self.turns = 0
