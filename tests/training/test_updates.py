@@ -1,0 +1,81 @@
+"""A step makes as many optimizer updates as its settings say, whatever its number of sequences.
+
+Keeps of docs/learning.md, "The signal of an update". tests/engine/test_updates.py reads Adam's own
+counter.
+"""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from omegaconf import DictConfig, OmegaConf
+
+from training.engine.updates import optimizer_steps, required_multiple, shared_out
+
+N = 8
+
+
+def config_of(prompts: int = 16, mini: int = 16, **actor: Any) -> DictConfig:
+    """verl's keys that decide about mini-batches."""
+    dynamic = {"log_prob_use_dynamic_bsz": True, "log_prob_micro_batch_size_per_gpu": None}
+    trained = {
+        "ppo_mini_batch_size": mini,
+        "use_dynamic_bsz": True,
+        "ppo_micro_batch_size_per_gpu": None,
+    }
+    parts = {"actor": trained | actor, "rollout": {"n": N, **dynamic}, "ref": dynamic}
+    return OmegaConf.create(
+        {
+            "data": {"train_batch_size": prompts},
+            "actor_rollout_ref": parts,
+            "critic": {**trained, "ppo_mini_batch_size": prompts},
+        }
+    )
+
+
+class Workers:
+    def update_actor(self, batch: Any) -> dict[str, Any]:
+        return {"metrics": {"grad_norm": [0.5, float("inf"), 0.25]}}
+
+
+def sent(real: int, padding: int, updates: int) -> dict[str, Any]:
+    """What verl's workers are told of a batch."""
+    tags = [{}] * real + [{"is_padding": True}] * padding
+    batch = SimpleNamespace(keys=list(map(str, range(real + padding))), tags=tags, extra_info={})
+    workers = Workers()
+    with shared_out(workers, "update_actor", updates) as answers:
+        workers.update_actor(batch)
+    assert len(answers) == 1
+    return batch.extra_info
+
+
+@pytest.mark.parametrize("sequences", [1, 127, 128, 129, 1000])
+def test_any_number_of_sequences_is_one_update(sequences: int) -> None:
+    """verl would pad 129 sequences of 16 x 8 episodes to 256 and make two updates of them."""
+    assert required_multiple(config_of(), dp_size=1, use_critic=False) == 1
+    told = sent(sequences, padding=0, updates=1)
+    assert told == {"mini_batch_size": sequences, "global_batch_size": sequences}
+
+
+def test_rows_that_fill_up_for_several_devices_weigh_nothing() -> None:
+    assert required_multiple(config_of(), dp_size=2, use_critic=False) == 2
+    assert sent(129, padding=1, updates=1) == {"mini_batch_size": 130, "global_batch_size": 129}
+
+
+def test_smaller_mini_batches_are_as_many_updates_as_they_say() -> None:
+    """Also of the critic, which may have mini-batches of another size."""
+    config = config_of(mini=4)
+    assert required_multiple(config, dp_size=1, use_critic=False) == 4
+    assert required_multiple(config, dp_size=2, use_critic=True) == 8
+    assert sent(129, padding=3, updates=4)["mini_batch_size"] == 33
+
+
+def test_micro_batches_of_a_fixed_size_are_filled() -> None:
+    config = config_of(use_dynamic_bsz=False, ppo_micro_batch_size_per_gpu=5)
+    assert required_multiple(config, dp_size=2, use_critic=False) == 10
+
+
+def test_an_update_that_the_optimizer_left_out_is_not_counted() -> None:
+    assert optimizer_steps([Workers().update_actor(None)]) == 2
