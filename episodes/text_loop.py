@@ -5,8 +5,9 @@ agent's own.
     episode = await play_with_words(policy, [{"role": "user", "content": "I have a headache."}], respond)
 
 `respond` reads a reply, notes what happened in `episode.events`, and returns the partner's words;
-or ends the episode by setting `episode.stop_reason` (and `episode.answer`), and returns None. A
-last reply that the token limit cut is no answer.
+or ends the episode by setting `episode.stop_reason` (and `episode.answer`), and returns None. It is
+given a reply without the thought before it, unless that never ended. A last reply that the token
+limit cut is no answer.
 `play_by_protocol` does so for agents whose replies are read as something to answer, as the end, or
 as malformed.
 """
@@ -17,6 +18,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from common.thoughts import after_thought
 from episodes.episode import Episode, Message, Policy
 from episodes.outcomes import PolicyStop
 from episodes.prompts import Prompts
@@ -51,7 +53,9 @@ async def play_with_words(policy: Policy, messages: Sequence[Message], respond: 
             message = await policy.reply(episode.messages)
             episode.reply_tokens.append(policy.completion_tokens - before)
             episode.messages.append(message)
-            words = await respond(str(message["content"] or ""), episode)
+            text = str(message["content"] or "")
+            said = after_thought(text)
+            words = await respond(text if said is None else said, episode)
             if words is not None and not episode.stop_reason:
                 episode.messages.append({"role": "user", "content": words})
     except PolicyStop as stop:

@@ -9,7 +9,9 @@ Keeps of docs/agents.md: what a new agent is promised and must keep.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import asyncio
+from collections.abc import Callable, Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -18,8 +20,11 @@ import pytest
 from common.settings import ROOT, Settings
 from episodes import registry
 from episodes.agent import Agent, Options
-from episodes.episode import Episode, Policy, Task
+from episodes.episode import Episode, Message, Policy, Scored, Task, ToolSpec
 from episodes.outcomes import EpisodeError
+from episodes.play_and_score import play
+from episodes.script import Script
+from episodes.turns import with_turns
 from tests.digits_agent.agent import AGENT as DIGITS
 from tests.digits_agent.agent import DigitsAgent, DigitsEnvironment
 from tests.runs import Run
@@ -61,6 +66,55 @@ def test_an_agent_that_pays_where_its_partner_is_dead_does_not_pass(
     check = conformance_checks.test_what_a_dead_judge_or_partner_leaves_is_unscored_and_named
     with pytest.raises(AssertionError):
         check(agent, agent.open(settings, {}), tasks, settings, tmp_path)
+
+
+class Cut(Script):
+    """Its last reply is as long as its limit allows."""
+
+    async def reply(self, messages: Sequence[Message], tools: Sequence[ToolSpec] = ()) -> Message:
+        message = await super().reply(messages, tools)
+        self.finish_reason = "length" if self.turns == len(self.replies) else "stop"
+        return message
+
+
+@pytest.mark.system  # an agent's programs run in a sandbox
+@pytest.mark.parametrize(
+    "thought",
+    [
+        "<think>\nThe row says <tool_call>.\n</think>\n\n",
+        "I look at the row.\n</think>\n\n",  # the chat template opened it
+    ],
+)
+def test_a_thought_before_a_reply_changes_nothing_and_a_cut_end_earns_nothing(
+    agent: Agent, thought: str, settings: Settings, has_packages_of: Callable[[str], None]
+) -> None:
+    """Right answers behind a thought earned 0, and answers that the token limit cut were paid."""
+    has_packages_of(agent.name)
+    own = with_turns(agent, settings, None)
+    task = agent.task(agent.rows(agent.splits["test"])[0], own)
+    turns = task.max_turns or own.max_turns
+    with closing(agent.open(own, {}, evaluating=True)) as environment:
+        gold = asyncio.run(environment.known.gold(task)).messages
+        said = [one for one in gold if one["role"] == "assistant"]
+        behind = [
+            one | {"content": thought + one["content"]} if one.get("content") else one
+            for one in said
+        ]
+
+        def score(policy: Script) -> Scored:
+            return asyncio.run(
+                play(environment, task, environment.play(task, policy), policy, 60.0)
+            )
+
+        plain, thinking = (score(Script(replies, max_turns=turns)) for replies in (said, behind))
+        cut = score(Cut(said, max_turns=turns))
+    assert plain.reward.score == 1
+    assert (thinking.reward.total, thinking.reward.terms) == (
+        plain.reward.total,
+        plain.reward.terms,
+    )
+    assert (cut.episode.stop_reason, cut.episode.answer) == ("length", None)
+    assert cut.reward.total < plain.reward.total / 4
 
 
 # A commit's CI trains the SQL agent, and the consultation agent in tests/engine/test_updates.py.
