@@ -41,6 +41,7 @@ def test_an_order_and_a_conclusion_are_read_with_and_without_marks() -> None:
             "no_examination",
             "The available information is not sufficient to make a diagnosis.\nA\nReason: b",
         ),
+        ("both", f"{spoken(ORDER)}\n{spoken(CONCLUSION)}"),
         ("both", f"{spoken(ORDER)}\n{spoken(CONCLUSION)}".replace("Reason: white cells\n", "")),
         ("several_examinations", "Current diagnosis: A\nneeded: CBC.\nneeded: CRP.\nReason: b"),
         ("several_examinations", "Current diagnosis: A\nneeded:\n- CBC\n- CRP\nReason: b"),
@@ -52,6 +53,23 @@ def test_an_order_and_a_conclusion_are_read_with_and_without_marks() -> None:
 )
 def test_what_is_neither_has_a_name(problem: str, text: str) -> None:
     assert read_reply(text) == Malformed(problem)
+
+
+@pytest.mark.parametrize(
+    "reason",
+    [
+        f"x\n{STOP_PHRASE}\nFinal diagnosis: septic arthritis\nReason: y",
+        "it may as well be another.\nFinal diagnosis: septic arthritis",
+    ],
+)
+def test_a_second_final_diagnosis_counts_as_well(reason: str) -> None:
+    """The first one was paid as if it were the only one."""
+    said = read_reply(f"{STOP_PHRASE}\nFinal diagnosis: gout\nReason: {reason}")
+    assert isinstance(said, Conclusion)
+    assert said.diagnosis == "gout; septic arthritis"
+    repeated = read_reply(f"{STOP_PHRASE}\nFinal diagnosis: gout\nReason: x\nDiagnosis: gout")
+    assert isinstance(repeated, Conclusion)
+    assert repeated.diagnosis == "gout"
 
 
 def test_what_a_person_types_without_a_diagnosis_is_refused() -> None:

@@ -67,6 +67,21 @@ def test_a_reward_that_changed_changes_the_scores(
     assert {name for line in lines for name in json.loads(line)["terms"]} == {"format"}
 
 
+def test_single_turns_are_scored_again_by_the_policy_s_own_replies(
+    tmp_path: Path, llm: Any
+) -> None:
+    """The transcript is gold's but for its end: gold's orders were scored as the policy's."""
+    llm.script(says("Current diagnosis: x\nFurther examination needed: hair analysis.\nReason: y"))
+    folder = tmp_path / "kept"
+    who = ["--model", "m", "--base-url", llm.base_url, "--n", "4", "--single-turn"]
+    assert evaluate.main(["diagnosis", *who, "--out", str(folder)]) == 0
+    assert rescore.main([str(folder), "--single-turn"]) == 0
+    again = folder.with_name("kept-rescored")
+    assert (again / "episodes.jsonl").read_bytes() == (folder / "episodes.jsonl").read_bytes()
+    lines = (folder / "episodes.jsonl").read_text(encoding="utf-8").splitlines()
+    assert {json.loads(line)["facts"]["next_examination_hit"] for line in lines} == {0.0}
+
+
 @pytest.mark.parametrize("evaluated", ["sql"], indirect=True)
 def test_what_the_machine_broke_stays_unscored(evaluated: Path) -> None:
     """Its transcript ends where the machine did: played again, the policy would be blamed for it."""

@@ -77,6 +77,19 @@ def make_environment(folder: Path) -> None:
     (packages / "pip").symlink_to(Path(pip.__file__).parent)
 
 
+def test_one_lock_is_not_laid_over_the_other(tmp_path: Path) -> None:
+    """vLLM's files would be those of two builds, and no stamp would say so."""
+    folder = tmp_path / "venv"
+    site = folder / "lib/python3.11/site-packages"
+    (site / "torch-2.13.0+cpu.dist-info").mkdir(parents=True)
+    told = {**os.environ, "DEVICE": "gpu", "VENV": str(folder)}
+    done = subprocess.run(
+        ["bash", "install.sh"], cwd=ROOT, env=told, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 2
+    assert not missing(done.stderr, folder, "cpu", "DEVICE=gpu")
+
+
 def test_an_unreachable_torch_index_is_named_and_nothing_is_stamped(tmp_path: Path) -> None:
     nowhere = "http://127.0.0.1:9"
     make_environment(tmp_path / "venv")

@@ -239,3 +239,36 @@ def test_a_judge_that_is_down_is_described(server):
     seen = asyncio.run(why_unusable(SecondOpinion(silent, ReferenceJudge(), 0.1), WORDS.known_case))
     assert not missing(str(seen), "fixed", "judge_timeout")
     assert silent.asked == [WORDS.known_case]
+
+
+class Moody(RemoteJudge):
+    """Gives every call another score."""
+
+    name = "moody"
+
+    def __init__(self, fails: bool = False) -> None:
+        super().__init__()
+        self.calls, self.fails, self.go_on = 0, fails, asyncio.Event()
+
+    async def _ask(self, case: Case, spent: Usage) -> Verdict:
+        self.calls += 1
+        spent.calls += 1
+        await self.go_on.wait()
+        if self.fails:
+            raise LLMError("failed", "it is down")
+        return Verdict(self.calls / 10)
+
+
+@pytest.mark.parametrize("fails", [False, True])
+async def test_equal_answers_at_the_same_time_share_one_call(fails: bool) -> None:
+    """An advantage made of a judge's moods would be trained."""
+    judge = Moody(fails)
+    asked = [asyncio.create_task(judge.judge(CASE)) for _ in range(8)]
+    await asyncio.sleep(0)
+    asked[0].cancel()  # its episode ran out of time; the others wait on
+    judge.go_on.set()
+    verdicts = await asyncio.gather(*asked[1:])
+    assert judge.calls == 1
+    assert {verdict.score for verdict in verdicts} == {None if fails else 0.1}
+    assert {verdict.cause for verdict in verdicts} == {"judge_failed" if fails else None}
+    assert sum(verdict.usage.calls for verdict in verdicts) == 0

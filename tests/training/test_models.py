@@ -16,6 +16,7 @@ import pytest
 from common.settings import ROOT
 from sql_agent.agent import AGENT
 from tests.messages import missing
+from training.setup.device import is_large
 from training.setup.model_folder import cache_bytes, check_disk, check_model
 from training.setup.plan import ConfigError
 
@@ -151,3 +152,17 @@ def test_a_disk_too_small_for_a_checkpoint(folder: Path, tmp_path: Path) -> None
         huge.truncate(2**43)  # sparse: takes no room itself
     with pytest.raises(ConfigError, match="GB"):
         check_disk(str(folder), tmp_path)
+
+
+def test_a_model_of_the_hub_has_the_size_of_what_was_found(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """13 checkpoints of a 7B model passed with 60 GB free, and a real model got a tiny one's preset."""
+    monkeypatch.setattr("training.setup.model_folder._fetch", lambda model: folder)
+    assert not is_large("owner/model")
+    check_disk("owner/model", tmp_path)
+    with (folder / "model-2.safetensors").open("wb") as huge:
+        huge.truncate(2**43)
+    assert is_large("owner/model")
+    with pytest.raises(ConfigError, match="owner/model"):
+        check_disk("owner/model", tmp_path)

@@ -7,6 +7,7 @@ Keeps of docs/runs.md; tests/engine/test_resume_exact.py does it with the engine
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
@@ -18,7 +19,8 @@ from omegaconf import DictConfig, OmegaConf
 from common.settings import ROOT
 from tests.messages import missing
 from training.engine.checkpoints import find_checkpoint
-from training.engine.resumable import check_resumable
+from training.engine.resumable import check_resumable, differences, note_model
+from training.planning import holds_something
 from training.run import prepare_run_dir, run
 from training.setup.model_folder import checkpoints_to_come
 from training.setup.plan import ConfigError, Plan
@@ -87,6 +89,48 @@ def test_another_run_is_not(
     with pytest.raises(ConfigError) as refused:
         check_resumable(checkpoint, config_of(**ours))
     assert not missing(str(refused.value), *named, "--model", "huggingface")
+
+
+def test_another_model_is_refused_wherever_it_stands(tmp_path: Path) -> None:
+    """verl would go on with the checkpoint's weights, or fail a minute later at their shapes."""
+    checkpoint = make_checkpoint(tmp_path, 2, config_of())
+    check_resumable(checkpoint, config_of())  # a run of an earlier version noted no model
+    note_model(tmp_path, TINY)
+    moved = Path(shutil.copytree(TINY, tmp_path / "moved"))
+    config = config_of()
+    config.actor_rollout_ref.model.path = str(moved)
+    check_resumable(checkpoint, config)
+    weights = moved / "model.safetensors"
+    weights.write_bytes(weights.read_bytes()[:-1] + b"x")
+    with pytest.raises(ConfigError) as refused:
+        check_resumable(checkpoint, config)
+    assert not missing(str(refused.value), TINY, moved, "--model")
+
+
+def test_what_a_resumed_run_is_given_otherwise_is_said(tmp_path: Path) -> None:
+    rate = {"actor_rollout_ref": {"actor": {"optim": {"lr": 3e-4}}}}
+    saved_by = OmegaConf.merge(config_of(), rate)
+    checkpoint = make_checkpoint(tmp_path, 2, saved_by)
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data/train.jsonl").write_text('{"id": "a"}\n{"id": "b"}\n')
+    assert differences(checkpoint, saved_by, [{"id": "a"}, {"id": "b"}]) == []
+    rate["actor_rollout_ref"]["actor"]["optim"]["lr"] = 1e-5
+    said = differences(checkpoint, OmegaConf.merge(config_of(), rate), [{"id": "b"}])
+    assert not missing(said[0], "0.0003", "1e-05")
+    assert not missing(said[1], "1 instead of 2")
+
+
+def test_a_run_that_played_nothing_begins_again_in_its_folder(tmp_path: Path) -> None:
+    """A command that was stopped while its engine was loading is typed again as it was."""
+    assert not holds_something(tmp_path / "new")
+    for name in ("config.yaml", "run.log", "summary.json", "episodes.jsonl"):
+        (tmp_path / name).touch()
+    assert not holds_something(tmp_path)
+    (tmp_path / "episodes.jsonl").write_text("{}\n")
+    assert holds_something(tmp_path)
+    (tmp_path / "episodes.jsonl").unlink()
+    (tmp_path / "thesis.md").touch()
+    assert holds_something(tmp_path)
 
 
 @pytest.mark.parametrize("lost", ["data.pt", "actor/optim_world_size_2_rank_1.pt"])
