@@ -315,3 +315,25 @@ def test_verl_leaves_trl_alone_where_it_is_installed(device: str) -> None:
         [sys.executable, "-c", asks], env=known, capture_output=True, text=True, check=False
     )
     assert told.stdout.splitlines()[-1:] == ["False"], told.stderr
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+def test_log_probs_without_flash_attention_are_those_of_a_softmax(dtype: str) -> None:
+    """verl calls log_softmax once a token; here it is once for every 512."""
+    import torch
+    from verl.utils.torch_functional import logprobs_from_logits
+
+    import training.engine.verl_mends  # noqa: F401 (mends it)
+
+    torch.manual_seed(1)
+    logits = torch.randn(1, 1300, 70, dtype=getattr(torch, dtype), requires_grad=True)
+    labels = torch.randint(0, 70, (1, 1300))
+    found = logprobs_from_logits(logits, labels)
+    whole = logits.float().log_softmax(-1).gather(-1, labels[..., None])[..., 0]
+    assert torch.allclose(found, whole, atol=1e-6)
+    weights = torch.randn(1, 1300)
+    gradients = [
+        torch.autograd.grad((one * weights).sum(), logits, retain_graph=True)[0]
+        for one in (found, whole)
+    ]
+    assert torch.equal(*gradients)

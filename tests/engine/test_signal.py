@@ -141,7 +141,7 @@ def test_a_micro_batch_without_a_token_to_train_teaches_nothing() -> None:
     from verl.trainer.ppo import core_algos
     from verl.workers.config import FSDPActorConfig
 
-    import training.cpu.verl_platform  # noqa: F401 (mends the loss)
+    import training.engine.verl_mends  # noqa: F401 (mends the loss)
 
     config = FSDPActorConfig(strategy="fsdp2", rollout_n=2, ppo_micro_batch_size_per_gpu=1)
     config.global_batch_info.update(

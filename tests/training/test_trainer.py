@@ -273,11 +273,18 @@ async def test_verl_hears_of_rollouts_and_of_their_failure(
             await asyncio.to_thread(buffer.sample, 1, "val", 1)
 
 
-async def test_rollouts_are_played_by_the_servers_that_verl_has_for_them(played: Steps) -> None:
-    colocated, separate = (trainer_of(played, kind) for kind in ("sync", "separate_async"))
-    colocated.llm_server_manager = SimpleNamespace(get_addresses=lambda: ("a:1", "b:1"))
-    separate.standalone_server_manager = SimpleNamespace(get_addresses=lambda: ("c:1",))
-    assert (colocated.rollout_servers(), separate.rollout_servers()) == (["a:1", "b:1"], ["c:1"])
+async def test_calls_are_held_back_before_verl_puts_vllm_to_sleep(
+    played: Steps, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On a GPU a call that came late was answered when vLLM woke, which waited for that call."""
+    from verl.trainer.ppo.v1.trainer_sync import PPOTrainerSync
+
+    gate, seen = played.manager.policy.gate, []
+    monkeypatch.setattr(PPOTrainerSync, "on_sample_end", lambda _: seen.append(gate._closed))
+    played.manager.last_end = 0.0
+    trainer_of(played, "sync").on_sample_end()
+    assert seen == [True]
+    gate.open()
 
 
 async def test_verl_looks_again_where_nothing_is_heard(
@@ -292,13 +299,10 @@ async def test_verl_looks_again_where_nothing_is_heard(
 async def test_a_step_begins_as_verl_s_own_and_the_first_one_is_noted(
     played: Steps, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    trainer = trainer_of(played, "separate_async")
-    trainer.hybrid_rollout_config = SimpleNamespace(enable_switch=True)
-    trainer.current_mode = None
+    trainer = trainer_of(played, "colocate_async")
     for now in (10.0, 20.0):
         monkeypatch.setattr("training.engine.trainer.time", SimpleNamespace(time=lambda: now))  # noqa: B023 (called here)
         trainer.on_step_begin()
-    assert trainer.timing_raw == {"switch_wait": 0.0}
     timeline = json.loads((played.manager.plan.run_dir / "timeline.json").read_text())
     assert timeline == {"first_step": 10.0}
 
@@ -385,8 +389,9 @@ class Fitting:
     def init(self) -> None:
         self.global_steps = 7  # of the checkpoint
 
-    def rollout_servers(self) -> list[str]:
-        return self.addresses
+    @property
+    def llm_server_manager(self) -> Any:
+        return SimpleNamespace(get_addresses=lambda: self.addresses)
 
     def fit(self, manager: Any) -> None:
         self.seen += [manager.policy.weights_version, manager.decode([1, 2])]

@@ -196,12 +196,14 @@ def test_canaries_are_counted_over_a_full_window_only() -> None:
 
 def test_disagreeing_log_probs_warn(caplog: pytest.LogCaptureFixture) -> None:
     watch = Watch(1)
-    watch.compare_log_probs({})
-    watch.compare_log_probs({MISMATCH: MISMATCH_WARNS})
+    assert not watch.compare_log_probs({}, "float32")
+    assert not watch.compare_log_probs({MISMATCH: MISMATCH_WARNS}, "float32")
+    assert not watch.compare_log_probs({MISMATCH: 0.0022}, "bfloat16"), "both sides round"
     assert not caplog.text
-    watch.compare_log_probs({MISMATCH: 0.02})
-    watch.compare_log_probs({MISMATCH: float("nan")})
-    assert caplog.text.count("log-probabilities differ") == 2
+    assert watch.compare_log_probs({MISMATCH: 0.0022}, "float32")
+    assert watch.compare_log_probs({MISMATCH: 0.02}, "bfloat16")
+    assert watch.compare_log_probs({MISMATCH: float("nan")}, "bfloat16")
+    assert caplog.text.count("log-probabilities differ") == 3
 
 
 def test_the_share_of_unscored_rollouts_is_a_setting() -> None:

@@ -18,8 +18,6 @@ import psutil
 import torch
 from verl.plugin.platform.platform_base import PlatformBase
 from verl.plugin.platform.platform_manager import PlatformRegistry
-from verl.trainer.ppo import core_algos
-from verl.utils import model as verl_model
 
 _init_process_group = torch.distributed.init_process_group
 
@@ -32,42 +30,6 @@ def _accept_repeated_backend(backend: str | None = None, *args: Any, **kwargs: A
 
 
 torch.distributed.init_process_group = _accept_repeated_backend
-
-
-def _load_critic_without_flash_attention(
-    local_path: str, torch_dtype: torch.dtype, model_config: Any, trust_remote_code: bool
-) -> torch.nn.Module:
-    """Load value heads with torch's attention; verl's own loader asks for flash attention by name,
-    whatever the settings say.
-    """
-    from transformers import AutoModelForTokenClassification
-
-    chosen = {
-        "torch_dtype": torch_dtype,
-        "attn_implementation": "sdpa",
-        "trust_remote_code": trust_remote_code,
-    }
-    model: torch.nn.Module = AutoModelForTokenClassification.from_pretrained(
-        local_path, config=model_config, **chosen
-    )
-    return model
-
-
-verl_model.load_valuehead_model = _load_critic_without_flash_attention
-
-
-_bypass_loss = core_algos.get_policy_loss_fn("bypass_mode")
-
-
-def _bypass_loss_or_nothing(*, response_mask: torch.Tensor, **batch: Any) -> Any:
-    """Return verl's loss, or the plain loss, 0, for a micro-batch of nothing but the rows without
-    trained tokens that verl fills batches with: there its loss has nothing to compare, and raises.
-    """
-    loss = _bypass_loss if response_mask.any() else core_algos.get_policy_loss_fn("vanilla")
-    return loss(response_mask=response_mask, **batch)
-
-
-core_algos.POLICY_LOSS_REGISTRY["bypass_mode"] = _bypass_loss_or_nothing
 
 
 def _memory_info(device: Any = None) -> tuple[int, int]:

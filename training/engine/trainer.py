@@ -20,7 +20,6 @@ from omegaconf import DictConfig, OmegaConf
 from transfer_queue import KVBatchMeta
 from verl.trainer.ppo.v1.trainer_base import PPOTrainer
 from verl.trainer.ppo.v1.trainer_colocate_async import PPOTrainerColocateAsync
-from verl.trainer.ppo.v1.trainer_separate_async import PPOTrainerSeparateAsync
 from verl.trainer.ppo.v1.trainer_sync import PPOTrainerSync
 from verl.utils import tracking
 
@@ -37,6 +36,7 @@ from training.setup.agreement import compares_groups
 from training.setup.chat_template import SETTING, TEMPLATE
 from training.setup.plan import Plan
 from training.watch.events import (
+    DIFFER,
     IDLE,
     check_advantages,
     check_episodes,
@@ -62,10 +62,6 @@ class RolloutsFromStore(PPOTrainer):
 
     agent_loop_manager: RolloutManager
 
-    def rollout_servers(self) -> list[str]:
-        """Return the host:port of the vLLM servers that play rollouts."""
-        return list(self.llm_server_manager.get_addresses())
-
     def _build_replay_buffer(self) -> Any:
         """Return verl's replay buffer, woken by the rollout manager instead of sleeping 2 s at a
         time.
@@ -81,6 +77,13 @@ class RolloutsFromStore(PPOTrainer):
     def on_step_begin(self) -> None:
         note_time(self.agent_loop_manager.plan.run_dir, "first_step")
         super().on_step_begin()
+
+    def on_sample_end(self) -> None:
+        """Hold calls back before verl puts vLLM to sleep: a call that comes late would be answered
+        only when vLLM wakes, which waits for the calls in flight.
+        """
+        self.agent_loop_manager.policy.gate.close(self.agent_loop_manager.plan.episode_timeout)
+        super().on_sample_end()
 
     def on_step_end(self) -> None:
         """Let verl give vLLM the new weights; calls are held back meanwhile, and carry the step's
@@ -106,7 +109,9 @@ class RolloutsFromStore(PPOTrainer):
         if updates == actor.ppo_epochs == 1:
             for name in [name for name in metrics if name.startswith(f"actor/{CORRECTION}")]:
                 metrics[name.removeprefix("actor/")] = metrics.pop(name)
-        self.agent_loop_manager.watch.compare_log_probs(metrics)
+        dtype = self.config.actor_rollout_ref.rollout.dtype
+        if self.agent_loop_manager.watch.compare_log_probs(metrics, dtype):
+            metrics[DIFFER] = 1.0
         return batch
 
     def _update_critic(self, batch: KVBatchMeta, metrics: dict) -> KVBatchMeta:
@@ -212,25 +217,10 @@ class ColocatedTrainer(RolloutsFromStore, PPOTrainerColocateAsync):
     calls and go on.
     """
 
-    def on_sample_end(self) -> None:
-        self.agent_loop_manager.policy.gate.close(self.agent_loop_manager.plan.episode_timeout)
-        super().on_sample_end()
-
-
-class SeparatedTrainer(RolloutsFromStore, PPOTrainerSeparateAsync):
-    """Rollouts have GPUs of their own.
-
-    This was not run: verl's checkpoint engine for it needs nccl, nixl or mooncake.
-    """
-
-    def rollout_servers(self) -> list[str]:
-        return list(self.standalone_server_manager.get_addresses())
-
 
 TRAINERS = {
     "sync": LightningTrainer,
     "colocate_async": ColocatedTrainer,
-    "separate_async": SeparatedTrainer,
 }
 
 
@@ -243,7 +233,8 @@ def train(config: DictConfig, plan: Plan) -> None:
     try:
         trainer = TRAINERS[config.trainer.v1.trainer_mode](config=config)
         trainer.init()
-        manager = RolloutManager(plan, config, trainer.rollout_servers(), trainer.tokenizer.decode)
+        servers = list(trainer.llm_server_manager.get_addresses())
+        manager = RolloutManager(plan, config, servers, trainer.tokenizer.decode)
         manager.policy.weights_version = trainer.global_steps
         note_time(plan.run_dir, "engine_ready")
         trainer.fit(manager)

@@ -45,10 +45,7 @@ def _check_mode(config: DictConfig, plan: Plan) -> None:
     mode = config.trainer.v1.trainer_mode
     expected = "sync" if plan.asynchronous is None else f"{plan.asynchronous}_async"
     if mode != expected:
-        raise ConfigError(
-            f"trainer.v1.trainer_mode={mode} but the run is "
-            f"{expected}; use --async [colocate|separate]"
-        )
+        raise ConfigError(f"trainer.v1.trainer_mode={mode} but the run is {expected}; use --async")
     if plan.asynchronous and not plan.llm_proxy:
         raise ConfigError(
             "--async needs the LLM proxy, which holds "
@@ -65,8 +62,6 @@ def _check_mode(config: DictConfig, plan: Plan) -> None:
             "algorithm.rollout_correction.bypass_mode=True needs "
             f"{ROLLOUT}.calculate_log_probs=True; set both or none"
         )
-    if plan.asynchronous == "separate":
-        _check_separate(config, plan)
 
 
 def _check_deterministic(plan: Plan) -> None:
@@ -93,30 +88,6 @@ def _check_adapter(config: DictConfig) -> None:
             f"actor_rollout_ref.model.lora_rank={model.lora_rank} with "
             "lora.merge=False: vLLM would play without the adapter "
             "that is trained. Use --lora --lora-rank, which merges it"
-        )
-
-
-def _check_separate(config: DictConfig, plan: Plan) -> None:
-    """Check here, at no cost, what verl asserts only after it has started Ray."""
-    rollout = config.actor_rollout_ref.rollout
-    if plan.device == "cpu":
-        raise ConfigError(
-            "--async separate moves weights in ways that need GPUs; use --async colocate here"
-        )
-    if int(rollout.nnodes) < 1 or int(rollout.n_gpus_per_node) < 1:
-        raise ConfigError(
-            f"--async separate: {ROLLOUT}.nnodes={rollout.nnodes} "
-            f"x n_gpus_per_node={rollout.n_gpus_per_node} leave "
-            "no GPU for rollouts; both must be at least 1"
-        )
-    steps = int(config.trainer.v1.separate_async.parameter_sync_step)
-    batch = int(config.data.train_batch_size)
-    mini = int(OmegaConf.select(config, f"{ACTOR}.ppo_mini_batch_size"))
-    if batch != steps * mini:
-        raise ConfigError(
-            f"--async separate: data.train_batch_size={batch} must "
-            "be trainer.v1.separate_async.parameter_sync_step x "
-            f"{ACTOR}.ppo_mini_batch_size = {steps} x {mini}"
         )
 
 

@@ -28,8 +28,8 @@ class Plan:
 
     `max_tokens` bounds what the policy generates in one call; `episode_timeout` is in seconds.
     `concurrency` is how many episodes a runner process plays at once; 0: agent-lightning's own
-    runner, one at a time. `asynchronous` is None, or verl's mode without the ending _async:
-    "colocate" or "separate". `algorithm` is the name given to --algorithm, if any. `lora_rank` 0
+    runner, one at a time. `asynchronous` is None or "colocate", verl's mode without its ending.
+    `algorithm` is the name given to --algorithm, if any. `lora_rank` 0
     trains all weights; `lora_adapter_path` is an adapter to go on from. `deterministic` makes two
     runs with the same seed equal, at the price of one call
     after another. `max_unscored_share` is the share of a step's rollouts that may be unscored

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from training.watch.events import IDLE, MISMATCH, MISMATCH_WARNS
+from training.watch.events import DIFFER, IDLE, MISMATCH
 from training.watch.records import validation_reward
 
 STARTING = "starting Ray, verl and vLLM"
@@ -78,7 +78,7 @@ def step_line(step: int, data: Mapping[str, float], seen: Seen) -> str:
         )
     if (validation := validation_reward(data)) is not None:
         parts.append(f"validation reward {validation:.3f}")
-    if data.get(MISMATCH, 0.0) > MISMATCH_WARNS:
+    if data.get(DIFFER):
         parts.append(f"vLLM and trainer disagree ({MISMATCH} {data[MISMATCH]:.2g})")
     if "timing_s/step" in data:
         parts.append(f"{data['timing_s/step']:.1f} s")

@@ -1,0 +1,80 @@
+"""What verl 0.9.1 needs mended on every device: it counts on flash attention, which no lock has, and
+refuses a micro-batch of nothing but padding.
+
+Every Ray process imports this module (`VERL_USE_EXTERNAL_MODULES` in `verl.toml`). Nothing of verl
+is copied or changed on disk.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch.utils.checkpoint import checkpoint
+from verl.trainer.ppo import core_algos
+from verl.utils import model as verl_model
+from verl.utils import torch_functional
+
+# Rows of logits that are in 32 bit at once: 300 MB with a vocabulary of 150,000
+ROWS = 512
+
+
+def _load_critic_without_flash_attention(
+    local_path: str, torch_dtype: torch.dtype, model_config: Any, trust_remote_code: bool
+) -> torch.nn.Module:
+    """Load value heads with torch's attention; verl's own loader asks for flash attention by name,
+    whatever the settings say.
+    """
+    from transformers import AutoModelForTokenClassification
+
+    chosen = {
+        "torch_dtype": torch_dtype,
+        "attn_implementation": "sdpa",
+        "trust_remote_code": trust_remote_code,
+    }
+    model: torch.nn.Module = AutoModelForTokenClassification.from_pretrained(
+        local_path, config=model_config, **chosen
+    )
+    return model
+
+
+verl_model.load_valuehead_model = _load_critic_without_flash_attention
+
+
+_bypass_loss = core_algos.get_policy_loss_fn("bypass_mode")
+
+
+def _bypass_loss_or_nothing(*, response_mask: torch.Tensor, **batch: Any) -> Any:
+    """Return verl's loss, or the plain loss, 0, for a micro-batch of nothing but the rows without
+    trained tokens that verl fills batches with: there its loss has nothing to compare, and raises.
+    """
+    loss = _bypass_loss if response_mask.any() else core_algos.get_policy_loss_fn("vanilla")
+    return loss(response_mask=response_mask, **batch)
+
+
+core_algos.POLICY_LOSS_REGISTRY["bypass_mode"] = _bypass_loss_or_nothing
+
+
+def _log_probs_in_chunks(logits: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
+    """Return the log-probabilities of `labels`, of their shape (..., ), for logits of shape
+    (..., vocabulary), in 32 bit.
+
+    Without flash attention's cross-entropy verl calls log_softmax once for each token of a packed
+    row. A chunk is computed again in the backward pass, so that its probabilities are not kept.
+    """
+    rows, ids = logits.reshape(-1, logits.shape[-1]), labels.reshape(-1)
+    if not rows.requires_grad:
+        parts = [_log_probs(*part) for part in zip(rows.split(ROWS), ids.split(ROWS), strict=True)]
+    else:
+        parts = [
+            checkpoint(_log_probs, *part, use_reentrant=False)
+            for part in zip(rows.split(ROWS), ids.split(ROWS), strict=True)
+        ]
+    return torch.cat(parts).view(labels.shape)
+
+
+def _log_probs(logits: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
+    return -torch.nn.functional.cross_entropy(logits.float(), labels, reduction="none")
+
+
+torch_functional.logprobs_from_logits_v2 = _log_probs_in_chunks
