@@ -19,6 +19,7 @@ from training.engine.resumable import check_resumable, differences
 from training.setup.agreement import check_rows, last_step
 from training.setup.cluster import check_nodes_asked
 from training.setup.device import check_libraries
+from training.setup.gpu_memory import check_gpu_memory
 from training.setup.model_folder import (
     check_adapter,
     check_disk,
@@ -71,4 +72,6 @@ def check_ready(plan: Plan, config: DictConfig, done: int, last: int) -> None:
         check_adapter(plan.lora_adapter_path, plan.lora_rank)
     check_store(plan)
     if plan.role != "runner":
+        if plan.device == "cuda":
+            check_gpu_memory(config, plan.model)
         check_nodes_asked(config)

@@ -21,18 +21,15 @@ from training.setup.presets import ROLLOUT
 
 REPLICA = ("tensor_model_parallel_size", "data_parallel_size", "pipeline_model_parallel_size")
 ANSWER_SECONDS = 5.0
+CPUS_PER_GPU = 3  # of verl's placement groups, which wait for them without end
 JOIN_SECONDS = 60.0
 # Seconds until Ray declares a silent machine dead: it asks every 3 s, and waits 10 s five times
 LOST_SECONDS = 45.0
 
 
 def pools(config: DictConfig) -> list[tuple[int, int]]:
-    """Return (nodes, GPUs of each) that verl reserves: the trainer's, and the rollouts' if they
-    have GPUs of their own.
-    """
-    separate = config.trainer.v1.trainer_mode == "separate_async"
-    parts = [config.trainer, *([OmegaConf.select(config, ROLLOUT)] if separate else [])]
-    return [(int(part.nnodes), int(part.n_gpus_per_node)) for part in parts]
+    """Return (nodes, GPUs of each) that verl reserves."""
+    return [(int(config.trainer.nnodes), int(config.trainer.n_gpus_per_node))]
 
 
 def check_nodes_asked(config: DictConfig) -> None:
@@ -125,12 +122,18 @@ def check_nodes_found(config: DictConfig, plan: Plan) -> None:
 
 
 def _free_gpus() -> tuple[dict[str, str], dict[str, int]]:
-    """Return the addresses and the free GPUs of the living nodes, by Ray's id of them."""
+    """Return the addresses of the living nodes, and how many free GPUs each has with the processors
+    that verl reserves beside them, by Ray's id of them.
+    """
     import ray
 
     resources = ray._private.state.available_resources_per_node()
     names = living_nodes()
-    return names, {node: int(resources.get(node, {}).get("GPU", 0)) for node in names}
+    free = {}
+    for node in names:
+        there = resources.get(node, {})
+        free[node] = min(int(there.get("GPU", 0)), int(there.get("CPU", 0)) // CPUS_PER_GPU)
+    return names, free
 
 
 def check_room(asked: list[tuple[int, int]], free: list[tuple[str, int]]) -> None:
@@ -144,9 +147,10 @@ def check_room(asked: list[tuple[int, int]], free: list[tuple[str, int]]) -> Non
             wanted = " and ".join(f"{nodes} x {gpus}" for nodes, gpus in asked)
             seen = ", ".join(f"{address}: {count}" for address, count in sorted(free))
             raise RunStopped(
-                f"the run wants {wanted} GPUs (--n-nodes x --n-gpus); free in "
-                f"this Ray are {seen or 'none'}. Add nodes (./restart_ray.sh "
-                "--address), wait for what holds the others, or ask for fewer"
+                f"the run wants {wanted} GPUs (--n-nodes x --n-gpus), each with {CPUS_PER_GPU} "
+                f"processors; free in this Ray are {seen or 'none'}. Add nodes (./restart_ray.sh "
+                "--address; RAY_CPUS counts more processors than a machine has), wait for what "
+                "holds the others, or ask for fewer"
             )
         left[-1] -= gpus
 

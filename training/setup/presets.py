@@ -55,6 +55,8 @@ def choose(
         "trainer.project_name": f"{agent.name}_agent",
         "trainer.n_gpus_per_node": n_gpus,
         "trainer.nnodes": n_nodes,
+        # Logical: verl reserves 3 for each GPU, its actors are many and mostly idle, Ray only counts
+        "ray_kwargs.ray_init.num_cpus": 32 + 4 * n_gpus,
         **defaults[device],
         **(_gpu_sizes(n_gpus * n_nodes) if device == "cuda" else {}),
         # On the CPU attention costs the square of what is packed: a micro-batch holds one full

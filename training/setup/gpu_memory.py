@@ -1,0 +1,93 @@
+"""Whether an update fits the memory of a GPU, computed before anything is loaded.
+
+While verl trains, 32-bit weights, gradients and AdamW's two moments are on the cards, whatever is
+offloaded between the phases, beside the logits of one micro-batch. vLLM sleeps meanwhile.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+from math import prod
+from pathlib import Path
+
+from omegaconf import DictConfig
+
+from training.setup.model_folder import find_model, read_json
+from training.setup.plan import ConfigError
+
+# Bytes of a parameter: 4 the weight, 4 its gradient, 8 AdamW's moments, 2 the copy that computes
+TRAINED, FROZEN = 18, 6
+# Bytes of a logit and of its gradient, in bfloat16
+LOGIT = 4
+SPARE = 0.03  # of a card: CUDA's own, and what is fragmented
+MOST_GPUS = 64
+
+
+def parameters_of(folder: Path) -> int:
+    """Return the number of a model's parameters, read off the headers of its files."""
+    total = 0
+    for path in folder.glob("*.safetensors"):
+        with path.open("rb") as file:
+            header = json.loads(file.read(int.from_bytes(file.read(8), "little")))
+        total += sum(prod(part["shape"]) for name, part in header.items() if "shape" in part)
+    return total
+
+
+def bytes_of_update(
+    parameters: int, vocabulary: int, tokens: int, gpus: int, frozen: bool, critic: bool
+) -> int:
+    """Return the bytes that an update takes on each of `gpus` cards.
+
+    frozen: only an adapter is trained. critic: one of the same size stays on the card.
+    """
+    state = parameters * (FROZEN if frozen else TRAINED) // gpus
+    return state * (2 if critic else 1) + tokens * vocabulary * LOGIT
+
+
+def check_gpu_memory(config: DictConfig, model: str, card: int | None = None) -> None:
+    """Raise ConfigError if an update does not fit the memory of this machine's smallest GPU, or of
+    a `card` of so many bytes.
+    """
+    card = smallest_card() if card is None else card
+    if card is None:
+        return
+    parts = config.actor_rollout_ref
+    gpus = int(config.trainer.n_gpus_per_node) * int(config.trainer.nnodes)
+    folder = find_model(model)
+    shape = read_json(folder / "config.json", "is this a model folder?")
+    vocabulary = int((shape.get("text_config") or shape).get("vocab_size", 0))
+    critic = config.algorithm.adv_estimator == "gae" and not config.critic.fsdp.param_offload
+    parameters = parameters_of(folder)
+    tokens = int(parts.actor.ppo_max_token_len_per_gpu)
+
+    def needed(count: int, frozen: bool) -> int:
+        return bytes_of_update(parameters, vocabulary, tokens, count, frozen, critic)
+
+    room = int(card * (1 - SPARE))
+    frozen = bool(parts.model.lora_rank)
+    if needed(gpus, frozen) <= room:
+        return
+    ways = [] if frozen or needed(gpus, True) > room else ["--lora"]
+    more = [count for count in range(gpus + 1, MOST_GPUS + 1) if needed(count, frozen) <= room]
+    ways += [f"{more[0]} GPUs (--n-gpus, --n-nodes)"] if more else []
+    ways.append("a smaller actor_rollout_ref.actor.ppo_max_token_len_per_gpu, or a smaller model")
+    raise ConfigError(
+        f"an update of {model} ({parameters / 1e9:.2f}e9 parameters) takes "
+        f"{needed(gpus, frozen) / 1e9:.0f} GB on each of {gpus} GPUs, of which "
+        f"{tokens * vocabulary * LOGIT / 1e9:.0f} GB are logits, and a card has "
+        f"{card / 1e9:.0f} GB; take {', '.join(ways)}"
+    )
+
+
+def smallest_card() -> int | None:
+    """Return the bytes of this machine's smallest GPU, None if the driver's tool does not say."""
+    if not shutil.which("nvidia-smi"):
+        return None
+    command = ["nvidia-smi", "--query-gpu=memory.total", "--format=csv,noheader,nounits"]
+    try:
+        asked = subprocess.run(command, capture_output=True, text=True, timeout=30, check=True)
+        return min(int(line) for line in asked.stdout.split()) * 2**20
+    except (OSError, ValueError, subprocess.SubprocessError):
+        return None
