@@ -8,6 +8,7 @@ policy.turns, policy.completion_tokens, policy.finish_reason
 from __future__ import annotations
 
 import asyncio
+import json
 import re
 import time
 from collections.abc import AsyncGenerator, Sequence
@@ -29,6 +30,7 @@ CONTEXT_OVERFLOW = re.compile(
     r"context.{0,3}(length|window)|max_model_len|longer than the maximum", re.IGNORECASE
 )
 MAX_RETRIES = 2
+SHOWN = 200  # characters of what is wrong with a reply
 
 
 @dataclass(frozen=True)
@@ -60,6 +62,7 @@ class ChatPolicy:
         self.turns = self.prompt_tokens = self.completion_tokens = 0
         self._pace = pace_of(endpoint.base_url, endpoint.model)
         self.finish_reason: str | None = None
+        self._ids: set[str] = set()  # of the tool calls so far
 
     async def reply(self, messages: Sequence[Message], tools: Sequence[ToolSpec] = ()) -> Message:
         """Return the next message. With the last one allowed, the tools are still sent, and
@@ -82,11 +85,14 @@ class ChatPolicy:
         }
         body |= {name: value for name, value in sampling.items() if value is not None}
         begun = time.monotonic()
-        completion = await self._ask(body)
-        if completion.usage:
-            spent = time.monotonic() - begun
-            self._pace.note(spent, completion.usage.completion_tokens)
-        return self._message(completion)
+        try:
+            completion = await self._ask(body)
+            return self._message(completion, time.monotonic() - begun)
+        except (AttributeError, KeyError, TypeError, ValueError) as error:
+            why = f"{type(error).__name__}: {error}".splitlines()[0][:SHOWN]
+            raise EpisodeError(
+                "endpoint_error", f"the reply is no chat completion ({why})"
+            ) from error
 
     def limit(self, timeout: float) -> Limit:
         """Return the time limit of an episode at the server's speed so far, at least `timeout`
@@ -112,21 +118,53 @@ class ChatPolicy:
         except openai.OpenAIError as error:
             raise _blame(error) from error
 
-    def _message(self, completion: ChatCompletion) -> Message:
-        if not completion.choices:
+    def _message(self, completion: ChatCompletion, seconds: float) -> Message:
+        """Return the message of a reply. Endpoints leave out ids, send arguments as objects, content
+        in parts and usage without numbers, which is read as it is meant.
+
+        Raises AttributeError, KeyError, TypeError or ValueError: there is no message in it.
+        """
+        given = completion.model_dump(warnings=False)
+        if not given.get("choices"):
             raise EpisodeError("endpoint_error", "the reply has no choices")
-        choice, usage = completion.choices[0], completion.usage
+        choice = given["choices"][0]
+        said, usage = choice["message"], given.get("usage") or {}
+        message: Message = {"role": "assistant", "content": _text(said.get("content"))}
+        calls = said.get("tool_calls") or []
+        if calls:
+            message["tool_calls"] = [self._call(call) for call in calls]
         self.turns += 1
-        self.finish_reason = choice.finish_reason
-        if usage:
-            self.prompt_tokens += usage.prompt_tokens
-            self.completion_tokens += usage.completion_tokens
-        message: Message = {"role": "assistant", "content": choice.message.content}
-        if choice.message.tool_calls:
-            message["tool_calls"] = [
-                call.model_dump(exclude_none=True) for call in choice.message.tool_calls
-            ]
+        self.finish_reason = choice.get("finish_reason")
+        self.prompt_tokens += usage.get("prompt_tokens") or 0
+        tokens = usage.get("completion_tokens") or 0
+        self.completion_tokens += tokens
+        if tokens:
+            self._pace.note(seconds, tokens)
         return message
+
+    def _call(self, call: Any) -> dict[str, Any]:
+        """Return a tool call as the API describes it, with an id that its conversation has once."""
+        function = call["function"]
+        name, arguments = function["name"], function.get("arguments")
+        if not isinstance(name, str):
+            raise ValueError("a tool call without a name")
+        if not isinstance(arguments, str):
+            arguments = "" if arguments is None else json.dumps(arguments, ensure_ascii=False)
+        known = call.get("id")
+        if not known or known in self._ids:
+            known = f"call_{len(self._ids)}_of_{self.turns}"
+        self._ids.add(known)
+        return {
+            "id": known,
+            "type": "function",
+            "function": {"name": name, "arguments": arguments},
+        }
+
+
+def _text(content: Any) -> str | None:
+    if not isinstance(content, list):
+        return None if content is None else str(content)
+    return "".join(part["text"] for part in content if part.get("text"))
 
 
 def _blame(error: openai.OpenAIError) -> Exception:

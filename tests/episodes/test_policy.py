@@ -137,3 +137,64 @@ def test_the_connections_of_a_loop_that_ended_are_not_kept(llm: Any) -> None:
     for _ in range(2):
         replies(policy(llm))
     assert policies._pools == {}
+
+
+def odd(**call: Any) -> dict[str, Any]:
+    """A reply that calls a tool, whose call is as an endpoint wrote it."""
+    told = {"id": "a", "type": "function", "function": {"name": "look", "arguments": "{}"}} | call
+    return {"message": {"role": "assistant", "content": None, "tool_calls": [told]}}
+
+
+@pytest.fixture
+def raw(monkeypatch: pytest.MonkeyPatch, llm: Any) -> Any:
+    """The scripted server; calls go out as the script has them, without ids of the server's."""
+    monkeypatch.setattr("tests.episodes.scripted._numbered", lambda message, number: message)
+    return llm
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        {"id": None},
+        {"type": None},
+        {"function": {"name": "look", "arguments": {"word": "盐"}}},
+        {"function": {"name": "look", "arguments": None}},
+    ],
+)
+def test_what_an_endpoint_leaves_out_of_a_call_is_read_as_it_is_meant(
+    raw: Any, call: dict[str, Any]
+) -> None:
+    raw.script(odd(**call))
+    [message] = replies(policy(raw))
+    [found] = message["tool_calls"]
+    assert found["id"]
+    assert found["type"] == "function"
+    assert isinstance(found["function"]["arguments"], str)
+
+
+def test_calls_of_one_id_are_told_apart(raw: Any) -> None:
+    raw.script(odd(), odd())
+    messages = replies(policy(raw), 2)
+    assert len({message["tool_calls"][0]["id"] for message in messages}) == 2
+
+
+def test_content_in_parts_is_one_text(raw: Any) -> None:
+    parts = [{"type": "text", "text": "密封"}, {"type": "text", "text": "保存"}]
+    raw.script({"message": {"role": "assistant", "content": parts}})
+    assert replies(policy(raw))[0]["content"] == "密封保存"
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        {"message": None},
+        odd(function=None),
+        odd(function={"name": None, "arguments": "{}"}),
+    ],
+)
+def test_what_is_no_reply_leaves_the_episode_unscored(raw: Any, reply: dict[str, Any]) -> None:
+    """One such reply ended the whole evaluation."""
+    raw.script(reply)
+    with pytest.raises(EpisodeError) as failed:
+        replies(policy(raw))
+    assert failed.value.cause == "endpoint_error"
