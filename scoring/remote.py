@@ -37,6 +37,7 @@ LONGEST_WAIT = 5.0  # seconds between two attempts
 CACHED_VERDICTS = 4096
 FAILURES = 5  # in a row, until the judge is left alone
 PAUSE = 30.0  # seconds it is left alone
+OF_THE_CASE = (400, 413, 422)  # statuses that refuse what was sent, not who sent it
 CAUSES = {"malformed": "judge_malformed", "timeout": "judge_timeout"}
 
 
@@ -143,9 +144,10 @@ class RemoteJudge:
         self.last_failure = str(error) if asked else f"{type(error).__name__}: {clean(str(error))}"
         log.warning("the %s judge failed: %s", self.name, self.last_failure)
         cause = CAUSES.get(getattr(error, "cause", ""), "judge_failed")
-        # A judge that answers nonsense is there; leaving it alone would let one odd answer hide the
-        # others. One that asks for a pause is there too, and gets it.
-        if cause == "judge_malformed":
+        # A judge that answers nonsense, or refuses this one case (a content filter), is there;
+        # leaving it alone would let one odd answer hide the others. One that asks for a pause is
+        # there too, and gets it.
+        if cause == "judge_malformed" or getattr(error, "status", None) in OF_THE_CASE:
             self.breaker.succeeded()
         elif not getattr(error, "retry_after", None):
             self.breaker.failed()

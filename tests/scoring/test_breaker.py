@@ -44,7 +44,11 @@ class Scripted(RemoteJudge):
 
 @pytest.mark.parametrize(
     ("between", "cause"),
-    [(None, None), (LLMError("odd", "malformed"), "judge_malformed")],
+    [
+        (None, None),
+        (LLMError("odd", "malformed"), "judge_malformed"),
+        (LLMError("a content filter", "refused", 400), "judge_failed"),
+    ],
 )
 def test_an_answer_of_any_kind_shows_that_the_judge_is_there(
     between: Exception | None, cause: str | None
