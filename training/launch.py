@@ -14,7 +14,7 @@ import os
 import sys
 import time
 from collections.abc import Callable, Mapping
-from contextlib import closing
+from contextlib import closing, nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -52,6 +52,7 @@ def check_and_train(
     from training.planning import continued, read_rows, run_settings
     from training.ready import check_ready, lacks_validation, steps_of
     from training.run import with_token
+    from training.run_lock import held
     from training.setup.verl_config import build_config, parse_overrides
 
     settings, flags = run_settings(agent, options)
@@ -72,7 +73,8 @@ def check_and_train(
             return 0
     check_ready(plan, config, done, last)
     plan = with_token(plan)
-    return start(agent, flags, settings, config, plan, files, rows)
+    with nullcontext() if plan.role == "runner" else held(plan.run_dir):
+        return start(agent, flags, settings, config, plan, files, rows)
 
 
 def start(

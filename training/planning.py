@@ -60,7 +60,7 @@ FLAGS = (
 WRITTEN_FIRST = (
     *("config.yaml", "environment.json", "preset.json", "versions.json", "model.json", "data"),
     *("run.log", "logs", "timeline.json", "chat_template.jinja", "trackers"),
-    *("summary.json", "error.txt"),  # of a run that played nothing
+    *("summary.json", "error.txt", "run.lock"),  # of a run that played nothing
 )
 RECORD_FILES = ("metrics.jsonl", "episodes.jsonl")
 SETTINGS = ("temperature", "episode_timeout", "max_unscored_share")

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import json
 import shutil
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
@@ -22,6 +24,7 @@ from training.engine.checkpoints import find_checkpoint
 from training.engine.resumable import check_resumable, differences, note_model
 from training.planning import holds_something
 from training.run import prepare_run_dir, run
+from training.run_lock import held
 from training.setup.model_folder import checkpoints_to_come
 from training.setup.plan import ConfigError, Plan
 from training.watch.records import means, sums
@@ -267,3 +270,31 @@ def test_runners_for_another_machine_s_run_say_whether_they_failed(
 ) -> None:
     told = {"role": "runner", "external_store_address": "http://127.0.0.1:9", "failed": failed}
     assert ended(tmp_path, monkeypatch, lambda _: None, **told) == code
+
+
+HOLDS = """
+import sys
+from pathlib import Path
+from training.run_lock import held
+
+with held(Path(sys.argv[1])):
+    print("held", flush=True)
+    sys.stdin.read()
+"""
+
+
+@pytest.mark.system
+def test_two_commands_do_not_train_in_one_folder(tmp_path: Path) -> None:
+    """A requeued job trained over the first, which still ran; both ended with exit code 0."""
+    command = [sys.executable, "-c", HOLDS, str(tmp_path)]
+    with subprocess.Popen(
+        command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as first:
+        assert first.stdout is not None
+        assert first.stdout.readline() == "held\n"
+        with pytest.raises(ConfigError) as refused, held(tmp_path):
+            pass
+        assert not missing(str(refused.value), tmp_path, first.pid, "--run-dir")
+        first.kill()
+    with held(tmp_path):
+        assert not holds_something(tmp_path)

@@ -1,0 +1,54 @@
+"""One command at a time trains in a run's folder.
+
+    with held(plan.run_dir): ...        # ConfigError: another command trains there
+
+The lock is the operating system's: it ends with the process, however that ends, and its forks do
+not hold it. The file says who holds it.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import socket
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from training.setup.plan import ConfigError
+
+LOCK = "run.lock"
+
+
+@contextmanager
+def held(run_dir: Path) -> Iterator[None]:
+    """Hold the folder's lock while the block runs. One that was left behind is taken over.
+
+    Raises ConfigError: a living process has it.
+    """
+    run_dir.mkdir(parents=True, exist_ok=True)
+    with (run_dir / LOCK).open("a+", encoding="utf-8") as file:
+        try:
+            fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            raise ConfigError(
+                f"{run_dir} is being trained in by {_holder(run_dir / LOCK)}; wait for that "
+                "command or stop it, or choose another --run-dir"
+            ) from None
+        file.truncate(0)
+        who = {"host": socket.gethostname(), "pid": os.getpid(), "since": time.time()}
+        file.write(json.dumps(who))
+        file.flush()
+        yield
+        file.truncate(0)
+
+
+def _holder(path: Path) -> str:
+    try:
+        who = json.loads(path.read_text(encoding="utf-8"))
+        since = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(who["since"]))
+        return f"process {who['pid']} on {who['host']} since {since}"
+    except (OSError, ValueError, KeyError):
+        return "another command"
