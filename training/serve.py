@@ -259,6 +259,8 @@ def _wait(
         while process.poll() is None and time.monotonic() < end:
             with contextlib.suppress(httpx.HTTPError):  # it does not answer yet
                 reply = httpx.get(f"{address}/v1/models", timeout=5, trust_env=False)
+                if reply.status_code in (401, 403):
+                    raise ServeError(f"vLLM refuses its own token with {reply.status_code} ({log})")
                 if reply.status_code == 200:
                     length = int(reply.json()["data"][0]["max_model_len"])
                     return Server(model, f"{address}/v1", SERVED_NAME, length, process)

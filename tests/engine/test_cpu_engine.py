@@ -6,9 +6,11 @@ verl's engine is played on the same weights, sequences and loss; what differs is
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -310,11 +312,26 @@ def test_verl_leaves_trl_alone_where_it_is_installed(device: str) -> None:
     """verl 0.9.1 looks for a class that the lock's TRL no longer has, and ends there."""
     pytest.importorskip("trl")
     asks = "from verl.models.transformers import monkey_patch as m; print(m.is_trl_available())"
-    known = os.environ | environment(device)
+    other = {name: value for name, value in os.environ.items() if name != "VERL_PLATFORM"}
+    known = other | environment(device)
     told = subprocess.run(
         [sys.executable, "-c", asks], env=known, capture_output=True, text=True, check=False
     )
     assert told.stdout.splitlines()[-1:] == ["False"], told.stderr
+
+
+def test_a_generation_config_that_transformers_refuses_is_saved(tmp_path: Path) -> None:
+    """Llama-2-chat's has a temperature and no sampling; a run ended at its first checkpoint."""
+    from verl.utils.checkpoint import fsdp_checkpoint_manager
+
+    import training.engine.verl_mends  # noqa: F401 (mends it)
+
+    text = '{"temperature": 0.9, "top_p": 0.6}'
+    (tmp_path / "generation_config.json").write_text(text)
+    config = fsdp_checkpoint_manager.GenerationConfig.from_pretrained(tmp_path)
+    config.save_pretrained(tmp_path / "saved")
+    saved = json.loads((tmp_path / "saved" / "generation_config.json").read_text())
+    assert (saved["temperature"], saved["do_sample"]) == (0.9, True)
 
 
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])

@@ -1,5 +1,6 @@
-"""What verl 0.9.1 needs mended on every device: it counts on flash attention, which no lock has, and
-refuses a micro-batch of nothing but padding.
+"""What verl 0.9.1 needs mended on every device: it counts on flash attention, which no lock has,
+refuses a micro-batch of nothing but padding, and ends where a model's generation config cannot be
+saved.
 
 Every Ray process imports this module (`VERL_USE_EXTERNAL_MODULES` in `verl.toml`). Nothing of verl
 is copied or changed on disk.
@@ -11,9 +12,11 @@ from typing import Any
 
 import torch
 from torch.utils.checkpoint import checkpoint
+from transformers import GenerationConfig
 from verl.trainer.ppo import core_algos
 from verl.utils import model as verl_model
 from verl.utils import torch_functional
+from verl.utils.checkpoint import fsdp_checkpoint_manager
 
 # Rows of logits that are in 32 bit at once: 300 MB with a vocabulary of 150,000
 ROWS = 512
@@ -77,4 +80,21 @@ def _log_probs(logits: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
     return -torch.nn.functional.cross_entropy(logits.float(), labels, reduction="none")
 
 
+class SavableGenerationConfig(GenerationConfig):
+    """A model's generation config as it can be saved. Some models (Llama-2-chat, Vicuna) are
+    published with a temperature and without sampling, which transformers reads and refuses to
+    write: a run ended at its first checkpoint.
+    """
+
+    @classmethod
+    def from_pretrained(cls, *arguments: Any, **options: Any) -> GenerationConfig:
+        config = GenerationConfig.from_pretrained(*arguments, **options)
+        try:
+            config.validate(strict=True)
+        except ValueError:
+            config.do_sample = True
+        return config
+
+
+fsdp_checkpoint_manager.GenerationConfig = SavableGenerationConfig
 torch_functional.logprobs_from_logits_v2 = _log_probs_in_chunks
