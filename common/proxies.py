@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from importlib.util import find_spec
 from urllib.parse import urlsplit
 
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
@@ -21,6 +22,19 @@ EXCEPTIONS = ("no_proxy", "NO_PROXY")  # some clients read the one, some the oth
 def named_proxies(environment: Mapping[str, str] = os.environ) -> list[str]:
     """Return the variables that name a proxy, in the case in which they are set."""
     return [name for name in environment if name.lower() in NAMES and environment[name]]
+
+
+def why_unusable(environment: Mapping[str, str] = os.environ) -> str:
+    """Return what is wrong with the proxies that are named, or "". Without the package that speaks
+    SOCKS, httpx, which agent-lightning uses, ends with an ImportError.
+    """
+    named = [name for name in named_proxies(environment) if environment[name].startswith("socks")]
+    if not named or find_spec("socksio"):
+        return ""
+    return (
+        f"{', '.join(named)} names a SOCKS proxy, which needs a package that no lock has; "
+        "install it (pip install socksio), name an HTTP proxy, or unset the variable"
+    )
 
 
 def ask_directly(*addresses: str) -> None:

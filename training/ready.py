@@ -12,6 +12,7 @@ from pathlib import Path
 from omegaconf import DictConfig
 
 from common.files import check_writable
+from common.proxies import why_unusable
 from episodes.agent import Row
 from training.engine.checkpoints import checkpoints, step_of, was_validated
 from training.engine.mixture import draws
@@ -27,7 +28,7 @@ from training.setup.model_folder import (
     checkpoint_factor,
     checkpoints_to_come,
 )
-from training.setup.plan import Plan
+from training.setup.plan import ConfigError, Plan
 from training.store.store_checks import check_store
 
 
@@ -60,6 +61,8 @@ def check_ready(plan: Plan, config: DictConfig, done: int, last: int) -> None:
 
     Raises UsageError, such as ConfigError: one of them cannot be used.
     """
+    if why := why_unusable():
+        raise ConfigError(why)
     if plan.role != "runner":
         check_libraries(plan.device)
     rollout = config.actor_rollout_ref.rollout

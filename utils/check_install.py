@@ -156,8 +156,10 @@ def check_settings() -> str:
 
 def check_proxy() -> str:
     """Return which variables name a proxy, and that requests to this machine bypass it."""
-    from common.proxies import named_proxies
+    from common.proxies import named_proxies, why_unusable
 
+    if why := why_unusable():
+        raise UsageError(why)
     named = named_proxies()
     if not named:
         return "no proxy is named in the environment"

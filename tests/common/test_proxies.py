@@ -17,8 +17,9 @@ from threading import Thread
 import pytest
 
 from common.llm_endpoint import Connections, proxy_of
-from common.proxies import EXCEPTIONS, NAMES
+from common.proxies import EXCEPTIONS, NAMES, why_unusable
 from common.settings import ROOT
+from tests.messages import missing
 
 DEAD_PROXY = "http://127.0.0.1:9"
 BEFORE = "from common.command import run_command; run_command('a test', lambda: 0)\n"
@@ -94,3 +95,12 @@ def test_a_model_elsewhere_is_asked_through_the_proxy(monkeypatch: pytest.Monkey
         proxy.shutdown()
     proxy_of.cache_clear()
     assert proxy.asked == ["http://models.invalid/v1/x"]  # type: ignore[attr-defined]
+
+
+def test_a_socks_proxy_that_nothing_here_speaks_is_named() -> None:
+    """A training ended in an ImportError, and check_install had said that all is well."""
+    assert why_unusable({"HTTPS_PROXY": DEAD_PROXY}) == ""
+    assert not missing(
+        why_unusable({"all_proxy": "socks5://me:secret@a:1"}), "all_proxy", "socksio"
+    )
+    assert "secret" not in why_unusable({"all_proxy": "socks5://me:secret@a:1"})
