@@ -72,6 +72,8 @@ def check_and_train(
             print(f"{finished}; nothing is left to do", flush=True)
             return 0
     check_ready(plan, config, done, last)
+    if plan.role != "runner":
+        check_questions(agent, rows, settings, plan.model, config)
     plan = with_token(plan)
     with nullcontext() if plan.role == "runner" else held(plan.run_dir):
         return start(agent, flags, settings, config, plan, files, rows)
@@ -119,6 +121,35 @@ def check_budgets(agent: Agent, rows: Rows, settings: Settings) -> None:
                 f"turns, the run one of {settings.max_turns}"
             )
             raise ConfigError(f"{budgets}; raise --max-turns")
+
+
+def check_questions(agent: Agent, rows: Rows, settings: Settings, model: str, config: Any) -> None:
+    """Raise ConfigError if questions alone are longer than vLLM's context: their episodes would all
+    end without a call.
+    """
+    from tokenizers import Tokenizer
+
+    from training.setup.model_folder import find_model
+
+    file = find_model(model) / "tokenizer.json"
+    if not file.is_file():
+        return
+    tokenizer = Tokenizer.from_file(str(file))
+    longest = int(config.actor_rollout_ref.rollout.max_model_len)
+    for name, part in rows.items():
+        tasks = [agent.task(row, settings) for row in part]
+        # A token has a character at least, so that short questions need not be counted
+        long = [task for task in tasks if len(task.question) > longest]
+        counted = tokenizer.encode_batch([task.question for task in long])
+        over = [
+            task.id for task, found in zip(long, counted, strict=True) if len(found.ids) > longest
+        ]
+        if over:
+            raise ConfigError(
+                f"{len(over)} of {len(tasks)} rows of the {name} file have questions of more tokens "
+                f"than the context holds ({longest}), the first is {over[0]}; leave them out, or "
+                "raise data.max_prompt_length and actor_rollout_ref.rollout.max_model_len"
+            )
 
 
 def main(name: str, arguments: list[str] | None = None) -> int:

@@ -404,6 +404,18 @@ def test_a_policy_that_cannot_be_dealt_to_the_gpus_is_said_at_once(
     assert not missing(refused(capsys, *flags, f"{split}=2"), "1 x 1", "--n-nodes", "--n-gpus")
 
 
+def test_questions_that_the_context_does_not_hold_are_named_at_once(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """After a minute and a half three steps were skipped, "no_calls: 32. Mend the cause"."""
+    rows = AGENT.rows(AGENT.splits["train"])[:16]
+    rows[3] = rows[3] | {"question": rows[3]["question"] * 300}
+    file = tmp_path / "rows.jsonl"
+    file.write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows))
+    said = refused(capsys, "--ci-fast", "--train-file", str(file))
+    assert not missing(said, "1 of 16", "train", rows[3]["id"], "max_model_len")
+
+
 @pytest.mark.parametrize("name", ["episodes.jsonl", "notes.txt"])
 def test_a_run_folder_in_use(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / name).write_text("{}")
