@@ -5,11 +5,14 @@ Keeps of docs/gpu.md, "Which model".
 
 from __future__ import annotations
 
+import json
+import shutil
 from pathlib import Path
 
 import pytest
 
 from common.settings import ROOT
+from tests.messages import missing
 from training.setup import reading, tool_parser
 from training.setup.model_folder import read_template
 from training.setup.plan import ConfigError
@@ -74,3 +77,17 @@ def test_thinking_is_off_unless_it_is_asked_for(
 def test_a_user_names_another_parser(tmp_path: Path) -> None:
     flags = reading.reading_flags(TINY, tmp_path / "log", tools=True, tool_parser="pythonic")
     assert flags == ["--enable-auto-tool-choice", "--tool-call-parser", "pythonic"]
+
+
+def test_a_model_whose_replies_would_never_end_is_named(tmp_path: Path) -> None:
+    """A base model with a chat template: all episodes were cut at their limit, exit code 0."""
+    folder = Path(shutil.copytree(TINY, tmp_path / "model"))
+    reading.check_end(str(folder), read_template(TINY))
+    for name in ("config.json", "generation_config.json"):
+        settings = json.loads((folder / name).read_text()) | {"eos_token_id": 0}
+        (folder / name).write_text(json.dumps(settings))
+    told = json.loads((folder / "tokenizer_config.json").read_text())
+    (folder / "tokenizer_config.json").write_text(json.dumps(told | {"eos_token": "<|endoftext|>"}))
+    with pytest.raises(ConfigError) as refused:
+        reading.check_end(str(folder), read_template(TINY))
+    assert not missing(str(refused.value), folder, "<|im_end|>", "<|endoftext|>", "eos_token_id")

@@ -82,9 +82,13 @@ def rendered_call(template: str) -> str:
     """Return a reply that calls a tool, as the template writes it."""
     prompt = render(template, [ASKED], [TOOL])
     whole = render(template, [ASKED, CALLED], [TOOL], opened=False)
+    return whole[shared(prompt, whole) :].removesuffix(reply_end(template))
+
+
+def reply_end(template: str) -> str:
+    """Return what the template writes behind a reply in words."""
     plain = render(template, [ASKED, SAID], [TOOL], opened=False)
-    end = plain.rpartition(SAID["content"])[2]
-    return whole[shared(prompt, whole) :].removesuffix(end)
+    return plain.rpartition(SAID["content"])[2]
 
 
 def shared(one: str, other: str) -> int:
