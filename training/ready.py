@@ -67,7 +67,7 @@ def check_ready(plan: Plan, config: DictConfig, done: int, last: int) -> None:
         check_libraries(plan.device)
     rollout = config.actor_rollout_ref.rollout
     split = int(rollout.tensor_model_parallel_size)
-    check_model(plan.model, rollout.max_model_len, plan.tools, split)
+    check_model(plan.model, rollout.max_model_len, plan.tools, split, trained=True)
     to_come = checkpoints_to_come(config, plan, done, last, len(checkpoints(plan.run_dir)))
     check_writable(plan.run_dir, "--run-dir")
     check_disk(plan.model, plan.run_dir, to_come, checkpoint_factor(config))

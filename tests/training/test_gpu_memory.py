@@ -10,8 +10,9 @@ import pytest
 from omegaconf import DictConfig, OmegaConf
 
 from tests.messages import missing
-from training.setup.gpu_memory import check_gpu_memory, parameters_of
+from training.setup.gpu_memory import check_gpu_memory
 from training.setup.plan import ConfigError
+from training.setup.weights import parameters_of
 
 CARD = 80 * 10**9
 SIZES = {"0.6B": 600_000_000, "7B": 7_600_000_000}

@@ -166,3 +166,46 @@ def test_a_model_of_the_hub_has_the_size_of_what_was_found(
     assert is_large("owner/model")
     with pytest.raises(ConfigError, match="owner/model"):
         check_disk("owner/model", tmp_path)
+
+
+def spoil(folder: Path, kind: str) -> None:
+    """Make the weights of a model folder as people bring them."""
+    weights = folder / "model.safetensors"
+    if kind == "pointer":
+        weights.write_text("version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 9\n")
+    elif kind == "cut":
+        weights.write_bytes(weights.read_bytes()[:-1000])
+    elif kind == "no file":
+        weights.write_bytes(b"<html>not found</html>")
+    elif kind == "lost shard":
+        index = {"weight_map": {"a": "model.safetensors", "b": "model-2.safetensors"}}
+        (folder / "model.safetensors.index.json").write_text(json.dumps(index))
+    else:
+        config = json.loads((folder / "config.json").read_text())
+        changed = {
+            "quantised": {"quantization_config": {"quant_method": "awq"}},
+            "own code": {"auto_map": {"AutoConfig": "my.My"}, "model_type": "mymodel"},
+        }
+        (folder / "config.json").write_text(json.dumps(config | changed[kind]))
+
+
+@pytest.mark.parametrize(
+    ("kind", "named"),
+    [
+        ("pointer", "git lfs pull"),
+        ("cut", "model.safetensors"),
+        ("no file", "model.safetensors"),
+        ("lost shard", "model-2.safetensors"),
+        ("quantised", "awq"),
+        ("own code", "auto_map"),
+    ],
+)
+def test_weights_that_cannot_be_used_are_named(kind: str, named: str, tmp_path: Path) -> None:
+    """Each failed up to a minute later, in the engine's words."""
+    folder = Path(shutil.copytree(ROOT / "sql_agent" / "tiny_model", tmp_path / "model"))
+    check_model(str(folder), trained=True)
+    spoil(folder, kind)
+    with pytest.raises(ConfigError, match=named):
+        check_model(str(folder), trained=True)
+    if kind == "quantised":
+        check_model(str(folder))  # it can be served

@@ -6,16 +6,14 @@ offloaded between the phases, beside the logits of one micro-batch. vLLM sleeps 
 
 from __future__ import annotations
 
-import json
 import shutil
 import subprocess
-from math import prod
-from pathlib import Path
 
 from omegaconf import DictConfig
 
 from training.setup.model_folder import find_model, read_json
 from training.setup.plan import ConfigError
+from training.setup.weights import parameters_of
 
 # Bytes of a parameter: 4 the weight, 4 its gradient, 8 AdamW's moments, 2 the copy that computes
 TRAINED, FROZEN = 18, 6
@@ -23,16 +21,6 @@ TRAINED, FROZEN = 18, 6
 LOGIT = 4
 SPARE = 0.03  # of a card: CUDA's own, and what is fragmented
 MOST_GPUS = 64
-
-
-def parameters_of(folder: Path) -> int:
-    """Return the number of a model's parameters, read off the headers of its files."""
-    total = 0
-    for path in folder.glob("*.safetensors"):
-        with path.open("rb") as file:
-            header = json.loads(file.read(int.from_bytes(file.read(8), "little")))
-        total += sum(prod(part["shape"]) for name, part in header.items() if "shape" in part)
-    return total
 
 
 def bytes_of_update(

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from training.setup.plan import ConfigError, Plan
+from training.setup.weights import check_weights
 
 if TYPE_CHECKING:
     from omegaconf import DictConfig
@@ -36,16 +37,22 @@ FETCHED = ["*.safetensors", "*.json", "*.jinja", "*.txt", "*.model"]
 
 
 def check_model(
-    model: str, max_model_len: int | None = None, tools: bool = True, split: int = 1
+    model: str,
+    max_model_len: int | None = None,
+    tools: bool = True,
+    split: int = 1,
+    trained: bool = False,
 ) -> None:
     """Raise ConfigError if a model lacks config, tokenizer, chat template or room; a model of the
     hub is fetched.
 
     `tools`: the agent calls tools, so the template for tools counts where there are several.
-    `split`: the number of GPUs over which vLLM splits its heads.
+    `split`: the number of GPUs over which vLLM splits its heads. `trained`: it is to be trained,
+    which quantised weights cannot be.
     """
     folder = find_model(model)
     config = read_json(folder / "config.json", "is this a Hugging Face model folder?")
+    check_weights(folder, config, trained)
     if not any(
         (folder / name).exists() for name in ("tokenizer.json", "tokenizer.model", "vocab.json")
     ):
