@@ -102,6 +102,7 @@ async def play_with_tools(
         if isinstance(error.__cause__, EpisodeError):
             raise error.__cause__ from error
         raise
+    episode.messages = in_order(episode.messages)
     if policy.finish_reason == "length" and episode.stop_reason in (
         "answered",
         "no_answer",
@@ -154,14 +155,16 @@ class _PolicyModel(agents.Model):
         *rest: Any,
         **named: Any,
     ) -> agents.ModelResponse:
-        messages = [_sendable(one) for one in Converter.items_to_messages(input)]
+        messages = in_order([_sendable(one) for one in Converter.items_to_messages(input)])
         if system_instructions:
             messages.insert(0, {"role": "system", "content": system_instructions})
         message = await self._policy.reply(
             messages, [dict(Converter.tool_to_openai(tool)) for tool in tools]
         )
+        for call in message.get("tool_calls") or []:
+            call["function"]["arguments"] = _encodable(call["function"]["arguments"])
         self._episode.messages.append(message)
-        reply = ChatCompletionMessage.model_validate(message)
+        reply = ChatCompletionMessage.model_validate(_readable(message))
         items = Converter.message_to_output_items(reply)
         return agents.ModelResponse(output=items, usage=agents.Usage(), response_id=None)
 
@@ -174,14 +177,64 @@ def _sendable(message: Any) -> Any:
     whose earlier calls are no JSON objects.
     """
     calls = [
-        call if _object(call["function"]["arguments"]) is not None else _without_arguments(call)
+        call if _object(call["function"]["arguments"]) is not None else _with_arguments(call, "{}")
         for call in message.get("tool_calls") or []
     ]
     return {**message, "tool_calls": calls} if calls else message
 
 
-def _without_arguments(call: Any) -> Any:
-    return {**call, "function": {**call["function"], "arguments": "{}"}}
+def in_order(messages: Sequence[Any]) -> list[Any]:
+    """Return the messages with the tools' answers in the order of their calls. Answers to unknown
+    tools come last otherwise, and templates without ids would show them for others'.
+    """
+    ordered: list[Any] = []
+    places: dict[str, int] = {}
+    for message in messages:
+        if message["role"] != "tool":
+            calls = message.get("tool_calls") or []
+            places = {call["id"]: number for number, call in enumerate(calls)}
+            ordered.append(message)
+            continue
+        at = len(ordered)
+        while at and _answers_later(ordered[at - 1], message, places):
+            at -= 1
+        ordered.insert(at, message)
+    return ordered
+
+
+def _answers_later(one: Any, than: Any, places: Mapping[str, int]) -> bool:
+    ids = [message.get("tool_call_id") for message in (one, than)]
+    return all(id in places for id in ids) and places[ids[0]] > places[ids[1]]
+
+
+def _encodable(arguments: str) -> str:
+    """Return arguments without half of a surrogate pair, which a model may write as an escape and
+    no request can carry.
+    """
+    given = _object(arguments)
+    if given is None:
+        return arguments
+    try:
+        json.dumps(given, ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        text = json.dumps(given, ensure_ascii=False).encode("utf-8", "replace")
+        return text.decode()
+    return arguments
+
+
+def _readable(message: Any) -> Any:
+    """Return a reply for openai-agents, which fails at arguments that are nested too deep."""
+    calls = [
+        call
+        if _object(call["function"]["arguments"]) is not None
+        else _with_arguments(call, "null")
+        for call in message.get("tool_calls") or []
+    ]
+    return {**message, "tool_calls": calls} if calls else message
+
+
+def _with_arguments(call: Any, arguments: str) -> Any:
+    return {**call, "function": {**call["function"], "arguments": arguments}}
 
 
 def _error(text: str) -> str:

@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from episodes.episode import Episode
 from episodes.outcomes import EpisodeError, PolicyStop
 from episodes.tool_loop import Tool, play_with_tools
-from tests.episodes.scripted import ScriptedPolicy, calls, calls_text, says
+from tests.episodes.scripted import Choice, ScriptedPolicy, calls, calls_text, says
 from tests.messages import missing
 
 
@@ -240,3 +240,31 @@ def test_a_call_left_as_text_is_handed_back_and_in_the_last_reply_no_answer() ->
     assert [one["role"] for one in episode.messages[2:]] == ["assistant", "user", "assistant"]
     episode = play(ScriptedPolicy(text, max_turns=2))
     assert (episode.answer, episode.stop_reason) == (None, "bad_tool_call")
+
+
+def several(*asked: tuple[str, str]) -> Choice:
+    """A reply that makes these calls, names with their arguments."""
+    made = [
+        {"id": f"call_{n}", "type": "function", "function": {"name": name, "arguments": arguments}}
+        for n, (name, arguments) in enumerate(asked)
+    ]
+    message = {"role": "assistant", "content": None, "tool_calls": made}
+    return {"message": message, "finish_reason": "tool_calls"}
+
+
+def test_answers_come_in_the_order_of_the_calls() -> None:
+    """A template without ids shows the policy an answer as that to the call at its place."""
+    policy = ScriptedPolicy(
+        several(("nowhere", "{}"), ("look", '{"word": "a"}'), ("look", "[")), says("c")
+    )
+    episode = play(policy)
+    for messages in (policy.asked[1], episode.messages):
+        told = [message["content"] for message in messages if message["role"] == "tool"]
+        assert not missing(told[0], "nowhere")
+        assert told[1] == "seen: a"
+        assert not missing(told[2], "word")
+
+
+def test_half_a_surrogate_pair_in_arguments_is_the_policy_s_and_no_error() -> None:
+    policy = ScriptedPolicy(calls_text("look", '{"word": "\\ud800"}'), says("c"))
+    assert play(policy).stop_reason == "answered"
