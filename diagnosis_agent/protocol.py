@@ -38,7 +38,7 @@ REASON = re.compile(
     r"(?:^|(?<=[\n.:;!?。]) ?)(?:[-•] |\d{1,2}[.)] )?(?:reason(?:s|ing)?(?: [^\n:：]{0,40})?|rationale) ?[:：] ?",
     re.IGNORECASE,
 )
-ANOTHER = re.compile(r"(?:[a-z]+ )?diagnosis ?[:：]|\w{0,2}诊断[:：]", re.IGNORECASE)
+ANOTHER = re.compile(r"final diagnosis ?[:：]|最终诊断[:：]", re.IGNORECASE)
 SENTENCE_END = re.compile(r"(?<=\w{3}[.!?]) |(?<=[)\]][.!?]) ")
 ITEM = re.compile(r"(?:[-•>]|\d{1,2}[.)]) ")
 SPACE, MARKDOWN = re.compile(r"[^\S\n]+"), re.compile(r"[*`#]+|__+")
@@ -153,8 +153,8 @@ def _conclusion(text: str) -> Order | Conclusion | Malformed:
         named = [diagnosis_in(conclusion), *labelled_diagnoses(again)]
         if not any(named):
             named = labelled_diagnoses(reasons[0])
-        distinct = dict.fromkeys(filter(None, named))
-        return _whole(Conclusion("; ".join(distinct), reasons[0].strip()))
+        distinct = {name.casefold(): name for name in reversed(named) if name}
+        return _whole(Conclusion("; ".join(reversed(distinct.values())), reasons[0].strip()))
     labelled = [line for line in lines if _names_a_diagnosis(line)] or lines[:1]
     sentences = [SENTENCE_END.split(line, maxsplit=1) for line in labelled]
     reason = [

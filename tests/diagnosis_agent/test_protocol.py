@@ -67,9 +67,13 @@ def test_a_second_final_diagnosis_counts_as_well(reason: str) -> None:
     said = read_reply(f"{STOP_PHRASE}\nFinal diagnosis: gout\nReason: {reason}")
     assert isinstance(said, Conclusion)
     assert said.diagnosis == "gout; septic arthritis"
-    repeated = read_reply(f"{STOP_PHRASE}\nFinal diagnosis: gout\nReason: x\nDiagnosis: gout")
-    assert isinstance(repeated, Conclusion)
-    assert repeated.diagnosis == "gout"
+
+
+@pytest.mark.parametrize("reason", ["x\nFinal diagnosis: Gout", "x\nDiagnosis: confirmed by PCR"])
+def test_the_same_diagnosis_again_is_no_second_one(reason: str) -> None:
+    said = read_reply(f"{STOP_PHRASE}\nFinal diagnosis: gout\nReason: {reason}")
+    assert isinstance(said, Conclusion)
+    assert said.diagnosis == "gout"
 
 
 def test_what_a_person_types_without_a_diagnosis_is_refused() -> None:
