@@ -159,7 +159,11 @@ class JointAgent(Agent):
 
     def _written_rows(self, path: Path | str) -> list[Row]:
         """Return the rows of `data/*.jsonl` in a run's folder."""
-        rows = read_rows(path, self.name)
+        rows = [
+            # Earlier versions called the column "agent".
+            row if WHOSE in row else {**row, WHOSE: row.get("agent")}
+            for row in read_rows(path, self.name)
+        ]
         if any(row.get(WHOSE) not in self.members or "row" not in row for row in rows):
             raise AgentError(
                 f"{path} has rows of none of {', '.join(self.members)}; "

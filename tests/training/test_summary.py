@@ -245,3 +245,10 @@ def test_what_an_operator_reads_is_shown(plan: Plan, capsys: pytest.CaptureFixtu
     rewards = ("0.35", "rule 0.150", "judge 0.300", "0.25 -> 0.75")
     counts = ("5 judge_failed", "accuracy 0.500", "1 of 5 accepted", "5 queries")
     assert not missing(shown, "may write", "judge [gone]", *rewards, *counts)
+
+
+def test_steps_of_an_earlier_version_count_as_they_did(plan: Plan) -> None:
+    """It noted only that a step made an update; a resumed run lost all of them."""
+    taught = {"timing_s/step": 1.0, "timing_s/update_weights": 0.1, "books/learnable_groups": 2}
+    write(plan, [], [taught, taught | {"books/weight_updates": 3}])
+    assert build_summary(plan, "done", "", started=0.0)["weight_updates"] == 4

@@ -76,7 +76,7 @@ def build_summary(plan: Plan, exit_reason: str, message: str, started: float) ->
         "rollouts": _rollouts(train),
         **{name: counts[name] for name in TRAINED},
         "dropped_tokens": _dropped(train, counts["generated_tokens"]),
-        "weight_updates": int(sum(step.get("books/weight_updates", 0) for step in steps)),
+        "weight_updates": int(sum(map(_weight_updates, steps))),
         "steps_without_signal": sum(not _taught(step) for step in steps),
         "signal": _signal(counts, [step[MISMATCH] for step in steps if MISMATCH in step]),
         "reward": _reward(train),
@@ -196,6 +196,12 @@ def _seconds(run_dir: Path, steps: list[dict[str, Any]], started: float) -> dict
             for phase, key in PHASES.items()
         },
     }
+
+
+def _weight_updates(step: dict[str, Any]) -> float:
+    """Return the steps of the optimizer; earlier versions noted only that there was one."""
+    known = "timing_s/update_weights" in step and _taught(step)
+    return float(step.get("books/weight_updates", known))
 
 
 def _taught(step: dict[str, Any]) -> bool:
