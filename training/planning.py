@@ -26,10 +26,12 @@ from episodes.joint import JointAgent
 from episodes.registry import own_options
 from episodes.turns import with_turns
 from training.engine.checkpoints import find_checkpoint, run_of, step_of, was_validated
+from training.run_lock import LOCK
 from training.setup.algorithms import keys_of
 from training.setup.device import choose_device, is_large
 from training.setup.plan import ConfigError, Plan
-from training.setup.presets import GPU_MODEL, THOUGHT_TOKENS, choose
+from training.setup.presets import GPU_MODEL, choose
+from training.setup.reading import thought_tokens
 
 RUNS = ROOT / "runs"
 TRACKER_VARIABLES = (
@@ -60,7 +62,7 @@ FLAGS = (
 WRITTEN_FIRST = (
     *("config.yaml", "environment.json", "preset.json", "versions.json", "model.json", "data"),
     *("run.log", "logs", "timeline.json", "chat_template.jinja", "trackers"),
-    *("summary.json", "error.txt", "run.lock"),  # of a run that played nothing
+    *("summary.json", "error.txt", LOCK),  # of a run that played nothing
 )
 RECORD_FILES = ("metrics.jsonl", "episodes.jsonl")
 SETTINGS = ("temperature", "episode_timeout", "max_unscored_share")
@@ -84,7 +86,7 @@ def make_plan(agent: Agent, options: argparse.Namespace) -> tuple[Plan, dict[str
     purpose = "smoke" if options.ci_fast else "ci" if options.ci else "full"
     model = options.model or settings.base_model or (agent.model if device == "cpu" else GPU_MODEL)
     large = device == "cpu" and is_large(model)
-    thought = THOUGHT_TOKENS if options.thinking else 0
+    thought = thought_tokens(model, bool(agent.tools)) if options.thinking else 0
     sizes = choose(
         agent,
         purpose,
@@ -165,9 +167,11 @@ def continued(plan: Plan, options: argparse.Namespace) -> tuple[Plan, Path | Non
 
 def holds_something(run_dir: Path) -> bool:
     """Return whether a folder holds anything but what a run writes before it plays; a run that was
-    stopped that early begins again in its folder.
+    stopped that early begins again in its folder. The lock tells that folder from a user's own.
     """
     found = {path.name: path for path in run_dir.iterdir()} if run_dir.is_dir() else {}
+    if found and LOCK not in found:
+        return True
     played = any(name in found and found[name].stat().st_size for name in RECORD_FILES)
     return played or not found.keys() <= {*WRITTEN_FIRST, *RECORD_FILES}
 

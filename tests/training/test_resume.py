@@ -24,7 +24,7 @@ from training.engine.checkpoints import find_checkpoint
 from training.engine.resumable import check_resumable, differences, note_model
 from training.planning import holds_something
 from training.run import prepare_run_dir, run
-from training.run_lock import held
+from training.run_lock import LOCK, held
 from training.setup.model_folder import checkpoints_to_come
 from training.setup.plan import ConfigError, Plan
 from training.watch.records import means, sums
@@ -128,6 +128,8 @@ def test_a_run_that_played_nothing_begins_again_in_its_folder(tmp_path: Path) ->
     assert not holds_something(tmp_path / "new")
     for name in ("config.yaml", "run.log", "summary.json", "episodes.jsonl"):
         (tmp_path / name).touch()
+    assert holds_something(tmp_path), "a user's own folder may have such names"
+    (tmp_path / LOCK).touch()
     assert not holds_something(tmp_path)
     (tmp_path / "episodes.jsonl").write_text("{}\n")
     assert holds_something(tmp_path)
