@@ -166,9 +166,16 @@ def configuration(
         "seed": arguments.seed,
         "sampling": sampling if player.samples else None,
         "max_turns": arguments.max_turns,
+        **reading_of(arguments),
         "prompt_version": agent.prompt_version,
         **environment.description(),
     }
+
+
+def reading_of(arguments: argparse.Namespace) -> dict[str, Any]:
+    """Return how a model is read that is served here, as far as that was said."""
+    said = {"thinking": arguments.thinking, "tool_parser": arguments.tool_parser}
+    return {name: value for name, value in said.items() if value}
 
 
 def default_folder(config: dict[str, Any]) -> Path:

@@ -29,7 +29,7 @@ from episodes.agent import Agent, Environment
 from episodes.turns import turns
 from training.serve import ALONE, BESIDE, servable, serve, serve_environment
 from training.setup.model_folder import digest_of
-from training.setup.presets import THOUGHT_TOKENS
+from training.setup.reading import thought_tokens
 
 if TYPE_CHECKING:
     from episodes.policy import Endpoint
@@ -157,7 +157,9 @@ def reply_tokens(agent: Agent, player: Player, thinking: bool) -> int:
     """Return the tokens of one reply, as in training: the bundled model's where a folder has no
     more positions than it needs, else at most a quarter of the folder's positions.
     """
-    return _answer_tokens(agent, player) + (THOUGHT_TOKENS if thinking else 0)
+    thinks = thinking and player.kind == "served"
+    thought = thought_tokens(player.name, bool(agent.tools)) if thinks else 0
+    return _answer_tokens(agent, player) + thought
 
 
 def _answer_tokens(agent: Agent, player: Player) -> int:

@@ -35,7 +35,7 @@ from training.engine.resumable import note_model
 from training.planning import RECORD_FILES
 from training.setup.chat_template import TEMPLATE
 from training.setup.plan import Plan
-from training.setup.reading import choose_reading
+from training.setup.reading import changed_reading, choose_reading
 from training.watch.summary import ENVIRONMENT, read_lines, show, write_summary
 from training.watch.trackers import TRACKERS, tracked
 
@@ -78,6 +78,11 @@ def run(agent: LitAgent[Any], config: DictConfig, plan: Plan, started: float) ->
         trainer.fit(agent)
         return EXIT_CODES["failed" if trainer.strategy.failed else "interrupted"]
     template = choose_reading(plan, config)
+    if config.trainer.resume_mode == "resume_path":
+        saved = run_of(Path(config.trainer.resume_from_path)) / "config.yaml"
+        before = OmegaConf.load(saved) if saved.is_file() else config
+        for line in changed_reading(config, before):
+            print(line, flush=True)
     prepare_run_dir(plan, config)
     if template is not None:
         (plan.run_dir / TEMPLATE).write_text(template, encoding="utf-8")

@@ -148,7 +148,7 @@ def test_the_cache_holds_what_may_be_in_flight_and_no_more(folder: Path) -> None
 
 def test_a_disk_too_small_for_a_checkpoint(folder: Path, tmp_path: Path) -> None:
     check_disk(str(folder), tmp_path / "not" / "there" / "yet")
-    with (folder / "model-2.safetensors").open("wb") as huge:
+    with (folder / "model.safetensors").open("ab") as huge:
         huge.truncate(2**43)  # sparse: takes no room itself
     with pytest.raises(ConfigError, match="GB"):
         check_disk(str(folder), tmp_path)
@@ -161,7 +161,7 @@ def test_a_model_of_the_hub_has_the_size_of_what_was_found(
     monkeypatch.setattr("training.setup.model_folder._fetch", lambda model: folder)
     assert not is_large("owner/model")
     check_disk("owner/model", tmp_path)
-    with (folder / "model-2.safetensors").open("wb") as huge:
+    with (folder / "model.safetensors").open("ab") as huge:
         huge.truncate(2**43)
     assert is_large("owner/model")
     with pytest.raises(ConfigError, match="owner/model"):

@@ -27,6 +27,8 @@ from training.setup.plan import ConfigError, Plan
 TEMPLATE = "chat_template.jinja"
 SETTING = "actor_rollout_ref.rollout.engine_kwargs.vllm.chat_template"
 TOOLS_IN_WORDS = Path(__file__).with_name("tools_in_words.jinja")
+# The variable by which the templates of Qwen3, GLM and others turn thinking off
+SWITCH = "enable_thinking"
 LOOKS_FOR_THOUGHT = re.compile(r"""(['"])</think>\1\s+in\s+[\w.]+""")
 
 THOUGHT = "<think>\nFirst the one.\n</think>\n\n"
@@ -53,7 +55,8 @@ def choose_template(plan: Plan, config: DictConfig) -> str | None:
         print("chat template: it knows no tools, so they are described in words", flush=True)
     if own:
         return keep_thinking(template, plan.tools)
-    if plan.max_turns > 1 and not keeps_thinking(template, plan.tools):
+    thinks = plan.thinking or SWITCH not in template
+    if thinks and plan.max_turns > 1 and not keeps_thinking(template, plan.tools):
         print(
             "chat template: it drops <think> blocks of earlier turns, which gives "
             f"about one sequence a turn and up to {plan.max_turns} times the tokens. "

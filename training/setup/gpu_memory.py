@@ -9,7 +9,7 @@ from __future__ import annotations
 import shutil
 import subprocess
 
-from omegaconf import DictConfig
+from omegaconf import DictConfig, OmegaConf
 
 from training.setup.model_folder import find_model, read_json
 from training.setup.plan import ConfigError
@@ -39,9 +39,10 @@ def check_gpu_memory(config: DictConfig, model: str, card: int | None = None) ->
     a `card` of so many bytes.
     """
     card = smallest_card() if card is None else card
-    if card is None:
-        return
     parts = config.actor_rollout_ref
+    # With verl's own policy of offloading, weights and optimizer stay in the machine's memory
+    if card is None or OmegaConf.select(parts, "actor.fsdp_config.offload_policy"):
+        return
     gpus = int(config.trainer.n_gpus_per_node) * int(config.trainer.nnodes)
     folder = find_model(model)
     shape = read_json(folder / "config.json", "is this a model folder?")
@@ -49,6 +50,8 @@ def check_gpu_memory(config: DictConfig, model: str, card: int | None = None) ->
     critic = config.algorithm.adv_estimator == "gae" and not config.critic.fsdp.param_offload
     parameters = parameters_of(folder)
     tokens = int(parts.actor.ppo_max_token_len_per_gpu)
+    if OmegaConf.select(parts, "model.use_fused_kernels"):
+        tokens = 0  # no logits are made
 
     def needed(count: int, frozen: bool) -> int:
         return bytes_of_update(parameters, vocabulary, tokens, count, frozen, critic)

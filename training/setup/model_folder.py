@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from training.setup.plan import ConfigError, Plan
-from training.setup.weights import check_weights
+from training.setup.weights import check_weights, weight_files
 
 if TYPE_CHECKING:
     from omegaconf import DictConfig
@@ -152,7 +152,7 @@ def weights_bytes(model: str) -> int:
     """
     if not (Path(model).is_dir() or HUB_ID.fullmatch(model)):
         return 0
-    return sum(file.stat().st_size for file in find_model(model).glob("*.safetensors"))
+    return sum(file.stat().st_size for file in weight_files(find_model(model)))
 
 
 def digest_of(folder: Path, patterns: Sequence[str]) -> str:

@@ -13,16 +13,15 @@ from typing import Any
 
 from omegaconf import DictConfig, OmegaConf
 
-from training.setup.chat_template import choose_template, lacks_tools, with_tools
+from training.setup.chat_template import SWITCH, choose_template, lacks_tools, with_tools
 from training.setup.model_folder import find_model, read_json, read_template
 from training.setup.plan import ConfigError, Plan
+from training.setup.presets import THOUGHT_TOKENS
 from training.setup.tool_parser import find_parser, reply_end
 
 VLLM = "actor_rollout_ref.rollout.engine_kwargs.vllm"
 PARSER = f"{VLLM}.tool_call_parser"
 SWITCHES = f"{VLLM}.default_chat_template_kwargs"
-# The variable by which the templates of Qwen3, GLM and others turn thinking off
-SWITCH = "enable_thinking"
 NO_THOUGHT = json.dumps({SWITCH: False})
 
 
@@ -35,7 +34,8 @@ def choose_reading(plan: Plan, config: DictConfig) -> str | None:
     changed = choose_template(plan, config)
     template = changed or read_template(plan.model, plan.tools)
     check_end(plan.model, template)
-    if SWITCH in template and not plan.thinking and OmegaConf.select(config, SWITCHES) is None:
+    thinks = plan.thinking or plan.keep_thinking
+    if SWITCH in template and not thinks and OmegaConf.select(config, SWITCHES) is None:
         OmegaConf.update(config, SWITCHES, NO_THOUGHT, force_add=True)
     if plan.tools and OmegaConf.select(config, PARSER) is None:
         parser = plan.tool_parser or find_parser(plan.model, template)
@@ -66,6 +66,29 @@ def reading_flags(
         parser = tool_parser or find_parser(model, template)
         flags += ["--enable-auto-tool-choice", "--tool-call-parser", parser]
     return flags
+
+
+def thought_tokens(model: str, tools: bool) -> int:
+    """Return the tokens that a reply needs beside its answer where a model is to think.
+
+    Raises ConfigError: its template cannot turn thinking on and off.
+    """
+    if SWITCH not in read_template(model, tools):
+        raise ConfigError(
+            f"--thinking: the chat template of {model} has no {SWITCH}; a model that always "
+            "thinks needs no flag, but a larger MAX_TOKENS"
+        )
+    return THOUGHT_TOKENS
+
+
+def changed_reading(config: DictConfig, before: Any) -> list[str]:
+    """Return a line for each way in which a resumed run reads otherwise than before."""
+    found = []
+    for key, name in ((SWITCHES, "switches of the chat template"), (PARSER, "tool parser")):
+        old, new = OmegaConf.select(before, key), OmegaConf.select(config, key)
+        if old != new:
+            found.append(f"another {name} than before: {new} instead of {old}")
+    return found
 
 
 def check_end(model: str, template: str) -> None:

@@ -18,14 +18,11 @@ def check_weights(folder: Path, config: dict[str, Any], trained: bool) -> None:
     """Raise ConfigError if weights are pointers, cut or missing, need code of the model's own, or
     are quantised and to be `trained`. A folder without safetensors is left to the engine.
     """
-    files = sorted(folder.glob("*.safetensors"))
-    if (folder / INDEX).is_file():
-        index = json.loads((folder / INDEX).read_text(encoding="utf-8"))
-        named = sorted(set(index.get("weight_map", {}).values()))
-        lost = [name for name in named if not (folder / name).is_file()]
-        if lost:
-            raise ConfigError(f"{folder} lacks {', '.join(lost)}, which {INDEX} names; copy it all")
-    elif len(files) > 1 and not (folder / "model.safetensors").is_file():
+    files = weight_files(folder)
+    lost = [path.name for path in files if not path.is_file()]
+    if lost:
+        raise ConfigError(f"{folder} lacks {', '.join(lost)}, which {INDEX} names; copy it all")
+    if len(files) > 1 and not (folder / INDEX).is_file():
         raise ConfigError(f"{folder} has {len(files)} files of weights and no {INDEX}; copy it too")
     for path in files:
         read_header(path)
@@ -61,11 +58,20 @@ def read_header(path: Path) -> dict[str, Any]:
     return header
 
 
+def weight_files(folder: Path) -> list[Path]:
+    """Return the files that transformers loads: others hold the same weights in another form."""
+    if (folder / INDEX).is_file():
+        index = json.loads((folder / INDEX).read_text(encoding="utf-8"))
+        return [folder / name for name in sorted(set(index.get("weight_map", {}).values()))]
+    whole = folder / "model.safetensors"
+    return [whole] if whole.is_file() else sorted(folder.glob("*.safetensors"))
+
+
 def parameters_of(folder: Path) -> int:
     """Return the number of a model's parameters."""
     shapes = [
         part["shape"]
-        for path in folder.glob("*.safetensors")
+        for path in weight_files(folder)
         for part in read_header(path).values()
         if "shape" in part
     ]

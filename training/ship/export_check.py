@@ -23,8 +23,8 @@ from episodes.episode import Message, ToolSpec
 from episodes.outcomes import PolicyStop
 from episodes.turns import with_turns
 from training.serve import serve
+from training.setup.chat_template import SWITCH
 from training.setup.device import choose_device
-from training.setup.reading import SWITCH
 
 TOKENS = 64  # of the reply
 SHOWN = 80  # characters of each in a message
