@@ -10,6 +10,7 @@ import shutil
 from pathlib import Path
 
 import pytest
+from omegaconf import OmegaConf
 
 from common.settings import ROOT
 from tests.messages import missing
@@ -91,3 +92,20 @@ def test_a_model_whose_replies_would_never_end_is_named(tmp_path: Path) -> None:
     with pytest.raises(ConfigError) as refused:
         reading.check_end(str(folder), read_template(TINY))
     assert not missing(str(refused.value), folder, "<|im_end|>", "<|endoftext|>", "eos_token_id")
+
+
+def test_thinking_needs_a_template_that_can_turn_it_off(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(ConfigError, match="enable_thinking"):
+        reading.thought_tokens(TINY, True)
+    monkeypatch.setattr(reading, "read_template", lambda *_: SWITCHED)
+    assert reading.thought_tokens(TINY, True) == reading.THOUGHT_TOKENS
+
+
+def test_a_resumed_run_says_that_it_reads_otherwise() -> None:
+    now = OmegaConf.create({})
+    OmegaConf.update(now, reading.PARSER, "hermes", force_add=True)
+    assert reading.changed_reading(now, now) == []
+    before = OmegaConf.create({})
+    OmegaConf.update(before, reading.PARSER, "glm45", force_add=True)
+    [line] = reading.changed_reading(now, before)
+    assert not missing(line, "hermes", "glm45")
