@@ -27,7 +27,9 @@ from episodes.outcomes import EpisodeError, PolicyStop
 
 # Tools run one after the other, so that a transcript has one order.
 ONE_BY_ONE = agents.ToolExecutionConfig(max_function_tool_concurrency=1)
-CALL_TAG = "<tool_call>"
+# How the calls of model families begin; one that stands in a reply was not read by vLLM's parser
+CALL_MARKS = ("<tool_call>", "<function=", "[TOOL_CALLS]", "<|python_tag|>")
+BARE_CALL = re.compile(r'\s*[\[{]\s*\{?\s*"(?:name|function)"\s*:')
 # What the policy reads after a call that cannot be carried out, in the language of its prompt.
 SAID = {
     "zh": {
@@ -128,7 +130,7 @@ async def _play(
         left = policy.max_turns - policy.turns
         result = await agents.Runner.run(agent, conversation, max_turns=left, run_config=config)
         episode.answer = after_thought(str(result.final_output or "")) or None
-        if CALL_TAG not in (episode.answer or ""):
+        if not _is_call(episode.answer or ""):
             episode.stop_reason = "answered" if episode.answer else "no_answer"
             return
         episode.answer = None
@@ -170,6 +172,11 @@ class _PolicyModel(agents.Model):
 
     def stream_response(self, *arguments: Any, **named: Any) -> Any:
         raise NotImplementedError("episodes are not streamed")
+
+
+def _is_call(answer: str) -> bool:
+    """Return whether an answer is a tool call that was left as text."""
+    return any(mark in answer for mark in CALL_MARKS) or bool(BARE_CALL.match(answer))
 
 
 def _sendable(message: Any) -> Any:

@@ -268,3 +268,19 @@ def test_answers_come_in_the_order_of_the_calls() -> None:
 def test_half_a_surrogate_pair_in_arguments_is_the_policy_s_and_no_error() -> None:
     policy = ScriptedPolicy(calls_text("look", '{"word": "\\ud800"}'), says("c"))
     assert play(policy).stop_reason == "answered"
+
+
+@pytest.mark.parametrize(
+    "left",
+    [
+        "<tool_call>{bad",
+        '{"name": "look", "parameters": {"word": "a"',
+        '[TOOL_CALLS] [{"name": "look"}]',
+        "<function=look>",
+    ],
+)
+def test_a_call_left_as_text_is_handed_back_in_whatever_form(left: str) -> None:
+    """It was taken for the answer where another family than Hermes wrote it."""
+    policy = ScriptedPolicy(says(left), says("c"))
+    assert (play(policy).answer, policy.turns) == ("c", 2)
+    assert play(ScriptedPolicy(says(left))).stop_reason == "bad_tool_call"

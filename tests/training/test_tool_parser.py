@@ -47,6 +47,14 @@ def test_the_form_of_hermes_is_known_without_vllm(monkeypatch: pytest.MonkeyPatc
     assert find_parser(TINY, read_template(TINY)) == "hermes"
 
 
+def test_a_template_that_opens_the_thought_is_read_too() -> None:
+    """Of <tool_call> the first letters are those of <think>, and were cut off."""
+    begun = "{{- '<|im_start|>assistant\\n' -}}"
+    assert begun in read_template(TINY)
+    opens = read_template(TINY).replace(begun, "{{- '<|im_start|>assistant\\n<think>\\n' -}}")
+    assert find_parser(TINY, opens) == "hermes"
+
+
 @pytest.mark.system
 @pytest.mark.parametrize("name", FORMS)
 def test_the_parser_reads_the_form_of_the_template(name: str) -> None:
@@ -73,6 +81,13 @@ def test_thinking_is_off_unless_it_is_asked_for(
     monkeypatch.setattr(reading, "read_template", lambda *_: SWITCHED)
     flags = reading.reading_flags(TINY, tmp_path / "log", tools=False, thinking=thinking)
     assert ("--default-chat-template-kwargs" in flags) is told
+
+
+def test_a_parser_that_vllm_lacks_is_named_at_once(tmp_path: Path) -> None:
+    """vLLM said so after half a minute, in a traceback."""
+    with pytest.raises(ConfigError) as refused:
+        reading.reading_flags(TINY, tmp_path / "log", tools=True, tool_parser="nosuch")
+    assert not missing(str(refused.value), "nosuch", "hermes", "llama3_json")
 
 
 def test_a_user_names_another_parser(tmp_path: Path) -> None:

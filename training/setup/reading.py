@@ -17,7 +17,7 @@ from training.setup.chat_template import SWITCH, choose_template, lacks_tools, w
 from training.setup.model_folder import find_model, read_json, read_template
 from training.setup.plan import ConfigError, Plan
 from training.setup.presets import THOUGHT_TOKENS
-from training.setup.tool_parser import find_parser, reply_end
+from training.setup.tool_parser import check_known, find_parser, reply_end
 
 VLLM = "actor_rollout_ref.rollout.engine_kwargs.vllm"
 PARSER = f"{VLLM}.tool_call_parser"
@@ -38,7 +38,7 @@ def choose_reading(plan: Plan, config: DictConfig) -> str | None:
     if SWITCH in template and not thinks and OmegaConf.select(config, SWITCHES) is None:
         OmegaConf.update(config, SWITCHES, NO_THOUGHT, force_add=True)
     if plan.tools and OmegaConf.select(config, PARSER) is None:
-        parser = plan.tool_parser or find_parser(plan.model, template)
+        parser = chosen_parser(plan.tool_parser, plan.model, template)
         OmegaConf.update(config, PARSER, parser, force_add=True)
     return changed
 
@@ -63,9 +63,20 @@ def reading_flags(
     if SWITCH in template and not thinking:
         flags += ["--default-chat-template-kwargs", NO_THOUGHT]
     if tools:
-        parser = tool_parser or find_parser(model, template)
+        parser = chosen_parser(tool_parser, model, template)
         flags += ["--enable-auto-tool-choice", "--tool-call-parser", parser]
     return flags
+
+
+def chosen_parser(named: str | None, model: str, template: str) -> str:
+    """Return the parser that was named, or else the one that fits.
+
+    Raises ConfigError: vLLM has none of that name, or none fits.
+    """
+    if named is None:
+        return find_parser(model, template)
+    check_known(named)
+    return named
 
 
 def thought_tokens(model: str, tools: bool) -> int:

@@ -9,6 +9,7 @@ that takes ten seconds and the rest of a start must stay light.
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import os
 import re
@@ -40,7 +41,8 @@ TOOL = {
 }
 CALL = {"id": "call00001", "type": "function", "function": {"name": NAME, "arguments": ARGUMENTS}}
 ASKED = {"role": "user", "content": "Which?"}
-SAID = {"role": "assistant", "content": "The first one."}
+# Begins as no call does
+SAID = {"role": "assistant", "content": "¤ The first one."}
 CALLED = {"role": "assistant", "content": "", "tool_calls": [CALL]}
 SECONDS = 300
 
@@ -80,9 +82,9 @@ def find_parser(model: str, template: str) -> str:
 
 def rendered_call(template: str) -> str:
     """Return a reply that calls a tool, as the template writes it."""
-    prompt = render(template, [ASKED], [TOOL])
+    plain = render(template, [ASKED, SAID], [TOOL], opened=False)
     whole = render(template, [ASKED, CALLED], [TOOL], opened=False)
-    return whole[shared(prompt, whole) :].removesuffix(reply_end(template))
+    return whole[shared(plain, whole) :].removesuffix(reply_end(template))
 
 
 def reply_end(template: str) -> str:
@@ -109,6 +111,22 @@ def _is_the_call(found: Any) -> bool:
         NAME,
         ARGUMENTS,
     )
+
+
+def check_known(name: str) -> None:
+    """Raise ConfigError if vLLM has no parser of this name, told from its source: importing it
+    would take ten seconds.
+    """
+    spec = importlib.util.find_spec("vllm")
+    package = Path(next(iter(spec.submodule_search_locations or [""]))) if spec else Path()
+    for listed in (package / "tool_parsers", package / "entrypoints/openai/tool_parsers"):
+        if (listed / "__init__.py").is_file():
+            text = (listed / "__init__.py").read_text(encoding="utf-8")
+            known = re.findall(r'^    "([\w-]+)": \(', text, re.MULTILINE)
+            if known and name not in known:
+                raise ConfigError(
+                    f"--tool-parser {name}: vLLM has no such parser; it has {', '.join(known)}"
+                )
 
 
 def readers(folder: Path, reply: str) -> list[str]:
