@@ -6,6 +6,7 @@ import signal
 import socket
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import psutil
 import pytest
@@ -204,3 +205,23 @@ def test_a_worker_that_ray_ended_for_memory_is_one_line_with_what_to_do() -> Non
     )
     assert not missing(said, "22.18GB used / 23.54GB limit", "--resume auto")
     assert "\n" not in said
+
+
+@pytest.mark.parametrize("joined", [False, True])
+def test_ray_is_told_to_keep_strangers_out(
+    joined: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What a run's ports then answer is asked by tests/engine/test_ports.py, nightly."""
+    told: dict[str, Any] = {}
+    monkeypatch.setattr(algorithm, "_init_ray", lambda **options: told.update(options))
+    monkeypatch.setattr(algorithm, "check_nodes_found", lambda *_: None)
+    monkeypatch.setattr(algorithm, "keep_in_ray", lambda token: None)
+    monkeypatch.delenv("RAY_ADDRESS", raising=False)
+    if joined:
+        monkeypatch.setenv("RAY_ADDRESS", "127.0.0.1:9")
+    config = config_of(1, 1)
+    OmegaConf.update(config, "ray_kwargs.ray_init", {"num_cpus": 32}, force_add=True)
+    _start_ray(Plan(tmp_path, "cpu", "m", 3, "", 1.0, 32, 10.0, token="secret"), config)
+    assert told["runtime_env"]["worker_process_setup_hook"] == "training.proxy.doors.guard_sockets"
+    assert told.get("_node_ip_address") == (None if joined else "127.0.0.1")
+    assert "secret" not in str(told), "what stands here is shown on command lines"

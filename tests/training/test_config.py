@@ -232,6 +232,13 @@ def test_no_device_asks_for_what_the_locks_lack(tmp_path: Path, device: str) -> 
     assert config.ray_kwargs.ray_init.num_cpus >= 3 * 8 + 8
 
 
+def test_vllm_of_a_run_stands_behind_its_door(tmp_path: Path) -> None:
+    """Without it any program of the machine could call the policy."""
+    vllm = build(tmp_path).actor_rollout_ref.rollout.engine_kwargs.vllm
+    assert vllm.middleware == "training.proxy.doors.Door"
+    assert vllm.allowed_origins == "[]"
+
+
 def test_an_asynchronous_run_bounds_how_old_rollouts_are(tmp_path: Path) -> None:
     config = build(tmp_path, asynchronous="colocate")
     assert config.trainer.v1.trainer_mode == "colocate_async"
