@@ -27,11 +27,11 @@ done
 [ "${1:-}" = -- ] && shift
 [ ${#steps[@]} -gt 0 ] || steps=(lint types imports "${TESTS[@]}")
 
-# Exit code 5 of pytest: no test was chosen, which is no failure where -k chooses them.
+# Exit code 5 of pytest: no test was chosen, which is no failure where -k chooses some of several steps.
 run_pytest() {
     "$PYTHON" -m pytest "$@"
     local code=$?
-    [ $code = 0 ] || [ $code = 5 ]
+    [ $code = 0 ] || { [ $code = 5 ] && [ ${#steps[@]} -gt 1 ]; }
 }
 
 # New cases, from a seed that repeats them: SEED=7 ./check.sh generated

@@ -25,7 +25,7 @@ from typing import Any
 from bench.faults.measure import play, right
 from bench.faults.page import page
 from bench.faults.scenes import LINES, SCENES, Scene
-from common.command import new_parser, run_command
+from common.command import UsageError, new_parser, run_command
 from common.jsonl import write_text
 from common.settings import ROOT
 
@@ -103,6 +103,9 @@ def main() -> int:
             if options.page
             else [fault for fault in FAULTS if re.search(options.only, fault["name"])]
         )
+        if not chosen and not options.page:
+            names = ", ".join(fault["name"] for fault in FAULTS)
+            raise UsageError(f"--only {options.only!r} names no fault; the faults are: {names}")
         results = []
         with tempfile.TemporaryDirectory(prefix="faults-") as folder:
             for scene in [options.scene] if options.scene else SCENES:
