@@ -23,6 +23,7 @@ RIGHT = {
     "Left lower extremity deep vein thrombosis": ["LLE DVT", "Deep venous thrombosis, left leg"],
     "Stage 3 chronic kidney disease": ["CKD III期", "慢性肾脏病3期", "chronic kidney disease stage III"],
     "Diabetic ketoacidosis; type 1 diabetes mellitus": ["T1DM with DKA", "type 1 diabetes and diabetic ketoacidosis"],
+    "Diabetic ketoacidosis; type 1 diabetes mellitus;": ["T1DM with DKA"],
     "chronic obstructive pulmonary disease": ["Acute exacerbation of COPD", "慢阻肺急性加重",
         "acute exacerbation of chronic obstructive pulmonary disease"],
     "NSTEMI": ["Non-ST-segment elevation MI", "non ST elevation myocardial infarction", "非ST段抬高型心肌梗塞"],

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import pytest
 
+from scoring.heads import Lexicon
 from scoring.judge import ReferenceJudge
 
 NAME, LABEL, FIELD = "朵朵片", "不良反应", "头晕、恶心，偶见皮疹"
@@ -66,6 +67,17 @@ def test_another_name_field_or_sign_is_not_paid(answer):
     assert score(answer.format(FIELD)) < PAID
 
 
+def test_an_article_before_an_english_value_leaves_the_value_right():
+    assert score("the left knee", "left knee", "Where does it hurt?", "left knee", "") > PAID
+
+
+def test_of_words_that_begin_alike_the_longest_that_is_there_is_found():
+    words = Lexicon()
+    for word in ("高血", "高血压", "高血糖"):
+        words.add(word)
+    assert words.split("高血脂和高血糖") == (["高血", "高血糖"], "\n脂和\n")
+
+
 NOTHING = "数据库中没有找到朵朵片的不良反应。"
 
 
@@ -76,6 +88,7 @@ NOTHING = "数据库中没有找到朵朵片的不良反应。"
         "数据库未返回任何结果。",
         "I'm sorry, but no matching records were found.",
         "The adverse reactions are not recorded, so I cannot answer.",
+        "There is no record of Doto tablets sold last year anywhere in the database.",
     ],
 )
 def test_saying_in_any_usual_words_that_nothing_is_there_is_right_only_where_it_is_true(answer):
@@ -90,6 +103,7 @@ def test_saying_in_any_usual_words_that_nothing_is_there_is_right_only_where_it_
         "没有找到记录，可以吃。",
         "没有记录。孕妇可以吃朵朵片。",
         "没有不良反应。",
+        "没有找到每次15毫克以外的用法。",
         "Nothing was found, so it is safe to take two tablets with some water after meals.",
     ],
 )

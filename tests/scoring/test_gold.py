@@ -55,6 +55,22 @@ def test_fields_must_stand_with_their_values():
 
 
 @pytest.mark.parametrize(
+    ("question", "reference", "answer", "score"),
+    [
+        ("能治头痛的药有几种？", "共有3种。", "一共有三种药可以治头痛。", 1),
+        ("胰岛素如何给药？", "皮下注射是首选。", "首选", 0),
+        ("哪类病不是传染病？", "乙类", "乙类传染病", 0),
+        ("怎么用？", "口服，-20度", "- 口服 -\n- -20℃ -", 1),
+        ("甲药和乙药怎么用？", "甲药的用法：口服；乙药的用法：外用", "甲药外用，乙药口服", 0),
+    ],
+)
+def test_of_a_reference_without_rows_its_facts_are_paid_and_nothing_else(
+    question, reference, answer, score
+):
+    assert worth(question=question, answer=answer, reference=reference) == score
+
+
+@pytest.mark.parametrize(
     ("field", "value", "right", "wrong"),
     [
         ("过敏史", "无", ("没有过敏史", "无过敏史"), ("有过敏史", "过敏史", "有没有过敏史")),

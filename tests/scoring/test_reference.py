@@ -189,6 +189,13 @@ def test_abstaining_is_right_exactly_where_nothing_is_there(answer):
     assert judge.score(question=QUESTION, answer=made_up, reference=nothing, rows=[]) == 0
 
 
+def test_an_abstention_may_say_what_its_reference_says():
+    judge, nothing = ReferenceJudge(), "数据库中没有找到朵朵片对2岁以下儿童的用法用量。"
+    assert judge.score(question=QUESTION, answer=nothing, reference=nothing, rows=[]) == 1
+    other = nothing.replace("2", "3")
+    assert judge.score(question=QUESTION, answer=other, reference=nothing, rows=[]) == 0
+
+
 def test_a_reference_is_borne_out_by_the_rows_and_not_by_itself():
     judge, answer = ReferenceJudge(), Case(QUESTION, REFERENCE, REFERENCE)
     rows = {"columns": ["name", "field"], "rows": [["朵朵片", "一次20毫克，一日3次"]]}
