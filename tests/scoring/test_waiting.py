@@ -13,7 +13,8 @@ import pytest
 
 from common import llm_retry
 from common.settings import Settings
-from scoring.judge import Case, LLMJudge, RewardModelJudge
+from scoring import remote
+from scoring.judge import Case, LLMJudge, RewardModelJudge, Verdict
 from scoring.remote import ATTEMPTS, FAILURES
 from sql_agent.judge_words import WORDS
 from tests.messages import missing
@@ -59,6 +60,30 @@ def test_a_wish_to_wait_is_obeyed_by_all_and_costs_no_score(server, monkeypatch,
     assert (
         len(server.requests) < 32 * 5
     )  # a few look whether they may; a storm would be 32 every 0.1 s
+
+
+def test_a_pause_that_a_reward_model_asks_one_call_for_holds_for_the_next(server):
+    """It would refuse the next call as well, and those after it."""
+    server.replies, server.retry_after = [(429, "{}"), (200, '{"score": 0.5}')], "60"
+    judge = RewardModelJudge(server.url, 60.0)  # the pause does not end before it
+
+    async def both() -> list[Verdict]:
+        first = await judge.judge(CASE)
+        judge.timeout = 30.0  # the rest of the pause is longer
+        return [first, await judge.judge(CASE)]
+
+    assert asyncio.run(both()) == [LATE, LATE]
+    assert len(server.requests) == 1
+
+
+def test_the_judges_wait_no_longer_than_their_longest_wait(server, monkeypatch):
+    monkeypatch.setattr(llm_retry, "FIRST_WAIT", 3600)
+    monkeypatch.setattr(llm_retry.random, "uniform", lambda least, most: most)
+    monkeypatch.setattr(remote, "LONGEST_WAIT", 0.0)
+    scored = (200, json.dumps({"score": 0.5, **json.loads(completion(json.dumps(SCORES)))}))
+    for ask in (ask_llm, ask_reward_model):
+        server.replies = [(500, "{}"), scored]
+        assert ask(server, timeout=10.0).score is not None
 
 
 @pytest.mark.parametrize("which", JUDGES)
