@@ -4,6 +4,7 @@ of no other file.
 
 from __future__ import annotations
 
+import sqlite3
 from pathlib import Path
 
 import pytest
@@ -62,6 +63,14 @@ def test_no_other_file_is_read(tmp_path: Path, name: str) -> None:
     (data / "patients.csv").write_text("subject_id\n1\n", encoding="utf-8")
     with pytest.raises(LookupRefused, match="there is no table"):
         look_up(data, name, "column_names")
+
+
+def test_a_database_that_is_gone_is_not_made_anew(tmp_path: Path) -> None:
+    """An empty one in its place would answer later questions, without a table."""
+    gone = tmp_path / "hospital.db"
+    with pytest.raises(sqlite3.OperationalError):
+        lookup.look_up([gone], "hospital.db", "column_names")
+    assert not gone.exists()
 
 
 def test_what_is_not_there_is_said_with_what_is(tables: Path) -> None:

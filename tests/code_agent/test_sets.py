@@ -23,6 +23,7 @@ from code_agent.tasks.sets import REFERENCE
 from episodes.episode import AgentError
 from episodes.outcomes import EpisodeError
 from tests.code_agent.conftest import SETTINGS, played
+from tests.own_processes import OwnProcesses
 
 MIMIC = {
     "PATIENTS": [
@@ -266,6 +267,19 @@ def test_a_program_that_tells_nothing_is_named_before_any_call(
     found = asyncio.run(environment.why_unusable(tasks.task(0)))
     assert why in found
     assert bool(found) == bool(why)
+
+
+def test_looking_at_a_task_leaves_no_interpreter(tmp_path: Path, plain_processes: None) -> None:
+    solution = "def area(x):\n    return x * x"
+    row = {"problem": "An area.", "signature": "def area(x)", "solution": solution}
+    tasks = opened("biocoder", write_set(tmp_path, [row | {"context": f"{HERE}\nprint(area(2))"}]))
+    environment = CodeEnvironment(SETTINGS, {}, task_sets={"biocoder": tasks})
+
+    def look() -> None:
+        assert asyncio.run(environment.why_unusable(tasks.task(0))) == ""
+
+    assert OwnProcesses().more_after(look) <= 0
+    environment.close()
 
 
 def test_an_answer_without_rows_is_answered_by_an_empty_list(tmp_path: Path) -> None:
