@@ -79,6 +79,13 @@ def test_a_record_its_agent_does_not_know_is_shown_plainly_and_says_why() -> Non
     assert episode_of(0, {"id": "x", "transcript": [{}]}, None)["problem"] == "KeyError: 'role'"
 
 
+def test_a_query_that_failed_says_why() -> None:
+    failed = {"status": "error", "columns": [], "rows": [], "error": "no such column: dose"}
+    said = [{"role": "assistant", "content": "?"}, {"role": "tool", "content": json.dumps(failed)}]
+    *_, piece = episode_of(0, {"id": "x", "transcript": said}, registry.get("sql"))["shown"]
+    assert (piece["text"], piece["notes"]["status"]) == ("no such column: dose", "error")
+
+
 def test_curves_are_points_by_step_and_few_tasks_have_no_interval(tmp_path: Path) -> None:
     page = read([training_run(tmp_path / "run")])
     charts = charts_of(page.runs, [tally.validation for tally in page.tallies])
