@@ -11,6 +11,7 @@ import asyncio
 import os
 from collections import deque
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import agentlightning as agl
@@ -18,6 +19,7 @@ import httpx
 import pytest
 from agentlightning.types import Span
 from fastapi import HTTPException
+from pydantic import ValidationError
 
 from common.access import bearer
 from episodes.pace import LONGEST
@@ -164,6 +166,20 @@ async def test_a_runner_gives_up_its_own_rollouts_alone(store: Any) -> None:
     assert (await store.get_rollout_by_id(other)).status == "preparing"
 
 
+async def test_what_ended_and_was_released_meanwhile_keeps_no_other_rollout() -> None:
+    class Late(RunStore):
+        async def query_rollouts(self, **asked: Any) -> Any:
+            found = await super().query_rollouts(**asked)
+            await self._forget(released)
+            return found
+
+    store = Late()
+    released, playing = await enqueue(store, [{"name": "a"}, {"name": "b"}])
+    await store.dequeue_many_rollouts(limit=2, worker_id="gone")
+    await give_up(store, "gone")
+    assert (await store.get_rollout_by_id(playing)).status == "requeuing"
+
+
 async def test_endings_are_told_in_their_order_and_from_the_one_after() -> None:
     """Handed out twice, one would be counted twice; passed over, it would be waited for."""
     store = RunStore()
@@ -209,6 +225,20 @@ async def test_a_store_that_does_not_notify_is_polled(plain: Any) -> None:
     assert (await asyncio.wait_for(futures[rollout_id], 25)).status == "succeeded"
     await endings.close()
     await handover.close()
+
+
+async def test_who_waits_for_an_ending_hears_that_there_is_none_to_be_read() -> None:
+    """Else a step waits for a store of another version until silence ends the run."""
+
+    class Other(RunStore):
+        async def wait_ended(self, after: int, seconds: float) -> Any:
+            return 1, [SimpleNamespace(model_dump=lambda mode: {"rollout_id": "a"})]
+
+    async with served(Other()) as store:
+        endings = Endings(store)
+        with pytest.raises(ValidationError):
+            await asyncio.wait_for(endings.expect(["a"])["a"], 25)
+        await endings.close()
 
 
 async def test_a_request_that_waits_carries_the_token(monkeypatch: pytest.MonkeyPatch) -> None:

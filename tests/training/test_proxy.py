@@ -178,6 +178,19 @@ async def test_a_call_is_stamped_with_the_weights_that_answered_it(
     assert [span.attributes[VERSION_ATTRIBUTE] for span in spans] == [4, 5]
 
 
+@pytest.mark.parametrize("kind", ["direct", "litellm"])
+async def test_calls_that_wait_for_company_are_sent_before_the_proxy_ends(
+    kind: str, servers: list[StandInVllm], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("training.proxy.recorder.GATHER_SECONDS", 3600)
+    async with served() as store:
+        policy = access(kind, servers, store)
+        async with started(policy):
+            rollout = await store.start_rollout(input={})
+            assert (await ask(policy, store, 0, rollout, "一")).status_code == 200
+        assert len(await store.query_spans(rollout.rollout_id)) == 1
+
+
 async def test_the_first_call_after_a_change_finds_its_number(servers: list[StandInVllm]) -> None:
     seen = []
 
