@@ -11,7 +11,7 @@ def test_a_critic_gives_each_token_one_value_and_the_same_one_every_time() -> No
     from transformers import AutoConfig
     from verl.utils import model as verl_model
 
-    import training.cpu.verl_platform  # noqa: F401 (puts its own loader in verl's place)
+    import training.engine.verl_mends  # noqa: F401 (puts its own loader in verl's place)
 
     config = AutoConfig.from_pretrained(AGENT.model)
     config.num_labels, config.classifier_dropout = 1, 0.0  # as verl's engine asks for a critic
