@@ -27,9 +27,9 @@ from common.access import TOKEN
 from tests.training.conftest import served
 from tests.training.standins import MODEL, StandInVllm, standing
 from training.proxy.gate import CallGate, RequestSeeds
-from training.proxy.middleware import TAKEN, take_from_body
+from training.proxy.middleware import TAKEN, RecordingMiddleware, take_from_body
 from training.proxy.policy_access import RESOURCE, PolicyAccess
-from training.proxy.recorder import LOG_PROBS_ATTRIBUTE, VERSION_ATTRIBUTE
+from training.proxy.recorder import LOG_PROBS_ATTRIBUTE, VERSION_ATTRIBUTE, CallRecorder
 from training.runners.tracing import ProxyTraceToTriplet
 from training.setup.plan import Plan, RunStopped
 
@@ -189,6 +189,30 @@ async def test_calls_that_wait_for_company_are_sent_before_the_proxy_ends(
             rollout = await store.start_rollout(input={})
             assert (await ask(policy, store, 0, rollout, "一")).status_code == 200
         assert len(await store.query_spans(rollout.rollout_id)) == 1
+
+
+async def test_a_reply_from_which_nothing_was_taken_arrives_and_is_not_recorded() -> None:
+    recorder = CallRecorder("http://127.0.0.1:9/v1/traces", lambda: 0, CallGate(), None, None)
+    answered: list[Any] = []
+
+    async def behind(scope: Any, receive: Any, send: Any) -> None:
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        await send({"type": "http.response.body", "body": b"{}"})
+
+    async def receive() -> Any:
+        return {"type": "http.request", "body": b"{}"}
+
+    async def send(message: Any) -> None:
+        answered.append(message["type"])
+
+    scope = {
+        "type": "http",
+        "method": "POST",
+        "path": "/rollout/ro/attempt/at/v1/chat/completions",
+        "headers": [],
+    }
+    await RecordingMiddleware(behind, recorder)(scope, receive, send)
+    assert answered == ["http.response.start", "http.response.body"]
 
 
 async def test_the_first_call_after_a_change_finds_its_number(servers: list[StandInVllm]) -> None:
