@@ -98,6 +98,8 @@ def make_plan(agent: Agent, options: argparse.Namespace) -> tuple[Plan, dict[str
     )
     preset = {**sizes, **keys_of(options.algorithm)}
     run_dir = options.run_dir or new_run_dir(RUNS, f"{agent.name}-agent-{purpose}")
+    if "${" in str(run_dir):
+        raise ConfigError(f"--run-dir {run_dir}: a name with ${{ is read as verl's; take another")
     plan = Plan(
         run_dir=run_dir.resolve(),
         device=device,

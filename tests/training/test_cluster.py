@@ -207,6 +207,12 @@ def test_a_worker_that_ray_ended_for_memory_is_one_line_with_what_to_do() -> Non
     assert "\n" not in said
 
 
+def test_an_error_without_words_is_called_by_its_type() -> None:
+    """A bare assert of verl, or an empty file, was reported as an IndexError."""
+    assert algorithm.first_line(EOFError()) == "EOFError"
+    assert algorithm.first_line(ValueError("a\nb")) == "a"
+
+
 @pytest.mark.parametrize("joined", [False, True])
 def test_ray_is_told_to_keep_strangers_out(
     joined: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -232,6 +232,20 @@ def test_no_device_asks_for_what_the_locks_lack(tmp_path: Path, device: str) -> 
     assert config.ray_kwargs.ray_init.num_cpus >= 3 * 8 + 8
 
 
+@pytest.mark.parametrize(
+    "override",
+    [
+        "actor_rollout_ref.actor.ppo_mini_batch_size=0",
+        "data.seed=null",
+        "data.train_batch_size=many",
+    ],
+)
+def test_what_is_counted_or_divided_by_is_a_number(tmp_path: Path, override: str) -> None:
+    """Each ended in a traceback."""
+    with pytest.raises(ConfigError, match=override.partition("=")[0]):
+        build(tmp_path, override)
+
+
 def test_vllm_of_a_run_stands_behind_its_door(tmp_path: Path) -> None:
     """Without it any program of the machine could call the policy."""
     vllm = build(tmp_path).actor_rollout_ref.rollout.engine_kwargs.vllm

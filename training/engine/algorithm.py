@@ -119,7 +119,7 @@ class VerlAlgorithm(Algorithm):
             ray.get(finished)
         except Exception as error:  # a lost machine explains more than the first error it caused
             cause = first_error(error)
-            await asyncio.to_thread(check_none_lost, nodes, str(cause).splitlines()[0])
+            await asyncio.to_thread(check_none_lost, nodes, first_line(cause))
             if isinstance(cause, ray.exceptions.OutOfMemoryError):
                 raise RunStopped(memory_was_full(str(cause))) from error
             raise
@@ -131,6 +131,11 @@ class VerlAlgorithm(Algorithm):
 def first_error(error: Exception) -> Exception:
     """Return the error that came first, without Ray's wrapping."""
     return getattr(error, "cause", None) or error
+
+
+def first_line(error: Exception) -> str:
+    """Return the first line of an error, its type where it has no words."""
+    return next(iter(str(error).splitlines()), type(error).__name__)
 
 
 def memory_was_full(said: str) -> str:

@@ -11,6 +11,14 @@ from omegaconf import DictConfig, OmegaConf
 from training.setup.plan import ConfigError, Plan
 from training.setup.presets import ACTOR, ROLLOUT
 
+# Numbers that everything else is divided or counted by, with the least that makes sense
+LEAST = {
+    "data.train_batch_size": 1,
+    "data.seed": 0,
+    "actor_rollout_ref.actor.ppo_mini_batch_size": 1,
+    "actor_rollout_ref.actor.ppo_epochs": 1,
+    "actor_rollout_ref.rollout.n": 1,
+}
 MAX_TURNS_KEY = f"{ROLLOUT}.multi_turn.max_assistant_turns"
 TEMPERATURE_KEY = f"{ROLLOUT}.temperature"
 VERL_ROTATES = ("max_actor_ckpt_to_keep", "max_critic_ckpt_to_keep", "remove_previous_ckpt_in_save")
@@ -31,6 +39,7 @@ def check_agreement(config: DictConfig, plan: Plan, origins: dict[str, str]) -> 
 
     `origins` maps overridden keys to the override as written.
     """
+    _check_numbers(config, origins)
     _check_mode(config, plan)
     _check_deterministic(plan)
     _check_adapter(config)
@@ -89,6 +98,16 @@ def _check_adapter(config: DictConfig) -> None:
             "lora.merge=False: vLLM would play without the adapter "
             "that is trained. Use --lora --lora-rank, which merges it"
         )
+
+
+def _check_numbers(config: DictConfig, origins: dict[str, str]) -> None:
+    """Refuse what is divided or counted by and is no number for that."""
+    for key, least in LEAST.items():
+        value = OmegaConf.select(config, key)
+        if not isinstance(value, int) or value < least:
+            raise ConfigError(
+                f"{origins.get(key, f'{key}={value}')}: expected a whole number of {least} or more"
+            )
 
 
 def _check_max_turns(config: DictConfig, plan: Plan, origins: dict[str, str]) -> None:
