@@ -126,6 +126,12 @@ async def test_commands_share_the_files_of_programs(run) -> None:
     assert (await run("sleep 60", language="sh", deadline=0.3)).status == "timeout"
 
 
+async def test_a_command_that_ends_its_process_group_leaves_the_names_of_programs(run) -> None:
+    await run("x = 41")
+    assert (await run("kill -9 0", language="sh")).status == "error"
+    assert (await run("print(x + 1)")).output == "42\n"
+
+
 async def test_an_episode_is_a_session_of_its_own(run) -> None:
     """Sessions share the processor equally, and one that is inherited may have a terminal."""
     assert (await run("import os; print(os.getsid(0))")).output == "1\n"

@@ -14,10 +14,12 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.own_processes import OwnProcesses
 from tools.sandbox import MachineTooSlowError, Sandbox, SandboxError, mounts
 from tools.sandbox import sandbox as sandbox_module
 from tools.sandbox.inside.frames import READY, frame
@@ -162,6 +164,39 @@ async def test_a_line_that_ends_has_crashed_and_nobody_is_killed_for_it(line, se
     run = await episode.ask(QUESTION, 5.0)
     assert (run.status, run.output, episode.line, episode.handle) == ("crashed", "", None, -1)
     assert process.poll() is None
+
+
+async def test_an_episode_that_is_ended_ends_its_program(bare, tmp_path) -> None:
+    sandbox = Sandbox()
+    begun = tmp_path / "begun"
+    try:
+        hanging = f"open({str(begun)!r}, 'w'); import time; time.sleep(600)"
+        running = asyncio.create_task(sandbox.run(hanging, "a", deadline=600.0))
+        while not begun.exists():
+            await asyncio.sleep(0.02)
+        await sandbox.end("a")
+        assert (await asyncio.wait_for(running, 30)).status == "crashed"
+    finally:
+        await sandbox.close()
+
+
+async def test_the_files_of_an_episode_end_with_it(bare) -> None:
+    """On the disk of a run they would fill it; and each open one is one of its interpreter's."""
+    own = OwnProcesses()
+    sandbox = Sandbox()
+    try:
+        written = await sandbox.run("open('a', 'w')\nimport os; print(os.getcwd())", "a")
+        scratch = Path(written.output.strip())
+        assert (scratch / "a").is_file()
+        after_one = own.files()
+        for _ in range(20):
+            await sandbox.run("1", "a")
+        assert own.files() < after_one + 15, "a program that is being ended has some for a moment"
+        await sandbox.end("a")
+        assert own.left(at_most=1) == 1, "the warm interpreter, for further episodes"
+        assert not scratch.exists()
+    finally:
+        await sandbox.close()
 
 
 async def test_programs_of_an_episode_keep_its_names_until_it_ends(bare) -> None:
