@@ -10,6 +10,8 @@ import json
 import os
 import pickle
 import shutil
+import signal
+import socket
 import sqlite3
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
@@ -20,7 +22,13 @@ from hypothesis import strategies as st
 
 from common.settings import ROOT
 from tools.sql.database import (
+    CONCURRENT,
+    Access,
+    ConnectionLost,
+    Database,
     DatabaseError,
+    Rows,
+    open_database,
 )
 from tools.sql.query import Limits, QueryTool, neutralise
 
@@ -151,6 +159,56 @@ def test_a_tool_survives_pickling_and_fork(tool, diseases):
         os._exit(0 if tool.run("SELECT count(*) FROM disease").rows == [[diseases]] else 1)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
     assert tool.run("SELECT count(*) FROM disease").rows == [[diseases]]
+
+
+def test_a_fork_opens_a_database_while_its_parent_still_waits_for_another(database):
+    """The thread that holds the lock is not in the child, which would wait for it for ever."""
+    url = f"sqlite:///{database}"
+    ours = open_database(url)
+    with socket.create_server(("127.0.0.1", 0)) as silent, ThreadPoolExecutor(1) as thread:
+        silent.settimeout(60)
+        port = silent.getsockname()[1]
+        opened = thread.submit(open_database, f"postgresql://reader@127.0.0.1:{port}/medical")
+        with silent.accept()[0]:
+            child = os.fork()
+            if child == 0:
+                signal.signal(signal.SIGALRM, signal.SIG_DFL)
+                signal.alarm(20)  # ends it where it waits
+                os._exit(0 if open_database(url) is not ours else 1)
+            ended = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+        assert opened.exception()
+    assert ended == 0
+
+
+class Restarted(Database):
+    """A server that ended every connection it had; the driver is SQLite's."""
+
+    def __init__(self, path):
+        self._engine = self._pool(f"sqlite:///{path}", connect_args={"check_same_thread": False})
+        pooled = [self._connection() for _ in range(CONCURRENT)]
+        self.ended = [one.driver_connection for one in pooled]
+        for one in pooled:
+            one.close()
+
+    def _read_once(self, sql, access, deadline, max_rows, operations):
+        pooled = self._connection()
+        if pooled.driver_connection in self.ended:
+            pooled.invalidate()
+            raise ConnectionLost("the server has ended it")
+        pooled.close()
+        return Rows(["a"], [(1,)], 1, True)
+
+    def version(self):
+        return 0
+
+    def columns(self, table):
+        return []
+
+
+def test_after_a_servers_restart_the_first_statement_is_answered(database):
+    """All pooled connections are dead, not only the one that was used."""
+    restarted = Restarted(database)
+    assert restarted.read("SELECT 1 AS a", Access(frozenset()), 1.0, 1).rows == [(1,)]
 
 
 def test_a_deleted_database_raises_and_a_replaced_one_is_read_anew(tool, database, diseases):
