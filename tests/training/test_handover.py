@@ -285,6 +285,7 @@ async def test_what_is_done_is_released_and_what_is_not_stays() -> None:
     await finish(store, "succeeded")
     known = await store.statistics()
     assert (known["total_rollouts"], known["total_attempts"], known["total_spans"]) == (1, 1, 0)
+    assert not store.collections.span_sequence_ids._values
     assert await store.get_rollout_by_id(ids[0]) is None
     assert (await store.get_rollout_by_id(ids[-1])).status == "succeeded"
 
