@@ -18,6 +18,7 @@ from dataclasses import dataclass, field, fields
 from typing import Any, Self
 
 from episodes.episode import Message, Scored
+from scoring.rubric import as_plain
 
 # What lines of earlier versions call the same thing
 EARLIER_NAMES = {
@@ -149,7 +150,7 @@ def record_of(
         reward=reward.total,
         terms=reward.terms,
         measures=reward.measures,
-        facts=dict(facts),
+        facts={name: as_plain(value) for name, value in facts.items()},
         own=dict(own or {}),
         turns=episode.turns,
         prompt_tokens=episode.prompt_tokens,

@@ -14,6 +14,8 @@ from itertools import chain
 
 from common.command import UsageError
 
+ROUNDING = 1e-6  # a sum of float32, whose steps near 1 are 6e-8 to 1.2e-7, is no mistake
+
 
 @dataclass(frozen=True)
 class Rubric:
@@ -85,6 +87,7 @@ class Reward:
         return math.nan if self.score is None else self.score * self.factor
 
     def __post_init__(self) -> None:
+        self._make_numbers_plain()
         if (self.total is None) == (self.unscored is None):
             raise ValueError(
                 "a reward has either a total or a cause why "
@@ -99,9 +102,23 @@ class Reward:
         if (
             self.total is not None
             and self.terms
-            and not math.isclose(paid, self.total, abs_tol=1e-9)
+            and not math.isclose(paid, self.total, rel_tol=ROUNDING, abs_tol=ROUNDING)
         ):
             raise ValueError(f"terms add up to the total, got {self.terms} and {self.total}")
+
+    def _make_numbers_plain(self) -> None:
+        for name in ("total", "score", "factor"):
+            object.__setattr__(self, name, as_plain(getattr(self, name)))
+        for name in ("terms", "measures", "counters"):
+            numbers = getattr(self, name)
+            object.__setattr__(self, name, {key: as_plain(numbers[key]) for key in numbers})
+
+
+def as_plain(number: float | None) -> float | None:
+    """Return a number of numpy or torch, which no JSON takes, as a float; None and Python's own
+    numbers stay.
+    """
+    return number if number is None or isinstance(number, float | int) else float(number)
 
 
 def parse_rubric(text: str, known: Collection[str]) -> Rubric:

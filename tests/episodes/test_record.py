@@ -6,10 +6,12 @@ Keeps of docs/runs.md and docs/evaluation.md that both kinds of episodes.jsonl a
 
 from __future__ import annotations
 
+import json
 import os
 from dataclasses import fields
 from typing import Any
 
+import numpy as np
 import pytest
 
 from episodes.episode import Episode, Scored, Task
@@ -66,6 +68,16 @@ def test_what_the_policy_did_not_finish_is_wrong_and_what_the_machine_broke_is_u
     broken = record_of(scored(Reward(None, {}, "judge_failed")), {"queried": 1.0})
     assert (broken.score, broken.reward, broken.unscored) == (None, None, "judge_failed")
     assert broken.numbers == {}
+
+
+def test_a_reward_of_numpy_is_kept_as_numbers() -> None:
+    """An agent of one's own may compute with float32, whose 0.9 is 0.89999998."""
+    right = np.float32(0.9)
+    reward = Reward(0.1 + right, {"format": 0.1, "right": right}, score=right)
+    line = json.loads(json.dumps(record_of(scored(reward), {"words": np.int64(3)}).line()))
+    assert line["reward"] == pytest.approx(1.0)
+    assert line["terms"]["right"] == pytest.approx(0.9)
+    assert line["facts"] == {"words": 3.0}
 
 
 def test_a_training_line_is_a_line_of_the_same_schema() -> None:
