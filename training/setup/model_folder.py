@@ -52,7 +52,6 @@ def check_model(
     """
     folder = find_model(model)
     config = read_json(folder / "config.json", "is this a Hugging Face model folder?")
-    check_weights(folder, config, trained)
     if not any(
         (folder / name).exists() for name in ("tokenizer.json", "tokenizer.model", "vocab.json")
     ):
@@ -65,6 +64,7 @@ def check_model(
             f"model folder {folder} has no chat template; "
             "copy chat_template.jinja from the base model"
         )
+    check_weights(folder, config, trained)
     positions = config.get("max_position_embeddings")
     if max_model_len and positions and max_model_len > positions:
         raise ConfigError(

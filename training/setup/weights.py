@@ -26,13 +26,13 @@ def check_weights(folder: Path, config: dict[str, Any], trained: bool) -> None:
         raise ConfigError(f"{folder} has {len(files)} files of weights and no {INDEX}; copy it too")
     for path in files:
         read_header(path)
-    if trained and "quantization_config" in config:
-        method = config["quantization_config"].get("quant_method", "unknown")
+    if trained and (quantised := config.get("quantization_config")):
+        method = quantised.get("quant_method", "unknown")
         raise ConfigError(
             f"the weights of {folder} are quantised ({method}), which cannot be trained; take the "
             "model that they were made of"
         )
-    if "auto_map" in config and not _known(str(config.get("model_type"))):
+    if config.get("auto_map") and not _known(str(config.get("model_type"))):
         raise ConfigError(
             f"{folder} needs code of its own (auto_map in config.json), which is not run; take a "
             "model whose type transformers knows"
@@ -49,7 +49,7 @@ def read_header(path: Path) -> dict[str, Any]:
         length = int.from_bytes(begin, "little")
         try:
             header = dict(json.loads(file.read(min(length, LONGEST_HEADER))))
-        except ValueError:
+        except (ValueError, TypeError):
             raise ConfigError(f"{path} is no safetensors file, or is cut; copy it again") from None
     parts = [part for part in header.values() if "data_offsets" in part]
     whole = 8 + length + max((part["data_offsets"][1] for part in parts), default=0)
