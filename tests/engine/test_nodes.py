@@ -37,7 +37,7 @@ def tried(run_dir, model):
 folder, model = sys.argv[1:]
 config = OmegaConf.create({"trainer": {
     "nnodes": 2, "n_gpus_per_node": 1, "v1": {"trainer_mode": "sync"}}})
-machine = {"num_cpus": 1, "num_gpus": 1}
+machine = {"num_cpus": 3, "num_gpus": 1}  # verl reserves 3 processors beside a GPU
 cluster = Cluster(initialize_head=True, head_node_args=machine | {"include_dashboard": False})
 cluster.add_node(**machine)
 ray.init(address=cluster.address, log_to_driver=False)
