@@ -157,7 +157,9 @@ class _PolicyModel(agents.Model):
         *rest: Any,
         **named: Any,
     ) -> agents.ModelResponse:
-        messages = in_order([_sendable(one) for one in Converter.items_to_messages(input)])
+        # Servers refuse a request whose earlier calls are no JSON objects
+        given = [_with_objects(one, "{}") for one in Converter.items_to_messages(input)]
+        messages = in_order(given)
         if system_instructions:
             messages.insert(0, {"role": "system", "content": system_instructions})
         message = await self._policy.reply(
@@ -166,7 +168,8 @@ class _PolicyModel(agents.Model):
         for call in message.get("tool_calls") or []:
             call["function"]["arguments"] = _encodable(call["function"]["arguments"])
         self._episode.messages.append(message)
-        reply = ChatCompletionMessage.model_validate(_readable(message))
+        # openai-agents fails at arguments that are nested too deep
+        reply = ChatCompletionMessage.model_validate(_with_objects(message, "null"))
         items = Converter.message_to_output_items(reply)
         return agents.ModelResponse(output=items, usage=agents.Usage(), response_id=None)
 
@@ -179,12 +182,12 @@ def _is_call(answer: str) -> bool:
     return any(mark in answer for mark in CALL_MARKS) or bool(BARE_CALL.match(answer))
 
 
-def _sendable(message: Any) -> Any:
-    """Return a message of the history with arguments that servers accept: they refuse a request
-    whose earlier calls are no JSON objects.
-    """
+def _with_objects(message: Any, otherwise: str) -> Any:
+    """Return a message whose calls all have JSON objects as arguments, or else `otherwise`."""
     calls = [
-        call if _object(call["function"]["arguments"]) is not None else _with_arguments(call, "{}")
+        call
+        if _object(call["function"]["arguments"]) is not None
+        else {**call, "function": {**call["function"], "arguments": otherwise}}
         for call in message.get("tool_calls") or []
     ]
     return {**message, "tool_calls": calls} if calls else message
@@ -221,27 +224,9 @@ def _encodable(arguments: str) -> str:
     given = _object(arguments)
     if given is None:
         return arguments
-    try:
-        json.dumps(given, ensure_ascii=False).encode()
-    except UnicodeEncodeError:
-        text = json.dumps(given, ensure_ascii=False).encode("utf-8", "replace")
-        return text.decode()
-    return arguments
-
-
-def _readable(message: Any) -> Any:
-    """Return a reply for openai-agents, which fails at arguments that are nested too deep."""
-    calls = [
-        call
-        if _object(call["function"]["arguments"]) is not None
-        else _with_arguments(call, "null")
-        for call in message.get("tool_calls") or []
-    ]
-    return {**message, "tool_calls": calls} if calls else message
-
-
-def _with_arguments(call: Any, arguments: str) -> Any:
-    return {**call, "function": {**call["function"], "arguments": arguments}}
+    text = json.dumps(given, ensure_ascii=False)
+    sendable = text.encode("utf-8", "replace").decode()
+    return arguments if sendable == text else sendable
 
 
 def _error(text: str) -> str:
