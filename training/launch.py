@@ -134,12 +134,14 @@ def check_questions(agent: Agent, rows: Rows, settings: Settings, model: str, co
     file = find_model(model) / "tokenizer.json"
     if not file.is_file():
         return
-    tokenizer = Tokenizer.from_file(str(file))
     longest = int(config.actor_rollout_ref.rollout.max_model_len)
     for name, part in rows.items():
         tasks = [agent.task(row, settings) for row in part]
         # A token has a character at least, so that short questions need not be counted
         long = [task for task in tasks if len(task.question) > longest]
+        if not long:
+            continue
+        tokenizer = Tokenizer.from_file(str(file))
         counted = tokenizer.encode_batch([task.question for task in long])
         over = [
             task.id for task, found in zip(long, counted, strict=True) if len(found.ids) > longest
