@@ -31,7 +31,7 @@ from common.jsonl import write_jsonl, write_text
 from common.settings import load_settings
 from episodes.pace import LONGEST
 from training.engine.checkpoints import run_of, step_of, sweep
-from training.engine.resumable import note_model
+from training.engine.resumable import config_of, note_model
 from training.planning import RECORD_FILES
 from training.setup.chat_template import TEMPLATE
 from training.setup.plan import Plan
@@ -79,8 +79,7 @@ def run(agent: LitAgent[Any], config: DictConfig, plan: Plan, started: float) ->
         return EXIT_CODES["failed" if trainer.strategy.failed else "interrupted"]
     template = choose_reading(plan, config)
     if config.trainer.resume_mode == "resume_path":
-        saved = run_of(Path(config.trainer.resume_from_path)) / "config.yaml"
-        before = OmegaConf.load(saved) if saved.is_file() else config
+        before = config_of(Path(config.trainer.resume_from_path), config)
         for line in changed_reading(config, before):
             print(line, flush=True)
     prepare_run_dir(plan, config)

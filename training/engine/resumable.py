@@ -10,6 +10,7 @@ import json
 import re
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from omegaconf import DictConfig, OmegaConf
 
@@ -42,8 +43,7 @@ def check_resumable(checkpoint: Path, config: DictConfig) -> None:
         "or begin a new run with its weights: --model "
         f"{checkpoint / 'actor' / 'huggingface'}, without --resume"
     )
-    saved_by = run_of(checkpoint) / "config.yaml"
-    its_config = OmegaConf.load(saved_by) if saved_by.is_file() else config
+    its_config = config_of(checkpoint, config)
     for key, name in MUST_AGREE.items():
         theirs = OmegaConf.select(its_config, key)
         ours = OmegaConf.select(config, key)
@@ -76,6 +76,14 @@ def check_resumable(checkpoint: Path, config: DictConfig) -> None:
             )
 
 
+def config_of(checkpoint: Path, otherwise: DictConfig) -> Any:
+    """Return the configuration of the run that saved a checkpoint, or `otherwise` if it is not
+    there.
+    """
+    file = run_of(checkpoint) / "config.yaml"
+    return OmegaConf.load(file) if file.is_file() else otherwise
+
+
 def check_same_model(checkpoint: Path, model: str, anew: str) -> None:
     """Raise ConfigError if the checkpoint was made of another model than this one, wherever that
     stands now. Runs of earlier versions did not note their model.
@@ -101,15 +109,15 @@ def differences(checkpoint: Path, config: DictConfig, rows: Sequence[Row]) -> li
     """Return a line for each thing that is given otherwise than the run had it, and what becomes
     of it.
     """
-    run, found = run_of(checkpoint), []
-    theirs = OmegaConf.load(run / "config.yaml") if (run / "config.yaml").is_file() else config
+    found = []
+    theirs = config_of(checkpoint, config)
     before, now = OmegaConf.select(theirs, LEARNING_RATE), OmegaConf.select(config, LEARNING_RATE)
     if before is not None and float(before) != float(now):
         found.append(
             f"the learning rate goes on as in the checkpoint: {before}, not {now}; a new run with "
             "its weights would use yours"
         )
-    trained = [row["id"] for row in read_lines(run / "data" / "train.jsonl")]
+    trained = [row["id"] for row in read_lines(run_of(checkpoint) / "data" / "train.jsonl")]
     given = [row["id"] for row in rows]
     if trained and trained != given:
         shared = len(set(trained) & set(given))
