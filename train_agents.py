@@ -7,7 +7,7 @@ python train_agents.py --agents sql,consultation --consultation-reward doctorage
 
 import sys
 
-from training.several import main
+from training.start.several import main
 
 if __name__ == "__main__":
     sys.exit(main())

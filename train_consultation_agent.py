@@ -1,4 +1,4 @@
-"""Train the consultation agent; the command line is training/launch.py's, the same for every agent.
+"""Train the consultation agent; the command line is training/start/command.py's, the same for every agent.
 
 python train_consultation_agent.py --ci-fast                   one step on this machine, to see it work
 python train_consultation_agent.py                             the long run
@@ -7,7 +7,7 @@ AGL_MANAGED_STORE=0 python train_consultation_agent.py --llm-proxy --model DIR -
 
 import sys
 
-from training.launch import main
+from training.start.command import main
 
 if __name__ == "__main__":
     sys.exit(main("consultation"))

@@ -33,10 +33,10 @@ from bench.agl_side.peer_settings import STEPS, Settings
 from common.command import Failure, UsageError, run_command
 from common.settings import ROOT, load_settings
 from episodes import registry
+from training.report.summary import read_lines
 from training.setup.device import environment
 from training.setup.ports import free_port
 from training.setup.presets import ACTOR, ROLLOUT, choose
-from training.watch.summary import read_lines
 
 LAST_LINES = 20
 LOOK_EVERY_SECONDS = 1.0

@@ -19,8 +19,8 @@ from typing import Any
 
 from bench.plain_update import kept_sequences
 from common.settings import ROOT
+from training.report.summary import read_lines
 from training.setup.device import environment, in_bfloat16
-from training.watch.summary import read_lines
 
 IN_FLIGHT = 128
 CACHE_BYTES = 2**30

@@ -16,8 +16,8 @@ from itertools import cycle
 from pathlib import Path
 from typing import Any
 
+from training.report.summary import read_lines
 from training.setup.device import THREADS, environment, in_bfloat16
-from training.watch.summary import read_lines
 
 WARM_UP = 8  # sequences
 

@@ -31,8 +31,8 @@ from bench import offline, plain_update
 from bench._harness import main, sampled
 from bench.timeline import EVERY, draw, processes_below
 from common.settings import ROOT
+from training.report.summary import PHASES, read_lines, read_timeline
 from training.setup.ports import free_port
-from training.watch.summary import PHASES, read_lines, read_timeline
 
 PROGRAM = ("train_sql_agent.py", "--ci")
 OVERRIDES = ("trainer.val_before_train=false", "trainer.test_freq=-1", "trainer.save_freq=-1")

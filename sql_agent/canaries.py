@@ -5,7 +5,7 @@ compare them with.
     honest_answers(case)                      # {"exact evidence": "...", "reference answer": "..."}
 
 A run asks its judge about both before it starts (episodes/judge_probe.py); episodes/lit_agent.py
-adds a bad one to a share of its episodes (CANARY_SHARE), and training/watch/events.py says what
+adds a bad one to a share of its episodes (CANARY_SHARE), and training/engine/watchdog.py says what
 happens when one is accepted.
 """
 

@@ -7,7 +7,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from episodes.registry import register
 from tests.digits_agent.agent import AGENT
-from training.launch import main
+from training.start.command import main
 
 if __name__ == "__main__":
     register(AGENT)

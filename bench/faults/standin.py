@@ -24,8 +24,8 @@ from common.settings import load_settings
 from episodes import registry
 from training.engine import rollout_manager
 from training.engine.rollout_manager import Finished, RolloutManager
+from training.engine.watchdog import check_episodes
 from training.setup.plan import Plan, RunStopped
-from training.watch.events import check_episodes
 
 PROMPTS, SAMPLES = 4, 8
 SAMPLING = {"temperature": 1.0, "top_p": 1.0, "top_k": -1}

@@ -55,9 +55,9 @@ def sides(run_dir: Path, rounds: int) -> dict[str, Any]:
     max_turns = load_settings().max_turns
     os.environ.update(environment(device))
     from training.engine.algorithm import _start_ray, _stop_ray
-    from training.run import with_token
     from training.setup.presets import choose
     from training.setup.verl_config import build_config
+    from training.start.run import with_token
 
     chosen = choose(AGENT, "ci", device, 1)
     plan = with_token(

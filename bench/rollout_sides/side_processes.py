@@ -115,7 +115,7 @@ def run_runners(address: str, count: int, concurrency: int, max_turns: int) -> N
     """Run runners for a store until stopped."""
     collect_rarely()
     from episodes.lit_agent import EpisodeAgent
-    from training.run import run
+    from training.start.run import run
 
     plan = plan_for(
         address,

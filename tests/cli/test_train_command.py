@@ -32,14 +32,14 @@ from tests.messages import missing
 from tests.scoring.judge_servers import Server
 from tests.serving import serving
 from tests.training.conftest import served
-from training.launch import main, refuse_without_agent, start
-from training.planning import make_plan
-from training.prepare import Prepared
-from training.prepare import main as prepare
-from training.run import with_token
-from training.setup.arguments import parse
 from training.setup.device import SYSTEM_LIBRARIES
-from training.several import main as train_several
+from training.start.arguments import parse
+from training.start.command import main, refuse_without_agent, start
+from training.start.make_plan import make_plan
+from training.start.prepare import Prepared
+from training.start.prepare import main as prepare
+from training.start.run import with_token
+from training.start.several import main as train_several
 
 DIAGNOSIS_MODEL = registry.get("diagnosis").model
 
@@ -51,9 +51,9 @@ def fresh_settings(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.Tem
     """
     monkeypatch.delenv("AGL_MANAGED_STORE", raising=False)
     monkeypatch.setattr(
-        "training.run.run", lambda *arguments: pytest.fail("the engine was started")
+        "training.start.run.run", lambda *arguments: pytest.fail("the engine was started")
     )
-    monkeypatch.setattr("training.prepare.FOLDER", tmp_path_factory.mktemp("prepared"))
+    monkeypatch.setattr("training.start.prepare.FOLDER", tmp_path_factory.mktemp("prepared"))
     load_settings.cache_clear()
     with socket.socket() as kept:
         kept.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -249,7 +249,7 @@ def test_a_judge_that_likes_everything(
     server = Server()
     server.replies = [(200, '{"score": 1.0}')]
     loaded: list[object] = []
-    monkeypatch.setattr("training.run.run", lambda *arguments: loaded.append(arguments) or 0)
+    monkeypatch.setattr("training.start.run.run", lambda *arguments: loaded.append(arguments) or 0)
     monkeypatch.setenv("REWARD_MODEL_URL", f"{server.url}/score")
     with serving(server):
         message = refused(capsys, "--ci-fast", "--device", "cpu", code=1)
@@ -282,7 +282,7 @@ def test_episodes_have_the_budget_that_the_command_names(
     monkeypatch.setattr(DIGITS, "draws_turns", True)
     monkeypatch.setattr(registry, "_registered", {DIGITS.name: DIGITS})
     begun: list[EpisodeAgent] = []
-    monkeypatch.setattr("training.run.run", lambda agent, *_: begun.append(agent) or 0)
+    monkeypatch.setattr("training.start.run.run", lambda agent, *_: begun.append(agent) or 0)
     flags = ["--ci-fast", "--device", "cpu", "--model", AGENT.model, "--max-turns", "2-4"]
     assert main("digits", [*flags, "--run-dir", str(tmp_path / "run")]) == 0
     playing = begun[0].settings
@@ -308,9 +308,9 @@ def test_a_run_trains_on_the_rows_as_they_were_prepared(
 ) -> None:
     drafted = {"train": [{"id": "a", "answer": "drafted"}], "val": [{"id": "b", "answer": "own"}]}
     monkeypatch.setattr(
-        f"training.prepare.{prepares}", lambda *_, **__: Prepared(drafted, notes=())
+        f"training.start.prepare.{prepares}", lambda *_, **__: Prepared(drafted, notes=())
     )
-    monkeypatch.setattr("training.run.run", lambda *arguments: 0)
+    monkeypatch.setattr("training.start.run.run", lambda *arguments: 0)
     plan = SimpleNamespace(role=role, run_dir=tmp_path, device="cpu", max_turns=3)
     rows = {"train": [{"id": "a", "answer": None}], "val": drafted["val"]}
     assert start(AGENT, {}, load_settings(), None, plan, AGENT.splits, rows) == 0
@@ -384,7 +384,7 @@ def test_a_run_that_ended_before_its_last_validation_validates(
         told.append(config.trainer.val_before_train)
         return 0
 
-    monkeypatch.setattr("training.launch.start", started)
+    monkeypatch.setattr("training.start.command.start", started)
     frequency = f"trainer.test_freq={1 if validates else -1}"
     flags = ["--ci-fast", "--resume", "auto", "--run-dir", str(tmp_path), frequency]
     assert main("sql", flags) == 0
@@ -517,7 +517,7 @@ async def test_a_store_that_wants_another_token(
         monkeypatch.delenv("AGL_TOKEN", raising=False)
         load_settings.cache_clear()
         # The store answers on this thread, and signals are heard on no other.
-        monkeypatch.setattr("training.launch.stop_in_order", lambda: None)
+        monkeypatch.setattr("training.start.command.stop_in_order", lambda: None)
         assert await asyncio.to_thread(main, "sql", ["--ci-fast", *address]) == 2
         assert "AGL_TOKEN is not set" in capsys.readouterr().err
         monkeypatch.setenv("AGL_TOKEN", "wrong-canary")

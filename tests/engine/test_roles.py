@@ -13,9 +13,9 @@ import pytest
 
 from common.access import bearer
 from tests.runs import ROOT, Run, free_port
+from training.report.trackers import TRACKERS
 from training.setup.plan import ConfigError
 from training.store.store_checks import check_external
-from training.watch.trackers import TRACKERS
 
 pytestmark = pytest.mark.engine
 

@@ -16,9 +16,9 @@ from safetensors.torch import load_file
 
 from common.settings import ROOT
 from tests.runs import Run
+from training.engine.records import RolloutRecord
+from training.engine.watchdog import MISMATCH, MISMATCH_WARNS, check_advantages
 from training.setup.plan import RunStopped
-from training.watch.events import MISMATCH, MISMATCH_WARNS, check_advantages
-from training.watch.records import RolloutRecord
 
 pytestmark = pytest.mark.engine
 TINY_MODEL = ROOT / "sql_agent" / "tiny_model"

@@ -13,7 +13,7 @@ from safetensors.torch import load_file
 from common.settings import ROOT
 from tests.messages import missing
 from tests.runs import Run
-from training.watch.events import MISMATCH
+from training.engine.watchdog import MISMATCH
 
 pytestmark = pytest.mark.engine
 

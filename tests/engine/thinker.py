@@ -76,11 +76,11 @@ class Thinker(agl.LitAgent[dict[str, Any]]):
 
 def main(run_dir: Path, model: Path, port: int, keep: bool) -> int:
     """One training step; returns the exit code."""
-    from training.run import run
     from training.setup.model_folder import check_model
     from training.setup.plan import Plan
     from training.setup.presets import choose
     from training.setup.verl_config import build_config
+    from training.start.run import run
 
     plan = Plan(
         run_dir,

@@ -18,7 +18,7 @@ from episodes.episode import Episode, Scored, Task
 from episodes.kept import keep, kept_episodes
 from episodes.record import NOT_ALWAYS, EpisodeRecord, record_of
 from scoring.rubric import Reward
-from training.watch.records import RolloutRecord
+from training.engine.records import RolloutRecord
 
 MESSAGES = [{"role": "user", "content": "？"}, {"role": "assistant", "content": "密封"}]
 EARLIER_TRAINING = {

@@ -31,10 +31,10 @@ from tests.evaluation.folders import (
     write_lines,
 )
 from tests.messages import missing
+from training.engine.records import RolloutRecord
+from training.report.seen import Seen, step_line
+from training.report.summary import build_summary, curve
 from training.setup.plan import Plan
-from training.watch.records import RolloutRecord
-from training.watch.seen import Seen, step_line
-from training.watch.summary import build_summary, curve
 
 registry.register(DIGITS)
 DATA = re.compile(r'<script type="application/json" id="data">(.*?)</script>', re.DOTALL)

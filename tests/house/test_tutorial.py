@@ -16,7 +16,7 @@ import pytest
 from common.settings import ROOT, load_settings
 from episodes import registry
 from evaluation import evaluate, serve
-from training.setup.arguments import parse
+from training.start.arguments import parse
 
 PAGES = ("tutorial.md", "tutorial.zh-CN.md")
 SHOWN = re.compile(r"```sh\n(.*?)\n```(?:\n\n```text\n(.*?)\n```)?", re.DOTALL)

@@ -25,11 +25,11 @@ from omegaconf import DictConfig, OmegaConf
 from common.access import bearer
 from tests.training.conftest import running, served
 from tests.training.standins import MODEL, Queue, StandInVllm, standing
+from training.engine.records import RolloutRecord
 from training.proxy.policy_access import RESOURCE
 from training.runners.episode_runner import EpisodeRunner
 from training.setup.plan import Plan
 from training.store.store_client import StoreClient
-from training.watch.records import RolloutRecord
 
 SAMPLES = 2
 TOKEN = "of-the-run"  # which store and proxy ask for

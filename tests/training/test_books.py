@@ -7,9 +7,9 @@ that differ from the books stop the run; unscored is never 0.
 import pytest
 
 from tests.messages import missing
+from training.engine.records import RolloutRecord
+from training.engine.watchdog import check_advantages, check_episodes, learnable_groups
 from training.setup.plan import RunStopped
-from training.watch.events import check_advantages, check_episodes, learnable_groups
-from training.watch.records import RolloutRecord
 
 
 def record(session: int, reward: float | None, group: str = "g", **fields: object) -> RolloutRecord:

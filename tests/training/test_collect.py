@@ -20,12 +20,12 @@ from agentlightning.types import Rollout, Span
 from tests.training.conftest import enqueue
 from training.engine import collect
 from training.engine.collect import Collector
+from training.engine.records import RolloutRecord
 from training.engine.trajectories import Limits
+from training.engine.watchdog import REWARD_MISSING, SPANS_MISSING
 from training.proxy.recorder import LOG_PROBS_ATTRIBUTE, RESPONSE_ATTRIBUTE, VERSION_ATTRIBUTE
 from training.runners.tracing import ProxyTraceToTriplet
 from training.store.live_store import RunStore
-from training.watch.events import REWARD_MISSING, SPANS_MISSING
-from training.watch.records import RolloutRecord
 
 NAMES = {
     "prompt": "llm.hosted_vllm.prompt_token_ids",

@@ -212,7 +212,7 @@ def test_too_few_rows_for_a_batch(tmp_path: Path) -> None:
 def test_a_disagreement_stops_before_heavy_imports() -> None:
     """The whole command line, in a process that reports whether torch, verl or ray were imported."""
     code = (
-        "import sys; from training.launch import main\n"
+        "import sys; from training.start.command import main\n"
         f"code = main('sql', ['--ci-fast', '{TURNS}=7'])\n"
         "print(code, [name for name in ('torch', 'verl', 'ray', 'agentlightning') if name in sys.modules])"
     )

@@ -24,9 +24,9 @@ from pydantic import ValidationError
 from common.access import bearer
 from episodes.pace import LONGEST
 from tests.training.conftest import HOST, enqueue, own_port, served
-from training.run import _runner
 from training.runners.episode_runner import EpisodeRunner
 from training.setup.plan import Plan
+from training.start.run import _runner
 from training.store import handover as handover_module
 from training.store import live_store
 from training.store.handover import Endings, Handover, give_up, rules_of, worker_name

@@ -20,8 +20,8 @@ from training.engine.kept_sample import (
     sample_of,
     stretches,
 )
+from training.engine.records import RolloutRecord
 from training.engine.trajectories import TokenSequence, Trajectory
-from training.watch.records import RolloutRecord
 
 SEQUENCE = TokenSequence([1, 2], [3, 4, 9, 5], [1, 1, 0, 1], [-0.5, -0.25, 0.0, -1.23456])
 RECORD = RolloutRecord(rollout_id="r", group="g", mode="train", step=1, status="succeeded")

@@ -18,8 +18,9 @@ from common.files import FileError
 from common.settings import Settings, load_settings
 from episodes import registry
 from episodes.joint import WEIGHT, WHOSE
-from training import planning
-from training.planning import (
+from training.setup.plan import ConfigError, Plan
+from training.start.arguments import parse
+from training.start.make_plan import (
     TRACKER_VARIABLES,
     continued,
     loggers,
@@ -27,8 +28,6 @@ from training.planning import (
     read_rows,
     run_settings,
 )
-from training.setup.arguments import parse
-from training.setup.plan import ConfigError, Plan
 
 
 def plan(run_dir: Path) -> Plan:
@@ -57,7 +56,7 @@ def resumed(
 def test_without_a_folder_the_newest_run_or_that_of_the_checkpoint_goes_on(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(planning, "RUNS", tmp_path)
+    monkeypatch.setattr("training.start.make_plan.RUNS", tmp_path)
     older, newer = (make_run(tmp_path / name, step) for name, step in (("one", 3), ("two", 4)))
     os.utime(tmp_path / "one", (1, 1))
     new, elsewhere = plan(tmp_path / "new"), tmp_path / "elsewhere"

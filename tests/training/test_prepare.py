@@ -21,10 +21,10 @@ from episodes import registry
 from episodes.agent import Environment
 from tests.digits_agent.agent import AGENT
 from tests.messages import missing
-from training import prepare as preparing
-from training.planning import run_settings
-from training.prepare import Prepared, prepare
-from training.setup.arguments import parse
+from training.start import prepare as preparing
+from training.start.arguments import parse
+from training.start.make_plan import run_settings
+from training.start.prepare import Prepared, prepare
 
 FILES = AGENT.splits
 SETTINGS = Settings(_env_file=None)

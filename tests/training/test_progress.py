@@ -17,13 +17,13 @@ from common.settings import ROOT
 from episodes.joint import WEIGHT, WHOSE
 from tests.messages import missing
 from tests.terminals import in_a_terminal
-from training.setup.plan import Plan
-from training.watch.progress import (
+from training.engine.records import RolloutRecord
+from training.report.progress import (
     NewLines,
     Progress,
     planned_steps,
 )
-from training.watch.records import RolloutRecord
+from training.setup.plan import Plan
 
 STEP = {"timing_s/step": 10.0, "episodes/reward/mean": 0.25}
 HOSTILE = "a[bold]b[/bold]\x1b]0;title\x07\nнет\ud800" + "很" * 500

@@ -9,7 +9,7 @@ import json
 import pytest
 
 from episodes.record import EpisodeRecord
-from training.watch.records import (
+from training.engine.records import (
     RolloutRecord,
     causes,
     leave_out_lone,

@@ -21,14 +21,14 @@ from omegaconf import DictConfig, OmegaConf
 from common.settings import ROOT
 from tests.messages import missing
 from training.engine.checkpoints import find_checkpoint
+from training.engine.records import means, sums
 from training.engine.resumable import check_resumable, differences, note_model
-from training.planning import holds_something
-from training.run import prepare_run_dir, run
-from training.run_lock import LOCK, held
+from training.report.summary import read_lines
 from training.setup.model_folder import checkpoints_to_come
 from training.setup.plan import ConfigError, Plan
-from training.watch.records import means, sums
-from training.watch.summary import read_lines
+from training.start.make_plan import holds_something
+from training.start.run import prepare_run_dir, run
+from training.start.run_lock import LOCK, held
 
 TINY = str(ROOT / "sql_agent" / "tiny_model")
 SHARDS = ("model", "optim", "extra_state")
@@ -238,9 +238,9 @@ def ended(
 ) -> int:
     """Return the exit code of a run whose trainer does this, with a strategy that has failed."""
     trainer = SimpleNamespace(fit=fit, strategy=SimpleNamespace(failed=plan_of.pop("failed", True)))
-    monkeypatch.setattr("training.run._trainer", lambda *_: trainer)
-    monkeypatch.setattr("training.run._log_to_file", lambda _: None)
-    monkeypatch.setattr("training.run.choose_reading", lambda *_: None)
+    monkeypatch.setattr("training.start.run._trainer", lambda *_: trainer)
+    monkeypatch.setattr("training.start.run._log_to_file", lambda _: None)
+    monkeypatch.setattr("training.start.run.choose_reading", lambda *_: None)
     config = config_of(logger=["console"])
     return run(None, config, plan(run_dir, **plan_of), 0.0)  # type: ignore[arg-type]
 
@@ -277,7 +277,7 @@ def test_runners_for_another_machine_s_run_say_whether_they_failed(
 HOLDS = """
 import sys
 from pathlib import Path
-from training.run_lock import held
+from training.start.run_lock import held
 
 with held(Path(sys.argv[1])):
     print("held", flush=True)

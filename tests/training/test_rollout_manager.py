@@ -18,7 +18,6 @@ import pytest
 from tests.training.steps import SAMPLING, keys_of, played_by
 from training.setup.plan import RunStopped
 from training.store.handover import MAX_ATTEMPTS
-from training.watch import events
 
 GOOD = {"name": "a", "rewards": [1.0, 0.0]}
 OTHER = {"name": "b", "rewards": [0.25, 0.75]}
@@ -27,7 +26,7 @@ DEAD = {"name": "dead", "rewards": [None]}
 
 @pytest.fixture(autouse=True)
 def no_pause(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(events, "PAUSE_SECONDS", 0.0)
+    monkeypatch.setattr("training.engine.watchdog.PAUSE_SECONDS", 0.0)
 
 
 async def test_a_step_is_queued_as_it_was_played(
@@ -139,7 +138,7 @@ async def test_after_a_skipped_step_the_run_pauses(
         pauses.append(seconds)
         await sleep(0 if seconds == 3600 else seconds)
 
-    monkeypatch.setattr(events, "PAUSE_SECONDS", 3600.0)
+    monkeypatch.setattr("training.engine.watchdog.PAUSE_SECONDS", 3600.0)
     async with played_by(tmp_path, monkeypatch) as run:
         monkeypatch.setattr("training.engine.rollout_manager.asyncio.sleep", noted)
         await run.play([GOOD, DEAD], step=1)

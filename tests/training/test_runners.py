@@ -20,12 +20,12 @@ import psutil
 import pytest
 
 from tests.messages import missing
+from training.engine.watchdog import REPEATS_SECONDS, RESTARTS, WINDOW_SECONDS
 from training.runners import processes as runners
 from training.runners.processes import Budget, Keeper, KeptRunners, Runner
 from training.setup.plan import RunStopped
 from training.store.handover import worker_name
 from training.store.store_client import StoreClient
-from training.watch.events import REPEATS_SECONDS, RESTARTS, WINDOW_SECONDS
 
 FORK = multiprocessing.get_context("fork")
 

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from tests.training.standins import Queue
+from training.engine.records import RolloutRecord
 from training.engine.trajectories import TokenSequence, Trajectory
-from training.watch.records import RolloutRecord
 
 PROMPTS = {"b": {"uid": "b", "task": "{}"}, "a": {"uid": "a", "task": "{}"}}
 

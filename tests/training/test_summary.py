@@ -12,10 +12,9 @@ from pathlib import Path
 import pytest
 
 from tests.messages import missing
-from training.setup.plan import Plan
-from training.watch.events import MISMATCH
-from training.watch.records import RolloutRecord
-from training.watch.summary import (
+from training.engine.records import RolloutRecord
+from training.engine.watchdog import MISMATCH
+from training.report.summary import (
     ENVIRONMENT,
     PHASES,
     build_summary,
@@ -23,6 +22,7 @@ from training.watch.summary import (
     show,
     write_summary,
 )
+from training.setup.plan import Plan
 
 
 @pytest.fixture

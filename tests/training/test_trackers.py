@@ -24,8 +24,8 @@ from tensorboard.backend.event_processing.event_accumulator import EventAccumula
 from common.settings import ROOT
 from tests.messages import missing
 from tests.training.test_keys import SECRETS
-from training.watch import trackers
-from training.watch.trackers import TRACKERS, tracked
+from training.report import trackers
+from training.report.trackers import TRACKERS, tracked
 
 pytestmark = pytest.mark.system
 RAISES = "def init(**_): raise RuntimeError('no network')"
@@ -142,7 +142,7 @@ def test_ctrl_c_ends_the_run_and_lets_a_tracker_finish(
     broken(tmp_path, monkeypatch, swanlab=FINISHES)
     begin(tmp_path / "run")
     run = (
-        "import pathlib, sys, time, training.watch.trackers as t\n"
+        "import pathlib, sys, time, training.report.trackers as t\n"
         "try:\n"
         "    with t.tracked(['swanlab'], pathlib.Path(sys.argv[1]), 60):\n"
         "        print('ready', flush=True)\n"
@@ -164,7 +164,7 @@ def test_one_that_hangs_does_not_outlive_a_killed_run(
     broken(tmp_path, monkeypatch, wandb=HANGS)
     begin(tmp_path / "run")
     run = (
-        "import pathlib, sys, training.watch.trackers as t\n"
+        "import pathlib, sys, training.report.trackers as t\n"
         "with t.tracked(['wandb'], pathlib.Path(sys.argv[1]), 1): input()"
     )
     process = started(run, tmp_path / "run", stdin=subprocess.PIPE)

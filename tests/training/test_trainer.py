@@ -21,9 +21,9 @@ import pytest
 from tests.messages import missing
 from tests.training.standins import MODEL
 from tests.training.steps import Steps, played_by
+from training.engine.watchdog import MISMATCH
 from training.setup.chat_template import SETTING
 from training.setup.plan import RunStopped
-from training.watch.events import MISMATCH
 
 TASKS = [
     {"name": "a", "rewards": [1.0, 0.0], "turns": 2},
@@ -179,7 +179,7 @@ async def test_another_policy_than_the_one_that_plays_is_warned_of(
     mismatch: float, warns: bool, played: Steps, caplog: pytest.LogCaptureFixture
 ) -> None:
     """verl measures it in the loss, under a name of its own."""
-    caplog.set_level(logging.WARNING, logger="training.watch.events")
+    caplog.set_level(logging.WARNING, logger="training.engine.watchdog")
     metrics = await update(played, trainer_of(played, **{MISMATCH: mismatch, "pg_loss": 1.0}))
     assert metrics[MISMATCH] == mismatch
     assert f"actor/{MISMATCH}" not in metrics

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from tests.messages import missing
-from training.setup.plan import RunStopped
-from training.watch.events import (
+from training.engine.records import RolloutRecord
+from training.engine.watchdog import (
     CANARY_WINDOW,
     EVENTS,
     MAX_SKIPS_IN_A_ROW,
@@ -23,7 +23,7 @@ from training.watch.events import (
     Watch,
     silence_limit,
 )
-from training.watch.records import RolloutRecord
+from training.setup.plan import RunStopped
 
 
 def records(

@@ -22,7 +22,7 @@ class TrainingActor:
     def run(self, config: DictConfig, plan: Plan) -> None:
         """Train to the end. The plan comes without its token.
 
-        Raises RunStopped: see `training.watch.events`.
+        Raises RunStopped: see `training.engine.watchdog`.
         """
         plan = dataclasses.replace(plan, token=run_token())
         OmegaConf.resolve(config)

@@ -25,14 +25,14 @@ from agentlightning.algorithm import Algorithm
 from omegaconf import DictConfig
 
 from common.access import TOKEN
+from training.engine.watchdog import POLL_SECONDS
 from training.proxy.doors import keep_in_ray
+from training.report.progress import Progress, in_flight, planned_steps
 from training.setup.cluster import check_nodes_found, check_none_lost, living_nodes
 from training.setup.device import environment
 from training.setup.plan import Plan, RunStopped
 from training.store.store_client import StoreClient
 from training.store.store_server import serving
-from training.watch.events import POLL_SECONDS
-from training.watch.progress import Progress, in_flight, planned_steps
 
 logger = logging.getLogger(__name__)
 

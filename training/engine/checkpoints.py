@@ -27,8 +27,8 @@ from typing import TYPE_CHECKING
 
 from common.files import replacing
 from common.jsonl import write_text
+from training.report.summary import curve
 from training.setup.plan import ConfigError, RunStopped
-from training.watch.summary import curve
 
 if TYPE_CHECKING:
     from torch import Tensor

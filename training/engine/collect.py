@@ -20,10 +20,10 @@ from agentlightning.adapter.triplet import TraceToTripletBase
 from agentlightning.types import Rollout, Span
 
 from episodes.record import EpisodeRecord
+from training.engine.records import EPISODE_ATTRIBUTE, RolloutRecord, read_annotation
 from training.engine.trajectories import Call, Limits, Trajectory, merge_calls
+from training.engine.watchdog import REWARD_MISSING, SPANS_MISSING
 from training.proxy.recorder import LOG_PROBS_ATTRIBUTE, RESPONSE_ATTRIBUTE, VERSION_ATTRIBUTE
-from training.watch.events import REWARD_MISSING, SPANS_MISSING
-from training.watch.records import EPISODE_ATTRIBUTE, RolloutRecord, read_annotation
 
 LATE_SPANS_SECONDS = 10.0
 # What a record takes from the annotation as it is; the engine knows sample, step and seconds itself

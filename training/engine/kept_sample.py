@@ -14,8 +14,8 @@ from collections.abc import Callable, Sequence
 from itertools import groupby
 from typing import Any
 
+from training.engine.records import RolloutRecord
 from training.engine.trajectories import TokenSequence, Trajectory
-from training.watch.records import RolloutRecord
 
 Decode = Callable[[list[int]], str]
 Finished = tuple[RolloutRecord, Trajectory]

@@ -17,9 +17,9 @@ from omegaconf import DictConfig, OmegaConf
 from common.jsonl import write_text
 from episodes.agent import Row
 from training.engine.checkpoints import run_of
+from training.report.summary import read_lines
 from training.setup.model_folder import digest_of, find_model
 from training.setup.plan import ConfigError
-from training.watch.summary import read_lines
 
 SHARDS = ("model", "optim", "extra_state")  # a file of each for every device
 MODEL_SHARD = re.compile(r"model_world_size_(\d+)_rank_0\.pt")

@@ -3,7 +3,7 @@
 verl asks for sequences and is answered at once; a background loop enqueues the rollouts of the step
 in the store, waits for the runners to finish them, turns their spans into sequences and puts those
 into verl's TransferQueue. Sequences of a step reach the queue only when the whole step is judged
-(`training.watch.events`), so that a skipped step leaves nothing; in an asynchronous run a prompt
+(`training.engine.watchdog`), so that a skipped step leaves nothing; in an asynchronous run a prompt
 group is judged and delivered by itself, since no step waits for all of its groups. Lives in the
 trainer's Ray actor (`training.engine.trainer`).
 """
@@ -28,16 +28,16 @@ from tensordict import NonTensorData, NonTensorStack, TensorDict
 from training.engine import sequences
 from training.engine.collect import Collector
 from training.engine.kept_sample import Decode, Finished, keep_messages, keep_tokens, sample_of
+from training.engine.records import RolloutRecord, leave_out_lone
 from training.engine.trajectories import Limits
+from training.engine.watchdog import Watch, silence_limit
 from training.proxy.policy_access import PolicyAccess
+from training.report.summary import read_lines
 from training.runners.tracing import trace_adapter
 from training.setup.agreement import compares_groups
 from training.setup.plan import Plan, RunStopped
 from training.store.handover import Endings, rules_of
 from training.store.store_client import StoreClient
-from training.watch.events import Watch, silence_limit
-from training.watch.records import RolloutRecord, leave_out_lone
-from training.watch.summary import read_lines
 
 logger = logging.getLogger(__name__)
 

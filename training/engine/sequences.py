@@ -13,8 +13,8 @@ import transfer_queue as tq
 from verl.experimental.agent_loop.agent_loop import AgentLoopMetrics, AgentLoopOutput
 from verl.utils.tensordict_utils import list_of_dict_to_tensordict
 
+from training.engine.records import RolloutRecord
 from training.engine.trajectories import TokenSequence, Trajectory
-from training.watch.records import RolloutRecord
 
 
 def put(

@@ -25,6 +25,7 @@ from verl.utils import tracking
 
 from common.jsonl import write_text
 from training.engine.checkpoints import PREFIX, prune, saving, split_adapter
+from training.engine.records import rewards_by_group, step_metrics, weights_age
 from training.engine.rollout_manager import RolloutManager
 from training.engine.updates import (
     optimizer_steps,
@@ -32,10 +33,7 @@ from training.engine.updates import (
     shared_out,
     updates_per_epoch,
 )
-from training.setup.agreement import compares_groups
-from training.setup.chat_template import SETTING, TEMPLATE
-from training.setup.plan import Plan
-from training.watch.events import (
+from training.engine.watchdog import (
     DIFFER,
     IDLE,
     check_advantages,
@@ -43,8 +41,10 @@ from training.watch.events import (
     learnable_groups,
     session_of,
 )
-from training.watch.records import rewards_by_group, step_metrics, weights_age
-from training.watch.summary import read_timeline
+from training.report.summary import read_timeline
+from training.setup.agreement import compares_groups
+from training.setup.chat_template import SETTING, TEMPLATE
+from training.setup.plan import Plan
 
 logger = logging.getLogger(__name__)
 
@@ -225,7 +225,7 @@ TRAINERS = {
 
 
 def train(config: DictConfig, plan: Plan) -> None:
-    """Train to the end. Raises RunStopped: see `training.watch.events`."""
+    """Train to the end. Raises RunStopped: see `training.engine.watchdog`."""
     logging.basicConfig(level=logging.DEBUG if plan.debug else logging.INFO)
     trainer = None
     manager = None

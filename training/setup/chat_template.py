@@ -9,7 +9,7 @@ compared by token ids: a reply that the tokenizer would write in other tokens st
 the same, which no template can change.
 
 A template that never mentions tools gets `tools_in_words.jinja` in front, which describes them in
-the system message and writes calls and results as text. Used by `training.run`, `training.serve`
+the system message and writes calls and results as text. Used by `training.start.run`, `training.serve`
 and the cold start.
 """
 

@@ -38,7 +38,7 @@ class Plan:
     earlier turns (`training.setup.chat_template`). `thinking`: a model thinks whose chat template
     can turn it off. `tool_parser`: vLLM's parser of tool calls, None: the one that fits
     (`training.setup.tool_parser`). `live`: a view of the run where there is a
-    terminal (`training.watch.live_view`). `preset` is what the run began from: its `name`, and
+    terminal (`training.report.live_view`). `preset` is what the run began from: its `name`, and
     verl's `keys`. `keep`: how many checkpoints stay, None: all of them; `keep_best`: beside the
     last ones the best by validation. `token`: what requests to store and proxy carry, if anything.
     `python`: the command with which Ray starts workers, if not this program's own Python

@@ -1,7 +1,7 @@
 """Presets of a training run: sizes and amounts by purpose and hardware; an agent brings the sizes
 of its episodes.
 
-A preset is verl keys and values (`verl.toml`); `training/launch.py` picks one and the user's
+A preset is verl keys and values (`verl.toml`); `training/start/command.py` picks one and the user's
 `key=value` go on top. CPU presets were run; GPU presets are reasoned for one 80 GB card and were
 not run. Imports nothing heavy.
 """

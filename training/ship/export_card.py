@@ -25,10 +25,10 @@ from common.settings import ROOT
 from episodes.agent import Agent
 from episodes.episode import Message
 from training.engine.checkpoints import run_of, step_of
+from training.report.summary import curve
 from training.setup.agreement import MAX_TURNS_KEY, TEMPERATURE_KEY
 from training.setup.model_folder import HUB_ID
 from training.setup.reading import PARSER
-from training.watch.summary import curve
 
 CARD = "README.md"
 ROWS = 20  # rows of the curve's table

@@ -12,9 +12,9 @@ from typing import Any
 import httpx
 
 from common.command import Failure
+from training.report.seen import duration
 from training.setup.plan import ConfigError
 from training.store.store_checks import ask, refusal
-from training.watch.seen import duration
 
 STATES = {
     "queued": ("queuing", "requeuing"),

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from training.watch.events import DIFFER, IDLE, MISMATCH
-from training.watch.records import validation_reward
+from training.engine.records import validation_reward
+from training.engine.watchdog import DIFFER, IDLE, MISMATCH
 
 STARTING = "starting Ray, verl and vLLM"
 

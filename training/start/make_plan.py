@@ -26,12 +26,12 @@ from episodes.joint import JointAgent
 from episodes.registry import own_options
 from episodes.turns import with_turns
 from training.engine.checkpoints import find_checkpoint, run_of, step_of, was_validated
-from training.run_lock import LOCK
 from training.setup.algorithms import keys_of
 from training.setup.device import choose_device, is_large
 from training.setup.plan import ConfigError, Plan
 from training.setup.presets import GPU_MODEL, choose
 from training.setup.reading import thought_tokens
+from training.start.run_lock import LOCK
 
 RUNS = ROOT / "runs"
 TRACKER_VARIABLES = (

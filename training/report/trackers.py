@@ -2,7 +2,7 @@
 grow.
 
     with tracked(["tensorboard", "wandb"], run_dir): ...                 # what a run does
-    .venv/bin/python -m training.watch.trackers wandb runs/NAME                # sends the records of a run that has ended
+    .venv/bin/python -m training.report.trackers wandb runs/NAME                # sends the records of a run that has ended
 
 Training hands nothing to a tracker and waits for none: one that fails, hangs or has no network
 costs a line on the screen, and END_SECONDS when the run ends. The records stay, so that the command
@@ -158,7 +158,7 @@ def tracked(
 
 def _start(name: str, run_dir: Path, end_seconds: float) -> subprocess.Popen[bytes]:
     """Start a tracker in a session of its own, which Ctrl-C does not reach."""
-    command = [sys.executable, "-m", "training.watch.trackers", name, str(run_dir.resolve())]
+    command = [sys.executable, "-m", "training.report.trackers", name, str(run_dir.resolve())]
     command += ["--follow", str(end_seconds)]
     with _log(name, run_dir).open("ab") as log:
         return subprocess.Popen(
@@ -174,7 +174,7 @@ def _log(name: str, run_dir: Path) -> Path:
 
 def _tell(process: subprocess.Popen[bytes], name: str, run_dir: Path) -> None:
     if code := process.wait():
-        again = f"`python -m training.watch.trackers {name} {run_dir}` sends it again"
+        again = f"`python -m training.report.trackers {name} {run_dir}` sends it again"
         print(
             f"{name} has not all of this run (exit code {code}, {_log(name, run_dir)}); {again}",
             flush=True,
@@ -216,7 +216,7 @@ def _until_the_run_ends(ended: Event, end_seconds: float) -> None:
 
 def main(arguments: list[str] | None = None) -> int:
     """Run the command line of this module and return the exit code."""
-    parser = new_parser(__doc__, prog="python -m training.watch.trackers")
+    parser = new_parser(__doc__, prog="python -m training.report.trackers")
     parser.add_argument("tracker", choices=TRACKERS, metavar="TRACKER", help=", ".join(TRACKERS))
     parser.add_argument("run_dir", type=Path, metavar="RUN", help="folder of a run")
     parser.add_argument(

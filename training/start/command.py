@@ -1,4 +1,4 @@
-"""The training command of every agent: flags -> plan -> prepared rows -> training.run.
+"""The training command of every agent: flags -> plan -> prepared rows -> training.start.run.
 
     sys.exit(main("sql"))                     # all of train_sql_agent.py
     python -m training.launch NAME --ci-fast  # the same for any agent, those of others included
@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import sys
 import time
 from collections.abc import Callable, Mapping
 from contextlib import closing, nullcontext
@@ -26,7 +25,7 @@ from training.setup.plan import ConfigError, Plan
 if TYPE_CHECKING:
     from common.settings import Settings
     from episodes.agent import Agent, Options
-    from training.prepare import Rows
+    from training.start.prepare import Rows
 
 STARTED = time.time()
 
@@ -37,7 +36,7 @@ def train(agent: Agent, options: argparse.Namespace) -> int:
     """
     from common.files import check_temporary
     from training.cpu.fork_server import forking
-    from training.planning import make_plan
+    from training.start.make_plan import make_plan
 
     check_temporary()
     plan, preset = make_plan(agent, options)
@@ -49,11 +48,11 @@ def check_and_train(
     agent: Agent, options: argparse.Namespace, plan: Plan, preset: dict[str, Any]
 ) -> int:
     """Check everything that is cheap to check, then train and return the exit code."""
-    from training.planning import continued, read_rows, run_settings
-    from training.ready import check_ready, lacks_validation, steps_of
-    from training.run import with_token
-    from training.run_lock import held
     from training.setup.verl_config import build_config, parse_overrides
+    from training.start.check import check_ready, lacks_validation, steps_of
+    from training.start.make_plan import continued, read_rows, run_settings
+    from training.start.run import with_token
+    from training.start.run_lock import held
 
     settings, flags = run_settings(agent, options)
     plan, checkpoint, keys = continued(plan, options)
@@ -89,10 +88,10 @@ def start(
     rows: Rows,
 ) -> int:
     """Start what episodes need, prepare the rows, write them into the run's folder and train."""
-    from training.prepare import complete, prepare
-    from training.run import run, write_inputs
     from training.serve import serve_environment
     from training.setup.device import environment
+    from training.start.prepare import complete, prepare
+    from training.start.run import run, write_inputs
 
     device = plan.device if plan.role != "algorithm" else None
     with serve_environment(agent, settings, flags, plan.run_dir / "logs", device) as served:
@@ -171,7 +170,7 @@ def run_training(make: Callable[[], Agent], arguments: list[str] | None) -> int:
 
     def body() -> int:
         from common.startup import collect_rarely
-        from training.setup.arguments import parse
+        from training.start.arguments import parse
 
         collect_rarely()
         agent = make()
@@ -193,8 +192,8 @@ def refuse_without_agent(words: list[str]) -> NoReturn:
     raise AssertionError("the parser ends the program")
 
 
-if __name__ == "__main__":
-    words = sys.argv[1:]
+def main_of_any(words: list[str]) -> int:
+    """Run the training command of the agent that the first word names, and return the exit code."""
     if not words or words[0].startswith("-"):
         refuse_without_agent(words)
-    sys.exit(main(words[0], words[1:]))
+    return main(words[0], words[1:])

@@ -10,7 +10,7 @@ import sys
 from argparse import ArgumentParser
 from typing import TYPE_CHECKING
 
-from training.launch import run_training
+from training.start.command import run_training
 
 if TYPE_CHECKING:
     from episodes.joint import JointAgent

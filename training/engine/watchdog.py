@@ -14,14 +14,14 @@ from collections.abc import Iterable, Mapping
 from statistics import mean, stdev
 
 from episodes.agent import MOST_ACCEPTED
-from training.setup.plan import MAX_UNSCORED_SHARE, RunStopped
-from training.watch.records import (
+from training.engine.records import (
     RolloutRecord,
     by_agent,
     causes,
     rewards_by_group,
     unscored_share,
 )
+from training.setup.plan import MAX_UNSCORED_SHARE, RunStopped
 
 logger = logging.getLogger(__name__)
 

@@ -6,7 +6,7 @@ stays below them.
 
 All of it is read from the run folder's files as they grow (`episodes.jsonl`, `metrics.jsonl`,
 `timeline.json`); only the numbers of waiting and played rollouts come from the store.
-`training.watch.live_view` draws.
+`training.report.live_view` draws.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ from omegaconf import DictConfig
 
 from common.jsonl import NewLines, read_jsonl
 from training.engine.mixture import draws
+from training.report.live_view import View
+from training.report.seen import STARTING, Seen, step_line
+from training.report.summary import read_timeline
 from training.setup.agreement import last_step
 from training.setup.plan import MAX_UNSCORED_SHARE, Plan
-from training.watch.live_view import View
-from training.watch.seen import STARTING, Seen, step_line
-from training.watch.summary import read_timeline
 
 if TYPE_CHECKING:
     from agentlightning import LightningStore

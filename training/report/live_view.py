@@ -1,7 +1,7 @@
 """The live view of a training run in the terminal: drawn by rich, below the lines that scroll.
 
     with View("sql-agent-ci-20260101-000000") as view:
-        view.draw(seen)                                     # training.watch.seen.Seen
+        view.draw(seen)                                     # training.report.seen.Seen
 
 Nothing is drawn between two calls, and no thread draws.
 """
@@ -19,7 +19,7 @@ from rich.table import Table
 from rich.text import Text
 
 from common.terminal import printable
-from training.watch.seen import Seen, duration
+from training.report.seen import Seen, duration
 
 BARS = "▁▂▃▄▅▆▇█"
 POINTS = 40  # of the sparkline; a longer run shows its last steps

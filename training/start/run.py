@@ -1,7 +1,7 @@
 """One entry to the engine room: store, roles, runners and trainer, from the first check to
 `summary.json`.
 
-    exit_code = training.run.run(agent, config, plan)
+    exit_code = training.start.run.run(agent, config, plan)
 
 `agent` is an agent-lightning LitAgent, `config` verl's tree from
 `training.setup.verl_config.build_config`. This module's imports stay light; agent-lightning is
@@ -32,12 +32,12 @@ from common.settings import load_settings
 from episodes.pace import LONGEST
 from training.engine.checkpoints import run_of, step_of, sweep
 from training.engine.resumable import config_of, note_model
-from training.planning import RECORD_FILES
+from training.report.summary import ENVIRONMENT, read_lines, show, write_summary
+from training.report.trackers import TRACKERS, tracked
 from training.setup.chat_template import TEMPLATE
 from training.setup.plan import Plan
 from training.setup.reading import changed_reading, choose_reading
-from training.watch.summary import ENVIRONMENT, read_lines, show, write_summary
-from training.watch.trackers import TRACKERS, tracked
+from training.start.make_plan import RECORD_FILES
 
 if TYPE_CHECKING:
     from agentlightning import LitAgent, Runner, Tracer, Trainer
@@ -64,7 +64,7 @@ def run(agent: LitAgent[Any], config: DictConfig, plan: Plan, started: float) ->
     """Play this process's role to its end and return the exit code. `started` is the program's
     start in Unix seconds.
 
-    Plan and config have passed `training.ready.check_ready`.
+    Plan and config have passed `training.start.check.check_ready`.
 
     Raises ConfigError if the model's chat template cannot be used as the plan wants it.
     """
@@ -102,7 +102,7 @@ def run(agent: LitAgent[Any], config: DictConfig, plan: Plan, started: float) ->
 
 
 def followers(config: DictConfig) -> list[str]:
-    """Return the loggers that are processes of their own (`training.watch.trackers`), and leave the
+    """Return the loggers that are processes of their own (`training.report.trackers`), and leave the
     others to verl.
     """
     names = (

@@ -15,9 +15,7 @@ from typing import Any
 
 from common.jsonl import write_text
 from common.settings import below_root
-from training.setup.plan import Plan
-from training.watch.events import MISMATCH
-from training.watch.records import (
+from training.engine.records import (
     RolloutRecord,
     by_agent,
     means,
@@ -26,6 +24,8 @@ from training.watch.records import (
     validation_of,
     validation_reward,
 )
+from training.engine.watchdog import MISMATCH
+from training.setup.plan import Plan
 
 # What episodes are played with; its `notes` are for readers of the numbers
 ENVIRONMENT = "environment.json"
