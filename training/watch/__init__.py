@@ -1,0 +1,1 @@
+"""Earlier names of commands; they stand in training/report."""
