@@ -10,14 +10,14 @@ from collections.abc import Sequence
 from pathlib import Path
 from random import Random
 
+from conditions.condition_types import terms
+from conditions.table import load_tables
 from consultation_agent.doctor_questions import SAID
 from consultation_agent.prompts import Prompts
 from consultation_agent.protocol import Conclusion, Malformed
 from consultation_agent.record_patient import question_for
 from consultation_agent.rehearsal import rehearse
 from consultation_agent.task import ConsultationTask
-from data.conditions.condition_types import terms
-from data.conditions.table import load_tables
 from episodes.episode import Episode
 
 _TEXTS = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))

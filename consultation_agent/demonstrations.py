@@ -50,7 +50,7 @@ def patient_lessons(tasks: Iterable[ConsultationTask]) -> Iterator[Conversation]
 
 
 def framed_dialogues(path: Path, prompts: Prompts, most_turns: int) -> list[Conversation]:
-    """Return dialogues of `data.intake.consultations` as episodes of `most_turns`, or of as many as
+    """Return dialogues of `conditions.intake.consultations` as episodes of `most_turns`, or of as many as
     they need. Only diagnoses and single questions are learned. Lines of kept episodes
     (`episodes/kept.py`) are framed already.
 

@@ -1,4 +1,4 @@
-"""What a doctor's question asks for, found by the ask-words of data/conditions/phrases.toml.
+"""What a doctor's question asks for, found by the ask-words of conditions/phrases.toml.
 
     asked_for("恶心多久了？", "肚子疼")      # ["onset"]
 
@@ -19,8 +19,8 @@ from math import fsum
 from pathlib import Path
 from typing import NamedTuple
 
-from data.conditions.condition_types import Facet, Phrase
-from data.conditions.table import load_tables
+from conditions.condition_types import Facet, Phrase
+from conditions.table import load_tables
 
 ALIKE, TELLING = (
     0.3,

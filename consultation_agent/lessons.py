@@ -22,15 +22,15 @@ from dataclasses import replace
 from pathlib import Path
 from random import Random
 
+from conditions.condition_types import Phrase, Tables
+from conditions.consultation_cases import ROWS, draw_cases
+from conditions.table import FOLDER, load_tables
 from consultation_agent.patient import Exchange
 from consultation_agent.prompts import Prompts, load_prompts
 from consultation_agent.protocol import Conclusion, Malformed, read_reply, spoken
 from consultation_agent.record_patient import RecordPatient, question_for
 from consultation_agent.rehearsal import best_match
 from consultation_agent.task import ConsultationTask, task_of
-from data.conditions.condition_types import Phrase, Tables
-from data.conditions.consultation_cases import ROWS, draw_cases
-from data.conditions.table import FOLDER, load_tables
 from episodes.agent import Lessons
 from episodes.episode import Conversation
 

@@ -25,17 +25,17 @@ from common.llm import LLMClient, Message, reveal
 from common.llm_endpoint import MOST_CONNECTIONS
 from common.llm_error import LLMError
 from common.settings import Settings
+from conditions.diagnosis import mention
+from conditions.table import load_tables
 from consultation_agent.doctor_questions import SAID
 from consultation_agent.memory import hidden
 from consultation_agent.patient import Exchange, Patient, Reply
 from consultation_agent.record_patient import RecordPatient, again, memories
 from consultation_agent.task import ConsultationTask
-from data.conditions.table import load_tables
 from episodes.agent import SERVED_NAME, Options
 from episodes.episode import ServiceError
 from episodes.outcomes import EpisodeError
 from episodes.partners import RECORD, partner_kind, partner_model
-from scoring.diagnosis import mention
 
 ATTEMPTS, LONGEST_WAIT = 4, 5.0  # how often it is asked, and at most so many seconds apart
 LONGEST_TEXT = 120  # characters of an answer: what follows would fill the doctor's context

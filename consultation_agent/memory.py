@@ -12,12 +12,12 @@ import re
 from functools import lru_cache
 from typing import NamedTuple
 
+from conditions.diagnosis import mention
+from conditions.gold_sentence import secrets_of
+from conditions.table import load_tables
 from consultation_agent.doctor_questions import SENTENCE, asked_for, named_in, plain
 from consultation_agent.task import ConsultationTask
 from consultation_agent.topics import asked_topics, told_topics
-from data.conditions.table import load_tables
-from scoring.diagnosis import mention
-from scoring.gold_sentence import secrets_of
 
 ASKED = ("?", "？")
 ENDING = re.compile(

@@ -16,9 +16,9 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass
 
 from common.thoughts import after_thought
+from conditions.framing import Part, bare, leads, parts_of, unframed
 from episodes.episode import AgentError
 from episodes.text_loop import Ending, Malformed
-from scoring.framing import Part, bare, leads, parts_of, unframed
 
 QUESTION = re.compile(r"[*#\s]{0,9}(?:question|问题)[*]{0,2}[ \t]{0,4}[:：][*]{0,2}", re.IGNORECASE)
 AGAIN = re.compile(rf"(?:(?<=\n)|(?<=[\s。？?!！；;])){QUESTION.pattern}", re.IGNORECASE)

@@ -3,7 +3,7 @@ always in the same way.
 
     RecordPatient().reply_to(task, "有没有发烧？", [])      # Reply("informative", "有，身上发烫。", ("fever",))
 
-Questions are understood by the ask-words of data/conditions/phrases.toml (doctor_questions.py) and,
+Questions are understood by the ask-words of conditions/phrases.toml (doctor_questions.py) and,
 where these find nothing or something wider, by the topics of topics.toml. Rows of the reference,
 which have no facets, are answered from what was once asked and described (recall.py).
 """
@@ -14,6 +14,9 @@ import re
 from collections.abc import Container, Mapping, Sequence
 from types import MappingProxyType
 
+from conditions.diagnosis import mention
+from conditions.table import load_tables
+from conditions.talk import sentence
 from consultation_agent.doctor_questions import (
     HAN_RUN,
     ITSELF,
@@ -30,9 +33,6 @@ from consultation_agent.patient import Exchange, Patient, Reply
 from consultation_agent.recall import recalled
 from consultation_agent.task import ConsultationTask
 from consultation_agent.topics import Topic, asked_first, asked_topics
-from data.conditions.table import load_tables
-from data.conditions.talk import sentence
-from scoring.diagnosis import mention
 
 LONGEST = 400  # characters of a question that a patient listens to
 MOST = 3  # things that are answered at once

@@ -9,15 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 
+from conditions.asking import Value, posterior
+from conditions.condition_types import Phrase
+from conditions.table import load_tables
 from consultation_agent.doctor_questions import content_of
 from consultation_agent.patient import Exchange
 from consultation_agent.prompts import Prompts
 from consultation_agent.protocol import Choice, Conclusion, spoken
 from consultation_agent.record_patient import RecordPatient, question_for
 from consultation_agent.task import ConsultationTask
-from data.conditions.asking import Value, posterior
-from data.conditions.condition_types import Phrase
-from data.conditions.table import load_tables
 from episodes.episode import Episode
 
 CHECKLIST = (

@@ -17,16 +17,16 @@ from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 
+from conditions.condition_types import terms
+from conditions.diagnosis import names_it
+from conditions.gold_sentence import diseases_in
 from consultation_agent.doctor_questions import content_of
 from consultation_agent.patient import KINDS, Exchange
 from consultation_agent.protocol import Conclusion, Malformed
 from consultation_agent.task import ConsultationTask
-from data.conditions.condition_types import terms
 from episodes.episode import AgentError, Episode
 from episodes.rules import beside_the_rule
 from scoring.case import Case, Judge, Verdict
-from scoring.diagnosis import names_it
-from scoring.gold_sentence import diseases_in
 from scoring.rubric import Reward, Rubric, parse_rubric
 from scoring.text import words_only
 from scoring.text_overlap import word_f1

@@ -19,9 +19,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from data.conditions.table import load_tables
-from data.outside import agentclinic, mediq, symptomcheck
-from data.outside.published_cases import PublishedCase, read_published
+from conditions.published import agentclinic, mediq, symptomcheck
+from conditions.published.cases import PublishedCase, read_published
+from conditions.table import load_tables
 from episodes import row_files
 from episodes.agent import Row
 from episodes.episode import AgentError, Task

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from random import Random
 
-from data.conditions.table import load_tables
+from conditions.table import load_tables
 from diagnosis_agent.protocol import Order
 from diagnosis_agent.rehearsal import WHY, gold_orders, rehearse
 from diagnosis_agent.task import DiagnosisTask

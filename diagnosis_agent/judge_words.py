@@ -14,8 +14,8 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from conditions.diagnosis import LONGEST
 from scoring.case import Case
-from scoring.diagnosis import LONGEST
 from scoring.llm_judge import JudgeWords
 
 LONGEST_TEXT = 6_000  # characters of each text shown to the judge

@@ -13,10 +13,10 @@ from __future__ import annotations
 
 from random import Random
 
-from data.conditions.condition_types import Condition
-from data.conditions.consultation_cases import ROWS
-from data.conditions.diagnosis_cases import draw_diagnosis_cases
-from data.conditions.table import load_tables
+from conditions.condition_types import Condition
+from conditions.consultation_cases import ROWS
+from conditions.diagnosis_cases import draw_diagnosis_cases
+from conditions.table import load_tables
 from diagnosis_agent.prompts import load_prompts
 from diagnosis_agent.protocol import Order, spoken
 from diagnosis_agent.record_simulator import ordered

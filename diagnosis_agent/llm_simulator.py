@@ -26,7 +26,8 @@ from common.llm_completions import Completions
 from common.llm_error import LLMError
 from common.settings import Settings
 from common.text_store import TextStore
-from diagnosis_agent.examinations import LONGEST, named
+from conditions.diagnosis import mention
+from conditions.orders import LONGEST, named
 from diagnosis_agent.record_simulator import UNAVAILABLE, ordered, repeated
 from diagnosis_agent.simulator import Result, Simulator
 from diagnosis_agent.task import DiagnosisTask
@@ -34,7 +35,6 @@ from episodes.agent import SERVED_NAME, Options
 from episodes.episode import AgentError, ServiceError
 from episodes.outcomes import EpisodeError
 from episodes.partners import partner_model
-from scoring.diagnosis import mention
 
 # The words of DiagGym's models; weights know them, so none may change.
 HEADER = "\nThe following summarizes the results from the patient's medical examination:\n"

@@ -18,15 +18,15 @@ import re
 from dataclasses import dataclass
 
 from common.thoughts import after_thought
-from episodes.episode import AgentError
-from episodes.text_loop import Ending, Malformed
-from scoring.framing import (
+from conditions.framing import (
     diagnosis_in,
     labelled_diagnoses,
     leads,
     parts_of,
     unframed,
 )
+from episodes.episode import AgentError
+from episodes.text_loop import Ending, Malformed
 
 STOP_PHRASE = "The available information is sufficient to make a diagnosis."
 STOP = re.compile(

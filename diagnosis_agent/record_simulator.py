@@ -15,10 +15,10 @@ from functools import cache
 from random import Random
 from types import MappingProxyType
 
-from data.conditions.condition_types import Patient
-from data.conditions.examination_results import draw_results
-from data.conditions.table import load_tables
-from diagnosis_agent.examinations import PANELS, named, side_of, table_key
+from conditions.condition_types import Patient
+from conditions.examination_results import draw_results
+from conditions.orders import PANELS, named, side_of, table_key
+from conditions.table import load_tables
 from diagnosis_agent.simulator import Result, Simulator
 from diagnosis_agent.task import DiagnosisTask
 from episodes.episode import AgentError

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from data.conditions.asking import posterior
-from data.conditions.examination_results import read_result
-from data.conditions.table import load_tables
-from diagnosis_agent.examinations import table_key
+from conditions.asking import posterior
+from conditions.examination_results import read_result
+from conditions.orders import table_key
+from conditions.table import load_tables
 from diagnosis_agent.protocol import Conclusion, Order, read_reply, spoken
 from diagnosis_agent.record_simulator import RecordSimulator
 from diagnosis_agent.reward import results_of

@@ -19,7 +19,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from diagnosis_agent.examinations import covered_by
+from conditions.diagnosis import names_it
+from conditions.orders import covered_by
 from diagnosis_agent.judge_words import addresses_the_judge, f1
 from diagnosis_agent.protocol import Conclusion
 from diagnosis_agent.record_simulator import own_name
@@ -29,7 +30,6 @@ from episodes.episode import AgentError, Episode
 from episodes.rules import beside_the_rule
 from episodes.text_loop import Malformed
 from scoring.case import Case, Judge
-from scoring.diagnosis import names_it
 from scoring.rubric import Reward, Rubric, parse_rubric
 
 SCHEMES = tomllib.loads(Path(__file__).with_name("rewards.toml").read_text(encoding="utf-8"))

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from diagnosis_agent.examinations import covered_by
+from conditions.orders import covered_by
 from diagnosis_agent.protocol import Conclusion, Order, read_reply
 from diagnosis_agent.record_simulator import ordered, own_name
 from diagnosis_agent.rehearsal import gold_episode

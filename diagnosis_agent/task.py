@@ -17,9 +17,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from data.conditions.table import load_tables
-from data.outside import agentclinic, symptomcheck
-from data.outside.published_cases import PublishedCase, read_published
+from conditions.published import agentclinic, symptomcheck
+from conditions.published.cases import PublishedCase, read_published
+from conditions.table import load_tables
 from episodes import row_files
 from episodes.agent import Row
 from episodes.episode import AgentError, Task
@@ -34,7 +34,7 @@ class DiagnosisTask(Task):
     text: history and complaint, without the diagnosis, as a simulator reads them. aliases: other
     names of the gold diagnosis. results: by examination, as recorded in order, with its reference
     range where it has one; empty where none is recorded. key: the examinations that settle the
-    case. condition: its name in data/conditions; group: the complaint; age: in years; sex: "female"
+    case. condition: its name in conditions; group: the complaint; age: in years; sex: "female"
     or "male"; None: not known.
     """
 
@@ -110,7 +110,7 @@ def _task_of(row: Row) -> DiagnosisTask:
         if extra.get(name) is not None
     }
     if known.get("condition", "") not in {"", *load_tables().conditions}:
-        raise ValueError(f"condition {known['condition']!r} is not in data/conditions")
+        raise ValueError(f"condition {known['condition']!r} is not in conditions")
     question = _text(
         "prompt", next((turn["content"] for turn in row["prompt"] if turn["role"] == "user"), None)
     )

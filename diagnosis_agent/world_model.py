@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from random import Random
 
-from data.conditions.table import load_tables
+from conditions.table import load_tables
 from diagnosis_agent.llm_simulator import SEPARATOR, context, opening, split_range
 from diagnosis_agent.record_simulator import RecordSimulator
 from diagnosis_agent.task import DiagnosisTask

@@ -13,6 +13,8 @@ from dataclasses import replace
 import pytest
 
 from common.command import UsageError
+from conditions.condition_types import terms
+from conditions.table import load_tables
 from consultation_agent.patient import Exchange, Reply
 from consultation_agent.prompts import load_prompts
 from consultation_agent.protocol import Conclusion, Malformed
@@ -25,8 +27,6 @@ from consultation_agent.reward import (
     recommendation_value,
 )
 from consultation_agent.task import ConsultationTask, task_of
-from data.conditions.condition_types import terms
-from data.conditions.table import load_tables
 from episodes.episode import Episode
 from scoring.case import Case, Verdict
 from scoring.rubric import Reward

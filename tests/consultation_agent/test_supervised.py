@@ -11,11 +11,11 @@ import pytest
 
 from common.command import UsageError
 from common.files import FileError
+from conditions.intake import consultations
 from consultation_agent.agent import AGENT
 from consultation_agent.llm_patient import WORDS, Said, messages_for
 from consultation_agent.protocol import Conclusion, spoken
 from consultation_agent.task import task_of
-from data.intake import consultations
 from episodes.episode import Conversation
 from tests.consultation_agent.cases import SETTINGS
 

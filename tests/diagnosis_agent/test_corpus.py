@@ -15,11 +15,11 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from data.conditions.table import load_tables
-from diagnosis_agent.examinations import named, table_key
+from conditions.diagnosis import names_it
+from conditions.orders import named, table_key
+from conditions.table import load_tables
 from diagnosis_agent.judge_words import Answers
 from diagnosis_agent.protocol import Conclusion, Malformed, Order, read_reply
-from scoring.diagnosis import names_it
 
 pytestmark = pytest.mark.system
 CORPUS = Path(__file__).parent / "corpus"

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from data.conditions.examination_results import read_result
-from data.conditions.table import load_tables
-from diagnosis_agent.examinations import PANELS, named
+from conditions.examination_results import read_result
+from conditions.orders import PANELS, named
+from conditions.table import load_tables
 from diagnosis_agent.record_simulator import NOT_RECORDED, RecordSimulator, check_recorded
 from diagnosis_agent.simulator import KINDS, Result
 from diagnosis_agent.task import task_of

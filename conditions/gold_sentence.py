@@ -12,9 +12,9 @@ import re
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
 
-from scoring.diagnosis_words import TABLE, conditions, words_of
-from scoring.framing import TABLE as FRAMING
-from scoring.framing import unframed
+from conditions.diagnosis_words import TABLE, conditions, words_of
+from conditions.framing import TABLE as FRAMING
+from conditions.framing import unframed
 
 GOLD = FRAMING["gold"]
 LEAD, STOP, ILLNESS = (

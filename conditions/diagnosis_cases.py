@@ -13,13 +13,13 @@ from functools import cache
 from random import Random
 from typing import Any
 
-from data.conditions.asking import posterior
-from data.conditions.bayes import Value
-from data.conditions.condition_types import Patient, Tables
-from data.conditions.consultation_cases import OPEN, Row, draw_rows
-from data.conditions.examination_results import Result, draw_results
-from data.conditions.speech import Speech
-from data.conditions.table import FOLDER
+from conditions.asking import posterior
+from conditions.bayes import Value
+from conditions.condition_types import Patient, Tables
+from conditions.consultation_cases import OPEN, Row, draw_rows
+from conditions.examination_results import Result, draw_results
+from conditions.speech import Speech
+from conditions.table import FOLDER
 
 PLAUSIBLE = 0.05  # a summary leaves OPEN conditions that are at least so likely
 LIKELIEST = 0.5  # a fact that makes a condition likelier than this is not stated

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from scoring.diagnosis import mention, names_it
-from scoring.gold_sentence import diseases_in, secrets_of
+from conditions.diagnosis import mention, names_it
+from conditions.gold_sentence import diseases_in, secrets_of
 
 
 @pytest.mark.parametrize(

@@ -9,8 +9,8 @@ import pyarrow as arrow
 import pyarrow.parquet as parquet
 import pytest
 
-from data.intake import consultations
-from data.intake.consultation_rows import Refused, read_consultation
+from conditions.intake import consultations
+from conditions.intake.consultation_rows import Refused, read_consultation
 from tests.messages import missing
 
 FRAME = "Patient's description: {}\nDecide next action:\nAlways output: <think> [your thinking] </think>\n"

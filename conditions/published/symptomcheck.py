@@ -6,7 +6,7 @@ Source: https://github.com/medaks/symptomcheck-bench, MIT.
 
 from __future__ import annotations
 
-from data.outside.published_cases import (
+from conditions.published.cases import (
     PublishedCase,
     Reader,
     Record,

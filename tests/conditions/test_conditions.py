@@ -9,9 +9,9 @@ from math import isclose
 import pytest
 
 from common.command import UsageError
-from data.conditions.condition_types import Condition, Tables, Weights, terms
-from data.conditions.speech import Speech
-from data.conditions.table import load_tables
+from conditions.condition_types import Condition, Tables, Weights, terms
+from conditions.speech import Speech
+from conditions.table import load_tables
 
 
 @pytest.fixture(scope="module")

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 
-from data.outside.published_cases import PublishedCase, Reader, Record, UnusableCase, age_of, sex_of
+from conditions.published.cases import PublishedCase, Reader, Record, UnusableCase, age_of, sex_of
 
 NUMBER = re.compile(r"^\s*\d+\s*[.)]\s*")
 

@@ -3,9 +3,9 @@
 `phrases.toml` holds what a patient may say, `wordings.toml` longer ways to say it,
 `complaints.toml` what is said first, `examinations.toml` what may be ordered and `conditions.toml`
 the conditions; the head of each explains its columns. Invented patients are drawn from them.
-tests/data/test_conditions.py checks that they fit together.
+tests/conditions/test_conditions.py checks that they fit together.
 
-    from data.conditions.table import load_tables
+    from conditions.table import load_tables
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
-from data.conditions.condition_types import Tables
+from conditions.condition_types import Tables
 
 FOLDER = Path(__file__).parent
 

@@ -16,21 +16,21 @@ from random import Random
 import pytest
 
 from common.settings import ROOT
-from data.calculators.formula_questions import formula_of
-from data.conditions.asking import posterior
-from data.conditions.cases import main
-from data.conditions.condition_types import Spread
-from data.conditions.consultation_cases import OPEN, ROWS, new_case
-from data.conditions.diagnosis_cases import PLAUSIBLE, SURE, DiagnosisCase, case_of, plausible
-from data.conditions.examination_results import (
+from conditions.asking import posterior
+from conditions.cases import main
+from conditions.condition_types import Spread
+from conditions.consultation_cases import OPEN, ROWS, new_case
+from conditions.diagnosis_cases import PLAUSIBLE, SURE, DiagnosisCase, case_of, plausible
+from conditions.examination_results import (
     CREATININE,
     FEVER,
     WIDEST,
     Result,
     draw_results,
 )
-from data.conditions.table import FOLDER as TABLES_FOLDER
-from data.conditions.table import load_tables
+from conditions.table import FOLDER as TABLES_FOLDER
+from conditions.table import load_tables
+from data.calculators.formula_questions import formula_of
 from diagnosis_agent.task import DiagnosisTask, read_rows, task_of
 
 TABLES = load_tables()

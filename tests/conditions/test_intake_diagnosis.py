@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from pyarrow import parquet
 
-from data.intake.diagnosis import main
+from conditions.intake.diagnosis import main
 from diagnosis_agent.task import read_rows, task_of
 from tests.messages import missing
 

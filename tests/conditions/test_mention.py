@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from scoring.diagnosis import mention
+from conditions.diagnosis import mention
 
 
 @pytest.mark.parametrize(

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from data.conditions.table import load_tables
-from diagnosis_agent.examinations import ORDERS, PANELS, covered_by, named
+from conditions.orders import ORDERS, PANELS, covered_by, named
+from conditions.table import load_tables
 
 NONE = [
     "CBC with CRP",

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from data.outside.published_cases import (
+from conditions.published.cases import (
     PublishedCase,
     Reader,
     Record,

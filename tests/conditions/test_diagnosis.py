@@ -6,9 +6,9 @@ from __future__ import annotations
 
 import pytest
 
-from data.conditions.table import load_tables
-from scoring.diagnosis import names_it
-from scoring.diagnosis_words import TABLE, words_of
+from conditions.diagnosis import names_it
+from conditions.diagnosis_words import TABLE, words_of
+from conditions.table import load_tables
 
 CONDITIONS = load_tables().conditions.values()
 NAMES = [(one.en, one.zh, *one.aliases_en, *one.aliases_zh) for one in CONDITIONS]

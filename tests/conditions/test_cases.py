@@ -13,10 +13,10 @@ from typing import Any
 import pytest
 
 from common.settings import ROOT
-from data.conditions.asking import posterior
-from data.conditions.cases import main
-from data.conditions.consultation_cases import OPEN, ROWS, draw_cases
-from data.conditions.table import load_tables
+from conditions.asking import posterior
+from conditions.cases import main
+from conditions.consultation_cases import OPEN, ROWS, draw_cases
+from conditions.table import load_tables
 
 TABLES = load_tables()
 FOLDER = ROOT / "data" / "consultation"

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from data.outside.published_cases import PublishedError, sex_of
+from conditions.published.cases import PublishedError, sex_of
 from episodes import registry
 from episodes.episode import AgentError
 from tests.messages import missing

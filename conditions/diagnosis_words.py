@@ -1,4 +1,4 @@
-"""A diagnosis as the set of words it says, alike however it is put: `scoring/diagnosis.py` compares
+"""A diagnosis as the set of words it says, alike however it is put: `conditions/diagnosis.py` compares
 them.
 
 words_of("Type II diabetes mellitus")      # {"type2", "diabetes"}
@@ -17,11 +17,10 @@ from collections.abc import Iterable
 from functools import cache, lru_cache
 from pathlib import Path
 
-from common.settings import ROOT
+from conditions.table import load_tables
 from scoring.text import simplified
 
 TABLE = tomllib.loads(Path(__file__).with_name("diagnosis.toml").read_text(encoding="utf-8"))
-CONDITIONS = ROOT / "data" / "conditions" / "conditions.toml"
 
 Words = frozenset[str]
 
@@ -154,8 +153,8 @@ def _any(texts: Iterable[str]) -> re.Pattern[str]:
 
 @cache
 def conditions() -> tuple[tuple[str, ...], ...]:
-    """Return the names of each condition of data/conditions; the first two are its own."""
-    table = tomllib.loads(CONDITIONS.read_text(encoding="utf-8"))["conditions"]
+    """Return the names of each condition of the tables; the first two are its own."""
     return tuple(
-        (one["en"], one["zh"], *one["aliases_en"], *one["aliases_zh"]) for one in table.values()
+        (one.en, one.zh, *one.aliases_en, *one.aliases_zh)
+        for one in load_tables().conditions.values()
     )

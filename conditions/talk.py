@@ -11,8 +11,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from data.conditions.condition_types import Phrase, Tables
-from data.conditions.speech import Speech
+from conditions.condition_types import Phrase, Tables
+from conditions.speech import Speech
 
 ENDS = ("。", "？", "！", "?", "!", ".")
 

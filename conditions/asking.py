@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from math import exp, log
 
-from data.conditions.bayes import Value, log_likelihood
-from data.conditions.condition_types import Condition, Tables
+from conditions.bayes import Value, log_likelihood
+from conditions.condition_types import Condition, Tables
 
 
 def posterior(

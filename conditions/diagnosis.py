@@ -20,8 +20,8 @@ from collections.abc import Iterable
 from functools import lru_cache
 from typing import NamedTuple
 
-from scoring.diagnosis_words import HAN, TABLE, Words, beside, conditions, organs, words_of
-from scoring.framing import unframed
+from conditions.diagnosis_words import HAN, TABLE, Words, beside, conditions, organs, words_of
+from conditions.framing import unframed
 
 LONGEST = 200  # characters of a diagnosis
 OWN_NAMES = 2  # of a condition, in English and Chinese; all others are aliases

@@ -11,8 +11,8 @@ import random
 from collections.abc import Iterator
 from math import exp, log
 
-from data.conditions.condition_types import BACKGROUND, Condition, Patient, Range, Spread, Tables
-from data.conditions.examination_results import FEVER, Result, spread_of, texts_of
+from conditions.condition_types import BACKGROUND, Condition, Patient, Range, Spread, Tables
+from conditions.examination_results import FEVER, Result, spread_of, texts_of
 
 UNSEEN = 1e-3  # the weight of what a condition does not have
 # The least weight of a result: the density of a number is small where findings spread widely

@@ -5,7 +5,7 @@ of these.
     named("CT scan of the abdomn")           # "abdominal CT"
     named("CBC and CRP")                     # None: several in one order are none
 
-Everything goes by the English names of data/conditions/examinations.toml, by those that orders.toml
+Everything goes by the English names of conditions/examinations.toml, by those that orders.toml
 has further, or, where these do not know it, by the name that a case's own record has. A panel, such
 as a basic metabolic panel, is several examinations under one name.
 """
@@ -20,7 +20,7 @@ from functools import cache
 from itertools import chain
 from pathlib import Path
 
-from data.conditions.table import load_tables
+from conditions.table import load_tables
 
 LONGEST = 120  # characters of an order that are listened to
 SHORT = 4  # a word of fewer letters, or with a digit, is spelt right or another one: CT and MRI, T3 and T4
@@ -113,7 +113,7 @@ def covered_by(name: str) -> frozenset[str]:
 
 @cache
 def table_key(name: str) -> str | None:
-    """Return the key of an English name in data/conditions/examinations.toml; None for an unknown
+    """Return the key of an English name in conditions/examinations.toml; None for an unknown
     name.
     """
     return next((key for key, one in load_tables().examinations.items() if one.en == name), None)

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from conditions.framing import diagnosis_in, parts_of
 from consultation_agent import protocol as consultation
 from diagnosis_agent import protocol as diagnosis
-from scoring.framing import diagnosis_in, parts_of
 
 FRAMED = {
     "The most likely diagnosis is gout.": "gout",

@@ -17,7 +17,7 @@ from random import Random
 from typing import Any
 
 from common.command import UsageError
-from data.conditions.condition_types import (
+from conditions.condition_types import (
     Condition,
     Examination,
     Part,

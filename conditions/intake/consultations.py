@@ -1,0 +1,152 @@
+"""Check a file of consultations and turn it into cases to practise on and dialogues to learn from.
+
+    python -m conditions.intake.consultations train.parquet --out my_consultations
+    python -m conditions.intake.consultations dialogues.jsonl --out my_consultations --force
+
+FILE is Parquet, a JSON list or JSONL. A row has one of two forms:
+
+- The columns of DoctorAgent-RL: `prompt` [{role, content}], `reward_model` {ground_truth
+  {diagnosis, recommendation}, patient_information [{doctor_question, patient_response}],
+  enhanced_description}. With `response`, the doctor's next reply, it is a turn of a dialogue: the
+  turns, in any order, become one dialogue again.
+- A plain dialogue: {"messages": [{"role", "content"}, ...], "diagnosis", "recommendation"}. Also
+  accepted: `dialogue`, `dialog`, `conversation`, `conversations` for `messages`; the roles are
+  doctor, assistant, 医生, patient, user, 患者, 病人 and system. What the doctor says before the patient's
+  first words is left out; what the patient answers is a question; what follows the patient's last
+  words is the advice where there is a diagnosis without `recommendation`, else left out. Replies
+  may have the form below already. Without a diagnosis it is a dialogue and no case.
+
+Written into DIR, each complete or not at all, each case and dialogue once; either file may be
+without rows:
+
+- `cases.parquet`: the columns of DoctorAgent-RL, the prompt being the complaint alone. What else a
+  row has is left out.
+- `dialogues.jsonl`: {"messages": [...]}, user and assistant in turn, from the complaint to the
+  doctor's last reply. The patient's words are bare and there is no system prompt: training on them
+  frames them as an episode does. A reply is an optional <think> block and one <answer>,
+  `Question:` (`问题：`) or `Diagnosis:` (`诊断：`) with `Recommendation:` (`建议：`). Replies of the
+  reference are kept as they are, even with several questions in one.
+
+Each refused row is named with what was seen and expected; if it is more than half of them, nothing
+is written. Exit codes: 0 done, 1 failed, 2 wrong usage, 130 interrupted. Rows are counted from 1;
+in JSONL a row is a line.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Callable, Iterable
+from itertools import pairwise
+from pathlib import Path
+
+from common.command import Failure, UsageError, new_parser, run_command
+from common.files import FileError, refuse_existing, replacing
+from common.jsonl import write_jsonl
+from common.terminal import watched
+from conditions.intake.consultation_rows import Consultation, Message, Refused, read_consultation
+from data.parquet import CONSULTATION, Form, write_parquet
+from data.readers.sources import open_parts
+
+KINDS = (".parquet", ".json", ".jsonl", ".ndjson")
+CASES = "cases.parquet"
+DIALOGUES = "dialogues.jsonl"
+COLUMNS: Form = {**CONSULTATION, "extra_info": {"index": int}}
+
+
+def read_file(path: Path, say: Callable[[str], None]) -> tuple[list[Consultation], int]:
+    """Return the consultations of a file, and how many rows are refused; print why each of these
+    is.
+
+    Raises:
+        UsageError: no such file, of another kind, not readable, or without rows.
+        Failure: more than half are refused.
+    """
+    if not path.is_file() or path.suffix.lower() not in KINDS:
+        seen = "is of an unknown kind" if path.is_file() else "is no file"
+        raise UsageError(f"{path} {seen}; expected one of consultations ({', '.join(KINDS)})")
+    found = list[Consultation]()
+    refused = 0
+    (part,) = open_parts(str(path))
+    for record in watched(part.records(), path.name):
+        try:
+            if record.problem:
+                raise Refused(record.problem)
+            if record.values:
+                found.append(read_consultation(record.values))
+        except Refused as refusal:
+            refused += 1
+            say(f"row {record.number}: {refusal}")
+    if not found and not refused:
+        raise UsageError("the file has no rows; expected consultations")
+    if refused > len(found):
+        count = refused + len(found)
+        raise Failure(
+            f"{refused} of {count} rows are refused, more "
+            "than half; expected a file of consultations"
+        )
+    return found, refused
+
+
+def whole(dialogues: Iterable[list[Message]]) -> list[list[Message]]:
+    """Return each dialogue that no other dialogue continues, once."""
+    by_words = {
+        tuple(message["content"] for message in dialogue): dialogue for dialogue in dialogues
+    }
+    continued = {one for one, after in pairwise(sorted(by_words)) if after[: len(one)] == one}
+    return [dialogue for words, dialogue in by_words.items() if words not in continued]
+
+
+def convert(source: Path, folder: Path, force: bool, say: Callable[[str], None]) -> str:
+    """Write both files into `folder`, which is made if needed, and return what became of the rows.
+
+    Raises:
+        UsageError, Failure: see `read_file`; or a file exists and not `force`.
+    """
+    if folder.is_dir():
+        for name in (CASES, DIALOGUES):
+            refuse_existing(folder / name, force)
+    elif folder.exists():
+        raise FileError(f"{folder} is a file; give a folder")
+    found, refused = read_file(source, say)
+    cases = {json.dumps(each.case): each.case for each in found if each.case}.values()
+    dialogues = whole(each.dialogue for each in found if each.dialogue)
+    folder.mkdir(parents=True, exist_ok=True)
+    with replacing(folder / CASES) as draft:
+        numbered = (case | {"extra_info": {"index": number}} for number, case in enumerate(cases))
+        write_parquet(numbered, draft, COLUMNS)
+        write_jsonl(folder / DIALOGUES, ({"messages": dialogue} for dialogue in dialogues), force)
+    count = len(found) + refused
+    return (
+        f"{folder}: {count} rows, {refused} refused; {len(cases)} cases, {len(dialogues)} dialogues"
+    )
+
+
+def parse(arguments: list[str] | None) -> argparse.Namespace:
+    parser = new_parser(__doc__, prog="python -m conditions.intake.consultations")
+    parser.add_argument("file", type=Path, metavar="FILE", help=", ".join(KINDS))
+    parser.add_argument(
+        "--out", type=Path, required=True, metavar="DIR", help="folder to write into"
+    )
+    parser.add_argument(
+        "--force", action="store_true", help=f"replace {CASES} and {DIALOGUES} in DIR"
+    )
+    return parser.parse_args(arguments)
+
+
+def main(arguments: list[str] | None = None) -> int:
+    options = parse(arguments)
+
+    def body() -> None:
+        print(
+            convert(
+                options.file, options.out, options.force, lambda line: print(line, file=sys.stderr)
+            )
+        )
+
+    return run_command("consultations", body, afterwards="nothing was written")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

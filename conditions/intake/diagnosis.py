@@ -1,0 +1,291 @@
+"""Turn DiagGym's and DiagAgent's JSON files into the rows that the diagnosis agent is trained and
+evaluated on.
+
+    python -m conditions.intake.diagnosis --local_dir my_cases --diaggym_ref_data_path notes.json \
+        --diagagent_train_data_path train.json --diagagent_test_data_path test.json
+
+Each file is a JSON object of records by note id, or a list of records that have a `note_id`:
+
+- the notes of DiagGym: `text`, of which what stands before "Physical Exam:" is taken, as a
+  simulator reads no more; and what was found: `reformat_physical_exam` [{exam_name, exam_results}]
+  and `events` [{time, data {label, lab_data}}], in this order, become `examinations`, an event with
+  its time. All results of an examination that was made several times are kept, each with its time;
+- the cases of DiagAgent: `case_summary`, `final_diagnosis`, `recommended_exam_names`. What else
+  they have is left out.
+
+Written into the folder, both complete or neither: `train.parquet` and `test.parquet` with the
+reference's columns (docs/diagnosis.md). Each record left out is named on stderr with what was seen
+and expected; if it is more than half of the cases of a file, nothing is written. A batch of records
+is held, whatever a file's size; the notes wait in an unnamed file (TMPDIR says where). Exit codes:
+0 done, 1 failed, 2 wrong usage, 130 interrupted.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sqlite3
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, closing
+from decimal import Decimal
+from functools import partial
+from pathlib import Path
+from reprlib import repr as shortly
+from typing import Any
+
+from common.command import Failure, UsageError, new_parser, run_command
+from common.files import refuse_existing, replacing
+from common.terminal import watched
+from conditions.diagnosis_cases import INSTRUCTION
+from conditions.intake.consultation_rows import Refused, object_of, text_of, texts_of
+from data.parquet import DIAGNOSIS, Form, write_parquet
+from data.readers.json_rows import json_events
+from data.readers.sources import SourceError, detect_encoding, refusing
+
+EXAMINED = "Physical Exam:"  # where the history of a note ends
+SPLITS = ("train", "test")
+EXAM_KEYS = ("exam_name", "exam_results")  # of an item of reformat_physical_exam
+EXTRA = {
+    "split": str,
+    "index": int,
+    "answer": str,
+    "question": str,
+    "text": str,
+    "key_exam_names": [str],
+    "examinations": [{"name": str, "results": str}],
+}
+COLUMNS: Form = {**DIAGNOSIS, "extra_info": EXTRA}
+
+Say = Callable[[str], None]
+Row = dict[str, Any]
+
+
+def read_records(path: Path) -> Iterator[tuple[str, Any]]:
+    """Yield name and value of each record of a file, one in memory at a time. The name is its note
+    id, or its place in a list, from 1.
+
+    Raises:
+        SourceError: not JSON, or neither an object nor a list.
+    """
+    import ijson
+
+    what = f"{path} cannot be read as JSON records by note id, or as a list of them"
+    with refusing(what), path.open(encoding=detect_encoding(path)) as file:
+        events = json_events(file)
+        first = next(events)
+        if first[1] == "start_map":
+            yield from ijson.kvitems(_after(first, events), "")
+        elif first[1] == "start_array":
+            items = enumerate(ijson.items(_after(first, events), "item"), start=1)
+            yield from ((_note_id(item) or f"number {number}", item) for number, item in items)
+        else:
+            raise SourceError(f"{what}: it begins with {first[2]!r}")
+
+
+def _after(first: Any, events: Iterator[Any]) -> Iterator[Any]:
+    yield first
+    yield from events
+
+
+def _note_id(item: Any) -> str:
+    return str(item.get("note_id", "")) if isinstance(item, dict) else ""
+
+
+Examinations = list[dict[str, str]]
+
+
+def examinations_of(note: dict[str, Any]) -> Examinations:
+    """Return what a note records, each examination once, in its order: {name, results}. Raises
+    Refused.
+    """
+    found: dict[str, list[str]] = {}
+    for place, item in _items(note, "reformat_physical_exam"):
+        name, result = (text_of(item.get(key), f"{place}.{key}") for key in EXAM_KEYS)
+        found.setdefault(name, []).append(result)
+    for place, item in _items(note, "events"):
+        several = item.get("data")
+        for data in several if isinstance(several, list) else [several]:
+            one = object_of(data, f"{place}.data")
+            name = text_of(one.get("label"), f"{place}.data.label")
+            result = _shown(one.get("lab_data"), f"{place}.data.lab_data")
+            time = item.get("time")
+            found.setdefault(name, []).append(f"{time}: {result}" if time else result)
+    return [{"name": name, "results": "\n".join(results)} for name, results in found.items()]
+
+
+def _items(note: dict[str, Any], key: str) -> list[tuple[str, dict[str, Any]]]:
+    """Return the objects of a list of the note with their places; [] if it has no such list."""
+    several = note.get(key) or []
+    if not isinstance(several, list):
+        raise Refused(f"{key} is {shortly(several)}, expected a list")
+    places = [(f"{key}[{number}]", item) for number, item in enumerate(several)]
+    return [(place, object_of(item, place)) for place, item in places]
+
+
+def _shown(value: Any, where: str) -> str:
+    """Return a result as text: a text or number unchanged, several named ones a line each."""
+    if isinstance(value, dict) and value:
+        return "\n".join(f"{name}: {_shown(part, where)}" for name, part in value.items())
+    if isinstance(value, int | float | Decimal):
+        return str(value)
+    return text_of(value, where)
+
+
+class Notes:
+    """The content of DiagGym's notes by id, in an unnamed SQLite file that goes with
+    the process.
+    """
+
+    def __init__(self, path: Path, say: Say) -> None:
+        """Read the file, and name each note that has no history. Raises SourceError."""
+        self._file = sqlite3.connect("")
+        self._file.execute("CREATE TABLE notes (id TEXT PRIMARY KEY, history TEXT, found TEXT)")
+        for name, value in watched(read_records(path), path.name, "records"):
+            try:
+                note = object_of(value, "the record")
+                history = text_of(note.get("text"), "text").partition(EXAMINED)[0]
+                found = examinations_of(note)
+                self._add(name, text_of(history, f"text before {EXAMINED}"), found)
+            except Refused as refusal:
+                say(f"{path}, {name}: {refusal}")
+
+    def _add(self, name: str, history: str, found: Examinations) -> None:
+        values = (name, history, json.dumps(found))
+        if not self._file.execute("INSERT OR IGNORE INTO notes VALUES (?, ?, ?)", values).rowcount:
+            raise Refused("is there twice, expected once; the first counts")
+
+    def note(self, name: str) -> tuple[str, Examinations]:
+        """Return history and examinations. Raises Refused if there is no such note, or it has no
+        history.
+        """
+        select = "SELECT history, found FROM notes WHERE id = ?"
+        found = self._file.execute(select, (name,)).fetchone()
+        if not found:
+            raise Refused(
+                "has no note with a history of that id in the file of --diaggym_ref_data_path"
+            )
+        return str(found[0]), json.loads(found[1])
+
+    def close(self) -> None:
+        """Delete the unnamed file."""
+        self._file.close()
+
+
+def read_row(name: str, value: Any, notes: Notes, split: str, index: int) -> Row:
+    """Return a case of DiagAgent with the reference's columns. Raises Refused."""
+    item = object_of(value, "the record")
+    question, answer = (text_of(item.get(key), key) for key in ("case_summary", "final_diagnosis"))
+    key = texts_of(item.get("recommended_exam_names"), "recommended_exam_names")
+    if not key:
+        raise Refused("recommended_exam_names is empty, expected at least one name")
+    text, found = notes.note(name)
+    extra = {
+        **{"split": split, "index": index, "answer": answer, "question": question},
+        **{"text": text, "key_exam_names": key, "examinations": found},
+    }
+    return {
+        "data_source": "diagnose_dataset",
+        "prompt": [
+            {"role": "system", "content": INSTRUCTION},
+            {"role": "user", "content": question},
+        ],
+        "ability": "diagnosis",
+        "reward_model": {"style": "LLM", "ground_truth": answer},
+        "extra_info": extra,
+    }
+
+
+def read_rows(path: Path, notes: Notes, split: str, say: Say) -> Iterator[Row]:
+    """Yield the rows of a file of cases, and print why each record that is left out is.
+
+    Raises:
+        SourceError: not readable.
+        Failure: after the last row, if more than half were left out, or there were none.
+    """
+    kept = left_out = bare = 0
+    for name, value in watched(read_records(path), path.name, "records"):
+        try:
+            row = read_row(name, value, notes, split, kept)
+        except Refused as refusal:
+            say(f"{path}, {name}: {refusal}")
+            left_out += 1
+        else:
+            kept += 1
+            bare += not row["extra_info"]["examinations"]
+            yield row
+    if left_out > kept or not kept:
+        raise Failure(
+            f"{path}: {kept} records are cases, {left_out} "
+            "are not; expected a file of DiagAgent's cases"
+        )
+    say(f"{path}: {kept} cases, {left_out} records left out; {bare} record no examination")
+
+
+def convert(folder: Path, notes: Path, cases: dict[str, Path], force: bool, say: Say) -> None:
+    """Write a parquet file of each split into `folder`, which is made if needed.
+
+    Raises:
+        UsageError, Failure: see `read_records` and `read_rows`; or a file is missing, or exists and
+            not `force`.
+    """
+    for path in (notes, *cases.values()):
+        if not path.is_file():
+            raise SourceError(
+                f"{path} {'is a folder' if path.is_dir() else 'does not exist'}; "
+                "expected a JSON file"
+            )
+    folder.mkdir(parents=True, exist_ok=True)
+    files = {split: folder / f"{split}.parquet" for split in cases}
+    for file in files.values():
+        refuse_existing(file, force)
+    with ExitStack() as stack:
+        known = stack.enter_context(closing(Notes(notes, say)))
+        for split, path in cases.items():
+            draft = stack.enter_context(replacing(files[split]))
+            write_parquet(read_rows(path, known, split, say), draft, COLUMNS)
+
+
+def parse(arguments: list[str] | None) -> argparse.Namespace:
+    parser = new_parser(__doc__, prog="python -m conditions.intake.diagnosis")
+    parser.add_argument(
+        "--local_dir", type=Path, required=True, metavar="DIR", help="folder to write into"
+    )
+    parser.add_argument(
+        "--diaggym_ref_data_path", type=Path, required=True, metavar="F", help="DiagGym's notes"
+    )
+    parser.add_argument(
+        "--diagagent_train_data_path",
+        type=Path,
+        required=True,
+        metavar="F",
+        help="cases to train on",
+    )
+    parser.add_argument(
+        "--diagagent_test_data_path", "--diaagent_test_data_path", type=Path, required=True, metavar="F",
+        help="cases to evaluate on; the reference's own spelling is understood",
+    )  # fmt: skip
+    parser.add_argument("--hdfs_dir", help=argparse.SUPPRESS)
+    parser.add_argument("--force", action="store_true", help="replace existing files")
+    return parser.parse_args(arguments)
+
+
+def main(arguments: list[str] | None = None) -> int:
+    options = parse(arguments)
+
+    def body() -> None:
+        if options.hdfs_dir is not None:
+            raise UsageError(
+                "--hdfs_dir is not supported; write to "
+                "--local_dir and copy it: hdfs dfs -put DIR TARGET"
+            )
+        cases = {split: getattr(options, f"diagagent_{split}_data_path") for split in SPLITS}
+        notes = options.diaggym_ref_data_path
+        say = partial(print, file=sys.stderr)
+        convert(options.local_dir, notes, cases, options.force, say)
+
+    return run_command("diagnosis", body, afterwards="nothing was written")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

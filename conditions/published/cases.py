@@ -1,0 +1,141 @@
+"""A case of a public test set in one form, and the sets that are recognised by their content.
+
+published = recognise(rows, "agentclinic_medqa.jsonl")       # None: rows of another kind
+published.name, len(published.cases), published.unusable     # unusable: reason -> rows
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from common.command import UsageError
+
+AGE = re.compile(r"(\d{1,3})[ -]?(year|month|week|day)s?[ -]?old", re.IGNORECASE)
+SEXES = {
+    "female": re.compile(r"\b(?:female|woman|girl|lady)\b", re.IGNORECASE),
+    "male": re.compile(r"\b(?:male|man|boy|gentleman)\b", re.IGNORECASE),
+}
+
+Record = Mapping[str, Any]
+
+
+class PublishedError(UsageError):
+    """A file of a public test set that cannot be read as one."""
+
+
+class UnusableCase(ValueError):
+    """A row that cannot be played; its text is the reason, the same for all rows alike."""
+
+
+@dataclass(frozen=True)
+class PublishedCase:
+    """A patient with one gold diagnosis.
+
+    complaint: what the patient says first. summary: what is known before anything is examined.
+    findings: results by name of examination. age: in years; sex: "female" or "male"; None: not
+    stated. kind: the part of the set that scores are reported for. question, options, right: what
+    is asked, the answers to choose from by letter, and the letter of the right one; without options
+    the question is for the diagnosis.
+    """
+
+    id: str
+    complaint: str
+    summary: str
+    diagnosis: str
+    findings: Mapping[str, str] = field(default_factory=dict)
+    age: int | None = None
+    sex: str | None = None
+    kind: str = "all"
+    question: str = ""
+    options: Mapping[str, str] = field(default_factory=dict)
+    right: str = ""
+
+
+@dataclass(frozen=True)
+class PublishedSet:
+    """The usable cases of a file, and how many rows are not, by reason."""
+
+    name: str
+    cases: list[PublishedCase]
+    unusable: Counter[str]
+
+    def __str__(self) -> str:
+        """Return a line for the screen."""
+        usable = f"recognised as {self.name}: {len(self.cases)} rows are usable"
+        reasons = ", ".join(f"{count} {reason}" for reason, count in self.unusable.most_common())
+        return f"{usable}; {self.unusable.total()} are not: {reasons}" if reasons else usable
+
+
+@dataclass(frozen=True)
+class Reader:
+    """How one set is read: the keys every row has, and a row's case (raises UnusableCase)."""
+
+    name: str
+    keys: frozenset[str]
+    read: Callable[[Record, int], PublishedCase]
+
+
+def read_published(
+    rows: Sequence[Record], path: str, readers: Sequence[Reader]
+) -> PublishedSet | None:
+    """Return the set that the rows are of, by the keys they have; None if they are those of no set.
+
+    Raises:
+        PublishedError: rows of several sets, or no usable row.
+    """
+    reader = next((reader for reader in readers if reader.keys <= rows[0].keys()), None)
+    if reader is None:
+        return None
+    cases: list[PublishedCase] = []
+    unusable: Counter[str] = Counter()
+    for number, row in enumerate(rows, 1):
+        if not reader.keys <= row.keys():
+            missing = ", ".join(sorted(reader.keys - row.keys()))
+            raise PublishedError(
+                f"{path}, row {number} lacks {missing}; the rows before it are of {reader.name}, "
+                "and a file holds one set"
+            )
+        try:
+            cases.append(reader.read(row, number))
+        except UnusableCase as error:
+            unusable[str(error)] += 1
+    found = PublishedSet(reader.name, cases, unusable)
+    if not cases:
+        raise PublishedError(f"{path} has no usable row; {found}")
+    return found
+
+
+def text_of(value: Any) -> str:
+    """Return nested findings as text: a line for each name, "; " between items of a list; "" for
+    null.
+    """
+    if isinstance(value, Mapping):
+        return "\n".join(f"{words(name)}: {text_of(part)}" for name, part in value.items() if part)
+    if isinstance(value, list):
+        return "; ".join(text_of(part) for part in value if part)
+    return "" if value is None else str(value).strip()
+
+
+def words(name: str) -> str:
+    """Return a key as a reader writes it: "Chest_X-ray" is "Chest X-ray"."""
+    return " ".join(name.replace("_", " ").split())
+
+
+def age_of(text: str) -> int | None:
+    """Return the age in years that a text states first; 0 for an infant; None where it does not."""
+    found = AGE.search(text)
+    if not found:
+        return None
+    return int(found[1]) if found[2].lower() == "year" else 0
+
+
+def sex_of(text: str) -> str | None:
+    """Return the sex that a text states first."""
+    found = [
+        (match.start(), sex) for sex, pattern in SEXES.items() if (match := pattern.search(text))
+    ]
+    return min(found)[1] if found else None
