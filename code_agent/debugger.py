@@ -17,7 +17,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from code_agent.model_policy import endpoint_of
+from code_agent.medagentgym.model_policy import endpoint_of
 from common.llm import LLMClient
 from common.llm_error import LLMError
 from episodes.outcomes import EpisodeError

@@ -12,7 +12,7 @@ import gymnasium
 import pytest
 from gymnasium.utils.env_checker import check_env
 
-from code_agent.env import EHREnv, MedAgentEnv
+from code_agent.medagentgym.env import EHREnv, MedAgentEnv
 from code_agent.task import CodeTask
 from episodes.episode import AgentError
 from tests.code_agent.cases import COUNT, RUN, SUBMIT, Small

@@ -17,9 +17,10 @@ from typing import Any
 import pytest
 import yaml
 
-from code_agent import compute_score, main, rollout, tasks
+from code_agent import tasks
 from code_agent.environment import CodeEnvironment
-from code_agent.histories import read, write
+from code_agent.medagentgym import compute_score, main, rollout
+from code_agent.medagentgym.histories import read, write
 from code_agent.protocol import Action
 from code_agent.task import CodeTask
 from common.settings import ROOT

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from code_agent.serving import served
+from code_agent.medagentgym.serving import served
 from common.command import UsageError
 
 

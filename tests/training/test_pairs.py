@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from code_agent.histories import History
-from code_agent.rollout import dpo_rows
+from code_agent.medagentgym.histories import History
+from code_agent.medagentgym.rollout import dpo_rows
 from common.command import UsageError
 from episodes import registry
 from episodes.kept import keep

@@ -18,14 +18,14 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-from code_agent import histories
-from code_agent.compute_score import scores_of, table
-from code_agent.config import RunConfig, chosen_indices
 from code_agent.debugger import debugger_of
 from code_agent.environment import CodeEnvironment
-from code_agent.histories import History
-from code_agent.model_policy import policy_endpoint
-from code_agent.serving import served
+from code_agent.medagentgym import histories
+from code_agent.medagentgym.compute_score import scores_of, table
+from code_agent.medagentgym.config import RunConfig, chosen_indices
+from code_agent.medagentgym.histories import History
+from code_agent.medagentgym.model_policy import policy_endpoint
+from code_agent.medagentgym.serving import served
 from code_agent.tasks import get_task_class
 from code_agent.tasks.base import TaskSet
 from common.command import Failure, UsageError

@@ -1,6 +1,6 @@
 """Spaces of texts for gymnasium, whose own spaces hold arrays, and texts of a few letters.
 
-observations()          # the space of what `code_agent.env` shows
+observations()          # the space of what `code_agent.medagentgym.env` shows
 """
 
 from __future__ import annotations
