@@ -35,7 +35,7 @@ nightly: install  ## What `make test` leaves out, part by part: generated, train
 mutants: install  ## Change the code that decides what is trained and paid, and print what no test noticed (ROOM=sequences)
 	$(PYTHON_BIN) -m bench.mutants $(ROOM)
 
-faults: install ## Kill, freeze, cut off and starve every part of real runs, and write docs/faults.md (SCENE=path, ONLY=vLLM)
+faults: install ## Kill, freeze, cut off and starve every part of real runs, and write bench/faults.md (SCENE=path, ONLY=vLLM)
 	$(PYTHON_BIN) -m bench.faults $(if $(SCENE),--scene $(SCENE)) $(if $(ONLY),--only "$(ONLY)")
 
 lint:           ## Style only

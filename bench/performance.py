@@ -1,4 +1,4 @@
-"""Writes docs/performance.md: the words of bench/performance.md with the figures of
+"""Writes docs/quality.md: the words of bench/quality.md with the figures of
 docs/performance.json.
 
     python -m bench.rollouts > measured.json
@@ -21,9 +21,9 @@ from common.command import UsageError, new_parser, run_command
 from common.jsonl import write_text
 from common.settings import ROOT
 
-WORDS = Path(__file__).with_suffix(".md")
+WORDS = ROOT / "bench" / "quality.md"
 FIGURES = ROOT / "docs" / "performance.json"
-PAGE = ROOT / "docs" / "performance.md"
+PAGE = ROOT / "docs" / "quality.md"
 
 Figures = dict[str, Any]
 

@@ -5,7 +5,7 @@ loop.
     python -m bench.rollouts --long 60             only continuous rollouts, for so many minutes, and their memory
     python -m bench.rollouts --growth              only rollouts by runner processes and episodes in flight
 
-It prints one line of JSON; `docs/performance.md` explains every figure. The sides of a ratio are
+It prints one line of JSON; `docs/quality.md` explains every figure. The sides of a ratio are
 measured in the same run, in interleaved rounds, and compared by their medians. Two commits are
 compared by running this on both, in turn, on a machine that does nothing else.
 """
@@ -29,7 +29,7 @@ from common.startup import collect_rarely
 
 
 def report(parts: dict[str, Any]) -> dict[str, Any]:
-    """Return the figures docs/performance.md publishes, for the default endpoint and for `--proxy
+    """Return the figures docs/quality.md publishes, for the default endpoint and for `--proxy
     litellm`; then the tables.
     """
     common = {

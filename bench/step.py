@@ -8,7 +8,7 @@ first step, seconds a step by phase, update and log-probabilities over the same 
 (bench/offline.py), the KL between vLLM and the trainer a token in the worst step, seconds from the
 last episode's end to verl's start on the batch, rollouts a second while rolling out, and the peak
 of memory taken from the machine. Which process works when until the first step is drawn to standard
-error (bench/timeline.py). README and docs/performance.md publish them.
+error (bench/timeline.py). README and docs/quality.md publish them.
 """
 
 from __future__ import annotations

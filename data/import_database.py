@@ -4,7 +4,7 @@ two tables.
 Reads CSV, TSV, Excel, JSON, JSONL, Parquet or a database; finds the columns by name, synonym and
 content, in Chinese or English, and says what to write into a mapping file for those it does not
 find. The target changes only after every row was read, and then in one transaction.
-docs/data.md has the details.
+docs/your-data.md has the details.
 
     python -m data.import_database drugs.csv --to sqlite:///my.db --dry-run
     python -m data.import_database hospital.xlsx --to postgresql+psycopg://user:word@host/medical --replace

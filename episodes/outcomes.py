@@ -2,7 +2,7 @@
 agent and every room.
 
 An episode ends with a stop reason, which is the policy's doing and is scored, or leaves no score
-under a cause, which is the machine's. docs/evaluation.md shows both tables; a test compares them.
+under a cause, which is the machine's. docs/evaluate-and-serve.md shows both tables; a test compares them.
 """
 
 from __future__ import annotations

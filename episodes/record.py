@@ -5,7 +5,7 @@ and formats write and read as lines of JSON.
     record.line()                                                  # {"id": "q17", "sample": 0, ...}
     EpisodeRecord.of_line(line)                                    # lines of earlier versions, too
 
-docs/evaluation.md explains every key. What was not recorded has no key: it is never invented. A key
+docs/evaluate-and-serve.md explains every key. What was not recorded has no key: it is never invented. A key
 that is there and null is a value: an episode without an answer, a reward that could not be
 computed.
 """

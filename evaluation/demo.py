@@ -8,7 +8,7 @@ what changed.
 
 Every part is one of the project's own commands, printed before it runs; its results lie in the
 folder's `before/`, `train/` and `after/`. `demo.json` and `demo.png` sum them up
-(docs/learning.md). Each of several agents has a folder with its own `before/`, `after/` and
+(docs/training.md). Each of several agents has a folder with its own `before/`, `after/` and
 `demo.json`, beside the one `train/`. Nothing imports this program. Exit codes: 0 done, 1 a part
 failed, 2 wrong usage, 130 interrupted.
 """

@@ -36,7 +36,7 @@ FAILURES = ("kind", "% before", "% after", "lost before", "lost after", "gained"
 
 
 def build(agent: Agent, folder: Path, train: Path, facts: dict[str, Any]) -> dict[str, Any]:
-    """Return the content of `demo.json` (docs/learning.md has every key), made from an agent's
+    """Return the content of `demo.json` (docs/training.md has every key), made from an agent's
     folder and that of the training run. `facts` are added as they are.
 
     Raises UsageError, OSError, KeyError: a part's folder is not what that part writes.

@@ -5,7 +5,7 @@ at `/`.
 
 Beside OpenAI's fields a request may have `case`, an answer has `agent` (how it ended, tokens,
 seconds, every step), and a stream has a chunk with `step` for each message of the episode.
-docs/evaluation.md, "An endpoint", has the whole. Used by `evaluation/serve.py`.
+docs/evaluate-and-serve.md, "An endpoint", has the whole. Used by `evaluation/serve.py`.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@
     .venv/bin/python -m evaluation.evaluate sql --baseline checklist                       # a floor, without a model
     .venv/bin/python -m evaluation.evaluate sql --model runs/NAME --with-baselines         # beside all floors
 
-Writes `scores.json`, `table.md` and `episodes.jsonl` into --out; docs/evaluation.md says what is in
+Writes `scores.json`, `table.md` and `episodes.jsonl` into --out; docs/evaluate-and-serve.md says what is in
 them. The same command goes on where an interrupted one stopped. Exit codes: 0 done, 1 failed or
 some episodes are unscored, 2 wrong usage, 130 interrupted.
 """
@@ -100,7 +100,7 @@ def _add_player(parser: argparse.ArgumentParser, agent: Agent | None) -> None:
     who.add_argument(
         "--baseline",
         choices=names_of(agent) if agent else None,
-        help="a baseline, without a model (docs/evaluation.md)",
+        help="a baseline, without a model (docs/evaluate-and-serve.md)",
     )
     group.add_argument(
         "--with-baselines", action="store_true", help="also play every baseline on the same tasks"

@@ -54,7 +54,7 @@ def groups_of(records: Sequence[Record], column: str) -> dict[str, list[Record]]
 
 
 def scores_of(agent: Agent, records: Sequence[Record], seed: int) -> dict[str, Any]:
-    """Return the numbers of one group of episodes; docs/evaluation.md defines each.
+    """Return the numbers of one group of episodes; docs/evaluate-and-serve.md defines each.
 
     The agent's facts are added by name; those that its table shows with an interval also have
     NAME_ci95.

@@ -8,7 +8,7 @@ model, turn by turn.
 
 What you read is what a model reads; tools, patients, simulators and sandboxes answer as in
 training, and so is the reward. --save keeps good episodes for `training.cold_start AGENT --base
-MODEL --dialogues FILE` (docs/evaluation.md). Exit codes: 0 done, 1 the input ended, something
+MODEL --dialogues FILE` (docs/evaluate-and-serve.md). Exit codes: 0 done, 1 the input ended, something
 failed or has no score, 2 wrong usage, 130 interrupted.
 """
 

@@ -6,7 +6,7 @@ sandbox, and a page.
     .venv/bin/python -m evaluation.serve code NAME --base-url http://127.0.0.1:8000/v1
     AGL_TOKEN=... .venv/bin/python -m evaluation.serve sql runs/NAME --host 0.0.0.0
 
-MODEL is what `evaluation.evaluate --model` takes. Runs until Ctrl-C. docs/evaluation.md tells what
+MODEL is what `evaluation.evaluate --model` takes. Runs until Ctrl-C. docs/evaluate-and-serve.md tells what
 requests and answers hold. Exit codes: 1 failed, 2 wrong usage, 130 interrupted.
 """
 

@@ -45,7 +45,7 @@ class SqlFlags(Flags):
         parser.add_argument("--tables", dest="database_tables", metavar="A,B", help=what)
         what = "further tools, of MCP servers: a file as MCP clients have it (docs/safety.md)"
         parser.add_argument("--mcp", type=_file, metavar="FILE", help=what)
-        what = "evaluation.evaluate only: EHRSQL's schema, for its questions (docs/outside.md)"
+        what = "evaluation.evaluate only: EHRSQL's schema, for its questions (docs/your-data.md)"
         parser.add_argument("--schema", type=_file, metavar="FILE", help=what)
 
     def complete(self, arguments: Namespace) -> None:

@@ -1,7 +1,7 @@
 """The SQL agent's facts for evaluations and demos beyond the reward: of one episode, and over all
 of them.
 
-A record is a line of `episodes.jsonl`; docs/evaluation.md explains the keys, docs/learning.md the
+A record is a line of `episodes.jsonl`; docs/evaluate-and-serve.md explains the keys, docs/training.md the
 kinds of failure.
 """
 
@@ -56,7 +56,7 @@ def record_of(task: SqlTask, episode: Episode) -> Record:
 
 
 def summarise(records: Sequence[Record]) -> Mapping[str, Any]:
-    """Return ratios over scored episodes that are not means of single episodes; docs/evaluation.md
+    """Return ratios over scored episodes that are not means of single episodes; docs/evaluate-and-serve.md
     defines them.
     """
     queries = [[query["ok"] for query in record["queries"]] for record in records]

@@ -7,7 +7,7 @@ template, model card.
     HF_TOKEN=... .venv/bin/python -m training.export runs/NAME --to out/model --push OWNER/NAME
 
 Before the folder appears, transformers and vLLM load it and must answer a task of the run alike.
-docs/evaluation.md describes its content. Exit codes: 0 done, 1 failed, 2 wrong usage, 130
+docs/evaluate-and-serve.md describes its content. Exit codes: 0 done, 1 failed, 2 wrong usage, 130
 interrupted.
 """
 

@@ -1,4 +1,4 @@
-"""Does the faults of faults.toml to real runs, measures what follows, and writes docs/faults.md of
+"""Does the faults of faults.toml to real runs, measures what follows, and writes bench/faults.md of
 what was measured.
 
     make faults                              all of them: about an hour
@@ -33,7 +33,7 @@ FAULTS: list[dict[str, Any]] = tomllib.loads(
     Path(__file__).with_name("faults.toml").read_text("utf-8")
 )["fault"]
 MEASURED = Path(__file__).with_name("measured.json")
-PAGE = ROOT / "docs" / "faults.md"
+PAGE = ROOT / "bench" / "faults.md"
 
 
 def measured() -> dict[str, dict[str, Any]]:

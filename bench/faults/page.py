@@ -1,4 +1,4 @@
-"""docs/faults.md: the rows of faults.toml with what was measured of each; nothing on it is written
+"""bench/faults.md: the rows of faults.toml with what was measured of each; nothing on it is written
 by hand.
 """
 

@@ -157,7 +157,7 @@ def _read_table(part: Part, catalogue: Catalogue, limit: int, rng: random.Random
     missing = {"id", name_column} - set(part.columns)
     if missing:
         raise DataError(
-            f"table {table} has no column {', '.join(sorted(missing))}; see docs/data.md"
+            f"table {table} has no column {', '.join(sorted(missing))}; see docs/your-data.md"
         )
     searched = [column for column in SEARCHED[table] if column in part.columns]
     rows = {}

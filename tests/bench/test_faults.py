@@ -1,6 +1,6 @@
 """A few faults of `make faults`, nightly; the books that decide what was lost, on every commit.
 
-Keeps of docs/faults.md: what goes on by itself, what a killed run leaves, and that the page has
+Keeps of bench/faults.md: what goes on by itself, what a killed run leaves, and that the page has
 every row.
 """
 

@@ -1,6 +1,6 @@
 """The page of measurements says what the file of measurements holds.
 
-Keeps of docs/performance.md: its figures are those of docs/performance.json.
+Keeps of docs/quality.md: its figures are those of docs/performance.json.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Outputs appear whole or not at all.
 
-Keeps of docs/data.md: a program writes its outputs at once, and replaces none unasked.
+Keeps of docs/your-data.md: a program writes its outputs at once, and replaces none unasked.
 """
 
 from __future__ import annotations

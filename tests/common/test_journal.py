@@ -1,6 +1,6 @@
 """The journal: killed at any moment it ends the same, and is locked. And the runner of many rows.
 
-Keeps of docs/data.md that a reply which arrived is never paid for twice.
+Keeps of docs/your-data.md that a reply which arrived is never paid for twice.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """What the LLM client keeps and counts: the cache on disk, calls, tokens and cost, and its limits.
 
-Keeps of docs/data.md, "The LLM": a reply is paid for once, and what it cost is not guessed.
+Keeps of docs/your-data.md, "The LLM": a reply is paid for once, and what it cost is not guessed.
 """
 
 from __future__ import annotations

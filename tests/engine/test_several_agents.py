@@ -1,6 +1,6 @@
 """One policy for two agents, on the real engine: whose tasks were played, what each is counted as.
 
-Keeps of docs/one-model.md.
+Keeps of docs/training.md.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Is the learning signal right? verl's own advantages, and real runs with a critic, an adapter, and
 twice the same.
 
-Keeps of docs/learning.md, on the real engine.
+Keeps of docs/training.md, on the real engine.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """A step is one update, however many sequences its episodes become.
 
-Keeps of docs/learning.md. Each call is a sequence of its own here, as where a chat template or a
+Keeps of docs/training.md. Each call is a sequence of its own here, as where a chat template or a
 tokenizer breaks an episode.
 """
 

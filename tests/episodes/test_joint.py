@@ -1,6 +1,6 @@
 """Several agents as one, for training: whose row it is decides everything else.
 
-Keeps of docs/one-model.md: budgets, flags, judges and data stay each agent's own.
+Keeps of docs/training.md: budgets, flags, judges and data stay each agent's own.
 """
 
 from __future__ import annotations

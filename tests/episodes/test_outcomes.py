@@ -1,6 +1,6 @@
 """Every cause stands in the one list, and the page shows the list.
 
-Keeps of docs/evaluation.md, "How episodes end": both tables are the code's.
+Keeps of docs/evaluate-and-serve.md, "How episodes end": both tables are the code's.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ def test_a_cause_that_is_not_listed_is_a_mistake() -> None:
 
 
 def test_the_page_shows_both_lists() -> None:
-    page = (ROOT / "docs" / "evaluation.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "evaluate-and-serve.md").read_text(encoding="utf-8")
     section = page.split("## How episodes end")[1].split("\n## ")[0]
     tables = [
         dict(re.findall(r"^\| `(\w+)` \| (.+) \|$", part, flags=re.MULTILINE))

@@ -1,7 +1,7 @@
 """The one way to play: an episode with its reward, or the cause why there is none, and always what
 was counted.
 
-Keeps of docs/evaluation.md, "How episodes end": the policy's doing is scored, the machine's is
+Keeps of docs/evaluate-and-serve.md, "How episodes end": the policy's doing is scored, the machine's is
 unscored.
 """
 

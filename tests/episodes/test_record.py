@@ -1,7 +1,7 @@
 """The one schema of an episode: what is written is read back, what was not recorded is not there, and
 lines of earlier versions are read.
 
-Keeps of docs/runs.md and docs/evaluation.md that both kinds of episodes.jsonl are lines of it.
+Keeps of docs/runs.md and docs/evaluate-and-serve.md that both kinds of episodes.jsonl are lines of it.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The loop in words: a partner that answers replies, until the protocol or the budget ends the
 episode.
 
-Keeps of docs/evaluation.md, "How episodes end": every end has its stop reason.
+Keeps of docs/evaluate-and-serve.md, "How episodes end": every end has its stop reason.
 """
 
 from __future__ import annotations

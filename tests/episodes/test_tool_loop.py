@@ -1,7 +1,7 @@
 """The loop with tools: a call that cannot be carried out is answered with an error, and what the
 machine does wrong raises.
 
-Keeps of docs/evaluation.md, "How episodes end": every end has its stop reason, and the machine's
+Keeps of docs/evaluate-and-serve.md, "How episodes end": every end has its stop reason, and the machine's
 doing none.
 """
 

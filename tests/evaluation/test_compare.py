@@ -1,6 +1,6 @@
 """Comparing two evaluations: paired differences, what changed, and what must be said with them.
 
-Keeps of docs/evaluation.md: differences are paired by question, and chance is not called a change.
+Keeps of docs/evaluate-and-serve.md: differences are paired by question, and chance is not called a change.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ refuses.
 The model's side is a real HTTP server with scripted replies; tool, data and offline judge are the
 real ones.
 
-Keeps of docs/evaluation.md: every way to play, what is written, how episodes end, and that a
+Keeps of docs/evaluate-and-serve.md: every way to play, what is written, how episodes end, and that a
 stopped evaluation goes on.
 """
 

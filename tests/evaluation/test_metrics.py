@@ -1,7 +1,7 @@
 """The arithmetic of evaluations: clusters, intervals, pass@k, and what is None because nothing was
 there to measure.
 
-Keeps of docs/evaluation.md: numbers are means over questions, intervals come from resampling
+Keeps of docs/evaluate-and-serve.md: numbers are means over questions, intervals come from resampling
 questions, what is unscored is left out and counted.
 """
 

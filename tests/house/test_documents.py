@@ -108,7 +108,7 @@ def anchors(path: Path) -> set[str]:
 
 def test_the_tests_named_by_the_page_of_tests_exist() -> None:
     """A promise whose tests were renamed or taken out is a promise without one."""
-    named = re.findall(r"`((?:\w+/)+(?:test_\w+\.py)?)`", text("docs/testing.md"))
+    named = re.findall(r"`((?:\w+/)+(?:test_\w+\.py)?)`", text("docs/quality.md"))
     assert [name for name in named if not (ROOT / "tests" / name).exists()] == []
 
 

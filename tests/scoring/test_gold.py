@@ -1,6 +1,6 @@
 """What gold is taken apart into, and where its facts may stand in an answer.
 
-Keeps of docs/offline-judge.md: a value stands with its name and its field, and a count among the
+Keeps of docs/rewards.md: a value stands with its name and its field, and a count among the
 words of its question.
 """
 

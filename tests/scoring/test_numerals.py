@@ -3,7 +3,7 @@
 A line of number_forms.jsonl is an answer with a number, a short gold or a frame; its author had not
 read the judge and said whether it is right.
 
-Keeps of docs/offline-judge.md: number forms and equal units cost nothing.
+Keeps of docs/rewards.md: number forms and equal units cost nothing.
 """
 
 from __future__ import annotations

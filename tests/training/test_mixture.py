@@ -1,6 +1,6 @@
 """In which order tasks are drawn where several agents are trained together.
 
-Keeps of docs/one-model.md: every step holds each agent's share, and every row is drawn.
+Keeps of docs/training.md: every step holds each agent's share, and every row is drawn.
 """
 
 from __future__ import annotations

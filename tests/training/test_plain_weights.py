@@ -1,7 +1,7 @@
 """The extension of vLLM's worker on a machine without an accelerator; vLLM and verl stand in, since
 importing them takes half a minute.
 
-Keeps of docs/faults.md that no process outlives a killed run, and of docs/architecture.md that vLLM
+Keeps of bench/faults.md that no process outlives a killed run, and of docs/architecture.md that vLLM
 plays with the weights that are trained.
 """
 

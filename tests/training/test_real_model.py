@@ -1,6 +1,6 @@
 """`make real-model`, without the network: what it does with files that are not the pinned ones.
 
-Keeps of docs/real-model.md: nothing half-made stays, and each failure is one line.
+Keeps of docs/training.md: nothing half-made stays, and each failure is one line.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Seeds that two runs agree on, whoever asks first.
 
-Keeps of docs/learning.md, "The same run twice": a call's seed follows from what is asked,
+Keeps of docs/training.md, "The same run twice": a call's seed follows from what is asked,
 not from who is first.
 """
 

@@ -1,7 +1,7 @@
 """Chat templates that drop the thoughts of earlier turns are noticed, and mended where that is
 safe.
 
-Keeps of docs/learning.md, "Policies that think": what drops thoughts is said, and mended or
+Keeps of docs/training.md, "Policies that think": what drops thoughts is said, and mended or
 refused.
 """
 

@@ -1,6 +1,6 @@
 """A model whose chat template knows no tools plays the agents that call some.
 
-Keeps of docs/real-model.md: tools are described in words, by one rule.
+Keeps of docs/training.md: tools are described in words, by one rule.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """A step makes as many optimizer updates as its settings say, whatever its number of sequences.
 
-Keeps of docs/learning.md, "The signal of an update". tests/engine/test_updates.py reads Adam's own
+Keeps of docs/training.md, "The signal of an update". tests/engine/test_updates.py reads Adam's own
 counter.
 """
 

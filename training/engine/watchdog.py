@@ -37,7 +37,7 @@ RESTARTS = 3
 WINDOW_SECONDS = 600.0
 REPEATS_SECONDS = 60.0  # a runner that ends sooner, as the one it replaced did, has the same cause
 # Measured: below 1e-8 in 32 bit, 0.0022 with a real model in bfloat16 on both sides
-# (docs/real-model.md), 0.007 and growing where vLLM lacked the trained adapter.
+# (docs/training.md), 0.007 and growing where vLLM lacked the trained adapter.
 MISMATCH_WARNS = 0.001
 MISMATCH_WARNS_ROUNDED = 0.005  # where vLLM computes in 16 bit
 CANARY_WINDOW = 200
@@ -188,7 +188,7 @@ class Watch:
         if differ:
             logger.warning(
                 "log-probabilities differ: %s is %.2g, over %g: the policy that plays is not the "
-                "one that is trained (docs/learning.md)",
+                "one that is trained (docs/training.md)",
                 MISMATCH,
                 mismatch,
                 most,

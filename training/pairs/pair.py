@@ -7,7 +7,7 @@ Episodes are lines of `episodes.record`, as evaluations and runs write them; onl
 messages and a score can be used. A file has the public form, one pair a line: `prompt`, `chosen`
 and `rejected`, each a text or a list of messages; `chosen` and `rejected` may begin with the prompt
 instead. Beside them a line may have `task`, `tools`, `agent`, `chosen_score` and `rejected_score`.
-What is left out is counted by its reason. docs/preferences.md has the form.
+What is left out is counted by its reason. docs/training.md has the form.
 """
 
 from __future__ import annotations

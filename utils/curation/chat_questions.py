@@ -5,7 +5,7 @@
 
 It uses rules, not a model: they are fast, deterministic, and meant to let doubtful questions pass,
 because `utils/filter_with_llm.py` looks at every one of them. Words and patterns are in
-`chat_questions.toml`; docs/data.md explains the reasons. Used by
+`chat_questions.toml`; docs/your-data.md explains the reasons. Used by
 `utils/chat_session_filter.py`.
 """
 
