@@ -108,7 +108,9 @@ def report_of(agent: Agent, scores: Scores) -> Report:
         [name, *(cell(part) for cell in columns.values())]
         for name, part in groups_in(scores).items()
     ]
-    note = "Points are 100 x the share or score; what each column means: docs/evaluate-and-serve.md."
+    note = (
+        "Points are 100 x the share or score; what each column means: docs/evaluate-and-serve.md."
+    )
     title = f"Evaluation of {scores['model']}"
     return Report(title, _facts(agent, scores), {"": [["group", *columns], *rows]}, note)
 
