@@ -28,7 +28,7 @@ import psutil
 
 from common.stopping import stop_in_order
 from common.terminal import watched
-from evaluation.demo_report import commit
+from evaluation.report.demo import commit
 
 Sample = TypeVar("Sample")
 

@@ -34,7 +34,7 @@ from common.stopping import stop_in_order
 from episodes import registry
 from episodes.agent import Agent
 from episodes.joint import JOINED, JointAgent
-from evaluation.demo_report import (
+from evaluation.report.demo import (
     AFTER,
     BEFORE,
     PICTURE,
@@ -45,8 +45,8 @@ from evaluation.demo_report import (
     seed_rows,
     show,
 )
-from evaluation.report_page import read
-from evaluation.report_picture import draw
+from evaluation.report.page import read
+from evaluation.report.picture import draw
 from evaluation.tables import table
 
 SEED = number(int, lambda value: value >= 0, "from 0")

@@ -18,7 +18,7 @@ from typing import Any
 from common.command import UsageError, new_parser, run_command
 from common.jsonl import write_text
 from common.settings import ROOT
-from evaluation.demo_report import read_result
+from evaluation.report.demo import read_result
 
 RESULTS = ROOT / "docs" / "results.json"
 KEPT = ("agent", "seed", "headline", "before", "after", "gain", "ci95")

@@ -17,9 +17,9 @@ import pytest
 from common.settings import ROOT
 from episodes import registry
 from evaluation import evaluate
-from evaluation.demo_report import AFTER, BEFORE, TRAIN, build
-from evaluation.report_page import read
-from evaluation.report_picture import draw
+from evaluation.report.demo import AFTER, BEFORE, TRAIN, build
+from evaluation.report.page import read
+from evaluation.report.picture import draw
 from evaluation.results import read_episodes, read_scores
 from tests.digits_agent.agent import AGENT
 from tests.runs import Run

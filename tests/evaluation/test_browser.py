@@ -14,7 +14,7 @@ from urllib.parse import quote
 
 import pytest
 
-from evaluation.report import main
+from evaluation.report.__main__ import main
 from tests.episodes.scripted import ScriptedLLM, asks, says
 from tests.evaluation.evaluations import evaluation, record
 from tests.evaluation.folders import (

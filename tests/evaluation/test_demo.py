@@ -22,7 +22,7 @@ import pytest
 from common.settings import ROOT
 from episodes import registry
 from evaluation import demo, evaluate
-from evaluation.demo_report import build, by_failure, commit, curve, read_result, show
+from evaluation.report.demo import build, by_failure, commit, curve, read_result, show
 from sql_agent.agent import AGENT, SqlAgent
 from tests.episodes.guessing_agent import GuessingAgent
 from tests.evaluation.evaluations import evaluation, record
@@ -182,7 +182,7 @@ def test_a_commit_with_changed_files_is_named_dirty(
     for name in [name for name in os.environ if name.startswith("GIT_")]:
         monkeypatch.delenv(name)
     monkeypatch.setenv("GIT_CONFIG_GLOBAL", os.devnull)
-    monkeypatch.setattr("evaluation.demo_report.ROOT", tmp_path)
+    monkeypatch.setattr("evaluation.report.demo.ROOT", tmp_path)
     (tmp_path / "file").write_text("committed")
     author = ("-c", "user.name=a", "-c", "user.email=a@b")
     for words in (["init"], ["add", "file"], [*author, "commit", "-m", "first"]):

@@ -13,12 +13,12 @@ from typing import Any
 import pytest
 
 from episodes import registry
-from evaluation import report_page
 from evaluation.metrics import interval, interval_of_types
-from evaluation.report import main
-from evaluation.report_charts import charts_of
-from evaluation.report_facts import facts_of, tables_of, unscored
-from evaluation.report_page import dumped, episode_of, plain, read
+from evaluation.report import page as report_page
+from evaluation.report.__main__ import main
+from evaluation.report.charts import charts_of
+from evaluation.report.facts import facts_of, tables_of, unscored
+from evaluation.report.page import dumped, episode_of, plain, read
 from evaluation.tables import FEW
 from tests.digits_agent.agent import AGENT as DIGITS
 from tests.evaluation.evaluations import evaluation, record

@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from evaluation.report_page import read
-from evaluation.report_result import (
+from evaluation.report.page import read
+from evaluation.report.result import (
     BETTER,
     NO_VALIDATION,
     NOT_ENDED,

@@ -22,7 +22,7 @@ from episodes.outcomes import UNSCORED
 from evaluation.compare import Evaluation, compare, conditions
 from evaluation.compare import report_of as comparison_of
 from evaluation.metrics import headline_of
-from evaluation.report_charts import Validation, note_validation
+from evaluation.report.charts import Validation, note_validation
 from evaluation.run_folder import EVALUATION, Run, flat
 from evaluation.tables import MEASURED, Rows, report_of
 

@@ -20,7 +20,7 @@ from common.command import new_parser, positive, run_command
 from common.files import refuse_existing
 from common.jsonl import write_text
 from common.stopping import stop_in_order
-from evaluation.report_page import PAGE_EPISODES, Page, read
+from evaluation.report.page import PAGE_EPISODES, Page, read
 
 NAME = "report.html"
 
@@ -87,7 +87,7 @@ def report(arguments: argparse.Namespace) -> None:
 
 def write_beside(page: Page, path: Path) -> None:
     """Write the picture or the Markdown of a report, by the path's ending."""
-    from evaluation.report_picture import draw, markdown
+    from evaluation.report.picture import draw, markdown
 
     draw(page, path) if path.suffix == ".png" else write_text(path, markdown(page), force=True)
 

@@ -17,10 +17,10 @@ from statistics import fmean
 from typing import Any
 
 from episodes.agent import Agent
-from evaluation.demo_report import RESULT
 from evaluation.metrics import interval_of_types
-from evaluation.report_charts import Validation, over_types
-from evaluation.report_facts import Comparison, Tally
+from evaluation.report.charts import Validation, over_types
+from evaluation.report.demo import RESULT
+from evaluation.report.facts import Comparison, Tally
 from evaluation.run_folder import EVALUATION, Run, numbers
 from evaluation.tables import FEW
 

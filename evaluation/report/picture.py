@@ -1,7 +1,7 @@
 """A report's main curves and scores as one picture, and its summary in Markdown: for READMEs and
 papers.
 
-draw(page, Path("report.png"))      # page: of `evaluation.report_page.read`; a demo draws its demo.png so
+draw(page, Path("report.png"))      # page: of `evaluation.report.page.read`; a demo draws its demo.png so
 text = markdown(page)
 """
 
@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING, Any
 
 from common.command import UsageError
 from common.files import replacing
-from evaluation.demo_report import RESULT, read_result
-from evaluation.report_charts import ALL, VALIDATION
-from evaluation.report_facts import differences, facts_of, tables_of, text, unscored
-from evaluation.report_page import Page
+from evaluation.report.charts import ALL, VALIDATION
+from evaluation.report.demo import RESULT, read_result
+from evaluation.report.facts import differences, facts_of, tables_of, text, unscored
+from evaluation.report.page import Page
 from evaluation.run_folder import Run
 from evaluation.tables import FEW, Report, table
 

@@ -27,8 +27,8 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from common.command import UsageError
 from episodes.agent import Agent, Record
 from episodes.shown import Shown, transcript
-from evaluation.report_charts import absent, charts_of
-from evaluation.report_facts import (
+from evaluation.report.charts import absent, charts_of
+from evaluation.report.facts import (
     Comparison,
     Tally,
     agent_of,
@@ -39,10 +39,10 @@ from evaluation.report_facts import (
     tables_of,
     unscored,
 )
-from evaluation.report_result import results_of
+from evaluation.report.result import results_of
 from evaluation.run_folder import EVALUATION, TRAINING, Run, numbers, open_folders
 
-FOLDER = Path(__file__).with_name("page")
+FOLDER = Path(__file__).with_name("assets")
 SCRIPTS = ("look.js", "charts.js", "tokens.js", "episodes.js", "page.js")
 MOST = 8  # folders side by side: as many as there are colours
 # Episodes of the runs on one page; more become a sample, or parts
