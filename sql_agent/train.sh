@@ -12,7 +12,7 @@ MODEL="${MODEL:-${BASE_MODEL:-Qwen/Qwen3-0.6B}}"
 TRAIN_FILE="${TRAIN_FILE:-${DATA:-data}/train.parquet}"
 VAL_FILE="${VAL_FILE:-${DATA:-data}/val.parquet}"
 N_GPUS="${N_GPUS:-1}"
-N_RUNNERS="${N_RUNNERS:-4}"
+N_RUNNERS="${N_RUNNERS:-}"                         # processes that play; empty: as many as the batch needs
 TRAIN_BATCH_SIZE="${TRAIN_BATCH_SIZE:-16}"         # questions a step
 SAMPLES="${SAMPLES:-8}"                            # episodes a question: the group GRPO compares
 MAX_PROMPT_LENGTH="${MAX_PROMPT_LENGTH:-2048}"     # tokens
@@ -24,7 +24,7 @@ TEST_EVERY="${TEST_EVERY:-20}"                     # steps
 
 exec .venv/bin/python "train_${AGENT}_agent.py" --llm-proxy --device cuda \
     --model "$MODEL" --train-file "$TRAIN_FILE" --val-file "$VAL_FILE" \
-    --n-gpus "$N_GPUS" --n-runners "$N_RUNNERS" \
+    --n-gpus "$N_GPUS" ${N_RUNNERS:+--n-runners "$N_RUNNERS"} \
     "data.train_batch_size=$TRAIN_BATCH_SIZE" \
     "data.max_prompt_length=$MAX_PROMPT_LENGTH" \
     "data.max_response_length=$MAX_RESPONSE_LENGTH" \

@@ -166,7 +166,6 @@ def test_a_variable_reaches_the_run(
         (["--keep", "3"], "keep", 3),
         (["--keep-best", "--keep", "1"], "keep_best", True),
         (["--keep-spans"], "keep_spans", True),
-        (["--n-runners", "3"], "n_runners", 3),
         (["--algorithm", "gspo"], "algorithm", "gspo"),
     ],
 )

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from omegaconf import OmegaConf
 
 from common.files import FileError
 from common.settings import Settings, load_settings
@@ -27,6 +28,7 @@ from training.start.make_plan import (
     make_plan,
     read_rows,
     run_settings,
+    with_runners,
 )
 
 
@@ -151,6 +153,31 @@ def test_a_new_run_has_a_folder_of_its_own(tmp_path: Path) -> None:
 def planned(*flags: str) -> tuple[Plan, dict[str, Any]]:
     agent = registry.get("sql")
     return make_plan(agent, parse(agent, ["--device", "cpu", *flags]))
+
+
+@pytest.mark.parametrize(
+    ("batch", "flags", "runners", "episodes"),
+    [
+        (8, [], 4, 32),
+        (16, [], 4, 32),
+        (128, [], 8, 128),
+        (256, [], 16, 128),
+        (130, [], 9, 116),
+        (128, ["--n-runners", "2"], 2, 512),
+        (128, ["--concurrency", "8"], 8, 8),
+        (16, ["--n-runners", "1", "--concurrency", "7"], 1, 7),
+    ],
+)
+def test_a_whole_step_is_played_at_once(
+    batch: int, flags: list[str], runners: int, episodes: int
+) -> None:
+    """128 episodes were in flight, however many GPUs waited for them."""
+    agent = registry.get("sql")
+    sizes = {"train_batch_size": batch}
+    config = OmegaConf.create({"data": sizes, "actor_rollout_ref": {"rollout": {"n": 8}}})
+    options = parse(agent, ["--device", "cpu", *flags])
+    made = with_runners(make_plan(agent, options)[0], options, config)
+    assert (made.n_runners, made.concurrency) == (runners, episodes)
 
 
 def test_the_settings_of_a_run_are_under_the_agent_s_own_flags(

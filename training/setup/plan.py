@@ -27,14 +27,14 @@ class Plan:
     """One run. Built once by the command line, read everywhere, changed nowhere.
 
     `max_tokens` bounds what the policy generates in one call; `episode_timeout` is in seconds.
-    `concurrency` is how many episodes a runner process plays at once; 0: agent-lightning's own
-    runner, one at a time. `asynchronous` is None or "colocate", verl's mode without its ending.
-    `algorithm` is the name given to --algorithm, if any. `lora_rank` 0
-    trains all weights; `lora_adapter_path` is an adapter to go on from. `deterministic` makes two
-    runs with the same seed equal, at the price of one call
-    after another. `max_unscored_share` is the share of a step's rollouts that may be unscored
-    before the step is skipped. `tools`: the agent calls tools, which the model's chat template must
-    render. `keep_thinking`: serve the model with a chat template that keeps the `<think>` blocks of
+    `n_runners` processes play `concurrency` episodes each at once, more where a step has more
+    (`training.start.make_plan`); `concurrency` 0: agent-lightning's own runner, one at a
+    time. `asynchronous` is None or "colocate", verl's mode without its ending. `algorithm` is the
+    name given to --algorithm, if any. `lora_rank` 0 trains all weights; `lora_adapter_path` is an
+    adapter to go on from. `deterministic` makes two runs with the same seed equal, at the price of
+    one call after another. `max_unscored_share` is the share of a step's rollouts that may be
+    unscored before the step is skipped. `tools`: the agent calls tools, which the model's chat
+    template must render. `keep_thinking`: serve the model with a chat template that keeps the `<think>` blocks of
     earlier turns (`training.setup.chat_template`). `thinking`: a model thinks whose chat template
     can turn it off. `tool_parser`: vLLM's parser of tool calls, None: the one that fits
     (`training.setup.tool_parser`). `live`: a view of the run where there is a

@@ -50,7 +50,7 @@ def check_and_train(
     """Check everything that is cheap to check, then train and return the exit code."""
     from training.setup.verl_config import build_config, parse_overrides
     from training.start.check import check_ready, lacks_validation, steps_of
-    from training.start.make_plan import continued, read_rows, run_settings
+    from training.start.make_plan import continued, read_rows, run_settings, with_runners
     from training.start.run import with_token
     from training.start.run_lock import held
 
@@ -62,6 +62,7 @@ def check_and_train(
     written = {name: str(plan.run_dir / "data" / f"{name}.jsonl") for name in rows}
     overrides = parse_overrides(options.overrides)
     config = build_config(plan, written, {**preset, **keys, **keys_of_rows}, overrides)
+    plan = with_runners(plan, options, config)
     done, last = steps_of(config, rows["train"], checkpoint)
     if checkpoint and done >= last:
         if lacks_validation(config, checkpoint):

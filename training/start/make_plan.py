@@ -15,8 +15,11 @@ import time
 from collections.abc import Mapping
 from dataclasses import replace
 from itertools import count
+from math import ceil
 from pathlib import Path
 from typing import Any
+
+from omegaconf import DictConfig
 
 from common.files import check_writable
 from common.llm import reveal
@@ -34,14 +37,14 @@ from training.setup.reading import thought_tokens
 from training.start.run_lock import LOCK
 
 RUNS = ROOT / "runs"
+# A process plays so many at once as fast as it plays a thousand (docs/performance.md).
+EPISODES_A_RUNNER = 128
 TRACKER_VARIABLES = (
     *("TENSORBOARD_DIR", "SWANLAB_API_KEY", "SWANLAB_MODE", "SWANLAB_LOG_DIR"),
     *("WANDB_API_KEY", "WANDB_MODE", "WANDB_BASE_URL"),
 )
 # Flags that the plan takes unchanged, under the same name.
 FLAGS = (
-    "n_runners",
-    "concurrency",
     "keep_spans",
     "asynchronous",
     "algorithm",
@@ -127,6 +130,20 @@ def make_plan(agent: Agent, options: argparse.Namespace) -> tuple[Plan, dict[str
         },
     )
     return plan, {**preset, "trainer.logger": loggers(settings)}
+
+
+def with_runners(plan: Plan, options: argparse.Namespace, config: DictConfig) -> Plan:
+    """Return the plan with as many runner processes, and episodes that each plays at once, as a
+    whole step needs; what a flag says stays.
+    """
+    episodes = int(config.data.train_batch_size) * int(config.actor_rollout_ref.rollout.n)
+    n_runners = options.n_runners
+    if n_runners is None:
+        n_runners = max(plan.n_runners, ceil(episodes / EPISODES_A_RUNNER))
+    concurrency = options.concurrency
+    if concurrency is None:
+        concurrency = max(plan.concurrency, ceil(episodes / n_runners))
+    return replace(plan, n_runners=n_runners, concurrency=concurrency)
 
 
 def continued(plan: Plan, options: argparse.Namespace) -> tuple[Plan, Path | None, dict[str, Any]]:
