@@ -11,7 +11,7 @@ else goes that way. The guard must stay cheap beside a point lookup, a search mu
 workers' included.
 
 The search runs on 200,000 invented drugs and 20,000 diseases, lengthened to the size of leaflets,
-with the indexes on the names that data/database/schema.py gives. A LIKE that begins with % can use
+with the indexes on the names that sql_agent/tables.py gives. A LIKE that begins with % can use
 no index to find rows, but SQLite scans an index instead of the table when the index has every
 column the statement needs ("covering"): the pages of an index on (med_name) hold names and row
 numbers only, a hundredth of the table.

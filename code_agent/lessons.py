@@ -22,12 +22,12 @@ from random import Random
 from string import Template
 from typing import Any
 
+from code_agent.hospital_templates import PREAMBLE, TEMPLATES
 from code_agent.prompts import load_prompts
 from code_agent.protocol import Action
 from code_agent.rehearsal import Rehearsed, rehearse, submit
 from code_agent.task import CodeTask
 from code_agent.tasks import get_task_class
-from data.ehr.hospital_questions import PREAMBLE, TEMPLATES
 from episodes.agent import Lessons, Row
 from episodes.episode import Conversation
 

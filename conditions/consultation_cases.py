@@ -20,6 +20,7 @@ from conditions.bayes import draw_patient
 from conditions.condition_types import Patient, Tables
 from conditions.speech import Speech
 from conditions.talk import Talk
+from data.records import compact
 
 ROWS = {"train": 960, "val": 96, "test": 320}
 UNSEEN = 0.25  # of the test rows
@@ -210,8 +211,3 @@ def _prose(
     have = "；".join(words[name] for name, there in symptoms.items() if there)
     lack = "、".join(tables.symptoms[name].zh for name, there in symptoms.items() if not there)
     return f"{opening}{sides}。还有：{have or '无'}。没有：{lack or '无'}。"
-
-
-def compact(value: Any) -> str:
-    """Return JSON text without spaces."""
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))

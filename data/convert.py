@@ -3,7 +3,7 @@
     python -m data.convert my.jsonl --out my.parquet
     python -m data.convert my.jsonl --out my.parquet --draft-answers --db sqlite:///my.db
 
-Other names and nested values become the columns of `data/load.py`, all of them text; HTML is
+Other names and nested values become the columns of `sql_agent/intake/question_files.py`, all of them text; HTML is
 removed from questions, answers, quotes and gold; a row whose question asks for HTML is left out and
 named. `--draft-answers` writes missing answers from gold SQL or evidence
 (`sql_agent/gold/draft.py`). Rows are not checked against the database: `python -m data.validate`
@@ -19,14 +19,14 @@ from pathlib import Path
 
 from common.command import new_parser, run_command
 from common.files import refuse_existing
-from data.load import (
+from sql_agent.intake.question_files import (
     COLUMNS,
-    TABLES,
     DataError,
     count_without_reference,
     load_rows,
     write_rows,
 )
+from sql_agent.tables import TABLES
 
 SHOWN = 5  # rows left out that are listed by name
 

@@ -9,13 +9,15 @@ The forms of the agents' rows stand here too.
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from itertools import islice
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import islice, starmap
+from os import PathLike
 from pathlib import Path
 from typing import Any
 
 from common.command import new_parser, run_command
 from common.files import refuse_existing, replacing
+from data.records import Record, as_record
 
 Form = Mapping[str, Any]  # by name: str, int, [the form of each item], or a Form of its own
 Row = Mapping[str, Any]
@@ -71,6 +73,21 @@ def _type(form: Any) -> Any:
         if isinstance(form, list)
         else {str: arrow.string(), int: arrow.int64()}[form]
     )
+
+
+def parquet_records(path: str | PathLike[str]) -> Iterator[Record]:
+    """Yield the rows of one Parquet file; `read_table` would add columns from folder names such as
+    `a=b/`.
+    """
+    from pyarrow.parquet import ParquetFile
+
+    with ParquetFile(path) as file:
+        rows = (
+            row
+            for batch in file.iter_batches(BATCH, use_threads=False)
+            for row in batch.to_pylist()
+        )
+        yield from starmap(as_record, enumerate(rows, start=1))
 
 
 def drawing_parser(program: str, doc: str | None) -> argparse.ArgumentParser:

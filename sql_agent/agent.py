@@ -15,7 +15,6 @@ from random import Random
 from typing import Any
 
 from common.settings import ROOT, Settings
-from data.load import COLUMNS, load_rows
 from episodes.agent import (
     Agent,
     Column,
@@ -31,6 +30,7 @@ from episodes.agent import (
 )
 from episodes.episode import AgentError, Conversation
 from episodes.shown import Shown
+from sql_agent.intake.question_files import COLUMNS, load_rows
 from sql_agent.prompts import PROMPT_VERSION, TOOL
 from sql_agent.task import SqlTask, task_of
 
@@ -54,7 +54,7 @@ class SqlFlags(Flags):
         """
         if arguments.schema is None:
             return
-        from sql_agent.ehrsql_questions import DrawnSet, prepare
+        from sql_agent.ehrsql.questions import DrawnSet, prepare
 
         arguments.schema = prepare(arguments.data, arguments.schema)
         arguments.data = DrawnSet.read(arguments.schema).questions
@@ -155,7 +155,7 @@ class SqlAgent(Agent):
 
     def open(self, settings: Settings, options: Options, evaluating: bool = False) -> Environment:
         if options.get("schema"):
-            from sql_agent.ehrsql_environment import EhrsqlEnvironment
+            from sql_agent.ehrsql.environment import EhrsqlEnvironment
 
             return EhrsqlEnvironment(options["schema"])
         from sql_agent.environment import SqlEnvironment

@@ -23,11 +23,12 @@ from pathlib import Path
 from random import Random
 
 from common.terminal import watched
-from data.load import NAME_COLUMN, nested
 from episodes.agent import Lessons, Row
 from episodes.episode import AgentError, Conversation
+from sql_agent.intake.question_files import nested
 from sql_agent.patterns import SEARCHES, SyntheticCase, gold_of, misnamed_in, pattern_of
 from sql_agent.prompts import COLUMNS, TOOL
+from sql_agent.tables import NAME_COLUMN
 from sql_agent.task import SqlTask
 from sql_agent.template_agent import TemplateAgent, gold_episode
 from tools.sql.query import QueryTool

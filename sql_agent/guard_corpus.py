@@ -13,7 +13,7 @@ from collections.abc import Collection, Sequence
 from pathlib import Path
 
 from common.command import new_parser, run_command
-from data.outside.ehrsql import statements, table_names
+from sql_agent.ehrsql.published import statements, table_names
 from tools.sql.bounds import Refused
 from tools.sql.guard import check
 

@@ -13,9 +13,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from data.load import NAME_COLUMN, nested, statements
 from episodes.agent import Row
+from sql_agent.intake.question_files import nested, statements
 from sql_agent.prompts import COLUMNS
+from sql_agent.tables import NAME_COLUMN
 
 FROM_TABLE = re.compile(r"\bFROM\s+(\w+)", re.IGNORECASE)
 SEARCH = re.compile(

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from data.load import TABLES
+from sql_agent.tables import TABLES
 
 PROMPT_VERSION = "2"
 

@@ -8,12 +8,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from common.settings import Settings
-from data.load import count_without_reference
 from episodes.agent import Row
 from episodes.episode import AgentError
 from scoring.judge import ReferenceJudge, choose_judge
 from sql_agent.gold.checker import Checker
 from sql_agent.gold.draft import fill_answers
+from sql_agent.intake.question_files import count_without_reference
 from sql_agent.judge_words import WORDS
 
 CHECKED = 64  # questions of each file that are checked against the database

@@ -8,9 +8,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from data.load import nested, statements
 from episodes.agent import Row
 from episodes.episode import Task
+from sql_agent.intake.question_files import nested, statements
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,7 +34,7 @@ class SqlTask(Task):
 
 
 def task_of(row: Row) -> SqlTask:
-    """Return the task of a row as `data.load.load_rows` gives it: checked, with every column."""
+    """Return the task of a row as `sql_agent.intake.question_files.load_rows` gives it: checked, with every column."""
     return SqlTask(
         id=row["id"],
         question=row["question"],

@@ -14,12 +14,12 @@ import json
 from collections.abc import Sequence
 from functools import lru_cache
 
-from data.load import NAME_COLUMN
-from data.questions.templates import KEYWORDS
 from episodes.episode import AgentError, Episode
 from sql_agent.prompts import COLUMNS, TOOL_NAME, first_messages, system_prompt
 from sql_agent.reward import Query
+from sql_agent.tables import NAME_COLUMN
 from sql_agent.task import SqlTask
+from sql_agent.templates import KEYWORDS
 from tools.sql.database import DatabaseError
 from tools.sql.query import Limits, QueryResult, QueryTool
 

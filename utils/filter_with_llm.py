@@ -1,44 +1,9 @@
-"""An LLM looks at every candidate question: medical? answerable from the tables? of which type?
+"""Run sql_agent.curation.filter_with_llm, where this program stands now."""
 
-    python utils/filter_with_llm.py outputs/candidates.jsonl --output outputs/filtered.jsonl
-
-In: JSONL rows with `id` and `question` (utils/chat_session_filter.py makes them); other columns
-pass through. Out: the rows that are kept, with `task_type` and `verdict` {reason, is_medical,
-answerable, task_type, model}; the others stand in OUT.dropped.jsonl with the same columns. A row is
-kept if it is medical and answerable. The LLM is TEACHER_MODEL.
-"""
-
-from __future__ import annotations
-
-import argparse
+import runpy
 import sys
-from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
-
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
-
-from common.jsonl import JsonlRows
-from common.llm import LLMClient
-from utils.curation import llm_pass
-from utils.curation.screening import FIRST, Screening, Verdict, is_kept
-
-PROGRAM = "filter_with_llm"
-Row = dict[str, Any]
-
-
-def filter_rows(options: argparse.Namespace, rows: JsonlRows, client: LLMClient) -> int:
-
-    def judge(row: Row, verdict: Row) -> tuple[Row, bool]:
-        columns = {"task_type": verdict["task_type"], "verdict": verdict | {"model": client.model}}
-        return row | columns, is_kept(Verdict(**verdict))
-
-    return llm_pass.run_pass(PROGRAM, options, rows, client, Screening(client, FIRST), judge=judge)
-
-
-def main(argv: Sequence[str] | None = None) -> int:
-    return llm_pass.run_program(PROGRAM, __doc__, filter_rows, argv)
-
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.path[0] = str(Path(__file__).resolve().parent.parent)
+    runpy.run_module("sql_agent.curation.filter_with_llm", run_name="__main__", alter_sys=True)

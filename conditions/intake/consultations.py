@@ -46,8 +46,8 @@ from common.files import FileError, refuse_existing, replacing
 from common.jsonl import write_jsonl
 from common.terminal import watched
 from conditions.intake.consultation_rows import Consultation, Message, Refused, read_consultation
+from data.files import file_records
 from data.parquet import CONSULTATION, Form, write_parquet
-from data.readers.sources import open_parts
 
 KINDS = (".parquet", ".json", ".jsonl", ".ndjson")
 CASES = "cases.parquet"
@@ -68,8 +68,7 @@ def read_file(path: Path, say: Callable[[str], None]) -> tuple[list[Consultation
         raise UsageError(f"{path} {seen}; expected one of consultations ({', '.join(KINDS)})")
     found = list[Consultation]()
     refused = 0
-    (part,) = open_parts(str(path))
-    for record in watched(part.records(), path.name):
+    for record in watched(file_records(path), path.name):
         try:
             if record.problem:
                 raise Refused(record.problem)
@@ -79,7 +78,7 @@ def read_file(path: Path, say: Callable[[str], None]) -> tuple[list[Consultation
             refused += 1
             say(f"row {record.number}: {refusal}")
     if not found and not refused:
-        raise UsageError("the file has no rows; expected consultations")
+        raise UsageError(f"{path} has no rows; expected consultations")
     if refused > len(found):
         count = refused + len(found)
         raise Failure(

@@ -39,9 +39,9 @@ from common.files import refuse_existing, replacing
 from common.terminal import watched
 from conditions.diagnosis_cases import INSTRUCTION
 from conditions.intake.consultation_rows import Refused, object_of, text_of, texts_of
+from data.json_rows import json_events
 from data.parquet import DIAGNOSIS, Form, write_parquet
-from data.readers.json_rows import json_events
-from data.readers.sources import SourceError, detect_encoding, refusing
+from data.records import SourceError, detect_encoding, refusing
 
 EXAMINED = "Physical Exam:"  # where the history of a note ends
 SPLITS = ("train", "test")

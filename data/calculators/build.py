@@ -1,22 +1,6 @@
-"""Write the questions of the set `calculators`: a parquet file of each split.
+"""Run recipes.calculators.build, where this command stands now."""
 
-    python -m data.calculators.build --out data/calculators --force
-
-The same seed gives the same bytes.
-"""
-
-from __future__ import annotations
-
-import sys
-
-from data.calculators.formula_questions import draw_questions
-from data.parquet import CODE, drawing_parser, write_drawn
-
-
-def main(arguments: list[str] | None = None) -> int:
-    options = drawing_parser("data.calculators.build", __doc__).parse_args(arguments)
-    return write_drawn(options, lambda: draw_questions(seed=options.seed), CODE)
-
+import runpy
 
 if __name__ == "__main__":
-    sys.exit(main())
+    runpy.run_module("recipes.calculators.build", run_name="__main__", alter_sys=True)

@@ -19,14 +19,22 @@ from pathlib import Path
 from typing import Any
 
 from common.terminal import watched
-from data.load import DataError, Note, Row, nested, normalise, read_records, statements
-from data.questions.split import in_several
 from scoring.judge import Case, ReferenceJudge
 from scoring.text import words_only
 from sql_agent.gold.cited import KEPT_CHARACTERS, CitedCells, Missing
 from sql_agent.gold.markup import comparable, markup_asked, plain_cell, without_markup
 from sql_agent.gold.reasons import EXACT, difference, lacking, short, shortfall
 from sql_agent.gold.searched import unnamed
+from sql_agent.intake.question_files import (
+    DataError,
+    Note,
+    Row,
+    in_several,
+    nested,
+    normalise,
+    read_records,
+    statements,
+)
 from tools.sql.query import DEFAULT_TABLES, Limits, QueryResult, QueryTool
 
 # The tool's own rules, except that cells are compared completely; 20 rows, as for the agent.
@@ -104,7 +112,7 @@ class Checker:
     def check(self, records: Iterable[Mapping[str, Any] | DataError]) -> list[Finding]:
         """Return one finding a record, in order.
 
-        Records may be rows, or the output of `data.load.read_records`.
+        Records may be rows, or the output of `sql_agent.intake.question_files.read_records`.
         """
         return [self._check(record) for record in watched(records, "checking")]
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
-from data.database.schema import NAME_COLUMN
+from sql_agent.tables import NAME_COLUMN
 from tools.sql.database import Access, Database, StatementError
 
 DEADLINE = 10.0  # seconds for one row

@@ -14,11 +14,11 @@ from collections.abc import Iterable
 from typing import Any
 
 from common.terminal import watched
-from data.database.schema import NAME_COLUMN, TABLES
-from data.load import Row, count_without_reference, nested, statements
 from sql_agent.gold.checker import gold_tool, without_key
 from sql_agent.gold.markup import plain
 from sql_agent.gold.searched import SEARCHES, found_names
+from sql_agent.intake.question_files import Row, count_without_reference, nested, statements
+from sql_agent.tables import NAME_COLUMN, TABLES
 from tools.sql.query import QueryTool
 
 LABELS = {column: label for columns in TABLES.values() for column, label in columns.items()}

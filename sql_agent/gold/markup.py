@@ -10,9 +10,10 @@ import re
 import unicodedata
 from typing import Any
 
-from data.load import Row, compact, nested, statements
-from data.readers.cells import CellError, to_text
+from data.records import compact
 from scoring.text import normalise
+from sql_agent.intake.cells import CellError, to_text
+from sql_agent.intake.question_files import Row, nested, statements
 
 # A text cut out of a page may begin or end inside a tag: ` data-id = '39'>胃癌` and `头痛<a class =
 # 'x`.

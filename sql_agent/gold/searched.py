@@ -12,11 +12,11 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from data.database.schema import NAME_COLUMN
-from data.load import Row, nested
 from scoring.closeness import closeness
 from scoring.text import canonical, words_only
 from sql_agent.gold.cited import Missing
+from sql_agent.intake.question_files import Row, nested
+from sql_agent.tables import NAME_COLUMN
 from tools.sql.query import QueryResult
 
 SEARCHES = ("drug_search_by_kw", "disease_to_drug")

@@ -16,7 +16,7 @@ from common.settings import Settings
 from episodes.episode import Episode
 from scoring.rubric import Reward
 from tests.code_agent.cases import Script, Small, write_tables
-from tests.utils.conftest import llm, no_waiting  # noqa: F401
+from tests.sql_agent.curation.conftest import llm, no_waiting  # noqa: F401
 from tools.sandbox import sandbox
 
 SETTINGS = Settings.model_construct(

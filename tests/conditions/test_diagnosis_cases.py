@@ -30,8 +30,8 @@ from conditions.examination_results import (
 )
 from conditions.table import FOLDER as TABLES_FOLDER
 from conditions.table import load_tables
-from data.calculators.formula_questions import formula_of
 from diagnosis_agent.task import DiagnosisTask, read_rows, task_of
+from recipes.calculators.formula_questions import formula_of
 
 TABLES = load_tables()
 FOLDER = ROOT / "data" / "diagnosis"

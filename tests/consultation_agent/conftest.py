@@ -1,3 +1,3 @@
 """The stand-in endpoint serves these tests too."""
 
-from tests.utils.conftest import llm, no_waiting  # noqa: F401
+from tests.sql_agent.curation.conftest import llm, no_waiting  # noqa: F401

@@ -1,7 +1,7 @@
 """data.validate: every kind of trouble is named by row and field, and what cannot be checked is not
 called wrong.
 
-Keeps of docs/data.md: gold that the database contradicts, or that its own answer misses, is named.
+Keeps of docs/your-data.md: gold that the database contradicts, or that its own answer misses, is named.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from hypothesis import strategies as st
 
 from common.settings import DEFAULT_DATABASE, ROOT
 from data import validate
-from data.database.schema import metadata
-from data.load import load_rows
 from sql_agent.gold.checker import Checker
 from sql_agent.gold.markup import comparable, plain
+from sql_agent.intake.question_files import load_rows
+from sql_agent.tables import metadata
 from tests.messages import missing
 from tools.sql.query import QueryTool
 

@@ -22,10 +22,10 @@ import agentlightning as agl
 
 from common.proxies import EXCEPTIONS
 from common.settings import load_settings
-from data.load import COLUMNS
 from episodes import registry
 from episodes.agent import Agent
 from episodes.lit_agent import EpisodeAgent, endpoint_of
+from sql_agent.intake.question_files import COLUMNS
 from tests.episodes.guessing_agent import GuessingAgent
 from tests.episodes.scripted import asks, says
 

@@ -12,7 +12,7 @@ import pytest
 from tests.episodes.conftest import database_url, llm  # noqa: F401
 from tests.episodes.scripted import ScriptedLLM
 from tests.evaluation.visiting import served
-from tests.utils.conftest import no_waiting  # noqa: F401
+from tests.sql_agent.curation.conftest import no_waiting  # noqa: F401
 
 CHROMIUM = (
     shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")

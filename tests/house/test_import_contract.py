@@ -26,22 +26,17 @@ CONTRACT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))[
 ]
 LAYERS = "A room imports only rooms below it, and none beside it"
 NO_TOOLS = "Episodes, training and evaluation know no tool and no data"
-KNOWLEDGE = (
-    "What agents take of data is rows, conditions and records, not how files are made or come in"
-)
-PLACES = "Every file of data has its place"
 SERVES = "Rooms above training take what serves a model, and what a command checks before it starts"
 ENGINE = "Only training imports the engine"
 VIOLATIONS = [
-    (LAYERS, "common", "data.load"),
+    (LAYERS, "common", "data.files"),
     (LAYERS, "tools.sql", "scoring.judge"),
-    (PLACES, "data.readers", "data.load"),
+    (LAYERS, "sql_agent", "recipes.fictional"),
     (LAYERS, "training", "sql_agent.task"),
     (LAYERS, "consultation_agent", "sql_agent.task"),
     (NO_TOOLS, "episodes", "tools.sql.query"),
-    (NO_TOOLS, "evaluation", "data.load"),
+    (NO_TOOLS, "evaluation", "data.files"),
     ("Training does not score", "training", "scoring.judge"),
-    (KNOWLEDGE, "sql_agent", "data.intake.target"),
     (SERVES, "sql_agent", "training.setup.plan"),
     ("Of the rooms, nobody imports evaluation", "sql_agent", "evaluation.metrics"),
     ("Only episodes.tool_loop and episodes.mcp_tools import openai-agents", "sql_agent", "agents"),

@@ -17,9 +17,9 @@ from itertools import pairwise
 import pytest
 
 from common.settings import ROOT
-from data.load import load_rows
 from scoring.degenerate import is_degenerate
 from scoring.judge import Case, ReferenceJudge, Verdict
+from sql_agent.intake.question_files import load_rows
 
 QUESTION = "朵朵片怎么吃？"
 FIELD = "一次15毫克，一日3次，饭后服用"

@@ -14,7 +14,6 @@ from typing import Any
 import pytest
 
 from common.settings import ROOT, load_settings
-from data.load import load_rows
 from episodes.episode import AgentError, Conversation
 from sql_agent.agent import AGENT
 from sql_agent.demonstrations import (
@@ -24,6 +23,7 @@ from sql_agent.demonstrations import (
     lessons,
     names_in,
 )
+from sql_agent.intake.question_files import load_rows
 from sql_agent.patterns import SyntheticCase, pattern_of
 from sql_agent.prompts import TOOL, first_messages
 from tools.sql.database import DatabaseError

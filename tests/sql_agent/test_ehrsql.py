@@ -13,13 +13,13 @@ from typing import Any
 
 import pytest
 
-from data.load import load_rows
-from data.outside.ehrsql import EHRSQL, EHRSQL_2024
 from episodes.episode import Episode
 from evaluation.evaluate import main
-from sql_agent import ehrsql_questions
-from sql_agent.ehrsql_environment import EhrsqlEnvironment
-from sql_agent.ehrsql_questions import DATABASE, DrawnSet, prepare
+from sql_agent.ehrsql import questions as ehrsql_questions
+from sql_agent.ehrsql.environment import EhrsqlEnvironment
+from sql_agent.ehrsql.published import EHRSQL, EHRSQL_2024
+from sql_agent.ehrsql.questions import DATABASE, DrawnSet, prepare
+from sql_agent.intake.question_files import load_rows
 from sql_agent.reward import Query
 from sql_agent.task import task_of
 from tests.episodes.scripted import ScriptedPolicy, asks, says

@@ -15,12 +15,12 @@ from typing import Any
 import pytest
 
 from common.settings import Settings
-from data.load import COLUMNS
 from episodes.episode import Episode, ServiceError
 from episodes.outcomes import EpisodeError
 from episodes.policy import ChatPolicy, Endpoint
 from sql_agent.agent import AGENT
 from sql_agent.environment import SqlEnvironment
+from sql_agent.intake.question_files import COLUMNS
 from sql_agent.prompts import TOOL
 from sql_agent.task import task_of
 from sql_agent.template_agent import ABSTENTION

@@ -1,0 +1,75 @@
+"""Rows of JSON texts: the objects of a list, wherever it stands in the file, and those of JSONL.
+Memory holds one object at a time.
+
+    for record in line_records(file): ...
+    for record in list_records("data.drugs.item", file): ...
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from functools import partial
+from itertools import starmap
+from typing import IO, Any
+
+from data.records import PIECE, Record, as_record
+
+LIST = "item"  # ijson's name for an element of a list
+DEEPEST = 100  # levels of a JSON list
+SHOWN = 60  # characters of a bad line in a message
+
+
+def paths_of_lists(file: IO[str]) -> list[str]:
+    """Return the places of lists of objects, outside of other lists, as ijson writes them."""
+    places = dict.fromkeys(
+        place
+        for place, event, _ in json_events(file)
+        if event == "start_map" and place.split(".").count(LIST) == 1 and place.endswith(LIST)
+    )
+    return list(places)
+
+
+def list_records(place: str, file: IO[str]) -> Iterator[Record]:
+    """Return the objects of the list at a place."""
+    import ijson
+
+    return starmap(as_record, enumerate(ijson.items(json_events(file), place), start=1))
+
+
+def json_events(file: IO[str]) -> Iterator[tuple[str, str, Any]]:
+    """Return the events of a JSON text in ijson's form.
+
+    Raises what ijson does, and ValueError if it is nested too deep.
+    """
+    import ijson
+
+    pieces = ijson.from_iter(piece.encode() for piece in iter(partial(file.read, PIECE), ""))
+    return ijson.parse(_shallow(ijson.basic_parse(pieces, use_float=True)))
+
+
+def _shallow(events: Iterator[tuple[str, Any]]) -> Iterator[tuple[str, Any]]:
+    """Yield the events of a JSON parser; ijson's memory grows with the square of the depth,
+    whatever the file's size.
+    """
+    depth = 0
+    for event in events:
+        depth += {"start": 1, "end": -1}.get(event[0].partition("_")[0], 0)
+        if depth > DEEPEST:
+            raise ValueError(
+                f"lists and objects are nested more than {DEEPEST} deep; expected a list of objects"
+            )
+        yield event
+
+
+def line_records(lines: Iterable[str | bytes]) -> Iterator[Record]:
+    """Yield the objects of JSONL, one a line, bytes as UTF-8; a blank line is a row
+    without values.
+    """
+    for number, line in enumerate(lines, start=1):
+        try:
+            record = as_record(number, json.loads(line)) if line.strip() else Record(number, {})
+        except (ValueError, RecursionError) as error:
+            text = line if isinstance(line, str) else line.decode("utf-8", "replace")
+            record = Record(number, {}, f"not JSON ({error}): {text[:SHOWN]!r}")
+        yield record

@@ -1,1 +1,0 @@
-"""Readers of public test sets, as they are published."""

@@ -1,1 +1,0 @@
-"""Readers of foreign tables: files and databases row by row, their headers and cells."""

@@ -1,0 +1,1 @@
+"""The questions of the code agent that a medical calculator answers."""

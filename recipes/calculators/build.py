@@ -1,0 +1,22 @@
+"""Write the questions of the set `calculators`: a parquet file of each split.
+
+    python -m data.calculators.build --out data/calculators --force
+
+The same seed gives the same bytes.
+"""
+
+from __future__ import annotations
+
+import sys
+
+from data.parquet import CODE, drawing_parser, write_drawn
+from recipes.calculators.formula_questions import draw_questions
+
+
+def main(arguments: list[str] | None = None) -> int:
+    options = drawing_parser("data.calculators.build", __doc__).parse_args(arguments)
+    return write_drawn(options, lambda: draw_questions(seed=options.seed), CODE)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,216 @@
+"""Invented drugs and diseases, made by rule from one seed, in any number.
+
+No name or text comes from a real product or textbook, so that it cannot be mistaken for advice and
+may be shared.
+
+    from recipes.fictional import fictional_rows
+"""
+
+from __future__ import annotations
+
+import math
+import random
+import tomllib
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from functools import partial
+from itertools import chain, islice
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+from common.command import UsageError
+from sql_agent.tables import ASKABLE, FICTIONAL, NAME_COLUMN, Cells
+
+words = SimpleNamespace(
+    **tomllib.loads(Path(__file__).with_name("vocabulary.toml").read_text(encoding="utf-8"))
+)
+
+SEED = 20250101
+DRUGS = 480
+DISEASES = 300
+STEM = 3
+# Two of five drugs name an invented disease in their indication; one of twelve rows has an empty
+# cell to ask for.
+LINKED_OF = 5
+LINKED = 2
+BLANK_SHARE = 1 / 12
+KEPT_FULL = {"indication", "overview"}
+DRUGS_PER_COMPANY = 3
+DRUGS_PER_DISEASE = 2
+# Coprime to the number of syllables: neighbouring makers get unlike names, and no name repeats
+SCATTER = 10_007
+SYLLABLES = sorted(words.SYLLABLES)
+FORMS = tuple(words.DRUG_FORMS)
+SYSTEMS = tuple(words.SYSTEMS.values())
+WRITTEN_AT = "2025-01-01 00:00:00"
+MAX_TRIES = 10_000
+
+Invent = Callable[[str, int, random.Random], Cells]
+
+
+def invent_stems(length: int, rng: random.Random, shorter: Set[str] = frozenset()) -> Iterator[str]:
+    """Yield beginnings of names, each of so many different syllables: no two alike, and none that
+    contains one of the shorter.
+    """
+    seen: set[str] = set()
+    while True:
+        stem = "".join(rng.sample(SYLLABLES, length))
+        if not ({stem} & seen or {stem[:STEM], stem[1:]} & shorter):
+            seen.add(stem)
+            yield stem
+
+
+def invent_names(
+    count: int, stems: Iterator[str], endings: Sequence[str], rng: random.Random
+) -> list[str]:
+    """Return `count` names, each of a stem and an ending."""
+    return [stem + rng.choice(endings) for stem in islice(stems, max(0, count))]
+
+
+class Filling(dict[str, Any]):
+    """What the braces of a field's text stand for: a value given, a number of a range, or a word of
+    a list.
+
+    The lists are those for all rows, those of one system of the body, and the row's `own`.
+    """
+
+    def __init__(
+        self, rng: random.Random, samples: Mapping[str, int], own: Mapping[str, Any], **given: Any
+    ) -> None:
+        self.rng = rng
+        self.lists = vars(words) | rng.choice(SYSTEMS) | own
+        super().__init__(
+            given | {name: rng.sample(self.lists[name], count) for name, count in samples.items()}
+        )
+
+    def __missing__(self, key: str) -> Any:
+        if key == "maker":
+            return maker_of(self["number"], self.rng)
+        low, is_range, high = key.partition("-")
+        return (
+            self.rng.randint(int(low), int(high)) if is_range else self.rng.choice(self.lists[key])
+        )
+
+
+def maker_of(number: int, rng: random.Random) -> str:
+    """Return the maker of the drug with this number: one of two neighbours, so that a maker has 1
+    to 6 drugs, 3 on average.
+    """
+    maker = max(0, number // DRUGS_PER_COMPANY - rng.randrange(2))
+    syllables = 2 if maker < len(SYLLABLES) ** 2 else 3 if maker < len(SYLLABLES) ** 3 else 4
+    scattered = maker * SCATTER % len(SYLLABLES) ** syllables
+    return "".join(
+        SYLLABLES[scattered // len(SYLLABLES) ** place % len(SYLLABLES)]
+        for place in range(syllables)
+    )
+
+
+def linked_disease(number: int, diseases: Sequence[str], rng: random.Random) -> str | None:
+    """Return the disease that the drug with this number names, of up to 4 that fit; None for most
+    drugs, and if none is left.
+    """
+    block, place = divmod(number, LINKED_OF)
+    chosen = max(0, (block * LINKED + place) // DRUGS_PER_DISEASE - rng.randrange(2))
+    return diseases[chosen] if place < LINKED and chosen < len(diseases) else None
+
+
+def invent_drug(name: str, number: int, rng: random.Random, diseases: Sequence[str] = ()) -> Cells:
+    """Return the fields of one drug without `id` and `source`; `diseases` are the names an
+    indication may hold.
+    """
+    form = next(ending for ending in FORMS if name.endswith(ending))
+    stem = name.removesuffix(form)
+    own = words.DRUG_FORMS[form]
+    text = Filling(
+        rng, words.drug["samples"], own, name=name, number=number, stem=stem, time=WRITTEN_AT
+    )
+    text["initials"] = "".join(words.SYLLABLES[syllable] for syllable in stem) + own["initials"]
+    text["complaint"] = linked_disease(
+        number, diseases, rng
+    ) or "{SEVERITIES}{COMPLAINTS}".format_map(text)
+    return {column: field.format_map(text) for column, field in words.drug["fields"].items()}
+
+
+def invent_disease(name: str, number: int, rng: random.Random) -> Cells:
+    """Return the fields of one disease without `id` and `source`; its number changes nothing."""
+    text = Filling(rng, words.disease["samples"], {}, name=name, time=WRITTEN_AT)
+    return {column: field.format_map(text) for column, field in words.disease["fields"].items()}
+
+
+def invent_rows(
+    table: str,
+    names: Sequence[str],
+    invent: Invent,
+    rng: random.Random,
+    start: int = 1,
+    unique: bool = True,
+) -> Iterator[Cells]:
+    """Yield one row a name, with keys from `start`.
+
+    `unique`: no two rows share a text that is asked for, so that it identifies one row.
+    """
+    seen: set[tuple[str, str | int | None]] = set()
+    for number, name in enumerate(names, start):
+        for _ in range(MAX_TRIES):
+            row = invent(name, number, rng)
+            texts = {(column, row[column]) for column in ASKABLE[table]} if unique else set()
+            if not texts & seen:
+                break
+        else:
+            raise RuntimeError(
+                f"no unused texts left for {name}: add words to recipes/vocabulary.toml"
+            )
+        seen |= texts
+        if rng.random() < BLANK_SHARE:  # a question for this text has no answer
+            row = row | {
+                rng.choice([column for column in ASKABLE[table] if column not in KEPT_FULL]): None
+            }
+        yield {"id": number, **row, "source": FICTIONAL}
+
+
+def invent_all(
+    seed: int = SEED, drugs: int = DRUGS, diseases: int = DISEASES
+) -> dict[str, list[Cells]]:
+    """Return both tables' rows by table name; the same arguments give the same rows."""
+    rng = random.Random(seed)
+    stems = invent_stems(STEM, rng)
+    drug_names = invent_names(drugs, stems, FORMS, rng)
+    disease_names = invent_names(diseases, stems, words.DISEASE_ENDINGS, rng)
+    invent = partial(invent_drug, diseases=disease_names)
+    return {
+        "drugs_info": list(invent_rows("drugs_info", drug_names, invent, rng)),
+        "disease": list(invent_rows("disease", disease_names, invent_disease, rng)),
+    }
+
+
+def fictional_rows(seed: int, drugs: int, diseases: int) -> dict[str, Iterator[Cells]]:
+    """Return any number of rows by table, made while they are read.
+
+    The first DRUGS and DISEASES of a seed are those of `invent_all` with its defaults; the rest
+    have longer names, no two alike, and texts that may repeat, which so many rows can not avoid.
+
+    Raises:
+        UsageError: more rows than the vocabulary has names for.
+    """
+    available = math.perm(len(SYLLABLES), STEM + 1) // 2
+    if drugs + diseases > available:
+        raise UsageError(
+            f"{drugs + diseases} fictional entities asked "
+            f"for; the vocabulary has names for {available}"
+        )
+    first = invent_all(seed, min(drugs, DRUGS), min(diseases, DISEASES))
+    names = [str(row[NAME_COLUMN[table]]) for table, rows in first.items() for row in rows]
+    rng = random.Random(f"{seed} names")
+    stems = invent_stems(STEM + 1, rng, {name[:STEM] for name in names})
+    more_drugs = invent_names(drugs - DRUGS, stems, FORMS, rng)
+    more_diseases = invent_names(diseases - DISEASES, stems, words.DISEASE_ENDINGS, rng)
+    linked = [str(row["disease_name"]) for row in first["disease"]] + more_diseases
+
+    def rows(table: str, names: list[str], invent: Invent, count: int) -> Iterator[Cells]:
+        rng = random.Random(f"{seed} {table}")
+        return chain(first[table], invent_rows(table, names, invent, rng, count + 1, unique=False))
+
+    return {
+        "drugs_info": rows("drugs_info", more_drugs, partial(invent_drug, diseases=linked), DRUGS),
+        "disease": rows("disease", more_diseases, invent_disease, DISEASES),
+    }

@@ -1,0 +1,1 @@
+"""The hospital of the code agent: its tables and the questions about them."""

@@ -1,0 +1,1 @@
+"""Questions for the medical database, drawn from its rows."""

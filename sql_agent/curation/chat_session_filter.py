@@ -1,0 +1,166 @@
+"""Chat exports to single-turn candidate questions: what stands alone as a question, with personal
+data masked.
+
+    python utils/chat_session_filter.py chats.json --output outputs/candidates.jsonl --report outputs/report.json
+
+In: JSON, JSONL, CSV, TSV, Excel or Parquet (`sql_agent/curation/chat_export.py` says which forms). Out:
+JSONL rows {id, question, session, time, masked}; `masked` lists the kinds of personal data replaced
+in the question. Only users' messages are taken. Dropped, and counted by reason, are greetings,
+thanks, texts without a question, too short or long ones, follow-ups that only their conversation
+explains, and repetitions. An id comes from the question's text, so the same question keeps its id.
+Exit codes: 0 done, 1 nothing could be read, 2 wrong usage, 130 interrupted.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import sys
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from common.command import Failure, new_parser, run_command
+from common.files import refuse_existing, refuse_inputs
+from common.jsonl import write_jsonl
+from common.terminal import watched
+from scoring.text import words_only
+from sql_agent.curation.chat_export import (
+    OTHER_ROLES,
+    USER_ROLES,
+    Message,
+    Unreadable,
+    read_messages,
+)
+from sql_agent.curation.chat_questions import judge
+from sql_agent.curation.personal_data import mask
+
+SHOWN = 10  # unreadable records named in the report
+
+
+class Candidates:
+    """The questions of an export, and the counts made while they are read."""
+
+    def __init__(self, options: argparse.Namespace) -> None:
+        self._options = options
+        self._user_roles = frozenset(role.strip().lower() for role in options.user_role)
+        self._digests: set[str] = set()
+        # Names of sessions that hold personal data, by their order
+        self._masked: dict[str, int] = {}
+        self.kept = 0
+        self.dropped: Counter[str] = Counter()
+        self.masked: Counter[str] = Counter()
+        self.unknown_roles: Counter[str] = Counter()
+        self.unreadable: list[str] = []
+
+    def rows(self) -> Iterator[dict[str, Any]]:
+        """Yield the rows of the output; memory grows by some hundred bytes a question."""
+        for message in watched(
+            read_messages(self._options.input, self._options.encoding), "reading", "messages"
+        ):
+            made = self._row_or_reason(message)
+            if isinstance(made, str):
+                self.dropped[made] += 1
+            else:
+                self.kept += 1
+                yield made
+
+    def report(self) -> dict[str, Any]:
+        """Return all counts; messages = kept + sum of dropped."""
+        return {
+            "messages": self.kept + self.dropped.total(),
+            "kept": self.kept,
+            "dropped": dict(self.dropped.most_common()),
+            "masked": dict(self.masked.most_common()),
+            "unknown_roles": dict(self.unknown_roles.most_common(SHOWN)),
+            "unreadable": self.unreadable,
+        }
+
+    def _row_or_reason(self, message: Message | Unreadable) -> dict[str, Any] | str:
+        if isinstance(message, Unreadable):
+            if len(self.unreadable) < SHOWN:
+                self.unreadable.append(f"{message.where}: {mask(message.problem[:200])[0]}")
+            return "unreadable"
+        if message.role not in (self._user_roles or USER_ROLES):
+            if self._user_roles or message.role in OTHER_ROLES:
+                return "not_user"
+            self.unknown_roles[mask(message.role)[0][:30]] += 1
+            return "unknown_role"
+        text, reason = judge(message.text, self._options.min_length, self._options.max_length)
+        if reason:
+            return reason
+        question, kinds = mask(text)
+        digest = hashlib.sha256(words_only(question).encode()).hexdigest()[:16]
+        if digest in self._digests:
+            return "duplicate"
+        self._digests.add(digest)
+        self.masked.update(kinds)
+        return {
+            "id": f"chat-{digest}",
+            "question": question,
+            "session": self._session(message.session),
+            "time": message.time,
+            "masked": sorted(set(kinds)),
+        }
+
+    def _session(self, name: str) -> str:
+        """Return the session's own name; a number in its place when the name holds personal data,
+        such as a phone number.
+        """
+        clean, kinds = mask(name)
+        return f"masked-{self._masked.setdefault(name, len(self._masked) + 1)}" if kinds else clean
+
+
+def print_report(report: dict[str, Any]) -> None:
+    lines = [
+        f"{report['messages']:,} messages, {report['kept']:,} candidate questions; dropped because"
+    ]
+    lines += [f"{count:>12,}  {reason}" for reason, count in report["dropped"].items()]
+    lines += [f"{count:>12,}  (masked: {kind})" for kind, count in report["masked"].items()]
+    lines += [f"unreadable: {line}" for line in report["unreadable"]]
+    print(*lines, sep="\n", file=sys.stderr)
+
+
+def parse_arguments(argv: Sequence[str] | None) -> argparse.Namespace:
+    parser = new_parser(__doc__)
+    add = parser.add_argument
+    add("input", type=Path, help="the export: .json, .jsonl, .csv, .tsv, .xlsx or .parquet")
+    add("--output", type=Path, required=True, help="JSONL of candidate questions")
+    add("--report", type=Path, help="also write the counts as JSON")
+    add("--encoding", help="of a text file; default: UTF-8, UTF-16 or GB18030, whichever reads it")
+    add("--user-role", action="append", default=[], help="only this role asks (may be repeated)")
+    add("--min-length", type=int, default=4, help="characters of a question (default 4)")
+    add("--max-length", type=int, default=200, help="characters of a question (default 200)")
+    add("--force", action="store_true", help="replace existing outputs")
+    arguments = parser.parse_args(argv)
+    if not 1 <= arguments.min_length <= arguments.max_length:
+        seen = f"--min-length {arguments.min_length} and --max-length {arguments.max_length}"
+        parser.error(f"{seen}: expected 1 <= min <= max")
+    return arguments
+
+
+def filter_messages(arguments: argparse.Namespace) -> None:
+    candidates = Candidates(arguments)
+    refuse_inputs((arguments.output, arguments.report), [arguments.input])
+    for file in filter(None, (arguments.output, arguments.report)):
+        refuse_existing(file, arguments.force)
+    write_jsonl(arguments.output, candidates.rows(), arguments.force)
+    report = candidates.report()
+    if arguments.report:
+        write_jsonl(arguments.report, [report], arguments.force)
+    print_report(report)
+    if candidates.unknown_roles and not report["kept"]:
+        roles = ", ".join(report["unknown_roles"])
+        raise Failure(f"no known role asks; the roles are {roles}; give --user-role")
+    if report["messages"] == report["dropped"].get("unreadable", 0):
+        raise Failure(f"{arguments.input} holds no readable message")
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    arguments = parse_arguments(argv)
+    return run_command("chat_session_filter", lambda: filter_messages(arguments))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

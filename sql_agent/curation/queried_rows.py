@@ -1,0 +1,121 @@
+"""Which rows an agent's queries read: their keys and texts, even where the query selected neither.
+
+    finder = RowFinder("sqlite:///data/medical.db")
+    finder.rows_of("SELECT dosage FROM drugs_info WHERE med_name LIKE '%布洛芬%'")
+    # [QueriedRow(table="drugs_info", row_id=7, name="布洛芬片", cells={"dosage": "..."})]
+
+Each SELECT of the statement is asked again for the key, the name and the columns it looked at, with
+its own conditions, through the agent's own guarded tool. Used by `utils/openevidence.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+
+import sqlglot
+from sqlglot import exp
+from sqlglot.errors import SqlglotError
+
+from sql_agent.tables import NAME_COLUMN
+from tools.sql.query import Limits, QueryTool
+
+# Complete cells as a rule, and all rows the agent can have seen.
+LIMITS = Limits(deadline=5.0, max_rows=20, max_cell=4_000, max_chars=400_000)
+KEY = "id"
+
+
+@dataclass(frozen=True)
+class QueriedRow:
+    """A row that a query read: table, key, name of the drug or disease, and the columns the query
+    looked at.
+    """
+
+    table: str
+    row_id: int
+    name: str
+    cells: dict[str, str]
+
+    @property
+    def key(self) -> tuple[str, int]:
+        """The row's identity: table and key."""
+        return self.table, self.row_id
+
+
+def merged(rows: Iterable[QueriedRow]) -> list[QueriedRow]:
+    """Return the rows of several queries, each once, with the cells of all."""
+    by_key: dict[tuple[str, int], QueriedRow] = {}
+    for row in rows:
+        known = by_key.setdefault(row.key, row)
+        by_key[row.key] = replace(row, cells=known.cells | row.cells)
+    return list(by_key.values())
+
+
+class RowFinder:
+    """Finds rows in one database; safe to use from many threads.
+
+    Raises:
+        DatabaseError: the database can not be read.
+    """
+
+    def __init__(self, database_url: str) -> None:
+        self.tool = QueryTool(database_url, limits=LIMITS)
+        database = self.tool.database()
+        self.dialect = database.dialect
+        self.columns = {
+            table: [column.name.lower() for column in database.columns(table)]
+            for table in NAME_COLUMN
+        }
+
+    def rows_of(self, sql: str) -> list[QueriedRow]:
+        """Return the rows that a statement the tool accepts reads; [] if its form does not allow
+        finding them.
+        """
+        try:
+            tree = sqlglot.parse_one(sql, read=self.dialect)
+        except SqlglotError:  # the tool's guard reports this to the agent; there is nothing to find
+            return []
+        return merged(
+            row for select in tree.find_all(exp.Select) for row in self._rows_of_select(select)
+        )
+
+    def _rows_of_select(self, select: exp.Select) -> Iterator[QueriedRow]:
+        clauses = [
+            select.args.get("from_") or select.args.get("from"),
+            *(select.args.get("joins") or []),
+        ]
+        sources = [clause.this for clause in clauses if clause is not None]
+        if not all(
+            isinstance(source, exp.Table) and source.name.lower() in self.columns
+            for source in sources
+        ):
+            return
+        for source in sources:
+            table = source.name.lower()
+            columns = list(dict.fromkeys([KEY, NAME_COLUMN[table], *self._asked(select, source)]))
+            asked = select.copy()
+            grouping = ("group", "having", "order") if select.args.get("group") else ()
+            for clause in ("distinct", "with_", "with", *grouping):
+                asked.set(clause, None)
+            asked.set(
+                "expressions", [exp.column(column, source.alias_or_name) for column in columns]
+            )
+            for values in self.tool.run(asked.sql(dialect=self.dialect)).rows:
+                named = zip(columns, values, strict=True)
+                cells = {
+                    name: str(value) for name, value in named if value is not None and name != KEY
+                }
+                if isinstance(values[0], int):
+                    yield QueriedRow(table, values[0], cells.get(NAME_COLUMN[table], ""), cells)
+
+    def _asked(self, select: exp.Select, source: exp.Table) -> list[str]:
+        """Return the table's columns that the SELECT shows or compares."""
+        known = self.columns[source.name.lower()]
+        if any(isinstance(shown, exp.Star) for shown in select.expressions):
+            return known
+        used = {
+            column.name.lower()
+            for column in select.find_all(exp.Column)
+            if column.table.lower() in ("", source.alias_or_name.lower())
+        }
+        return [column for column in known if column in used]

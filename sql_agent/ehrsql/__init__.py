@@ -1,0 +1,1 @@
+"""EHRSQL: the published questions, and a small database drawn from their statements."""

@@ -1,0 +1,1 @@
+"""Users' tables and question files: read, understood, and written into the medical database."""

@@ -1,0 +1,117 @@
+"""One value of a foreign table as the text the medical database stores, or the reason why it can
+not be stored.
+
+from sql_agent.intake.cells import CellError, to_text
+"""
+
+from __future__ import annotations
+
+import html
+import math
+import re
+from datetime import date, datetime, time
+from decimal import Decimal
+from typing import Any
+
+CONTROL = r"\x00-\x08\x0b\x0c\x0e-\x1f\x7f"
+# Control characters, of which PostgreSQL refuses the first, and halves of a surrogate pair, which
+# are no characters.
+REFUSED = re.compile(rf"[{CONTROL}\ud800-\udfff]")
+# 2025/1/2, 2025.1.2, 2025-1-2, 2025年1月2日, with or without a time; ISO dates do not match.
+DATE = re.compile(
+    r"([0-9]{4})(?:[/.年]|-(?![0-9]{2}-[0-9]{2}))([0-9]{1,2})[-/.月]([0-9]{1,2})日?"
+    r"(?: ([0-9]{1,2}):([0-9]{2})(?::([0-9]{2}))?)?"
+)
+# Each pattern stops at the next "<" of its kind; otherwise the time would grow with the square of
+# the unclosed tags.
+REST = r"""(?:"[^"<]*"|'[^'<]*'|[^'"<>])*+>"""
+BLOCK = re.compile(rf"</?(?:p|div|br|li|ul|ol|tr|table|h[1-6]|section)\b{REST}", re.IGNORECASE)
+TAG = re.compile(rf"<(?:/?[a-z]|[!?]){REST}", re.IGNORECASE)
+UNSEEN = re.compile(
+    rf"<!--((?!<!--).)*?-->|<(script|style)\b{REST}((?!<\2).)*?</\2\s*>", re.DOTALL | re.IGNORECASE
+)
+
+
+class CellError(ValueError):
+    """A value cannot be stored. The message says what was seen and what is expected."""
+
+
+def to_text(value: Any, strip_html: bool = False) -> str | None:
+    """Return the value as text without outer white space, or None if it is empty.
+
+    Numbers are written without a needless `.0`, lists of plain values joined by `、`. A date is
+    written as ISO, without a time at midnight: Excel has no dates without one, and a CSV file made
+    by it says 2025/1/2. `strip_html` removes tags, entities and control characters.
+
+    Raises:
+        CellError: not text nor convertible without guessing, or text that a database refuses.
+    """
+    text = _convert(value) or ""
+    if strip_html:
+        text = re.sub(f"[{CONTROL}]", "", _strip_html(text))
+    text = text.replace("\r\n", "\n").replace("\r", "\n").strip().strip("\ufeff").strip()
+    refused = REFUSED.search(text)
+    if refused:
+        raise CellError(
+            f"U+{ord(refused[0]):04X}, no character of a "
+            "text; --strip-html removes control characters"
+        )
+    return _as_iso(text) or text or None
+
+
+def _as_iso(text: str) -> str | None:
+    """Return a text that is a date in another form, as ISO; None for any other text."""
+    match = DATE.fullmatch(text)
+    try:
+        return _moment(datetime(*map(int, match.groups("0")))) if match else None  # type: ignore[arg-type]
+    except ValueError:  # a 13th month
+        return None
+
+
+def _moment(value: datetime) -> str:
+    return str(value.date() if value.time() == time() else value)
+
+
+def _convert(value: Any) -> str | None:
+    match value:
+        case None | str():
+            return value
+        case bool():
+            return str(value).lower()
+        case int():
+            return str(value)
+        case float() | Decimal():
+            return _number(value)
+        case datetime():
+            return _moment(value)
+        case date() | time():
+            return value.isoformat()
+        case bytes():
+            return value.decode("utf-8", "surrogateescape")
+        case list() | tuple() if all(
+            part is None or isinstance(part, str | int | float) for part in value
+        ):
+            return "、".join(filter(None, map(to_text, value)))
+        case CellError():  # a cell that its reader could not read
+            raise value
+    raise CellError(f"{type(value).__name__} value, expected text or a number")
+
+
+def _number(value: float | Decimal) -> str | None:
+    if Decimal(value).is_nan():
+        return None
+    if math.isinf(value):
+        raise CellError("infinite number")
+    return str(int(value)) if -1e15 < value < 1e15 and value == int(value) else str(value)
+
+
+def _strip_html(text: str) -> str:
+    """Return what a reader of the page would see; a block begins a new line.
+
+    Text without tags and entities stays unchanged.
+    """
+    if "<" not in text and "&" not in text:
+        return text
+    text = html.unescape(TAG.sub("", BLOCK.sub("\n", UNSEEN.sub("", text))))
+    lines = (re.sub(r"[^\S\n]+", " ", line).strip() for line in text.split("\n"))
+    return "\n".join(filter(None, lines))

@@ -1,0 +1,243 @@
+"""Which column of a foreign table becomes which column of ours: by name, by content, or by a
+mapping file.
+
+`sql_agent/intake/headers.py` interprets names and cells; a given mapping takes precedence.
+
+from sql_agent.intake.columns import plan_parts, read_mapping
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
+from itertools import islice, product
+from pathlib import Path
+from typing import NamedTuple
+
+import yaml
+
+from data.records import SourceError
+from sql_agent.intake.cells import CellError, to_text
+from sql_agent.intake.grid import UNNAMED, Part
+from sql_agent.intake.headers import (
+    BY_CELLS,
+    EXACT,
+    NEAR,
+    ONLY,
+    TELLING,
+    claims,
+    looks_like,
+    nearest,
+    normalise,
+    with_unit,
+)
+from sql_agent.tables import NAME_COLUMN, TABLE_WORDS, TABLES
+
+Given = Mapping[str, str | None]  # a mapping file: source column, our column
+Cells = Mapping[str, list[str]]  # the filled cells of each source column in the first rows
+SAMPLED = 200  # rows that are looked at
+# Shares of cells that look like a column's: to believe its name, and to decide without a name
+FITTING = 0.5
+DECIDING = 0.9
+FEWEST = 3  # cells that decide
+LIKELY = 65  # of 100, likeness of a name from which its nearest column is proposed
+
+
+class Planned(NamedTuple):
+    """A part of the source, the table it goes to, which of its columns fills which of the table's,
+    and a line of a mapping file for each undecided column.
+    """
+
+    part: Part
+    table: str
+    mapping: dict[str, str]
+    unused: dict[str, str]
+
+
+def plan_parts(
+    parts: list[Part], table: str | None, given: Given
+) -> tuple[list[Planned], list[str]]:
+    """Return which parts are imported where, and the names of those that are not.
+
+    Raises:
+        SourceError: a part's table cannot be recognised, or its columns not mapped.
+    """
+    planned = []
+    skipped = []
+    for part in parts:
+        guessed = (
+            table if table and len(parts) == 1 else guess_table(part.columns, part.name, given)
+        )
+        if guessed is None or table not in (None, guessed):
+            skipped.append(part)
+        else:
+            cells = sample(part)
+            mapping = map_columns(part.columns, guessed, given, cells)
+            rest = [column for column in part.columns if column not in {**mapping, **given}]
+            named = [column for column in rest if cells[column] or not column.startswith(UNNAMED)]
+            planned.append(Planned(part, guessed, mapping, dict(_lines(named, guessed, mapping))))
+    if not planned:
+        seen = "; ".join(f"{part.name}: {', '.join(part.columns)}" for part in skipped)
+        raise SourceError(
+            f"which table is it? give --table drugs_info or disease, and --part; columns: {seen}"
+        )
+    return planned, [part.name for part in skipped]
+
+
+def guess_table(columns: Iterable[str], name: str = "", given: Given | None = None) -> str | None:
+    """Return the table that foreign columns stand for, or, if they do not decide, the foreign
+    table's own name if it is one of ours; else None.
+
+    Columns decide if one of them is the entity's name and they fit no other table as well; `given`
+    decides for the columns it names.
+    """
+    said = {column for column in (given or {}).values() if column}
+    tables = [table for table in TABLES if said <= TABLES[table].keys()]
+    rest = [column for column in columns if column not in (given or {})]
+    found = {table: dict.fromkeys(said, EXACT) for table in tables}
+    for table, source in product(tables, rest):
+        found[table] = claims(source, table) | found[table]
+    fits = {
+        table: sum(ranks.values()) for table, ranks in found.items() if NAME_COLUMN[table] in ranks
+    }
+    best = [table for table, fit in fits.items() if fit == max(fits.values())]
+    if len(best) == 1 or (said and len(tables) == 1):
+        return (best or tables)[0]
+    return next(
+        (table for table in tables if normalise(name) in map(normalise, TABLE_WORDS[table])), None
+    )
+
+
+def sample(part: Part) -> dict[str, list[str]]:
+    """Return the filled cells of each column in the first rows, as they would be stored."""
+    cells: dict[str, list[str]] = {column: [] for column in part.columns}
+    for record in islice(part.records(), SAMPLED):
+        for column, value in record.values.items():
+            with suppress(CellError):  # reported when the row is read to be stored
+                if text := to_text(value):
+                    cells[column].append(with_unit(column, text))
+    return cells
+
+
+def map_columns(
+    columns: list[str], table: str, given: Given, cells: Cells | None = None
+) -> dict[str, str]:
+    """Return the foreign columns that are used, each with the column of `table` it fills.
+
+    `given` decides for the columns it names (None: leave out; the same column for several: their
+    texts are joined). The rest go by name, the surest first; among equals the `cells` decide, and
+    they identify columns without a known name.
+
+    Raises:
+        SourceError: `given` names a column that does not exist, two columns fill the same one, or
+            none is the name.
+    """
+    for source, column in given.items():
+        if source not in columns:
+            raise SourceError(
+                f"the mapping names the column {source!r}; the source has: {', '.join(columns)}"
+            )
+        if column is not None and column not in TABLES[table]:
+            raise SourceError(
+                f"the mapping names {column!r}; {table} has: {', '.join(TABLES[table])}"
+            )
+    name = NAME_COLUMN[table]
+    chosen = {source: column for source, column in given.items() if column}
+    rest = [source for source in columns if source not in given]
+    filled: dict[str, tuple[float, str]] = {
+        column: (0, source) for source, column in chosen.items()
+    }
+    for sureness, source, column in sorted(
+        _claims(rest, table, cells or {}), key=lambda claim: -claim[0]
+    ):
+        if source in chosen:
+            continue
+        earlier, first = filled.setdefault(column, (sureness, source))
+        if first == source:
+            chosen[source] = column
+        elif earlier == sureness >= NEAR:
+            lines = f"{mapping_line(first, column)} and {mapping_line(source, None)}"
+            how = (
+                "choose with --mapping FILE, a file with the lines "
+                f"{lines} (one column for both joins their texts)"
+            )
+            raise SourceError(f"columns {first!r} and {source!r} both fill {column}; {how}")
+    if name not in chosen.values():
+        likely = next((source for source in columns if nearest(source, table)[0] == name), "NAME")
+        how = (
+            f"name it with --mapping FILE, a file with a line such as {mapping_line(likely, name)}"
+        )
+        raise SourceError(f"no column for {name} of {table} among: {', '.join(columns)}; {how}")
+    return {source: chosen[source] for source in columns if source in chosen}
+
+
+def _claims(sources: Iterable[str], table: str, cells: Cells) -> Iterator[tuple[float, str, str]]:
+    """Yield how surely each source column may fill which of ours; cells may contradict a name that
+    is not one of the words.
+    """
+    fullest = max(map(len, cells.values()), default=0)
+    for source in sources:
+        own = cells.get(source, [])
+        ranks = claims(source, table)
+        likely = (
+            [column for column in TELLING if column in TABLES[table]] if len(own) >= FEWEST else []
+        )
+        for column, rank in (ranks or dict.fromkeys(likely, BY_CELLS)).items():
+            fit = (
+                len(own) / fullest
+                if own and column == NAME_COLUMN[table]
+                else looks_like(column, own)
+            )
+            needed = 0.0
+            if rank == BY_CELLS:
+                needed = DECIDING
+            elif rank < EXACT and column in ONLY:
+                needed = FITTING
+            if (fit := FITTING if fit is None else fit) >= needed:
+                yield rank + round(fit, 1) / 2, source, column
+
+
+def _lines(
+    sources: Iterable[str], table: str, mapping: Mapping[str, str]
+) -> Iterator[tuple[str, str]]:
+    """Yield each column with the mapping line that fills its nearest column, if that is near and
+    free, or that leaves it out.
+    """
+    taken = set(mapping.values())
+    for source in sources:
+        column, likeness = nearest(source, table)
+        if likeness >= LIKELY and column not in taken:
+            taken.add(column)  # two lines with one column would join them
+            yield source, mapping_line(source, column)
+        else:
+            yield (
+                source,
+                f"{mapping_line(source, None)}  # left out; the nearest column is {column}",
+            )
+
+
+def mapping_line(source: str, column: str | None) -> str:
+    """Return a line of a mapping file; JSON's quotation marks are YAML's too."""
+    return f"{json.dumps(source, ensure_ascii=False)}: {column or 'null'}"
+
+
+def read_mapping(path: Path) -> dict[str, str | None]:
+    """Return a JSON or YAML file of `source column: our column` (null: leave out).
+
+    Raises:
+        SourceError: no such file, neither JSON nor YAML, or not such a mapping.
+    """
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+        content = json.loads(text) if path.suffix.lower() == ".json" else yaml.safe_load(text)
+    except (OSError, ValueError, RecursionError, yaml.YAMLError) as error:
+        raise SourceError(
+            f"cannot read the mapping {path}: {' '.join(str(error).split())}"
+        ) from None
+    texts = isinstance(content, dict) and all(
+        isinstance(text, str | None) for text in content.values()
+    )
+    if not texts or not all(isinstance(column, str) for column in content):
+        raise SourceError(f"{path}: expected lines of `source column: our column`, all text")
+    return content

@@ -1,0 +1,224 @@
+"""Bring your own drugs and diseases: load a file or another database into the medical database's
+two tables.
+
+Reads CSV, TSV, Excel, JSON, JSONL, Parquet or a database; finds the columns by name, synonym and
+content, in Chinese or English, and says what to write into a mapping file for those it does not
+find. The target changes only after every row was read, and then in one transaction.
+docs/your-data.md has the details.
+
+    python -m data.import_database drugs.csv --to sqlite:///my.db --dry-run
+    python -m data.import_database hospital.xlsx --to postgresql+psycopg://user:word@host/medical --replace
+    python -m data.import_database mysql+pymysql://user:word@host/old --to sqlite:///my.db --strip-html
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import os
+import sqlite3
+import sys
+from collections import Counter
+from collections.abc import Callable, Sequence
+from contextlib import nullcontext
+from pathlib import Path
+
+from common.command import Failure, new_parser, positive, run_command
+from common.files import replacing
+from common.terminal import watched
+from sql_agent.intake.columns import Given, Planned, plan_parts, read_mapping
+from sql_agent.intake.sources import encoding_note, open_parts
+from sql_agent.intake.staging import DUPLICATE, EMPTY, FOOTER, REJECTED, Staging
+from sql_agent.intake.target import APPEND, REPLACE, Target
+from sql_agent.tables import NAME_COLUMN, SOURCE_LENGTH, TABLES
+
+SHOWN = 20
+
+
+def parse(arguments: list[str] | None = None) -> argparse.Namespace:
+    """Return the command line's options."""
+    parser = new_parser(__doc__, prog="python -m data.import_database")
+    add = parser.add_argument
+    add("source", help="a file (.csv .tsv .xlsx .json .jsonl .parquet) or a database URL")
+    add(
+        "--to",
+        required=True,
+        metavar="URL",
+        help="target, e.g. sqlite:///my.db; postgresql+psycopg, mysql+pymysql",
+    )
+    add(
+        "--table",
+        choices=sorted(TABLES),
+        help="the table the rows are for (default: by the columns)",
+    )
+    add("--part", metavar="NAME", help="only this sheet or table of the source")
+    add(
+        "--mapping",
+        type=Path,
+        metavar="FILE",
+        help="JSON or YAML: source column: our column (null: leave out)",
+    )
+    add(
+        "--propose",
+        action="store_true",
+        help="ask the LLM of TEACHER_MODEL; it sees column names and a few cells",
+    )
+    add(
+        "--header-row",
+        type=positive(int),
+        metavar="N",
+        help="the row of column names (CSV, Excel; default: found)",
+    )
+    add(
+        "--encoding",
+        help="of a text file, such as big5 or latin-1 "
+        "(default: UTF-8 or GB18030, whichever decodes it)",
+    )
+    add("--strip-html", action="store_true", help="remove tags, entities and control characters")
+    add("--label", default="imported", help="the column `source` of these rows (default: imported)")
+    existing = parser.add_mutually_exclusive_group()
+    for mode, what in (
+        (REPLACE, "delete the table's rows first"),
+        (APPEND, "keep them and number the new ones on"),
+    ):
+        existing.add_argument(f"--{mode}", dest="mode", action="store_const", const=mode, help=what)
+    add("--skip-rejected", action="store_true", help="import the other rows when some are rejected")
+    add("--dry-run", action="store_true", help="read and report, write nothing")
+    add("--report", type=Path, metavar="FILE", help="write every finding to a TSV file")
+    options = parser.parse_args(arguments)
+    if not 0 < len(options.label) <= SOURCE_LENGTH:
+        parser.error(f"--label: expected 1 to {SOURCE_LENGTH} characters")
+    return options
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run the command line and return the exit code: 0 done, 1 failed or rows rejected, 2 wrong
+    usage, 130 interrupted.
+    """
+    options = parse(arguments)
+    return run_command(
+        "import_database", lambda: run(options), afterwards="the target is unchanged"
+    )
+
+
+def run(options: argparse.Namespace) -> int:
+    """Import, print what was read, left out and written, and return the exit code."""
+    target = Target(options.to, options.mode)
+    given: Given = read_mapping(options.mapping) if options.mapping else {}
+    if encoding := encoding_note(options.source, options.encoding):
+        print(encoding)
+    parts = open_parts(options.source, options.encoding, options.part, options.header_row)
+    table = options.table
+    if options.propose:
+        from sql_agent.intake.proposal import confirmed_mapping
+
+        table, given = confirmed_mapping(parts, table, given)
+    planned, skipped = plan_parts(parts, table, given)
+    for name in skipped:
+        print(
+            f"left out: {name}, its columns are those of "
+            "neither table, or of another than asked for"
+        )
+    for item in planned:
+        if len(item.unused) > len(item.mapping):
+            print(_columns(item))
+            count = (
+                f"{len(item.unused)} of {len(item.mapping) + len(item.unused)} "
+                f"columns of {item.part.name}"
+            )
+            raise Failure(
+                f"{count} fit none of {item.table}; decide about each in a file for --mapping"
+            )
+    target.check({item.table for item in planned})
+    try:
+        return _import(options, planned, target)
+    except sqlite3.Error as error:
+        raise Failure(
+            f"rows cannot be kept in a temporary file: {error}; TMPDIR chooses its folder"
+        ) from None
+
+
+def _import(options: argparse.Namespace, planned: list[Planned], target: Target) -> int:
+    staging = Staging()
+    whole = replacing(options.report) if options.report else nullcontext(Path(os.devnull))
+    with whole as draft, draft.open("w", encoding="utf-8", newline="") as out:
+        report = csv.writer(out, delimiter="\t", lineterminator="\n")
+        report.writerow(("part", "row", "column", "kind", "reason"))
+        rejected = sum(
+            _stage(item, staging, options.strip_html, report.writerow) for item in planned
+        )
+    if rejected and not options.skip_rejected:
+        print(
+            "nothing imported: mend the source, or give --skip-rejected to import the other rows",
+            file=sys.stderr,
+        )
+        return 1
+    for table in {item.table for item in planned} if target.mode == APPEND else ():
+        there = target.names(table)
+        known = [
+            *dict.fromkeys(
+                name for row in staging.rows(table) if (name := row[NAME_COLUMN[table]]) in there
+            )
+        ]
+        if known:
+            print(
+                f"{table} has {len(known)} of the names "
+                f"already: {'、'.join(map(str, known[:SHOWN]))}"
+            )
+    if not options.dry_run:
+        rows = {item.table: staging.rows(item.table) for item in planned}
+        for table, written in target.write(rows, options.label).items():
+            print(f"{target.name}: {written} rows written to {table}")
+    return 0
+
+
+def _stage(
+    item: Planned, staging: Staging, strip_html: bool, note: Callable[[Sequence[object]], object]
+) -> int:
+    """Read a part, print what was read and left out, note the latter, and return the number of
+    rejected rows.
+    """
+    name = item.part.name
+    rows = Counter[str]()
+    shown: dict[str, list[str]] = {DUPLICATE: [], EMPTY: [], FOOTER: [], REJECTED: []}
+    for record in watched(item.part.records(), name):
+        findings = staging.add(item, record, strip_html)
+        rows[findings[0].kind if findings else "ready"] += 1
+        for kind, column, reason in findings:
+            note((name, record.number, column, kind, reason))
+            if len(shown[kind]) < SHOWN:
+                place = f"row {record.number}" + (f", column {column}" if column else "")
+                shown[kind].append(f"  {place}: {kind}" + (f": {reason}" if reason else ""))
+    _print(item, rows, shown)
+    return rows[REJECTED]
+
+
+def _print(item: Planned, rows: Counter[str], shown: dict[str, list[str]]) -> None:
+    kinds = [kind for kind in shown if rows[kind] or kind != FOOTER]
+    left_out = ", ".join(f"{rows[kind]} {kind}" for kind in kinds)
+    print(f"{item.part.name} -> {item.table}: {rows['ready']} rows ready, {left_out}")
+    print(_columns(item))
+    for kind, lines in shown.items():
+        for line in lines:
+            print(line)
+        if rows[kind] > len(lines):
+            print(f"  ... {rows[kind]} rows {kind} in all; --report FILE writes every one")
+
+
+def _columns(item: Planned) -> str:
+    """Return a text of how columns are used, which are unused, and the mapping lines that decide
+    about those.
+    """
+    lines = [f"  the column names are in row {item.part.header}"] if item.part.header > 1 else []
+    lines.append(
+        "  columns: "
+        + ", ".join(f"{source} -> {column}" for source, column in item.mapping.items())
+    )
+    ignored = [column for column in item.part.columns if column not in item.mapping]
+    lines += ["  not used: " + ", ".join(ignored)] if ignored else []
+    lines += ["  to decide about them, lines for the file of --mapping:"] if item.unused else []
+    return "\n".join([*lines, *item.unused.values()])
+
+
+if __name__ == "__main__":
+    sys.exit(main())

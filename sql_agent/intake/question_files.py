@@ -1,0 +1,314 @@
+"""Question files: read any accepted form into one kind of row, write it, and check and complete it.
+
+    from sql_agent.intake.question_files import load_rows, write_rows
+    rows = load_rows("my.jsonl")
+    write_rows(rows, Path("my.parquet"))
+
+Files are Parquet, JSONL or a JSON list; the first character decides which. A row is a dict of text,
+the same in memory as on disk: it has all of COLUMNS, "" for an empty one. `sql` is one
+statement, or several as a JSON list (read it with `statements`); `structured_gt`, `evidence` and
+`entities` are JSON text (read them with `nested`). Further columns are kept as the file has them,
+and are not written.
+
+A row needs `id` and `question`. Accepted besides: `qid` for `id`, `ground_truth` for `answer`,
+`source_table` for `table` in evidence, nested values instead of JSON text, and the names in
+`meta.entity` where `entities` is missing.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Iterator
+from itertools import count
+from os import PathLike
+from pathlib import Path
+from reprlib import Repr
+from typing import Any
+
+from common.command import UsageError
+from common.files import replacing
+from data.json_rows import line_records
+from data.parquet import parquet_records
+from data.records import as_record, compact, refusing
+
+REQUIRED = ("id", "question")
+TEXTS = ("id", "question", "answer", "task_type", "difficulty", "split", "wording")
+COLUMNS = (
+    "id", "question", "answer", "task_type", "difficulty", "sql", "structured_gt", "evidence", "entities", "split",
+    "wording",
+)  # fmt: skip
+ALIASES = {"qid": "id", "ground_truth": "answer"}
+
+_SHORT = Repr()  # shortens a wrong value in a message, however large or deep it is
+_SHORT.maxstring = _SHORT.maxother = 60
+_SHORT.maxlevel = 3
+
+Record = dict[str, Any]  # a row as its file has it
+Row = dict[str, Any]  # a row in the form described above
+Note = tuple[str, str]  # the column, and its problem
+
+
+class DataError(UsageError):
+    """A question file cannot be used. The message names the file, the column and the row."""
+
+
+def load_rows(path: str | PathLike[str]) -> list[Row]:
+    """Return the rows of a file, in file order; they are counted from 0 in messages.
+
+    Raises:
+        DataError: no such file, not readable, no rows, a required column missing, a value of the
+            wrong type or shape, text that should be JSON and is not, a blank id or question, or an
+            id used twice.
+    """
+    rows: list[Row] = []
+    first_seen: dict[str, int] = {}
+    for number, row, problems in iterate_rows(Path(path)):
+        if problems:
+            column, reason = problems[0]
+            raise DataError(
+                f"{path}, row {number}, column {column}: {reason}" if column else reason
+            )
+        earlier = first_seen.setdefault(row["id"], number)
+        if earlier != number:
+            raise DataError(
+                f"{path}, row {number}, column id: {row['id']!r} is already the id of row {earlier}"
+            )
+        rows.append(row)
+    return rows
+
+
+def write_rows(rows: Iterable[Row], path: Path) -> None:
+    """Write the COLUMNS of the rows, as JSONL if the name ends so, else as Parquet; completely or
+    not at all.
+    """
+    known = [{column: row[column] for column in COLUMNS} for row in rows]
+    with replacing(path) as draft:
+        if path.suffix == ".jsonl":
+            draft.write_text("".join(compact(row) + "\n" for row in known), encoding="utf-8")
+        else:
+            import pyarrow as arrow
+            import pyarrow.parquet as parquet
+
+            schema = arrow.schema([(column, arrow.string()) for column in COLUMNS])
+            parquet.write_table(arrow.Table.from_pylist(known, schema=schema), draft)
+
+
+def count_without_reference(rows: Iterable[Row]) -> int:
+    """Return how many rows have no answer to compare with."""
+    return sum(1 for row in rows if not row["answer"])
+
+
+def iterate_rows(path: Path) -> Iterator[tuple[int, Row, list[Note]]]:
+    """Yield number, row and problems of every row, wrong ones included; a row without problems is
+    usable.
+
+    A line that is not a row at all is an empty dict with one problem, whose column is "".
+
+    Raises:
+        DataError: no such file, not readable, no rows, or a required column missing from the first
+            row.
+    """
+    number = -1
+    for number, record in read_records(path):
+        if isinstance(record, DataError):
+            yield number, {}, [("", str(record))]
+            continue
+        names = {ALIASES.get(name, name) for name in record}
+        if number == 0 and (missing := [column for column in REQUIRED if column not in names]):
+            raise DataError(
+                f"{path} has no column {', '.join(missing)}; it has: {', '.join(record)}"
+            )
+        yield number, *normalise(record)
+    if number < 0:
+        raise DataError(f"{path} has no rows")
+
+
+def read_records(path: Path) -> Iterator[tuple[int, Record | DataError]]:
+    """Yield each row's number, from 0, and the row as the file has it; for a line that is not a
+    JSON object, its error.
+
+    Blank lines of JSONL are skipped. Memory holds some rows, except for a JSON list.
+
+    Raises:
+        DataError: no such file, or nothing more can be read from it.
+    """
+    if not path.is_file():
+        seen = "is a folder" if path.is_dir() else "does not exist"
+        raise DataError(
+            f"{path} {seen}; expected a Parquet or JSONL "
+            "file with the columns id, question and answer"
+        )
+    with refusing(f"{path} cannot be read", DataError), path.open("rb") as head:
+        first = next(
+            (text[:1] for line in head if (text := line.removeprefix(b"\xef\xbb\xbf").lstrip())),
+            b"",
+        )
+    if not first:
+        raise DataError(f"{path} is empty; expected rows with the columns id and question")
+    what = f"{path} cannot be read as {'JSON' if first in (b'{', b'[') else 'Parquet'}"
+    with refusing(what, DataError), path.open("rb") as file:
+        if first == b"{":
+            records = line_records(line for line in file if line.strip())
+        elif first == b"[":
+            records = map(as_record, count(1), json.load(file))
+        else:
+            records = parquet_records(path)
+        for number, record in enumerate(records):
+            wrong = f"{path}, row {number}: {record.problem}"
+            yield number, DataError(wrong) if record.problem else record.values
+
+
+class _Wrong(ValueError):
+    """A value does not have the form of its column."""
+
+
+def normalise(record: Record) -> tuple[Row, list[Note]]:
+    """Return the record as a row, and its problems; the row is complete only without problems."""
+    row = {ALIASES.get(name, name): value for name, value in record.items() if name in ALIASES}
+    row |= {
+        name: value
+        for name, value in record.items()
+        if name not in ALIASES and (value is not None or name not in row)
+    }
+    if row.get("entities") is None:
+        row["entities"] = _meta_names(row.get("meta"))
+    problems = []
+    for column in COLUMNS:
+        try:
+            row[column] = _READERS[column](row.get(column))
+            if column in REQUIRED and not row[column]:
+                raise _Wrong("empty, expected text")
+        except _Wrong as error:
+            problems.append((column, str(error)))
+    return row, problems
+
+
+def _text(value: Any) -> str:
+    if value is None:
+        return ""
+    if not isinstance(value, str):
+        raise _Wrong(f"{_SHORT.repr(value)} is {type(value).__name__}, expected text")
+    try:
+        value.encode("utf-8")
+    except UnicodeEncodeError:
+        raise _Wrong("half a surrogate pair, not a character") from None
+    return value if value.strip() else ""
+
+
+def _sql(value: Any) -> str:
+    """Return one statement, or a list of them; no SQL begins with a bracket."""
+    if isinstance(value, str | None) and not (value or "").lstrip().startswith("["):
+        return _text(value)
+    _, found = _json(value)
+    if not isinstance(found, list):
+        raise _Wrong(
+            f"{_SHORT.repr(value)} is {type(value).__name__}, expected text or a list of texts"
+        )
+    several = [statement for statement in map(_text, found) if statement]
+    one = len(several) == 1 and not several[0].lstrip().startswith("[")
+    if one or not several:
+        return "".join(several)
+    return compact(several)
+
+
+def _gold(value: Any) -> str:
+    text, gold = _json(value)
+    if gold is None:
+        return ""
+    columns: Any = gold.get("columns") if isinstance(gold, dict) else None
+    rows: Any = gold.get("rows") if isinstance(gold, dict) else None
+    if not _are(columns, str) or not _are(rows, list):
+        raise _Wrong(f'{_SHORT.repr(gold)}: expected {{"columns": [...], "rows": [[...]]}}')
+    if any(len(line) != len(columns) for line in rows):
+        raise _Wrong(f"a row has not {len(columns)} cells, one a column: {_SHORT.repr(rows)}")
+    if not all(isinstance(cell, str | int | float | None) for line in rows for cell in line):
+        raise _Wrong(f"a cell is neither text nor a number nor null: {_SHORT.repr(rows)}")
+    return text
+
+
+def _evidence(value: Any) -> str:
+    text, items = _json(value)
+    if items is None:
+        return ""
+    if not _are(items, dict) or not all(isinstance(item.get("quote"), str) for item in items):
+        raise _Wrong(f"{_SHORT.repr(items)}: expected a list of {{table, row_id, field, quote}}")
+    if any("source_table" in item for item in items):
+        items = [
+            {"table": item.get("table") or item.get("source_table")}
+            | {name: part for name, part in item.items() if name not in ("table", "source_table")}
+            for item in items
+        ]
+        text = compact(items)
+    strange = [
+        item for item in items if not _are([item.get("table"), item.get("field")], str | None)
+    ]
+    if strange:
+        raise _Wrong(f"{_SHORT.repr(strange[0])}: expected table and field as text")
+    return text
+
+
+def _entities(value: Any) -> str:
+    text, names = _json(value)
+    if names is not None and not _are(names, str):
+        raise _Wrong(f"{_SHORT.repr(names)}: expected a list of names")
+    return text if names is not None else ""
+
+
+def _meta_names(meta: Any) -> list[str] | None:
+    """Return the names in {"entity": {"drug_name": ...}}, the form other generators write."""
+    entity = meta.get("entity") if isinstance(meta, dict) else None
+    if not isinstance(entity, dict):
+        return None
+    return [
+        value for key, value in entity.items() if "name" in key and isinstance(value, str) and value
+    ]
+
+
+def _json(value: Any) -> tuple[str, Any]:
+    """Return a value's JSON text, and the value; text stays unchanged, a nested value is written
+    out.
+    """
+    if not isinstance(value, str | dict | list | None):
+        raise _Wrong(
+            f"{_SHORT.repr(value)} is {type(value).__name__}, expected text or nested values"
+        )
+    try:
+        said = json.loads(value.strip() or "null") if isinstance(value, str) else value
+        written = compact(said)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise _Wrong(f"not JSON ({error}): {_SHORT.repr(value)}") from None
+    _text(written)  # an escape may stand for half a surrogate pair
+    return value if isinstance(value, str) else written, said
+
+
+def _are(values: Any, kind: Any) -> bool:
+    return isinstance(values, list) and all(isinstance(value, kind) for value in values)
+
+
+_READERS: dict[str, Callable[[Any], str]] = dict.fromkeys(TEXTS, _text) | {
+    "sql": _sql, "structured_gt": _gold, "evidence": _evidence, "entities": _entities,
+}  # fmt: skip
+
+
+def statements(row: Row) -> list[str]:
+    """Return the gold statements of a row, or []."""
+    sql = row.get("sql") or ""
+    if sql.lstrip().startswith("["):
+        found: list[str] = json.loads(sql)
+        return found
+    return [sql] if sql else []
+
+
+def nested(row: Row, column: str) -> Any:
+    """Return the value of a column of JSON text: a list for `evidence` and `entities`, a dict or
+    None for `structured_gt`.
+    """
+    return json.loads(row[column] or ("null" if column == "structured_gt" else "[]"))
+
+
+def in_several(things: Iterable[tuple[str, str]]) -> list[str]:
+    """Return what occurs in more than one split, given things with a split each."""
+    seen: dict[str, set[str]] = {}
+    for thing, split in things:
+        seen.setdefault(thing, set()).add(split)
+    return sorted(thing for thing, splits in seen.items() if len(splits) > 1)

@@ -1,0 +1,118 @@
+"""Cleaned rows of a source wait here until all are read, in an unnamed SQLite file in TMPDIR that
+goes with the process.
+
+    from sql_agent.intake.staging import LeftOut, Staging
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import sqlite3
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from data.records import Record
+from sql_agent.intake.cells import CellError, to_text
+from sql_agent.intake.columns import Planned
+from sql_agent.intake.footers import is_footer
+from sql_agent.intake.headers import with_unit
+from sql_agent.tables import NAME_COLUMN, NAME_LENGTH, SOURCE_LENGTH, Cells
+
+LENGTHS = dict.fromkeys(NAME_COLUMN.values(), NAME_LENGTH) | {"source": SOURCE_LENGTH}
+LARGEST_KEY = 2**31 - 1
+REJECTED = "rejected"
+DUPLICATE = "duplicate"
+EMPTY = "empty"
+FOOTER = "total or signature"
+
+
+class LeftOut(NamedTuple):
+    """Why a row was left out: the kind, the column (empty: the whole row) and the reason."""
+
+    kind: str
+    column: str = ""
+    reason: str = ""
+
+
+class Staging:
+    """The rows that are ready, by table."""
+
+    def __init__(self) -> None:
+        # Without a name SQLite makes a file of its own and deletes it as it opens it
+        self._file = sqlite3.connect("")
+        columns = "target, place, key, digest, cells, UNIQUE (target, digest), UNIQUE (target, key)"
+        self._file.execute(f"CREATE TABLE staged ({columns})")
+
+    def add(self, item: Planned, record: Record, strip_html: bool = False) -> list[LeftOut]:
+        """Take a record in and return [], or return why not: what is wrong with it, or which
+        earlier row it repeats.
+        """
+        cells, findings = clean(record, item, strip_html)
+        if findings:
+            return findings
+        key = int(cells.pop("id")) if "id" in cells else None
+        text = json.dumps(cells, ensure_ascii=False, sort_keys=True)
+        digest = hashlib.blake2b(text.encode(), digest_size=16).digest()
+        row = (item.table, f"row {record.number} of {item.part.name}", key, digest, text)
+        if self._file.execute("INSERT OR IGNORE INTO staged VALUES (?, ?, ?, ?, ?)", row).rowcount:
+            return []
+        earlier = "SELECT place FROM staged WHERE target = ? AND digest = ?"
+        for (place,) in self._file.execute(earlier, (item.table, digest)):
+            return [LeftOut(DUPLICATE, reason=f"same as {place}")]
+        return [LeftOut(REJECTED, "id", f"{key} is already the id of an earlier row")]
+
+    def rows(self, table: str) -> Iterator[Cells]:
+        """Yield the rows for a table, in the order they came; with their keys as `id` if every row
+        has one.
+        """
+        counted = "SELECT count(*) = count(key) FROM staged WHERE target = ?"
+        (keep,) = self._file.execute(counted, (table,)).fetchone()
+        chosen = self._file.execute(
+            "SELECT key, cells FROM staged WHERE target = ? ORDER BY rowid", (table,)
+        )
+        return (json.loads(cells) | ({"id": key} if keep else {}) for key, cells in chosen)
+
+
+def _cells_of(record: Record) -> str:
+    return " ".join(str(value).strip() for value in record.values.values() if value is not None)
+
+
+def clean(
+    record: Record, item: Planned, strip_html: bool = False
+) -> tuple[dict[str, str], list[LeftOut]]:
+    """Return a record's texts by column of the table, and what is wrong with them."""
+    if is_footer(record.values):
+        return {}, [LeftOut(FOOTER, reason=_cells_of(record))]
+    if record.problem:
+        return {}, [LeftOut(REJECTED, reason=record.problem)]
+    cells: dict[str, str] = {}
+    problems: dict[str, str] = {}
+    for source, column in item.mapping.items():
+        try:
+            text = to_text(record.values.get(source), strip_html)
+            if text is not None:
+                joined = "\n".join(filter(None, (cells.get(column), with_unit(source, text))))
+                cells[column] = _fitting(column, joined)
+        except CellError as error:
+            problems[column] = str(error)
+    if not problems and not cells.keys() - {"id"}:
+        return {}, [LeftOut(EMPTY)]
+    for column in item.mapping.values():
+        if column in ("id", NAME_COLUMN[item.table]) and column not in cells:
+            problems.setdefault(column, "empty, every row needs one")
+    places = {
+        column: source if source == column else f"{source} ({column})"
+        for source, column in item.mapping.items()
+    }
+    return cells, [LeftOut(REJECTED, places[column], reason) for column, reason in problems.items()]
+
+
+def _fitting(column: str, text: str) -> str:
+    if column == "id" and not (
+        text.isascii() and text.isdigit() and len(text) < 11 and 0 < int(text) <= LARGEST_KEY
+    ):
+        raise CellError(f"{text[:40]!r}, expected a whole number from 1 to {LARGEST_KEY}")
+    if len(text) > LENGTHS.get(column, len(text)):
+        raise CellError(f"{len(text)} characters, at most {LENGTHS[column]} fit")
+    return text

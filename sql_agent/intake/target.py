@@ -1,0 +1,160 @@
+"""Write rows into the medical database, SQLite, PostgreSQL or MySQL/MariaDB: all of them or none.
+
+from sql_agent.intake.target import Target, TargetError
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+from sqlalchemy import Connection, Table, create_engine, func, inspect, make_url, select, text
+from sqlalchemy.exc import ArgumentError, NoSuchModuleError, SQLAlchemyError
+
+from common.command import Failure, UsageError
+from data.records import first_line
+from sql_agent.intake.sources import DRIVERS
+from sql_agent.tables import NAME_COLUMN, TABLES, Cells, insert_rows, metadata
+
+ENGINES = {
+    "sqlite": "sqlite:///FILE",
+    "postgresql": "postgresql+psycopg://",
+    "mysql": "mysql+pymysql://",
+}
+REPLACE = "replace"
+APPEND = "append"
+
+
+class TargetError(Failure):
+    """The target cannot be written as requested; it is unchanged."""
+
+
+class Target:
+    """The database that rows go to.
+
+    `mode` is REPLACE, APPEND or None: existing rows are deleted, kept, or a reason to refuse.
+
+    Raises:
+        UsageError: not a URL of a supported database, or its driver is missing.
+    """
+
+    def __init__(self, url: str, mode: str | None = None) -> None:
+        scheme = url.partition("://")[0]
+        if scheme == url:
+            raise UsageError(
+                f"--to {url!r} is no URL; for an SQLite file type --to sqlite:///{url or 'my.db'}"
+            )
+        if scheme in DRIVERS:
+            raise UsageError(
+                f"--to {scheme}:// names no driver; type --to "
+                f"{DRIVERS[scheme]}://USER:PASSWORD@HOST/DATABASE"
+            )
+        try:
+            self.engine = create_engine(make_url(url))
+            self.mode = mode
+        except (ArgumentError, NoSuchModuleError, ImportError) as error:
+            raise UsageError(f"--to is not a database URL that can be used here: {error}") from None
+        self.name = self.engine.url.render_as_string()  # without its password
+        self.backend = self.engine.url.get_backend_name().replace("mariadb", "mysql")
+        path = self.engine.url.database or ":memory:"
+        if self.backend not in ENGINES or (
+            self.backend == "sqlite" and path.startswith((":memory:", "file:"))
+        ):
+            raise UsageError(f"--to {self.name}: expected one of {', '.join(ENGINES.values())}")
+        self.file = Path(path).resolve() if self.backend == "sqlite" else None
+
+    def check(self, tables: Iterable[str]) -> None:
+        """Check before anything is read that the target is reachable, has the columns, and is empty
+        unless replacing or appending.
+
+        Raises:
+            TargetError: one of these does not hold.
+        """
+        if self.file and not self.file.parent.is_dir():
+            raise TargetError(f"{self.name}: the folder {self.file.parent} does not exist")
+        if self.file and not self.file.exists():
+            return
+        with self._refusing(), self.engine.connect() as connection:
+            for table in filter(inspect(connection).has_table, tables):
+                self._check(connection, table)
+
+    def write(self, rows: Mapping[str, Iterable[Cells]], label: str) -> dict[str, int]:
+        """Put all rows into their tables in one transaction, and return the number written by
+        table.
+
+        The other table is made too, empty, if it is not there: the tool expects both. MySQL commits
+        whenever it makes a table, so all are made first. `label` fills the column `source` of rows
+        that bring none.
+
+        Raises:
+            TargetError: anything went wrong; no row was written.
+        """
+        tables = metadata().tables
+        begun = False
+        try:
+            with self._refusing("nothing written: "), self.engine.begin() as connection:
+                if self.file:
+                    # The driver begins no transaction for CREATE TABLE
+                    connection.exec_driver_sql("BEGIN IMMEDIATE")
+                begun = True
+                for name in TABLES:
+                    if not inspect(connection).has_table(name):
+                        tables[name].create(connection)
+                    elif name in rows:
+                        self._check(connection, name)
+                return {
+                    name: self._fill(connection, tables[name], part, label)
+                    for name, part in rows.items()
+                }
+        except BaseException:
+            self.engine.dispose()
+            if begun and self.file and self.file.stat().st_size == 0:
+                self.file.unlink()  # the file of a new database, which no rollback removes
+            raise
+
+    def _check(self, connection: Connection, name: str) -> None:
+        """Raise TargetError if the table lacks a column, or has rows although no mode was given."""
+        there = {column["name"] for column in inspect(connection).get_columns(name)}
+        lacking = ", ".join(sorted(TABLES[name].keys() - there))
+        if lacking:
+            raise TargetError(
+                f"{self.name}: table {name} lacks the columns "
+                f"{lacking}; add them (ALTER TABLE) as text"
+            )
+        if self.mode is None and (count := connection.scalar(text(f"SELECT count(*) FROM {name}"))):
+            raise TargetError(
+                f"{self.name}: the table {name} has rows ({count:,}); give --replace or --append"
+            )
+
+    def names(self, table: str) -> set[str]:
+        """Return the names in a table; an empty set if there is no such table.
+
+        Raises TargetError if they cannot be read.
+        """
+        if self.file and not self.file.exists():
+            return set()
+        with self._refusing(), self.engine.connect() as connection:
+            query = text(f"SELECT DISTINCT {NAME_COLUMN[table]} FROM {table}")
+            return set(connection.scalars(query)) if inspect(connection).has_table(table) else set()
+
+    def _fill(self, connection: Connection, table: Table, rows: Iterable[Cells], label: str) -> int:
+        if self.mode == REPLACE:
+            connection.execute(table.delete())
+        last = connection.scalar(select(func.max(table.c.id))) or 0
+        empty = dict.fromkeys(table.c.keys()) | {"source": label}
+        numbered = enumerate(rows, start=last + 1)
+        if self.mode == APPEND:
+            return insert_rows(
+                connection, table, (empty | row | {"id": number} for number, row in numbered)
+            )
+        return insert_rows(
+            connection, table, (empty | {"id": number} | row for number, row in numbered)
+        )
+
+    @contextmanager
+    def _refusing(self, what: str = "") -> Iterator[None]:
+        try:
+            yield
+        except SQLAlchemyError as error:
+            raise TargetError(f"{self.name}: {what}{first_line(error)}") from None

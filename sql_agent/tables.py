@@ -1,0 +1,129 @@
+"""The two tables of the medical database and what may be asked about them, as listed in
+`tables.toml` beside this file.
+
+Every column is text except `id`. The first 23 columns of `drugs_info` and 15 of `disease` are the
+contract with data that users bring; `source`, the last, says where a row comes from.
+
+    from sql_agent.tables import TABLES, ASKABLE, metadata, write_database
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Iterable, Mapping
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from common.files import replacing
+from common.terminal import watched
+
+if TYPE_CHECKING:
+    from sqlalchemy import Connection, MetaData, Table
+
+_LISTED = tomllib.loads(Path(__file__).with_name("tables.toml").read_text(encoding="utf-8"))
+# By table and column: the Chinese word that is the column's comment in the database, and other
+# words for it.
+WORDS: dict[str, dict[str, list[str]]] = {name: table["columns"] for name, table in _LISTED.items()}
+TABLES = {
+    table: {column: words[0] for column, words in columns.items()}
+    for table, columns in WORDS.items()
+}
+TABLE_WORDS: dict[str, list[str]] = {name: table["words"] for name, table in _LISTED.items()}
+NAME_COLUMN: dict[str, str] = {name: table["name"] for name, table in _LISTED.items()}
+# The columns questions ask about.
+ASKABLE: dict[str, list[str]] = {name: table["askable"] for name, table in _LISTED.items()}
+
+# The column `source`. "textbook": a real entity, general facts; "fictional": made by rule; else:
+# data a user brought.
+TEXTBOOK = "textbook"
+FICTIONAL = "fictional"
+NAME_LENGTH = 255
+SOURCE_LENGTH = 32
+
+BATCH = 5_000
+Cells = dict[str, str | int | None]  # a row of a table
+
+
+def metadata() -> MetaData:
+    """Return both tables as SQLAlchemy metadata: an integer key, text columns with comments, an
+    index on the name.
+
+    The index holds only names, so a search for a part of one (`LIKE '%...%'`) reads it instead of
+    the wide rows. It is not unique: the same drug is sold by several companies.
+    """
+    from sqlalchemy import Column, Index, Integer, MetaData, String, Table, Text
+    from sqlalchemy.dialects.mysql import LONGTEXT
+
+    tables = MetaData()
+    for table, columns in TABLES.items():
+        name_column = NAME_COLUMN[table]
+        # MySQL indexes no unbounded text, and its TEXT ends at 64 KB.
+        kinds: dict[str, Any] = {
+            "id": Integer,
+            name_column: String(NAME_LENGTH),
+            "source": String(SOURCE_LENGTH),
+        }
+        text = Text().with_variant(LONGTEXT, "mysql", "mariadb")
+        more: dict[str, Any] = {
+            "id": {"primary_key": True, "autoincrement": False},
+            name_column: {"nullable": False},
+        }
+        fields = [
+            Column(name, kinds.get(name, text), comment=label, **more.get(name, {}))
+            for name, label in columns.items()
+        ]
+        Table(
+            table,
+            tables,
+            *fields,
+            Index(f"{table}_{name_column}", name_column),
+            mysql_charset="utf8mb4",
+        )
+    _keep_comments_in_sqlite()
+    return tables
+
+
+def _keep_comments_in_sqlite() -> None:
+    """Write column comments into the CREATE TABLE text, which SQLite keeps word for word; it has no
+    other comments.
+    """
+    from sqlalchemy.ext.compiler import compiles
+    from sqlalchemy.schema import CreateColumn
+
+    @compiles(CreateColumn, "sqlite")
+    def with_comment(element: Any, compiler: Any, **options: Any) -> str:
+        text = compiler.visit_create_column(element, **options)
+        return (
+            f"{text} /* {element.element.comment} */" if text and element.element.comment else text
+        )
+
+
+def insert_rows(connection: Connection, table: Table, rows: Iterable[Cells]) -> int:
+    """Insert the rows, a batch at a time, and return how many."""
+    source = iter(rows)
+    count = 0
+    while batch := list(islice(source, BATCH)):
+        connection.execute(table.insert(), batch)
+        count += len(batch)
+    return count
+
+
+def write_database(path: Path, tables: Mapping[str, Iterable[Cells]]) -> dict[str, int]:
+    """Write the tables into a new SQLite file at `path`, and return the number of rows by table.
+
+    An older file is replaced in one step, or kept on failure.
+    """
+    from sqlalchemy import create_engine
+
+    with replacing(path) as draft:
+        engine = create_engine(f"sqlite:///{draft}")
+        schema = metadata()
+        schema.create_all(engine)
+        with engine.begin() as connection:
+            counts = {
+                name: insert_rows(connection, schema.tables[name], watched(rows, name))
+                for name, rows in tables.items()
+            }
+        engine.dispose()
+    return counts

@@ -1,0 +1,158 @@
+"""The invented hospital and its questions: what is committed is what the seed gives, and hangs
+together.
+"""
+
+from __future__ import annotations
+
+import csv
+import sqlite3
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from common.settings import ROOT
+from recipes.hospital import build, questions
+from recipes.hospital.hospital import COLUMNS, DATABASE, column_names
+from recipes.hospital.hospital_questions import NAMES, ROWS, TEMPLATES, divided, selected
+
+TABLES = ROOT / "data" / "ehr" / "tables"
+CODE = ROOT / "data" / "code"
+
+
+@pytest.fixture(scope="module")
+def rebuilt(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("ehr") / "tables"
+    assert build.main(["--out", str(folder)]) == 0
+    return folder
+
+
+@pytest.fixture
+def hospital() -> Iterator[sqlite3.Connection]:
+    with closing(sqlite3.connect(f"file:{TABLES / DATABASE}?mode=ro", uri=True)) as database:
+        yield database
+
+
+def rows_of(split: str) -> list[dict]:
+    from pyarrow import parquet
+
+    return parquet.read_table(CODE / f"{split}.parquet").to_pylist()
+
+
+@pytest.mark.system
+def test_the_same_seed_gives_the_committed_bytes(rebuilt: Path) -> None:
+    assert {path.name for path in rebuilt.iterdir()} == {path.name for path in TABLES.iterdir()}
+    for table in COLUMNS:
+        assert (rebuilt / f"{table}.csv").read_bytes() == (TABLES / f"{table}.csv").read_bytes(), (
+            table
+        )
+    versions = [(folder / DATABASE).read_bytes()[96:100] for folder in (rebuilt, TABLES)]
+    if versions[0] == versions[1]:  # of the SQLite that wrote it
+        assert (rebuilt / DATABASE).read_bytes() == (TABLES / DATABASE).read_bytes()
+
+
+def test_another_seed_gives_other_patients(tmp_path: Path) -> None:
+    assert build.main(["--out", str(tmp_path / "a"), "--patients", "20", "--seed", "1"]) == 0
+    assert build.main(["--out", str(tmp_path / "b"), "--patients", "20", "--seed", "2"]) == 0
+    assert (tmp_path / "a/patients.csv").read_bytes() != (tmp_path / "b/patients.csv").read_bytes()
+
+
+def test_what_is_there_is_kept(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "tables").mkdir()
+    assert build.main(["--out", str(tmp_path / "tables")]) == 2
+    assert "--force" in capsys.readouterr().err
+    assert not list((tmp_path / "tables").iterdir())
+
+
+def test_more_patients_than_there_are_numbers_for_are_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert build.main(["--out", str(tmp_path / "tables"), "--patients", "15001"]) == 2
+    assert "15000" in capsys.readouterr().err
+    assert not list(tmp_path.iterdir())
+
+
+def test_both_forms_say_the_same(hospital: sqlite3.Connection) -> None:
+    for table in COLUMNS:
+        with (TABLES / f"{table}.csv").open(encoding="utf-8", newline="") as file:
+            heads, *rows = csv.reader(file)
+        assert heads == column_names(table)
+        stored = hospital.execute(f"SELECT * FROM {table}").fetchall()
+        assert [["" if cell is None else str(cell) for cell in row] for row in stored] == rows
+
+
+BROKEN = {
+    "a stay without a patient": "SELECT 1 FROM admissions WHERE subject_id NOT IN (SELECT subject_id FROM patients)",
+    "a stay that ends first": "SELECT 1 FROM admissions WHERE dischtime <= admittime",
+    "care outside its stay": "SELECT 1 FROM icustays JOIN admissions USING (hadm_id) "
+    "WHERE intime < admittime OR outtime > dischtime OR outtime < intime",
+    "a code without a title": "SELECT 1 FROM diagnoses_icd "
+    "WHERE icd9_code NOT IN (SELECT icd9_code FROM d_icd_diagnoses)",
+    "a charge for nothing": "SELECT 1 FROM cost WHERE event_type = 'labevents' "
+    "AND event_id NOT IN (SELECT row_id FROM labevents)",
+    "a number used twice": "SELECT 1 FROM admissions GROUP BY hadm_id HAVING COUNT(*) > 1",
+}
+
+
+@pytest.mark.parametrize("what", BROKEN)
+def test_nothing_contradicts_itself(hospital: sqlite3.Connection, what: str) -> None:
+    assert hospital.execute(f"{BROKEN[what]} LIMIT 1").fetchall() == []
+
+
+@pytest.mark.system
+def test_the_same_seed_gives_the_committed_questions(tmp_path: Path) -> None:
+    assert questions.main(["--out", str(tmp_path)]) == 0
+    for split in ROWS:
+        assert (tmp_path / f"{split}.parquet").read_bytes() == (
+            CODE / f"{split}.parquet"
+        ).read_bytes()
+
+
+def test_a_hospital_that_is_too_small_is_named(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert build.main(["--out", str(tmp_path / "small"), "--patients", "30"]) == 0
+    assert (
+        questions.main(["--out", str(tmp_path / "out"), "--tables", str(tmp_path / "small")]) == 1
+    )
+    assert "too small a hospital" in capsys.readouterr().err
+    assert not list((tmp_path / "out").iterdir())
+
+
+def test_splits_share_no_name_and_two_templates_are_only_tested(
+    hospital: sqlite3.Connection,
+) -> None:
+    rows = {split: rows_of(split) for split in ROWS}
+    templates = {split: {row["template"] for row in each} for split, each in rows.items()}
+    assert templates["train"] == templates["val"]
+    assert len(templates["test"] - templates["train"]) == 2
+    for slot, sql in NAMES.items():
+        split_of = divided(sorted(selected(hospital, sql)), slot, 0)
+        for split, each in rows.items():
+            text = "\n".join(row["program"] for row in each)
+            asked = {
+                name for name in split_of if f'"{name}"' in text or f"subject_id == {name})" in text
+            }
+            assert asked, (slot, split)
+            assert {split_of[name] for name in asked} == {split}, slot
+
+
+def test_half_of_the_test_is_worded_as_nothing_in_training() -> None:
+    train, test = rows_of("train"), rows_of("test")
+    assert {row["wording"] for row in train + rows_of("val")} == {"seen"}
+    often = Counter(
+        row["wording"] for row in test if row["template"] in {each["template"] for each in train}
+    )
+    assert often["seen"] == often["unseen"]
+
+
+def test_no_answer_is_worth_guessing() -> None:
+    for split in ROWS:
+        often: dict[str, Counter[str]] = {}
+        for row in rows_of(split):
+            often.setdefault(row["template"], Counter())[row["gold"]] += 1
+        for template, answers in often.items():
+            most = 0.5 if TEMPLATES[template]["kind"] == "boolean" else 0.34
+            assert max(answers.values()) <= most * answers.total(), (split, template)

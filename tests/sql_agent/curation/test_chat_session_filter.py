@@ -1,0 +1,260 @@
+"""Chat exports in every form, what is dropped and why, and hostile exports."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from sql_agent.curation.chat_export import as_time
+from sql_agent.curation.chat_questions import judge
+from sql_agent.curation.chat_session_filter import main
+from tests.sql_agent.curation.survivors import survivors
+
+MOBILES = st.from_regex(r"1[3-9][0-9]{9}", fullmatch=True)
+TURNS = [
+    ("user", "医生您好，我叫张三，布洛芬一天吃几次？谢谢", "2024-01-01 10:00:00"),
+    ("assistant", "一日三次。请问您多大？", "2024-01-01 10:00:05"),
+    ("user", "那孕妇呢？", "2024-01-01 10:01:00"),
+    ("user", "高血压患者能喝酒吗？我电话13800138000", "2024-01-01 10:02:00"),
+    ("user", "谢谢！", "2024-01-01 10:03:00"),
+]
+KEPT = [
+    ("我叫[姓名]，布洛芬一天吃几次？", "2024-01-01 10:00:00", ["name"]),
+    ("高血压患者能喝酒吗？我电话[电话]", "2024-01-01 10:02:00", ["phone"]),
+]
+MESSAGES = [{"role": role, "content": text, "time": time} for role, text, time in TURNS]
+
+
+def filtered(tmp_path, name, content, *options, code=0):
+    """The output rows and the report for an export with this content."""
+    source, output, report = tmp_path / name, tmp_path / "out.jsonl", tmp_path / "report.json"
+    source.write_bytes(content)
+    assert (
+        main([str(source), "--output", str(output), "--report", str(report), "--force", *options])
+        == code
+    )
+    rows = [json.loads(line) for line in output.read_text().splitlines()]
+    return rows, json.loads(report.read_text())
+
+
+def dump(value):
+    return json.dumps(value, ensure_ascii=False)
+
+
+def table(header, delimiter=","):
+    text = io.StringIO()
+    writer = csv.writer(text, delimiter=delimiter)
+    writer.writerow(header)
+    writer.writerows([("s1", *turn) for turn in TURNS])
+    return text.getvalue()
+
+
+CHINESE_TABLE = table(["会话ID", "角色", "内容", "时间"])
+EXPORTS = {
+    "list.json": dump([{"session_id": "s1", "messages": MESSAGES}]).encode(),
+    "object.json": dump({"version": 2, "sessions": [{"id": "s1", "messages": MESSAGES}]}).encode(),
+    "one.json": dump({"id": "s1", "messages": MESSAGES}).encode(),
+    "gb.json": dump([{"会话ID": "s1", "聊天记录": MESSAGES}]).encode("gb18030"),
+    "sessions.jsonl": dump({"session_id": "s1", "messages": MESSAGES}).encode(),
+    "messages.jsonl": "\n".join(
+        dump({"conversation_id": "s1", **message}) for message in MESSAGES
+    ).encode(),
+    "sharegpt.jsonl": dump(
+        {
+            "id": "s1",
+            "conversations": [
+                {"from": "human" if role == "user" else "gpt", "value": text, "time": time}
+                for role, text, time in TURNS
+            ],
+        }
+    ).encode(),
+    "chinese.csv": CHINESE_TABLE.encode("utf-8-sig"),
+    "gb.csv": CHINESE_TABLE.replace("user", "患者").replace("assistant", "医生").encode("gb18030"),
+    "tabs.tsv": table(["Session ID", "Role", "Content", "Create-Time"], "\t").encode("utf-16"),
+}
+
+
+@pytest.mark.parametrize("name", EXPORTS)
+def test_every_form_of_export_gives_the_same_rows(tmp_path, name):
+    rows, report = filtered(tmp_path, name, EXPORTS[name])
+    assert [(row["question"], row["time"], row["masked"]) for row in rows] == KEPT
+    assert {row["session"] for row in rows} == {"s1"}
+    assert len({row["id"] for row in rows}) == 2
+    assert report["messages"] == 5
+    assert report["dropped"] == {"not_user": 1, "follow_up": 1, "thanks": 1}
+    assert report["masked"] == {"name": 1, "phone": 1}
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("你好", "greeting"),
+        ("好的，谢谢医生！", "thanks"),
+        ("[图片]", "empty"),
+        ("布洛芬", "too_short"),
+        ("我昨天去医院做了检查", "not_a_question"),
+        ("布洛芬能吃吗？" * 60, "too_long"),
+        ("那孕妇呢？", "follow_up"),
+        ("一天吃几次？", "follow_up"),
+        ("这个药孕妇可以吃吗", "follow_up"),
+        ("布洛芬副作用", None),
+        ("孩子发烧39度怎么办呢？", None),
+        ("我得了高血压，它能治好吗？", None),
+        ("What is ibuprofen for?", None),
+    ],
+)
+def test_a_message_is_judged(text, reason):
+    assert judge(text)[1] == reason
+
+
+def test_greeting_and_thanks_around_a_question_go():
+    assert judge("医生您好，请问布洛芬怎么吃？谢谢！")[0] == "请问布洛芬怎么吃？"
+    assert judge("[图片]你好！布洛芬怎么吃，急急急")[0] == "布洛芬怎么吃"
+
+
+def test_the_same_question_comes_once_with_the_same_id(tmp_path):
+    twice = [
+        {"role": "user", "content": text}
+        for text in ("布洛芬怎么吃？", "布洛芬 怎么吃", "布洛芬怎麼吃？")
+    ]
+    rows, report = filtered(tmp_path, "a.json", dump(twice).encode())
+    assert [row["question"] for row in rows] == ["布洛芬怎么吃？", "布洛芬怎麼吃？"]
+    assert report["dropped"] == {"duplicate": 1}
+    again, _ = filtered(tmp_path, "b.json", dump(twice[1:2]).encode())
+    assert again[0]["id"] == rows[0]["id"]
+
+
+def test_a_session_named_by_a_phone_number_is_numbered(tmp_path):
+    sessions = [
+        {"session_id": name, "messages": [{"role": "user", "content": f"{drug}怎么吃？"}]}
+        for name, drug in (
+            ("13800138000", "布洛芬"),
+            (13900139000, "头孢"),
+            ("13800138000", "阿司匹林"),
+        )
+    ]
+    rows, _ = filtered(tmp_path, "a.json", dump(sessions).encode())
+    assert [row["session"] for row in rows] == ["masked-1", "masked-2", "masked-1"]
+
+
+def test_unreadable_records_are_counted_and_named(tmp_path, capsys):
+    lines = ["nonsense", "3", dump({"role": "user"}), dump({"messages": ["x"]}), dump(MESSAGES[0])]
+    rows, report = filtered(tmp_path, "a.jsonl", "\n".join(lines).encode())
+    assert len(rows) == 1
+    assert report["dropped"] == {"unreadable": 4}
+    assert [line.split(":")[0] for line in report["unreadable"]] == [
+        "line 1",
+        "line 2",
+        "line 3",
+        "line 4, message 1",
+    ]
+    said = capsys.readouterr().err
+    assert all(f"unreadable: {line}" in said for line in report["unreadable"])
+
+
+def test_a_file_without_a_readable_record_fails(tmp_path, capsys):
+    (tmp_path / "a.jsonl").write_text(dump({"messages": ["x"]}))
+    assert main([str(tmp_path / "a.jsonl"), "--output", str(tmp_path / "out.jsonl")]) == 1
+    assert "a.jsonl" in capsys.readouterr().err
+
+
+def test_personal_data_of_an_unreadable_record_is_in_no_report(tmp_path):
+    lines = ["call 13800138000 back", dump({"13800138000": "?"}), dump(MESSAGES[0])]
+    _, report = filtered(tmp_path, "a.jsonl", "\n".join(lines).encode())
+    assert len(report["unreadable"]) == 2
+    assert "13800138000" not in dump(report)
+
+
+def test_personal_data_in_a_role_is_in_no_report_and_not_on_the_terminal(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Some exports name the speaker in place of a role."""
+    content = dump([{"role": "患者王建国13800138000", "content": "布洛芬怎么吃？"}]).encode()
+    _, report = filtered(tmp_path, "a.json", content, code=1)
+    assert report["unknown_roles"] == {"患者[姓名][电话]": 1}
+    said = capsys.readouterr().err
+    assert "患者[姓名][电话]" in said
+    assert "13800138000" not in said
+
+
+def test_unknown_roles_are_named(tmp_path, capsys):
+    content = dump([{"role": "甲方", "content": "布洛芬怎么吃？"}]).encode()
+    _, report = filtered(tmp_path, "a.json", content, code=1)
+    assert report["unknown_roles"] == {"甲方": 1}
+    assert "--user-role" in capsys.readouterr().err
+    rows, _ = filtered(tmp_path, "a.json", content, "--user-role", "甲方")
+    assert len(rows) == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "says"),
+    [
+        ("a.json", b"[1, 2", "a.json"),
+        ("a.json", b'{"version": 1}', "version"),
+        ("a.json", b"[" * 200 + b"]" * 200, "100"),
+        ("a.json", b"\xff\x00\x81", "a.json"),
+        ("a.csv", b"a,b\n1,2\n", "a, b"),
+        ("a.csv", b'content\n"open\n', "a.csv"),
+        ("a.doc", b"", "a.doc"),
+    ],
+)
+def test_a_file_that_is_no_export_is_refused_in_one_line(tmp_path, capsys, name, content, says):
+    (tmp_path / name).write_bytes(content)
+    assert main([str(tmp_path / name), "--output", str(tmp_path / "out.jsonl")]) == 2
+    message = capsys.readouterr().err
+    assert says in message
+    assert message.count("\n") == 1
+    assert not (tmp_path / "out.jsonl").exists()
+
+
+def test_an_existing_output_is_kept(tmp_path, capsys):
+    (tmp_path / "a.json").write_bytes(EXPORTS["list.json"])
+    (tmp_path / "out.jsonl").write_text("mine")
+    assert main([str(tmp_path / "a.json"), "--output", str(tmp_path / "out.jsonl")]) == 2
+    assert "--force" in capsys.readouterr().err
+    assert (tmp_path / "out.jsonl").read_text() == "mine"
+
+
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=20) | MOBILES,
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(
+            st.sampled_from(["id", "role", "content", "messages", "time", "session_id", "x"]), inner
+        )
+    ),
+    max_leaves=12,
+)
+ASKED = st.builds(
+    lambda session, text, number, time: {
+        "session_id": session,
+        "messages": [{"role": "user", "content": f"{text}布洛芬怎么吃？{number}", "time": time}],
+    },
+    VALUES,
+    st.text(max_size=10),
+    MOBILES,
+    VALUES | MOBILES,
+)
+
+
+@pytest.mark.system
+@given(st.lists(VALUES | ASKED, max_size=4), st.sampled_from(["a.json", "a.jsonl"]))
+@settings(
+    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+def test_hostile_exports_end_in_rows_without_numbers_or_in_one_message(tmp_path, records, name):
+    source, output = tmp_path / name, tmp_path / "out.jsonl"
+    text = json.dumps(records) if name == "a.json" else "\n".join(map(json.dumps, records))
+    source.write_text(text)
+    output.unlink(missing_ok=True)
+    assert main([str(source), "--output", str(output)]) in (0, 1, 2)
+    for line in output.read_text().splitlines() if output.exists() else ():
+        row = json.loads(line)
+        assert survivors(row["question"]) == survivors(row["session"]) == []
+        assert row["time"] is None or as_time(row["time"]) == row["time"]

@@ -1,0 +1,121 @@
+"""filter_with_llm as a real process: killed, interrupted, started twice; no reply that arrived is
+paid for twice.
+
+Keeps of docs/your-data.md, "Killed, stopped, failed": what was paid for is not lost.
+"""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections import Counter
+
+import pytest
+
+from common.settings import ROOT
+from sql_agent.curation import filter_with_llm
+from tests.sql_agent.curation.questions import QUESTIONS, ids_of, judge, question_of
+
+
+def first(*options):
+    return filter_with_llm.main(["in.jsonl", "--output", "out.jsonl", *options])
+
+
+def start(place, teacher, *options):
+    program = [
+        sys.executable,
+        ROOT / "utils" / "filter_with_llm.py",
+        "in.jsonl",
+        "--output",
+        "out.jsonl",
+        *options,
+    ]
+    return subprocess.Popen(
+        program, cwd=place, env=teacher, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+
+
+class Held:
+    """The stand-in's answers: so many at once, the others when `opened` is set."""
+
+    def __init__(self, answered: int) -> None:
+        self.left, self.holding = answered, 0
+        self.lock, self.opened = threading.Lock(), threading.Event()
+
+    def __call__(self, body):
+        with self.lock:
+            self.left -= 1
+            held = self.left < 0
+            self.holding += held
+        if held:
+            self.opened.wait(300)
+        return judge(body)
+
+
+def held_up(program, answers, calls, seconds=300):
+    """Wait until so many calls of a program hang, and nothing else of it is left to do."""
+    end = time.monotonic() + seconds
+    while answers.holding < calls:
+        assert program.poll() is None, f"ended with {program.returncode}: {program.communicate()}"
+        assert time.monotonic() < end, "waited in vain"
+        time.sleep(0.02)
+
+
+@pytest.mark.system
+def test_killed_again_and_again_it_ends_the_same_and_pays_no_reply_twice(place, llm, teacher):
+    for answered in (10, 20):
+        llm.answer = Held(answered)
+        program = start(place, teacher, "--concurrency", "4")
+        held_up(program, llm.answer, 4)
+        program.kill()
+        program.communicate()
+        llm.answer.opened.set()
+        assert (place / "out.jsonl.journal").exists()
+    llm.answer = judge
+    program = start(place, teacher, "--concurrency", "4")
+    assert program.wait() == 0, program.communicate()
+    assert [len(ids_of(place / name)) for name in ("out.jsonl", "out.dropped.jsonl")] == [40, 20]
+    calls = Counter(question_of(body) for body in llm.requests)
+    assert set(calls) == set(QUESTIONS)
+    # Only what was in flight at a kill, whose reply never arrived, may be asked again: 2 kills, 4
+    # calls at once.
+    assert sum(calls.values()) - 60 <= 2 * 4
+    interrupted = [(place / name).read_bytes() for name in ("out.jsonl", "out.dropped.jsonl")]
+    assert first("--force") == 0
+    assert [
+        (place / name).read_bytes() for name in ("out.jsonl", "out.dropped.jsonl")
+    ] == interrupted
+
+
+@pytest.mark.system
+def test_ctrl_c_keeps_the_journal(place, llm, teacher):
+    llm.answer = Held(10)
+    program = start(place, teacher)
+    held_up(program, llm.answer, 8)
+    program.send_signal(signal.SIGINT)
+    _, errors = program.communicate(timeout=300)
+    llm.answer.opened.set()
+    assert program.returncode == 130
+    assert "Traceback" not in errors
+    assert "Warning" not in errors
+    assert (place / "out.jsonl.journal").exists()
+    assert not (place / "out.jsonl").exists()
+    llm.answer = judge
+    assert first() == 0
+    assert len(llm.requests) <= 60 + 8
+
+
+@pytest.mark.system
+def test_a_second_process_on_one_output_is_refused(place, llm, teacher):
+    llm.answer = Held(0)
+    program = start(place, teacher, "--concurrency", "2")
+    held_up(program, llm.answer, 2)
+    second = start(place, teacher)
+    _, errors = second.communicate(timeout=300)
+    assert second.returncode == 2
+    assert "out.jsonl.journal" in errors
+    llm.answer.opened.set()
+    assert program.wait() == 0, program.communicate()

@@ -1,0 +1,185 @@
+"""Masking of personal data: examples of every kind, what must stay, and that no phone or ID number
+survives.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from sql_agent.curation.personal_data import has_check_digit, mask
+from tests.planted_list import said_with
+from tests.sql_agent.curation.survivors import survivors
+
+
+def spread(digits, places, separator):
+    """The digits with the separator at some places."""
+    return "".join(
+        digit + (separator if place in places else "") for place, digit in enumerate(digits)
+    )
+
+
+def with_check_digit(first):
+    return next(first + last for last in "0123456789X" if has_check_digit(first + last))
+
+
+FULL_WIDTH = str.maketrans("0123456789", "０１２３４５６７８９")
+SCRIPTS = st.sampled_from([lambda text: text, lambda text: text.translate(FULL_WIDTH)])
+MOBILES = st.from_regex(r"1[3-9][0-9]{9}", fullmatch=True)
+BIRTHDAYS = (
+    st.dates().filter(lambda day: 1900 <= day.year < 2100).map(lambda day: day.strftime("%Y%m%d"))
+)
+ID_NUMBERS = st.builds(
+    lambda region, day, order: with_check_digit(region + day + order),
+    st.from_regex(r"[1-6][0-9]{5}", fullmatch=True),
+    BIRTHDAYS,
+    st.from_regex(r"[0-9]{3}", fullmatch=True),
+)
+LANDLINES = st.from_regex(r"0(10|2[0-9]|[3-9][0-9]{2})[- ]?[2-9][0-9]{7}", fullmatch=True)
+NUMBERS = st.builds(
+    lambda digits, places, separator, script: script(
+        spread(digits, places - {len(digits) - 1}, separator)
+    ),
+    MOBILES | ID_NUMBERS,
+    st.sets(st.integers(0, 16), max_size=5),
+    st.sampled_from([" ", "-", ".", "·", "—", "\u200b", ""]),
+    SCRIPTS,
+)
+WORDS = st.text(max_size=12) | st.sampled_from(
+    ["电话", "我的手机是", "身份证号：", "微信", "qq", "，", " ", "5", "+86", "86"]
+)
+
+
+@given(st.lists(WORDS | NUMBERS | LANDLINES, max_size=6).map("".join))
+@settings(max_examples=100, deadline=None)
+@example("微信a12345678901234567890123456789")
+@example("1 3 13800138000")
+@example("QQ13800138000123456")
+@example("1\u0336381\u03363800138000")
+def test_no_phone_and_no_id_number_survives(text):
+    masked, kinds = mask(text)
+    assert survivors(masked) == []
+    assert mask(masked) == (masked, []) or kinds == mask(text)[1]
+
+
+@given(WORDS, NUMBERS, WORDS.filter(lambda text: not text[:1].isalnum()))
+@settings(max_examples=60, deadline=None)
+def test_a_number_is_found_in_every_script_with_every_separator(before, number, after):
+    assert mask(before + "：" + number + " " + after)[1]
+
+
+@given(LANDLINES)
+def test_landlines_are_found(number):
+    assert mask(f"电话{number}，请问")[0] == "电话[电话]，请问"
+
+
+@pytest.mark.parametrize(
+    ("text", "masked", "kind"),
+    [
+        ("手机13800138000能收到吗", "手机[电话]能收到吗", "phone"),
+        ("手机１３８ 0013-8000", "手机[电话]", "phone"),
+        ("+86 138-0013-8000", "[电话]", "phone"),
+        ("138****8000", "[电话]", "phone"),
+        ("010-62345678转123", "[电话]", "phone"),
+        ("电话：62345678", "电话：[电话]", "phone"),
+        ("身份证11010519491231002X", "身份证[证件号]", "id_number"),
+        ("证件110105491231002", "证件[证件号]", "id_number"),
+        ("住院号：ZY00123456", "住院号：[号码]", "number"),
+        ("邮箱 Zhang.San@QQ.com", "邮箱 [邮箱]", "email"),
+        ("加微信abc_12345聊", "加微信[微信号]聊", "wechat"),
+        ("QQ：123456789", "QQ：[QQ号]", "qq"),
+        ("请加我 @zhangsan_88", "请加我 @[账号]", "handle"),
+        ("我的抖音号是 mm_1990", "我的抖音号是 [账号]", "handle"),
+        ("我孙女叫苗苗，发烧", "我孙女叫[姓名]，发烧", "name"),
+        ("My son is called Oliver", "My son is called [姓名]", "name"),
+        ("my grandson Tim has a fever", "my grandson [姓名] has a fever", "name"),
+        ("患者P00912，男", "患者[号码]，男", "number"),
+        ("SSN 123-45-6789", "SSN [号码]", "number"),
+        ("我住在上海市浦东新区张江路100号502室，请问", "我住在[地址]，请问", "address"),
+        ("患者李明，男，45岁", "患者[姓名]，男，45岁", "name"),
+        ("张医生您好", "[姓名]医生您好", "name"),
+        ("帮我妈张桂芳问一下", "帮我妈[姓名]问一下", "name"),
+        ("联系人：李秀英", "联系人：[姓名]", "name"),
+        ("赵国栋，男，56岁", "[姓名]，男，56岁", "name"),
+        ("我叫wang xiao ming", "我叫[姓名]", "name"),
+        ("出生日期：1968年3月12日", "出生日期：[出生日期]", "birthday"),
+        ("车牌粤B·12345", "车牌[车牌]", "plate"),
+        ("护照E12345678", "护照[护照号]", "passport"),
+        (
+            "住院号：a1234519491231VX，",
+            "住院号：[号码]，",
+            "number",
+        ),  # two patterns, one within the other
+    ],
+)
+def test_each_kind_is_masked(text, masked, kind):
+    assert mask(text) == (masked, [kind])
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "患者高血压，吃什么药？",
+        "白内障医生说要手术",
+        "血压120/80，心率75，体温36.5",
+        "国药准字H20013800是什么药",
+        "2013-05-06 2014-07-08",
+        "孙女发烧两天",
+        "我妈叫我去医院",
+        "my son Covid positive",
+        "@医生 请问",
+        "维生素B12和辅酶Q10",
+        "CA125和P53突变",
+        "帕金森病和王氏保赤丸",
+        "我妈常年便秘，我爸高血压",
+        "白芍、何首乌、夏桑菊颗粒、孟鲁司特钠片",
+    ],
+)
+def test_other_text_stays(text):
+    assert mask(text) == (text, [])
+
+
+LABELLED = [
+    json.loads(line)
+    for line in (Path(__file__).parent / "names.jsonl").read_text("utf-8").splitlines()
+]
+
+
+@pytest.mark.parametrize(
+    ("half", "secrets", "leaks", "words", "gone"),
+    [("open", 128, 1, 98, 0), ("sealed", 132, 24, 110, 2)],
+)
+def test_labelled_messages_leak_no_more_than_published(half, secrets, leaks, words, gone):
+    """Lines of {text, kind, half, and secrets or keep}; docs/your-data.md has the same figures."""
+    masked = [(line, mask(line["text"])[0]) for line in LABELLED if line["half"] == half]
+    stayed = [secret in text for line, text in masked for secret in line.get("secrets", ())]
+    kept = [word in text for line, text in masked for word in line.get("keep", ())]
+    assert (len(stayed), len(kept)) == (secrets, words)
+    assert sum(stayed) <= leaks
+    assert kept.count(False) <= gone
+
+
+@pytest.mark.system
+def test_a_word_list_in_the_shared_temporary_folder_is_not_read(tmp_path: Path) -> None:
+    """Whoever may write there could put code into it, or a list that hides names."""
+    text = "药是林则徐开的"
+    code = f"from sql_agent.curation.personal_data import mask; print(ascii(mask({text!r})[0]))"
+    one_word = {text: 1}
+    assert said_with(one_word, tmp_path, code) == ascii("药是[姓名]开的")
+
+
+@pytest.mark.system
+def test_hostile_text_is_masked_in_time():
+    for text in (
+        "1 " * 5_000,
+        "0" * 10_000,
+        "a@" * 5_000,
+        "张" * 10_000,
+        "省市区路" * 2_500,
+        "1381" * 2_500,
+    ):
+        mask(text)

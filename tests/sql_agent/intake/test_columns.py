@@ -1,0 +1,145 @@
+"""Foreign column names find their column; what is unclear is asked about, not guessed."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from data.records import Record, SourceError
+from sql_agent.intake.columns import guess_table, map_columns, plan_parts, read_mapping
+from sql_agent.intake.grid import Part
+from sql_agent.intake.headers import claims
+from sql_agent.tables import WORDS
+from tests.messages import missing
+
+
+@pytest.mark.parametrize(
+    ("columns", "name", "table"),
+    [
+        (["药品名称", "适应症"], "", "drugs_info"),
+        (["疾病名称", "症状"], "", "disease"),
+        (["disease", "Symptoms"], "drugs", "disease"),
+        (["name", "text"], "diseases", "disease"),
+        (["name", "text"], "", None),
+        (["drug", "disease"], "", None),
+    ],
+)
+def test_the_table_is_told_from_the_columns_or_the_name(columns, name, table):
+    assert guess_table(columns, name) == table
+
+
+def test_a_mapping_decides_and_can_leave_out():
+    assert guess_table(["名", "征"], "", {"征": "clinical_manif"}) == "disease"
+    columns = ["名", "药品名称", "适应症"]
+    chosen = map_columns(columns, "drugs_info", {"名": "med_name", "药品名称": None})
+    assert chosen == {"名": "med_name", "适应症": "indication"}
+
+
+def test_a_name_of_two_columns_fills_the_first_and_leaves_the_other_free():
+    columns = ["药品名称", "适应症/用法用量"]
+    chosen = {"药品名称": "med_name", "适应症/用法用量": "indication"}
+    assert map_columns(columns, "drugs_info", {}) == chosen
+    with_dosage = map_columns([*columns, "用法说明"], "drugs_info", {})
+    assert with_dosage == chosen | {"用法说明": "dosage"}
+
+
+def test_two_undecided_columns_are_not_proposed_for_one():
+    """Both lines in a mapping file would join their texts."""
+    columns = ["药品名称", "禁忌症表一", "禁忌症表二"]
+    part = Part("drugs", columns, lambda: iter([Record(1, dict.fromkeys(columns, "甲"))]))
+    ((planned,), _) = plan_parts([part], None, {})
+    first, second = planned.unused.values()
+    assert first == '"禁忌症表一": contraindications'
+    assert second.startswith('"禁忌症表二": null')
+
+
+@pytest.mark.parametrize(
+    ("columns", "given", "message"),
+    [
+        (["药品名称", "通用名"], {}, "'药品名称' and '通用名'"),
+        (["适应症", "药"], {}, '"药": med_name'),
+        (["药品名称"], {"药名": "med_name"}, "'药名'; the source has: 药品名称"),
+        (["药品名称"], {"药品名称": "name"}, "'name'; drugs_info has: id, med_name"),
+    ],
+)
+def test_what_is_unclear_is_asked(columns, given, message):
+    with pytest.raises(SourceError, match=message):
+        map_columns(columns, "drugs_info", given)
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [("a.json", '\ufeff{"名": "med_name", "价": null}'), ("a.yaml", "名: med_name\n价: null\n")],
+)
+def test_mapping_files(tmp_path, name, text):
+    (tmp_path / name).write_text(text, encoding="utf-8")
+    assert read_mapping(tmp_path / name) == {"名": "med_name", "价": None}
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "place"),
+    [
+        ("a.json", '{"a": "b",\n}', "line 2"),
+        ("a.yaml", "a: b\nc: [d\ne: f\n", "line 3"),
+        ("a.yml", "- a", "a.yml"),
+        ("a.yml", "a: 1", "a.yml"),
+    ],
+)
+def test_a_damaged_mapping_file_is_named_with_its_line(tmp_path, name, text, place):
+    (tmp_path / name).write_text(text, encoding="utf-8")
+    with pytest.raises(SourceError) as caught:
+        read_mapping(tmp_path / name)
+    assert not missing(str(caught.value), name, place)
+    with pytest.raises(SourceError, match=r"none\.json"):
+        read_mapping(tmp_path / "none.json")
+
+
+def test_foreign_headers_find_their_columns_and_the_rest_stays_out():
+    """Headers of tables as others keep them; null: none of our columns, "?": more than one is
+    right.
+    """
+    found = expected = 0
+    for line in (
+        Path(__file__).with_name("foreign_headers.jsonl").read_text(encoding="utf-8").splitlines()
+    ):
+        case = json.loads(line)
+        columns = case["columns"]
+        assert guess_table(columns) == case["table"]
+        mapping = map_columns([*columns], case["table"], {})
+        wrong = {name for name in mapping if columns[name] not in (mapping[name], "?")}
+        assert wrong <= {"序号", "序\n号"}  # kept as the key
+        clear = {name: column for name, column in columns.items() if column not in (None, "?")}
+        expected += len(clear)
+        found += sum(mapping.get(name) == column for name, column in clear.items())
+    assert expected == 153
+    assert found / expected >= 0.98  # measured 1.00
+
+
+@pytest.mark.parametrize(
+    ("name", "table", "column"),
+    [
+        ("1.药品名称", "drugs_info", "med_name"),
+        ("contraindicatons", "drugs_info", "contraindications"),
+        ("藥品名稱", "drugs_info", "med_name"),
+        ("鑑別診斷", "disease", "differ_diag"),
+        ("base.disease_name", "disease", "disease_name"),
+        ("manufacturer.name", "drugs_info", "company_name"),
+        ("BLFY", "drugs_info", "adverse_reactions"),
+        ("linchuang_biaoxian", "disease", "clinical_manif"),
+        ("谁不能吃", "drugs_info", "contraindications"),
+        ("【配方】如下", "drugs_info", "component"),
+        ("What tests are needed?", "disease", "examination"),
+    ],
+)
+def test_a_name_is_read_in_the_ways_it_is_written(name, table, column):
+    assert [*claims(name, table)] == [column]
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["treatment.cost", "department.id", "JBBM", "治疗费用", "相关疾病", "What happens if I stop?"],
+)
+def test_what_is_about_something_else_is_no_column_of_ours(name):
+    assert not any(claims(name, table) for table in WORDS)

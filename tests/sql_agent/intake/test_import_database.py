@@ -1,0 +1,394 @@
+"""The import command: what it writes, what it refuses, and that it writes all or nothing, even when
+killed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import csv
+import os
+import signal
+import sqlite3
+import subprocess
+import sys
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from common.settings import ROOT
+from recipes.build_database import DEFAULT_PATH
+from sql_agent.intake.import_database import main
+from sql_agent.intake.staging import Staging
+from sql_agent.intake.target import REPLACE, Target, TargetError
+from sql_agent.tables import TABLES
+from tests.messages import missing
+
+COLUMNS = ["药品名称", "适应症", "副作用"]
+ROWS = [["甲片", "发热", "恶心"], ["乙片", "咳嗽", ""]]
+
+
+def write_csv(path, rows, columns=COLUMNS):
+    with path.open("w", encoding="utf-8", newline="") as file:
+        csv.writer(file).writerows([columns, *rows])
+    return str(path)
+
+
+@pytest.fixture
+def source(tmp_path):
+    return write_csv(tmp_path / "药品.csv", ROWS)
+
+
+@pytest.fixture
+def target(tmp_path):
+    (tmp_path / "target").mkdir()
+    return tmp_path / "target" / "my.db"
+
+
+def url(path):
+    return f"sqlite:///{path}"
+
+
+def read(path, table="drugs_info", columns="id, med_name, indication, adverse_reactions, source"):
+    with sqlite3.connect(path) as connection:
+        return connection.execute(f"SELECT {columns} FROM {table} ORDER BY id").fetchall()
+
+
+def test_a_file_becomes_the_table(source, target, capsys):
+    assert main([source, "--to", url(target)]) == 0
+    assert read(target) == [
+        (1, "甲片", "发热", "恶心", "imported"),
+        (2, "乙片", "咳嗽", None, "imported"),
+    ]
+    assert [path.name for path in target.parent.iterdir()] == ["my.db"]
+    out = capsys.readouterr().out
+    assert "副作用 -> adverse_reactions" in out
+    assert not missing(out, "2 rows written", "drugs_info")
+    with sqlite3.connect(target) as connection:
+        found = [row[1] for row in connection.execute("PRAGMA table_info(drugs_info)")]
+        indexes = [row[1] for row in connection.execute("PRAGMA index_list(drugs_info)")]
+    assert found == [*TABLES["drugs_info"]]
+    assert indexes == ["drugs_info_med_name"]
+
+
+def test_every_rejected_value_is_named_and_nothing_is_written(tmp_path, target, capsys):
+    rows = [
+        ["甲片", "发热", "恶\0心"],
+        ["", "x", "y"],
+        ["甲片", "a"],
+        ["", " ", ""],
+        ["丙" * 256, "", ""],
+        ["丁片", "", ""],
+    ]
+    source = write_csv(tmp_path / "a.csv", [*rows, rows[-1]])
+    report = tmp_path / "report.tsv"
+    assert main([source, "--to", url(target), "--report", str(report)]) == 1
+    output = capsys.readouterr()
+    assert not missing(output.out, "1 rows ready", "1 duplicate", "1 empty", "4 rejected")
+    found = {line.split(":")[0].strip(): line for line in output.out.splitlines()}
+    assert "U+0000" in found["row 2, column 副作用 (adverse_reactions)"]
+    assert "empty" in found["row 3, column 药品名称 (med_name)"]
+    assert "2 cells" in found["row 4"]
+    assert "empty" in found["row 5"]
+    assert "256" in found["row 6, column 药品名称 (med_name)"]
+    assert "row 7" in found["row 8"]
+    assert "--skip-rejected" in output.err
+    assert not target.exists()
+    assert len(report.read_text(encoding="utf-8").splitlines()) == 7
+    assert main([source, "--to", url(target), "--skip-rejected"]) == 0
+    assert [row[1] for row in read(target)] == ["丁片"]
+    assert [path.name for path in target.parent.iterdir()] == ["my.db"]
+
+
+def test_existing_rows_are_kept_replaced_or_added_to_as_asked(source, tmp_path, target, capsys):
+    assert main([source, "--to", url(target)]) == 0
+    other = write_csv(tmp_path / "b.csv", [["丙片", "z", ""]])
+    assert main([other, "--to", url(target)]) == 1
+    assert "--replace or --append" in capsys.readouterr().err
+    assert len(read(target)) == 2
+    assert main([other, "--to", url(target), "--append", "--label", "医院"]) == 0
+    assert read(target)[-1] == (3, "丙片", "z", None, "医院")
+    assert main([other, "--to", url(target), "--replace"]) == 0
+    assert [row[:2] for row in read(target)] == [(1, "丙片")]
+
+
+def test_rows_that_are_added_are_numbered_after_the_largest_id(source, tmp_path, target, capsys):
+    """By how many there are, a number would be given twice where some are missing."""
+    known = write_csv(tmp_path / "a.csv", [["7", "丁片"], ["3", "戊片"]], ["ID", "drug_name"])
+    assert main([known, "--to", url(target)]) == 0
+    assert main([source, "--to", url(target), "--append"]) == 0
+    assert [row[0] for row in read(target)] == [3, 7, 8, 9]
+    assert main([known, "--to", url(target), "--append"]) == 0
+    assert [row[0] for row in read(target)] == [3, 7, 8, 9, 10, 11], "its own ids are taken"
+
+
+def test_where_a_part_has_no_ids_all_rows_are_numbered_anew(tmp_path, target, capsys):
+    """Kept beside new numbers, an id would be given twice, and the import fail."""
+    with contextlib.closing(sqlite3.connect(tmp_path / "source.db")) as other, other:
+        other.execute("CREATE TABLE one (id, drug_name, indication)")
+        other.execute("CREATE TABLE two (drug_name, indication)")
+        other.executemany("INSERT INTO one VALUES (?, ?, ?)", [(3, "甲片", "a"), (1, "乙片", "b")])
+        other.execute("INSERT INTO two VALUES ('丙片', 'c')")
+    assert main([url(tmp_path / "source.db"), "--to", url(target)]) == 0
+    found = read(target)
+    assert [row[0] for row in found] == [1, 2, 3]
+    assert {row[1] for row in found} == {"甲片", "乙片", "丙片"}
+
+
+def test_a_dry_run_writes_nothing(source, target, capsys):
+    assert main([source, "--to", url(target), "--dry-run"]) == 0
+    assert "2 rows ready" in capsys.readouterr().out
+    assert list(target.parent.iterdir()) == []
+
+
+def test_keys_of_the_source_are_kept_and_must_be_keys(tmp_path, target, capsys):
+    columns = ["ID", "drug_name"]
+    source = write_csv(tmp_path / "a.csv", [["7", "甲片"], ["3", "乙片"]], columns)
+    assert main([source, "--to", url(target)]) == 0
+    assert [row[:2] for row in read(target)] == [(3, "乙片"), (7, "甲片")]
+    rows = [
+        ["7", "甲片"],
+        ["7", "丁片"],
+        ["x", "乙片"],
+        ["", "丙片"],
+        ["0", "戊片"],
+        ["99999999999", "己片"],
+    ]
+    other = write_csv(tmp_path / "b.csv", rows, columns)
+    assert main([other, "--to", url(target), "--replace"]) == 1
+    out = capsys.readouterr().out
+    found = [line.strip() for line in out.splitlines() if "rejected:" in line]
+    assert [line.split(",")[0] for line in found] == [f"row {number}" for number in range(3, 8)]
+    assert "7" in found[0]
+    assert "'x'" in found[1]
+    assert len(read(target)) == 2
+
+
+def test_another_database_fills_both_tables(tmp_path, target, capsys):
+    assert main([url(DEFAULT_PATH), "--to", url(target)]) == 0
+    for table, columns in TABLES.items():
+        assert read(target, table, ", ".join(columns)) == read(
+            DEFAULT_PATH, table, ", ".join(columns)
+        )
+    assert main([url(DEFAULT_PATH), "--to", url(target), "--table", "disease", "--replace"]) == 0
+    assert "left out: drugs_info" in capsys.readouterr().out
+    assert main([url(target), "--to", url(target), "--replace"]) == 0
+    assert read(target, "disease", "disease_name") == read(DEFAULT_PATH, "disease", "disease_name")
+
+
+def failing_rows():
+    yield {"med_name": "新药"}
+    raise KeyboardInterrupt
+
+
+def test_a_failed_write_leaves_the_target_as_it_was(source, target):
+    assert main([source, "--to", url(target)]) == 0
+    before = target.read_bytes()
+    with pytest.raises(KeyboardInterrupt):
+        Target(url(target), REPLACE).write({"drugs_info": failing_rows()}, "x")
+    assert target.read_bytes() == before
+    new = target.with_name("new.db")
+    with pytest.raises(TargetError, match="nothing written"):
+        Target(url(new)).write({"drugs_info": [{"id": 1, "med_name": "a"}] * 2}, "x")
+    assert [path.name for path in target.parent.iterdir()] == ["my.db"]
+
+
+def test_rows_that_came_after_the_check_are_not_added_to(tmp_path):
+    """Another import may have filled the table meanwhile."""
+    file = tmp_path / "shared.db"
+    target = Target(url(file))
+    target.check(TABLES)
+    Target(url(file)).write({"drugs_info": [{"id": 1, "med_name": "a"}]}, "x")
+    with pytest.raises(TargetError, match="has rows"):
+        target.write({"drugs_info": [{"id": 2, "med_name": "b"}]}, "x")
+
+
+def test_ctrl_c_is_said_in_one_line(source, target, capsys, monkeypatch):
+    monkeypatch.setattr(Staging, "rows", lambda self, table: failing_rows())
+    assert main([source, "--to", url(target)]) == 130
+    assert capsys.readouterr().err.count("\n") == 1
+    assert list(target.parent.iterdir()) == []
+
+
+@pytest.mark.system
+def test_a_target_another_program_writes_to_is_left_alone(source, target, capsys):
+    assert main([source, "--to", url(target)]) == 0
+    other = sqlite3.connect(target, isolation_level=None)
+    other.execute("BEGIN IMMEDIATE")
+    assert main([source, "--to", url(target), "--append"]) == 1
+    assert "locked" in capsys.readouterr().err
+    other.close()
+    assert len(read(target)) == 2
+
+
+HELD = """
+import itertools
+import sys
+
+from sql_agent.intake.import_database import main
+from data.intake import staging, target
+
+moment, *arguments = sys.argv[1:]
+
+
+def until_held(rows):
+    for number, row in enumerate(rows):
+        if number == 10_000:
+            print("held", flush=True)
+            sys.stdin.read()
+        yield row
+
+
+def counted(*given):
+    next(numbers)
+    return add(*given)
+
+
+if moment == "reading":
+    numbers = until_held(itertools.count())
+    add = staging.Staging.add
+    staging.Staging.add = counted
+else:
+    insert = target.insert_rows
+    target.insert_rows = lambda to, table, rows: insert(to, table, until_held(rows))
+sys.exit(main(arguments))
+"""
+
+
+def killed_import(moment, arguments, environment=None):
+    """Kill the command, with no warning, while it is reading or writing its 10,000th row."""
+    process = subprocess.Popen(
+        [sys.executable, "-c", HELD, moment, *arguments],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        env=environment,
+        cwd=ROOT,
+    )
+    output = []
+    for line in process.stdout:
+        if line == "held\n":
+            break
+        output.append(line)
+    process.kill()
+    process.communicate()
+    assert process.returncode == -signal.SIGKILL, "the import ended before it was killed"
+    return "".join(output)
+
+
+@pytest.fixture(scope="module")
+def many(tmp_path_factory):
+    rows = [[f"药{number}片", "发热" * 100, "恶心"] for number in range(12_000)]
+    return write_csv(tmp_path_factory.mktemp("many") / "a.csv", rows)
+
+
+@pytest.mark.system
+def test_killed_while_reading_nothing_is_left(many, target, tmp_path):
+    waiting = tmp_path / "waiting"
+    waiting.mkdir()
+    environment = os.environ | {"SQLITE_TMPDIR": str(waiting)}
+    killed_import("reading", [many, "--to", url(target)], environment)
+    assert list(waiting.iterdir()) == []
+    assert list(target.parent.iterdir()) == []
+
+
+@pytest.mark.system
+@pytest.mark.parametrize("mode", [None, "--append", "--replace"])
+def test_killed_while_writing_the_target_is_as_before(many, source, target, mode):
+    if mode:
+        assert main([source, "--to", url(target)]) == 0
+    arguments = [many, "--to", url(target), *([mode] if mode else [])]
+    assert "12000 rows ready" in killed_import("writing", arguments)
+    assert target.stat().st_size > 1_000_000, "a transaction is half done"
+    with sqlite3.connect(target) as connection:
+        assert connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)
+        tables = connection.execute(
+            "SELECT name FROM sqlite_master WHERE type = 'table'"
+        ).fetchall()
+    assert tables == ([("drugs_info",), ("disease",)] if mode else [])
+    if mode:
+        assert [row[1] for row in read(target)] == ["甲片", "乙片"]
+    assert main(arguments) == 0
+    assert len(read(target)) == 12_000 + 2 * (mode == "--append")
+    assert [path.name for path in target.parent.iterdir()] == ["my.db"]
+
+
+def test_tables_of_another_shape_and_files_of_another_kind(source, target, capsys):
+    with sqlite3.connect(target) as connection:
+        connection.execute("CREATE TABLE drugs_info (id INTEGER, med_name TEXT)")
+    assert main([source, "--to", url(target)]) == 1
+    assert "adverse_reactions" in capsys.readouterr().err
+    target.write_bytes(b"no database" * 100)
+    assert main([source, "--to", url(target)]) == 1
+    assert "not a database" in capsys.readouterr().err
+    assert main([source, "--to", url(target.parent / "no" / "a.db")]) == 1
+    assert str(target.parent / "no") in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "to", ["oracle://u:canary@h/d", "sqlite:///:memory:", "sqlite:///file:x?uri=true", "no url"]
+)
+def test_targets_that_can_not_be_used_are_wrong_usage(source, to, capsys):
+    assert main([source, "--to", to]) == 2
+    error = capsys.readouterr().err
+    assert error.count("\n") == 1
+    assert "canary" not in error
+
+
+@pytest.mark.parametrize(
+    ("columns", "options", "message"),
+    [
+        (["名", "字"], [], "give --table"),
+        (["名", "字"], ["--table", "disease"], "disease_name"),
+        (["药品名称"], ["--part", "x"], "'x'"),
+        (["药品名称"], ["--mapping", "no-such-file.json"], "no-such-file.json"),
+    ],
+)
+def test_unclear_sources_are_wrong_usage(tmp_path, target, capsys, columns, options, message):
+    source = write_csv(tmp_path / "a.csv", [["x"] * len(columns)], columns)
+    assert main([source, "--to", url(target), *options]) == 2
+    assert message in capsys.readouterr().err
+
+
+def test_empty_columns_without_a_name_are_nothing_to_decide_about(tmp_path, target, capsys):
+    """A spreadsheet leaves them behind its last column."""
+    wider = [row + [""] * 5 for row in (COLUMNS, *ROWS)]
+    source = write_csv(tmp_path / "药品.csv", wider[1:], wider[0])
+    assert main([source, "--to", url(target)]) == 0
+    assert "--mapping" not in capsys.readouterr().out
+    assert len(read(target)) == len(ROWS)
+
+
+def test_a_mapping_file_and_html(tmp_path, target):
+    source = write_csv(tmp_path / "a.csv", [["甲病", "<p>头痛</p>"]], ["名", "征"])
+    (tmp_path / "m.yaml").write_text("名: disease_name\n征: clinical_manif\n", encoding="utf-8")
+    arguments = ["--table", "disease", "--mapping", str(tmp_path / "m.yaml"), "--strip-html"]
+    assert main([source, "--to", url(target), *arguments]) == 0
+    assert read(target, "disease", "id, disease_name, clinical_manif") == [(1, "甲病", "头痛")]
+
+
+CELLS = st.text(st.characters(codec="utf-8"), max_size=10) | st.sampled_from(
+    ["<p>", "&amp;", "'; DROP TABLE x; --", "%s"]
+)
+
+
+@settings(
+    suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=40
+)
+@given(rows=st.lists(st.tuples(CELLS, CELLS, CELLS), max_size=6))
+def test_any_cells_arrive_unchanged_or_are_reported(tmp_path, rows, capsys):
+    target = tmp_path / "any.db"
+    target.unlink(missing_ok=True)
+    source = write_csv(tmp_path / "a.csv", rows)
+    assert main([source, "--to", url(target), "--skip-rejected", "--encoding", "utf-8"]) == 0
+    stored = [row[1:4] for row in read(target)]
+    given = [
+        tuple(cell.strip().replace("\r\n", "\n").replace("\r", "\n") or None for cell in row)
+        for row in rows
+    ]
+    assert [row for row in stored if row not in given] == []
+    assert len(stored) == len(set(stored))
+    counted = capsys.readouterr().out.splitlines()[0].removeprefix("a -> drugs_info: ")
+    assert sum(int(word) for word in counted.replace(",", "").split() if word.isdigit()) == len(
+        rows
+    )

@@ -1,0 +1,103 @@
+"""The import into real PostgreSQL and MariaDB servers; skipped, saying so, where they are not
+installed.
+"""
+
+from __future__ import annotations
+
+import signal
+import sqlite3
+import subprocess
+import sys
+import time
+
+import pytest
+from sqlalchemy import create_engine, inspect, text
+
+from recipes.build_database import DEFAULT_PATH
+from sql_agent.intake.import_database import main
+from sql_agent.intake.target import REPLACE, Target, TargetError
+from sql_agent.tables import TABLES
+from tests.messages import missing
+from tests.tools.sql.servers import fresh_database
+
+pytestmark = pytest.mark.system
+
+
+@pytest.fixture(scope="module", params=["postgres", "mariadb"])
+def url(request):
+    return fresh_database(request.getfixturevalue(request.param), "imported")
+
+
+def rows(address, table):
+    engine = create_engine(address)
+    with engine.connect() as connection:
+        found = connection.execute(
+            text(f"SELECT {', '.join(TABLES[table])} FROM {table} ORDER BY id")
+        ).all()
+    engine.dispose()
+    return [tuple(row) for row in found]
+
+
+def test_both_tables_arrive_with_comments_and_index_all_or_nothing(url, capsys):
+    source = f"sqlite:///{DEFAULT_PATH}"
+    arguments = [source, "--to", url]
+    assert main(arguments) == 0
+    for table in TABLES:
+        assert rows(url, table) == rows(source, table)
+    engine = create_engine(url)
+    for table, columns in TABLES.items():
+        found = {column["name"]: column["comment"] for column in inspect(engine).get_columns(table)}
+        assert found == columns
+        assert any(len(index["column_names"]) == 1 for index in inspect(engine).get_indexes(table))
+    engine.dispose()
+    assert main(arguments) == 1
+    assert not missing(capsys.readouterr().err, "--replace", "--append")
+    twice = [{"id": 5, "med_name": "甲片"}] * 2
+    with pytest.raises(TargetError, match="nothing written"):
+        Target(url, REPLACE).write({"drugs_info": twice}, "x")
+    assert rows(url, "drugs_info") == rows(source, "drugs_info")
+    assert main([*arguments, "--replace"]) == 0
+    assert rows(url, "disease") == rows(source, "disease")
+
+
+WAITING = {
+    "postgresql": "SELECT count(*) FROM pg_locks WHERE NOT granted",
+    "mysql": "SELECT count(*) FROM information_schema.innodb_trx WHERE trx_state = 'LOCK WAIT'",
+}
+
+
+def kill_behind_a_lock(url, source, mode, lock):
+    """Kill an import while it waits for a lock that this test holds on a table."""
+    engine = create_engine(url)
+    with engine.connect() as connection:
+        connection.execute(text(lock))
+        command = [sys.executable, "-u", "-m", "data.import_database", source, "--to", url, mode]
+        process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+        while not connection.scalar(text(WAITING[engine.name])):
+            assert process.poll() is None
+            time.sleep(0.2)
+        process.kill()
+        output, _ = process.communicate()
+        assert process.returncode == -signal.SIGKILL
+        assert "written" not in output
+    engine.dispose()
+
+
+def test_a_killed_import_leaves_the_rows_as_they_were(url, tmp_path):
+    default = f"sqlite:///{DEFAULT_PATH}"
+    assert main([default, "--to", url, "--replace"]) == 0
+    before = {table: rows(url, table) for table in TABLES}
+    other = tmp_path / "other.db"
+    assert main([default, "--to", f"sqlite:///{other}"]) == 0
+    connection = sqlite3.connect(other)
+    with connection:
+        connection.execute("UPDATE drugs_info SET med_name = '新' || med_name")
+        connection.execute("UPDATE disease SET disease_name = '新' || disease_name")
+    connection.close()
+    kill_behind_a_lock(
+        url, f"sqlite:///{other}", "--replace", "SELECT * FROM drugs_info FOR UPDATE"
+    )
+    assert {table: rows(url, table) for table in TABLES} == before
+    assert main([f"sqlite:///{other}", "--to", url, "--replace"]) == 0
+    for table in TABLES:
+        assert rows(url, table) == rows(f"sqlite:///{other}", table) != before[table]

@@ -1,0 +1,189 @@
+"""load_rows: files of every form become one form, bad ones are refused with the column and the row."""
+
+from __future__ import annotations
+
+import json
+
+import pyarrow as arrow
+import pyarrow.parquet as parquet
+import pytest
+
+from sql_agent.intake.question_files import (
+    COLUMNS,
+    DataError,
+    count_without_reference,
+    load_rows,
+    statements,
+)
+
+
+def write(path, columns):
+    parquet.write_table(arrow.table(columns), path)
+    return path
+
+
+def test_rows_come_back_in_order_with_every_column(tmp_path):
+    path = write(
+        tmp_path / "a.parquet",
+        {"id": ["b", "a"], "question": ["q1", "q2"], "answer": ["x", "y"], "n": [1, 2]},
+    )
+    empty = dict.fromkeys(COLUMNS, "")
+    assert load_rows(path) == [
+        empty | {"id": "b", "question": "q1", "answer": "x", "n": 1},
+        empty | {"id": "a", "question": "q2", "answer": "y", "n": 2},
+    ]
+
+
+def test_rows_without_a_reference_are_kept_and_counted(tmp_path):
+    columns = {"id": ["a", "b", "c"], "question": ["q", "q", "q"]}
+    some = load_rows(write(tmp_path / "some.parquet", columns | {"answer": [None, " ", "x"]}))
+    assert [row["answer"] for row in some] == ["", "", "x"]
+    assert count_without_reference(some) == 2
+    none = load_rows(write(tmp_path / "none.parquet", columns))
+    assert [row["answer"] for row in none] == ["", "", ""]
+    assert count_without_reference(none) == 3
+
+
+@pytest.mark.parametrize(
+    ("columns", "message"),
+    [
+        ({"question": ["q"]}, "no column id"),
+        ({"id": [1], "question": ["q"]}, "row 0, column id: 1 is int"),
+        ({"id": ["a", "b"], "question": ["q", None]}, "row 1, column question: empty"),
+        ({"id": ["a", "a"], "question": ["q", "r"]}, "row 1, column id: 'a'"),
+        ({"id": ["a"], "question": ["q"], "answer": [1.5]}, "row 0, column answer: 1.5"),
+        ({"id": ["a"], "question": ["q"], "sql": [[1]]}, "row 0, column sql: 1 is int"),
+        ({"id": ["a"], "question": ["q"], "entities": ['["x", 1]']}, "column entities: ['x', 1]"),
+        (
+            {"id": ["a"], "question": ["q"], "evidence": ['[{"quote":1}]']},
+            "column evidence: [{'quote': 1}]",
+        ),
+        (
+            {"id": ["a"], "question": ["q"], "evidence": ['[{"quote":"x","field":["y"]}]']},
+            "{'field': ['y'], 'quote': 'x'}",
+        ),
+        (
+            {"id": ["a"], "question": ["q"], "structured_gt": ['{"columns":["a"],"rows":[[1,2]]}']},
+            "1 cells",
+        ),
+        ({"id": ["a"], "question": ["q"], "structured_gt": ["{"]}, "row 0, column structured_gt"),
+        (
+            {"id": arrow.array([], arrow.string()), "question": arrow.array([], arrow.string())},
+            "no rows",
+        ),
+    ],
+)
+def test_bad_files_are_refused_with_the_place(tmp_path, columns, message):
+    path = write(tmp_path / "bad.parquet", columns)
+    with pytest.raises(DataError, match=r"bad\.parquet") as caught:
+        load_rows(path)
+    assert message in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_missing_file_folder_and_other_formats(tmp_path):
+    with pytest.raises(DataError, match=r"none\.parquet"):
+        load_rows(tmp_path / "none.parquet")
+    with pytest.raises(DataError, match="is a folder"):
+        load_rows(tmp_path)
+    for content in ("", "\ufeff", " \n" * 2_000):
+        (tmp_path / "empty.jsonl").write_text(content, encoding="utf-8")
+        with pytest.raises(DataError, match=r"empty\.jsonl"):
+            load_rows(tmp_path / "empty.jsonl")
+    text = tmp_path / "text.parquet"
+    text.write_text("id,question\n")
+    with pytest.raises(DataError, match=r"text\.parquet"):
+        load_rows(text)
+
+
+FOREIGN = {
+    "qid": "7",
+    "task_type": "compare_drugs",
+    "question": "对比甲片和乙片的禁忌？",
+    "sql": ["SELECT 1", " ", "SELECT 2"],
+    "evidence": [
+        {
+            "source_table": "drugs_info",
+            "row_id": 7,
+            "field": "contraindications",
+            "quote": "孕妇<b>禁用</b>",
+        }
+    ],
+    "meta": {"entity": {"drug_name_a": "甲片", "drug_id_a": 7, "drug_name_b": "乙片"}},
+    "ground_truth": "**甲片**：孕妇禁用。",
+}
+
+
+def test_a_quote_that_names_its_table_keeps_it_beside_one_with_the_other_name(tmp_path):
+    path = tmp_path / "rows.jsonl"
+    quotes = [{"table": "disease", "quote": "发热"}, {"source_table": "drugs_info", "quote": "苦"}]
+    path.write_text(json.dumps({"id": "1", "question": "？", "evidence": quotes}))
+    (row,) = load_rows(path)
+    assert [item["table"] for item in json.loads(row["evidence"])] == ["disease", "drugs_info"]
+
+
+@pytest.mark.parametrize("form", ["jsonl", "json", "parquet"])
+def test_other_names_and_nested_values_become_one_form(tmp_path, form):
+    path = tmp_path / f"rows.{form}"
+    if form == "parquet":
+        parquet.write_table(arrow.Table.from_pylist([FOREIGN]), path)
+    else:
+        text = json.dumps(FOREIGN if form == "jsonl" else [FOREIGN], ensure_ascii=False)
+        path.write_text("\ufeff" + text + "\n\n", encoding="utf-8")
+    (row,) = load_rows(path)
+    assert (row["id"], row["answer"]) == ("7", "**甲片**：孕妇禁用。")
+    assert statements(row) == ["SELECT 1", "SELECT 2"]
+    assert json.loads(row["entities"]) == ["甲片", "乙片"]
+    quote = {
+        "table": "drugs_info",
+        "row_id": 7,
+        "field": "contraindications",
+        "quote": "孕妇<b>禁用</b>",
+    }
+    assert json.loads(row["evidence"]) == [quote]
+    assert "qid" not in row
+    assert row["meta"]["entity"]["drug_id_a"] == 7
+
+
+def test_a_null_under_our_own_name_hides_no_value_under_another(tmp_path):
+    """Two sets put together have both names in every row."""
+    item = {"table": None, "source_table": "disease", "row_id": 1, "field": "cause", "quote": "x"}
+    row = {"id": None, "qid": "7", "question": "?", "answer": None, "ground_truth": "外用"}
+    path = tmp_path / "rows.jsonl"
+    path.write_text(json.dumps({**row, "evidence": [item]}))
+    (row,) = load_rows(path)
+    assert (row["id"], row["answer"]) == ("7", "外用")
+    assert json.loads(row["evidence"])[0]["table"] == "disease"
+
+
+def test_json_text_stays_as_it_was_written(tmp_path):
+    gold = '{ "columns": ["a"], "rows": [[1]] }'
+    columns = {
+        "id": ["a", "b"],
+        "question": ["q", "r"],
+        "structured_gt": [gold, None],
+        "sql": ["SELECT 1", '["A","B"]'],
+    }
+    rows = load_rows(write(tmp_path / "a.parquet", columns))
+    assert [row["structured_gt"] for row in rows] == [gold, ""]
+    assert [row["sql"] for row in rows] == ["SELECT 1", '["A","B"]']
+    assert [statements(row) for row in rows] == [["SELECT 1"], ["A", "B"]]
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ('{"id": "b"', "row 1: not JSON"),
+        ("[1]", "row 1: a JSON list"),
+        ('{"id": "b", "question": "\\ud800"}', "row 1, column question"),
+        ('{"id": "b", "question": ' + "[" * 100_000, "row 1: not JSON"),
+        ('{"id": "a", "question": "r"}', "row 1, column id: 'a'"),
+    ],
+)
+def test_bad_lines_are_refused_with_the_place(tmp_path, line, message):
+    path = tmp_path / "a.jsonl"
+    path.write_text('{"id": "a", "question": "q"}\n' + line + "\n", encoding="utf-8")
+    with pytest.raises(DataError) as caught:
+        load_rows(path)
+    assert f"{path}, {message}" in str(caught.value)
+    assert "\n" not in str(caught.value)

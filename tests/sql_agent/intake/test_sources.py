@@ -1,0 +1,207 @@
+"""Every kind of source gives the same rows; damaged ones are refused in one line that names the
+place.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+import sqlite3
+from datetime import date
+from pathlib import Path
+
+import openpyxl
+import pyarrow as arrow
+import pyarrow.parquet as parquet
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from data.records import SourceError
+from sql_agent.intake.cells import CellError
+from sql_agent.intake.sources import open_parts
+
+COLUMNS = ["药品名称", "适应症"]
+ROWS = [["阿莫西林胶囊", "敏感菌感染，\n如肺炎"], ["布洛芬片", '发热"痛"']]
+
+
+def write_csv(path, rows, encoding="utf-8", delimiter=","):
+    with path.open("w", encoding=encoding, newline="") as file:
+        csv.writer(file, delimiter=delimiter).writerows(rows)
+    return path
+
+
+def write_excel(path, rows, sheet="药品"):
+    book = openpyxl.Workbook()
+    book.active.title = sheet
+    for row in rows:
+        book.active.append(row)
+    book.save(path)
+    return path
+
+
+def write_source(folder, kind):
+    path = folder / f"a.{kind}"
+    objects = [dict(zip(COLUMNS, row, strict=True)) for row in ROWS]
+    if kind == "xlsx":
+        write_excel(path, [COLUMNS, *ROWS])
+    elif kind == "parquet":
+        parquet.write_table(arrow.Table.from_pylist(objects), path)
+    elif kind == "json":
+        path.write_text(json.dumps(objects, ensure_ascii=False), encoding="utf-8")
+    elif kind == "jsonl":
+        path.write_text("".join(json.dumps(row) + "\n" for row in objects), encoding="utf-8")
+    elif kind == "db":
+        with sqlite3.connect(path) as connection:
+            connection.execute(f"CREATE TABLE a ({', '.join(COLUMNS)})")
+            connection.executemany("INSERT INTO a VALUES (?, ?)", ROWS)
+        return f"sqlite:///{path}"
+    else:
+        write_csv(path, [COLUMNS, *ROWS], delimiter="\t" if kind == "tsv" else ",")
+    return str(path)
+
+
+def values(part):
+    return [list(record.values.values()) for record in part.records()]
+
+
+@pytest.mark.parametrize("kind", ["csv", "tsv", "xlsx", "parquet", "json", "jsonl", "db"])
+def test_every_kind_gives_the_same_rows_as_often_as_asked(tmp_path, kind):
+    (part,) = open_parts(write_source(tmp_path, kind))
+    assert part.columns == COLUMNS
+    expected = sorted(ROWS) if kind == "db" else ROWS
+    assert values(part) == expected
+    assert values(part) == expected
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "gb18030", "gbk", "utf-16"])
+@pytest.mark.parametrize("delimiter", [",", ";", "\t", "|"])
+def test_encodings_and_delimiters_are_found_out(tmp_path, encoding, delimiter):
+    (part,) = open_parts(str(write_csv(tmp_path / "a.csv", [COLUMNS, *ROWS], encoding, delimiter)))
+    assert part.columns == COLUMNS
+    assert values(part) == ROWS
+
+
+def test_a_long_file_is_read_to_its_end_before_its_encoding_is_chosen(tmp_path: Path) -> None:
+    rows = [["Aspirin", "pain"]] * 10_000 + ROWS
+    path = write_csv(tmp_path / "a.csv", [["med_name", "indication"], *rows], "gb18030")
+    (part,) = open_parts(str(path))
+    assert values(part) == rows
+
+
+def test_json_nested_deep_is_refused_before_it_fills_the_memory(tmp_path):
+    (tmp_path / "a.json").write_text("[" * 100_000)
+    with pytest.raises(SourceError, match="nested more than 100 deep"):
+        open_parts(str(tmp_path / "a.json"))
+
+
+def test_text_in_no_known_encoding_and_a_wrong_one_given(tmp_path):
+    (tmp_path / "a.csv").write_bytes("药品名称\n".encode() + b"\xff\xff\n")
+    with pytest.raises(SourceError, match="give --encoding"):
+        open_parts(str(tmp_path / "a.csv"))
+    for encoding in ("ascii", "no-such"):
+        with pytest.raises(SourceError, match=encoding):
+            open_parts(str(tmp_path / "a.csv"), encoding)
+
+
+def test_rows_are_numbered_as_a_reader_sees_them(tmp_path):
+    (part,) = open_parts(
+        str(write_csv(tmp_path / "a.csv", [COLUMNS, ["甲", ""], [], ["乙"], ["丙", "x"]]))
+    )
+    assert [(record.number, record.problem) for record in part.records()] == [
+        (2, None), (3, None), (4, "1 cells, the header has 2"), (5, None),
+    ]  # fmt: skip
+    path = tmp_path / "a.jsonl"
+    path.write_text(
+        '{"药品名称":"甲"}\n\n{"药品名称"\n[1]\n{"适应症":"x","药品名称":"乙"}\n', encoding="utf-8"
+    )
+    (part,) = open_parts(str(path))
+    assert part.columns == COLUMNS
+    found = {record.number: record for record in part.records()}
+    assert [number for number, record in found.items() if record.values] == [1, 5]
+    assert [*found] == [1, 2, 3, 4, 5]
+    assert "not JSON" in found[3].problem
+    assert "list" in found[4].problem
+
+
+def test_sheets_types_and_failed_formulas_of_a_workbook(tmp_path):
+    path = tmp_path / "a.xlsx"
+    book = openpyxl.Workbook()
+    book.active.title = "空"
+    sheet = book.create_sheet("药品")
+    for row in (
+        ["药品名称", "条形码", "创建时间"],
+        ["甲", 6901234567890, date(2025, 1, 2)],
+        ["乙", 1],
+        ["", 2],
+    ):
+        sheet.append(row)
+    sheet["A4"] = "#N/A"
+    sheet["A4"].data_type = "e"
+    book.save(path)
+    (part,) = open_parts(str(path))
+    assert part.name == "药品"
+    first, second, third = part.records()
+    assert first.values["条形码"] == 6901234567890
+    assert str(first.values["创建时间"]) == "2025-01-02 00:00:00"
+    assert second.values["药品名称"] == "乙"
+    assert isinstance(third.values["药品名称"], CellError)
+    assert "#N/A" in str(third.values["药品名称"])
+    with pytest.raises(SourceError, match=r"'x' .*药品"):
+        open_parts(str(path), name="x")
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("a.csv", b"a,b,a\n", "two columns named 'a'"),
+        ("a.csv", b'a,b\n"1,2\n3,4\n', "quotation mark left open"),
+        ("a.xlsx", b"PK\x03\x04 no", r"a\.xlsx"),
+        ("a.parquet", b"PAR1", r"a\.parquet"),
+        ("a.json", b'[{"a": 1}, {', r"a\.json"),
+        ("a.json", b'{"a": 1}', "no JSON objects"),
+        ("a.xls", b"x", r"a\.xls"),
+    ],
+)
+def test_damaged_files_are_one_line(tmp_path, name, content, message):
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(SourceError, match=message) as caught:
+        [record for part in open_parts(str(tmp_path / name)) for record in part.records()]
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("source", "message"),
+    [
+        ("sqlite:///no-such-file.db", "no-such-file.db"),
+        ("nothing://x", "nothing:"),
+        ("postgresql+psycopg://nobody:canary@127.0.0.1:9/none", "//\\*\\*\\*@127.0.0.1:9/none"),
+        ("no-such-file.csv", "no-such-file.csv"),
+        (".", "is a folder"),
+    ],
+)
+def test_sources_that_are_not_there_are_one_line_without_password(source, message):
+    with pytest.raises(SourceError, match=message) as caught:
+        open_parts(source)
+    assert "\n" not in str(caught.value)
+    assert "canary" not in str(caught.value)
+
+
+@settings(
+    suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=60
+)
+@given(
+    content=st.binary(max_size=200),
+    kind=st.sampled_from(["csv", "tsv", "json", "jsonl", "xlsx", "parquet"]),
+)
+def test_any_bytes_are_rows_or_one_line(tmp_path, content, kind):
+    path = tmp_path / f"a.{kind}"
+    path.write_bytes(content)
+    try:
+        for part in open_parts(str(path)):
+            list(part.records())
+    except SourceError as error:
+        line = str(error)
+    else:
+        line = "rows"
+    assert line.count("\n") == 0

@@ -1,0 +1,306 @@
+"""A stranger's tables of drugs, as hospitals and shops keep them: every column finds its place, or
+is told one.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import sqlite3
+import threading
+from datetime import datetime
+
+import openpyxl
+import pytest
+import yaml
+
+from common.settings import load_settings
+from data import validate
+from data.records import SourceError
+from recipes import build_dataset
+from sql_agent.intake.columns import map_columns
+from sql_agent.intake.import_database import main
+from sql_agent.intake.sources import open_parts
+from tests.messages import missing
+from tests.scoring.judge_servers import Server, completion
+from tools.sql.query import build_tool
+
+PLACES = {
+    "序号": "id",
+    "药品名称": "med_name",
+    "批准文号(国药准字)": "med_approval",
+    "主要成份": "component",
+    "性状": "description",
+    "适应症/功能主治": "indication",
+    "规格": "pack",
+    "用法及用量": "dosage",
+    "不良反应": "adverse_reactions",
+    "禁忌": "contraindications",
+    "注意事项": "precautions",
+    "Drug Interactions（药物相互作用）": "drug_interactions",
+    "贮藏条件": "storage",
+    "有效期(月)": "period",
+    "生产商": "company_name",
+    "创建日期": "created_at",
+}
+ROW = [
+    "1",
+    "阿莫西林胶囊",
+    "国药准字H44021351",
+    "阿莫西林",
+    "内容物为白色粉末",
+    "敏感菌所致的感染",
+    "0.25g*24粒",
+    "一次2粒，一日3次",
+    "恶心",
+    "青霉素过敏者禁用",
+    "用前皮试",
+    "丙磺舒延缓排泄",
+    "遮光",
+    "36",
+    "联邦制药股份有限公司",
+]
+# As Excel writes one into a CSV file, and as it holds it.
+DATES = ("2024/3/1", datetime(2024, 3, 1))
+
+pytestmark = pytest.mark.system
+
+
+def csv_file(path, rows, encoding="utf-8"):
+    with path.open("w", encoding=encoding, newline="") as file:
+        csv.writer(file).writerows(rows)
+    return path
+
+
+def hospital(path, above=()):
+    return csv_file(path, [*above, [*PLACES], [*ROW, DATES[0]]], "gb18030")
+
+
+def workbook(path, rows):
+    book = openpyxl.Workbook()
+    for row in rows:
+        book.active.append(row)
+    book.save(path)
+    return path
+
+
+def imported(source, target, *options):
+    assert main([str(source), "--to", f"sqlite:///{target}", *options]) == 0
+    return stored(target)
+
+
+def stored(target, table="drugs_info"):
+    connection = sqlite3.connect(target)
+    connection.row_factory = sqlite3.Row
+    return [dict(row) for row in connection.execute(f"SELECT * FROM {table} ORDER BY id")]
+
+
+def test_all_sixteen_columns_of_a_hospitals_file_find_their_place(tmp_path):
+    (row,) = imported(hospital(tmp_path / "a.csv"), tmp_path / "my.db")
+    for column, cell in zip(PLACES.values(), ROW, strict=False):
+        assert str(row[column]) == (f"{cell}个月" if column == "period" else cell)
+
+
+def test_csv_and_excel_with_a_title_above_give_the_same_rows(tmp_path, capsys):
+    title = [["某某医院药品目录"], ["制表：药剂科", None, "2024-03-01"], []]
+    book = workbook(tmp_path / "a.xlsx", [*title, [*PLACES], [*ROW, DATES[1]]])
+    from_excel = imported(book, tmp_path / "excel.db")
+    assert "row 4" in capsys.readouterr().out
+    text = hospital(tmp_path / "a.csv", above=[["某某医院药品目录"], []])
+    assert imported(text, tmp_path / "csv.db") == from_excel
+    assert {row["created_at"] for row in from_excel} == {"2024-03-01"}
+
+
+def test_a_header_that_is_not_found_can_be_given(tmp_path):
+    rows = [["注意事项", "见下"], ["甲", "乙"], ["阿片", "头痛"]]
+    (part,) = open_parts(str(csv_file(tmp_path / "a.csv", rows)), header_row=2)
+    assert (part.columns, [record.number for record in part.records()]) == (["甲", "乙"], [3])
+    with pytest.raises(SourceError, match="row 9"):
+        open_parts(str(tmp_path / "a.csv"), header_row=9)
+    (tmp_path / "a.jsonl").write_text('{"a": 1}\n', encoding="utf-8")
+    with pytest.raises(SourceError, match="--header-row"):
+        open_parts(str(tmp_path / "a.jsonl"), header_row=2)
+
+
+def test_below_a_title_names_that_nobody_knows_are_the_header(tmp_path):
+    rows = [["某店目录", "", ""], ["甲", "乙", "丙"], ["阿片", "头痛", "10g"]]
+    (part,) = open_parts(str(csv_file(tmp_path / "a.csv", rows)))
+    assert (part.columns, [record.number for record in part.records()]) == (["甲", "乙", "丙"], [3])
+
+
+def test_a_title_does_not_hide_the_delimiter(tmp_path):
+    (tmp_path / "a.csv").write_text("药品目录\n药品名称;适应症\n阿片;头痛,发热\n", encoding="utf-8")
+    (part,) = open_parts(str(tmp_path / "a.csv"))
+    assert part.columns == ["药品名称", "适应症"]
+
+
+def test_content_tells_what_a_name_does_not():
+    cells = {
+        "编码": ["国药准字H1", "国药准字Z2", "国药准字H3"],
+        "名": ["x"] * 3,
+        "药品名称": ["甲片", "乙片", "丙片"],
+    }
+    assert map_columns([*cells], "drugs_info", {}, cells) == {
+        "编码": "med_approval",
+        "药品名称": "med_name",
+    }
+    numbered = cells | {"药品编号": ["YP1", "YP2", "YP3"]}
+    assert "id" not in map_columns([*numbered], "drugs_info", {}, numbered).values()
+    numbered["药品编号"] = ["1", "2", "3"]
+    assert map_columns([*numbered], "drugs_info", {}, numbered)["药品编号"] == "id"
+
+
+def test_content_of_a_medicine_fills_nothing_of_a_disease():
+    cells = {"疾病名称": ["感冒", "流感", "肺炎"], "提供": ["甲公司"] * 3, "X": ["24个月"] * 3}
+    assert map_columns([*cells], "disease", {}, cells) == {"疾病名称": "disease_name"}
+
+
+def test_content_decides_between_names_that_are_as_good():
+    half = {"通用名": ["甲片"], "药品名称": ["甲片", "乙片"]}
+    assert map_columns([*half], "drugs_info", {}, half) == {"药品名称": "med_name"}
+    firms = {"药名": ["甲片"] * 3, "供货": ["甲公司"] * 3, "经销": ["乙公司"] * 3}
+    assert map_columns([*firms], "drugs_info", {}, firms) == {
+        "药名": "med_name",
+        "供货": "company_name",
+    }
+    with pytest.raises(SourceError, match='"适应症": indication and "功能主治": null'):
+        map_columns(["药名", "适应症", "功能主治"], "drugs_info", {})
+
+
+def test_two_columns_may_be_joined_into_one(tmp_path):
+    source = csv_file(
+        tmp_path / "a.csv", [["药名", "用法", "用量"], ["甲片", "口服", "2片"], ["乙片", "", "1片"]]
+    )
+    (tmp_path / "m.yaml").write_text("用法: dosage\n用量: dosage\n", encoding="utf-8")
+    rows = imported(source, tmp_path / "my.db", "--mapping", str(tmp_path / "m.yaml"))
+    assert [row["dosage"] for row in rows] == ["口服\n2片", "1片"]
+
+
+def test_more_than_half_unknown_is_a_failure_until_it_is_decided(tmp_path, capsys):
+    """The lines that are shown are the whole way on: pasted into a file they are accepted."""
+    source = csv_file(
+        tmp_path / "a.csv",
+        [["药品名称", "价格", "医保：类型", "不良反应情形"], ["甲片", "9.5", "甲类", "恶心"]],
+    )
+    target = ["--to", f"sqlite:///{tmp_path / 'my.db'}"]
+    assert main([str(source), *target, "--dry-run"]) == 1
+    out, err = capsys.readouterr()
+    assert not missing(err, "3 of 4", "drugs_info", "--mapping")
+    assert not (tmp_path / "my.db").exists()
+    lines = "\n".join(out.split("lines for the file of --mapping:\n")[1].splitlines())
+    assert yaml.safe_load(lines) == {
+        "价格": None,
+        "医保：类型": None,
+        "不良反应情形": "adverse_reactions",
+    }
+    (tmp_path / "m.yaml").write_text(lines, encoding="utf-8")
+    assert (
+        imported(source, tmp_path / "my.db", "--mapping", str(tmp_path / "m.yaml"))[0][
+            "adverse_reactions"
+        ]
+        == "恶心"
+    )
+
+
+@pytest.mark.parametrize(
+    ("to", "typed"),
+    [
+        ("mysql://u:canary@h/d", "mysql+pymysql://"),
+        ("postgres://u:canary@h/d", "postgresql+psycopg://"),
+        ("my.db", "sqlite:///my.db"),
+    ],
+)
+def test_a_target_that_is_nearly_right_says_what_to_type(tmp_path, to, typed, capsys):
+    assert main([str(csv_file(tmp_path / "a.csv", [["药名"], ["甲片"]])), "--to", to]) == 2
+    error = capsys.readouterr().err
+    assert f"--to {typed}" in error
+    assert "canary" not in error
+
+
+def test_append_names_what_is_there_already(tmp_path, capsys):
+    target = tmp_path / "my.db"
+    first = csv_file(tmp_path / "a.csv", [["药名"], ["甲片"], ["乙片"]])
+    imported(first, target, "--append")
+    assert "already" not in capsys.readouterr().out
+    second = csv_file(tmp_path / "b.csv", [["药名"], ["丙片"], ["乙片"]])
+    assert len(imported(second, target, "--append")) == 4
+    assert not missing(capsys.readouterr().out, "1 of the names", "乙片")
+
+
+@pytest.mark.parametrize(("header", "other"), [("药名", "disease"), ("病名", "drugs_info")])
+def test_one_table_alone_is_enough_for_the_tool(tmp_path, header, other):
+    imported(csv_file(tmp_path / "a.csv", [[header], ["甲"]]), tmp_path / "my.db")
+    query = build_tool(f"sqlite:///{tmp_path / 'my.db'}")
+    assert json.loads(query(f"SELECT count(*) AS n FROM {other}"))["rows"] == [[0]]
+
+
+def test_drugs_alone_give_questions_that_the_database_confirms(tmp_path, capsys):
+    names = [f"药{chr(0x4E00 + number)}{chr(0x5E00 + number)}片" for number in range(40)]
+    rows = [
+        [name, f"用于{name[1:3]}不适", f"一次{number}片", f"密封{name[1]}"]
+        for number, name in enumerate(names)
+    ]
+    source = csv_file(tmp_path / "a.csv", [["药名", "适应证", "用法", "保存条件"], *rows])
+    imported(source, tmp_path / "my.db")
+    database, folder = ["--db", f"sqlite:///{tmp_path / 'my.db'}"], tmp_path / "new" / "folder"
+    assert build_dataset.main([*database, "--output", str(folder), "--rows", "40"]) == 0
+    files = [str(folder / f"{split}.parquet") for split in ("train", "val", "test")]
+    capsys.readouterr()
+    assert validate.main([*files, *database, "--json"]) == 0
+    report = json.loads(capsys.readouterr().out)
+    assert report["valid"] == report["rows"] > 20
+
+
+@pytest.fixture
+def teacher(monkeypatch):
+    server = Server()
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    monkeypatch.setenv("TEACHER_MODEL", "openai/teacher")
+    monkeypatch.setenv("TEACHER_BASE_URL", f"{server.url}/v1")
+    monkeypatch.setenv("TEACHER_API_KEY", "key-canary")
+    load_settings.cache_clear()
+    yield server
+    server.shutdown()
+    server.server_close()
+    load_settings.cache_clear()
+
+
+def test_an_llm_proposes_and_the_user_confirms(tmp_path, teacher, monkeypatch, capsys):
+    pairs = {
+        "品": "med_name",
+        "治": "indication",
+        "价": None,
+        "假": "storage",
+        "批": "no_such_column",
+        "类": "med_name",
+    }
+    columns = [{"source": source, "column": column} for source, column in pairs.items()]
+    teacher.replies = [(200, completion(json.dumps({"table": "drugs_info", "columns": columns})))]
+    source = csv_file(
+        tmp_path / "a.csv", [["品", "治", "价", "批", "类"], ["甲片", "头痛", "9", "H1", "片剂"]]
+    )
+    arguments = [str(source), "--to", f"sqlite:///{tmp_path / 'my.db'}"]
+    assert main(arguments) == 2, "without --propose nothing is guessed"
+    assert teacher.requests == []
+    for said, code in (("n\n", 1), ("", 1), ("y\n", 0)):
+        monkeypatch.setattr("sys.stdin", io.StringIO(said))
+        assert main([*arguments, "--propose"]) == code
+        assert (tmp_path / "my.db").exists() == (code == 0)
+    assert '"品": med_name' in capsys.readouterr().out
+    (row,) = stored(tmp_path / "my.db")
+    assert (row["med_name"], row["indication"], row["storage"]) == ("甲片", "头痛", None)
+    asked = teacher.requests[0][2]["messages"][0]["content"]
+    assert "头痛" in asked
+    assert "med_approval" in asked
+
+
+def test_of_a_column_the_llm_sees_three_cells(tmp_path, teacher, monkeypatch):
+    """They are a hospital's, and leave its machine."""
+    teacher.replies = [(200, completion(json.dumps({"table": "drugs_info", "columns": []})))]
+    names = ["甲片", "乙片", "丙片", "丁片", "戊片"]
+    source = csv_file(tmp_path / "a.csv", [["品", "治"], *([name, "头痛"] for name in names)])
+    monkeypatch.setattr("sys.stdin", io.StringIO("n\n"))
+    assert main([str(source), "--to", f"sqlite:///{tmp_path / 'my.db'}", "--propose"]) == 1
+    asked = teacher.requests[0][2]["messages"][0]["content"]
+    assert sum(name in asked for name in names) == 3
