@@ -6,9 +6,10 @@ arguments only; its numbers were measured once.
 
 from __future__ import annotations
 
-import importlib
 import re
+import runpy
 import shlex
+import sys
 from pathlib import Path
 
 import pytest
@@ -62,7 +63,10 @@ def test_every_output_is_what_the_command_prints(
         words = words_of(command)
         if words[:1] != ["-m"] or words[1] not in WITHOUT_ENGINE or "--model" in words:
             continue
-        assert importlib.import_module(words[1]).main(words[2:]) == 0
+        monkeypatch.setattr(sys, "argv", words[1:])
+        with pytest.raises(SystemExit) as ended:
+            runpy.run_module(words[1], run_name="__main__")
+        assert ended.value.code == 0
         printed = [line.rstrip() for line in capsys.readouterr().out.splitlines()]
         for line in output.splitlines():
             assert any(said.startswith(line) for said in printed), (line, printed)
