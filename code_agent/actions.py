@@ -108,11 +108,14 @@ async def run_program(
     kind: str = "code_execution",
     language: Literal["python", "sh"] = "python",
 ) -> Observation:
-    """Return what a program printed. status: SUCCESS or FAILED; execution_time in seconds."""
+    """Return what a program wrote. printed: standard output alone, which is what counts as an
+    answer. status: SUCCESS or FAILED; execution_time in seconds.
+    """
     run = await run_in(context, program, language)
-    printed = said = own_frames(run.output.rstrip())
+    said = own_frames(run.output.rstrip())
+    printed = run.printed.rstrip() if run.status == OK else said
     if run.status in SAID:
-        said = f"{printed}\n{SAID[run.status]}".strip()
+        said = f"{said}\n{SAID[run.status]}".strip()
     status = "SUCCESS" if run.status == OK else "FAILED"
     ended = {"status": status, "execution_time": run.seconds, "printed": printed}
     return {"type": kind, "env_message": said or SAID["nothing_printed"], **ended}

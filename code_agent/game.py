@@ -32,7 +32,6 @@ from code_agent.judging import Handed
 from code_agent.protocol import Action, Malformed, read_reply
 from code_agent.task import CodeTask
 from code_agent.tasks.base import TaskSet
-from code_agent.tasks.medagentgym import MedAgentGymSet
 
 ENDINGS = ("submit", "oracle")
 # Characters of an observation that the policy reads; the middle of a longer one is left out
@@ -169,7 +168,7 @@ class Game:
             return False
         handed = Handed(self.printed or "", self.program)
         self.worth = await worth(self.tasks, self.task, handed, self.context)
-        right = self.worth > 0
+        right = self.worth >= 1  # of predictions it is the share that is right
         observation["env_message"] += "\n" + SAID["right" if right else "not_right"]
         if right:
             self.handed = handed
@@ -193,7 +192,6 @@ async def worth(tasks: TaskSet, task: CodeTask, handed: Handed, context: Episode
     """
     if task.gold is not None:
         return tasks.score(task, handed.answer)
-    assert isinstance(tasks, MedAgentGymSet), tasks.name
     return await tasks.check(task).worth(handed, context)
 
 

@@ -14,14 +14,19 @@ from __future__ import annotations
 import ast
 import json
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
 from typing import Any
 
 LONGEST = 65536  # characters of an answer: what the sandbox lets a program print
-CLOSE = Decimal("1e-6")  # tolerance of a number without limits: what the order of a sum may change
+# Tolerance of a number without limits, relative to it: what the order of a sum may change. A whole
+# number may be an identifier, whose neighbour is another one, so it is as near as 1 is.
+CLOSE = Decimal("1e-6")
+# Tolerance of 0, and of numbers that are as small: what is left of 0.1 + 0.2 - 0.3
+ROUNDING = Decimal("1e-9")
 NUMBER = re.compile(
     r"[+-]?(\d{1,3}(,\d{3})+(\.\d*)?|\d+(\.\d*)?|\.\d+)([eE][+-]?\d{1,3})?", re.ASCII
 )
@@ -55,7 +60,8 @@ class Gold:
     kind: number, integer, text, date, boolean, or set, list, table. value: the scalar (a date as
     ISO text), the items in a tuple, or the rows as tuples. items: the kind of a set's or list's
     items, or of each of a table's columns. lower, upper: the limits of a number, both included;
-    without them it may be `tolerance` away, or else a millionth. tolerance: also for the numbers
+    without them it may be `tolerance` away, or else a millionth; a whole number only as far as a sum
+    is rounded. tolerance: also for the numbers
     inside a set, list or table. ordered: whether the order of a table's rows counts.
 
     Raises GoldError if value and kind do not fit, a limit is not finite or excludes the value, or a
@@ -92,7 +98,14 @@ class Gold:
         """Return the least and the largest number that counts as `value`."""
         if self.lower is not None and self.upper is not None:
             return Decimal(str(self.lower)), Decimal(str(self.upper))
-        away = abs(value) * CLOSE if self.tolerance is None else Decimal(str(self.tolerance))
+        if self.tolerance is not None:
+            away = Decimal(str(self.tolerance))
+        elif not value.is_finite():
+            away = Decimal(0)
+        else:
+            size = abs(value)
+            whole = size == size.to_integral_value()
+            away = max(ROUNDING, CLOSE * (min(size, Decimal(1)) if whole else size))
         return value - away, value + away
 
 
@@ -199,14 +212,41 @@ def _pairwise(
 def _one_to_one(
     same: Callable[[Seen, Any], bool], seen: Iterable[Seen], wanted: Sequence[Any]
 ) -> bool:
-    """Return whether each item matches one of the wanted, with none used twice and none left."""
-    left = list(wanted)
-    for item in seen:
-        found = next((at for at, value in enumerate(left) if same(item, value)), None)
-        if found is None:
+    """Return whether each item can have one of the wanted to itself, with none left."""
+    items = list(seen)
+    if len(items) != len(wanted):
+        return False
+    free = dict.fromkeys(range(len(wanted)))
+    owners: dict[int, int] = {}
+    for item in range(len(items)):
+        moved = _seats(item, [*free, *owners], owners, lambda i, at: same(items[i], wanted[at]))
+        if not moved:
             return False
-        del left[found]
-    return not left
+        owners |= moved
+        for place in moved:
+            free.pop(place, None)
+    return True
+
+
+def _seats(
+    item: int, places: list[int], owners: Mapping[int, int], fits: Callable[[int, int], bool]
+) -> dict[int, int]:
+    """Return a place for one more item, with new places for the owners that must make room for it;
+    {} if there is none. An item may fit several places, so the first one may be another's only one.
+    """
+    waiting = deque([(item, dict[int, int]())])
+    tried = set[int]()
+    while waiting:
+        mover, moves = waiting.popleft()
+        for place in places:
+            if place in tried or not fits(mover, place):
+                continue
+            found = {**moves, place: mover}
+            if place not in owners:
+                return found
+            tried.add(place)
+            waiting.append((owners[place], found))
+    return {}
 
 
 def _items(text: str) -> Any:

@@ -25,8 +25,8 @@ from typing import Protocol
 from code_agent.actions import OK, EpisodeContext, program_of, run_in
 from episodes.outcomes import EpisodeError
 
-CHUNK = 45_000  # bytes of a file that one run prints; base64 of a multiple of three can be joined
-MOST_CHUNKS = 100
+CHUNK = 36_000  # bytes of a file that one run prints; base64 of a multiple of three can be joined
+MOST_CHUNKS = 125
 PROGRAMS = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
 VALUES = Path(__file__).with_name("values.py").read_text(encoding="utf-8")
 _fresh = itertools.count()
@@ -167,7 +167,7 @@ async def _alone(program: str, context: EpisodeContext) -> str | None:
     apart = f"/check {next(_fresh)}"
     run = await run_in(context, program, apart=apart)
     await context.sandbox.end(f"{context.episode}{apart}")
-    return run.output if run.status == OK else None
+    return run.printed if run.status == OK else None
 
 
 async def _read(name: str, context: EpisodeContext) -> str:
@@ -177,9 +177,9 @@ async def _read(name: str, context: EpisodeContext) -> str:
         run = await run_in(
             context, PROGRAMS["read"].format(name=name, place=at * CHUNK, size=CHUNK)
         )
-        if run.status != OK or not run.output:
+        if run.status != OK or not run.printed:
             break
-        parts.append(run.output)
+        parts.append(run.printed)
     return "".join(parts)
 
 

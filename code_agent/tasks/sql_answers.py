@@ -16,6 +16,7 @@ from typing import Any
 
 from code_agent.graders import Gold
 
+WHOLE = re.compile(r"[+-]?\d+")
 NUMBER = re.compile(r"[+-]?\d+(\.\d+)?([eE][+-]?\d+)?")
 DATE = re.compile(r"\d{4}-\d{2}-\d{2}([ T]\d{2}:\d{2}(:\d{2})?)?")
 # `select count(*)>0 from ...` and `select ( ... ) < ( ... )`: a question answered with yes or no.
@@ -53,7 +54,9 @@ def kind_of(texts: Sequence[str]) -> str:
 
 
 def value_of(text: str, kind: str) -> Any:
-    return float(text) if kind == "number" else text
+    if kind != "number":
+        return text
+    return int(text) if WHOLE.fullmatch(text) else float(text)  # a float has no 17 digits
 
 
 def columns_of(query: str) -> int:

@@ -10,7 +10,7 @@ from dataclasses import replace
 
 import pytest
 
-from code_agent.actions import ACTIONS, HERE
+from code_agent.actions import ACTIONS, HERE, EpisodeContext
 from code_agent.environment import CodeEnvironment
 from code_agent.game import Game
 from code_agent.judging import Handed
@@ -76,6 +76,36 @@ def test_an_answer_is_one_and_nothing_tells_before(opened: Opened) -> None:
     assert (episode.answer, reward.score, episode.turns) == ("4", 0.0, 0)
     assert len(episode.events) == 3
     assert not any("right" in str(message["content"]) for message in episode.messages)
+
+
+class Share:
+    """A check that finds a share of what is handed in right."""
+
+    def __init__(self, share: float) -> None:
+        self.share = share
+
+    async def worth(self, handed: Handed, context: EpisodeContext) -> float:
+        return self.share
+
+
+@pytest.mark.usefixtures("bubblewrap")
+@pytest.mark.parametrize(("share", "ends"), [(0.02, False), (1.0, True)])
+def test_oracle_ends_only_where_every_prediction_is_right(
+    opened: Opened, monkeypatch: pytest.MonkeyPatch, share: float, ends: bool
+) -> None:
+    environment = opened(ending="oracle")
+    tasks = environment.set_of_name("small")
+    monkeypatch.setattr(tasks, "check", lambda task: Share(share), raising=False)
+    task = replace(tasks.task(0), gold=None)
+
+    async def step() -> tuple[bool, str]:
+        game = Game(tasks, task, environment.context_of(task), "oracle")
+        found = await game.answer(RUN % "print(3)")
+        return found.done, found.observation["env_message"]
+
+    done, said = asyncio.run(step())
+    assert done == ends
+    assert ("not right" in said) != ends
 
 
 class Meeting(Script):
@@ -172,6 +202,26 @@ def test_a_refusal_is_an_observation(opened: Opened, reply: str, said: str) -> N
 @pytest.mark.usefixtures("bubblewrap")
 def test_what_the_last_program_that_ran_said_is_handed_in(opened: Opened) -> None:
     assert played(opened(), RUN % COUNT, RUN % "1 / 0", HAND_IN)[1].score == 1.0
+
+
+@pytest.mark.usefixtures("bubblewrap")
+@pytest.mark.parametrize("ending", ["submit", "oracle"])
+@pytest.mark.parametrize(
+    "noise",
+    [
+        "import warnings; warnings.warn('a note'); print(3)",
+        "import logging; logging.warning('a note'); print(3)",
+        "import os; os.system('echo a note >&2'); print(3)",
+    ],
+)
+def test_the_answer_is_standard_output_and_standard_error_is_shown(
+    opened: Opened, noise: str, ending: str
+) -> None:
+    episode, reward = played(opened(ending=ending), RUN % noise, HAND_IN)
+    assert reward.score == 1.0
+    if ending == "submit":
+        assert episode.answer == "3"
+        assert "a note" in str(episode.messages[3]["content"])
 
 
 @pytest.mark.usefixtures("bubblewrap")

@@ -24,6 +24,10 @@ COST = Gold("number", 1234.5, tolerance=0.005)
 RATIO = Gold("number", 0.3)
 NEAR = Gold("list", (1.0, 8.0), items=("number",), tolerance=0.5)
 SHARES = Gold("table", (("u", 3.0), ("v", 1.0)), items=("text", "number"), tolerance=0.5)
+STAY = Gold("number", 3353263)
+STAYS = Gold("set", (3353263, 3353270), items=("number",))
+NOTHING = Gold("number", 0.0)
+NEIGHBOURS = Gold("set", (1.0005, 1.0005015), items=("number",))
 HALF = Gold("number", 1.0, lower=0.0)  # one limit is none: a millionth counts
 
 RIGHT = [
@@ -54,6 +58,9 @@ RIGHT = [
     (NEAR, ["[1.5, 7.5]", "[0.5, 8]"]),
     (HALF, ["1.000001", "0.999999"]),
     (SHARES, ["[('u', 3.5), ('v', 0.5)]"]),
+    (STAY, ["3353263", "3353263.0"]),
+    (NOTHING, ["0", "0.0", "-0.0", "5.551115123125783e-17"]),
+    (NEIGHBOURS, ["[1.0005009, 1.0004995]", "[1.0004995, 1.0005009]"]),
     (DAYS, ["['2104-05-17', '2104-05-19 08:30:00']"]),
     (BY_TYPE, ["{'elective': 1, 'urgent': 3}", "[('urgent', 3), ('elective', 1)]", '[["elective", 1], ["urgent", 3]]',
                "[{'type': 'urgent', 'n': 3}, {'type': 'elective', 'n': 1}]"]),
@@ -87,6 +94,10 @@ WRONG = [
               "[1.5, 2.0, nan]", "[1.5, 2.0, 1.5] # or 2", "[1.5, # 3\n2.0, 1.5]", "[1.5, 2.1, 1.5]"]),
     (NEAR, ["[1.51, 8]", "[1, 7.49]"]),
     (HALF, ["0.5", "1.00001"]),
+    (STAY, ["3353261", "3353264", "3353263.5"]),
+    (STAYS, ["[3353260, 3353273]", "[3353263, 3353271]"]),
+    (NOTHING, ["0.001"]),
+    (NEIGHBOURS, ["[1.0004995, 1.0004996]"]),
     (SHARES, ["[('u', 3.51), ('v', 1)]", "['u3', ('v', 1)]", "[('u', 3), 'v1']"]),
     (DAYS, ["['2104-05-19 08:30:00', '2104-05-17']", "['2104-05-17', '2104-05-19']"]),
     (BY_TYPE, ["{'elective': 3, 'urgent': 1}", "{'urgent': 3}", "[('urgent', 3), ('elective', 1), ('urgent', 3)]",

@@ -282,6 +282,14 @@ def test_looking_at_a_task_leaves_no_interpreter(tmp_path: Path, plain_processes
     environment.close()
 
 
+def test_an_identifier_is_not_its_neighbour(tmp_path: Path) -> None:
+    row = {"question": "Which stay?", "query": "select stay from visits", "answer": ["723458231"]}
+    tasks = opened("eicu", write_set(tmp_path, [row]))
+    task = tasks.task(0)
+    answers = ("723458231", "723458231.0", "723458230", "723458900")
+    assert [tasks.score(task, answer) for answer in answers] == [1.0, 1.0, 0.0, 0.0]
+
+
 def test_an_answer_without_rows_is_answered_by_an_empty_list(tmp_path: Path) -> None:
     row = {"question": "Which?", "query": "select drug from prescriptions", "answer": []}
     tasks = opened("mimic_iii", write_set(tmp_path, [row]))

@@ -78,20 +78,27 @@ Status = Literal["ok", "error", "timeout", "memory", "processes", "crashed"]
 
 @dataclass(frozen=True)
 class Run:
-    """How a program or command ended, and what it printed, standard error included.
+    """How a program or command ended, and what it wrote.
 
     status: ok; error, with a traceback or an exit code other than 0; timeout; memory, processes:
     more than an episode may have, by all of its processes; crashed: the interpreter ended, or
     closed the line it reports by. After all but the first two the names that programs defined are
-    gone. output: its beginning and end, at most 64 KiB of UTF-8. seconds: until the answer. fresh:
+    gone. printed: standard output, at most 48 KiB of UTF-8 with its beginning and end. errors:
+    standard error likewise, at most 16 KiB. seconds: until the answer. fresh:
     no name of an earlier program was there, because it is the first of its episode, or because they
     were gone.
     """
 
     status: Status
-    output: str
+    printed: str
     seconds: float
     fresh: bool = False
+    errors: str = ""
+
+    @property
+    def output(self) -> str:
+        """All that it wrote, standard error last."""
+        return self.printed + self.errors
 
 
 class Episode:
@@ -119,7 +126,7 @@ class Episode:
         """
         assert self.line
         begun = time.monotonic()
-        answer = dict[str, Any](status="crashed", output="")
+        answer = dict[str, Any](status="crashed", printed="")
         try:
             async with asyncio.timeout(START):
                 ready = await receive(self.line)

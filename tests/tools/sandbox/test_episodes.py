@@ -51,6 +51,15 @@ async def test_how_a_program_ends(run, code: str, status: str, output: str) -> N
     assert (await run("print('next')")).output == "next\n"
 
 
+async def test_standard_error_is_told_apart(run) -> None:
+    code = "import sys, os; print('err', file=sys.stderr); print('out'); os.system('echo sub >&2')"
+    ended = await run(code)
+    assert (ended.printed, ended.errors) == ("out\n", "err\nsub\n")
+    failed = await run("echo one; ls /nowhere", language="sh")
+    assert failed.printed == "one\n"
+    assert "/nowhere" in failed.errors
+
+
 async def test_a_traceback_shows_the_programs_own_lines(run) -> None:
     await run("def half(x):\n    return x / 2")
     failed = await run("# of a later program\nhalf('3')")
@@ -140,7 +149,7 @@ async def test_an_episode_is_a_session_of_its_own(run) -> None:
 async def test_a_command_inherits_no_line_to_the_caller(run) -> None:
     """By it, it could report whatever it likes."""
     assert (await run("true >&3", language="sh")).status == "error"
-    assert (await run("import os; print(os.system('true >&3') == 0)")).output.endswith("False\n")
+    assert (await run("import os; print(os.system('true >&3') == 0)")).printed == "False\n"
     files = "ls -l /proc/self/fd"
     for shown in (await run(files, language="sh"), await run(f"import os; os.system({files!r})")):
         assert "pipe:" in shown.output

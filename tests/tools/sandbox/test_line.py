@@ -26,7 +26,7 @@ from tools.sandbox.inside.frames import READY, frame
 from tools.sandbox.line import receive
 from tools.sandbox.sandbox import Episode, stopped, waiting_time
 
-ANSWER = {"status": "ok", "output": "1\n", "fresh": True}
+ANSWER = {"status": "ok", "printed": "1\n", "errors": "", "fresh": True}
 QUESTION = {"source": "x", "language": "python", "deadline": 1.0}
 
 

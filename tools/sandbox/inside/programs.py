@@ -22,10 +22,10 @@ DONE = b"+"
 FAILED = b"-"
 
 
-def command(source: str, out: int, settings: Settings) -> NoReturn:
+def command(source: str, out: int, errors: int, settings: Settings) -> NoReturn:
     """Become a shell that runs the command."""
     os.dup2(out, 1)
-    os.dup2(out, 2)
+    os.dup2(errors, 2)
     confine(settings)
     signal.signal(signal.SIGPIPE, signal.SIG_DFL)
     os.execve("/bin/sh", [b"sh", b"-c", source.encode(errors="replace")], os.environ)
@@ -40,11 +40,12 @@ def interpret(commands: socket.socket, settings: Settings) -> None:
     names = types.ModuleType("__main__")
     sys.modules["__main__"] = names
     for number in range(1, sys.maxsize):
-        _, (text, out, done), *_ = socket.recv_fds(commands, 1, 3)
+        _, (text, out, errors, done), *_ = socket.recv_fds(commands, 1, 4)
         with open(text, encoding="utf-8", errors="surrogatepass", newline="") as file:
             source = file.read()
-        streams = sys.stdout, sys.stderr = [print_to(out, standard) for standard in (1, 2)]
-        os.close(out)
+        sys.stdout = print_to(out, 1)
+        sys.stderr = print_to(errors, 2)
+        streams = (sys.stdout, sys.stderr)
         report = FAILED
         with suppress(BaseException):  # of an exception that cannot even be printed
             report = execute(source, f"<program {number}>", names.__dict__)
@@ -59,18 +60,19 @@ def interpret(commands: socket.socket, settings: Settings) -> None:
 
 
 def print_to(out: int, standard: int) -> Any:
-    """Return a standard output that writes to `out`, even if the last program replaced it; a
-    program's end loses no line.
+    """Return a standard stream that writes to `out`, which is closed, even if the last program
+    replaced the stream; a program's end loses no line.
     """
     os.dup2(out, standard)
+    os.close(out)
     return open(
         standard, "w", encoding="utf-8", errors="backslashreplace", buffering=1, closefd=False
     )
 
 
 def execute(source: str, name: str, names: dict[str, Any]) -> bytes:
-    """Run a program and return the report of how it ended; a traceback is part of what
-    it prints.
+    """Run a program and return the report of how it ended; a traceback goes to
+    standard error.
     """
     report = DONE
     try:

@@ -37,9 +37,10 @@ from tools.sandbox.inside.kernel import (
 )
 from tools.sandbox.inside.programs import DONE, FAILED, command, interpret
 
-# Bytes kept of an output's beginning and end; between them stands a note
-HEAD = 48 * 1024
-TAIL = 16 * 1024 - 64
+# Bytes kept of an output's beginning and end, between which stands a note: of standard output, and
+# of standard error
+PRINTED = (32 * 1024, 16 * 1024 - 64)
+ERRORS = (8 * 1024, 8 * 1024 - 64)
 DRAINS = 32  # reads that empty any pipe; a process that was stopped may still be writing
 TICK = 0.05  # seconds between two looks at an episode's processes
 PAUSE = 20  # times what a look took, so that looks take at most a twentieth of the time
@@ -82,8 +83,11 @@ class Output:
     thrown away.
     """
 
-    def __init__(self, file: int) -> None:
+    def __init__(self, file: int, first: int, last: int) -> None:
+        """first, last: bytes that are kept of the beginning and of the end."""
         self.file = file
+        self.first = first
+        self.last = last
         self.size = 0
         self.head = bytearray()
         self.tail = bytearray()
@@ -95,14 +99,14 @@ class Output:
             data = os.read(self.file, 65536)
         except BlockingIOError:
             return False
-        room = HEAD - len(self.head)
+        room = self.first - len(self.head)
         self.head += data[:room]
-        self.tail = (self.tail + data[room:])[-TAIL:]
+        self.tail = (self.tail + data[room:])[-self.last :]
         self.size += len(data)
         return bool(data)
 
     def text(self) -> str:
-        """Return at most 64 KiB of UTF-8; other bytes become question marks."""
+        """Return the text; bytes that are not UTF-8 become question marks."""
         dropped = self.size - len(self.head) - len(self.tail)
         note = b"\n[... %d bytes ...]\n" % dropped if dropped else b""
         return (
@@ -130,30 +134,34 @@ class Supervisor:
         `fresh`: no earlier program's names were there.
         """
         out, out_in = os.pipe()
+        err, err_in = os.pipe()
         done, done_in = os.pipe()
-        output = Output(out)
+        printed = Output(out, *PRINTED)
+        errors = Output(err, *ERRORS)
         fresh = False
         if language == "python":
-            fresh = self.hand_over(source, out_in, done_in)
+            fresh = self.hand_over(source, out_in, err_in, done_in)
             worker = self.interpreter
         else:
-            worker = fork(lambda: command(source, out_in, self.settings))
-        os.close(out_in)
-        os.close(done_in)
+            worker = fork(lambda: command(source, out_in, err_in, self.settings))
+        for file in (out_in, err_in, done_in):
+            os.close(file)
         handle = os.pidfd_open(worker)
         status = self.watch(
-            worker, handle, done if language == "python" else handle, output, deadline
+            worker, handle, done if language == "python" else handle, [printed, errors], deadline
         )
         self.end_all(keep=status in ("ok", "error"))
-        for _ in range(DRAINS):
-            if not output.read():
-                break
-        for file in (out, done, handle):
+        for output in (printed, errors):
+            for _ in range(DRAINS):
+                if not output.read():
+                    break
+        for file in (out, err, done, handle):
             os.close(file)
-        return {"status": status, "output": output.text(), "fresh": fresh}
+        texts = {"printed": printed.text(), "errors": errors.text()}
+        return {"status": status, "fresh": fresh, **texts}
 
     def hand_over(self, source: str, *files: int) -> bool:
-        """Give the interpreter a program and its output, and return whether it is a new
+        """Give the interpreter a program and its pipes, and return whether it is a new
         interpreter.
         """
         text = os.memfd_create("program")
@@ -187,7 +195,9 @@ class Supervisor:
         with theirs:
             self.interpreter = fork(lambda: interpret(theirs, self.settings))
 
-    def watch(self, worker: int, handle: int, done: int, output: Output, deadline: float) -> str:
+    def watch(
+        self, worker: int, handle: int, done: int, outputs: list[Output], deadline: float
+    ) -> str:
         """Read what a worker prints until it is done, or has had or done too much, and return how
         it ended.
         """
@@ -196,7 +206,7 @@ class Supervisor:
         clock = Clock(deadline, lambda: times_of(numbers), tolerated)
         next_look = clock.begun + TICK
         halted = False
-        files = {self.line.fileno(), handle, done, output.file}
+        files = {self.line.fileno(), handle, done, *(output.file for output in outputs)}
         reported = 1  # deadlines that went by, as far as the caller knows
         while True:
             now = time.monotonic()
@@ -211,8 +221,9 @@ class Supervisor:
             clock.beat(asked, halted)
             if self.line.fileno() in ready:
                 raise ConnectionError
-            if output.file in ready and not output.read():
-                files.remove(output.file)
+            for output in outputs:
+                if output.file in ready and not output.read():
+                    files.remove(output.file)
             if done in ready:
                 return ended(worker) if done == handle else STATUS.get(os.read(done, 1), "crashed")
             if handle in ready:
