@@ -1,7 +1,7 @@
 """A person as the policy of an episode: shows what a model would read, and takes its replies from
 the keyboard.
 
-    policy = KeyboardPolicy(max_turns=6, model=None)              # or a ChatPolicy, which suggests
+    policy = KeyboardPolicy(max_turns=6)
     episode = await environment.play(task, policy)
     policy.show_rest(episode.messages)
 
@@ -19,15 +19,14 @@ from typing import Any
 
 from common.command import Failure, UsageError
 from common.terminal import printable
-from episodes.episode import Message, Policy, ToolSpec
-from episodes.outcomes import EpisodeError, PolicyStop
+from episodes.episode import Message, ToolSpec
+from episodes.outcomes import PolicyStop
 
 FENCE = '"""'
 HOW = f"A line is your reply; {FENCE} on a line of its own begins and ends one of several lines."
 HELP = "/help"
 HOW_TO_BE_HELPED = f"{HELP} shows this again; it costs no reply."
 HOW_TO_CALL = "/NAME and its arguments call a tool; the beginning of a name will do."
-HOW_TO_SUGGEST = "Enter alone shows what the model would say; Enter again says it."
 STYLES = {
     "system": "magenta",
     "user": "cyan",
@@ -69,21 +68,20 @@ def ask(prompt: str) -> str:
 
 
 class KeyboardPolicy:
-    """`episodes.agent.Policy`. model: suggests replies, if there is one. frame: makes a reply of
-    what is typed.
+    """Be the policy of an episode (`episodes.episode.Policy`). frame: makes a reply of what is
+    typed.
     """
 
-    def __init__(
-        self, max_turns: int, model: Policy | None = None, frame: Callable[[str], str] = str
-    ) -> None:
-        self.max_turns, self.model, self.frame = max_turns, model, frame
+    def __init__(self, max_turns: int, frame: Callable[[str], str] = str) -> None:
+        self.max_turns = max_turns
+        self.frame = frame
         self.turns = self.prompt_tokens = self.completion_tokens = 0
         self.finish_reason: str | None = None
         self.tools: Sequence[ToolSpec] = ()
         self._shown = 0
 
     async def reply(self, messages: Sequence[Message], tools: Sequence[ToolSpec] = ()) -> Message:
-        """Return the person's reply, or the model's suggestion if the person takes it.
+        """Return the person's reply.
 
         Raises PolicyStop: the budget is spent; InputEnded.
         """
@@ -93,7 +91,7 @@ class KeyboardPolicy:
         if not self.turns:
             self.tools = tools
             self._explain()
-        message = await self._choose(messages, tools)
+        message = self._typed(tools)
         self.turns += 1
         self._shown = len(messages) + 1
         return message
@@ -107,30 +105,24 @@ class KeyboardPolicy:
     def _explain(self) -> None:
         if self.tools:
             show("tools", "\n".join(map(described, self.tools)))
-        how = [
-            HOW,
-            HOW_TO_BE_HELPED,
-            *([HOW_TO_CALL] if self.tools else []),
-            *([HOW_TO_SUGGEST] if self.model else []),
-        ]
+        how = [HOW, HOW_TO_BE_HELPED]
+        if self.tools:
+            how.append(HOW_TO_CALL)
         show("how to play", "\n".join(how))
 
-    async def _choose(self, messages: Sequence[Message], tools: Sequence[ToolSpec]) -> Message:
+    def _typed(self, tools: Sequence[ToolSpec]) -> Message:
         left = self.max_turns - self.turns
-        prompt, suggestion = f"[{left} {'replies' if left > 1 else 'reply'} left] > ", None
+        prompt = f"[{left} {'replies' if left > 1 else 'reply'} left] > "
+        self.finish_reason = "stop"
         while True:
             typed = ask(prompt)
-            self.finish_reason = "stop"
             try:
                 if typed.strip() == HELP:
                     self._explain()
-                    continue
-                if typed.strip():
+                elif typed.strip():
                     return self._said(typed, tools if left > 1 else ())
-                if suggestion:
-                    self.finish_reason = self.model.finish_reason if self.model else None
-                    return suggestion
-                suggestion = await self._suggested(messages, tools)
+                else:
+                    print("Type a reply; /help says how.")
             except UsageError as error:
                 print(error)
 
@@ -139,21 +131,6 @@ class KeyboardPolicy:
         message = message_of(typed, tools, self.turns)
         if message["content"] is not None:
             message["content"] = self.frame(str(message["content"]))
-        return message
-
-    async def _suggested(self, messages: Sequence[Message], tools: Sequence[ToolSpec]) -> Message:
-        """Return the model's suggestion. Raises UsageError: there is no model, or it suggests
-        nothing.
-        """
-        if self.model is None:
-            raise UsageError("an empty reply is none; type one, or give --model for suggestions")
-        # The model's tools are forbidden with the last reply, as the person's are
-        self.model.turns = self.turns
-        try:
-            message = await self.model.reply(messages, tools)
-        except (EpisodeError, PolicyStop) as error:
-            raise UsageError(f"the model suggests nothing: {error}") from None
-        show("assistant, suggested (Enter says it)", words_of(message))
         return message
 
 

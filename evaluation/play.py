@@ -1,9 +1,7 @@
-"""Play an agent's tasks yourself: you are the policy, and read what it earned. Or watch a
-model, turn by turn.
+"""Play an agent's tasks yourself: you are the policy, and read what it earned.
 
     .venv/bin/python -m evaluation.play sql                                    # a task drawn from the test file
     .venv/bin/python -m evaluation.play consultation --task 12 --save gold.jsonl
-    .venv/bin/python -m evaluation.play sql --model sql_agent/tiny_model       # Enter shows what it would say
     .venv/bin/python -m evaluation.play code --n 5 --save gold.jsonl < replies.txt
 
 What you read is what a model reads; tools, patients, simulators and sandboxes answer as in
@@ -18,11 +16,11 @@ import argparse
 import asyncio
 import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager
 from functools import partial
 from pathlib import Path
 from random import Random
-from typing import Any
 
 from common.command import Failure, UsageError, new_parser, positive, run_command
 from common.files import FileError
@@ -33,10 +31,10 @@ from episodes.agent import Agent, Environment
 from episodes.episode import Scored, Task
 from episodes.kept import keep
 from episodes.play_and_score import play
-from episodes.turns import with_turns
+from episodes.turns import turns, with_turns
 from evaluation.keyboard import InputEnded, KeyboardPolicy, ask, show
-from evaluation.players import Opened, Player, add_flags, model_player, opened, reply_tokens
 from evaluation.results import Sample, recorded
+from training.serve import serve_environment
 
 LOGS = ROOT / "outputs" / "play"
 A_DAY = 86_400.0  # a person may think; what the machine does has limits of its own
@@ -44,7 +42,7 @@ GOLD = 0.9  # of the highest reward: what a perfect episode earns at least
 
 
 def parse_arguments(
-    argv: Sequence[str] | None, settings: Settings
+    argv: Sequence[str] | None,
 ) -> tuple[Agent, argparse.Namespace]:
     """Return the agent and the flags. The agent is read first, because it adds flags of its own."""
     parser = new_parser(__doc__, prog="python -m evaluation.play")
@@ -55,11 +53,9 @@ def parse_arguments(
     add("--seed", type=int, help="of the draw; default: another one each time")
     add("--data", type=Path, help="default: the agent's test file")
     add("--save", type=Path, metavar="FILE", help="JSONL file that good episodes are added to")
-    add("--model", help="who suggests replies: as evaluation.evaluate takes it")
-    add_flags(parser, settings)
+    add("--max-turns", type=turns, metavar="N|A-B", help="default: MAX_TURNS, else the agent's own")
+    add("--device", choices=("auto", "cpu", "cuda"), default="auto", help="of a model served here")
     arguments = parser.parse_args(argv)
-    if arguments.base_url and not arguments.model:
-        parser.error("--base-url needs --model, the name the endpoint serves the model under")
     return registry.get(arguments.agent), arguments
 
 
@@ -89,35 +85,32 @@ def check_saved(path: Path) -> None:
             pass
 
 
-def playing(agent: Agent, arguments: argparse.Namespace, settings: Settings) -> Opened:
-    """Open the environment and the endpoint of the model that suggests replies, which is None
-    without --model.
-    """
-    player = Player("person", "person")
-    if arguments.model:
-        player = model_player(agent, arguments.model, arguments.base_url, settings)
-        arguments.max_tokens = arguments.max_tokens or reply_tokens(
-            agent, player, arguments.thinking
-        )
-    return opened(agent, player, LOGS, arguments, settings)
+@contextmanager
+def opened(
+    agent: Agent, arguments: argparse.Namespace, settings: Settings
+) -> Iterator[Environment]:
+    """Yield the environment, after its own check, with the models that it needs served."""
+    own = registry.own_options(agent, arguments)
+    with (
+        serve_environment(agent, settings, own, LOGS, arguments.device) as options,
+        closing(agent.open(settings, options, evaluating=True)) as environment,
+    ):
+        asyncio.run(environment.check())
+        yield environment
 
 
 async def play_all(
     agent: Agent,
     tasks: Sequence[Task],
     environment: Environment,
-    endpoint: Any,
     settings: Settings,
     save: Path | None,
 ) -> int:
-    """Play one after the other; returns how many have no score."""
-    from episodes.policy import ChatPolicy
-
+    """Play one after the other; return how many have no score."""
     unscored = 0
     for task in tasks:
         budget = task.max_turns or settings.max_turns
-        model = ChatPolicy(endpoint, budget) if endpoint else None
-        policy = KeyboardPolicy(budget, model, agent.showing.typed)
+        policy = KeyboardPolicy(budget, agent.showing.typed)
         show(f"task {task.id}", f"{agent.name}, {task.difficulty}")
         scored = await play(environment, task, environment.play(task, policy), policy, A_DAY)
         policy.show_rest(scored.episode.messages)
@@ -164,15 +157,16 @@ def main(argv: Sequence[str] | None = None) -> int:
 
     def body() -> int:
         settings = load_settings()
-        agent, arguments = parse_arguments(argv, settings)
+        agent, arguments = parse_arguments(argv)
         settings = with_turns(agent, settings, arguments.max_turns)
-        tasks, save = choose_tasks(agent, arguments, settings), arguments.save
+        tasks = choose_tasks(agent, arguments, settings)
+        save = arguments.save
         for note in agent.flags.check(tasks, registry.own_options(agent, arguments)):
             print(note)
         if save:
             check_saved(save)
-        with playing(agent, arguments, settings) as (environment, endpoint):
-            unscored = asyncio.run(play_all(agent, tasks, environment, endpoint, settings, save))
+        with opened(agent, arguments, settings) as environment:
+            unscored = asyncio.run(play_all(agent, tasks, environment, settings, save))
         if unscored:
             raise Failure(f"{unscored} of {len(tasks)} episodes have no score")
         return 0

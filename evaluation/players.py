@@ -41,8 +41,8 @@ REPLY_SECONDS, ATTEMPTS = 600.0, 3  # of a request through litellm
 
 @dataclass(frozen=True)
 class Player:
-    """`kind`: "served" (folder or hub id, by our own vLLM), "endpoint", "litellm", "gold",
-    "baseline", "person".
+    """`kind`: "served" (folder or hub id, by our own vLLM), "endpoint", "litellm", "gold" or
+    "baseline".
     """
 
     kind: str
@@ -52,7 +52,7 @@ class Player:
     @property
     def samples(self) -> bool:
         """Whether another sample of the same task may differ."""
-        return self.kind not in ("gold", "baseline", "person")
+        return self.kind not in ("gold", "baseline")
 
     def fingerprint(self) -> dict[str, Any]:
         """Return what distinguishes this player from others, for a folder also a hash of its

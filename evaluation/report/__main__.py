@@ -2,7 +2,7 @@
 
     .venv/bin/python -m evaluation.report runs/NAME                          # runs/NAME/report.html
     .venv/bin/python -m evaluation.report BEFORE AFTER --out compared.html   # two to eight, side by side
-    .venv/bin/python -m evaluation.report runs/NAME --png --markdown         # report.png and report.md beside it
+    .venv/bin/python -m evaluation.report runs/NAME --png                    # and report.png beside it
 
 The page is one file without an address in it: open it from disk, send it, keep it. docs/runs.md
 explains it and lists the files that are read. Without --out it lies in the first folder and
@@ -20,7 +20,8 @@ from common.command import new_parser, positive, run_command
 from common.files import refuse_existing
 from common.jsonl import write_text
 from common.stopping import stop_in_order
-from evaluation.report.page import PAGE_EPISODES, Page, read
+from evaluation.report.page import PAGE_EPISODES, read
+from evaluation.report.picture import draw
 
 NAME = "report.html"
 
@@ -47,9 +48,6 @@ def parse_arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument(
         "--png", action="store_true", help="also a picture of the main curves, beside the page"
     )
-    parser.add_argument(
-        "--markdown", action="store_true", help="also a summary in Markdown, beside the page"
-    )
     parser.add_argument("--force", action="store_true", help="replace --out where it exists")
     return parser.parse_args(argv)
 
@@ -59,37 +57,22 @@ def report(arguments: argparse.Namespace) -> None:
 
     Raises UsageError: a folder, or an output that exists.
     """
-    page, out = (
-        read(arguments.folders, arguments.episodes),
-        arguments.out or arguments.folders[0] / NAME,
-    )
+    page = read(arguments.folders, arguments.episodes)
+    out = arguments.out or arguments.folders[0] / NAME
     count = page.count if arguments.all else 1
-    paths = [
-        out,
-        *(out.with_name(f"{out.stem}-{part}{out.suffix}") for part in range(2, count + 1)),
-    ]
-    pictures = [
-        out.with_suffix(end)
-        for end, asked in ((".png", arguments.png), (".md", arguments.markdown))
-        if asked
-    ]
-    for path in (*paths, *pictures):
+    further = [out.with_name(f"{out.stem}-{part}{out.suffix}") for part in range(2, count + 1)]
+    paths = [out, *further]
+    picture = out.with_suffix(".png")
+    for path in [*paths, picture] if arguments.png else paths:
         refuse_existing(path, force=arguments.force or arguments.out is None)
     for path, text in zip(
         paths, page.parts(arguments.all, [path.name for path in paths]), strict=True
     ):
         write_text(path, text, force=True)
         print(path, flush=True)
-    for path in pictures:
-        write_beside(page, path)
-        print(path)
-
-
-def write_beside(page: Page, path: Path) -> None:
-    """Write the picture or the Markdown of a report, by the path's ending."""
-    from evaluation.report.picture import draw, markdown
-
-    draw(page, path) if path.suffix == ".png" else write_text(path, markdown(page), force=True)
+    if arguments.png:
+        draw(page, picture)
+        print(picture)
 
 
 def main(argv: Sequence[str] | None = None) -> int:

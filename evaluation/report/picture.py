@@ -1,8 +1,6 @@
-"""A report's main curves and scores as one picture, and its summary in Markdown: for READMEs and
-papers.
+"""Draw a report's main curves and scores as one picture, for READMEs and papers.
 
 draw(page, Path("report.png"))      # page: of `evaluation.report.page.read`; a demo draws its demo.png so
-text = markdown(page)
 """
 
 from __future__ import annotations
@@ -18,10 +16,10 @@ from common.command import UsageError
 from common.files import replacing
 from evaluation.report.charts import ALL, VALIDATION
 from evaluation.report.demo import RESULT, read_result
-from evaluation.report.facts import differences, facts_of, tables_of, text, unscored
+from evaluation.report.facts import tables_of
 from evaluation.report.page import Page
 from evaluation.run_folder import Run
-from evaluation.tables import FEW, Report, table
+from evaluation.tables import FEW
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -207,40 +205,3 @@ def _together(sides: Sequence[dict[str, Bar]]) -> dict[str, Bar]:
         group: (fmean(side[group][0] for side in sides if group in side), None)
         for group in sides[0]
     }
-
-
-def markdown(page: Page) -> str:
-    """Return the facts, differences, tables and causes of a report, with no text of an episode
-    except what the tables have.
-    """
-    lines = [f"# {page.title}", ""]
-    for number, (run, agent, tally) in enumerate(
-        zip(page.runs, page.agents, page.tallies, strict=True)
-    ):
-        facts = [
-            f"{name}: {value}" for section, name, value in facts_of(run) if section != "Versions"
-        ]
-        rewards = [value for _, value in _rewards(page).get(number, [])]
-        learned = (
-            [f"reward of a step: {text(rewards[0])} to {text(rewards[-1])}, {len(rewards)} steps"]
-            if rewards
-            else []
-        )
-        facts = [f"{tally.episodes} episodes", *learned, *run.missing, *facts]
-        lines += [
-            Report(run.label or run.folder.name, facts, tables_of(run, agent))
-            .markdown()
-            .replace("# ", "## ", 1),
-            "",
-        ]
-    for one in differences(page.runs, page.compared):
-        lines += [
-            Report(" against ".join(one["sides"]), one["facts"], one["tables"])
-            .markdown()
-            .replace("# ", "## ", 1),
-            "",
-        ]
-    causes = unscored(page.runs, page.tallies)
-    return "\n".join(
-        [*lines, *(["## Unscored episodes", "", *table(causes)] if len(causes) > 1 else []), ""]
-    )

@@ -31,7 +31,7 @@ from evaluation import play
 from evaluation.keyboard import FENCE, message_of
 from tests.digits_agent.agent import AGENT as DIGITS
 from tests.digits_agent.agent import DigitsEnvironment
-from tests.episodes.scripted import ScriptedLLM, asks, calls_text, says
+from tests.episodes.scripted import calls_text
 
 registry.register(DIGITS)
 
@@ -152,34 +152,6 @@ def test_frames_need_not_be_typed_and_what_is_no_reply_costs_no_turn(
     assert row["task_type"] in after
 
 
-def test_a_model_suggests_and_is_believed_or_not(
-    llm: ScriptedLLM,
-    database_url: str,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    monkeypatch.setenv("DATABASE_URL", database_url)
-    llm.script(asks("SELECT 1"), says("建议的话\x1b[2J"))
-    flags = ("sql", "--seed", "1", "--model", "m", "--base-url", llm.base_url)
-    assert run(monkeypatch, "\n\n\nmy own answer\n", *flags) == 0
-    shown = capsys.readouterr().out
-    assert '/query_database_by_sql {"sql": "SELECT 1"}' in shown
-    assert "建议的话\N{REPLACEMENT CHARACTER}[2J" in shown
-    assert "\x1b" not in shown
-    roles = [message["role"] for message in llm.requests[1]["messages"]]
-    assert roles == ["system", "user", "assistant", "tool"]
-    assert len(llm.requests) == 2
-
-
-def test_a_model_that_fails_costs_no_episode(
-    llm: ScriptedLLM, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    llm.status = 400
-    flags = ("digits", "--seed", "1", "--model", "m", "--base-url", llm.base_url)
-    assert run(monkeypatch, "\nanswer 1 1\n", *flags) == 0
-    assert "endpoint_error" in capsys.readouterr().out
-
-
 def test_the_end_of_the_input_is_one_line_and_loses_nothing(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
@@ -199,7 +171,6 @@ def test_the_end_of_the_input_is_one_line_and_loses_nothing(
         (["digits", "--task", "nobody"], "'nobody'"),
         (["digits", "--save", "no/folder/x.jsonl"], "no/folder"),
         (["digits", "--data", "none.jsonl"], "none.jsonl"),
-        (["digits", "--model", "x"], "--base-url"),
     ],
 )
 def test_wrong_usage_is_one_line(

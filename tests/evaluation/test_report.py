@@ -193,13 +193,12 @@ def test_evaluations_are_compared_on_their_common_tasks(tmp_path: Path) -> None:
     before = evaluation(tmp_path / "before", [record("a", 0.0), record("b", 1.0)])
     after = [record("a", 1.0), record("b", 1.0), record("c", 0.0)]
     other = evaluation(tmp_path / "after", after, judge="openai/other")
-    assert made(before, other, "--out", tmp_path / "o.html", "--markdown") == 0
+    assert made(before, other, "--out", tmp_path / "o.html") == 0
     [difference] = data_of(tmp_path / "o.html")["shared"]["differences"]
     assert difference["sides"] == ["after", "before"]
     row = difference["tables"][""][1]
     assert row[:6] == ["overall", "2", "50.0", "100.0", "+50.0", "too few"]
     assert "openai/other" in str(difference["facts"]), "scores of two judges are not comparable"
-    assert "| overall | 2 | 50.0 | 100.0 | +50.0 |" in (tmp_path / "o.md").read_text("utf-8")
 
 
 def test_scores_of_another_version_leave_the_episodes_readable(tmp_path: Path) -> None:
@@ -240,11 +239,10 @@ def test_all_writes_every_episode_once(tmp_path: Path) -> None:
     assert all(part["shared"]["parts"] == names for part in parts)
 
 
-def test_the_picture_and_the_markdown(tmp_path: Path) -> None:
+def test_a_picture_lies_beside_the_page(tmp_path: Path) -> None:
     run = training_run(tmp_path / "run")
-    assert made(run, "--png", "--markdown") == 0
+    assert made(run, "--png") == 0
     assert (run / "report.png").read_bytes().startswith(b"\x89PNG")
-    assert "0.1 to 0.3" in (run / "report.md").read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize(
@@ -252,7 +250,6 @@ def test_the_picture_and_the_markdown(tmp_path: Path) -> None:
     [
         (["missing"], "missing"),
         (["e", "--out", "e/scores.json"], "--force"),
-        (["e", "--out", "e/table.html", "--markdown"], "table.md"),
         (["e", "e"], "given twice"),
         (["e", "--out", "nowhere/o.html"], "nowhere"),
         (["half", "--png"], "nothing to draw"),

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from evaluation.published import cells, main, read_rows
+from bench.published import cells, main, read_rows
 
 
 def demo(folder: Path, seed: int, commit: str = "0123456789ab", **values: Any) -> Path:

@@ -1,6 +1,6 @@
 """The demos' results that README and docs quote, one row for each agent and seed.
 
-    .venv/bin/python -m evaluation.published runs/A runs/B  # puts their rows into docs/results.json
+    .venv/bin/python -m bench.published runs/A runs/B  # puts their rows into docs/results.json
 
 A row of an earlier demo with the same agent and seed is replaced. A test compares the README's
 table with the file. Exit codes: 0 written, 1 failed, 2 wrong usage.
@@ -88,7 +88,7 @@ def publish(folders: Sequence[Path], to: Path) -> None:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    parser = new_parser(__doc__, prog="python -m evaluation.published")
+    parser = new_parser(__doc__, prog="python -m bench.published")
     parser.add_argument("folders", type=Path, nargs="+", metavar="DIR", help="finished demos")
     parser.add_argument("--to", type=Path, default=RESULTS, help="default: docs/results.json")
     arguments = parser.parse_args(argv)
