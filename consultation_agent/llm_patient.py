@@ -28,9 +28,9 @@ from common.settings import Settings
 from conditions.diagnosis import mention
 from conditions.table import load_tables
 from consultation_agent.doctor_questions import SAID
-from consultation_agent.memory import hidden
 from consultation_agent.patient import Exchange, Patient, Reply
-from consultation_agent.record_patient import RecordPatient, again, memories
+from consultation_agent.recall import hidden, memories
+from consultation_agent.record_patient import RecordPatient, again
 from consultation_agent.task import ConsultationTask
 from episodes.agent import SERVED_NAME, Options
 from episodes.episode import ServiceError

@@ -5,7 +5,7 @@ always in the same way.
 
 Questions are understood by the ask-words of conditions/phrases.toml (doctor_questions.py) and,
 where these find nothing or something wider, by the topics of topics.toml. Rows of the reference,
-which have no facets, are answered from what was once asked and described (recall.py).
+which have no facets, answer only what was once asked (recall.py).
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ import re
 from collections.abc import Container, Mapping, Sequence
 from types import MappingProxyType
 
-from conditions.diagnosis import mention
 from conditions.table import load_tables
 from conditions.talk import sentence
 from consultation_agent.doctor_questions import (
@@ -28,9 +27,8 @@ from consultation_agent.doctor_questions import (
     parts_of,
     plain,
 )
-from consultation_agent.memory import complaint_of, hidden
 from consultation_agent.patient import Exchange, Patient, Reply
-from consultation_agent.recall import recalled
+from consultation_agent.recall import complaint_of, recalled
 from consultation_agent.task import ConsultationTask
 from consultation_agent.topics import Topic, asked_first, asked_topics
 
@@ -245,19 +243,6 @@ def _language(task: ConsultationTask) -> str:
     return "zh" if HAN_RUN.search(task.question) else "en"
 
 
-def memories(task: ConsultationTask) -> dict[str, tuple[str, str]]:
-    """Return the texts of a record without facets, by name, each with its question or, for a
-    sentence, with itself. Texts that give the diagnosis away are left out.
-    """
-    sentences = [
-        text.strip() for text in re.split(r"(?<=[.。!！?？])", task.description) if text.strip()
-    ]
-    once = {f"exchange {number}": pair for number, pair in enumerate(task.exchanges)}
-    held = once | {f"sentence {number}": (text, text) for number, text in enumerate(sentences)}
-    secret = mention(hidden(task))
-    return {name: pair for name, pair in held.items() if not secret.search(pair[1])}
-
-
 def _mentioned(task: ConsultationTask, item: str, mentioned: Container[str]) -> Reply:
     """Return what the record says about an item."""
     said, tables = SAID["zh"], load_tables()
@@ -285,18 +270,12 @@ def _mentioned(task: ConsultationTask, item: str, mentioned: Container[str]) -> 
 
 
 def _recalled_parts(task: ConsultationTask, question: str, mentioned: Mapping[str, Reply]) -> Reply:
-    """Return what a record without facets tells of each thing that is asked for, unless all of it was once
-    asked at once.
-    """
+    """Return what a record without facets tells of all that is asked, else of each part of it."""
     whole = _recalled(task, question, mentioned)
     parts = parts_of(question)
-    if len(parts) == 1 or (whole.facets and ":" not in whole.facets[0]):
+    if whole.kind != "unknown" or len(parts) == 1:
         return whole
-    replies = [_recalled(task, part, mentioned) for part in parts]
-    known = [reply for reply in replies if reply.kind != "unknown"]
-    if len(known) > 1:
-        return _together(replies, SAID[_language(task)])
-    return known[0] if known and whole.kind == "unknown" else whole
+    return _together([_recalled(task, part, mentioned) for part in parts], SAID[_language(task)])
 
 
 def _recalled(task: ConsultationTask, question: str, mentioned: Mapping[str, Reply]) -> Reply:
@@ -310,6 +289,8 @@ def _recalled(task: ConsultationTask, question: str, mentioned: Mapping[str, Rep
     name, text = found
     if name in mentioned:
         return again(mentioned[name], task)
-    if name in ("age", "sex"):
-        text = said["age"].format(age=text) if name == "age" else said[text]
+    if name == "age":
+        text = said["age"].format(age=text)
+    elif name == "sex":
+        text = said[text]
     return Reply("informative", text, (name,))

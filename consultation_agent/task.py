@@ -186,13 +186,19 @@ def _text(value: Any) -> str:
 
 
 def check_recorded(tasks: Sequence[ConsultationTask]) -> list[str]:
-    """Return a warning about cases whose record has nothing that a patient could say, [] without
-    such cases.
+    """Return what to know before --patient record plays these cases: [] if all hold facts.
 
-    Raises AgentError: no case has anything.
+    Raises AgentError: no case holds anything that a patient could say.
     """
-    empty = sum(not (task.words or task.exchanges or task.description) for task in tasks)
+    foreign = [task for task in tasks if not task.words]
+    empty = sum(not (task.exchanges or task.description) for task in foreign)
     seen = f"{empty} of {len(tasks)} cases hold no facts, exchanges or description"
     if empty and empty == len(tasks):
         raise AgentError(f"{seen}, which is all that --patient record tells; {WAYS}")
-    return [f'{seen}: their patients answer "not sure" to everything; {WAYS}'] if empty else []
+    if not foreign:
+        return []
+    return [
+        f"{len(foreign)} of {len(tasks)} cases hold no facts by name: their patients answer a question "
+        f'that was once asked in the record, and are "not sure" of every other; {WAYS}, which is '
+        "meant for such rows"
+    ]

@@ -1,8 +1,7 @@
-"""The topics of questions and texts, by the patterns of topics.toml: for questions in which no
-ask-word is found, and for records without facets.
+"""The topics of questions, by the patterns of topics.toml: for questions in which no ask-word is
+found.
 
     [topic.name for topic in asked_topics("大便怎么样？")]      # ["bowels"]
-    told_topics("I have no drug allergies.")                   # {"allergies"}
 """
 
 from __future__ import annotations
@@ -26,7 +25,6 @@ class Topic:
 
     name: str
     ask: re.Pattern[str]
-    mentioned: re.Pattern[str]
     own: re.Pattern[str]
     first: re.Pattern[str]
     kind: str = ""
@@ -50,15 +48,14 @@ def topics() -> dict[str, Topic]:
 
 
 def _topic(name: str, columns: dict[str, object]) -> Topic:
-    mentioned = re.compile(str(columns.pop("mentioned")))
     asked = columns.pop("ask")
     assert isinstance(asked, list)
     always = "first" in columns and columns["first"] != "."
     asks_for = [*asked, str(columns["first"])] if always else asked
     ask = re.compile("|".join(f"(?:{one})" for one in asks_for))
-    own = re.compile(str(columns.pop("own"))) if "own" in columns else mentioned
+    own = re.compile(str(columns.pop("own"))) if "own" in columns else NEVER
     first = re.compile(str(columns.pop("first"))) if "first" in columns else NEVER
-    return Topic(name, ask, mentioned, own, first, **columns)  # type: ignore[arg-type]
+    return Topic(name, ask, own, first, **columns)  # type: ignore[arg-type]
 
 
 @lru_cache(maxsize=4096)
@@ -89,10 +86,3 @@ def asking_of(question: str) -> str:
     """Return the sentences of a question that ask, without examples."""
     sentences = SENTENCE.findall(FULL_STOP.sub("\n", TAG.sub("", question.lower())))
     return plain(" ".join(EXAMPLE.sub("", one) for one in sentences if asks(one)))
-
-
-@lru_cache(maxsize=16384)
-def told_topics(text: str) -> frozenset[str]:
-    """Return the names of the topics that a text says something about."""
-    text = plain(text)
-    return frozenset(one.name for one in topics().values() if one.mentioned.search(text))

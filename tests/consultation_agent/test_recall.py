@@ -1,6 +1,4 @@
-"""What a patient without facets answers: something of the kind that is asked about the thing that is asked, or that
-it is not sure.
-"""
+"""What a patient without facets answers: what was said to the same question, or that it is not sure."""
 
 from __future__ import annotations
 
@@ -8,7 +6,7 @@ import pytest
 
 from consultation_agent.patient import Exchange
 from consultation_agent.record_patient import RecordPatient
-from consultation_agent.task import ConsultationTask, task_of
+from consultation_agent.task import ConsultationTask, check_recorded, task_of
 from tests.consultation_agent.cases import reference_row
 
 PATIENT = RecordPatient()
@@ -32,11 +30,11 @@ COUGH = task_with(
     ("Have you had an ECG?", "No."),
     ("Have you taken any medicine?", "I haven't taken any medicine."),
     ("How high was the fever?", "The highest was 38.9. The fever went down on Sunday."),
-    ("Does the cough get worse when you lie down?", "Yes, a little."),
-    ("Have you coughed like this before?", "I had a cough once two years ago."),
-    ("Do you eat fruit and vegetables?", "I eat more fruit, pears above all."),
-    ("What did you eat?", "Last week I ate a lot of crab. Now I only eat soup."),
-    described="My mother had eczema. My stools are loose. I will see a specialist.",
+    ("Do you have pain in your left chest?", "Yes, a little."),
+    described="My mother had eczema.",
+)
+CHILD = task_with(
+    "孩子七个月，发烧四天了。", ("请问您的小孩存不存在咳嗽的症状?", "是的, 小孩存在咳嗽的症状")
 )
 
 
@@ -47,61 +45,54 @@ def said(question: str, task: ConsultationTask = COUGH) -> str:
 @pytest.mark.parametrize(
     ("question", "text"),
     [
+        ("How long have you had it?", "About three weeks."),
         ("What colour is the phlegm?", "Much phlegm. It turned yellowish."),
-        ("How long have your stools been loose?", UNSURE),
-        ("Are your stools firm or soft?", "My stools are loose."),
-        ("When did it start?", "About three weeks."),
-        ("Is the cough getting better or worse?", UNSURE),
-        ("What was your peak temperature?", "The highest was 38.9."),
-        ("Has your fever come down?", "The fever went down on Sunday."),
-        ("What did the doctor say about the cough?", UNSURE),
-    ],
-)
-def test_an_answer_is_of_the_kind_that_is_asked(question: str, text: str) -> None:
-    assert said(question) == text
-
-
-@pytest.mark.parametrize(
-    ("question", "text"),
-    [
-        ("Do you eat vegetables?", UNSURE),
-        ("Do you eat fruit?", "I eat more fruit, pears above all."),
-        ("Have you had a CT scan?", UNSURE),
-        ("Have you had an ECG?", "No."),
+        ("Thank you. Have you ever had an ECG?", "No."),
+        ("And how high was your fever?", "The highest was 38.9. The fever went down on Sunday."),
         ("How old are you?", "I am 52 years old."),
-        ("Has anyone in your family had bowel cancer?", UNSURE),
-        ("Is there blood in your phlegm?", UNSURE),
-        ("Have you seen a specialist?", UNSURE),
+        ("Are you a man or a woman?", "I am a woman."),
     ],
 )
-def test_an_answer_is_about_the_thing_that_is_asked(question: str, text: str) -> None:
-    """Another test, another food, another time or a plan is no answer, nor is a text without the words that
-    the question is about.
-    """
+def test_the_same_question_has_the_answer_of_then(question: str, text: str) -> None:
     assert said(question) == text
 
 
 @pytest.mark.parametrize(
     "question",
     [
-        "Any antibiotics so far?",
-        "打过点滴吗？",
+        "Have you had a CT scan?",  # another test
+        "When was the fever?",  # another side of the same thing
+        "How was the ECG?",
+        "Do you have pain in your right chest?",
+        "Do you have pain in your chest at night?",
+        "Has your mother taken any medicine?",
+        "Do you have eczema?",  # named in the description, of another person
+        "Is your chest tight?",
     ],
 )
-def test_who_denies_all_of_a_kind_denies_each(question: str) -> None:
-    assert said(question) == "I haven't taken any medicine."
+def test_the_answer_to_another_question_is_never_given(question: str) -> None:
+    assert said(question) == UNSURE
 
 
-def test_a_denial_of_one_thing_denies_no_other_that_the_sentence_names() -> None:
-    task = task_with("My belly is swollen", ("Any blood?", "There's no blood in my stool."))
-    assert said("Do you have difficulty passing stool?", task) == UNSURE
-    assert said("Is there blood in your stool?", task) == "There's no blood in my stool."
+def test_a_yes_answers_no_question_of_how() -> None:
+    task = task_with("My ankle is swollen", ("Did you fall on the stairs?", "Yes."))
+    assert said("Did you fall on the stairs?", task) == "Yes."
+    assert said("How did you fall on the stairs?", task) == UNSURE
+
+
+def test_the_answer_to_several_questions_is_none_to_one_of_them() -> None:
+    asked = ("How long have you had it? How are your bowel movements?", "About 3 times a day.")
+    assert said("How long have you had it?", task_with("My belly is bloated", asked)) == UNSURE
+
+
+@pytest.mark.parametrize("who", ["", "孩子", "宝宝", "您家小孩", "患者"])
+def test_a_child_who_is_the_patient_may_be_named_or_not(who: str) -> None:
+    assert said(f"{who}有没有咳嗽？", CHILD) == "是的, 小孩存在咳嗽的症状"
 
 
 def test_of_two_questions_each_is_answered() -> None:
-    reply = PATIENT.reply_to(COUGH, "When did it start? What colour is the phlegm?", [])
-    assert reply.kind == "compound"
-    assert reply.text == "About three weeks. Much phlegm. It turned yellowish."
+    reply = PATIENT.reply_to(COUGH, "How long have you had it? Have you had an ECG?", [])
+    assert (reply.kind, reply.text) == ("compound", "About three weeks. No.")
 
 
 def test_what_was_told_is_repeated() -> None:
@@ -110,33 +101,10 @@ def test_what_was_told_is_repeated() -> None:
     assert PATIENT.reply_to(COUGH, "Which colour is your phlegm?", [once]).kind == "repeated"
 
 
-def test_a_part_that_is_not_said_to_hurt_does_not_hurt() -> None:
-    assert said("Does your chest hurt?") == UNSURE
-    assert said("Is there pain when you pass stool?") == UNSURE
-    task = task_with("My chest hurts since May")
-    assert said("Do you have pain in the chest?", task) == "My chest hurts since May"
-
-
-def test_a_bare_yes_answers_only_what_it_was_said_to() -> None:
-    task = task_with("My belly is bloated", ("So your belly is still bloated?", "Yes."))
-    assert said("Is your belly still bloated?", task) == "Yes."
-    assert said("Is the bloating constant?", task) == UNSURE
-    worried = task_with("My belly is bloated", ("Any worries?", "Yes."))
-    assert said("What are your worries?", worried) == UNSURE
-    assert said("Any worries?", worried) == "Yes."
-
-
-def test_an_answer_to_several_questions_is_one_to_each_that_it_tells() -> None:
-    asked = ("How long have you had it? How are your bowel movements?", "About 3 times a day.")
-    task = task_with("My belly is bloated", asked)
-    assert said("How many times a day do you go?", task) == "About 3 times a day."
-    assert said("How long have you been bloated?", task) == UNSURE
-
-
-def test_of_a_sentence_that_names_the_diagnosis_the_rest_is_told() -> None:
-    told = "I had a painless ultrasound on May 5th, and it showed a sprained ankle."
+def test_a_sentence_that_names_the_diagnosis_is_not_told() -> None:
+    told = "I had an ultrasound on May 5th. It showed a sprained ankle."
     task = task_with("My ankle is swollen", ("What tests did you have?", told))
-    assert said("When was the ultrasound done?", task) == "I had a painless ultrasound on May 5th"
+    assert said("What tests did you have?", task) == "I had an ultrasound on May 5th."
 
 
 @pytest.mark.parametrize(
@@ -148,3 +116,8 @@ def test_of_a_sentence_that_names_the_diagnosis_the_rest_is_told() -> None:
 )
 def test_a_question_to_the_doctor_is_no_part_of_the_complaint(complaint: str, told: str) -> None:
     assert said("What brings you in?", task_with(complaint)) == told
+
+
+def test_a_run_on_such_rows_is_told_which_patient_is_meant_for_them() -> None:
+    [note] = check_recorded([COUGH])
+    assert "--patient llm" in note
