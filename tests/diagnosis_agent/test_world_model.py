@@ -1,6 +1,4 @@
-"""What a model of the simulator learns is what it will be asked, and how good it is is measured
-against the records.
-"""
+"""What a model of the simulator learns is what it will be asked."""
 
 from __future__ import annotations
 
@@ -8,25 +6,18 @@ import re
 from dataclasses import replace
 from functools import cache
 from random import Random
-from typing import Any
-
-import pytest
 
 from diagnosis_agent.agent import AGENT
 from diagnosis_agent.llm_simulator import SEPARATOR, prompt_for, split_range
 from diagnosis_agent.simulator import Result
 from diagnosis_agent.task import DiagnosisTask, task_of
 from diagnosis_agent.world_model import MOST_EVENTS, in_order, world_lessons
-from diagnosis_agent.world_quality import Made, numbers, rules
 from episodes.episode import Conversation
 
 EVENT = re.compile(r"Exam name:\n(.+)\n(?:Reference Range:\n(.+)\n)?Exam results:\n\Z")
 TASK = DiagnosisTask(
     id="1", question="q", reference="gout", text="A man of 50.", results={"Ankle test": "warm"}
 )
-CBC = "white blood cells 14.2 10^9/L (high); neutrophils 58 %; mean cell volume 85 fL"
-USUAL = "white blood cells 4.0 to 10.0; neutrophils 40 to 75; mean cell volume 80 to 100"
-RECORDED = f"{CBC} (reference range: {USUAL})"
 
 
 @cache
@@ -78,45 +69,3 @@ def test_lessons_come_out_alike_and_a_case_without_results_has_none() -> None:
         for one in world_lessons([TASK])
     ] == [True]
     assert [*world_lessons([replace(TASK, results={})])] == []
-
-
-def made(text: str, recorded: str = RECORDED, name: str = "complete blood count") -> Made:
-    return Made(TASK, name, recorded, text)
-
-
-@pytest.mark.parametrize(
-    ("text", "similarity", "consistency"),
-    [
-        (CBC, 1, 1),
-        (CBC.replace("14.2", "22.9"), 1, 1),
-        (CBC.replace("14.2", "6.1"), 2 / 3, 1),
-        (CBC.replace("58 %", "58 g/L"), 1, 0),
-        (CBC.partition(";")[0], 1 / 3, 0),
-        ("No growth.", 0, 0),
-    ],
-)
-def test_rules_see_sides_of_ranges_and_units(
-    text: str, similarity: float, consistency: float
-) -> None:
-    assert rules(made(text)) == {
-        "similarity": pytest.approx(similarity),
-        "consistency": consistency,
-    }
-
-
-def several(shift: float, width: float, n: int = 200) -> dict[str, Any]:
-    random = Random(1)
-    pairs = [(random.gauss(6, 1), random.gauss(6 + shift, width)) for _ in range(n)]
-    return numbers(
-        [made(f"cells {one:.3f} u", f"cells {other:.3f} u", "CBC") for other, one in pairs]
-    )
-
-
-def test_distance_and_spread_are_in_the_records_deviations() -> None:
-    same, shifted, narrow = several(0, 1), several(2, 1), several(0, 0.1)
-    assert same["wasserstein"] < 0.25
-    assert same["floor"] < 0.35
-    assert shifted["wasserstein"] == pytest.approx(2, abs=0.25)
-    assert shifted["spread"] == pytest.approx(1, abs=0.15)
-    assert narrow["spread"] == pytest.approx(0.1, abs=0.03)
-    assert [*shifted["by_examination"]] == ["CBC: cells"]
