@@ -11,9 +11,9 @@ from consultation_agent.patient import KINDS, Exchange
 from consultation_agent.protocol import Conclusion, Malformed
 from consultation_agent.reward import conclusion_of, conclusion_values, found_facets, kinds_of
 from consultation_agent.task import ConsultationTask
+from consultation_agent.text_overlap import dei, text_overlap
 from episodes.agent import Record
 from episodes.episode import Episode
-from scoring.text_overlap import dei, text_overlap
 
 RIGHT_FROM = 0.5  # of the advice
 

@@ -24,12 +24,12 @@ from consultation_agent.doctor_questions import content_of
 from consultation_agent.patient import KINDS, Exchange
 from consultation_agent.protocol import Conclusion, Malformed
 from consultation_agent.task import ConsultationTask
+from consultation_agent.text_overlap import word_f1
 from episodes.episode import AgentError, Episode
 from episodes.rules import beside_the_rule
 from scoring.case import Case, Judge, Verdict
 from scoring.rubric import Reward, Rubric, parse_rubric
 from scoring.text import words_only
-from scoring.text_overlap import word_f1
 
 TABLES = tomllib.loads(Path(__file__).with_name("rewards.toml").read_text(encoding="utf-8"))
 WORDS = TABLES.pop("words")

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from scoring.text_overlap import bleu, dei, rouge, text_overlap, words
+from consultation_agent.text_overlap import bleu, dei, rouge, text_overlap, words
 from tests.planted_list import said_with
 
 NAMES = {"word_f1", "bleu_1", "bleu_2", "bleu_3", "bleu_4", "rouge_1", "rouge_2", "rouge_l"}
@@ -59,5 +59,5 @@ def test_a_word_list_in_the_shared_temporary_folder_is_not_read(tmp_path: Path) 
     """Whoever may write there could put code into it, or words that change scores."""
     text = "药是林则徐开的"
     one_word = {text[:end]: int(end == len(text)) for end in range(1, len(text) + 1)}
-    code = f"from scoring.text_overlap import words; print(len(words({text!r})))"
+    code = f"from consultation_agent.text_overlap import words; print(len(words({text!r})))"
     assert int(said_with(one_word, tmp_path, code)) > 1
