@@ -37,9 +37,10 @@ from typing import Any
 from bench._harness import main
 from common.llm_endpoint import LLMEndpoint
 from common.settings import Settings
-from scoring.degenerate import is_degenerate
-from scoring.judge import Case, LLMJudge, ReferenceJudge
+from scoring.judge import Case, LLMJudge
 from sql_agent.agent import AGENT
+from sql_agent.judge.degenerate import is_degenerate
+from sql_agent.judge.reference import ReferenceJudge
 from sql_agent.judge_words import WORDS
 
 ROOT = Path(__file__).resolve().parent.parent

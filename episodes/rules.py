@@ -15,7 +15,7 @@ from statistics import fmean
 from common.settings import Settings
 from episodes.agent import Environment, Judging, Record
 from episodes.episode import ServiceError, Task
-from scoring.judge import WITHOUT_A_JUDGE, ReferenceJudge, choose_judge, why_unusable
+from scoring.judge import WITHOUT_A_JUDGE, choose_judge, why_unusable
 from scoring.llm_judge import JudgeWords
 
 JUDGED = ("diagnosis_by_rule", "diagnosis_by_judge", "diagnosis_agreement")
@@ -29,8 +29,7 @@ class RuledEnvironment(Environment):
 
     def __init__(self, settings: Settings, words: JudgeWords) -> None:
         self.settings, self.words = settings, words
-        judge = choose_judge(settings, words)
-        self.judge = None if isinstance(judge, ReferenceJudge) else judge
+        self.judge = choose_judge(settings, words, None)
         self.judging = Judging(paid=self.judge is not None, help=WITHOUT_A_JUDGE)
 
     @property

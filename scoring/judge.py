@@ -1,8 +1,9 @@
-"""The choice of the judge: the LLM if one is set, else the reward-model endpoint, else the offline
-judge.
+"""The choice of the judge: the LLM if one is set, else the reward-model endpoint, else what the
+agent has itself.
 
     from scoring.judge import Case, choose_judge
-    verdict = await choose_judge(load_settings(), WORDS).judge(Case(question, answer, reference))
+    judge = choose_judge(load_settings(), WORDS, ReferenceJudge())
+    verdict = await judge.judge(Case(question, answer, reference))
 
 `python train_sql_agent.py` asks `why_unusable` once before anything expensive starts.
 """
@@ -11,14 +12,16 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import replace
+from typing import TypeVar
 
 from common.llm import reveal
 from common.settings import Settings
 from scoring.case import Case, Judge, Verdict
 from scoring.llm_judge import JudgeWords, LLMJudge
-from scoring.reference import ReferenceJudge
 from scoring.reward_model_judge import RewardModelJudge
 from scoring.scale import load_scale
+
+Own = TypeVar("Own", bound=Judge | None)
 
 # What an agent whose own rules score can do without a judge.
 WITHOUT_A_JUDGE = "set another, or unset TEACHER_MODEL and REWARD_MODEL_URL: rules then score"
@@ -52,9 +55,10 @@ class SecondOpinion:
         )
 
 
-def choose_judge(settings: Settings, words: JudgeWords) -> Judge:
+def choose_judge(settings: Settings, words: JudgeWords, own: Own) -> Judge | Own:
     """Return the judge that the settings name: TEACHER_MODEL, else REWARD_MODEL_URL, else the
-    reference judge. With SECOND_JUDGE_MODEL, a share of the answers goes to a second one, too.
+    agent's own, which may be None. With SECOND_JUDGE_MODEL, a share of the answers goes to a second
+    one, too.
 
     words: the agent's, for judges that are LLMs.
 
@@ -67,12 +71,14 @@ def choose_judge(settings: Settings, words: JudgeWords) -> Judge:
         )
         return LLMJudge(words, model, url, reveal(key), settings.judge_timeout) if model else None
 
-    first: Judge = llm("teacher") or ReferenceJudge()
+    first: Judge | Own = llm("teacher") or own
     if settings.reward_model_url and not settings.teacher_model:
         scale = load_scale(settings.reward_scale) if settings.reward_scale else None
         first = RewardModelJudge(settings.reward_model_url, settings.judge_timeout, scale)
     second = llm("second_judge")
-    return SecondOpinion(first, second, settings.second_judge_share) if second else first
+    if first is None or second is None:
+        return first
+    return SecondOpinion(first, second, settings.second_judge_share)
 
 
 async def why_unusable(judge: Judge, known_case: Case) -> str | None:

@@ -22,13 +22,13 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
+import unicodedata
 from collections.abc import Callable
 from dataclasses import replace
 
 from common.llm import LLMError, Usage
 from common.llm_error import clean
 from scoring.case import Case, Verdict
-from scoring.degenerate import is_degenerate
 
 log = logging.getLogger(__name__)
 
@@ -95,7 +95,7 @@ class RemoteJudge:
 
     async def judge(self, case: Case) -> Verdict:
         """Return the verdict on one answer; the module's docstring says which checks come first."""
-        if is_degenerate(case):
+        if not _says_something(case.answer):
             return Verdict(0.0, {"degenerate": 1.0})
         key = case.key
         known = self._verdicts.get(key)
@@ -152,3 +152,8 @@ class RemoteJudge:
         elif not getattr(error, "retry_after", None):
             self.breaker.failed()
         return Verdict(None, cause=cause)
+
+
+def _says_something(answer: str) -> bool:
+    """Return whether an answer has a letter, a number or a sign such as "+"."""
+    return any(unicodedata.category(character)[0] in "LNS" for character in answer)

@@ -18,10 +18,10 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from random import Random
 
-from scoring.abstention import abstains
 from scoring.case import Case
-from scoring.closeness import closeness
 from scoring.text import fragments, words_only
+from sql_agent.judge.abstention import abstains
+from sql_agent.judge.closeness import closeness
 
 RETOLD = 5  # other rows that are retold beside the right one
 CONSTANT = 5  # parts of a constant answer

@@ -18,9 +18,10 @@ from episodes.agent import Answer, Environment, Judging, Record
 from episodes.episode import Episode, Policy, ServiceError, Task
 from episodes.mcp_tools import McpTools
 from episodes.tool_loop import Tool, play_with_tools
-from scoring.judge import Judge, ReferenceJudge, choose_judge, why_unusable
+from scoring.judge import Judge, choose_judge, why_unusable
 from scoring.rubric import Reward, Rubric
 from sql_agent import facts
+from sql_agent.judge.reference import ReferenceJudge
 from sql_agent.judge_words import WORDS
 from sql_agent.known import KnownAnswers
 from sql_agent.prompts import COLUMNS, SCHEMA_TOOLS, TOOL
@@ -53,7 +54,7 @@ class SqlEnvironment(Environment):
         own = tuple(spec["function"]["name"] for spec in specs)
         self.servers = McpTools(mcp, neutralise, own) if mcp else None
         self.tool = QueryTool(settings.database_url, settings.tables)
-        self.judge: Judge = choose_judge(settings, WORDS)
+        self.judge: Judge = choose_judge(settings, WORDS, ReferenceJudge())
         self.rubric = rubric_from(settings)
         if evaluating and "judge" not in self.rubric.weights:
             self.rubric = Rubric({**self.rubric.weights, "judge": 1.0}, self.rubric.factors)

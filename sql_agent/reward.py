@@ -22,11 +22,11 @@ from typing import Any
 from common.command import UsageError
 from common.settings import Settings, SettingsError
 from episodes.episode import Episode
-from scoring import terms
-from scoring.abstention import honesty
-from scoring.degenerate import is_degenerate
-from scoring.judge import Case, Judge
+from scoring.judge import Case, Judge, Verdict
 from scoring.rubric import Reward, Rubric, parse_rubric
+from sql_agent import terms
+from sql_agent.judge.abstention import honesty
+from sql_agent.judge.degenerate import is_degenerate
 from sql_agent.prompts import COLUMNS
 from sql_agent.task import SqlTask
 from tools.sql.result import QueryResult
@@ -225,7 +225,11 @@ async def score_episode(
         weighted = rubric.weigh(values)
         return Reward(math.fsum(weighted.values()), weighted, counters=counters)
     start = time.perf_counter()
-    verdict = await judge.judge(case_of(task, episode))
+    case = case_of(task, episode)
+    if is_degenerate(case):
+        verdict = Verdict(0.0, {"degenerate": 1.0})
+    else:
+        verdict = await judge.judge(case)
     parts = {f"judge_{name}": part for name, part in verdict.parts.items() if name != "degenerate"}
     counters |= {
         "judge_seconds": round(time.perf_counter() - start, 6),

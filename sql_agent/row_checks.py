@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from common.settings import Settings
 from episodes.agent import Row
 from episodes.episode import AgentError
-from scoring.judge import ReferenceJudge, choose_judge
+from scoring.judge import choose_judge
 from sql_agent.gold.checker import Checker
 from sql_agent.gold.draft import fill_answers
 from sql_agent.intake.question_files import count_without_reference
@@ -30,7 +30,7 @@ def check(rows: Mapping[str, Sequence[Row]], settings: Settings, plays: bool) ->
         note for name, part in rows.items() for note in _notes_on(name, list(part), settings, plays)
     ]
     train = rows["train"]
-    offline = choose_judge(settings, WORDS).name == ReferenceJudge.name
+    offline = choose_judge(settings, WORDS, None) is None
     # Rows with gold have a drafted answer by now
     bare = count_without_reference(list(train))
     if offline and bare > settings.max_unscored_share * len(train):

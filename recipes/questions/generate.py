@@ -25,9 +25,9 @@ from recipes.questions.entities import Catalogue, Mentions, SearchWord
 from recipes.questions.split import Families, Owners, deal
 from recipes.questions.streams import STREAMS, Pool, Rates, usable
 from scoring.case import Case
-from scoring.reference import ReferenceJudge
 from sql_agent.curation.near_duplicates import NearDuplicates
 from sql_agent.intake.question_files import Row, in_several, nested
+from sql_agent.judge.reference import ReferenceJudge
 from tools.sql.query import QueryTool
 
 # A family holds at most this share of the entities, so that even the smallest split can be filled.

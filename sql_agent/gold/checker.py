@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from common.terminal import watched
-from scoring.judge import Case, ReferenceJudge
+from scoring.judge import Case
 from scoring.text import words_only
 from sql_agent.gold.cited import KEPT_CHARACTERS, CitedCells, Missing
 from sql_agent.gold.markup import comparable, markup_asked, plain_cell, without_markup
@@ -35,6 +35,7 @@ from sql_agent.intake.question_files import (
     read_records,
     statements,
 )
+from sql_agent.judge.reference import ReferenceJudge
 from tools.sql.query import DEFAULT_TABLES, Limits, QueryResult, QueryTool
 
 # The tool's own rules, except that cells are compared completely; 20 rows, as for the agent.

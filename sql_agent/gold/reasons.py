@@ -10,10 +10,10 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from scoring.closeness import closeness
 from scoring.judge import Verdict
 from scoring.text import fragments, words_only
 from sql_agent.intake.question_files import Row
+from sql_agent.judge.closeness import closeness
 
 EXACT = 1 - 1e-9  # of a score, from which it counts as full
 SHOWN = 60  # characters of a value in a message

@@ -12,10 +12,11 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from scoring.closeness import closeness
-from scoring.text import canonical, words_only
+from scoring.text import words_only
 from sql_agent.gold.cited import Missing
 from sql_agent.intake.question_files import Row, nested
+from sql_agent.judge.canonical import canonical
+from sql_agent.judge.closeness import closeness
 from sql_agent.tables import NAME_COLUMN
 from tools.sql.query import QueryResult
 

@@ -11,7 +11,7 @@ import pyarrow.parquet as parquet
 import pytest
 
 from common.settings import DEFAULT_DATABASE, ROOT
-from data import convert
+from sql_agent.gold import convert
 from sql_agent.gold.checker import Checker, gold_tool
 from sql_agent.gold.draft import NOTHING_FOUND, draft_answer, fill_answers
 from sql_agent.intake.question_files import COLUMNS, count_without_reference, load_rows, statements

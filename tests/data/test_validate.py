@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from common.settings import DEFAULT_DATABASE, ROOT
-from data import validate
+from sql_agent.gold import validate
 from sql_agent.gold.checker import Checker
 from sql_agent.gold.markup import comparable, plain
 from sql_agent.intake.question_files import load_rows

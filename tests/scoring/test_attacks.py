@@ -14,8 +14,9 @@ import json
 import re
 from pathlib import Path
 
-from scoring.judge import Case, ReferenceJudge
+from scoring.judge import Case
 from scoring.llm_judge import build_messages
+from sql_agent.judge.reference import ReferenceJudge
 from sql_agent.judge_words import WORDS
 
 HERE = Path(__file__).parent

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import pytest
 
-from scoring.heads import Lexicon
-from scoring.judge import ReferenceJudge
+from sql_agent.judge.heads import Lexicon
+from sql_agent.judge.reference import ReferenceJudge
 
 NAME, LABEL, FIELD = "朵朵片", "不良反应", "头晕、恶心，偶见皮疹"
 PAID = 0.5

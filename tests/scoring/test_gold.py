@@ -11,7 +11,7 @@ from decimal import Decimal
 
 import pytest
 
-from scoring.judge import ReferenceJudge
+from sql_agent.judge.reference import ReferenceJudge
 
 PAID = 0.5
 

@@ -27,7 +27,8 @@ from statistics import fmean
 import pytest
 
 from common.settings import load_settings
-from scoring.judge import Case, ReferenceJudge, choose_judge
+from scoring.judge import Case, choose_judge
+from sql_agent.judge.reference import ReferenceJudge
 from sql_agent.judge_words import WORDS
 
 HERE = Path(__file__).parent
@@ -118,7 +119,7 @@ async def asked(judge, rows):
 def main(paths):
     """Print count, mean worth, mean score and the share of GOOD scores of every kind."""
     rows = [row for path in paths or [OPEN] for row in read(path)]
-    judge = choose_judge(load_settings(), WORDS)
+    judge = choose_judge(load_settings(), WORDS, ReferenceJudge())
     worth = defaultdict(list)
     for row in rows:
         worth[row["kind"]].append(row["worth"])

@@ -14,8 +14,8 @@ from statistics import fmean
 
 import pytest
 
-from scoring.judge import ReferenceJudge
-from scoring.text import canonical
+from sql_agent.judge.canonical import canonical
+from sql_agent.judge.reference import ReferenceJudge
 
 BY_OTHERS = Path(__file__).with_name("number_forms.jsonl")
 # The share of the answers of a kind that the judge must pay, or must not pay, as their author says

@@ -17,9 +17,10 @@ from itertools import pairwise
 import pytest
 
 from common.settings import ROOT
-from scoring.degenerate import is_degenerate
-from scoring.judge import Case, ReferenceJudge, Verdict
+from scoring.judge import Case, Verdict
 from sql_agent.intake.question_files import load_rows
+from sql_agent.judge.degenerate import is_degenerate
+from sql_agent.judge.reference import ReferenceJudge
 
 QUESTION = "朵朵片怎么吃？"
 FIELD = "一次15毫克，一日3次，饭后服用"

@@ -18,7 +18,6 @@ from common.settings import Settings
 from scoring.judge import (
     Case,
     LLMJudge,
-    ReferenceJudge,
     RewardModelJudge,
     SecondOpinion,
     Verdict,
@@ -28,6 +27,7 @@ from scoring.judge import (
 from scoring.llm_judge import MAX_TOKENS
 from scoring.remote import ATTEMPTS, RemoteJudge
 from scoring.scale import LogisticScale
+from sql_agent.judge.reference import ReferenceJudge
 from sql_agent.judge_words import WORDS
 from tests.judges import Fixed
 from tests.messages import missing
@@ -146,7 +146,7 @@ def test_a_reward_model_reply_that_is_no_score_is_not_scored(server, body):
 
 def test_an_answer_that_says_nothing_is_zero_without_a_call(server):
     for ask in (ask_llm, ask_reward_model):
-        for answer in ("", "：", CASE.question):
+        for answer in ("", "：", "\u200b"):
             assert ask(server, case=Case(CASE.question, answer)) == Verdict(
                 0.0, {"degenerate": 1.0}
             )
@@ -169,7 +169,7 @@ def test_cancelling_is_not_swallowed(server):
 
 def test_the_settings_choose_the_judge():
     def choose(**values):
-        return choose_judge(Settings(_env_file=None, **values), WORDS)
+        return choose_judge(Settings(_env_file=None, **values), WORDS, ReferenceJudge())
 
     teacher = choose(
         teacher_model="openai/m", teacher_api_key="k", teacher_base_url="http://t", judge_timeout=7

@@ -14,13 +14,13 @@ from common.settings import Settings
 from scoring.judge import (
     Case,
     LLMJudge,
-    ReferenceJudge,
     RewardModelJudge,
     SecondOpinion,
     Verdict,
     choose_judge,
 )
 from scoring.scale import LogisticScale
+from sql_agent.judge.reference import ReferenceJudge
 from sql_agent.judge_words import WORDS
 from tests.judges import Fixed
 
@@ -91,7 +91,7 @@ def test_the_settings_choose_the_second_judge_and_the_scale(tmp_path) -> None:
         judge_timeout=9,
         **{f"second_judge_{name}": value for name, value in told.items()},
     )
-    judge = choose_judge(settings, WORDS)
+    judge = choose_judge(settings, WORDS, ReferenceJudge())
     assert isinstance(judge, SecondOpinion)
     assert isinstance(judge.first, ReferenceJudge)
     assert isinstance(judge.second, LLMJudge)
@@ -102,4 +102,4 @@ def test_the_settings_choose_the_second_judge_and_the_scale(tmp_path) -> None:
     path, scale = tmp_path / "scale.json", LogisticScale(center=0.5, scale=2.0)
     path.write_text(scale.model_dump_json())
     settings = Settings(_env_file=None, reward_model_url="http://r", reward_scale=path)
-    assert choose_judge(settings, WORDS).scale == scale
+    assert choose_judge(settings, WORDS, None).scale == scale

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import pytest
 
-from scoring import terms
+from sql_agent import terms
 
 GOLD = {"columns": ["med_name", "dosage"], "rows": [["甲片", "一次1片"], ["乙片", "一次2片"]]}
 

@@ -15,7 +15,7 @@ import pytest
 from common.settings import Settings
 from episodes.agent import ACCEPTED_FROM
 from episodes.episode import Episode
-from scoring.judge import Case, ReferenceJudge
+from scoring.judge import Case
 from sql_agent.agent import AGENT
 from sql_agent.canaries import ACCEPTED_FROM as OWN
 from sql_agent.canaries import (
@@ -27,6 +27,7 @@ from sql_agent.canaries import (
     is_nothing,
 )
 from sql_agent.environment import SqlEnvironment
+from sql_agent.judge.reference import ReferenceJudge
 from sql_agent.reward import Query, case_of
 from sql_agent.task import SqlTask, task_of
 

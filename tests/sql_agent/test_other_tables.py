@@ -14,12 +14,12 @@ from typing import Any
 import pytest
 
 from common.settings import Settings, load_settings
-from data import convert, validate
 from episodes.episode import AgentError
 from episodes.policy import ChatPolicy, Endpoint
 from evaluation import evaluate
 from sql_agent.agent import AGENT
 from sql_agent.environment import SqlEnvironment
+from sql_agent.gold import convert, validate
 from sql_agent.prompts import SYSTEM_PROMPT, TASK
 from sql_agent.template_agent import prompt_for
 from tests.episodes.scripted import asks, says

@@ -14,8 +14,9 @@ import pytest
 from common.llm import Usage
 from common.settings import Settings, SettingsError
 from episodes.episode import Episode
-from scoring.judge import Case, ReferenceJudge, Verdict
+from scoring.judge import Case, Verdict
 from scoring.rubric import Rubric
+from sql_agent.judge.reference import ReferenceJudge
 from sql_agent.reward import (
     DEFAULT_RUBRIC,
     TERMS,

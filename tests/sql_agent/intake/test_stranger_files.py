@@ -16,9 +16,9 @@ import pytest
 import yaml
 
 from common.settings import load_settings
-from data import validate
 from data.records import SourceError
 from recipes import build_dataset
+from sql_agent.gold import validate
 from sql_agent.intake.columns import map_columns
 from sql_agent.intake.import_database import main
 from sql_agent.intake.sources import open_parts

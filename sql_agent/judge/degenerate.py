@@ -8,9 +8,10 @@ from collections.abc import Iterable
 from typing import Any
 
 from scoring.case import Case
-from scoring.heads import YES_OR_NO
-from scoring.pieces import COPULA, SIGN
-from scoring.text import SEPARATOR, canonical, words_only
+from scoring.text import SEPARATOR, words_only
+from sql_agent.judge.canonical import canonical
+from sql_agent.judge.heads import YES_OR_NO
+from sql_agent.judge.pieces import COPULA, SIGN
 
 LONGEST_BY_CHANCE = 4  # characters of a cell that an answer may hold by chance
 # An answer with one repeats the choice that was asked

@@ -15,8 +15,8 @@ from collections.abc import Callable
 from functools import cache
 from importlib import import_module
 
-from scoring.steps import Step, rewritten
-from scoring.units import COUNTED, UNIT
+from sql_agent.judge.steps import Step, rewritten
+from sql_agent.judge.units import COUNTED, UNIT
 
 LONGEST = 20  # characters of a numeral
 

@@ -2,16 +2,16 @@
 
     "1日3次", "3次/天", "3 times a day", "tid"      # all "每日3次"
     "q8h", "8小时1次", "every 8 hours"             # all "每8小时1次"
-    "每日4克", "4g daily"                          # both "4克/天", when scoring.units has read them
+    "每日4克", "4g daily"                          # both "4克/天", when sql_agent.judge.units has read them
 
-The steps are a part of scoring.units.
+The steps are a part of sql_agent.judge.units.
 """
 
 from __future__ import annotations
 
 import re
 
-from scoring.steps import Step
+from sql_agent.judge.steps import Step
 
 _TIMES = r"\d{1,3}(?:~\d{1,3})?"
 _AMOUNT = r"\d{1,6}(?:\.\d{1,4})?(?:~\d{1,6}(?:\.\d{1,4})?)?"

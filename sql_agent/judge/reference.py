@@ -16,11 +16,19 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from scoring.abstention import honesty
 from scoring.case import Case, Verdict
-from scoring.degenerate import is_degenerate
-from scoring.gold import PROGRAM, Form, Gold, read_gold
-from scoring.pieces import ABOUT, DENYING, ENDING, is_free, key_of, pieces_of, without_frames
+from sql_agent.judge.abstention import honesty
+from sql_agent.judge.degenerate import is_degenerate
+from sql_agent.judge.gold import PROGRAM, Form, Gold, read_gold
+from sql_agent.judge.pieces import (
+    ABOUT,
+    DENYING,
+    ENDING,
+    is_free,
+    key_of,
+    pieces_of,
+    without_frames,
+)
 
 WITH_OWN_WORDS = 0.4  # of the share: the most that an answer with words of its own earns
 OF_A_PROGRAM = 0.2  # of the score, where the answer is JSON or a table

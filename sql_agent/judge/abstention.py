@@ -11,8 +11,9 @@ from __future__ import annotations
 
 import re
 
-from scoring.pieces import ABOUT, TABLE, WORDS, is_free, pieces_of
-from scoring.text import canonical, words_only
+from scoring.text import words_only
+from sql_agent.judge.canonical import canonical
+from sql_agent.judge.pieces import ABOUT, TABLE, WORDS, is_free, pieces_of
 
 LONGEST_ASIDE = 10  # Chinese characters of its own that an abstention may have
 MOST_WORDS = 6  # English words of its own that an abstention may have

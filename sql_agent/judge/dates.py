@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import re
 
-from scoring.steps import Step, rewritten
+from sql_agent.judge.steps import Step, rewritten
 
 DIGIT = re.compile("[0-9]")
 _YEAR = r"(?<![\d.])((?:19|20)\d\d)"

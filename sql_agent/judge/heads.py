@@ -11,8 +11,8 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 
-from scoring.pieces import DENYING, ENDING, HAS_WORD, HELPERS, JOINT, WORDS
 from scoring.text import words_only
+from sql_agent.judge.pieces import DENYING, ENDING, HAS_WORD, HELPERS, JOINT, WORDS
 
 LONGEST = 120  # characters of a head
 

@@ -15,7 +15,8 @@ from collections.abc import Iterable, Sequence
 from itertools import permutations
 from typing import Any
 
-from scoring.text import canonical, words_only
+from scoring.text import words_only
+from sql_agent.judge.canonical import canonical
 
 CUT = "…"  # what ends a cell that the tool shortened
 MOST_COLUMNS = 6  # results wider than this are compared in the order of their columns only

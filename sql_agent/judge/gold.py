@@ -17,9 +17,11 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
 
-from scoring.abstention import abstains
-from scoring.heads import Heads
-from scoring.pieces import (
+from scoring.text import words_only
+from sql_agent.judge.abstention import abstains
+from sql_agent.judge.canonical import canonical, with_digits
+from sql_agent.judge.heads import Heads
+from sql_agent.judge.pieces import (
     COPULA,
     COURTESY_BEHIND,
     DENYING,
@@ -36,8 +38,7 @@ from scoring.pieces import (
     split_head,
     without_frames,
 )
-from scoring.text import canonical, with_digits, words_only
-from scoring.units import COUNTED, UNIT
+from sql_agent.judge.units import COUNTED, UNIT
 
 MEASURE = rf"{UNIT}|{COUNTED}|[个款类项名位家条盒张床元]"
 NUMBER = re.compile(r"-?\d{1,9}(?:\.\d{1,4})?")

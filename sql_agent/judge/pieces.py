@@ -15,7 +15,8 @@ import tomllib
 from functools import lru_cache
 from pathlib import Path
 
-from scoring.text import SEPARATOR, canonical
+from scoring.text import SEPARATOR
+from sql_agent.judge.canonical import canonical
 
 TABLE = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
 SIGN = re.compile("[+±×≠¬❌✗✘✖🚫]")

@@ -15,8 +15,8 @@ from functools import cache
 from importlib import import_module
 from typing import Any
 
-from scoring.rates import RATES, TAKEN
-from scoring.steps import Step, rewritten
+from sql_agent.judge.rates import RATES, TAKEN
+from sql_agent.judge.steps import Step, rewritten
 
 # Every spelling of a unit, then its name in pint; spellings of one unit stand together.
 _SPELLINGS = """
