@@ -11,13 +11,11 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from pydantic import BaseModel
 
-from code_agent.medagentgym.model_policy import endpoint_of
 from common.llm import LLMClient
 from common.llm_error import LLMError
 from episodes.outcomes import EpisodeError
@@ -72,25 +70,6 @@ class Debugger:
             return (await self.client.ask(messages, Explanation, **self.limits)).value.explanation
         except LLMError as failed:
             raise EpisodeError("debugger_failed", str(failed)) from None
-
-
-def debugger_of(section: Mapping[str, Any] | None) -> Debugger:
-    """Return the debugger that a section names, in the form of `Agent: llm` with limits of its own;
-    without a section, or without a model, errors are explained offline.
-
-    A section without `model_type` names a model as litellm does.
-    """
-    if not section or not (section.get("model_name") or section.get("deployment_name")):
-        return Debugger()
-    where = endpoint_of({"model_type": "litellm", **section})
-    return Debugger(
-        where.model,
-        where.base_url,
-        where.api_key,
-        max_tokens=int(section.get("max_new_tokens") or 1024),
-        temperature=float(section.get("temperature") or 0.0),
-        attempts=1 + int(section.get("n_retry", 4)),
-    )
 
 
 def explain(code: str, error: str) -> str:

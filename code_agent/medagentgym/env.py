@@ -1,7 +1,6 @@
-"""MedAgentGym's environment as a real `gymnasium.Env`: a thin, synchronous face of
-`code_agent.game.Game`.
+"""MedAgentGym's environment as a `gymnasium.Env`: a synchronous face of `code_agent.game.Game`.
 
-    import gymnasium, code_agent.medagentgym.env
+    import gymnasium, code_agent.env
     from code_agent.tasks import get_task_class
 
     env = gymnasium.make("MedAgentEnv-v0", task_entrypoint=get_task_class("ehr_demo")).unwrapped
@@ -9,44 +8,63 @@
     observation, reward, terminated, truncated, info = env.step("validate_code", code="answer = 1")
     env.step('{"action": "submit", "params": {"answer": "1"}}')       # a policy's raw reply
 
-`ending="submit"` is the default: the reward comes with the one answer that is handed in, without
-feedback before. `ending="oracle"` is the reference's. What the policy gets wrong is an observation;
-what the machine gets wrong raises.
+What the policy gets wrong is an observation; what the machine gets wrong raises.
 """
 
 from __future__ import annotations
 
 import asyncio
 import threading
-import time
-from collections.abc import Callable, Coroutine, Mapping, Sequence
-from copy import deepcopy
+from collections.abc import Callable, Coroutine, Mapping
 from typing import Any, TypeVar
 
 import gymnasium
 
 from code_agent.actions import Observation
-from code_agent.debugger import debugger_of
 from code_agent.environment import CodeEnvironment
 from code_agent.game import LONGEST, Game
-from code_agent.medagentgym.spaces import Anything, observations
+from code_agent.medagentgym.models import debugger_of
 from code_agent.protocol import Action
 from code_agent.tasks.base import TaskSet
 from common.settings import load_settings
 from episodes.episode import AgentError
 
-ID = "MedAgentEnv-v0"
-GREETING = "Hello! I answer questions about medical data by programs. What is the task?"
 Result = TypeVar("Result")
 
 
-class MedAgentEnv(gymnasium.Env[Observation, str]):
-    """One task after another. chat: messages with role and timestamp, in seconds of the episode.
+class Anything(gymnasium.Space[Any]):
+    """Any value of a type; a sample is the empty one. gymnasium's own spaces hold arrays, and texts
+    of a few letters.
+    """
 
-    env_history: what actions returned, the task first. terminate_on_infeasible: whether
-    `report_infeasible` ends an episode. need_context: whether programs are put into one of the
-    task's. action_mapping: other functions for actions, by name, called with the parameters; each
-    returns an observation or its text.
+    def __init__(self, kind: type) -> None:
+        self.kind = kind
+        super().__init__(shape=None, dtype=None)
+
+    def sample(self, mask: Any = None, probability: Any = None) -> Any:
+        return self.kind()
+
+    def contains(self, x: Any) -> bool:
+        return isinstance(x, self.kind)
+
+
+# What an observation has. status: of a run, SUCCESS or FAILED, else ""; execution_time: in seconds
+FIELDS: Mapping[str, type] = {
+    "type": str,
+    "env_message": str,
+    "status": str,
+    "execution_time": float,
+    "goal": str,
+    "info": dict,
+}
+
+
+class MedAgentEnv(gymnasium.Env[Observation, str]):
+    """One task after another. env_history: the observations, the task first.
+
+    terminate_on_infeasible: whether `report_infeasible` ends an episode. action_mapping: other
+    functions for actions, by name, called with the parameters; each returns an observation or its
+    text.
     """
 
     metadata: dict[str, Any] = {"render_modes": []}  # noqa: RUF012 (gymnasium's own form)
@@ -63,24 +81,23 @@ class MedAgentEnv(gymnasium.Env[Observation, str]):
 
         Raises AgentError if the set's rows cannot be read.
         """
-        given = dict(task_kwargs or {})
+        given = {name: value for name, value in (task_kwargs or {}).items() if value is not None}
         debugger = debugger_of(given.pop("debugger_config", None))
-        self.tasks = task_entrypoint(
-            **{name: value for name, value in given.items() if value is not None}
-        )
+        self.tasks = task_entrypoint(**given)
         self.ending = ending
         self.action_mapping = dict(action_mapping or {})
         self.action_space = Anything(str)
-        self.observation_space = observations()
-        self.terminate_on_infeasible = self.need_context = False
-        self.chat: list[dict[str, Any]] = []
+        self.observation_space = gymnasium.spaces.Dict(
+            {name: Anything(kind) for name, kind in FIELDS.items()}
+        )
+        self.terminate_on_infeasible = False
         self.env_history: list[Observation] = []
-        self.goal_object: list[dict[str, str]] = []
         self.game: Game | None = None
         self._loop = _Loop()
+        options = {"ending": ending}
         sets = {self.tasks.name: self.tasks}
         self._environment = CodeEnvironment(
-            load_settings(), {"ending": ending}, task_sets=sets, debugger=debugger
+            load_settings(), options, task_sets=sets, debugger=debugger
         )
 
     def reset(
@@ -101,29 +118,19 @@ class MedAgentEnv(gymnasium.Env[Observation, str]):
         if why := self.tasks.unusable(task):
             raise AgentError(f"task {task.id} cannot be played here: it {why}")
         self.game = Game(self.tasks, task, self._environment.context_of(task), self.ending, LONGEST)
-        self.need_context = bool(task.context)
-        opening = self._environment.prompts.opening(
-            task, self.tasks.overview, self.game.permitted, 0
-        )
-        goal = f"{task.note}\n{task.question}".strip()
-        self.goal_object = [{"type": "text", "text": goal}]
-        self.chat = []
+        permitted = self.game.permitted
+        overview = self.tasks.overview
+        opening = self._environment.prompts.opening(task, overview, permitted, 0)
+        self.goal = f"{task.note}\n{task.question}".strip()
         self.env_history = []
-        self._begun = time.monotonic()
-        self._say("assistant", GREETING)
-        self._say("user", goal)
-        about = {
-            "task_goal": goal,
-            "instruction": opening[0]["content"],
-            "overall": self.tasks.overview,
-        }
-        info = {
+        about = {"task_goal": self.goal, "instruction": opening[0]["content"], "overall": overview}
+        known = {
             "task_id": task.id,
             "question": task.question,
-            "permitted_actions": list(self.game.permitted),
+            "permitted_actions": list(permitted),
         }
-        observation = {"type": "initial_observation", "env_message": goal, "info": about}
-        return self._seen(observation), {"task_goal": goal, "task_info": info}
+        observation = {"type": "initial_observation", "env_message": self.goal, "info": about}
+        return self._seen(observation), {"task_goal": self.goal, "task_info": known}
 
     def step(
         self, action: str | Mapping[str, Any], **params: Any
@@ -136,18 +143,22 @@ class MedAgentEnv(gymnasium.Env[Observation, str]):
         """
         if self.game is None:
             raise RuntimeError("reset the environment before its first step")
-        taken = self._action(action, params)
-        own = self.action_mapping.get(taken.name) if isinstance(taken, Action) else None
-        if own and isinstance(taken, Action):
-            observation = _observed(own(**taken.params))
+        taken: str | Action
+        if isinstance(action, Mapping):
+            taken = Action(str(action.get("action")), dict(action.get("params") or {}))
+        else:
+            taken = Action(action, params) if params or action.isidentifier() else action
+        name = taken.name if isinstance(taken, Action) else ""
+        if isinstance(taken, Action) and name in self.action_mapping:
+            result = self.action_mapping[name](**taken.params)
+            said = result if isinstance(result, dict) else {"env_message": str(result)}
+            observation: Observation = {"type": "environment_feedback", "env_message": "", **said}
             done = False
         else:
             step = self._loop.run(self.game.answer(taken))
-            observation = dict(step.observation)
+            observation = step.observation
             done = step.done
-        if isinstance(taken, Action):
-            self._heard(taken)
-            done = done or (self.terminate_on_infeasible and taken.name == "report_infeasible")
+        done = done or (self.terminate_on_infeasible and name == "report_infeasible")
         reward = self.game.worth if done and self.game.handed else 0.0
         info = {"task_info": {"message": observation["env_message"], "ending": self.ending}}
         return self._seen(observation), reward, done, False, info
@@ -159,39 +170,18 @@ class MedAgentEnv(gymnasium.Env[Observation, str]):
         self._environment.sandboxes.clear()
         self._loop.close()
 
-    def _action(self, action: str | Mapping[str, Any], params: dict[str, Any]) -> str | Action:
-        if isinstance(action, Mapping):
-            return Action(str(action.get("action")), dict(action.get("params") or {}))
-        bare = params or action.isidentifier()
-        return Action(action, params) if bare else action
-
-    def _heard(self, action: Action) -> None:
-        """Add what an action says to the user to the chat."""
-        role = {"send_msg_to_user": "assistant", "report_infeasible": "infeasible"}.get(action.name)
-        if role and isinstance(action.params.get("text"), str):
-            self._say(role, action.params["text"])
-
-    def _say(self, role: str, message: str) -> None:
-        self.chat.append({"role": role, "timestamp": self._elapsed(), "message": message})
-
-    def _elapsed(self) -> float:
-        """Return the seconds of the episode, in tenths, so that two resets look alike."""
-        return round(time.monotonic() - self._begun, 1)
-
     def _seen(self, observation: Observation) -> Observation:
-        """Return an observation with every field that its space names."""
-        self.env_history.append(observation)
-        known = {name: observation[name] for name in ("type", "env_message")}
-        ran = {
-            "status": observation.get("status", ""),
-            "execution_time": observation.get("execution_time", 0.0),
+        """Return an observation with every field of the space, and keep it."""
+        problem = {"problem": observation["problem"]} if "problem" in observation else {}
+        whole = {
+            "status": "",
+            "execution_time": 0.0,
+            "goal": self.goal,
+            "info": problem,
+            **{name: value for name, value in observation.items() if name in FIELDS},
         }
-        info = observation.get("info") or {
-            name: value for name, value in observation.items() if name == "problem"
-        }
-        about = {"goal": self.goal_object[0]["text"], "elapsed_time": self._elapsed(), "info": info}
-        said = {"chat_messages": tuple(self.chat), "history": self.env_history}
-        return deepcopy(known | ran | about | said)  # a user may keep and change what was returned
+        self.env_history.append(whole)
+        return dict(whole)
 
     def _end(self) -> None:
         if self.game:
@@ -215,14 +205,8 @@ class _Loop:
         self.loop.call_soon_threadsafe(self.loop.stop)
 
 
-def _observed(result: Any) -> Observation:
-    known = result if isinstance(result, dict) else {"env_message": str(result)}
-    return {"type": "environment_feedback", "env_message": "", **known}
-
-
 EHREnv = MedAgentEnv
-names: Sequence[str] = (ID, "EHREnv-v0")
-for name in names:
+for name in ("MedAgentEnv-v0", "EHREnv-v0"):
     gymnasium.register(
         name,
         entry_point="code_agent.medagentgym.env:MedAgentEnv",

@@ -63,19 +63,12 @@ def read(path: Path) -> History | None:
     """Return a finished episode, or None if the file is missing, broken or without a result."""
     named = NAME.fullmatch(path.name)
     try:
-        elements = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+        *messages, ending = json.loads(path.read_text(encoding="utf-8"))
+        if not named or ending["result"] not in FINISHED:
+            return None
+    except (OSError, ValueError, TypeError, KeyError):
         return None
-    if (
-        not named
-        or not isinstance(elements, list)
-        or not elements
-        or not isinstance(elements[-1], dict)
-    ):
-        return None
-    if elements[-1].get("result") not in FINISHED:
-        return None
-    return History(int(named[1]), int(named[2] or 0), elements[:-1], elements[-1])
+    return History(int(named[1]), int(named[2] or 0), messages, ending)
 
 
 def read_all(folder: Path) -> list[History]:

@@ -13,9 +13,8 @@ wrong usage, 130 interrupted.
 from __future__ import annotations
 
 import sys
-from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import takewhile
+from itertools import groupby, takewhile
 from pathlib import Path
 from typing import Any
 
@@ -42,42 +41,28 @@ def dpo_rows(histories: Iterable[History]) -> Iterator[dict[str, Any]]:
     """Yield each right episode of a task beside a wrong one of the same task, as many pairs as the
     rarer of the two allows.
     """
-    tasks: dict[int, list[History]] = defaultdict(list)
-    for history in histories:
-        tasks[history.index].append(history)
-    for index, each in sorted(tasks.items()):
+    ordered = sorted(histories, key=lambda one: one.index)
+    for index, group in groupby(ordered, key=lambda one: one.index):
+        each = list(group)
         right = [one for one in each if one.succeeded]
         wrong = [one for one in each if not one.succeeded]
         for chosen, rejected in zip(right, wrong, strict=False):
-            prompt = list(
-                takewhile(lambda message: message["role"] != "assistant", chosen.messages)
-            )
-            pair = {
+            prompt = list(takewhile(lambda one: one["role"] != "assistant", chosen.messages))
+            yield {
+                "prompt": prompt,
                 "chosen": chosen.messages[len(prompt) :],
                 "rejected": rejected.messages[len(prompt) :],
+                "task": index,
             }
-            yield {"prompt": prompt, **pair, "task": index}
 
 
-def write_data(folder: Path, sft: Path | None, dpo: Path | None) -> None:
-    """Write the requested files.
-
-    Raises UsageError if nothing was played yet, or a file would be empty.
-    """
-    histories = read_all(folder) if folder.is_dir() else []
-    for path, rows, what in (
-        (sft, sft_rows, "right episode"),
-        (dpo, dpo_rows, "task with a right and a wrong episode"),
-    ):
-        if path:
-            lines = list(rows(histories))
-            if not lines:
-                raise UsageError(
-                    f"{path} would be empty: there is no {what} "
-                    f"in {folder}; play more with --num_rollouts"
-                )
-            write_jsonl(path, lines, force=False)
-            print(f"{len(lines)} lines in {path}")
+def write_rows(path: Path, rows: Iterator[dict[str, Any]], lacking: str) -> None:
+    """Write a file of data. Raises UsageError if it would be empty."""
+    lines = list(rows)
+    if not lines:
+        raise UsageError(f"{path} would be empty: {lacking}; play more with --num_rollouts")
+    write_jsonl(path, lines, force=False)
+    print(f"{len(lines)} lines in {path}")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -85,30 +70,32 @@ def main(argv: Sequence[str] | None = None) -> int:
     add = parser.add_argument
     add(
         "--num_rollouts",
+        dest="rollouts",
         type=positive(int),
         default=ROLLOUTS,
         help=f"episodes of a task; default: {ROLLOUTS}",
     )
     add("--to-sft", type=Path, metavar="FILE", help="play nothing; write right episodes")
-    add(
-        "--to-dpo",
-        type=Path,
-        metavar="FILE",
-        help="play nothing; write pairs of right and wrong ones",
-    )
+    pairs = "play nothing; write pairs of right and wrong ones"
+    add("--to-dpo", type=Path, metavar="FILE", help=pairs)
     arguments = parser.parse_args(argv)
     stop_in_order()
 
     def body() -> int:
-        from code_agent.medagentgym.runs import played
+        from code_agent.medagentgym.runs import played  # needs openai and litellm
 
-        wanted = [path for path in (arguments.to_sft, arguments.to_dpo) if path]
-        for path in wanted:
+        sft, dpo = arguments.to_sft, arguments.to_dpo
+        if not (sft or dpo):
+            return played(load_config(arguments))
+        for path in filter(None, (sft, dpo)):
             refuse_existing(path, force=False)
-        config = load_config(arguments, calls=not wanted)
-        if not wanted:
-            return played(config)
-        write_data(config.folder, arguments.to_sft, arguments.to_dpo)
+        folder = load_config(arguments, calls=False).folder
+        histories = read_all(folder) if folder.is_dir() else []
+        if sft:
+            write_rows(sft, sft_rows(histories), f"there is no right episode in {folder}")
+        if dpo:
+            lacking = f"there is no task with a right and a wrong episode in {folder}"
+            write_rows(dpo, dpo_rows(histories), lacking)
         return 0
 
     return run_command("rollout", body, afterwards="the same command goes on from here")

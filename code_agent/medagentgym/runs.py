@@ -1,10 +1,9 @@
-"""Plays the episodes of a configuration, several at once, and keeps each in a file; used by
-`main.py` and `rollout.py`.
+"""Play the episodes of a configuration, several at once, and keep each in a history file.
 
     exit_code = played(load_config(arguments))
 
-A finished file is not played again. An episode that the machine failed is written as "unscored",
-named, and tried again by the same command; the policy's failures are results.
+A finished file is not played again. An episode that the machine failed is written as "unscored" and
+tried again by the same command; the policy's failures are results.
 """
 
 from __future__ import annotations
@@ -13,130 +12,112 @@ import asyncio
 import contextlib
 import json
 import sys
+from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any
 
-from code_agent.debugger import debugger_of
 from code_agent.environment import CodeEnvironment
+from code_agent.game import LONGEST
 from code_agent.medagentgym import histories
-from code_agent.medagentgym.compute_score import scores_of, table
-from code_agent.medagentgym.config import RunConfig, chosen_indices
+from code_agent.medagentgym.compute_score import scores_of, success_rate, table
+from code_agent.medagentgym.config import RunConfig
 from code_agent.medagentgym.histories import History
-from code_agent.medagentgym.model_policy import policy_endpoint
-from code_agent.medagentgym.serving import served
+from code_agent.medagentgym.models import debugger_of, policy_endpoint, served
 from code_agent.tasks import get_task_class
 from code_agent.tasks.base import TaskSet
 from common.command import Failure, UsageError
 from common.settings import load_settings
 from common.terminal import gathered
-from episodes.episode import Scored
 from episodes.play_and_score import play
 from episodes.policy import ChatPolicy, Endpoint
 
-LONGEST = 8000  # characters of an observation that the policy reads
 EPISODE_SECONDS = 3600.0
 FAILURES = 5  # machine failures one after the other: the endpoint is at fault, not the tasks
-MODES = {"valid": "val"}
+MODES = {"valid": "val"}  # this project's names of modes, where they differ
 
 
 @dataclass
 class Run:
-    """A configuration with what it needs. failed: machine failures since the last
-    scored episode.
+    """A configuration with what it needs. failed: machine failures since the last scored
+    episode.
     """
 
     config: RunConfig
     tasks: TaskSet
     environment: CodeEnvironment
     policy: Endpoint
-    failed: list[str] = field(default_factory=list)
+    failed: int = 0
+    slots: asyncio.Semaphore = field(init=False)
 
-    @cached_property
-    def episodes(self) -> list[tuple[int, int | None]]:
-        """The tasks' indices, each with the number of the rollout if there are several."""
-        config = self.config
-        indices = chosen_indices(config, len(self.tasks))
-        numbers: list[int | None] = list(range(config.rollouts)) if config.rollouts else [None]
-        return [(index, number) for index in indices for number in numbers]
+    def __post_init__(self) -> None:
+        self.slots = asyncio.Semaphore(self.config.jobs)
 
-    async def check_tasks(self) -> None:
+    async def play_all(self) -> tuple[list[History], int]:
+        """Return the finished episodes, including those of earlier runs, and how many were wanted.
+
+        Raises UsageError: no task can be played here; Failure: the endpoint fails again and again.
+        """
+        indices = self.config.indices(len(self.tasks))
+        await self.check_tasks(indices)
+        numbers: list[int | None] = [*range(self.config.rollouts)] or [None]
+        wanted = [(index, number) for index in indices for number in numbers]
+        found = await gathered([self.episode(*one) for one in wanted], "episodes", "episodes")
+        return [history for history in found if history], len(wanted)
+
+    async def check_tasks(self, indices: list[int]) -> None:
         """Say which tasks cannot be played here, before a model is called.
 
         Raises UsageError: none of them can be, or the set lacks what it needs.
         """
         if why := self.tasks.missing():
             raise UsageError(f"{self.config.task} cannot be played here: {why}")
-        indices = sorted({index for index, _ in self.episodes})
-        reasons: dict[str, list[int]] = {}
+        unusable: dict[str, int] = defaultdict(int)
         for index in indices:
             if why := await self.environment.why_unusable(self.tasks.task(index)):
-                reasons.setdefault(why, []).append(index)
-        said = [f"{len(found)} of {len(indices)} tasks: {why}" for why, found in reasons.items()]
-        if indices and sum(map(len, reasons.values())) == len(indices):
+                unusable[why] += 1
+        said = [f"{count} of {len(indices)} tasks: {why}" for why, count in unusable.items()]
+        if indices and sum(unusable.values()) == len(indices):
             raise UsageError(f"{self.config.task} cannot be played here: {'; '.join(said)}")
-        print("".join(f"unusable, {line}\n" for line in said), end="", file=sys.stderr)
-
-    async def play_all(self) -> list[History]:
-        """Return the finished episodes, including those of earlier runs.
-
-        Raises Failure if the endpoint fails again and again.
-        """
-        slots = asyncio.Semaphore(self.config.jobs)
-
-        async def one(index: int, number: int | None) -> History | None:
-            async with slots:
-                return await self.episode(index, number)
-
-        found = await gathered([one(*which) for which in self.episodes], "episodes", "episodes")
-        return [history for history in found if history]
+        for line in said:
+            print(f"unusable, {line}", file=sys.stderr)
 
     async def episode(self, index: int, number: int | None) -> History | None:
         """Return one episode, from its file or played; None if it is not scored."""
         path = histories.path_of(self.config.folder, index, number)
-        kept = histories.read(path)
-        if kept:
-            return kept
-        task = self.tasks.task(index)
-        known = {
+        async with self.slots:
+            kept = histories.read(path)
+            if kept:
+                return kept
+            task = self.tasks.task(index)
+            policy = ChatPolicy(self.policy, self.config.num_steps)
+            playing = self.environment.play(task, policy)
+            scored = await play(self.environment, task, playing, policy, EPISODE_SECONDS)
+        episode = scored.episode
+        score = scored.reward.score
+        ending: dict[str, Any] = {
             "task": self.config.task,
             "task_type": task.task_type,
             "difficulty": task.difficulty,
+            "ending": self.config.Env.ending,
+            "answer": episode.answer,
+            "stop_reason": episode.stop_reason,
+            "steps": episode.turns,
+            "prompt_tokens": episode.prompt_tokens,
+            "seconds": round(scored.seconds, 2),
         }
-        known |= {"ending": self.config.ending}
-        policy = ChatPolicy(self.policy, self.config.num_steps)
-        scored = await play(
-            self.environment, task, self.environment.play(task, policy), policy, EPISODE_SECONDS
-        )
-        above = self.tasks.success_above(task) if scored.reward.score else 0.0
-        histories.write(path, scored.episode.messages, known | _result(scored, above))
-        self._count(scored)
+        why = scored.detail or scored.reward.unscored
+        if score is None:
+            ending |= {"result": "unscored", "reason": why}
+        else:
+            right = score > 0 and score > self.tasks.success_above(task)
+            ending |= {"result": "success" if right else "failure", "score": score}
+        histories.write(path, episode.messages, ending)
+        if scored.reward.unscored != "task_unusable":
+            self.failed = self.failed + 1 if score is None else 0
+        if self.failed >= FAILURES:
+            raise Failure(f"{self.failed} episodes failed one after the other; the last: {why}")
         return histories.read(path)
-
-    def _count(self, scored: Scored) -> None:
-        if scored.reward.unscored == "task_unusable":
-            return
-        self.failed = [*self.failed, scored.detail] if scored.reward.score is None else []
-        if len(self.failed) >= FAILURES:
-            raise Failure(
-                f"{FAILURES} episodes failed one after the other; the last: {self.failed[-1]}"
-            )
-
-
-def _result(scored: Scored, above: float) -> dict[str, Any]:
-    """Return the last element of a history; a score above `above` is a success."""
-    episode = scored.episode
-    score = scored.reward.score
-    spent = {
-        "steps": episode.turns,
-        "prompt_tokens": episode.prompt_tokens,
-        "seconds": round(scored.seconds, 2),
-    }
-    more = {"answer": episode.answer, "stop_reason": episode.stop_reason, **spent}
-    if score is None:
-        return {"result": "unscored", "reason": scored.detail or scored.reward.unscored, **more}
-    return {"result": "success" if score > above else "failure", "score": score, **more}
 
 
 @contextlib.contextmanager
@@ -146,10 +127,11 @@ def prepared(config: RunConfig) -> Iterator[Run]:
     Raises UsageError if rows or folder cannot be used, Failure if there is no sandbox or the server
     does not start.
     """
-    tasks = get_task_class(config.task)(config.data_path, MODES.get(config.mode, config.mode))
-    if config.start >= len(tasks):
+    tasks = get_task_class(config.task)(config.Data.data_path, MODES.get(config.mode, config.mode))
+    if config.start_idx >= len(tasks):
         raise UsageError(
-            f"start_idx {config.start}: {config.task} has {len(tasks)} tasks in mode {config.mode}"
+            f"start_idx {config.start_idx}: {config.task} has {len(tasks)} tasks "
+            f"in mode {config.mode}"
         )
     try:
         config.folder.mkdir(parents=True, exist_ok=True)
@@ -158,15 +140,15 @@ def prepared(config: RunConfig) -> Iterator[Run]:
             f"work_dir {config.work_dir}: {config.folder} cannot be made ({error.strerror})"
         ) from None
     settings = load_settings().under({"max_turns": config.num_steps})
-    options = {"ending": config.ending}
-    with contextlib.closing(
-        CodeEnvironment(
-            settings, options, True, {config.task: tasks}, debugger_of(config.debugger), LONGEST
-        )
-    ) as environment:
+    options = {"ending": config.Env.ending}
+    sets = {config.task: tasks}
+    debugger = debugger_of(config.Debugger)
+    environment = CodeEnvironment(settings, options, True, sets, debugger, LONGEST)
+    with contextlib.closing(environment):
         asyncio.run(environment.check())
-        with served(config.llm, config.folder / "vllm.log") as section:
-            policy = policy_endpoint(section, config.n_retry, config.retry_delay, config.replies)
+        with served(config.Agent.llm, config.folder / "vllm.log") as model:
+            attempts = (config.Agent.n_retry + 1) * config.Env.n_retry
+            policy = policy_endpoint(model, attempts, config.Agent.retry_delay)
             yield Run(config, tasks, environment, policy)
 
 
@@ -176,26 +158,23 @@ def played(config: RunConfig) -> int:
     Raises UsageError, Failure.
     """
     with prepared(config) as run:
-        asyncio.run(run.check_tasks())
-        found = asyncio.run(run.play_all())
-        wanted = len(run.episodes)
-    rate = sum(history.succeeded for history in found) / len(found) if found else None
+        found, wanted = asyncio.run(run.play_all())
     line = {
         "task": config.task,
-        "tag": config.tag,
+        "tag": config.result_dir_tag,
         "mode": config.mode,
         "episodes": len(found),
-        "success_rate": rate,
+        "success_rate": success_rate(found) if found else None,
     }
     with open(config.work_dir / "running_records.jsonl", "a", encoding="utf-8") as file:
         file.write(json.dumps(line) + "\n")
-    if rate is None:
+    if not found:
         raise Failure(
             f"none of {wanted} episodes was scored; the "
             f"reasons stand in {config.folder}/history_*.json"
         )
     print(table(scores_of(found)))
-    print(f"Success Rate: {rate}\n{config.folder}")
+    print(config.folder)
     if len(found) < wanted:
         print(
             f"{wanted - len(found)} episodes are not scored; the same command tries them again",

@@ -9,7 +9,8 @@ import json
 
 import pytest
 
-from code_agent.debugger import Debugger, debugger_of, explain
+from code_agent.debugger import Debugger, explain
+from code_agent.medagentgym.models import debugger_of
 from episodes.outcomes import EpisodeError
 from tests.common.llm_server import Fault, LLMServer
 

@@ -212,7 +212,7 @@ def test_429_is_tried_again_no_more_often_and_no_later_than_configured(
         ([], {"start_idx": None}, ["start_idx", "--start_idx"]),
         (["--start_idx", "2", "--end_idx", "2"], {}, ["start_idx 2", "end_idx 2"]),
         (["--start_idx", "5"], {}, ["start_idx 5", "2 tasks"]),
-        ([], {"Env": {"ending": "when it is right"}}, ["submit or oracle"]),
+        ([], {"Env": {"ending": "when it is right"}}, ["submit", "oracle"]),
         ([], {"credentials_path": __file__}, [__file__]),
     ],
 )
@@ -336,6 +336,17 @@ def test_rollouts_are_played_scored_and_become_data(
     assert pair["chosen"][0]["content"] == RUN
     assert pair["rejected"] == [{"role": "assistant", "content": wrong}]
     assert rollout.main([*flags, "--to-sft", str(sft)]) == 2  # it exists
+
+
+def test_the_success_rate_is_the_tables(tmp_path: Path, capsys: Any) -> None:
+    """A task of which one episode is scored weighs as much as one with eight."""
+    for number in range(8):
+        write(tmp_path / f"history_0_{number}.json", [], {"result": "success"})
+    write(tmp_path / "history_1_0.json", [], {"result": "failure"})
+    assert compute_score.main(["--local_path", str(tmp_path)]) == 0
+    said = capsys.readouterr().out
+    assert "50.0%" in said
+    assert "Success Rate: 0.5\n" in said
 
 
 def test_an_episode_that_handed_in_nothing_has_no_vote(tmp_path: Path, capsys: Any) -> None:
