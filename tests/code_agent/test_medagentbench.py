@@ -14,6 +14,7 @@ import pytest
 from code_agent.protocol import Action
 from code_agent.tasks import medagentbench
 from code_agent.tasks.medagentbench import MedAgentBench
+from episodes.episode import AgentError
 from episodes.outcomes import EpisodeError
 from tests.code_agent.conftest import played
 from tests.code_agent.fhir_server import FHIRServer
@@ -53,6 +54,17 @@ def opened(folder: Path, given: dict[str, Any]) -> MedAgentBench:
 
 def handed(folder: Path, given: dict[str, Any], answer: Any) -> float | None:
     return played(opened(folder, given), Action("submit", {"answer": answer}))[1].score
+
+
+def test_a_row_of_the_published_file_has_only_what_its_answer_needs(tmp_path: Path) -> None:
+    """The second version leaves out keys that are null."""
+    name = {"id": "task1_1", "instruction": "MRN of Jane Roe?", "sol": ["Patient not found"]}
+    age = {"id": "task2_1", "instruction": "What is the age of S1?", "eval_MRN": "S1"}
+    for given in (name, age):
+        assert opened(tmp_path, given).task(0).question == given["instruction"]
+    for given, key in ((name, "sol"), (age, "eval_MRN")):
+        with pytest.raises(AgentError, match=key):
+            opened(tmp_path, {**given, key: None}).task(0)
 
 
 @pytest.mark.usefixtures("bubblewrap")

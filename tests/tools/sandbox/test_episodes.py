@@ -127,6 +127,11 @@ async def test_a_thread_left_behind_stands_still_between_programs(run) -> None:
     assert int((await run("print(n)")).output) - before < 50
 
 
+async def test_a_program_imports_a_module_that_it_wrote(run) -> None:
+    code = "open('helper.py', 'w').write('def f(): return 41')\nimport helper\nprint(helper.f())"
+    assert (await run(code)).output == "41\n"
+
+
 async def test_commands_share_the_files_of_programs(run) -> None:
     await run("open('a.txt', 'w').write('3 rows')")
     shown = await run("cat a.txt; python -c 'import numpy; print(1)'", language="sh")

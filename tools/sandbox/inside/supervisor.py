@@ -216,7 +216,8 @@ class Supervisor:
                     return excess
                 halted = self.halted(running, worker)
                 next_look = time.monotonic() + max(TICK, PAUSE * (time.monotonic() - now))
-            asked = max(0.0, min(clock.end, next_look) - time.monotonic())
+            due = clock.begun + reported * deadline
+            asked = max(0.0, min(clock.end, next_look, due) - time.monotonic())
             ready = readable(*files, seconds=asked)
             clock.beat(asked, halted)
             if self.line.fileno() in ready:
@@ -228,12 +229,11 @@ class Supervisor:
                 return ended(worker) if done == handle else STATUS.get(os.read(done, 1), "crashed")
             if handle in ready:
                 return "crashed"
-            if (now := time.monotonic()) >= clock.end:
-                if verdict := clock.verdict():
-                    return verdict
-                if now >= clock.begun + reported * deadline:
-                    self.line.sendall(MORE)
-                    reported += 1
+            if time.monotonic() >= clock.end and (verdict := clock.verdict()):
+                return verdict
+            if time.monotonic() >= due:  # or the caller takes this process for a stuck one
+                self.line.sendall(MORE)
+                reported += 1
 
     def excess(self, running: list[Process]) -> str:
         """Return what the episode has too much of: "processes" (with threads), "memory", or ""."""
