@@ -10,9 +10,13 @@ something is wrong that every run needs; a warning is about something that only 
 from __future__ import annotations
 
 import asyncio
+import os
+import re
 import shutil
 import subprocess
 import sys
+import sysconfig
+import tempfile
 import threading
 import time
 import urllib.error
@@ -37,6 +41,9 @@ ANSWER_SECONDS = 2.0
 DISK_NEEDED = 5
 MEMORY_NEEDED = 12
 SHOWN = 4  # names of packages
+DRIVER = 580  # NVIDIA's notes on CUDA 13: the oldest driver
+KERNEL_MODULE = Path("/proc/driver/nvidia/version")
+HEADERS = f"python{sys.version_info[0]}.{sys.version_info[1]}-dev"
 # Without --repair it ends at its stamp, which a package that was changed later does not alter.
 INSTALL = "run ./install.sh --repair"
 INSTALL_GPU = "run DEVICE=gpu ./install.sh --repair"
@@ -105,29 +112,75 @@ def check_packages() -> str:
 
 
 def check_accelerator() -> str:
-    """Check that a machine with a GPU has the CUDA build of torch; a machine without one passes."""
-    tool = shutil.which("nvidia-smi")
-    if tool is None:
+    """Check that a GPU has the lock for CUDA and a driver new enough for it; under the CPU's lock a
+    machine needs no GPU.
+    """
+    found = seen_card()
+    if found is None:
+        if has_gpu_lock():
+            raise Doubt("the packages of the GPU lock, and no NVIDIA driver: no run starts here")
         return "no NVIDIA driver: runs use the CPU"
-    try:
-        run = subprocess.run(
-            [tool, "-L"], capture_output=True, text=True, timeout=ANSWER_SECONDS, check=True
-        )
-    except (subprocess.SubprocessError, OSError):
-        raise Doubt("nvidia-smi fails or hangs: CUDA unavailable") from None
+    card, driver = found
     if (installed("torch") or "").endswith("+cpu"):
         raise Doubt("a GPU, but torch is the CPU build")
-    return run.stdout.strip().splitlines()[0]
+    if has_gpu_lock() and int(driver.split(".")[0]) < DRIVER:
+        raise Failure(f"driver {driver}; CUDA 13, for which torch is built, needs {DRIVER}")
+    return f"{card}, driver {driver}"
+
+
+def seen_card() -> tuple[str, str] | None:
+    """Return the first GPU and the version of its driver, None without a driver."""
+    tool = shutil.which("nvidia-smi")
+    if tool is None:
+        text = KERNEL_MODULE.read_text(encoding="ascii") if KERNEL_MODULE.is_file() else ""
+        named = re.search(r"Kernel Module\D*\b(\d+\.[\d.]+)", text.replace("x86_64", ""))
+        return ("a GPU without nvidia-smi (give --device cuda)", named[1]) if named else None
+    query = [tool, "--query-gpu=name,driver_version", "--format=csv,noheader"]
+    try:
+        run = subprocess.run(
+            query, capture_output=True, text=True, timeout=ANSWER_SECONDS, check=True
+        )
+        card, driver = run.stdout.splitlines()[0].rsplit(", ", 1)
+    except (subprocess.SubprocessError, OSError, IndexError, ValueError):
+        raise Doubt("nvidia-smi fails or hangs: CUDA unavailable") from None
+    return card, driver
 
 
 def check_libraries() -> str:
-    """Check that the libraries of the machine are there that vLLM loads."""
+    """Check that what vLLM loads or compiles is there: libraries of the machine, or for a GPU a C
+    compiler with Python's headers.
+    """
     from training.setup.device import SYSTEM_LIBRARIES, check_libraries
 
     if has_gpu_lock():
-        return "the GPU lock brings its own"
+        return f"{compile_line()} compiles with Python.h"
     check_libraries("cpu")
     return f"{', '.join(SYSTEM_LIBRARIES)} can be loaded"
+
+
+def compile_line() -> str:
+    """Compile one line as Triton does for the GPU it meets, and return the compiler.
+
+    Raises Failure, which says what to install.
+    """
+    names = [os.environ.get("CC"), shutil.which("gcc"), shutil.which("clang")]
+    compiler = next((name for name in names if name), None)
+    needed = f"as root, on Debian or Ubuntu: apt-get install gcc libc6-dev {HEADERS}"
+    if compiler is None:
+        raise Failure(f"no C compiler (CC, gcc, clang), which Triton needs; {needed}")
+    with tempfile.TemporaryDirectory() as folder:
+        source = f"{folder}/line.c"
+        Path(source).write_text("#include <Python.h>\n", encoding="ascii")
+        headers = sysconfig.get_paths()["include"]
+        line = [compiler, source, "-shared", "-fPIC", f"-I{headers}", "-o", f"{folder}/line.so"]
+        try:
+            subprocess.run(line, capture_output=True, text=True, timeout=60, check=True)
+        except subprocess.CalledProcessError as error:
+            said = next(iter(error.stderr.splitlines()), "nothing")
+            raise Failure(
+                f"{compiler} cannot compile with Python.h ({said}), as Triton does; {needed}"
+            ) from None
+    return compiler
 
 
 def check_disk() -> str:
@@ -259,9 +312,9 @@ CHECKS: dict[str, tuple[Callable[..., str], str]] = {
     "packages": (check_packages, INSTALL),
     "device": (
         check_accelerator,
-        "mend the driver, use --device cpu, or remove .venv, then DEVICE=gpu ./install.sh",
+        "mend the driver, or install the lock of the device: DEVICE=gpu VENV=.venv-gpu ./install.sh",
     ),
-    "libraries": (check_libraries, "run that line, or ./install.sh as root"),
+    "libraries": (check_libraries, "run that line, as root"),
     "disk": (
         check_disk,
         "free some, or put runs elsewhere with --run-dir, temporary files with TMPDIR",

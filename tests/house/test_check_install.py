@@ -14,6 +14,7 @@ import pytest
 
 from common.settings import ROOT
 from tests.messages import missing
+from utils import check_install
 from utils.check_install import CHECKS, read_lock, row_of
 
 pytestmark = pytest.mark.system
@@ -135,3 +136,64 @@ def test_a_gpus_driver_that_hangs_is_given_up_on(
     row = row_of("device")
     assert row.verdict == "warning"
     assert "nvidia-smi" in row.seen
+
+
+@pytest.fixture
+def gpu_lock(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    """The GPU lock is installed; PATH is one folder, which is returned."""
+    packages = {"vllm": "0.24.0", "torch": "2.11.0"}
+    monkeypatch.setattr(check_install, "installed", packages.get)
+    monkeypatch.setattr(check_install, "KERNEL_MODULE", tmp_path / "version")
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.delenv("CC", raising=False)
+    return tmp_path
+
+
+def write_program(path: Path, body: str) -> None:
+    path.write_text(f"#!/bin/sh\n{body}\n")
+    path.chmod(0o755)
+
+
+@pytest.mark.parametrize(
+    ("driver", "verdict"), [("575.57.08", "failed"), ("580.95.05", "ok"), ("590.1", "ok")]
+)
+def test_a_driver_too_old_for_cuda_is_named(gpu_lock: Path, driver: str, verdict: str) -> None:
+    write_program(gpu_lock / "nvidia-smi", f"echo 'NVIDIA H100 80GB HBM3, {driver}'")
+    row = row_of("device")
+    assert row.verdict == verdict
+    assert not missing(row.seen, driver, *(["580"] if verdict == "failed" else ["H100"]))
+
+
+@pytest.mark.parametrize(
+    "module",
+    [
+        "NVRM version: NVIDIA UNIX x86_64 Kernel Module  570.86.15  Thu Jan 23",
+        "NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  570.86.15  Release Build",
+    ],
+)
+def test_without_nvidia_smi_the_kernel_names_the_driver(gpu_lock: Path, module: str) -> None:
+    """A container without NVIDIA's `utility` has none."""
+    (gpu_lock / "version").write_text(module)
+    assert not missing(row_of("device").seen, "570.86.15", "580")
+
+
+def test_the_gpu_lock_without_a_driver_is_a_warning(gpu_lock: Path) -> None:
+    assert row_of("device").verdict == "warning"
+
+
+@pytest.mark.parametrize(
+    ("compiler", "verdict", "named"),
+    [
+        (None, "failed", ("gcc", "python3.")),
+        ("echo 'Python.h: No such file' >&2; exit 1", "failed", ("gcc", "Python.h: No such file")),
+        ("exit 0", "ok", ("gcc",)),
+    ],
+)
+def test_triton_s_compiler_is_tried(
+    gpu_lock: Path, compiler: str | None, verdict: str, named: tuple[str, ...]
+) -> None:
+    if compiler:
+        write_program(gpu_lock / "gcc", compiler)
+    row = row_of("libraries")
+    assert row.verdict == verdict
+    assert not missing(row.seen, *named)

@@ -19,6 +19,15 @@ def test_a_run_s_processes_find_the_user_s_modules(monkeypatch: pytest.MonkeyPat
     assert path[:3] == [str(ROOT), "/own/agents", "/own/tools"]
 
 
+def test_a_user_without_a_name_gets_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    """`docker run --user` gives such an id; torch's compiler then ended with a KeyError."""
+    for name in ("LOGNAME", "USER", "LNAME", "USERNAME"):
+        monkeypatch.delenv(name, raising=False)
+    assert "USER" not in device.environment("cuda")
+    monkeypatch.setattr(os, "getuid", lambda: 54321)
+    assert device.environment("cuda")["USER"] == "uid54321"
+
+
 @pytest.mark.parametrize(
     ("torch", "driver", "chosen"),
     [

@@ -6,6 +6,7 @@ Imports nothing heavy.
 from __future__ import annotations
 
 import ctypes
+import getpass
 import os
 import shutil
 import sys
@@ -74,6 +75,11 @@ def environment(device: str, model: str | None = None, processes: int = 1) -> di
     shared = variables["every"] | {"PYTHONPATH": os.pathsep.join(path)} | variables.get(device, {})
     if device == "cpu" and model and is_large(model):
         shared[THREADS] = str(max(1, len(os.sched_getaffinity(0)) // processes))
+    try:
+        getpass.getuser()
+    except (KeyError, OSError):
+        # In a container under an id without a name; torch's compiler asks for one, and ends
+        shared["USER"] = f"uid{os.getuid()}"
     return shared
 
 
