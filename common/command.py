@@ -18,6 +18,7 @@ from importlib.util import find_spec
 from typing import Any
 
 from common.proxies import ask_directly
+from common.startup import read_as_utf8
 
 INTERRUPTED = 130
 
@@ -45,6 +46,7 @@ def run_command(program: str, body: Callable[[], int | None], afterwards: str = 
     """
     note = f"; {afterwards}" if afterwards else ""
     ask_directly()
+    read_as_utf8()
     try:
         return body() or 0
     except (UsageError, Failure) as error:
@@ -72,6 +74,7 @@ def run_command(program: str, body: Callable[[], int | None], afterwards: str = 
 
 def new_parser(doc: str | None, **options: Any) -> argparse.ArgumentParser:
     """Return a parser whose --help begins with the program's docstring as it is written."""
+    read_as_utf8()
     form = argparse.RawDescriptionHelpFormatter
     return argparse.ArgumentParser(description=doc, formatter_class=form, **options)
 

@@ -41,7 +41,9 @@ class SettingsError(UsageError):
 class Settings(BaseSettings):
     """Typed settings; the variable's name is the field's name in capitals."""
 
-    model_config = SettingsConfigDict(env_file=ROOT / ".env", extra="ignore", env_ignore_empty=True)
+    model_config = SettingsConfigDict(
+        env_file=ROOT / ".env", env_file_encoding="utf-8", extra="ignore", env_ignore_empty=True
+    )
 
     # What the agent queries, and how it samples.
     database_url: str = Field(

@@ -19,6 +19,16 @@ LEAST = {
     "actor_rollout_ref.actor.ppo_epochs": 1,
     "actor_rollout_ref.rollout.n": 1,
 }
+# Keys that a flag sets: what is done before the engine starts reads the flag
+FLAG_OF = {
+    "trainer.default_local_dir": "--run-dir",
+    "trainer.default_hdfs_dir": "--run-dir",
+    "trainer.resume_mode": "--resume",
+    "trainer.resume_from_path": "--resume",
+    "data.train_files": "--train-file",
+    "data.val_files": "--val-file",
+    "actor_rollout_ref.model.path": "--model",
+}
 MAX_TURNS_KEY = f"{ROLLOUT}.multi_turn.max_assistant_turns"
 TEMPERATURE_KEY = f"{ROLLOUT}.temperature"
 VERL_ROTATES = ("max_actor_ckpt_to_keep", "max_critic_ckpt_to_keep", "remove_previous_ckpt_in_save")
@@ -39,6 +49,7 @@ def check_agreement(config: DictConfig, plan: Plan, origins: dict[str, str]) -> 
 
     `origins` maps overridden keys to the override as written.
     """
+    _check_keys(origins)
     _check_numbers(config, origins)
     _check_mode(config, plan)
     _check_deterministic(plan)
@@ -98,6 +109,13 @@ def _check_adapter(config: DictConfig) -> None:
             "lora.merge=False: vLLM would play without the adapter "
             "that is trained. Use --lora --lora-rank, which merges it"
         )
+
+
+def _check_keys(origins: dict[str, str]) -> None:
+    """Refuse keys of verl in whose place a flag is read."""
+    for key, flag in FLAG_OF.items():
+        if key in origins:
+            raise ConfigError(f"{origins[key]}: {key} follows from {flag}; give {flag} instead")
 
 
 def _check_numbers(config: DictConfig, origins: dict[str, str]) -> None:
