@@ -11,7 +11,9 @@ from pathlib import Path
 from threading import Thread
 from typing import ClassVar
 
+import numpy as np
 import pytest
+from safetensors.numpy import save_file
 
 from common.settings import ROOT
 from sql_agent.agent import AGENT
@@ -168,25 +170,58 @@ def test_a_model_of_the_hub_has_the_size_of_what_was_found(
         check_disk("owner/model", tmp_path)
 
 
+INDEX = "model.safetensors.index.json"
+POINTER = "version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 9\n"
+# Kinds by the file that they write, and the kinds by what they change in config.json
+WRITTEN = {
+    "pointer": ("model.safetensors", POINTER),
+    "no file": ("model.safetensors", "<html>not found</html>"),
+    "index no json": (INDEX, "<html>not found</html>"),
+    "index a list": (INDEX, "[1]"),
+    "index without map": (INDEX, '{"weight_map": null}'),
+    "index a pointer": (INDEX, POINTER),
+    "lost shard": (INDEX, '{"weight_map": {"a": "model.safetensors", "b": "model-2.safetensors"}}'),
+    "lost tensor": (INDEX, '{"weight_map": {"gone.weight": "model.safetensors"}}'),
+    "config null": ("config.json", "null"),
+    "config cut": ("config.json", '{"model_type": '),
+    "tokenizer cut": ("tokenizer.json", '{"version": '),
+    "tokenizer a pointer": ("tokenizer.json", POINTER),
+    "generation cut": ("generation_config.json", "{"),
+}
+CHANGED: dict[str, dict[str, object]] = {
+    "quantised": {"quantization_config": {"quant_method": "awq"}},
+    "quantised in a word": {"quantization_config": "gptq"},
+    "own code": {"auto_map": {"AutoConfig": "my.My"}, "model_type": "mymodel"},
+    "unknown type": {"model_type": "mymodel"},
+    "no type": {"model_type": None},
+    "no heads": {"num_attention_heads": None},
+    "positions in words": {"max_position_embeddings": "1024"},
+    "another dtype": {"dtype": "float12"},
+    "another vocabulary": {"vocab_size": 10},
+}
+
+
 def spoil(folder: Path, kind: str) -> None:
     """Make the weights of a model folder as people bring them."""
     weights = folder / "model.safetensors"
-    if kind == "pointer":
-        weights.write_text("version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 9\n")
+    if kind in WRITTEN:
+        name, text = WRITTEN[kind]
+        (folder / name).write_text(text)
+    elif kind in CHANGED:
+        config = json.loads((folder / "config.json").read_text())
+        (folder / "config.json").write_text(json.dumps(config | CHANGED[kind]))
     elif kind == "cut":
         weights.write_bytes(weights.read_bytes()[:-1000])
-    elif kind == "no file":
-        weights.write_bytes(b"<html>not found</html>")
-    elif kind == "lost shard":
-        index = {"weight_map": {"a": "model.safetensors", "b": "model-2.safetensors"}}
-        (folder / "model.safetensors.index.json").write_text(json.dumps(index))
+    elif kind == "template of another encoding":
+        (folder / "chat_template.jinja").write_bytes("{{ 'é' }}".encode("latin-1"))
+    elif kind == "one of two shards":
+        weights.rename(folder / "model-00001-of-00002.safetensors")
+    elif kind == "packed":
+        save_file({"a.qweight": np.zeros((2, 2), dtype=np.int32)}, str(weights))
     else:
-        config = json.loads((folder / "config.json").read_text())
-        changed = {
-            "quantised": {"quantization_config": {"quant_method": "awq"}},
-            "own code": {"auto_map": {"AutoConfig": "my.My"}, "model_type": "mymodel"},
-        }
-        (folder / "config.json").write_text(json.dumps(config | changed[kind]))
+        weights.unlink()
+        if kind == "adapter":
+            (folder / "adapter_config.json").write_text("{}")
 
 
 @pytest.mark.parametrize(
@@ -198,6 +233,28 @@ def spoil(folder: Path, kind: str) -> None:
         ("lost shard", "model-2.safetensors"),
         ("quantised", "awq"),
         ("own code", "auto_map"),
+        ("index no json", INDEX),
+        ("index a list", INDEX),
+        ("index without map", INDEX),
+        ("index a pointer", "git lfs pull"),
+        ("lost tensor", "gone.weight"),
+        ("one of two shards", INDEX),
+        ("none", "model.safetensors"),
+        ("adapter", "--lora-adapter-path"),
+        ("packed", "I32"),
+        ("quantised in a word", "gptq"),
+        ("config null", "config.json"),
+        ("config cut", "config.json"),
+        ("unknown type", "mymodel"),
+        ("no type", "model_type"),
+        ("no heads", "num_attention_heads"),
+        ("positions in words", "'1024'"),
+        ("another dtype", "float12"),
+        ("another vocabulary", "vocab_size"),
+        ("tokenizer cut", "tokenizer.json"),
+        ("tokenizer a pointer", "git lfs pull"),
+        ("generation cut", "generation_config.json"),
+        ("template of another encoding", "chat_template.jinja"),
     ],
 )
 def test_weights_that_cannot_be_used_are_named(kind: str, named: str, tmp_path: Path) -> None:
@@ -207,7 +264,7 @@ def test_weights_that_cannot_be_used_are_named(kind: str, named: str, tmp_path: 
     spoil(folder, kind)
     with pytest.raises(ConfigError, match=named):
         check_model(str(folder), trained=True)
-    if kind == "quantised":
+    if kind in ("quantised", "packed"):
         check_model(str(folder))  # it can be served
 
 
@@ -215,6 +272,6 @@ def test_entries_that_are_null_say_nothing_of_the_weights(tmp_path: Path) -> Non
     """Tools that save a merged model write them so."""
     folder = Path(shutil.copytree(ROOT / "sql_agent" / "tiny_model", tmp_path / "model"))
     config = json.loads((folder / "config.json").read_text())
-    config |= {"quantization_config": None, "auto_map": None, "model_type": "mymodel"}
+    config |= {"quantization_config": None, "auto_map": None}
     (folder / "config.json").write_text(json.dumps(config))
     check_model(str(folder), trained=True)

@@ -18,6 +18,14 @@ LEAST = {
     "actor_rollout_ref.actor.ppo_mini_batch_size": 1,
     "actor_rollout_ref.actor.ppo_epochs": 1,
     "actor_rollout_ref.rollout.n": 1,
+    "actor_rollout_ref.rollout.max_model_len": 1,
+    "actor_rollout_ref.rollout.max_num_seqs": 1,
+    "actor_rollout_ref.rollout.tensor_model_parallel_size": 1,
+    "data.max_prompt_length": 1,
+    "data.max_response_length": 1,
+    "trainer.total_epochs": 1,
+    "trainer.nnodes": 1,
+    "trainer.n_gpus_per_node": 1,
 }
 # Keys that a flag sets: what is done before the engine starts reads the flag
 FLAG_OF = {
@@ -30,6 +38,9 @@ FLAG_OF = {
     "actor_rollout_ref.model.path": "--model",
 }
 MAX_TURNS_KEY = f"{ROLLOUT}.multi_turn.max_assistant_turns"
+STEPS_KEY = "trainer.total_training_steps"
+RATE_KEYS = (f"{ACTOR}.optim.lr", "critic.optim.lr")
+MEMORY_KEY = f"{ROLLOUT}.gpu_memory_utilization"
 TEMPERATURE_KEY = f"{ROLLOUT}.temperature"
 VERL_ROTATES = ("max_actor_ckpt_to_keep", "max_critic_ckpt_to_keep", "remove_previous_ckpt_in_save")
 # verl's estimators that do not compare answers to one question
@@ -121,11 +132,23 @@ def _check_keys(origins: dict[str, str]) -> None:
 def _check_numbers(config: DictConfig, origins: dict[str, str]) -> None:
     """Refuse what is divided or counted by and is no number for that."""
     for key, least in LEAST.items():
-        value = OmegaConf.select(config, key)
-        if not isinstance(value, int) or value < least:
-            raise ConfigError(
-                f"{origins.get(key, f'{key}={value}')}: expected a whole number of {least} or more"
-            )
+        _check_whole(key, OmegaConf.select(config, key), least, origins)
+    if config.trainer.total_training_steps is not None:
+        _check_whole(STEPS_KEY, config.trainer.total_training_steps, 1, origins)
+    for key in RATE_KEYS:
+        rate = OmegaConf.select(config, key)
+        if not rate >= 0:
+            raise ConfigError(f"{origins.get(key, f'{key}={rate}')}: expected 0 or more")
+    share = OmegaConf.select(config, MEMORY_KEY)
+    if not 0 < share <= 1:
+        seen = origins.get(MEMORY_KEY, f"{MEMORY_KEY}={share}")
+        raise ConfigError(f"{seen}: expected a share above 0, at most 1")
+
+
+def _check_whole(key: str, value: object, least: int, origins: dict[str, str]) -> None:
+    if isinstance(value, bool) or not isinstance(value, int) or value < least:
+        seen = origins.get(key, f"{key}={value}")
+        raise ConfigError(f"{seen}: expected a whole number of {least} or more")
 
 
 def _check_max_turns(config: DictConfig, plan: Plan, origins: dict[str, str]) -> None:

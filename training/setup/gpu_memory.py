@@ -11,7 +11,8 @@ import subprocess
 
 from omegaconf import DictConfig, OmegaConf
 
-from training.setup.model_folder import find_model, read_json
+from training.setup.folder_files import read_json
+from training.setup.model_folder import find_model
 from training.setup.plan import ConfigError
 from training.setup.weights import parameters_of
 

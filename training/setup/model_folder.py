@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 import shutil
 from collections.abc import Sequence
@@ -11,8 +10,9 @@ from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from training.setup.folder_files import read_json, read_text
 from training.setup.plan import ConfigError, Plan
-from training.setup.weights import check_weights, weight_files
+from training.setup.weights import IS_ADAPTER, check_weights, weight_files
 
 if TYPE_CHECKING:
     from omegaconf import DictConfig
@@ -29,10 +29,26 @@ ENDS = 65_536  # bytes of both ends of a weight file: another training changes a
 # are reused only: with vLLM's own 128 tokens a turn computes 64 again.
 CACHE_BYTES = 2**30
 CACHE_BLOCK = 32
+IS_MODEL = "is this a Hugging Face model folder?"
 HUB_ID = re.compile(r"[\w.-]+/[\w.-]+")
 # Folders where this project writes: such a name is not an owner on the hub
 OWN_FOLDERS = ("runs", "models", "outputs")
 BUNDLED = re.compile(r"(\w+)_agent/tiny_model$")
+# Files beside config.json that are JSON where a model has them
+TEXTS = (
+    "generation_config.json",
+    "tokenizer_config.json",
+    "tokenizer.json",
+    "special_tokens_map.json",
+)
+SIZES = (
+    "hidden_size",
+    "num_hidden_layers",
+    "num_attention_heads",
+    "vocab_size",
+    "max_position_embeddings",
+)
+KINDS = ("auto", "float32", "float16", "bfloat16", "float64")
 FETCHED = ["*.safetensors", "*.json", "*.jinja", "*.txt", "*.model"]
 
 
@@ -51,7 +67,12 @@ def check_model(
     which quantised weights cannot be.
     """
     folder = find_model(model)
-    config = read_json(folder / "config.json", "is this a Hugging Face model folder?")
+    adapter = (folder / "adapter_config.json").is_file()
+    config = read_json(folder / "config.json", IS_ADAPTER if adapter else IS_MODEL)
+    check_config(folder, config)
+    for name in TEXTS:
+        if (folder / name).exists():
+            read_json(folder / name, "copy it again from the base model")
     if not any(
         (folder / name).exists() for name in ("tokenizer.json", "tokenizer.model", "vocab.json")
     ):
@@ -77,6 +98,23 @@ def check_model(
         )
 
 
+def check_config(folder: Path, config: dict[str, Any]) -> None:
+    """Raise ConfigError if config.json has no type of model, sizes that are no numbers, or a type
+    of numbers that nothing computes in.
+    """
+    path = folder / "config.json"
+    if not config.get("model_type"):
+        raise ConfigError(f"{path} has no model_type; copy it from the base model")
+    for key in SIZES:
+        size = config.get(key, 1)
+        if not isinstance(size, int) or size < 1:
+            raise ConfigError(f"{path}: {key} is {size!r}, expected a whole number of 1 or more")
+    for key in ("dtype", "torch_dtype"):
+        kind = config.get(key) or "auto"
+        if str(kind).removeprefix("torch.") not in KINDS:
+            raise ConfigError(f"{path}: {key} is {kind!r}, expected one of {', '.join(KINDS)}")
+
+
 def read_template(model: str, tools: bool = True) -> str:
     """Return the chat template of a model folder, or of a hub id, whose file is fetched; "" if
     there is none.
@@ -88,7 +126,7 @@ def read_template(model: str, tools: bool = True) -> str:
     """
     folder = find_model(model)
     if (folder / "chat_template.jinja").exists():
-        return (folder / "chat_template.jinja").read_text(encoding="utf-8")
+        return read_text(folder / "chat_template.jinja", "copy it again from the base model")
     if not (folder / "tokenizer_config.json").exists():
         return ""
     found = read_json(folder / "tokenizer_config.json", "").get("chat_template") or ""
@@ -152,7 +190,8 @@ def weights_bytes(model: str) -> int:
     """
     if not (Path(model).is_dir() or HUB_ID.fullmatch(model)):
         return 0
-    return sum(file.stat().st_size for file in weight_files(find_model(model)))
+    files = weight_files(find_model(model))
+    return sum(file.stat().st_size for file in files if file.is_file())
 
 
 def digest_of(folder: Path, patterns: Sequence[str]) -> str:
@@ -177,7 +216,7 @@ def cache_bytes(model: str, sequences: int, length: int | None = None) -> int:
     """
     if not weights_bytes(model):
         return CACHE_BYTES
-    config = read_json(find_model(model) / "config.json", "is this a Hugging Face model folder?")
+    config = read_json(find_model(model) / "config.json", IS_MODEL)
     try:
         heads = config["num_attention_heads"]
         dimension = config.get("head_dim") or config["hidden_size"] // heads
@@ -248,10 +287,3 @@ def check_adapter(folder: str, rank: int) -> None:
             f"--lora-adapter-path {folder} has rank {found}, "
             f"but --lora-rank is {rank}; give its rank"
         )
-
-
-def read_json(path: Path, hint: str) -> dict[str, Any]:
-    try:
-        return dict(json.loads(path.read_text(encoding="utf-8")))
-    except (OSError, ValueError) as error:
-        raise ConfigError(f"cannot read {path} ({type(error).__name__}); {hint}") from None

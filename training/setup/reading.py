@@ -14,7 +14,8 @@ from typing import Any
 from omegaconf import DictConfig, OmegaConf
 
 from training.setup.chat_template import SWITCH, choose_template, lacks_tools, with_tools
-from training.setup.model_folder import find_model, read_json, read_template
+from training.setup.folder_files import read_json
+from training.setup.model_folder import find_model, read_template
 from training.setup.plan import ConfigError, Plan
 from training.setup.presets import THOUGHT_TOKENS
 from training.setup.tool_parser import check_known, find_parser, reply_end

@@ -10,6 +10,7 @@ from __future__ import annotations
 import importlib.util
 from dataclasses import dataclass, fields, is_dataclass
 from difflib import get_close_matches
+from math import isfinite
 from pathlib import Path
 from typing import Any
 
@@ -79,6 +80,8 @@ def build_config(
     Raises ConfigError: an unknown key, or values that contradict each other.
     """
     config = _verl_defaults()
+    for override in user:
+        _check_value(config, override)
     device = VERL_DEFAULTS["device"]
     short = plan.device == "cpu" and in_bfloat16(plan.model)
     exact = VERL_DEFAULTS["run"]["deterministic"] if plan.deterministic else {}
@@ -215,6 +218,18 @@ def _apply(config: DictConfig, override: Override) -> None:
             f"{override.text}: expected a value like {usual!r}, not the text {override.value!r}"
         )
     OmegaConf.update(config, override.key, override.value, force_add=leaf not in keys)
+
+
+def _check_value(defaults: DictConfig, override: Override) -> None:
+    """Raise ConfigError if a key of verl's gets nothing, no finite number, or stands for others."""
+    usual = OmegaConf.select(defaults, override.key)
+    value = override.value
+    if isinstance(usual, DictConfig) and not isinstance(value, dict):
+        raise ConfigError(f"{override.text}: {override.key} is a group of keys; set one of them")
+    if value is None and usual is not None:
+        raise ConfigError(f"{override.text}: it needs a value; verl's own is {usual!r}")
+    if isinstance(value, float) and not isfinite(value):
+        raise ConfigError(f"{override.text}: expected a finite number")
 
 
 def _typed_fields(node: Any) -> list[str]:
