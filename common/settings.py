@@ -64,6 +64,12 @@ class Settings(BaseSettings):
     sandbox: Literal["bubblewrap", "process"] = Field(
         "bubblewrap", description="process: run programs unprotected."
     )
+    sandbox_seconds: float = Field(
+        10.0, gt=0, le=3600, description="Seconds that a program of the model may take."
+    )
+    sandbox_memory: float = Field(
+        1.0, gt=0, le=1024, description="GiB of memory that the programs of an episode may have."
+    )
     max_turns: int = Field(
         3, ge=1, le=64, description="Calls of the policy in one episode; unset: the agent's own."
     )

@@ -28,7 +28,7 @@ class TaskSet(ABC):
 
     name: ClassVar[str]
     actions: ClassVar[tuple[str, ...]] = READING
-    overview: ClassVar[str] = ""  # describes the set's files, tables and columns for a policy
+    overview: str = ""  # describes the set's files, tables and columns for a policy
     shown: ClassVar[tuple[str, ...]] = ()  # the files of its folder that programs see, by name
     answered: ClassVar[bool] = True  # False: judged by what a program left, so it may print nothing
 

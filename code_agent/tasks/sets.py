@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+from abc import abstractmethod
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, ClassVar
@@ -15,6 +16,7 @@ from code_agent.task import CodeTask
 from code_agent.tasks.medagentbench import MedAgentBench
 from code_agent.tasks.medagentgym import MedAgentGymSet
 from code_agent.tasks.sql_answers import gold_of_query
+from common.settings import load_settings
 from episodes.agent import Row
 
 MISSING = ("none", "nan", "nat", "null", "<na>")
@@ -234,11 +236,29 @@ def without(*files: Path) -> str:
     return f"there is no {', '.join(absent)}" if absent else ""
 
 
-class EHRShot(MedAgentGymSet):
-    """A model to train; accuracy on the test patients."""
+class Predictions(MedAgentGymSet):
+    """A model to train; the policy is told how much time and memory a program has."""
+
+    answered = False
+
+    def __init__(self, data_path: Path | str | None = None, mode: str = "test") -> None:
+        super().__init__(data_path, mode)
+        settings = load_settings()
+        self.overview = self.overview.format(
+            seconds=settings.sandbox_seconds, memory=settings.sandbox_memory
+        )
+
+    def success_above(self, task: CodeTask) -> float:
+        return self.check(task).commonest()
+
+    @abstractmethod
+    def check(self, task: CodeTask) -> ByPredictions: ...
+
+
+class EHRShot(Predictions):
+    """Accuracy on the test patients."""
 
     name = "ehrshot"
-    answered = False
 
     def read_row(self, row: Row) -> dict[str, Any]:
         return {
@@ -246,9 +266,6 @@ class EHRShot(MedAgentGymSet):
             "reference": "accuracy",
             "task_type": row["task_name"],
         }
-
-    def success_above(self, task: CodeTask) -> float:
-        return self.check(task).commonest()
 
     def check(self, task: CodeTask) -> ByPredictions:
         assert self.data_path is not None
@@ -269,11 +286,10 @@ class EHRShot(MedAgentGymSet):
         return super().unusable(task) or without(*labels)
 
 
-class MimicExtract(MedAgentGymSet):
-    """A model to train; the metric of the row that labels can show, accuracy."""
+class MimicExtract(Predictions):
+    """The metric of the row that labels can show, accuracy."""
 
     name = "mimic_extract"
-    answered = False
 
     def read_row(self, row: Row) -> dict[str, Any]:
         return {
@@ -282,9 +298,6 @@ class MimicExtract(MedAgentGymSet):
             "task_type": row["task_name"],
             "files": (row["feature_label_directory"].removeprefix("./"),),
         }
-
-    def success_above(self, task: CodeTask) -> float:
-        return self.check(task).commonest()
 
     def check(self, task: CodeTask) -> ByPredictions:
         ids: tuple[str, ...] = ("subject_id",)

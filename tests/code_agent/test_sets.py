@@ -23,7 +23,9 @@ from code_agent.tasks.sets import REFERENCE
 from episodes.episode import AgentError
 from episodes.outcomes import EpisodeError
 from tests.code_agent.conftest import SETTINGS, played
+from tests.messages import missing
 from tests.own_processes import OwnProcesses
+from tools.sandbox import Sandbox
 
 MIMIC = {
     "PATIENTS": [
@@ -406,6 +408,20 @@ def test_predictions_by_window(tmp_path: Path) -> None:
     assert tasks.task(0).reference.startswith("ACC; a forest had 0.800")
     rows = [("subject_id", "window_idx", "prediction"), (1, 0, 1), (1, 1, 2)]
     assert score(tasks, PREDICT.format(rows=rows)) == 0.5
+
+
+@pytest.mark.usefixtures("bubblewrap")
+def test_the_limits_of_a_program_are_settings_and_said_where_models_are_trained(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SANDBOX_SECONDS", "0.5")
+    monkeypatch.setenv("SANDBOX_MEMORY", "3")
+    row = {"task_name": "guo_los", "task_description": "Predict."}
+    tasks = opened("ehrshot", write_set(tmp_path, [row], None, "task.jsonl"))
+    assert not missing(tasks.overview, "0.5 s", "3 GiB")
+    run = asyncio.run(Sandbox().run("import time; time.sleep(60)", "slow"))
+    assert run.status == "timeout"
+    assert run.seconds < 60
 
 
 @pytest.mark.parametrize("name", REFERENCE)

@@ -42,13 +42,12 @@ UNPROTECTED = (
     "they can read its files and keys, write and delete them, and signal its "
     "processes. Limits, deadline and the ban on sockets hold, nothing else does."
 )
-DEADLINE = 10.0  # seconds a program may take
 # Seconds after the deadline in which the supervisor may still answer, before its episode is ended
 GRACE = 0.4
 # Share of the time without an answer; a supervisor held up by the machine for so long is excused
 SHARE = 0.25
 START = 60.0  # seconds until a sandbox that does not start is given up
-MEMORY = 2**30
+GIB = 2**30
 PROCESSES = 64
 EPISODES = 128
 # What one process may have (setrlimit(2)). NPROC counts an episode's processes and threads
@@ -207,22 +206,27 @@ class Sandbox:
     """Episodes of programs; any number at once.
 
     data: files and folders to read. memory: bytes an episode may have beyond the warm
-    interpreter's. episodes: how many are kept; before a further one starts, the idle one that was
+    interpreter's; default: SANDBOX_MEMORY. episodes: how many are kept; before a further one starts, the idle one that was
     used longest ago ends, and would start afresh.
     """
 
     def __init__(
-        self, data: Iterable[str | Path] = (), memory: int = MEMORY, episodes: int = EPISODES
+        self,
+        data: Iterable[str | Path] = (),
+        memory: int | None = None,
+        episodes: int = EPISODES,
     ) -> None:
         """Check the data; the sandbox starts with the first program. Raises SandboxError if data is
         missing or two have the same name.
         """
-        self.protected = load_settings().sandbox == "bubblewrap"
+        settings = load_settings()
+        self.protected = settings.sandbox == "bubblewrap"
+        self.deadline = settings.sandbox_seconds
         self.paths = mounts.data_paths(data)
         if not self.protected:
             LOG.warning(UNPROTECTED)
             self.paths = {path: str(path) for path in self.paths}
-        self.memory = memory
+        self.memory = memory or int(settings.sandbox_memory * GIB)
         self.most = episodes
         self._episodes: dict[str, Episode] = {}
         self._process: subprocess.Popen[bytes] | None = None
@@ -234,14 +238,15 @@ class Sandbox:
         code: str,
         episode: str,
         language: Literal["python", "sh"] = "python",
-        deadline: float = DEADLINE,
+        deadline: float | None = None,
     ) -> Run:
         """Run a program, or a shell command, in the episode of this name, which the first call
-        makes.
+        makes. deadline: seconds it may take; default: SANDBOX_SECONDS.
 
         Raises SandboxError if no sandbox can be had here.
         """
         held = self._hold(episode)
+        deadline = deadline or self.deadline
         async with held.lock:
             if not held.line:
                 await self._open(held)
