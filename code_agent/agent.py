@@ -3,7 +3,7 @@
 from episodes import registry
 agent = registry.get("code")
 
-Importing this is cheap; the sandbox, the sets and the debugger come with `task` and `open`.
+Importing this is cheap; the sandbox, the sets and the debugger come with `open`.
 """
 
 from __future__ import annotations
@@ -14,6 +14,9 @@ from dataclasses import replace
 from pathlib import Path
 from random import Random
 
+from code_agent import facts
+from code_agent.shown import shown
+from code_agent.task import read_rows, task_of
 from common.settings import ROOT, Settings
 from episodes.agent import (
     Agent,
@@ -75,23 +78,15 @@ class CodeShowing(Showing):
         """Return the share of all runs that raised, in which an episode with many runs counts by
         each of them.
         """
-        from code_agent.facts import share_raised
-
-        return {"runs_raised": share_raised(records)}
+        return {"runs_raised": facts.share_raised(records)}
 
     def gain_groups(self, record: Record) -> Mapping[str, int | None]:
-        from code_agent.facts import group_of
-
-        return {"gain_by_form": group_of(record)}
+        return {"gain_by_form": facts.group_of(record)}
 
     def failure(self, record: Record) -> str:
-        from code_agent.facts import failure
-
-        return failure(record)
+        return facts.failure(record)
 
     def shown(self, record: Record) -> Sequence[Shown]:
-        from code_agent.shown import shown
-
         return shown(record)
 
 
@@ -137,8 +132,6 @@ class CodeAgent(Agent):
         )
 
     def rows(self, path: Path | str) -> list[Row]:
-        from code_agent.task import read_rows
-
         return read_rows(path)
 
     def task(self, row: Row, settings: Settings) -> Task:
@@ -152,8 +145,6 @@ class CodeAgent(Agent):
 
 def task_with_budget(row: Row, settings: Settings) -> Task:
     """Return the task of a row with the budget that the settings draw for it."""
-    from code_agent.task import task_of
-
     task = task_of(row)
     return replace(task, max_turns=drawn_turns(settings, task.id))
 

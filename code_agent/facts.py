@@ -5,14 +5,16 @@ as they were taken.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from code_agent.game import Event, loops
+from code_agent.events import Event, loops
 from code_agent.reward import printed_value, success
 from code_agent.task import CodeTask
-from code_agent.tasks.base import TaskSet
 from episodes.agent import Record
 from episodes.episode import Episode
+
+if TYPE_CHECKING:
+    from code_agent.tasks.base import TaskSet
 
 SHOWN = 2000  # characters of what a program printed, in a record
 

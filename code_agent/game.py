@@ -13,10 +13,7 @@ the agent reads that it is not.
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any
+from dataclasses import dataclass, replace
 
 from code_agent.actions import (
     ENDING,
@@ -28,6 +25,7 @@ from code_agent.actions import (
     perform,
     refusal,
 )
+from code_agent.events import Event
 from code_agent.judging import Handed
 from code_agent.protocol import Action, Malformed, read_reply
 from code_agent.task import CodeTask
@@ -36,33 +34,6 @@ from code_agent.tasks.base import TaskSet
 ENDINGS = ("submit", "oracle")
 # Characters of an observation that the policy reads; the middle of a longer one is left out
 LONGEST = 8000
-LOOP = 3  # so many runs of the same program are a loop
-
-
-@dataclass(frozen=True)
-class Event:
-    """A reply and its outcome. action: "" if the reply was none. problem: why it was refused.
-    printed: by a run.
-
-    worth: the value of what was handed in, if anything was.
-    """
-
-    action: str
-    params: dict[str, Any] = field(default_factory=dict)
-    kind: str = ""
-    status: str = ""
-    printed: str = ""
-    problem: str = ""
-    seconds: float = 0.0
-    worth: float | None = None
-
-    @property
-    def ran(self) -> bool:
-        return self.kind == "code_execution"
-
-    @property
-    def raised(self) -> bool:
-        return self.status == "FAILED"
 
 
 @dataclass(frozen=True)
@@ -193,11 +164,3 @@ async def worth(tasks: TaskSet, task: CodeTask, handed: Handed, context: Episode
     if task.gold is not None:
         return tasks.score(task, handed.answer)
     return await tasks.check(task).worth(handed, context)
-
-
-def loops(events: Sequence[Event]) -> bool:
-    """Return whether the same program was run LOOP times."""
-    often = Counter(
-        str(event.params.get("code")) for event in events if event.action == "validate_code"
-    )
-    return max(often.values(), default=0) >= LOOP

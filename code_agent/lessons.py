@@ -22,6 +22,7 @@ from random import Random
 from string import Template
 from typing import Any
 
+from code_agent.actions import SAID
 from code_agent.hospital_templates import PREAMBLE, TEMPLATES
 from code_agent.prompts import load_prompts
 from code_agent.protocol import Action
@@ -248,8 +249,6 @@ def slots_in(template: Mapping[str, Any], program: str) -> dict[str, str]:
 
 def _break(messages: list[dict[str, Any]], random: Random) -> None:
     """Make the first reply one that is no action, and answer it as the protocol does."""
-    from code_agent.actions import SAID
-
     said = next(at for at, message in enumerate(messages) if message["role"] == "assistant")
     code = json.loads(messages[said]["content"])["params"]["code"]
     messages[said] = {

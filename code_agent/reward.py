@@ -13,12 +13,15 @@ import tomllib
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from code_agent.game import Event, loops
+from code_agent.events import Event, loops
 from code_agent.task import CodeTask
-from code_agent.tasks.base import TaskSet
 from episodes.episode import Episode
 from scoring.rubric import Reward, Rubric
+
+if TYPE_CHECKING:
+    from code_agent.tasks.base import TaskSet
 
 RUBRIC = Rubric(
     tomllib.loads(Path(__file__).with_name("rewards.toml").read_text(encoding="utf-8"))["terms"]

@@ -24,7 +24,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     stop_in_order()
 
     def body() -> int:
-        from code_agent.medagentgym.runs import played
+        from code_agent.medagentgym.runs import played  # needs openai and litellm
 
         return played(load_config(arguments))
 
