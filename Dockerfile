@@ -20,14 +20,14 @@
 ARG PYTHON_IMAGE=python:3.11-slim-bookworm
 FROM ${PYTHON_IMAGE} AS base
 ENV AGENT=sql PYTHONUNBUFFERED=1 PIP_NO_CACHE_DIR=1 PIP_DISABLE_PIP_VERSION_CHECK=1 \
-    HOME=/cache HF_HOME=/cache/huggingface VLLM_CACHE_ROOT=/cache/vllm \
+    HOME=/cache USER=app LOGNAME=app HF_HOME=/cache/huggingface VLLM_CACHE_ROOT=/cache/vllm \
     PATH=/app/.venv/bin:$PATH
 WORKDIR /app
-# libnuma1: vLLM's CPU build loads it. bubblewrap: the code agent's programs run in it; docs/safety.md says what the container must be allowed.
+# USER, LOGNAME: torch asks for the user's name, and a number given with --user has none. libnuma1: vLLM's CPU build loads it. bubblewrap: the code agent's programs run in it; docs/safety.md says what the container must be allowed.
 # hadolint ignore=DL3008
 RUN apt-get update && apt-get install -y --no-install-recommends bubblewrap libnuma1 && rm -rf /var/lib/apt/lists/*
 RUN useradd --uid 1000 --home-dir /cache --create-home app \
-    && mkdir -p /app/runs /app/store /cache/huggingface /cache/vllm \
+    && mkdir -p /app/runs /app/store /app/outputs /cache/huggingface /cache/vllm \
     && chown -R app:app /app /cache && chmod -R a+rwX /cache
 COPY --chown=app:app install.sh ./
 COPY --chown=app:app requirements ./requirements
@@ -42,7 +42,7 @@ COPY --chown=app:app . .
 CMD ["sh", "-c", "exec python train_${AGENT}_agent.py --ci-fast"]
 
 FROM base AS gpu
-# triton compiles a small C file for the driver it meets.
+# triton compiles a small C file for the driver it meets; Python.h comes with the image of Python.
 # hadolint ignore=DL3008
 RUN apt-get update && apt-get install -y --no-install-recommends gcc libc6-dev && rm -rf /var/lib/apt/lists/*
 ENV NVIDIA_VISIBLE_DEVICES=all NVIDIA_DRIVER_CAPABILITIES=compute,utility

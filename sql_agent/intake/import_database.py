@@ -29,7 +29,7 @@ from common.terminal import watched
 from sql_agent.intake.columns import Given, Planned, plan_parts, read_mapping
 from sql_agent.intake.sources import encoding_note, open_parts
 from sql_agent.intake.staging import DUPLICATE, EMPTY, FOOTER, REJECTED, Staging
-from sql_agent.intake.target import APPEND, REPLACE, Target
+from sql_agent.intake.target import APPEND, MISSING, REPLACE, Target
 from sql_agent.tables import NAME_COLUMN, SOURCE_LENGTH, TABLES
 
 SHOWN = 20
@@ -80,8 +80,10 @@ def parse(arguments: list[str] | None = None) -> argparse.Namespace:
     for mode, what in (
         (REPLACE, "delete the table's rows first"),
         (APPEND, "keep them and number the new ones on"),
+        (MISSING, "fill the tables that have no rows, and leave the others as they are"),
     ):
-        existing.add_argument(f"--{mode}", dest="mode", action="store_const", const=mode, help=what)
+        flag = mode.replace("_", "-")
+        existing.add_argument(f"--{flag}", dest="mode", action="store_const", const=mode, help=what)
     add("--skip-rejected", action="store_true", help="import the other rows when some are rejected")
     add("--dry-run", action="store_true", help="read and report, write nothing")
     add("--report", type=Path, metavar="FILE", help="write every finding to a TSV file")
@@ -129,6 +131,10 @@ def run(options: argparse.Namespace) -> int:
             raise Failure(
                 f"{count} fit none of {item.table}; decide about each in a file for --mapping"
             )
+    if target.mode == MISSING:
+        for table in sorted(target.filled({item.table for item in planned})):
+            print(f"{target.name}: {table} has rows and stays as it is")
+            planned = [item for item in planned if item.table != table]
     target.check({item.table for item in planned})
     try:
         return _import(options, planned, target)

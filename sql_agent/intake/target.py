@@ -24,6 +24,7 @@ ENGINES = {
 }
 REPLACE = "replace"
 APPEND = "append"
+MISSING = "only_missing"
 
 
 class TargetError(Failure):
@@ -33,7 +34,8 @@ class TargetError(Failure):
 class Target:
     """The database that rows go to.
 
-    `mode` is REPLACE, APPEND or None: existing rows are deleted, kept, or a reason to refuse.
+    `mode` is REPLACE, APPEND, MISSING or None: existing rows are deleted, added to, left alone, or a
+    reason to refuse.
 
     Raises:
         UsageError: not a URL of a supported database, or its driver is missing.
@@ -122,10 +124,22 @@ class Target:
                 f"{self.name}: table {name} lacks the columns "
                 f"{lacking}; add them (ALTER TABLE) as text"
             )
-        if self.mode is None and (count := connection.scalar(text(f"SELECT count(*) FROM {name}"))):
+        if self.mode in (None, MISSING) and (
+            count := connection.scalar(text(f"SELECT count(*) FROM {name}"))
+        ):
             raise TargetError(
                 f"{self.name}: the table {name} has rows ({count:,}); give --replace or --append"
             )
+
+    def filled(self, tables: Iterable[str]) -> set[str]:
+        """Return those of these tables that have rows. Raises TargetError: they cannot be read."""
+        if self.file and not self.file.exists():
+            return set()
+        with self._refusing(), self.engine.connect() as connection:
+            there = filter(inspect(connection).has_table, tables)
+            return {
+                name for name in there if connection.scalar(text(f"SELECT count(*) FROM {name}"))
+            }
 
     def names(self, table: str) -> set[str]:
         """Return the names in a table; an empty set if there is no such table.

@@ -112,6 +112,19 @@ def test_existing_rows_are_kept_replaced_or_added_to_as_asked(source, tmp_path, 
     assert [row[:2] for row in read(target)] == [(1, "丙片")]
 
 
+def test_only_what_is_missing_is_filled(source, target, capsys):
+    assert main([source, "--to", url(target)]) == 0
+    mine = read(target)
+    assert main([f"sqlite:///{DEFAULT_PATH}", "--to", url(target), "--only-missing"]) == 0
+    assert read(target) == mine
+    diseases = read(target, "disease", "count(*)")
+    assert diseases[0][0] > 300
+    assert main([f"sqlite:///{DEFAULT_PATH}", "--to", url(target), "--only-missing"]) == 0
+    assert read(target) == mine
+    assert read(target, "disease", "count(*)") == diseases
+    assert not missing(capsys.readouterr().out, "drugs_info", "disease")
+
+
 def test_rows_that_are_added_are_numbered_after_the_largest_id(source, tmp_path, target, capsys):
     """By how many there are, a number would be given twice where some are missing."""
     known = write_csv(tmp_path / "a.csv", [["7", "丁片"], ["3", "戊片"]], ["ID", "drug_name"])
