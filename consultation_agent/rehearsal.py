@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterable, Sequence
 from conditions.asking import Value, posterior
 from conditions.condition_types import Phrase
 from conditions.table import load_tables
-from consultation_agent.doctor_questions import content_of
 from consultation_agent.patient import Exchange
 from consultation_agent.prompts import Prompts
 from consultation_agent.protocol import Choice, Conclusion, spoken
@@ -88,14 +87,15 @@ def baseline_episode(
     """Return the episode of a baseline. "at_once" asks nothing; "checklist" asks the same of
     everybody. Both name what the tables then hold likeliest: of conditions that are as likely, as
     all are after the complaint alone, the table's first. "commonest" names `commonest`, without
-    advice. Of options, the one nearest to what was said is chosen: at once, the first.
+    advice. Of options, the first is chosen.
     """
     if name == "commonest":
         at_once = _concluded(task, commonest, "") if commonest else None
         return rehearse(task, prompts, turns, [], lambda _: at_once)
     questions = [question_for(item) for item in CHECKLIST] if name == "checklist" else []
     if task.options:
-        return rehearse(task, prompts, turns, questions, lambda asked: nearest_option(task, asked))
+        first = Choice(next(iter(task.options)), "")
+        return rehearse(task, prompts, turns, questions, lambda _: first)
     return rehearse(
         task, prompts, turns, questions, lambda asked: best_match(task, _mentioned(asked))
     )
@@ -103,14 +103,6 @@ def baseline_episode(
 
 def _concluded(task: ConsultationTask, diagnosis: str, advice: str) -> Conclusion:
     return Choice(diagnosis, "") if task.options else Conclusion(diagnosis, advice)
-
-
-def nearest_option(task: ConsultationTask, asked: Sequence[Exchange]) -> Conclusion:
-    """Return the option that has most content words of the patient's replies, the first of
-    equals.
-    """
-    heard = content_of(" ".join(exchange.reply.text for exchange in asked))
-    return Choice(max(task.options, key=lambda one: len(heard & content_of(task.options[one]))), "")
 
 
 def _mentioned(asked: Sequence[Exchange]) -> set[str]:

@@ -17,7 +17,7 @@ from types import MappingProxyType
 
 from conditions.condition_types import Patient
 from conditions.examination_results import draw_results
-from conditions.orders import PANELS, named, side_of, table_key
+from conditions.orders import PANELS, named, side_of, table_key, words_of
 from conditions.table import load_tables
 from diagnosis_agent.simulator import Result, Simulator
 from diagnosis_agent.task import DiagnosisTask
@@ -46,12 +46,17 @@ class RecordSimulator(Simulator):
 
 
 def _recorded(task: DiagnosisTask, found: str) -> Result:
-    """Return what the case has of an examination."""
-    text = {own_name(other): text for other, text in task.results.items()}.get(found)
-    if text:
-        return Result(found, text, "recorded")
-    if found in PANELS:
-        return _panel(task, found)
+    """Return what the case has of an examination: the result of that name, else all results that are
+    parts of it.
+    """
+    meant = own_name(found)
+    if found in task.results and found != meant:
+        return Result(found, task.results[found], "recorded")
+    names = [name for name in task.results if meant in (own_name(name), named(name))]
+    if meant in PANELS:
+        return _panel(task, meant, names)
+    if names:
+        return Result(found, _joined(task, names), "recorded")
     key = table_key(found)
     settles = found in {own_name(other) for other in task.key}
     if task.condition is None or key is None or settles:
@@ -59,14 +64,33 @@ def _recorded(task: DiagnosisTask, found: str) -> Result:
     return Result(found, _normal(task, key), "normal")
 
 
-def _panel(task: DiagnosisTask, panel: str) -> Result:
-    """Return what the case has of each examination of a panel."""
+def _joined(task: DiagnosisTask, names: Sequence[str]) -> str:
+    """Return the texts of several results, each with its name unless there is one alone; a part that
+    stands in the text of another is not said again.
+    """
+    if len(names) == 1:
+        return task.results[names[0]]
+    texts = [f"{name}: {task.results[name]}" for name in names]
+    longest_first = sorted(texts, key=len, reverse=True)
+    kept = list[str]()
+    for text in longest_first:
+        if not any(text in other for other in kept):
+            kept.append(text)
+    if len(kept) == 1:
+        return task.results[names[texts.index(kept[0])]]
+    return " | ".join(text for text in texts if text in kept)
+
+
+def _panel(task: DiagnosisTask, panel: str, own: Sequence[str]) -> Result:
+    """Return what the case has of a panel: its own result, and that of each examination of it."""
     parts = [_recorded(task, name) for name in sorted(PANELS[panel])]
     there = [one for one in parts if one.kind != "not_recorded"]
-    if not there:
+    if not there and not own:
         return Result(panel, NOT_RECORDED, "not_recorded")
-    kind = "recorded" if any(one.kind == "recorded" for one in there) else "normal"
-    return Result(panel, " | ".join(f"{one.name}: {one.text}" for one in there), kind)
+    kind = "recorded" if own or any(one.kind == "recorded" for one in there) else "normal"
+    texts = [_joined(task, own)] if own else []
+    texts += [f"{one.name}: {one.text}" for one in there]
+    return Result(panel, " | ".join(texts), kind)
 
 
 def check_recorded(tasks: Sequence[DiagnosisTask]) -> list[str]:
@@ -96,19 +120,36 @@ def _recommended_and_missing(task: DiagnosisTask) -> int:
 
 
 def ordered(task: DiagnosisTask, name: str) -> str | None:
-    """Return the examination that an order means for this patient; None if there is none, or only
-    for the other sex.
+    """Return the examination that an order means for this patient, a result of the record by its own
+    name first; None if there is none, or only for the other sex.
     """
     own = (*task.results, *task.key)
-    found = named(name, own)
+    found = _recorded_as(task, name) or named(name, own)
     if found is None:
         return None
+    alike = [other for other in task.results if words_of(other) == words_of(found)]
+    if found in alike and found.casefold() != (named(found) or found).casefold():
+        if len(alike) == 1:
+            return found
+        if not side_of(name):
+            return named(found) or found
     found = own_name(found)
-    key, sided = table_key(found), f"{side_of(name)} {found}"
-    if sided in map(own_name, own):
-        return sided
+    side = side_of(name)
+    if side and any(named(other) == found and side_of(other) for other in own):
+        return f"{side} {found}"  # where the case names sides, the other one is another examination
+    key = table_key(found)
     only = load_tables().examinations[key].only if key else "any"
     return found if only in ("any", task.sex) or task.sex is None else None
+
+
+def _recorded_as(task: DiagnosisTask, order: str) -> str | None:
+    """Return the result that has the very words of an order for its name."""
+    wanted = _plain(order)
+    return next((name for name in task.results if _plain(name) == wanted), None)
+
+
+def _plain(name: str) -> str:
+    return " ".join(name.casefold().strip(" .。").split())
 
 
 @cache

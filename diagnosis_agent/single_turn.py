@@ -47,7 +47,7 @@ async def play_points(policy: Policy, prompts: Prompts, task: DiagnosisTask) -> 
             said = read_reply(str(message["content"] or ""))
             if at < points[-1]:
                 name = ordered(task, said.examination) if isinstance(said, Order) else None
-                made = covered_by(name) if name else frozenset()
+                made = covered_by(own_name(name)) if name else frozenset()
                 episode.events.append(Next(not made.isdisjoint(to_come[number:])))
             elif isinstance(said, Conclusion) and policy.finish_reason != "length":
                 episode.events.append(said)

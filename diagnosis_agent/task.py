@@ -120,7 +120,7 @@ def _task_of(row: Row) -> DiagnosisTask:
         reference=_text("ground_truth", row["reward_model"]["ground_truth"]),
         text=_text("text", extra.get("text") or question),
         aliases=_texts("aliases", extra.get("aliases")),
-        results=dict(map(_result, _list("examinations", extra.get("examinations")))),
+        results=_results(_list("examinations", extra.get("examinations"))),
         key=_texts("key_exam_names", extra.get("key_exam_names")),
         condition=known.get("condition"),
         group=known.get("group"),
@@ -132,14 +132,19 @@ def _task_of(row: Row) -> DiagnosisTask:
     )
 
 
-def _result(examination: Mapping[str, Any]) -> tuple[str, str]:
-    """Name and result, with the reference range where there is one."""
-    name, results = (_text(f"examinations.{key}", examination[key]) for key in ("name", "results"))
-    usual = examination.get("reference_range")
-    return (
-        name,
-        f"{results} (reference range: {_text('reference_range', usual)})" if usual else results,
-    )
+def _results(examinations: Iterable[Mapping[str, Any]]) -> dict[str, str]:
+    """Return results by name, each with its reference range where there is one; what was recorded
+    several times under one name is all kept.
+    """
+    found: dict[str, str] = {}
+    for examination in examinations:
+        name = _text("examinations.name", examination["name"])
+        text = _text("examinations.results", examination["results"])
+        usual = examination.get("reference_range")
+        if usual:
+            text = f"{text} (reference range: {_text('reference_range', usual)})"
+        found[name] = f"{found[name]} | {text}" if name in found else text
+    return found
 
 
 def _texts(name: str, values: Any) -> tuple[str, ...]:

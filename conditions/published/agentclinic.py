@@ -7,8 +7,9 @@ Source: https://github.com/SamuelSchmidgall/AgentClinic, MIT.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, NamedTuple
 
 from conditions.published.cases import (
     PublishedCase,
@@ -51,9 +52,11 @@ def osce_case(row: Record, number: int) -> PublishedCase:
         raise UnusableCase("have no patient")
     who = text_of(patient.get("Demographics") or "")
     recorded = [f"{words(name)}: {text_of(patient[name])}" for name in HISTORY if patient.get(name)]
-    findings: dict[str, str] = {}
-    for part in ("Physical_Examination_Findings", "Test_Results"):
-        findings |= dict(findings_of(osce.get(part) or {}))
+    found = [
+        finding
+        for part in ("Physical_Examination_Findings", "Test_Results")
+        for finding in findings_of(osce.get(part) or {})
+    ]
     symptoms = patient.get("Symptoms")
     complaint = symptoms.get("Primary_Symptom") if isinstance(symptoms, Mapping) else symptoms
     return PublishedCase(
@@ -61,25 +64,47 @@ def osce_case(row: Record, number: int) -> PublishedCase:
         complaint=text_of(complaint or "") or text_of(patient.get("History") or ""),
         summary="\n".join([who, *recorded]),
         diagnosis=diagnosis.strip(),
-        findings=findings,
+        findings=_by_name(found),
         age=age_of(who),
         sex=sex_of(who),
         kind="osce",
     )
 
 
-def findings_of(found: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, str]]:
-    """Yield name and result of every examination: a group that has results of its own is one, and
-    so is each result whose name says what it is of.
+class Finding(NamedTuple):
+    """A result, with the name of the group that it stands in."""
+
+    group: str
+    name: str
+    text: str
+
+
+def findings_of(found: Mapping[str, Any], above: str = "") -> Iterator[Finding]:
+    """Yield every examination: a group that has results of its own is one, and so is each result
+    whose name says what it is of.
     """
     for key, value in found.items():
-        name = f"{above} {words(key)}" if above and PARTS.fullmatch(words(key)) else words(key)
+        nameless = bool(above and PARTS.fullmatch(words(key)))
+        name = f"{above} {words(key)}" if nameless else words(key)
         if isinstance(value, Mapping):
             if any(not isinstance(part, Mapping) for part in value.values()):
-                yield name, text_of(value)
+                yield Finding(above, name, text_of(value))
             yield from findings_of(value, name)
-        elif text_of(value) and not (above and PARTS.fullmatch(words(key))):
-            yield name, text_of(value)
+        elif text_of(value) and not nameless:
+            yield Finding(above, name, text_of(value))
+
+
+def _by_name(found: Iterable[Finding]) -> dict[str, str]:
+    """Return results by name. Of several that have one name, such as the sodium of blood and of urine,
+    each is named with its group.
+    """
+    found = [*found]
+    often = Counter(one.name for one in found)
+    named = dict[str, str]()
+    for one in found:
+        name = f"{one.group} {one.name}".strip() if often[one.name] > 1 else one.name
+        named[name] = f"{named[name]}; {one.text}" if name in named else one.text
+    return named
 
 
 def image_case(row: Record, number: int) -> PublishedCase:

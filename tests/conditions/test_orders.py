@@ -43,3 +43,21 @@ def test_a_panel_has_its_parts_and_smaller_panels() -> None:
     larger = covered_by("comprehensive metabolic panel")
     assert PANELS["basic metabolic panel"] | {"basic metabolic panel"} <= larger
     assert covered_by("electrolytes") == {"electrolytes"}
+
+
+@pytest.mark.parametrize(
+    ("order", "name"),
+    [
+        ("ANA titre", "antinuclear antibody"),
+        ("anti-CCP antibody", "anti-cyclic citrullinated peptide antibody"),
+        ("anti-HBc IgM", "hepatitis B serology"),
+        ("Sputum C&S", "sputum culture"),
+        ("24h pH-impedance monitoring", "24-hour oesophageal pH monitoring"),
+        ("ANA by IFA", "antinuclear antibody"),
+        ("中段尿培养+药敏", "urine culture"),
+        ("心电图（12导联）", "electrocardiogram"),
+        ("insulin antibody", None),
+    ],
+)
+def test_titres_antibodies_and_cultures_are_read_by_rule(order: str, name: str | None) -> None:
+    assert named(order) == name

@@ -183,6 +183,7 @@ def opened(rows: list[Any], folder: Path, settings: Any) -> tuple[Any, list[Any]
 def test_a_case_with_options_shows_them_and_its_patient_knows_the_facts_alone(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], settings: Any
 ) -> None:
+    from consultation_agent.llm_patient import record_lines
     from consultation_agent.record_patient import RecordPatient
 
     wrong = [MEDIQ | {"answer_idx": "E"}, MEDIQ | {"answer_idx": "C"}]
@@ -193,9 +194,10 @@ def test_a_case_with_options_shows_them_and_its_patient_knows_the_facts_alone(
     assert task.question.splitlines()[0] == MEDIQ["context"][0]  # type: ignore[index]
     assert "Which drug" in task.question
     assert "D: Heparin" in task.question
-    asked = RecordPatient().reply_to
-    assert "beer" in asked(task, "Do you drink alcohol?", []).text
-    assert asked(task, "Do you take insulin?", []).kind == "unknown"
+    known = " ".join(record_lines(task).values())  # what a patient that reads is shown
+    assert "beer" in known
+    assert "insulin" not in known
+    assert RecordPatient().reply_to(task, "Do you take insulin?", []).kind == "unknown"
 
 
 @pytest.mark.parametrize(
@@ -237,7 +239,7 @@ async def test_the_baselines_of_options(tmp_path: Path, settings: Any) -> None:
     }
     assert scores["at_once"] == [0.0, 1.0]
     assert scores["commonest"] == [1.0, 0.0]
-    assert scores["checklist"] == [0.0, 0.0]
+    assert scores["checklist"] == [0.0, 1.0]  # their patient, the record, has no answers
     for task in tasks:
         assert (await environment.score(task, await environment.known.gold(task))).score == 1.0
 
@@ -273,3 +275,13 @@ def settings() -> Any:
     from common.settings import load_settings
 
     return load_settings()
+
+
+def test_results_of_one_name_keep_their_group(tmp_path: Path, settings: Any) -> None:
+    tests = {"Serum_Analysis": {"Na": "122 mEq/L"}, "Urinalysis": {"Na": "45 mEq/L"}}
+    osce = OSCE["OSCE_Examination"] | {"Test_Results": tests}
+    agent = registry.get("diagnosis")
+    [row] = agent.rows(written(tmp_path, {"OSCE_Examination": osce}))
+    results = agent.task(row, settings).results  # type: ignore[attr-defined]
+    assert results["Serum Analysis Na"] == "122 mEq/L"
+    assert results["Urinalysis Na"] == "45 mEq/L"

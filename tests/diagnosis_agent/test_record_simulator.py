@@ -128,3 +128,53 @@ def test_the_other_side_is_another_examination() -> None:
     one = replace(task, results={"Right knee X-ray": "joint space lost"})
     assert examine(one, "left knee X-ray", []).kind == "not_recorded"
     assert examine(one, "knee X-ray", []).text == "joint space lost"
+
+
+LAB = {
+    "Gonorrhea": "Positive",
+    "Chlamydia": "Negative",
+    "Complete Blood Count": "Hemoglobin: 6.8 g/dL\nPlatelets: 250 K/uL",
+    "Hemoglobin": "6.8 g/dL",
+    "Eosinophils": "2 %",
+    "Creatinine": "1.1 mg/dL",
+    "BUN": "14 mg/dL",
+    "Blood Na": "122 mEq/L",
+    "Urine Na": "45 mEq/L",
+}
+
+
+def test_a_result_is_found_by_its_own_name() -> None:
+    task = replace(task_of(reference_row()), results=LAB)
+    for name, text in LAB.items():
+        assert text in RecordSimulator().result_of(task, name, []).text
+    assert RecordSimulator().result_of(task, "gonorrhea", []).text == "Positive"
+    assert RecordSimulator().result_of(task, "serum creatinine", []).text == "1.1 mg/dL"
+
+
+@pytest.mark.parametrize(
+    ("order", "text"),
+    [
+        (
+            "CBC",
+            "Complete Blood Count: Hemoglobin: 6.8 g/dL\nPlatelets: 250 K/uL | Eosinophils: 2 %",
+        ),
+        ("renal panel", "Creatinine: 1.1 mg/dL | BUN: 14 mg/dL"),
+    ],
+)
+def test_an_examination_answers_with_all_its_recorded_parts(order: str, text: str) -> None:
+    task = replace(task_of(reference_row()), results=LAB)
+    assert RecordSimulator().result_of(task, order, []).text == text
+
+
+def test_both_sides_answer_an_order_that_names_none() -> None:
+    results = {"Right knee X-ray": "joint space lost", "Left knee X-ray": "normal"}
+    task = replace(task_of(reference_row()), results=results)
+    text = RecordSimulator().result_of(task, "knee X-ray", []).text
+    assert text == "Right knee X-ray: joint space lost | Left knee X-ray: normal"
+
+
+def test_results_of_one_name_are_all_kept() -> None:
+    row = reference_row()
+    found = [{"name": "Lactate", "results": value} for value in ("4.1", "2.0")]
+    row["extra_info"] = row["extra_info"] | {"examinations": found}
+    assert task_of(row).results == {"Lactate": "4.1 | 2.0"}
