@@ -37,7 +37,12 @@ Message = dict[str, str]
 Schema = TypeVar("Schema", bound=BaseModel)
 
 SHOWN = 120  # characters of a malformed reply in a message
-ABOUT_SCHEMA = re.compile(r"response_?format|schema|structured[ _]output", re.IGNORECASE)
+ABOUT_SCHEMA = re.compile(
+    r"response_?format|schema|structured[ _]output|guided|grammar|\bjson\b", re.IGNORECASE
+)
+FENCE = re.compile(r"```(?:json)?\s*(.*?)\s*```", re.DOTALL | re.IGNORECASE)
+# How often the limit of tokens is doubled for a reply that it cut: 2,048 become 16,384
+DOUBLED = 3
 
 
 @dataclass
@@ -118,6 +123,8 @@ class LLMClient:
         self._longest_wait = longest_wait
         self._loop: asyncio.AbstractEventLoop | None = None
         self._form: int | None = None  # the strictest form of reply that this endpoint took
+        self._doubled = 0  # how often the limit of tokens was too small for a reply
+        self._most_doubled = DOUBLED
 
     @property
     def endpoint(self) -> str | None:
@@ -151,7 +158,8 @@ class LLMClient:
 
         Raises:
             LLMError: after the attempts or the budget; what may pass was tried again (connection,
-                408, 409, 429, 5xx, replies that do not fit the schema).
+                408, 409, 429, 5xx, replies that do not fit the schema). After a reply that
+                `max_tokens` cut, as a thought may, more are asked for.
         """
         own = spent if spent is not None else Usage()
         limits = {"temperature": temperature, "max_tokens": max_tokens}
@@ -220,11 +228,8 @@ class LLMClient:
             try:
                 return await self._request(question, schema, forms[number], spent)
             except LLMError as error:
-                if (
-                    error.cause != "refused"
-                    or not ABOUT_SCHEMA.search(str(error))
-                    or number == len(forms) - 1
-                ):
+                about_form = error.status is not None and ABOUT_SCHEMA.search(str(error))
+                if not about_form or number == len(forms) - 1:
                     raise
                 self._form = max(self._form, number + 1)
         raise AssertionError("the last form either answers or raises")
@@ -236,15 +241,29 @@ class LLMClient:
             body = {**body, "messages": with_schema(body["messages"], schema)}
         if form is not None:
             body = {**body, "response_format": form}
+        doubled = self._doubled
+        body = {**body, "max_tokens": body["max_tokens"] << doubled}
         spent.calls += 1
-        text, took = await self._endpoint.complete(body)
-        spent.add(Usage(0, 0, *took))
         try:
-            return text, parse_reply(text, schema)
+            reply = await self._endpoint.complete(body)
+        except LLMError as error:
+            if not doubled or error.cause != "refused" or "token" not in str(error).lower():
+                raise
+            # More than the model has room for
+            self._most_doubled = doubled - 1
+            self._doubled = min(self._doubled, self._most_doubled)
+            raise LLMError(str(error), "malformed", error.status) from None
+        spent.add(Usage(0, 0, reply.read, reply.written, reply.cost))
+        try:
+            return reply.text, parse_reply(reply.text, schema)
         except ValueError as error:
-            raise LLMError(
-                f"{self.model}: {clean(str(error), self._endpoint.api_key)}", "malformed"
-            ) from None
+            why = clean(str(error), self._endpoint.api_key)
+        if reply.finish_reason == "length":
+            self._doubled = max(self._doubled, min(doubled + 1, self._most_doubled))
+            why = f"the reply was cut at {body['max_tokens']} tokens; {why}"
+        elif reply.thought and not reply.text:
+            why = f"the reply is a thought alone; {why}"
+        raise LLMError(f"{self.model}: {why}", "malformed")
 
 
 @lru_cache(maxsize=16)
@@ -266,8 +285,8 @@ def parse_reply(text: str, schema: type[Schema]) -> Schema:
     Raises ValueError if it does not fit, or names a key twice.
     """
     text = after_thought(text) or ""
-    if text.startswith("```"):
-        text = text.removeprefix("```").removeprefix("json").removesuffix("```")
+    fenced = FENCE.fullmatch(text)
+    text = fenced[1] if fenced else text
     try:
         value = schema.model_validate_json(text, strict=True)
         json.loads(text, object_pairs_hook=_distinct)  # pydantic would take the last of two

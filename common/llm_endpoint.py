@@ -2,7 +2,7 @@
 litellm.
 
     endpoint = LLMEndpoint("openai/NAME", "https://...", "key", timeout=60.0)
-    text, (read, written, cost) = await endpoint.complete({"messages": [...], "temperature": 0})
+    reply = await endpoint.complete({"messages": [...], "temperature": 0})    # reply.text
 
 litellm names the provider, its endpoint, its key and its prices. `litellm.acompletion` itself costs
 3.5 ms of processor time a call, more than there is at 32 calls in flight and 100 ms of latency
@@ -15,6 +15,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import re
 import warnings
 import weakref
 from contextlib import suppress
@@ -30,6 +31,11 @@ if TYPE_CHECKING:
     import aiohttp
 
 MOST_CONNECTIONS = 256
+
+# What models of one protocol take differently, in the order in which they are given up
+SAMPLING = ("top_p", "max_tokens", "temperature")
+NEWER_NAMES = {"max_tokens": "max_completion_tokens"}
+UNSUPPORTED = re.compile(r"unsupported|not support|cannot both|deprecated", re.IGNORECASE)
 
 Body = dict[str, Any]
 
@@ -133,6 +139,20 @@ class Provider:
         return bool(self.base_url) and known
 
 
+@dataclass(frozen=True)
+class Completion:
+    """What a model wrote, why it ended, and whether a thought came apart from it; tokens of the
+    prompt and of the reply, and USD, None where no price is known.
+    """
+
+    text: str
+    finish_reason: str | None
+    thought: bool
+    read: int
+    written: int
+    cost: float | None
+
+
 class LLMEndpoint:
     """A model by litellm's name of it; `timeout` is in seconds, for one request."""
 
@@ -144,6 +164,7 @@ class LLMEndpoint:
         self.api_key = api_key
         self.timeout = timeout
         self._connections = Connections()
+        self._refused: set[str] = set()  # of SAMPLING, by this endpoint
 
     @cached_property
     def provider(self) -> Provider:
@@ -176,23 +197,25 @@ class LLMEndpoint:
             return True
         return "response_format" in (load_litellm().get_supported_openai_params(self.model) or ())
 
-    async def complete(self, body: Body) -> tuple[str, tuple[int, int, float | None]]:
-        """Return the text of one completion of the request `body` (OpenAI's, without `model`), and
-        its usage.
+    async def complete(self, body: Body) -> Completion:
+        """Return the text of one completion of the request `body` (OpenAI's, without `model`).
 
-        The usage is tokens of the prompt, tokens of the completion, and USD, None where no price is
-        known. Raises LLMError.
+        Raises LLMError.
         """
         reply = await self.reply(body)
-        text = reply["choices"][0]["message"].get("content") or ""
+        choice = reply["choices"][0]
         used = reply.get("usage") or {}
         read = used.get("prompt_tokens") or 0
         written = used.get("completion_tokens") or 0
         prices = self.provider.prices
-        return text, (
+        cost = read * prices[0] + written * prices[1] if prices and used else None
+        return Completion(
+            text_of(choice["message"].get("content")),
+            choice.get("finish_reason"),
+            bool(choice["message"].get("reasoning_content")),
             read,
             written,
-            read * prices[0] + written * prices[1] if prices and used else None,
+            cost,
         )
 
     async def reply(self, body: Body, translated: bool = False) -> dict[str, Any]:
@@ -202,7 +225,17 @@ class LLMEndpoint:
         Raises LLMError.
         """
         direct = self.provider.speaks_openai and not translated
-        reply = await (self._direct(body) if direct else self._through_litellm(body))
+        send = self._direct if direct else self._through_litellm
+        while True:
+            request = self._adapted(body, direct)
+            try:
+                reply = await send(request)
+                break
+            except LLMError as error:
+                refused = refused_sampling(error, request)
+                if refused is None:
+                    raise
+                self._refused.add(refused)
         try:
             if isinstance(reply["choices"][0]["message"], dict):
                 return dict(reply)
@@ -210,6 +243,23 @@ class LLMEndpoint:
             pass  # the error is raised below
         words = clean(str(reply), self.api_key)
         raise LLMError(f"{self.model}: expected a completion, got {words}", "malformed")
+
+    def _adapted(self, body: Body, direct: bool) -> Body:
+        """Return the request with what this model takes of SAMPLING, and as it calls it: by
+        litellm's tables, and by what the endpoint refused before. litellm translates what it
+        carries by itself, but sends Claude a top_p beside the temperature, which it refuses.
+        """
+        given = {name: body[name] for name in SAMPLING if name in body}
+        rest = {name: value for name, value in body.items() if name not in SAMPLING}
+        if "claude" in self.model.lower() and "temperature" in given:
+            given.pop("top_p", None)
+        if direct and given:
+            given = translated(self.provider, given)
+        for name in self._refused & given.keys():
+            value = given.pop(name)
+            if name in NEWER_NAMES:
+                given[NEWER_NAMES[name]] = value
+        return {**rest, **given}
 
     async def _direct(self, body: Body) -> Any:
         provider = self.provider
@@ -239,6 +289,33 @@ class LLMEndpoint:
             )
         except Exception as error:  # litellm raises what its providers' clients raise
             raise explain(error, litellm, self.model, self.api_key) from None
+
+
+def translated(provider: Provider, sampling: Body) -> Body:
+    """Return the sampling as litellm would send it to this model. Reasoning models of OpenAI take
+    no temperature, and their limit of tokens has another name.
+    """
+    taken = load_litellm().utils.get_optional_params(
+        model=provider.model, custom_llm_provider=provider.name, drop_params=True, **sampling
+    )
+    names = {*SAMPLING, *NEWER_NAMES.values()}
+    return {name: value for name, value in taken.items() if name in names}
+
+
+def refused_sampling(error: LLMError, request: Body) -> str | None:
+    """Return what of a request's sampling an endpoint refuses, by its own words."""
+    words = str(error)
+    if error.cause != "refused" or not UNSUPPORTED.search(words):
+        return None
+    named = (name for name in SAMPLING if name in request and re.search(rf"\b{name}\b", words))
+    return next(named, None)
+
+
+def text_of(content: Any) -> str:
+    """Return the text of a message's content, which some endpoints send in parts."""
+    if isinstance(content, list):
+        return "".join(part["text"] for part in content if part.get("text"))
+    return str(content or "")
 
 
 def without_secrets(url: str) -> str:

@@ -20,6 +20,7 @@ from openai import AsyncOpenAI
 from openai.types.chat import ChatCompletion
 
 from common.llm_chat import ChatModel
+from common.llm_endpoint import LLMEndpoint, text_of
 from common.llm_error import LLMError
 from episodes.episode import Message, ToolSpec
 from episodes.outcomes import EpisodeError, PolicyStop
@@ -30,6 +31,9 @@ CONTEXT_OVERFLOW = re.compile(
     r"context.{0,3}(length|window)|max_model_len|longer than the maximum", re.IGNORECASE
 )
 MAX_RETRIES = 2
+# Seconds of a request to a model that somebody else serves, and how often it is asked
+REPLY_SECONDS = 600.0
+ATTEMPTS = 3
 SHOWN = 200  # characters of what is wrong with a reply
 
 
@@ -52,6 +56,18 @@ class Endpoint:
     extra: dict[str, Any] = field(default_factory=dict)
     chat_model: ChatModel | None = None
     traced: bool = False
+
+
+def endpoint_elsewhere(
+    model: str, base_url: str | None = None, api_key: str | None = None, **sampling: Any
+) -> Endpoint:
+    """Return the endpoint of a model that somebody else serves, by litellm's name of it. Every
+    request is adapted to what that model takes.
+    """
+    where = LLMEndpoint(model, base_url, api_key, REPLY_SECONDS)
+    budget = ATTEMPTS * REPLY_SECONDS
+    chat = ChatModel(where, ATTEMPTS, budget, translated=base_url is None)
+    return Endpoint(base_url or "", model, chat_model=chat, **sampling)
 
 
 class ChatPolicy:
@@ -129,7 +145,9 @@ class ChatPolicy:
             raise EpisodeError("endpoint_error", "the reply has no choices")
         choice = given["choices"][0]
         said, usage = choice["message"], given.get("usage") or {}
-        message: Message = {"role": "assistant", "content": _text(said.get("content"))}
+        content = said.get("content")
+        text = None if content is None else text_of(content)
+        message: Message = {"role": "assistant", "content": text}
         calls = said.get("tool_calls") or []
         if calls:
             message["tool_calls"] = [self._call(call) for call in calls]
@@ -159,12 +177,6 @@ class ChatPolicy:
             "type": "function",
             "function": {"name": name, "arguments": arguments},
         }
-
-
-def _text(content: Any) -> str | None:
-    if not isinstance(content, list):
-        return None if content is None else str(content)
-    return "".join(part["text"] for part in content if part.get("text"))
 
 
 def _blame(error: openai.OpenAIError) -> Exception:

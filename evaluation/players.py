@@ -36,7 +36,6 @@ if TYPE_CHECKING:
 
 MODELS = "model folder, run folder, checkpoint, hub id, litellm name, or name at --base-url"
 TEMPERATURE = number(float, lambda value: 0 <= value <= 2, "from 0 to 2")
-REPLY_SECONDS, ATTEMPTS = 600.0, 3  # of a request through litellm
 
 
 @dataclass(frozen=True)
@@ -216,20 +215,15 @@ def open_endpoint(
 
     `server`: device, n_gpus and tools, as `training.serve.serve` takes them.
     """
-    from common.llm_chat import ChatModel
-    from common.llm_endpoint import LLMEndpoint
-    from episodes.policy import Endpoint
+    from episodes.policy import Endpoint, endpoint_elsewhere
 
     if not player.samples:
         yield None
     elif player.kind == "litellm":
-        model = LLMEndpoint(player.name, None, None, REPLY_SECONDS)
-        chat = ChatModel(model, ATTEMPTS, ATTEMPTS * REPLY_SECONDS, translated=True)
-        yield Endpoint("", player.name, **sampling, chat_model=chat)
+        yield endpoint_elsewhere(player.name, **sampling)
     elif player.kind == "endpoint":
-        yield Endpoint(
-            str(player.base_url), player.name, reveal(settings.openai_api_key), **sampling
-        )
+        key = reveal(settings.openai_api_key)
+        yield endpoint_elsewhere(f"openai/{player.name}", player.base_url, key, **sampling)
     else:
         print(f"starting vLLM for {player.name}, log in {log}", file=sys.stderr, flush=True)
         with serve(player.name, log, **server) as started:

@@ -25,7 +25,7 @@ from common.llm import reveal
 from common.settings import Settings, load_settings
 from episodes.episode import Scored
 from episodes.play_and_score import play
-from episodes.policy import ChatPolicy, Endpoint
+from episodes.policy import ChatPolicy, Endpoint, endpoint_elsewhere
 from sql_agent.agent import AGENT
 from sql_agent.task import SqlTask, task_of
 
@@ -110,7 +110,8 @@ def run(argv: Sequence[str] | None) -> int:
     task = find_task(arguments.question)
     address = arguments.base_url
     model = arguments.model
-    endpoint = Endpoint(address, model, key, arguments.temperature, max_tokens=arguments.max_tokens)
+    sampling = {"temperature": arguments.temperature, "max_tokens": arguments.max_tokens}
+    endpoint = endpoint_elsewhere(f"openai/{model}", address, key, **sampling)
     settings = settings.model_copy(update={"max_turns": arguments.max_turns})
     scored, judge = asyncio.run(run_and_score(task, endpoint, settings))
     if scored.detail:

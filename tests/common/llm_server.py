@@ -1,5 +1,5 @@
 """A stand-in for an LLM's endpoint: a real HTTP server on the loopback address that speaks OpenAI's
-completions, those of chats and those of texts.
+completions, those of chats and those of texts, and Anthropic's messages.
 
 Its replies are made by `answer` from the request; `faults` are played first, one a request. It
 keeps what it was asked.
@@ -60,6 +60,7 @@ class LLMServer(ThreadingHTTPServer):
         super().__init__(("127.0.0.1", 0), _Handler)
         self.answer: Callable[[dict[str, Any]], str] = lambda body: "{}"
         self.faults: list[Fault] = []
+        self.refuses: Callable[[dict[str, Any]], str | None] = lambda body: None
         self.refuses_schemas = False
         self.delay = 0.0
         self.requests: list[dict[str, Any]] = []
@@ -78,6 +79,8 @@ class LLMServer(ThreadingHTTPServer):
         with self.lock:
             if self.faults:
                 return self.faults.pop(0)
+        if refusal := self.refuses(body):
+            return Fault(400, body=json.dumps({"error": {"message": refusal}}))
         if self.refuses_schemas and body.get("response_format", {}).get("type") == "json_schema":
             return Fault(
                 400,
@@ -100,7 +103,7 @@ class _Handler(BaseHTTPRequestHandler):
             server.busy += 1
             server.busiest = max(server.busiest, server.busy)
         try:
-            if self.path not in ("/v1/chat/completions", "/v1/completions"):
+            if self.path not in FORMS:
                 self._send(Fault(404, body='{"error": {"message": "no such page"}}'))
                 return
             reply = server.reply_to(body)
@@ -113,7 +116,7 @@ class _Handler(BaseHTTPRequestHandler):
                 server.busy -= 1
 
     def _send(self, reply: Fault) -> None:
-        text = completion(reply.text, "chat" in self.path) if reply.text is not None else reply.body
+        text = FORMS[self.path](reply.text) if reply.text is not None else reply.body
         self.send_response(200 if reply.text is not None else reply.status)
         headers = {
             "Content-Type": "application/json",
@@ -152,3 +155,17 @@ def completion(text: str, chat: bool = True) -> str:
         "choices": [choice],
     }
     return json.dumps(body | {"usage": usage})
+
+
+def message(text: str) -> str:
+    """Anthropic's reply with this text."""
+    usage = {"input_tokens": 10, "output_tokens": 5}
+    said = {"content": [{"type": "text", "text": text}], "stop_reason": "end_turn", "usage": usage}
+    return json.dumps({"id": "x", "type": "message", "role": "assistant", "model": "m", **said})
+
+
+FORMS = {
+    "/v1/chat/completions": completion,
+    "/v1/completions": lambda text: completion(text, chat=False),
+    "/v1/messages": message,
+}

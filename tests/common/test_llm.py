@@ -8,10 +8,11 @@ message.
 from __future__ import annotations
 
 import asyncio
+import json
 import socket
 import time
 from email.utils import formatdate
-from typing import Literal
+from typing import Any, Literal
 
 import pytest
 from pydantic import BaseModel
@@ -19,7 +20,7 @@ from pydantic import BaseModel
 from common import llm_retry
 from common.llm import LLMClient, LLMError, load_litellm
 from common.llm_error import retry_after
-from tests.common.llm_server import KEY, Fault, once_told_to_wait
+from tests.common.llm_server import KEY, Fault, completion, once_told_to_wait
 from tests.messages import missing
 
 
@@ -201,3 +202,66 @@ def test_keys_of_the_environment_do_not_reach_messages(llm, client, monkeypatch)
     text = str(refusal(client))
     assert "canary" not in text
     assert "word" not in text
+
+
+def replying(*, finish: str = "stop", **message: Any) -> Fault:
+    """A completion whose message and ending are these."""
+    reply = json.loads(completion(""))
+    reply["choices"][0]["message"] |= message
+    reply["choices"][0]["finish_reason"] = finish
+    return Fault(200, body=json.dumps(reply))
+
+
+def test_a_reply_that_its_limit_cut_is_asked_again_with_more_room(llm, client):
+    """A model that thinks spends the limit on its thought."""
+    cut = replying(finish="length", content="<think>The drug")
+    llm.faults = [cut, cut]
+    assert ask(client, max_tokens=100).value.certain
+    assert [body["max_tokens"] for body in llm.requests] == [100, 200, 400]
+    assert ask(client, max_tokens=100).value.certain
+    assert llm.requests[-1]["max_tokens"] == 400, "the next question begins there"
+
+
+def test_a_reply_that_stays_cut_is_no_answer_and_is_named(llm, client):
+    llm.faults = [replying(finish="length", content='{"kind": "drug"')] * 9
+    error = refusal(client, max_tokens=100)
+    assert error.cause == "malformed"
+    assert not missing(str(error), "cut", 800)
+
+
+def test_an_endpoint_without_more_room_is_asked_for_less_again(llm, client):
+    llm.faults = [replying(finish="length", content="<think>")]
+    llm.refuses = lambda body: "max_tokens is too large" if body["max_tokens"] > 100 else None
+    assert ask(client, max_tokens=100).value.certain
+    assert [body["max_tokens"] for body in llm.requests] == [100, 200, 100]
+
+
+def test_a_thought_without_an_answer_is_named(llm, client):
+    llm.faults = [replying(content=None, reasoning_content=GOOD)] * 9
+    error = refusal(client)
+    assert error.cause == "malformed"
+    assert not missing(str(error), "thought")
+
+
+@pytest.mark.parametrize("content", [[{"type": "text", "text": GOOD}], f"```JSON\n{GOOD}\n```"])
+def test_an_answer_in_parts_or_in_a_block_of_code_is_read(llm, client, content):
+    llm.faults = [replying(content=content)]
+    assert ask(client).value.certain
+    assert len(llm.requests) == 1
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [
+        Fault(400, body='{"error": {"message": "guided decoding is not enabled"}}'),
+        Fault(400, body='{"error": {"message": "Failed to generate JSON."}}'),
+        Fault(500, body='{"error": {"message": "Grammar backend error"}}'),
+    ],
+)
+def test_an_endpoint_that_fails_at_a_schema_is_asked_for_less(llm, client, fault):
+    llm.faults = [fault]
+    assert ask(client).value.certain
+    assert [body["response_format"]["type"] for body in llm.requests] == [
+        "json_schema",
+        "json_object",
+    ]

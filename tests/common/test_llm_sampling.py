@@ -1,0 +1,110 @@
+"""Models that take the sampling of a request in another form than most do, in every role: they are
+asked as they want to be, whether litellm knows their name or only the endpoint says so.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from typing import Any
+
+import pytest
+
+from common.settings import Settings
+from consultation_agent.llm_patient import KNOWN, LLMPatient
+from episodes.policy import ChatPolicy, endpoint_elsewhere
+from scoring.judge import LLMJudge
+from sql_agent.judge_words import WORDS
+from tests.common.llm_server import LLMServer
+from tests.scoring.judge_servers import CASE, SCORES
+
+pytestmark = pytest.mark.usefixtures("no_waiting")
+REASONING = ("gpt-5-mini", "o1", "o3", "o4-mini")
+SAID = {"kind": "informative", "facets": [], "text": "右下腹。"}
+
+
+def as_reasoning_models_of_openai(body: dict[str, Any]) -> str | None:
+    wrong = [name for name in ("max_tokens", "top_p") if name in body]
+    if body.get("temperature", 1) != 1:
+        wrong.append("temperature")
+    return f"Unsupported parameter: '{wrong[0]}' is not supported." if wrong else None
+
+
+def as_claude(body: dict[str, Any]) -> str | None:
+    if "temperature" in body and "top_p" in body:
+        return "`temperature` and `top_p` cannot both be specified for this model."
+    return None
+
+
+def judged(model: str, url: str) -> float | None:
+    return asyncio.run(LLMJudge(WORDS, model, url, "key", 20.0).judge(CASE)).score
+
+
+def played(model: str, url: str | None = None, key: str | None = None) -> str:
+    endpoint = endpoint_elsewhere(model, url, key, temperature=0.7, max_tokens=99)
+    policy = ChatPolicy(endpoint, 1)
+    return asyncio.run(policy.reply([{"role": "user", "content": "？"}]))["content"]
+
+
+@pytest.mark.parametrize("name", REASONING)
+def test_a_reasoning_model_judges(llm: LLMServer, name: str) -> None:
+    llm.refuses = as_reasoning_models_of_openai
+    llm.answer = lambda body: json.dumps(SCORES)
+    assert judged(f"openai/{name}", llm.url) is not None
+    [request] = llm.requests
+    assert request["max_completion_tokens"] == 2048
+
+
+@pytest.mark.parametrize("name", REASONING)
+def test_a_reasoning_model_plays(llm: LLMServer, name: str) -> None:
+    llm.refuses = as_reasoning_models_of_openai
+    llm.answer = lambda body: "密封"
+    assert played(f"openai/{name}", llm.url) == "密封"
+    [request] = llm.requests
+    assert (request["max_completion_tokens"], "temperature" in request) == (99, False)
+
+
+def test_a_reasoning_model_is_a_patient(llm: LLMServer) -> None:
+    llm.refuses = as_reasoning_models_of_openai
+    llm.answer = lambda body: json.dumps(SAID)
+    where = {"patient_model": "openai/gpt-5-mini", "patient_base_url": llm.url}
+    patient = LLMPatient(Settings(_env_file=None, **where), "llm", None)
+    assert asyncio.run(patient.answer(KNOWN, "哪里疼？", [])).text == SAID["text"]
+
+
+def test_an_endpoint_whose_models_litellm_does_not_know_says_what_it_refuses(
+    llm: LLMServer,
+) -> None:
+    """A deployment, or a name of the user's own. It is asked so ever after."""
+    llm.refuses = as_reasoning_models_of_openai
+    llm.answer = lambda body: json.dumps(SCORES)
+    judge = LLMJudge(WORDS, "openai/ours", llm.url, "key", 20.0)
+    assert asyncio.run(judge.judge(CASE)).score is not None
+    refused = len(llm.requests)
+    assert asyncio.run(judge.client.ask([{"role": "user", "content": "?"}], WORDS.reply)).value
+    assert len(llm.requests) == refused + 1
+    assert judge.breaker.allows()
+
+
+def test_claude_is_not_sent_top_p_beside_the_temperature(
+    llm: LLMServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "key")
+    monkeypatch.setenv("ANTHROPIC_API_BASE", llm.url.removesuffix("/v1"))
+    llm.refuses = as_claude
+    llm.answer = lambda body: "密封"
+    assert played("anthropic/claude-sonnet-4-5-20250929") == "密封"
+    assert [request["temperature"] for request in llm.requests] == [0.7]
+    llm.answer = lambda body: json.dumps(SCORES)
+    assert judged("anthropic/claude-sonnet-4-5-20250929", llm.url.removesuffix("/v1")) is not None
+
+
+def test_another_model_is_sent_what_was_asked_for(llm: LLMServer) -> None:
+    llm.answer = lambda body: "密封"
+    played("openai/Qwen/Qwen3-8B", llm.url)
+    [request] = llm.requests
+    sampling = {name: request.get(name) for name in ("temperature", "top_p", "max_tokens")}
+    assert (request["model"], sampling) == (
+        "Qwen/Qwen3-8B",
+        {"temperature": 0.7, "top_p": 1.0, "max_tokens": 99},
+    )
