@@ -6,19 +6,27 @@ refused.
 """
 
 import json
+from dataclasses import replace
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import pytest
 from omegaconf import OmegaConf
+from transformers import AutoTokenizer
 
+from common.settings import ROOT
 from tests.messages import missing
 from training.setup.chat_template import (
+    CALL,
     SETTING,
+    SWITCH,
     TEMPLATE,
+    TOOL,
     choose_template,
     keep_thinking,
     keeps_thinking,
+    render,
     with_tools,
 )
 from training.setup.plan import ConfigError, Plan
@@ -135,3 +143,56 @@ def test_a_template_that_cannot_render_two_turns_is_told(tmp_path: Path) -> None
     (tmp_path / TEMPLATE).write_text("{{ raise_exception('one turn only') }}")
     with pytest.raises(ConfigError, match="one turn only"):
         choose_template(*prepared(tmp_path))
+
+
+@pytest.mark.parametrize("tools", [False, True])
+def test_without_thinking_a_prompt_continues_the_one_before_token_by_token(
+    tools: bool, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Qwen3's own template has an empty thought before the last reply alone: every turn of an
+    episode was a sequence of its own.
+    """
+    package = find_spec("trl")
+    assert package is not None
+    qwen3 = Path(str(package.origin)).with_name("chat_templates") / "qwen3.jinja"
+    (tmp_path / TEMPLATE).write_text(qwen3.read_text())
+    plan, config = prepared(tmp_path, tools=tools)
+    served = choose_template(plan, config)
+    assert served is not None
+    assert OmegaConf.select(config, SETTING) == str(plan.run_dir / TEMPLATE)
+    assert capsys.readouterr().out.count("\n") == 1
+
+    encode = AutoTokenizer.from_pretrained(ROOT / "sql_agent" / "tiny_model").encode
+    asked = {"role": "user", "content": "Which?"}
+    if tools:
+        said = {"role": "assistant", "content": "", "tool_calls": [CALL]}
+        told = {"role": "tool", "tool_call_id": CALL["id"], "name": "look", "content": "[]"}
+        reply = '<tool_call>\n{"name": "look", "arguments": {}}\n</tool_call><|im_end|>'
+    else:
+        said = {"role": "assistant", "content": "The first."}
+        told = {"role": "user", "content": "And now?"}
+        reply = "The first.<|im_end|>"
+    shown = [TOOL] if tools else None
+    first, second = (
+        render(served, messages, shown, **{SWITCH: False})
+        for messages in ([asked], [asked, said, told])
+    )
+    assert first.endswith("<think>\n\n</think>\n\n")
+    held = encode(first) + encode(reply)
+    assert encode(second)[: len(held)] == held
+    with_thoughts = [
+        render(template, [asked, said, told], shown) for template in (served, qwen3.read_text())
+    ]
+    assert with_thoughts[0] == with_thoughts[1], "with thinking it is the model's own"
+
+
+def test_with_thinking_the_template_stays_the_models_own(tmp_path: Path) -> None:
+    switched = LOOP % (
+        TURN % "message.content",
+        START + " ~ ('' if enable_thinking else '<think></think>')",
+    )
+    (tmp_path / TEMPLATE).write_text(switched)
+    assert choose_template(*prepared(tmp_path, thinking=True)) is None
+    assert choose_template(*prepared(tmp_path)) is not None
+    plan, config = prepared(tmp_path)
+    assert choose_template(replace(plan, max_turns=1), config) is None

@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import json
 import shutil
+from importlib.util import find_spec
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from omegaconf import OmegaConf
@@ -17,7 +19,7 @@ from tests.messages import missing
 from training.setup import reading, tool_parser
 from training.setup.model_folder import read_template
 from training.setup.plan import ConfigError
-from training.setup.tool_parser import find_parser, rendered_call
+from training.setup.tool_parser import find_parser, readers, rendered_call
 
 TINY = str(ROOT / "sql_agent" / "tiny_model")
 OPENING = """{%- for m in messages %}<|im_start|>{{ m.role }}
@@ -25,19 +27,52 @@ OPENING = """{%- for m in messages %}<|im_start|>{{ m.role }}
 CLOSING = """{{ m.content }}<|im_end|>
 {% endfor %}{% if add_generation_prompt %}<|im_start|>assistant
 {% endif %}"""
-# The forms of families, each as its public template writes a call.
-FORMS = {
-    "qwen3_coder": """{% for c in m.tool_calls or [] %}<tool_call>
-<function={{ c.function.name }}>
-{% for k, v in c.function.arguments.items() %}<parameter={{ k }}>
+CALLS = "{%% for c in m.tool_calls or [] %%}{%% set f = c.function %%}%s{%% endfor %%}"
+# Public templates that TRL ships: the model's type, tokens that its parser looks for, the parser
+PUBLIC = {
+    "llama3_1": ("llama", ["<|python_tag|>"], "llama3_json"),
+    "llama3_2": ("llama", ["<|python_tag|>"], "llama3_json"),
+    "qwen2_5": ("qwen2", [], "hermes"),
+    "qwen3": ("qwen3", [], "hermes"),
+    "qwen3_instruct_2507": ("qwen3_moe", [], "hermes"),
+    "qwen3_5_think": ("qwen3_5", [], "qwen3_coder"),
+    "qwen3_5_nothink": ("qwen3_5", [], "qwen3_coder"),
+    "glm4moe": ("glm4_moe", [], "glm45"),
+}
+# Calls as the public templates of other families write them
+CODER = """
+<tool_call>
+<function={{ f.name }}>
+{% for k, v in f.arguments.items() %}<parameter={{ k }}>
 {{ v }}
 </parameter>
 {% endfor %}</function>
-</tool_call>{% endfor %}""",
-    "glm45": """{% for c in m.tool_calls or [] %}<tool_call>{{ c.function.name }}
-{% for k, v in c.function.arguments.items() %}<arg_key>{{ k }}</arg_key>
-<arg_value>{{ v }}</arg_value>
-{% endfor %}</tool_call>{% endfor %}""",
+</tool_call>"""
+HERMES_2 = """
+<tool_call>
+{ "arguments": {{ f.arguments | tojson }}, "name": "{{ f.name }}"}
+</tool_call> """
+MISTRAL_3 = '[TOOL_CALLS] [{{ (f | tojson)[:-1] }}, "id": "{{ c.id[-9:] }}"}]'
+MISTRAL_13 = "[TOOL_CALLS]{{ f.name }}[ARGS]{{ f.arguments | tojson }}"
+DEEPSEEK_3 = """<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>{{ c.type }}<｜tool▁sep｜>{{ f.name }}
+```json
+{{ f.arguments | tojson }}
+```<｜tool▁call▁end｜><｜tool▁calls▁end｜>"""
+DEEPSEEK_31 = (
+    "<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>{{ f.name }}<｜tool▁sep｜>"
+    "{{ f.arguments | tojson }}<｜tool▁call▁end｜><｜tool▁calls▁end｜>"
+)
+OF_DEEPSEEK = [
+    "<｜tool▁calls▁begin｜>", "<｜tool▁calls▁end｜>", "<｜tool▁call▁begin｜>",
+    "<｜tool▁call▁end｜>", "<｜tool▁sep｜>",
+]  # fmt: skip
+FORMS = {
+    "Hermes 2": (HERMES_2, "llama", [], "hermes"),
+    "Qwen3-Coder": (CODER, "qwen3_moe", [], "qwen3_coder"),
+    "Mistral, a list": (MISTRAL_3, "mistral", ["[TOOL_CALLS]"], "mistral"),
+    "Mistral, [ARGS]": (MISTRAL_13, "mistral", ["[TOOL_CALLS]", "[ARGS]"], "mistral"),
+    "DeepSeek V3": (DEEPSEEK_3, "deepseek_v3", OF_DEEPSEEK, "deepseek_v3"),
+    "DeepSeek V3.1": (DEEPSEEK_31, "deepseek_v3", OF_DEEPSEEK, "deepseek_v31"),
 }
 IN_WORDS = "{% if m.tool_calls %}please use {{ m.tool_calls[0].function.name }}{% endif %}"
 
@@ -55,10 +90,64 @@ def test_a_template_that_opens_the_thought_is_read_too() -> None:
     assert find_parser(TINY, opens) == "hermes"
 
 
+def model_of(folder: Path, kind: str, tokens: list[str]) -> Path:
+    """A model of this type whose tokenizer has these special tokens, too."""
+    shutil.copytree(TINY, folder)
+    config = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps(config | {"model_type": kind}))
+    tokenizer = json.loads((folder / "tokenizer.json").read_text())
+    added = tokenizer["added_tokens"]
+    first = 1 + max(*tokenizer["model"]["vocab"].values(), *(one["id"] for one in added))
+    for id, content in enumerate(tokens, first):
+        added.append({**added[-1], "id": id, "content": content, "special": True})
+    (folder / "tokenizer.json").write_text(json.dumps(tokenizer))
+    return folder
+
+
+def public_template(name: str) -> str:
+    package = find_spec("trl")
+    assert package is not None
+    folder = Path(str(package.origin)).with_name("chat_templates")
+    return (folder / f"{name}.jinja").read_text(encoding="utf-8")
+
+
+@pytest.fixture
+def vllm_in_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One import of it for all families."""
+
+    def run(command: list[str], input: str, **_: object) -> SimpleNamespace:
+        names = readers(Path(command[-1]), input)
+        return SimpleNamespace(returncode=0, stdout=f"{' '.join(names)}\n")
+
+    monkeypatch.setattr(tool_parser, "subprocess", SimpleNamespace(run=run))
+
+
 @pytest.mark.system
+@pytest.mark.usefixtures("vllm_in_this_process")
+@pytest.mark.parametrize("name", PUBLIC)
+def test_the_parser_reads_calls_of_public_templates(name: str, tmp_path: Path) -> None:
+    kind, tokens, parser = PUBLIC[name]
+    model = model_of(tmp_path / "model", kind, tokens)
+    assert find_parser(str(model), public_template(name)) == parser
+
+
+@pytest.mark.system
+@pytest.mark.usefixtures("vllm_in_this_process")
 @pytest.mark.parametrize("name", FORMS)
-def test_the_parser_reads_the_form_of_the_template(name: str) -> None:
-    assert find_parser(TINY, OPENING + FORMS[name] + CLOSING) == name
+def test_the_parser_reads_calls_of_other_families(name: str, tmp_path: Path) -> None:
+    form, kind, tokens, parser = FORMS[name]
+    model = model_of(tmp_path / "model", kind, tokens)
+    assert find_parser(str(model), OPENING + CALLS % form + CLOSING) == parser
+
+
+def test_a_public_template_that_cannot_render_a_call_is_named() -> None:
+    with pytest.raises(ConfigError, match="chat_template=FILE"):
+        find_parser(TINY, public_template("deepseekv3"))
+
+
+@pytest.mark.system
+def test_the_parser_is_asked_of_vllm_where_the_form_is_not_that_of_hermes() -> None:
+    assert find_parser(TINY, OPENING + CALLS % CODER + CLOSING) == "qwen3_coder"
 
 
 @pytest.mark.system

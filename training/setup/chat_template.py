@@ -8,6 +8,9 @@ writes earlier replies as they were generated; the run's checkpoints carry it. S
 compared by token ids: a reply that the tokenizer would write in other tokens starts a new one all
 the same, which no template can change.
 
+Where thinking is off, Qwen3's template writes an empty thought before the reply that is due, but
+not before earlier ones, with the same effect. vLLM is then given a copy that writes it before all.
+
 A template that never mentions tools gets `tools_in_words.jinja` in front, which describes them in
 the system message and writes calls and results as text. Used by `training.start.run`, `training.serve`
 and the cold start.
@@ -15,6 +18,7 @@ and the cold start.
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 from typing import Any
@@ -31,6 +35,12 @@ TOOLS_IN_WORDS = Path(__file__).with_name("tools_in_words.jinja")
 SWITCH = "enable_thinking"
 LOOKS_FOR_THOUGHT = re.compile(r"""(['"])</think>\1\s+in\s+[\w.]+""")
 
+# The template's own text, with what is written before a reply that is due before earlier ones
+EMPTY_THOUGHTS = (
+    "{{% set rendered %}}{template}{{% endset %}}{{% if {switch} is defined and not {switch} %}}"
+    "{{{{ rendered | replace({due}, {header}) | replace({header}, {due}) }}}}"
+    "{{% else %}}{{{{ rendered }}}}{{% endif %}}"
+)
 THOUGHT = "<think>\nFirst the one.\n</think>\n\n"
 TOOL = {
     "type": "function",
@@ -56,6 +66,16 @@ def choose_template(plan: Plan, config: DictConfig) -> str | None:
     if own:
         return keep_thinking(template, plan.tools)
     thinks = plan.thinking or SWITCH not in template
+    changed = wordless
+    if not thinks and named is None and plan.max_turns > 1:
+        template, before = with_empty_thoughts(template, plan.tools), template
+        if template != before:
+            print(
+                "chat template: without thinking it writes an empty thought before the last reply "
+                "alone; the model is served with a template that writes it before all",
+                flush=True,
+            )
+            changed = True
     if thinks and plan.max_turns > 1 and not keeps_thinking(template, plan.tools):
         print(
             "chat template: it drops <think> blocks of earlier turns, which gives "
@@ -63,7 +83,7 @@ def choose_template(plan: Plan, config: DictConfig) -> str | None:
             "--keep-thinking serves the model with a template that keeps them",
             flush=True,
         )
-    if not wordless:
+    if not changed:
         return None
     OmegaConf.update(config, SETTING, str(plan.run_dir / TEMPLATE), force_add=True)
     return template
@@ -127,6 +147,39 @@ def keep_thinking(template: str, tools: bool) -> str:
             f"generated, and name it: +{SETTING}=FILE (without --keep-thinking)"
         )
     return changed
+
+
+def with_empty_thoughts(template: str, tools: bool) -> str:
+    """Return the template, changed so that without thinking each prompt begins with the one before
+    and its reply: the empty thought that it writes before the reply that is due stands before
+    earlier ones, too. It stays as it is where that is so already, or cannot be made so.
+    """
+    if _continues(template, tools):
+        return template
+    off = {SWITCH: False}
+    asked = _conversation("", tools)[:1]
+    shown = [TOOL] if tools else None
+    due = render(template, asked, shown, **off).removeprefix(render(template, asked, shown, False))
+    earlier = render(template, _conversation(THOUGHT, False), None, False)
+    header = due.partition("<think>")[0]
+    if header == due or header not in earlier:
+        return template
+    changed = EMPTY_THOUGHTS.format(
+        template=template, due=json.dumps(due), header=json.dumps(header), switch=SWITCH
+    )
+    plain = _conversation("Then the other.", tools)
+    same = _render(changed, plain, tools) == _render(template, plain, tools)
+    return changed if same and _continues(changed, tools) else template
+
+
+def _continues(template: str, tools: bool) -> bool:
+    """Return whether, without thinking, a prompt begins with the one before and its reply."""
+    shown = [TOOL] if tools else None
+    off = {SWITCH: False}
+    reply = "" if tools else "Then the other."
+    conversation = _conversation(reply, tools)
+    first = render(template, conversation[:1], shown, **off)
+    return render(template, conversation, shown, **off).startswith(first + reply)
 
 
 def _conversation(reply: str, tools: bool) -> list[dict[str, Any]]:
