@@ -41,6 +41,7 @@ def interpret(commands: socket.socket, settings: Settings) -> None:
     names = types.ModuleType("__main__")
     sys.modules["__main__"] = names
     for number in range(1, sys.maxsize):
+        commands.settimeout(None)  # waits, whatever a program made of the line, or of True
         _, (text, out, errors, done), *_ = socket.recv_fds(commands, 1, 4)
         with open(text, encoding="utf-8", errors="surrogatepass", newline="") as file:
             source = file.read()
