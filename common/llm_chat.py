@@ -20,7 +20,7 @@ from common.llm_retry import LONGEST_WAIT, RateLimit, persist
 class ChatModel:
     """One endpoint for all episodes of a run. `budget` is in seconds, of one reply with all its
     attempts. translated: litellm adapts every request to its model, and drops what that does not
-    take.
+    take. pauses_count: a pause that the endpoint asks for is one of the attempts.
     """
 
     endpoint: LLMEndpoint
@@ -28,6 +28,7 @@ class ChatModel:
     budget: float
     longest_wait: float = LONGEST_WAIT
     translated: bool = False
+    pauses_count: bool = False
     rate: RateLimit = field(default_factory=RateLimit)
 
     async def reply(self, body: Body) -> dict[str, Any]:
@@ -40,4 +41,5 @@ class ChatModel:
             timeout=self.budget,
             rate=self.rate,
             longest_wait=self.longest_wait,
+            pauses_count=self.pauses_count,
         )

@@ -67,12 +67,13 @@ async def persist(
     timeout: float,
     rate: RateLimit | None = None,
     longest_wait: float = LONGEST_WAIT,
+    pauses_count: bool = False,
 ) -> Result:
     """Return the result of the first attempt that succeeds. `who` names the endpoint in messages.
 
     `timeout` is the budget in seconds of all attempts and the waits between them; it starts after
     the first turn of `rate`. A pause that the endpoint asks for holds for all who share the `rate`
-    and does not count as an attempt. A pause longer than the budget ends this call at once, and
+    and does not count as an attempt, unless `pauses_count`. A pause longer than the budget ends this call at once, and
     only this one.
 
     Raises:
@@ -95,10 +96,13 @@ async def persist(
                     return await attempt()
                 except LLMError as error:
                     last = error
-                if not last.retry_after:
+                if pauses_count or not last.retry_after:
                     failures += 1
+                    if failures == attempts:
+                        raise last
+                if not last.retry_after:
                     wait = random.uniform(0, spread)
-                    if not last.may_pass or failures == attempts or time.monotonic() + wait >= ends:
+                    if not last.may_pass or time.monotonic() + wait >= ends:
                         raise last
                     await asyncio.sleep(wait)
                 elif last.retry_after <= timeout:

@@ -58,7 +58,7 @@ def policy_endpoint(model: Model, attempts: int, longest_wait: float) -> Endpoin
         temperature=model.temperature,
         top_p=None,
         max_tokens=model.max_new_tokens,
-        chat_model=ChatModel(where, attempts, BUDGET, longest_wait, translated),
+        chat_model=ChatModel(where, attempts, BUDGET, longest_wait, translated, pauses_count=True),
     )
 
 

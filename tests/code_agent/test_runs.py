@@ -23,6 +23,7 @@ from code_agent.medagentgym import compute_score, main, rollout
 from code_agent.medagentgym.histories import read, write
 from code_agent.protocol import Action
 from code_agent.task import CodeTask
+from common import llm_retry
 from common.settings import ROOT
 from episodes.episode import ServiceError
 from tests.code_agent.cases import COUNT, Small
@@ -168,6 +169,16 @@ def test_the_tasks_are_those_of_the_mode(config: Config, monkeypatch: pytest.Mon
     for mode in ("train", "valid"):
         assert main.main([*config(), "--mode", mode, "--start_idx", "5"]) == 2
     assert asked == ["train", "val"]
+
+
+@pytest.mark.usefixtures("bubblewrap")
+def test_a_pause_that_the_endpoint_asks_for_is_one_of_the_tries(
+    config: Config, tmp_path: Path, llm: LLMServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(llm_retry, "FIRST_WAIT", 0.01)
+    llm.faults = [Fault(429, headers={"Retry-After": "0.01"}) for _ in range(50)]
+    assert main.main([*config(), "--end_idx", "1"]) == 1
+    assert len(llm.requests) == (1 + 2) * 3
 
 
 @pytest.mark.usefixtures("bubblewrap")
