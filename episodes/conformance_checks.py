@@ -26,6 +26,7 @@ from episodes.agent import Agent, Environment, Flags, Judging, KnownEpisodes, Sh
 from episodes.episode import Episode, Message, Scored, Task
 from episodes.outcomes import STOP_REASONS, UNSCORED
 from episodes.play_and_score import play
+from episodes.record import as_json
 from episodes.script import Script, tool_call
 
 TASKS = 12  # of each agent's test file
@@ -231,7 +232,8 @@ def test_facts_and_records_are_numbers_and_json(
             f"headline: expected score or one of {[*facts]}"
         )
         assert agent.showing.headline == "score" or facts[agent.showing.headline] is not None
-        json.dumps([dict(facts), environment.record(task, episode), environment.description()])
+        as_json([dict(facts), environment.record(task, episode)])
+        json.dumps(environment.description())
 
 
 def test_the_splits_have_their_files_and_every_row_an_id_of_its_own(agent: Agent) -> None:

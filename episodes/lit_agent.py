@@ -27,7 +27,7 @@ from episodes.agent import ACCEPTED_FROM, Agent, Environment, Options
 from episodes.episode import Scored, Task
 from episodes.play_and_score import play
 from episodes.policy import ChatPolicy, Endpoint
-from episodes.record import record_of
+from episodes.record import as_json, record_of
 from episodes.turns import with_turns
 
 logger = logging.getLogger(__name__)
@@ -126,7 +126,7 @@ def note_of(
 ) -> dict[str, Any]:
     """Return the episode annotation; the trainer keeps the messages of a few."""
     episode = scored.episode
-    messages = json.dumps([episode.messages, own], ensure_ascii=False)
+    messages = as_json([episode.messages, own])
     record = record_of(scored, facts, own if len(messages) <= MOST_MESSAGES else {})
     counters = {"turns": episode.turns, "answered": int(bool(episode.answer))}
     shortened = replace(

@@ -17,7 +17,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any, Self
 
-from episodes.episode import Message, Scored
+from episodes.episode import AgentError, Message, Scored
 from scoring.rubric import as_plain
 
 # What lines of earlier versions call the same thing
@@ -94,7 +94,7 @@ class EpisodeRecord:
             elif value is not None or one.name not in NOT_ALWAYS:
                 found[one.name] = value
         # A model may write half of a surrogate pair, which no UTF-8 file can hold
-        return dict(json.loads(json.dumps(found, ensure_ascii=False).encode("utf-8", "replace")))
+        return dict(json.loads(as_json(found).encode("utf-8", "replace")))
 
     @property
     def numbers(self) -> dict[str, float]:
@@ -111,6 +111,25 @@ class EpisodeRecord:
         known = {name: value for name, value in now.items() if name in names}
         own = {name: value for name, value in now.items() if name not in names}
         return cls(**known, own=own)
+
+
+def as_json(value: Any) -> str:
+    """Return JSON of what an agent gave, with numbers and arrays of numpy or torch as Python's own.
+
+    Raises AgentError: there is something in it that JSON does not hold.
+    """
+
+    def plain(part: Any) -> Any:
+        if hasattr(part, "tolist"):
+            return part.tolist()
+        raise TypeError(f"a {type(part).__name__} is no value of JSON")
+
+    try:
+        return json.dumps(value, ensure_ascii=False, default=plain)
+    except TypeError as error:
+        raise AgentError(
+            f"what the agent records cannot be kept: {error}; give text, numbers, lists or objects"
+        ) from None
 
 
 def current(line: Mapping[str, Any]) -> dict[str, Any]:

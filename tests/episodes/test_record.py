@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from episodes.episode import Episode, Scored, Task
+from episodes.episode import AgentError, Episode, Scored, Task
 from episodes.kept import keep, kept_episodes
 from episodes.record import NOT_ALWAYS, EpisodeRecord, record_of
 from scoring.rubric import Reward
@@ -78,6 +78,30 @@ def test_a_reward_of_numpy_is_kept_as_numbers() -> None:
     assert line["reward"] == pytest.approx(1.0)
     assert line["terms"]["right"] == pytest.approx(0.9)
     assert line["facts"] == {"words": 3.0}
+
+
+def test_what_an_agent_records_may_be_of_numpy() -> None:
+    own = {
+        "share": np.float32(0.5),
+        "found": np.bool_(True),
+        "ranks": np.array([1, 2]),
+        "nested": [{"n": np.int64(3)}],
+    }
+    record = record_of(scored(Reward(1.0, {"right": 1.0}, score=1.0)), {}, own)
+    line = json.loads(json.dumps(record.line()))
+    found = {name: line[name] for name in own}
+    assert found == {
+        "share": 0.5,
+        "found": True,
+        "ranks": [1, 2],
+        "nested": [{"n": 3}],
+    }
+
+
+def test_what_json_does_not_hold_is_named() -> None:
+    record = record_of(scored(Reward(1.0, {"right": 1.0}, score=1.0)), {}, {"when": {1, 2}})
+    with pytest.raises(AgentError, match="set"):
+        record.line()
 
 
 def test_a_training_line_is_a_line_of_the_same_schema() -> None:
