@@ -16,7 +16,7 @@ this run.
   judge, canaries), divided by the median seconds of a CPU training step of 128 episodes
   (`bench.step`). Four runner processes score beside each other, so a step waits for less than that.
 - spearman: rank correlation of the offline judge and the held-out half of
-  tests/scoring/labels.jsonl.
+  tests/sql_agent/judge/labels.jsonl.
 """
 
 from __future__ import annotations
@@ -39,12 +39,12 @@ from common.llm_endpoint import LLMEndpoint
 from common.settings import Settings
 from scoring.judge import Case, LLMJudge
 from sql_agent.agent import AGENT
-from sql_agent.judge.degenerate import is_degenerate
+from sql_agent.judge.nothing import says_nothing
 from sql_agent.judge.reference import ReferenceJudge
 from sql_agent.judge_words import WORDS
 
 ROOT = Path(__file__).resolve().parent.parent
-LABELS = ROOT / "tests" / "scoring" / "labels.jsonl"
+LABELS = ROOT / "tests" / "sql_agent" / "judge" / "labels.jsonl"
 LATENCY = 0.1  # seconds
 IN_FLIGHT = 32
 LLM_CALLS = 640
@@ -66,7 +66,7 @@ def cases() -> list[Case]:
         context = [json.dumps(shown, ensure_ascii=False)]
         for answer in (row["answer"], row["answer"][: len(row["answer"]) // 2], other["answer"]):
             found.append(Case(row["question"], answer, row["answer"], context, gold))
-    return [case for case in found if not is_degenerate(case)]
+    return [case for case in found if not says_nothing(case)]
 
 
 def long_cases() -> list[Case]:
@@ -90,7 +90,7 @@ def answer_ms(known: list[Case]) -> dict[str, float]:
     an answer.
     """
     judge, taken = ReferenceJudge(), []
-    judge.compare(known[0])  # loads OpenCC and pint
+    judge.compare(known[0])  # loads OpenCC and cn2an
     for case in known[1:]:
         start = time.process_time()
         judge.compare(case)

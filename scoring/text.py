@@ -14,15 +14,6 @@ from importlib import import_module
 from typing import Any
 
 UNSEEN = re.compile("[\u00ad\u061c\u180e\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufeff]")
-# Patterns begin with the signs they match and look back afterwards: `re` then skips all other
-# signs.
-_ALWAYS = r"""[;!?、。·()\[\]{}"“”‘《》【】「」『』\n|…]"""
-SEPARATOR = re.compile(
-    rf"[.,:'’/—\ {_ALWAYS[1:]}(?:(?<={_ALWAYS})|(?<=[.,:])(?:(?<!\d.)|(?!\d))|(?<=['’])(?:(?<![a-z0-9].)|(?![a-z]))"
-    r"|(?<=—)—*|(?<=/)(?:(?<![0-9a-z].)|(?![0-9a-z]))|(?<= )- )"
-)
-"""What stands between the pieces of a text; a point or a comma inside a number does not."""
-
 _NOT_WORD = re.compile(r"[\W_](?:(?<!\.)|(?<!\d\.)|(?!\d))")
 _NUMBER = re.compile(r"\d{1,30}(?:\.\d{1,30})?")
 _WIDE = {wide: unicodedata.normalize("NFKC", wide) for wide in "，：；！？（）～℃％"}
@@ -55,14 +46,6 @@ def words_only(text: str) -> str:
 def numbers(text: str) -> frozenset[float]:
     """Return the set of numbers written in digits."""
     return frozenset(map(float, _NUMBER.findall(normalise(text))))
-
-
-def fragments(text: str) -> list[str]:
-    """Return the text's parts between punctuation, as words only; each can be right or wrong by
-    itself.
-    """
-    parts = map(words_only, SEPARATOR.split(narrow(text)))
-    return [part for part in parts if part]
 
 
 def simplified(text: str) -> str:

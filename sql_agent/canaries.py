@@ -19,9 +19,10 @@ from pathlib import Path
 from random import Random
 
 from scoring.case import Case
-from scoring.text import fragments, words_only
-from sql_agent.judge.abstention import abstains
+from scoring.text import words_only
 from sql_agent.judge.closeness import closeness
+from sql_agent.judge.fold import fragments
+from sql_agent.judge.nothing import abstains
 
 RETOLD = 5  # other rows that are retold beside the right one
 CONSTANT = 5  # parts of a constant answer

@@ -13,7 +13,7 @@ from typing import Any
 
 from episodes.agent import Record
 from episodes.episode import Episode
-from sql_agent.judge.abstention import abstains
+from sql_agent.judge.nothing import abstains
 from sql_agent.prompts import TOOL
 from sql_agent.reward import is_unanswerable, term_values
 from sql_agent.task import SqlTask

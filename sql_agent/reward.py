@@ -25,8 +25,7 @@ from episodes.episode import Episode
 from scoring.judge import Case, Judge, Verdict
 from scoring.rubric import Reward, Rubric, parse_rubric
 from sql_agent import terms
-from sql_agent.judge.abstention import honesty
-from sql_agent.judge.degenerate import is_degenerate
+from sql_agent.judge.nothing import honesty, says_nothing
 from sql_agent.prompts import COLUMNS
 from sql_agent.task import SqlTask
 from tools.sql.result import QueryResult
@@ -146,7 +145,7 @@ def numbers(task: SqlTask, episode: Episode) -> float:
 @term("0 to 1", "on an unanswerable question, after looking: says that nothing was found")
 def abstention(task: SqlTask, episode: Episode) -> float | None:
     """Return 1 for an answer that says only that nothing was found, after a look, and 0 for one
-    that claims something (`abstention.honesty`); None for an answerable question.
+    that claims something (`nothing.honesty`); None for an answerable question.
     """
     if not is_unanswerable(task):
         return None
@@ -226,7 +225,7 @@ async def score_episode(
         return Reward(math.fsum(weighted.values()), weighted, counters=counters)
     start = time.perf_counter()
     case = case_of(task, episode)
-    if is_degenerate(case):
+    if says_nothing(case):
         verdict = Verdict(0.0, {"degenerate": 1.0})
     else:
         verdict = await judge.judge(case)
@@ -255,7 +254,7 @@ def _if_answered(task: SqlTask, episode: Episode, value: Callable[[str], float])
     """Return the value of the answer, or 0 if there is none or it says nothing: manner earns only
     where there is matter.
     """
-    return 0.0 if is_degenerate(case_of(task, episode)) else value(episode.answer or "")
+    return 0.0 if says_nothing(case_of(task, episode)) else value(episode.answer or "")
 
 
 def _quotes(task: SqlTask) -> list[str]:

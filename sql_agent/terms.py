@@ -16,7 +16,7 @@ from itertools import permutations
 from typing import Any
 
 from scoring.text import words_only
-from sql_agent.judge.canonical import canonical
+from sql_agent.judge.fold import fold
 
 CUT = "…"  # what ends a cell that the tool shortened
 MOST_COLUMNS = 6  # results wider than this are compared in the order of their columns only
@@ -24,7 +24,7 @@ SHORTEST_CLAIM = 4  # characters; shorter quoted words are emphasis, not citatio
 
 Row = Sequence[Any]
 
-# Numbers of `canonical` text with the unit or measure word behind them.
+# Numbers of folded text with the unit or measure word behind them.
 QUANTITY = re.compile(
     r"(\d+(?:\.\d+)?)(毫克|毫升|度|分钟|小时|天|个?月|年|岁|次|片|粒|丸|袋|支|瓶|包|滴|%)?"
 )
@@ -133,7 +133,7 @@ def _holds(cell: tuple[str, bool], quote: str) -> bool:
 
 def quantities(text: str) -> set[tuple[float, str]]:
     """Return the text's numbers with comparable units; a number without a unit has ""."""
-    return {(float(number), unit) for number, unit in QUANTITY.findall(canonical(text))}
+    return {(float(number), unit) for number, unit in QUANTITY.findall(fold(text))}
 
 
 def quantities_agree(answer: str, known: str, wanted: str) -> float:

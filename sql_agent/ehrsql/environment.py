@@ -20,7 +20,7 @@ from episodes.tool_loop import Tool, play_with_tools
 from scoring.rubric import Reward
 from sql_agent import facts
 from sql_agent.ehrsql.questions import WHOLE, DrawnSet
-from sql_agent.judge.abstention import abstains
+from sql_agent.judge.nothing import abstains
 from sql_agent.prompts import TOOL_NAME, first_messages, table_lines, tool_spec
 from sql_agent.reward import Query
 from sql_agent.task import own

@@ -11,9 +11,10 @@ import json
 from typing import Any
 
 from scoring.judge import Verdict
-from scoring.text import fragments, words_only
+from scoring.text import words_only
 from sql_agent.intake.question_files import Row
 from sql_agent.judge.closeness import closeness
+from sql_agent.judge.fold import fragments
 
 EXACT = 1 - 1e-9  # of a score, from which it counts as full
 SHOWN = 60  # characters of a value in a message

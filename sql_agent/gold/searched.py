@@ -15,8 +15,8 @@ from collections.abc import Sequence
 from scoring.text import words_only
 from sql_agent.gold.cited import Missing
 from sql_agent.intake.question_files import Row, nested
-from sql_agent.judge.canonical import canonical
 from sql_agent.judge.closeness import closeness
+from sql_agent.judge.fold import fold
 from sql_agent.tables import NAME_COLUMN
 from tools.sql.query import QueryResult
 
@@ -42,12 +42,12 @@ def unnamed(row: Row, results: Sequence[QueryResult]) -> Missing | None:
     find.
     """
     evidence = nested(row, "evidence")
-    said = canonical(row["answer"])
+    said = fold(row["answer"])
     names = _returned_names(row, results) or found_names(row)
     if row["task_type"] not in SEARCHES or not said or not (names or evidence):
         return None
     if names:
-        texts = [canonical(name) for name in names]
+        texts = [fold(name) for name in names]
         found = any(_mentioned(text, texts, said) for text in texts)
         return (
             None

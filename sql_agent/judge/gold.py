@@ -1,8 +1,7 @@
-"""Gold, taken apart: the facts of its rows or evidence and of its reference, with the places where
-they may stand.
+"""What is known to be right, taken apart: the facts of the gold rows (else of the evidence) and of the
+reference, each with whose it is and which field.
 
     gold = read_gold("X怎么存放？", "X的贮藏：密封、避光", "{}")
-    gold.take_apart()
     gold.places                          # {"密封": {("x", "贮藏")}, "避光": {("x", "贮藏")}}
     gold.facts_at_end("x的贮藏是避光")     # (["避光"], "x的贮藏是")
 """
@@ -12,302 +11,142 @@ from __future__ import annotations
 import json
 import re
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
 
 from scoring.text import words_only
-from sql_agent.judge.abstention import abstains
-from sql_agent.judge.canonical import canonical, with_digits
-from sql_agent.judge.heads import Heads
-from sql_agent.judge.pieces import (
-    COPULA,
-    COURTESY_BEHIND,
-    DENYING,
-    ENDING,
-    HAS_WORD,
-    HELPERS,
-    JOINT,
-    JOINTS,
-    OTHER_NUMBER,
-    is_free,
-    key_of,
-    pieces_in,
-    pieces_of,
-    split_head,
-    without_frames,
-)
-from sql_agent.judge.units import COUNTED, UNIT
+from sql_agent.judge.fold import HAS_WORD, fold, pieces
+from sql_agent.judge.heads import COPULA, ENDING, JOINT, Heads, is_free
+from sql_agent.judge.nothing import abstains
 
-MEASURE = rf"{UNIT}|{COUNTED}|[个款类项名位家条盒张床元]"
-NUMBER = re.compile(r"-?\d{1,9}(?:\.\d{1,4})?")
-MEASURED = re.compile(rf"(?<![-\d.~])({NUMBER.pattern}) ?({MEASURE})(?![a-z/])")
-ASKED_MEASURE = re.compile(rf"(?:几|多少|how many )({MEASURE})(?![a-z])")
-TOTAL = "1?共计?|总共|合计|总计"  # in all, which is no field
-COUNTERS = "种个款类项例名位家样味条盒"
-COUNT = re.compile(rf"(?:{TOTAL}|有)*(\d+)[{COUNTERS}]?")
-COUNTED_BEHIND = re.compile(f"[{COUNTERS}]?")
-UNCOUNTED = re.compile(f"[a-z]+|[^{COUNTERS}]")  # a word that counts nothing
-BEFORE_NUMBER = re.compile(f"{OTHER_NUMBER}$")
-BEHIND_NUMBER = re.compile(OTHER_NUMBER)
-JOINT_BEHIND = re.compile(f"(?:{JOINT})$")
-LONGEST_JOINT = 5
-AND_BEFORE = re.compile("^(?:以及|还有|另有|and |or )(?=.)")  # before the last item: "A, B, and C"
-ASKED_BEHIND = re.compile("[吗呢啊呀?。! ]+$")
-SHORTEST_END = 2  # characters of the question's end that may stand behind a fact
+Places = dict[str, set[tuple[str, str]]]  # facts, with their owners and labels
+
 LINE_END = re.compile(r"[;。\n]")
 COPULA_INSIDE = re.compile(COPULA)
+JOINTS = re.compile(JOINT)
+JOINT_BEHIND = re.compile(f"(?:{JOINT})$")
+AND_BEFORE = re.compile(
+    "^(?:以及|还有|另有|和|and |or )(?=.)"
+)  # before the last item: "A, B, and C"
+OTHER_NUMBER = re.compile(r"[-+.~<>≤≥≠±≈/∕^%\d]")
+"""What makes another number of the one that it stands beside."""
+MEASURES = "种个款类项例名位家样味条盒张床"
+COUNT = re.compile(rf"(?:1?共计?|总共|合计|总计|有)*(\d+)[{MEASURES}]?")
+MEASURE = re.compile(f"[{MEASURES}]?")
+COURTESY_BEHIND = re.compile("(?:医生|医师|大夫|先生|女士|呢|哦|呀)$")
 PROGRAM = re.compile(
     r'^\W*[{\[]\s*["\[{]|"?(?:columns|rows|row_count)"?\s*:|"\w+"\s*:\s*["\[\d]|\|\s*:?-{2,}'
 )
 
 
 @dataclass
-class Form:
-    """One way to tell gold: its facts by key, each with the places where it may stand (whose it is,
-    and which field).
-    """
-
-    facts: dict[str, set[tuple[str, str]]] = field(default_factory=dict)
-    written: dict[str, str] = field(default_factory=dict)  # as a fact stands in the text: its key
-
-    def add(self, text: str, owner: str = "", label: str = "") -> None:
-        """Take a canonical text of gold apart; in an enumeration the items of its last part are
-        facts too.
-        """
-        pieces = pieces_in(text)
-        listed = any(sign == "、" for _, sign in pieces)
-        for piece, _ in pieces:
-            item = AND_BEFORE.sub("", piece)
-            parts = list(filter(None, JOINTS.split(item))) if listed else []
-            whole = len(parts) > 1 and all(len(part) > 1 for part in parts)
-            for part in parts if whole else [item]:
-                self.facts.setdefault(key_of(part), set()).add((owner, label))
-                self.written[part] = key_of(part)
-
-    @property
-    def weight(self) -> int:
-        return sum(map(len, self.facts))
-
-
-@dataclass
 class Gold:
-    """What is known to be right: `rows` of texts, and the reference.
-
-    `heads`: what may stand before a fact; `places`: where each fact may stand; `written`: each fact
-    by the texts that say it; `inside`: the reference's facts that a longer one of a row says. The
-    last three are there after `take_apart`.
+    """forms: ways to tell all of it, each by its facts. places: where each fact of them may stand.
+    wholes: texts that are all of it. count: how many there are, where the fact `counted`
+    is the whole answer.
     """
 
-    rows: list[list[str]]
-    reference: str
-    by_reference: bool
     heads: Heads
+    forms: list[Places] = field(default_factory=list)
     wholes: set[str] = field(default_factory=set)
     nothing: bool = False
     is_program: bool = False
-    forms: list[Form] = field(default_factory=list)
-    number: str | None = None  # how many there are, where that is the whole answer
-    places: dict[str, set[tuple[str, str]]] = field(default_factory=dict)
-    written: dict[str, str] = field(default_factory=dict)
-    inside: defaultdict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
+    places: Places = field(default_factory=lambda: defaultdict(set))
+    count: str | None = None
+    counted: str = ""
     _lengths: defaultdict[str, set[int]] = field(default_factory=lambda: defaultdict(set))
 
-    def take_apart(self) -> None:
-        """Find the facts, once; an answer that is gold word for word does not need them."""
-        if self.forms:
-            return
-        of_reference = _reference_form(self)
-        of_rows = _row_form(self, of_reference)
-        self._take(of_rows)
-        self._read_heads()
-        if self.by_reference and self.rows:
-            self._take_quoted()
-        if self.by_reference or not self.rows:
-            self._take(of_reference)
-            self._read_inside(of_rows, of_reference)
-
-    def _take(self, form: Form) -> None:
-        """Know the facts of a form, and the texts that say them."""
-        if not form.facts:
+    def take(self, form: Places) -> None:
+        """Know the facts of a form."""
+        if not form:
             return
         self.forms.append(form)
-        self.written |= form.written
-        for fact, places in form.facts.items():
-            self.places[fact] = self.places.get(fact, set()) | places
-        self._read_numbers()
-        for text in self.written:
-            self._lengths[text[-2:]].add(len(text))
-
-    def _take_quoted(self) -> None:
-        """Ask only for the cells that the reference quotes, where it consists of quotes: a row may
-        have columns that were not asked for.
-        """
-        quoted = Form()
-        for piece, _ in pieces_of(self.reference):
-            facts = self.facts_at_end(piece)[0]
-            if not facts and not self.heads.leads(piece) and not is_free(piece):
-                return
-            quoted.facts |= {fact: self.places[fact] for fact in facts}
-        if not quoted.facts:
-            return
-        for cell in (cell for row in self.rows for cell in row):
-            own = Form()
-            _read_lines(own, Heads(""), canonical(cell), "", "")
-            if own.facts.keys().isdisjoint(quoted.facts):
-                for key in own.facts.keys() & self.forms[0].facts.keys():
-                    del self.forms[0].facts[key]
-        self.forms.append(quoted)
-
-    def _read_inside(self, of_rows: Form, of_reference: Form) -> None:
-        """Let a clause of a row say the fact that the reference has of it: "饭前15分钟服用" says
-        "饭前15分钟".
-        """
-        clauses = "\n".join(of_rows.written)
-        for part, fact in of_reference.written.items():
-            if fact in of_rows.facts or part not in clauses:
-                continue
-            for clause, quoted in of_rows.written.items():
-                if _says(clause, part):
-                    self.inside[quoted].add(fact)
+        for fact, places in form.items():
+            self.places[fact] |= places
+            self._lengths[fact[-2:]].add(len(fact))
+        if len(form) == 1 and not self.count:
+            self.counted = next(iter(form))
+            found = COUNT.fullmatch(self.counted)
+            self.count = found[1] if found else None
 
     def facts_at_end(self, piece: str) -> tuple[list[str], str]:
-        """Return the facts that the piece ends with, and the head before them; none where what stands
-        before is no head.
+        """Return the facts that the piece ends with, and the head before them; none where what
+        stands before is no head.
         """
+        counted = self._counted(piece)
+        if counted is not None:
+            return [self.counted], counted
         found: list[str] = []
-        rest, joint = self._without_tail(piece), None
-        while rest and (fact := self._fact_at_end(rest)):
-            found.append(self.written[fact])
+        rest = piece if self.fact_at_end(piece) else COURTESY_BEHIND.sub("", piece)
+        joint = None
+        while rest and (fact := self.fact_at_end(rest)):
+            found.append(fact)
             rest = rest.removesuffix(fact)
-            joint = None if rest in self.written else JOINT_BEHIND.search(rest[-LONGEST_JOINT:])
+            joint = JOINT_BEHIND.search(rest)
             rest = (rest.removesuffix(joint.group()) if joint else rest).strip()
-            if not joint and self.heads.leads(rest):  # "X的Y是是": the copula is no second fact
+            if not joint:
                 break
-        if (
-            not found
-            or HELPERS.fullmatch(piece)
-            or (rest and (joint or not self.heads.leads(rest)))
-        ):
-            return [], piece
-        return found, rest
+        is_headed = not rest or (not joint and self.heads.leads(rest))
+        return (found, rest) if found and is_headed else ([], piece)
 
-    def before_label(self, piece: str) -> str:
-        """Return "x有" of "x有过敏史", where 过敏史 is a label: yes and no may stand before it."""
-        label = next(filter(piece.endswith, self.heads.labels.words), "")
-        before = piece.removesuffix(label) if label else ""
-        before = before.replace("没有", "无").replace("不是", "否")
-        return before if before.endswith(("有", "无", "是", "否")) else piece
+    def _counted(self, piece: str) -> str | None:
+        """Return what stands before the count in a sentence about what was asked; None if the piece
+        is no such sentence.
+        """
+        for found in re.finditer(self.count, piece) if self.count else ():
+            head = piece[: found.start()]
+            behind = piece[found.end() :]
+            tail = MEASURE.sub("", behind, count=1)
+            apart = not OTHER_NUMBER.match(head[-1:]) and not OTHER_NUMBER.match(behind)
+            if apart and self.heads.leads(head) and self.heads.asks(tail):
+                return head
+        return None
 
-    def ends_in_fact(self, piece: str) -> bool:
-        return self._fact_at_end(piece) is not None
-
-    def _fact_at_end(self, text: str) -> str | None:
+    def fact_at_end(self, text: str) -> str | None:
         """Return the longest fact that the text ends with, not inside a number or an English word."""
         lengths = self._lengths.get(text[-2:], set()) | self._lengths.get(text[-1:], set())
         for length in sorted(lengths, reverse=True):
             fact = text[-length:]
-            if fact in self.written and _is_apart(text[: len(text) - length][-1:], fact[0]):
+            if fact in self.places and _is_apart(text[: len(text) - length][-1:], fact[0]):
                 return fact
         return None
-
-    def _without_tail(self, piece: str) -> str:
-        """Return the piece without what may stand behind a fact: a measure word and words of the question
-        behind a count, and "医生" behind a name.
-        """
-        number = self.number or ""
-        places = {piece.find(number), piece.rfind(number)} - {-1} if number else set()
-        for start in sorted(places):
-            end = start + len(number)
-            word = UNCOUNTED.match(piece, end)
-            tail = COUNTED_BEHIND.sub("", piece[end:], count=1)
-            of_question = word and number + word.group() in self.heads.asked  # "3级"
-            if not of_question and not BEHIND_NUMBER.match(piece, end) and self.heads.asks(tail):
-                return piece[:end]
-        if self.ends_in_fact(piece):
-            return piece
-        courtesy = COURTESY_BEHIND.search(piece)
-        return piece[: courtesy.start()] if courtesy else self._before_asked_end(piece)
-
-    def _before_asked_end(self, piece: str) -> str:
-        """Return "属于乙类" of "属于乙类法定传染病", where the question ends in 法定传染病 and denies
-        nothing, and a fact stands before that.
-        """
-        asked = ASKED_BEHIND.sub("", self.heads.asked)
-        if DENYING.search(asked):
-            return piece
-        for length in range(min(len(piece) - 1, len(asked)), SHORTEST_END - 1, -1):
-            rest, end = piece[:-length], asked[-length:]
-            if piece.endswith(end) and not end[0].isascii() and self.ends_in_fact(rest):
-                return rest
-        return piece
-
-    def _read_numbers(self) -> None:
-        """Let a bare number stand with the measure word that the reference or the question has for it."""
-        asked = ASKED_MEASURE.findall(with_digits(self.heads.asked))
-        measured = MEASURED.findall(with_digits(self.reference))
-        for text, key in [*self.written.items()]:
-            if NUMBER.fullmatch(text):
-                words = {*asked, *(word for number, word in measured if number == text)}
-                words |= {"年"} if re.fullmatch(r"(?:19|20)\d\d", text) else set()
-                self.written |= {canonical(text + word): key for word in words}
-            elif (measured_fact := MEASURED.fullmatch(text)) and measured_fact[2] in asked:
-                self.written |= {measured_fact[1]: key}  # "多少片" is answered by a bare number
-        if len(self.places) == 1:
-            fact = next(iter(self.places))
-            counted = COUNT.fullmatch(fact)
-            self.number = counted[1] if counted else None
-            self.written |= {counted[1]: fact} if counted else {}
-
-    def _read_heads(self) -> None:
-        """Know the labels that the reference has before facts of the rows: "血型" of "患者的血型是A型"."""
-        for piece, _ in pieces_of(self.reference):
-            fact = self._fact_at_end(piece)
-            head = ENDING.sub("", piece.removesuffix(fact).strip()) if fact else ""
-            about, label = split_head(head)
-            if about and words_only(about) in self.heads.words:
-                self.heads.labels.add(label)
 
 
 def _is_apart(before: str, first: str) -> bool:
     """Return whether a fact that begins with a sign is whole behind another."""
-    number = (first.isdecimal() or not first.isalnum()) and BEFORE_NUMBER.search(before)
+    number = (first.isdecimal() or not first.isalnum()) and OTHER_NUMBER.match(before)
     return not number and not (before.isascii() and before.isalnum() and first.isascii())
-
-
-def _says(clause: str, part: str) -> bool:
-    """Return whether the clause has the part somewhere, not inside a number or an English word."""
-    places = (one.span() for one in re.finditer(re.escape(part), clause))
-    return any(
-        _is_apart(clause[:start][-1:], part[0]) and not BEHIND_NUMBER.match(clause, end)
-        for start, end in places
-    )
 
 
 @lru_cache(maxsize=512)
 def read_gold(
     question: str, reference: str, encoded: str, by_reference: bool = True
 ) -> Gold | None:
-    """Return what is known to be right, of the gold rows (else the evidence) and the reference; None
-    without any of them.
+    """Return what is known to be right; None without gold and reference. Without `by_reference` the
+    reference only adds names and fields, and no facts.
     """
     known = json.loads(encoded)
-    table, evidence = known.get("structured_gt"), known.get("evidence") or []
+    table = known.get("structured_gt")
+    evidence = known.get("evidence") or []
     rows = table["rows"] if table else [[item["quote"]] for item in evidence]
-    rows = [[_text(cell) for cell in row] for row in rows]
-    filled = [[cell for cell in row if HAS_WORD.search(canonical(cell))] for row in rows]
-    filled = [row for row in filled if row]
+    texts = [[_text(cell) for cell in row] for row in rows]
+    filled = [row for row in texts if any(HAS_WORD.search(cell) for cell in row)]
     if not filled and not words_only(reference) and table is None:
         return None
-    heads = Heads(canonical(question))
-    for column in table["columns"] if table else []:
-        heads.labels.add(_plain(str(column).replace("_", " ")))
-    gold = Gold(filled, reference, by_reference, heads)
+    gold = Gold(Heads(fold(question)))
     gold.nothing = not filled and (abstains(reference) or not words_only(reference))
-    cells = (without_frames(cell) for row in filled for cell in row)
-    gold.wholes = {"\n".join(cells), without_frames(reference) if by_reference else ""} - {""}
     gold.is_program = any(PROGRAM.search(text) for row in [*filled, [reference]] for text in row)
+    gold.wholes = {
+        without_frames("\n".join(cell for row in filled for cell in row)),
+        without_frames(reference) if by_reference else "",
+    } - {""}
+    gold.heads.labels |= {fold(name.replace("_", " ")) for name in (table or {}).get("columns", [])}
+    told = _of_reference(reference, gold.heads, {fold(cell) for row in filled for cell in row})
+    gold.take(_of_rows(filled, gold.heads, told))
+    if by_reference or not filled:
+        gold.take(told)
     return gold
 
 
@@ -317,68 +156,76 @@ def _text(cell: Any) -> str:
     return f"{cell:.15g}" if isinstance(cell, float) else str(cell)
 
 
-def _plain(text: str) -> str:
-    return canonical(text).strip()
+def without_frames(text: str) -> str:
+    """Return the text's pieces without punctuation, and without the frames before them."""
+    found = [piece for piece, _ in pieces(text)]
+    while len(found) > 1 and is_free(found[0]):
+        del found[0]
+    return "\n".join(found)
 
 
-def _row_form(gold: Gold, of_reference: Form) -> Form:
-    """Return the cells as facts, each row's name apart: the cell that the question or a head of the
-    reference has too. A fact of the reference has the same label here.
+def _of_rows(rows: Sequence[Sequence[str]], heads: Heads, told: Places) -> Places:
+    """Return the cells as facts of the cell that names their row. A fact of the reference has the
+    same label here.
     """
-    form, heads = Form(), "\n".join(gold.heads.whole)
-    labelled = any(label for places in of_reference.facts.values() for _, label in places)
-    for row in gold.rows:
-        name = _name_of(row, gold.heads.words, heads)
-        gold.heads.names.add(_plain(name))
-        for cell in row:
+    form: Places = {}
+    whole = "\n".join(heads.whole)
+    for row in rows:
+        cells = [fold(cell) for cell in row]
+        named = [cell for cell in cells if cell in whole or words_only(cell) in heads.words]
+        name = max(filter(None, named), key=len, default="") if len(row) > 1 else ""
+        heads.add_name(name)
+        for cell in cells:
             if cell != name:
-                pieces = pieces_of(cell) if labelled else ()
-                found = [of_reference.facts.get(key_of(piece), set()) for piece, _ in pieces]
-                labels = {label for where in found for _, label in where}
-                label = labels.pop() if len(labels) == 1 else ""
-                _read_lines(form, gold.heads, canonical(cell), _plain(name), label)
+                _add(form, cell, name, "")
+    for fact, places in form.items():
+        labels = {label for _, label in told.get(fact, ())}
+        if len(labels) == 1:
+            label = labels.pop()
+            form[fact] = {(owner, label) for owner, _ in places}
     return form
 
 
-def _name_of(row: Sequence[str], question: str, heads: str) -> str:
-    """Return the cell that says what the row is about; "" where none does or the row has no other."""
-    if len(row) < 2:
-        return ""
-    found = [cell for cell in row if _plain(cell) in heads or words_only(_plain(cell)) in question]
-    return max(found, key=len, default="")
-
-
-def _reference_form(gold: Gold) -> Form:
-    """Return the reference's facts."""
-    form, text = Form(), canonical(gold.reference)
-    if not gold.rows:
-        text = "\n".join(_with_colon(line, gold.heads) for line in LINE_END.split(text))
-    _read_lines(form, gold.heads, text, "", "")
-    return form
-
-
-def _read_lines(form: Form, heads: Heads, text: str, owner: str, label: str) -> None:
-    """Add a text's facts; what stands before a colon is a head, of a name and a field where it says
-    both.
+def _of_reference(reference: str, heads: Heads, cells: Collection[str]) -> Places:
+    """Return the reference's facts. What stands before a colon is a head, of a name and a field
+    where it says both.
     """
-    for line in LINE_END.split(text):
-        head, _, behind = line.partition(":")
-        pieces = pieces_in(head)
-        if len(pieces) != 1 or not words_only(behind):
-            form.add(line, owner, label)
+    form: Places = {}
+    owner = label = ""
+    for line in LINE_END.split(fold(reference)):
+        head, colon, said = line.partition(":")
+        if not colon and not cells:
+            head, said = _before_copula(line, heads)
+        if not words_only(said) or len(pieces(head)) != 1:
+            _add(form, line, owner, label)
             continue
-        about, label = split_head(ENDING.sub("", pieces[0][0]))
-        heads.whole.add(pieces[0][0])
-        heads.labels.add(label)
+        head = ENDING.sub("", head.strip())
+        about, _, label = (head, "", "") if head in cells else head.rpartition("的")
+        heads.whole.add(head)
+        heads.labels |= {label} - {""}
         if about and words_only(about) in heads.words:
             owner = about
-            heads.names.add(about)
-        form.add(behind, owner, label)
+            heads.add_name(about)
+        _add(form, said, owner, label)
+    return form
 
 
-def _with_colon(line: str, heads: Heads) -> str:
-    """Return the sentence with a colon behind the copula, where only a head stands before."""
-    copulas = COPULA_INSIDE.finditer(line)
-    ends = (one.end() for one in copulas if not re.fullmatch(TOTAL, line[: one.start()]))
-    end = next((end for end in ends if heads.leads(line[:end].strip())), None)
-    return f"{line[:end]}:{line[end:]}" if end else line
+def _before_copula(line: str, heads: Heads) -> tuple[str, str]:
+    """Return a sentence's head and what it says: ("x的贮藏是", "避光")."""
+    for copula in COPULA_INSIDE.finditer(line):
+        head = line[: copula.end()]
+        if head != copula.group() and heads.leads(head.strip()) and not COUNT.fullmatch(line):
+            return head, line[copula.end() :]
+    return "", line
+
+
+def _add(form: Places, text: str, owner: str, label: str) -> None:
+    """Take a text apart; in an enumeration the items of its last part are facts, too."""
+    found = pieces(text)
+    is_listed = any(sign == "、" for _, sign in found)
+    for piece, _ in found:
+        item = AND_BEFORE.sub("", piece)
+        parts = [part for part in JOINTS.split(item) if part] if is_listed else []
+        whole = len(parts) > 1 and all(len(part) > 1 for part in parts)
+        for part in parts if whole else [item]:
+            form.setdefault(part, set()).add((owner, label))

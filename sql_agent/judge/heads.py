@@ -1,100 +1,93 @@
-"""What stands before a fact and claims nothing: whose it is, which field, and words of the question.
+"""What may stand beside a fact and claims nothing: frames, whose it is, which field, and words of the
+question.
 
-heads = Heads("X怎么存放？")
-heads.labels.add("贮藏")
-heads.leads("根据数据库，X的贮藏是")         # True
-heads.leads("Y的贮藏是")                   # False
+    heads = Heads("x怎么存放?")
+    heads.labels.add("贮藏")
+    heads.leads("根据数据库,x的贮藏是")         # True
+    heads.leads("y的贮藏是")                   # False
 """
 
 from __future__ import annotations
 
 import re
-from collections import defaultdict
+import tomllib
+from collections.abc import Iterable
+from pathlib import Path
 
 from scoring.text import words_only
-from sql_agent.judge.pieces import DENYING, ENDING, HAS_WORD, HELPERS, JOINT, WORDS
+from sql_agent.judge.fold import HAS_WORD
 
+TABLE = tomllib.loads(Path(__file__).with_name("words.toml").read_text(encoding="utf-8"))
 LONGEST = 120  # characters of a head
+SHORTEST_DENIAL = 3  # characters of the question that may be repeated although they deny
 
-PLAIN = (
-    "(?:[该此这]|这[个种])(?:药品?|病|品|疾病|患者)|本[品病药]|它|正确|方面|相关|有关|对应|具体|1共|总共|共计|合计"
-    "|总计|数量|方法|措施|情况|食[物品]|如下|记录|的|中|里|共|其|该|时|了|种|对"
+DENYING = re.compile(
+    r"不|没|未|无|非|误|错|反|否|假|谣|虚|禁(?!忌)|勿|(?<![性类级区分])别(?![名称])|莫|空|缺|可以|放心|撤回|更正|纠正|作废|忽略"
+    r"|[≠¬❌✗✘✖🚫]|(?<![a-z])(?:no|not|none|nothing|never|wrong|false|ignore|incorrect|untrue|myth|opposite|contrary"
+    r"|disregard|isn|aren|doesn|don|won|can|cannot|unable|unknown|zero|empty|except)(?![a-z])"
 )
-ENGLISH_PLAIN = "a|an|was|were|has|had|been|be|to|on|at|by|with|and"
-BESIDE = re.compile(f"\n|{PLAIN}|{WORDS}|(?<![a-z])(?:{ENGLISH_PLAIN})(?![a-z])")
-ARTICLES = {"a", "an", "the"}
-JOINT_BEFORE = re.compile(f"^(?:{JOINT})")
+"""What takes back or denies where it stands beside a fact."""
+JOINT = "以及|还有|另有|和|及|与|或者?|跟|并且?|且| and | or |(?<![a-z])(?:and|or) "
+COPULA = "|".join(TABLE["words"]["copula"])
+ENDING = re.compile(f"(?:{COPULA})(?:以下几[种个点]|如下| as follows)?$")
+_FRAME = "|".join(TABLE["words"]["frame"])
+_ENGLISH = "|".join(TABLE["words"]["english"])
+FRAME_WORDS = rf"{_FRAME}|(?<![a-z])(?:{_ENGLISH})(?![a-z])"
+FRAME = re.compile(rf"(?:(?>{FRAME_WORDS}) ?)++")  # possessive: "查到" is a word, and two
+ADVICE = re.compile("|".join(TABLE["words"]["advice"]))
+ALONE = re.compile(
+    "[是有为到的了所已中里上本据以下]+"
+    "|(?:(?:the|our|your|for|of|in|is|are|as|it|that|this|you|i|we|have|has|here|there|below)(?: |$))+"
+)
+"""No frame alone: "是" and "以上" may be what is asked for."""
+BESIDE = re.compile(f"{'|'.join(TABLE['words']['head'])}|{FRAME_WORDS}|{COPULA}")
+ASKED_AS = [re.compile("|".join(words)) for words in TABLE["asked_as"].values()]
 # That something may be done is wrong before what must not be: only where the question asks for it.
-MAY = re.compile("可以|选用|使用|服用|应用|治疗|用于|可|能|用|吃|治")
+MAY = re.compile("|".join(TABLE["words"]["may"]))
 FORBIDS = re.compile("禁|忌|慎|不宜|不能|不可|避免")
-HANGING = re.compile("(?<![a-z])(?:about|after|from|per|up)$")
-"""Changes the number behind it: "about 5"."""
 YES_OR_NO = re.compile(r"(.)[不没]\1")  # 能不能吃 does not say 不能吃
 ENGLISH_WORD = re.compile(r"\d+(?:\.\d+)?|[a-z]+")
 
 
-class Lexicon:
-    """Words that are found in a text from left to right, the longest first."""
-
-    def __init__(self) -> None:
-        self.words: set[str] = set()
-        self._by_start: defaultdict[str, list[str]] = defaultdict(list)
-
-    def add(self, word: str) -> None:
-        if word and word not in self.words:
-            self.words.add(word)
-            alike = self._by_start[word[:2]]
-            alike.append(word)
-            alike.sort(key=len, reverse=True)
-
-    def split(self, text: str) -> tuple[list[str], str]:
-        """Return the words that were found, and the text with a line break for each."""
-        found, rest, place = [], "", 0
-        while place < len(text):
-            alike = self._by_start.get(text[place : place + 2], ())
-            word = next((word for word in alike if text.startswith(word, place)), None)
-            if word:
-                found.append(word)
-            rest += "\n" if word else text[place]
-            place += len(word) if word else 1
-        return found, rest
+def is_free(piece: str) -> bool:
+    """Return whether the piece is a frame, or advice to ask somebody else; "是" alone is neither."""
+    piece = piece.removesuffix("?")
+    framed = FRAME.fullmatch(piece) is not None and not ALONE.fullmatch(piece)
+    return framed or ADVICE.fullmatch(piece) is not None
 
 
 class Heads:
-    """What a question asks about, with the names, labels and whole heads that gold has."""
+    """What a question asks about, with the names and labels that gold has, all folded."""
 
     def __init__(self, question: str) -> None:
         self.asked = question
         self.words = YES_OR_NO.sub(r"\1", words_only(question))
         self.english = set(ENGLISH_WORD.findall(question))
-        self.may = bool(MAY.search(question)) and not FORBIDS.search(question)
-        self.names, self.labels, self.whole = Lexicon(), Lexicon(), set[str]()
+        self.names: list[str] = []  # in the order of the reference, else of the rows
+        self.labels: set[str] = set()
+        self.whole: set[str] = set()  # what stands before the colons of the reference
+        self.known = [BESIDE, *(group for group in ASKED_AS if group.search(question))]
+        if MAY.search(question) and not FORBIDS.search(question):
+            self.known.append(MAY)
+
+    def add_name(self, name: str) -> None:
+        if name and name not in self.names:
+            self.names.append(name)
 
     def leads(self, text: str) -> bool:
-        """Return whether the text only leads to a fact: "X的Y是", "根据数据库查询结果", "X用药的禁忌有"."""
-        if text in ARTICLES or text in self.whole:
-            return True
-        if len(text) > LONGEST or HANGING.search(text):
-            return False
-        if HELPERS.fullmatch(text):
-            return ENDING.fullmatch(text.removesuffix(" the")) is not None
-        rest = JOINT_BEFORE.sub("", ENDING.sub("", text)).strip()
-        if not rest or rest in self.whole:
-            return True
-        return not HELPERS.fullmatch(rest) and self.asks(rest)
-
-    def restates(self, text: str) -> bool:
-        """Return whether the text is the question as a sentence, and neither of them denies."""
-        denies = DENYING.search(text) or DENYING.search(self.words)
-        return not denies and len(text) > 1 and self.asks(text)
+        """Return whether the text only leads to a fact: "x的y是", "根据数据库查询结果"."""
+        rest = ENDING.sub("", text).strip()
+        return not rest or rest in self.whole or (len(text) <= LONGEST and self.asks(rest))
 
     def asks(self, text: str) -> bool:
         """Return whether the text consists of names, labels, plain words and parts of the question."""
-        rest = self.labels.split(self.names.split(text)[1])[1]
-        left = BESIDE.split(rest)
-        if self.may:
-            left = [part for one in left for part in MAY.split(one)]
-        return all(map(self._is_asked, filter(HAS_WORD.search, left)))
+        for words in (self.names, self.labels):
+            text = without(text, words)
+        if all(map(self._is_asked, filter(HAS_WORD.search, text.split("\n")))):
+            return True
+        for known in self.known:
+            text = known.sub("\n", text)
+        return all(map(self._is_asked, filter(HAS_WORD.search, text.split("\n"))))
 
     def _is_asked(self, part: str) -> bool:
         """Return whether the question has the part; English words and numbers whole, in any order."""
@@ -104,7 +97,7 @@ class Heads:
         if words.isascii():
             known = all(word in self.english for word in ENGLISH_WORD.findall(part))
             return known and not DENYING.search(part)
-        if len(words) < 3 and DENYING.search(words):
+        if len(words) < SHORTEST_DENIAL and DENYING.search(words):
             return False
         place = self.words.find(words)
         while place >= 0 and not self._stands_alone(place, place + len(words)):
@@ -113,9 +106,17 @@ class Heads:
 
     def _stands_alone(self, start: int, end: int) -> bool:
         """Return whether the words of the question there are not inside a number, nor denied by it."""
-        around = (
-            (self.words[:start][-1:], self.words[start]),
-            (self.words[end - 1], self.words[end:][:1]),
+        before, first = self.words[:start][-1:], self.words[start]
+        last, behind = self.words[end - 1], self.words[end:][:1]
+        inside = any(
+            one and other and (one + other).isascii()
+            for one, other in ((before, first), (last, behind))
         )
-        inside = any(one and other and (one + other).isascii() for one, other in around)
-        return not inside and around[0][0] not in {*"不没未非无别勿"}
+        return not inside and before not in {*"不没未非无别勿"}
+
+
+def without(text: str, words: Iterable[str]) -> str:
+    """Return the text with a line break for each of the words, the longest first."""
+    for word in sorted(filter(None, words), key=lambda word: (-len(word), word)):
+        text = text.replace(word, "\n")
+    return text

@@ -4,10 +4,10 @@ network.
     await ReferenceJudge().judge(Case(question, answer, reference, context, gold))
     ReferenceJudge().score(question="...", answer="...", reference="...", rows=[{"dosage": "一次15毫克"}])
 
-Gold and answer are written in one form (`scoring.text`) and cut at punctuation. A piece of the
-answer that is a piece of gold is a fact that is said. A piece that names what is asked about, or is
-one of a few polite frames, is free. Every other piece is the answer's own, and an answer with words
-of its own earns little, one that denies nothing.
+Gold and answer are folded (`fold.py`) and cut at punctuation. A piece of the answer that is a piece
+of gold is a fact that is said. A piece that names what is asked about, or is one of a few polite
+frames, is free. Every other piece is the answer's own, and an answer with words of its own earns
+little, one that denies nothing.
 """
 
 from __future__ import annotations
@@ -17,30 +17,18 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from scoring.case import Case, Verdict
-from sql_agent.judge.abstention import honesty
-from sql_agent.judge.degenerate import is_degenerate
-from sql_agent.judge.gold import PROGRAM, Form, Gold, read_gold
-from sql_agent.judge.pieces import (
-    ABOUT,
-    DENYING,
-    ENDING,
-    is_free,
-    key_of,
-    pieces_of,
-    without_frames,
-)
+from sql_agent.judge.fold import pieces
+from sql_agent.judge.gold import PROGRAM, Gold, Places, read_gold, without_frames
+from sql_agent.judge.heads import DENYING, ENDING, is_free
+from sql_agent.judge.nothing import honesty, says_nothing
 
 WITH_OWN_WORDS = 0.4  # of the share: the most that an answer with words of its own earns
 OF_A_PROGRAM = 0.2  # of the score, where the answer is JSON or a table
-AFFIRMED = {"是", "有", "yes"}  # facts behind which the question may be said as a sentence
-MOST_JOINED = 4  # pieces of the answer that may be one piece of gold
 MOST_OWN = 40  # pieces of its own, beyond which an answer is not read on and earns nothing
 
 
 class ReferenceJudge:
-    """Scores by comparison with gold values, evidence and the reference answer: it pays what is
-    quoted.
-    """
+    """Scores by comparison with gold values, evidence and the reference answer."""
 
     name = "reference"
 
@@ -87,7 +75,7 @@ class ReferenceJudge:
         gold = read_gold(case.question, case.reference, encoded, by_reference)
         if gold is None:
             return Verdict(None, cause="no_reference")
-        if is_degenerate(case):
+        if says_nothing(case):
             return Verdict(0.0, {"degenerate": 1.0})
         if gold.nothing:
             return Verdict(honesty(case.answer, f"{case.question}\n{case.reference}"))
@@ -105,19 +93,24 @@ def _compared(answer: str, gold: Gold) -> Verdict:
     score = 1.0
     for part in parts.values():
         score *= part
-    return Verdict(min(1.0, score), parts)
+    return Verdict(score, parts)
 
 
 class _Reading:
     """An answer against gold: which facts it says, and which pieces are its own."""
 
     def __init__(self, answer: str, gold: Gold) -> None:
-        gold.take_apart()
-        self.gold, self.said, self.own = gold, set[str](), list[str]()
-        self.owner, self.label, self.of_another = "", "", False
-        pieces, place = pieces_of(answer), 0
-        while place < len(pieces) and len(self.own) <= MOST_OWN:
-            place += self._read(pieces, place)
+        self.gold = gold
+        self.said: set[str] = set()
+        self.own: list[str] = []
+        self.owner = ""
+        self.label = ""
+        self.last = 0  # place among gold's names of what was said last
+        self.of_another = False  # what follows is said of another name or field
+        for piece, sign in pieces(answer):
+            self._read(piece, sign)
+            if len(self.own) > MOST_OWN:
+                break
 
     @property
     def worth(self) -> float:
@@ -129,67 +122,69 @@ class _Reading:
         said = sum(map(len, self.said))
         return WITH_OWN_WORDS * said / (said + sum(map(len, self.own)))
 
-    def share(self, form: Form) -> float:
-        """Return the share, by weight, of the form's facts that were said."""
-        return sum(len(fact) for fact in form.facts if fact in self.said) / form.weight
+    def share(self, form: Places) -> float:
+        """Return the share, by length, of the form's facts that were said."""
+        said = sum(len(fact) for fact in form if fact in self.said)
+        return said / sum(map(len, form))
 
-    def _read(self, pieces: Sequence[tuple[str, str]], place: int) -> int:
-        """Read the piece at a place, or several that are one piece of gold; how many were read."""
-        for many in range(min(MOST_JOINED, len(pieces) - place), 1, -1):
-            joined = "".join(piece for piece, _ in pieces[place : place + many])
-            if joined in self.gold.written and self._say([self.gold.written[joined]]):
-                return many
-        piece, sign = pieces[place]
-        if not self._states(piece) and not self._leads(piece, sign):
-            self.own.append(piece)
-            self.of_another = self.of_another or sign == ":" or self.gold.ends_in_fact(piece)
-        return 1
+    def _read(self, piece: str, sign: str) -> None:
+        if self._states(piece) or self._leads(piece, sign) or is_free(piece):
+            return
+        self.own.append(piece)
+        if sign == ":" or self.gold.fact_at_end(piece):
+            self.of_another = True
 
     def _states(self, piece: str) -> bool:
         """Return whether the piece is a fact, or facts behind a head, and take them as said."""
-        for text in dict.fromkeys((piece, self.gold.before_label(piece))):
-            if key_of(text) in self.gold.places and self._say([key_of(text)]):
-                return True
-            facts, head = self.gold.facts_at_end(text)
-            if facts:
-                self._enter(head)
-                return self._say(facts)
-        return False
+        if piece in self.gold.places and self._say([piece]):
+            return True
+        facts, head = self.gold.facts_at_end(piece)
+        if not facts:
+            return False
+        self._enter(head)
+        return self._say(facts)
 
     def _leads(self, piece: str, sign: str) -> bool:
-        """Return whether the piece claims nothing: a frame, or whose or which field what follows is."""
+        """Return whether the piece says whose or which field what follows is, and nothing else."""
         heads = self.gold.heads
-        named = piece in heads.names.words or piece in heads.labels.words
-        closed = sign in {":", "?", "(", ")"} or ABOUT.match(piece) or ENDING.search(piece)
-        if named or (closed and not ENDING.fullmatch(piece) and heads.leads(piece)):
-            self._enter(piece)
-            return True
-        return is_free(piece) or bool(self.said & AFFIRMED and heads.restates(piece))
+        named = piece in heads.names or piece in heads.labels
+        closed = sign in {":", "?", "(", ")"} or ENDING.search(piece) is not None
+        if not named and not (closed and heads.leads(piece)):
+            return False
+        self._enter(piece)
+        return True
 
     def _say(self, facts: Sequence[str]) -> bool:
         """Take the facts as said, if they may stand under the name and field that were named last."""
-        if self.of_another or not all(map(self._in_place, facts)):
-            return False
-        self.said.update(facts)
         for fact in facts:
-            self.said |= self.gold.inside.get(fact, set())
-        items = (item for fact in facts for item in fact.split("\t"))
-        self.said.update(item for item in items if item in self.gold.places)
+            owners = [owner for owner, label in self.gold.places[fact] if self._fits(owner, label)]
+            if self.of_another or not owners:
+                return False
+            self.said.add(fact)
+            self.last = min(map(self._place, owners))
         return True
 
-    def _in_place(self, fact: str) -> bool:
-        return any(
-            (not owner or not self.owner or owner == self.owner)
-            and (not label or not self.label or label == self.label)
-            for owner, label in self.gold.places[fact]
-        )
+    def _fits(self, owner: str, label: str) -> bool:
+        """Return whether a fact of this owner and field may stand here. Without names the owners
+        must come in their order.
+        """
+        if label and self.label and label != self.label:
+            return False
+        if owner and self.owner:
+            return owner == self.owner
+        return not owner or self._place(owner) >= self.last
+
+    def _place(self, owner: str) -> int:
+        return self.gold.heads.names.index(owner) if owner else self.last
 
     def _enter(self, head: str) -> None:
         """Keep the name and field that a head names: what follows is said of them."""
-        names, labels = (
-            words.split(head)[0] for words in (self.gold.heads.names, self.gold.heads.labels)
-        )
+        names = [name for name in self.gold.heads.names if name in head]
+        labels = [label for label in self.gold.heads.labels if label and label in head]
         if names:
-            self.owner, self.label, self.of_another = max(names, key=len), "", False
+            self.owner = max(names, key=len)
+            self.label = ""
+            self.last = 0
+            self.of_another = False
         if labels:
             self.label = max(labels, key=len)

@@ -80,7 +80,7 @@ def test_a_quote_of_a_cell_s_characters_in_another_order_is_none(quote: str) -> 
     [
         ("每次0.5g，每天3次", 1.0),
         ("一次500毫克，一日三次", 1.0),
-        ("一次500毫升，一日3次", 0.5),
+        ("一次500毫升，一日3次", 0.75),
     ],
 )
 def test_quantities(answer, value):

@@ -19,7 +19,7 @@ import pytest
 from common.settings import ROOT
 from scoring.judge import Case, Verdict
 from sql_agent.intake.question_files import load_rows
-from sql_agent.judge.degenerate import is_degenerate
+from sql_agent.judge.nothing import says_nothing
 from sql_agent.judge.reference import ReferenceJudge
 
 QUESTION = "朵朵片怎么吃？"
@@ -105,7 +105,7 @@ def test_one_changed_term_number_or_sign_is_not_paid_either_way(right, wrong):
     ("right", "same"),
     [
         ("惡心、頭暈", "恶心、头晕"),
-        ("一次0.5克，一日2次", "一次500mg，每日两次"),
+        ("一次0.5克，一日2次", "一次500mg，一日两次"),
         ("零下20℃", "-20℃"),
         ("Infection, severe", "infection; SEVERE"),
     ],
@@ -156,7 +156,7 @@ def test_reading_takes_work_that_grows_like_the_text(kind):
         profile.runcall(score, said, gold)
         return pstats.Stats(profile).total_calls
 
-    calls(2)  # loads OpenCC and pint
+    calls(2)  # loads OpenCC and cn2an
     assert calls(40) < 8 * calls(10)
 
 
@@ -211,8 +211,8 @@ def test_a_reference_is_borne_out_by_the_rows_and_not_by_itself():
 
 def test_a_quote_of_the_evidence_is_an_answer_even_in_the_words_of_the_question():
     asked = Case("肝脏还是肾脏受损？", "是肾脏", "")
-    assert is_degenerate(asked)
-    assert not is_degenerate(replace(asked, gold={"evidence": [{"quote": "肾脏"}]}))
+    assert says_nothing(asked)
+    assert not says_nothing(replace(asked, gold={"evidence": [{"quote": "肾脏"}]}))
 
 
 @pytest.mark.parametrize("answer", ["", "？！……", QUESTION, QUESTION * 2, "\u200b"])
@@ -220,22 +220,6 @@ def test_answers_that_say_nothing_score_zero(answer):
     gold = {"structured_gt": {"columns": ["dosage"], "rows": [[FIELD]]}}
     found = ReferenceJudge().compare(Case(QUESTION, answer, REFERENCE, [], gold))
     assert found == Verdict(0.0, {"degenerate": 1.0})
-
-
-ROW = ["一次15毫克饭后服", "恶心呕吐偶见", "孕妇不可服用", "遮光密封保存", "国药准字H1234"]
-
-
-@pytest.mark.parametrize(("cells", "degenerate"), [(ROW, True), ([*ROW, "甲市乙制药厂"], False)])
-def test_a_row_is_dumped_where_an_answer_copies_three_fifths_of_it(cells, degenerate):
-    context = [json.dumps({"columns": [], "rows": [cells]})]
-    assert is_degenerate(Case("有什么？", "；".join(ROW[:3]), "头痛", context)) is degenerate
-
-
-def test_gold_cells_are_no_dump_however_many_of_a_row_they_are() -> None:
-    context = [json.dumps({"columns": [], "rows": [ROW]})]
-    gold = {"structured_gt": {"columns": ["dosage", "adverse", "taboo"], "rows": [ROW[:3]]}}
-    case = Case("朵朵片的用法、不良反应和禁忌？", "；".join(ROW[:3]), "", context, gold)
-    assert not is_degenerate(case)
 
 
 def test_without_anything_to_compare_with_the_case_is_not_scored():

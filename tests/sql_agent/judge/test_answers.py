@@ -1,8 +1,8 @@
 """What the offline judge pays of answers by people who had read no judge: quotes, and nothing that
 is wrong.
 
-    python -m tests.scoring.test_labels                 # a table of tests/scoring/answers_open.jsonl
-    python -m tests.scoring.test_labels FILE...         # of other answers in the same form
+    python -m tests.sql_agent.judge.test_answers              # a table of answers_open.jsonl
+    python -m tests.sql_agent.judge.test_answers FILE...       # of other answers in the same form
 
 The table is of the judge in the settings: of the LLM where TEACHER_MODEL is set.
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import pytest
 
-from sql_agent.judge.heads import Lexicon
 from sql_agent.judge.reference import ReferenceJudge
 
 NAME, LABEL, FIELD = "朵朵片", "不良反应", "头晕、恶心，偶见皮疹"
@@ -69,13 +68,6 @@ def test_another_name_field_or_sign_is_not_paid(answer):
 
 def test_an_article_before_an_english_value_leaves_the_value_right():
     assert score("the left knee", "left knee", "Where does it hurt?", "left knee", "") > PAID
-
-
-def test_of_words_that_begin_alike_the_longest_that_is_there_is_found():
-    words = Lexicon()
-    for word in ("高血", "高血压", "高血糖"):
-        words.add(word)
-    assert words.split("高血脂和高血糖") == (["高血", "高血糖"], "\n脂和\n")
 
 
 NOTHING = "数据库中没有找到朵朵片的不良反应。"

@@ -1,0 +1,153 @@
+"""One form of a text, so that what says the same is written the same.
+
+    fold("每次０．５克，頭暈")         # "每次500毫克,头晕"
+    pieces("密封，避光。")             # (("密封", ","), ("避光", "。"))
+
+Folded are width (NFKC), case, traditional characters (OpenCC), markup, list marks, white space,
+Chinese numerals (cn2an) and units of one kind: `五百毫克` and `0.5g` are both `500毫克`. Rates, dates
+and fractions stay as they are written.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from functools import cache, lru_cache
+from importlib import import_module
+
+from scoring.text import UNSEEN, narrow, simplified, words_only
+
+MARKUP = re.compile(r"</?[a-zA-Z][^<>]{0,400}>|&(?:nbsp|lt|gt|amp);|\*|#|`")
+LIST_MARK = re.compile(
+    r"(?m)^[ \t>]*(?:\d{1,2}[.、)）](?!\d)|[-•+][ \t])|(?<=[。;；:：])[ \t]*\d{1,2}[.、)）](?!\d)"
+    r"|[（(]\d{1,2}[)）]|[①-⑳]"
+)
+SIGN = re.compile("[+±×≠¬❌✗✘✖🚫]")
+"""Says something without a word: a result may be "+", and "❌" denies."""
+HAS_WORD = re.compile(rf"[^\W_]|{SIGN.pattern}")
+PER = "∕"
+"""The stroke of a unit (毫克∕千克); other strokes stand between the pieces of a text."""
+# What stands between pieces. A point, a comma or a stroke inside a number or a word does not.
+SEPARATOR = re.compile(
+    r"[;!?、。·()\[\]{}\"“”‘《》【】「」『』\n|…]|(?<!\d)[.,:]|[.,:](?!\d)"
+    r"|(?<![a-z0-9])['’]|['’](?![a-z])|—+|(?<![0-9a-z])/|/(?![0-9a-z])| - "
+)
+
+_STROKES = str.maketrans("⁄∕∶≧≦−–", "//:≥≤--")
+_SUPERSCRIPT = re.compile("(10)([⁰¹²³⁴⁵⁶⁷⁸⁹]+)")  # NFKC makes 109 of 10⁹
+_MIXED_NUMBER = re.compile("([0-9０-９]) ?(?=[½⅓⅔¼¾⅕⅛])")  # and 11/2 of 1½
+_GAPS = re.compile(r"[ \t\u3000]+")
+_CHINESE_GAP = re.compile(r"(?<=[一-鿿]) (?=[一-鿿])")
+_NEEDLESS_GAP = re.compile(r"(?<=[^\x00-\x7f]) | (?=[^\x00-\x7f])|(?<=\d) (?=[a-z%~])")
+_PERCENT = re.compile(r"百分之(\d+(?:\.\d+)?)")
+_THOUSANDS = re.compile(r"(?<=\d),(?=\d{3}(?!\d))")
+_BELOW_ZERO = re.compile("(?:零下(?:摄氏)?|(?<!正)负)(?=[0-9一二两三四五六七八九十])")
+_NUMERAL = re.compile(
+    "[零〇一二两三四五六七八九十百千万亿]{1,20}(?:点[零〇一二三四五六七八九]{1,9})?"
+)
+_SEVERAL = re.compile("[一二两三四五六七八九]{2}|[百千万亿]+")  # 两三 is about two or three
+_DECIMAL = re.compile(r"(?<![\d.a-z])\d{1,15}\.\d{1,9}(?![\d.])")
+_RANGE_SIGN = re.compile(r"(?<=\d)([a-zμ°%一-鿿]{0,4}?)(?:[至到~-]|—+)(?=\d)")
+
+# Spellings of units that are written in the first of their line, and how many of it each makes.
+_UNITS: dict[str, dict[str, float]] = {
+    "毫克": {"毫克": 1, "mg": 1, "微克": 0.001, "μg": 0.001, "ug": 0.001, "mcg": 0.001, "克": 1e3, "g": 1e3,
+           "千克": 1e6, "公斤": 1e6, "kg": 1e6},
+    "毫升": {"毫升": 1, "ml": 1, "微升": 0.001, "μl": 0.001, "ul": 0.001, "升": 1e3, "l": 1e3},
+    "小时": {"小时": 1, "个小时": 1, "h": 1, "分钟": 1 / 60, "min": 1 / 60, "天": 24, "日": 24, "周": 168, "星期": 168,
+           "个星期": 168},
+    "毫米": {"毫米": 1, "mm": 1, "厘米": 10, "cm": 10, "米": 1e3, "m": 1e3},
+    "度": {"度": 1, "°c": 1, "摄氏度": 1},
+    "毫摩尔": {"毫摩尔": 1, "mmol": 1, "微摩尔": 0.001, "μmol": 0.001, "umol": 0.001},
+    "毫米汞柱": {"毫米汞柱": 1, "mmhg": 1},
+    "国际单位": {"国际单位": 1, "iu": 1},
+}  # fmt: skip
+_UNIT = {
+    spelling: (kept, factor) for kept, many in _UNITS.items() for spelling, factor in many.items()
+}
+_SAME: dict[tuple[str, float], str] = {}  # the first spelling of each unit
+for _spelling, _meant in _UNIT.items():
+    _SAME.setdefault(_meant, _spelling)
+_SPELLINGS = "|".join(sorted(_UNIT, key=len, reverse=True))
+_NUMBER = r"\d{1,12}(?:\.\d{1,9})?"
+_QUANTITY = re.compile(
+    rf"(?<![\d.])(?:({_NUMBER})({_SPELLINGS})?~)?({_NUMBER})({_SPELLINGS})((?:/(?:{_SPELLINGS}))*)"
+    "(?![a-z期夜围岁汞水])"
+)
+
+
+@lru_cache(maxsize=8192)
+def fold(text: str) -> str:
+    """Return the text in the one form; punctuation stays."""
+    text = _MIXED_NUMBER.sub(r"\1又", _SUPERSCRIPT.sub(r"\1^\2", UNSEEN.sub("", text)))
+    text = simplified(MARKUP.sub("", LIST_MARK.sub("", text)))
+    text = narrow(text).lower().translate(_STROKES)
+    text = _CHINESE_GAP.sub(",", _GAPS.sub(" ", text))
+    text = _THOUSANDS.sub("", _NEEDLESS_GAP.sub("", text))
+    text = _NUMERAL.sub(_in_digits, _BELOW_ZERO.sub("-", text))
+    text = _PERCENT.sub(r"\1%", text)
+    text = _DECIMAL.sub(_shortest, _RANGE_SIGN.sub(r"\1~", text))
+    return _NEEDLESS_GAP.sub("", _QUANTITY.sub(_in_kept_units, text))
+
+
+def _in_digits(match: re.Match[str]) -> str:
+    text = match.group()
+    if _SEVERAL.fullmatch(text):
+        return text
+    try:
+        return f"{_cn2an()(text, 'smart'):.15g}"
+    except (ValueError, KeyError):  # cn2an's for "十百", and for "二十零"
+        return text
+
+
+@cache
+def _cn2an() -> Callable[[str, str], float]:
+    return import_module("cn2an").cn2an
+
+
+def _shortest(match: re.Match[str]) -> str:
+    return f"{float(match.group()):.12g}"
+
+
+def _in_kept_units(match: re.Match[str]) -> str:
+    first, first_unit, last, unit, strokes = match.groups()
+    per = "".join(f"{PER}{_SAME[_UNIT[below]]}" for below in strokes.split("/")[1:])
+    whole = f"{_converted(last, unit)}{per}"
+    return f"{_converted(first, first_unit or unit)}{per}~{whole}" if first else whole
+
+
+def _converted(number: str, unit: str) -> str:
+    kept, factor = _UNIT[unit]
+    return f"{float(f'{float(number) * factor:.7g}'):.15g}{kept}"
+
+
+@lru_cache(maxsize=8192)
+def pieces(text: str) -> tuple[tuple[str, str], ...]:
+    """Return the folded text's pieces between punctuation, each with the sign behind it. A question
+    mark stays: what is asked or doubted is not stated.
+    """
+    plain = fold(text)
+    place = 0
+    found = []
+    for match in SEPARATOR.finditer(plain):
+        sign = match.group().strip()
+        piece = _undashed(plain[place : match.start()])
+        found.append((f"{piece}?" if sign == "?" and piece else piece, sign))
+        place = match.end()
+    found.append((_undashed(plain[place:]), ""))
+    return tuple(one for one in found if HAS_WORD.search(one[0]))
+
+
+def _undashed(text: str) -> str:
+    """Return the text without dashes around it; the minus before a number is not a dash."""
+    piece = text.strip(" -")
+    minus = piece[:1].isdigit() and text[: text.index(piece)].endswith("-")
+    return f"-{piece}" if minus else piece
+
+
+def fragments(text: str) -> list[str]:
+    """Return the text's parts between punctuation, as words only, with numbers and units as they are
+    written; each can be right or wrong by itself.
+    """
+    parts = map(words_only, SEPARATOR.split(narrow(text)))
+    return [part for part in parts if part]
