@@ -53,7 +53,7 @@ class Malformed:
 
 def read_reply(text: str) -> Action | Malformed:
     """Return the action of a reply, or the name of its problem."""
-    text = after_thought(text.encode("utf-8", "replace").decode("utf-8")) or ""
+    text = after_thought(text.encode("utf-8", "replace").decode("utf-8"), opened=False) or ""
     if not text:
         return Malformed("empty")
     found = [one for one in _objects(text) if isinstance(one.get("action"), str)]

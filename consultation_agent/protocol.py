@@ -132,7 +132,7 @@ def read_reply(text: str, read_answer: Reading | None = None) -> Question | Conc
     text = text.strip()
     if not text:
         return Malformed("empty")
-    reply = after_thought(text)
+    reply = after_thought(text, opened=False)
     if reply is None:
         return Malformed("open_thought")
     text, opened, closed_times = reply, reply.count("<answer>"), reply.count("</answer>")

@@ -104,7 +104,7 @@ def framed(typed: str) -> str:
 
 def read_reply(text: str) -> Order | Conclusion | Malformed:
     """Return what a reply says, or the name of its problem."""
-    reply = after_thought(text)
+    reply = after_thought(text, opened=False)
     if reply is None:
         return Malformed("open_thought")
     lines = map(_headed, _lines(SPACE.sub(" ", MARKDOWN.sub("", reply))))

@@ -27,6 +27,7 @@ from code_agent.medagentgym.models import debugger_of
 from code_agent.protocol import Action
 from code_agent.tasks.base import TaskSet
 from common.settings import load_settings
+from common.thoughts import after_thought
 from episodes.episode import AgentError
 
 Result = TypeVar("Result")
@@ -146,8 +147,10 @@ class MedAgentEnv(gymnasium.Env[Observation, str]):
         taken: str | Action
         if isinstance(action, Mapping):
             taken = Action(str(action.get("action")), dict(action.get("params") or {}))
+        elif params or action.isidentifier():
+            taken = Action(action, params)
         else:
-            taken = Action(action, params) if params or action.isidentifier() else action
+            taken = after_thought(action) or ""
         name = taken.name if isinstance(taken, Action) else ""
         if isinstance(taken, Action) and name in self.action_mapping:
             result = self.action_mapping[name](**taken.params)
