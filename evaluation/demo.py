@@ -7,9 +7,9 @@ what changed.
     .venv/bin/python -m evaluation.demo --collect runs/A runs/B   # one table of seeds; --picture FILE draws
 
 Every part is one of the project's own commands, printed before it runs; its results lie in the
-folder's `before/`, `train/` and `after/`. `demo.json` and `demo.png` sum them up
-(docs/training.md). Each of several agents has a folder with its own `before/`, `after/` and
-`demo.json`, beside the one `train/`. Nothing imports this program. Exit codes: 0 done, 1 a part
+folder's `before/`, `train/` and `after/`. `demo.json`, `demo.png` and `report.html` sum them up
+(docs/training.md). Each of several agents has a folder with its own of all these, beside the one
+`train/`. Nothing imports this program. Exit codes: 0 done, 1 a part
 failed, 2 wrong usage, 130 interrupted.
 """
 
@@ -45,7 +45,7 @@ from evaluation.report.demo import (
     seed_rows,
     show,
 )
-from evaluation.report.page import read
+from evaluation.report.page import REPORT, read
 from evaluation.report.picture import draw
 from evaluation.tables import table
 
@@ -137,9 +137,11 @@ def demo(arguments: argparse.Namespace, argv: Sequence[str]) -> None:
         text = json.dumps(result, ensure_ascii=False, indent=1) + "\n"
         write_text(place / RESULT, text, force=False)
         show(result)
-    if not joint:
-        draw(read([folder]), folder / PICTURE)
-        print(folder / PICTURE)
+        page = read([place])
+        draw(page, place / PICTURE)
+        write_text(place / REPORT, next(page.parts(every=False)), force=False)
+        print(place / PICTURE)
+        print(place / REPORT)
     print(folder, flush=True)
 
 

@@ -20,10 +20,8 @@ from common.command import new_parser, positive, run_command
 from common.files import refuse_existing
 from common.jsonl import write_text
 from common.stopping import stop_in_order
-from evaluation.report.page import PAGE_EPISODES, read
+from evaluation.report.page import PAGE_EPISODES, REPORT, read
 from evaluation.report.picture import draw
-
-NAME = "report.html"
 
 
 def parse_arguments(argv: Sequence[str] | None) -> argparse.Namespace:
@@ -32,7 +30,7 @@ def parse_arguments(argv: Sequence[str] | None) -> argparse.Namespace:
         "folders", type=Path, nargs="+", metavar="FOLDER", help="of a run, an evaluation or a demo"
     )
     parser.add_argument(
-        "--out", type=Path, metavar="FILE", help=f"default: {NAME} in the first folder"
+        "--out", type=Path, metavar="FILE", help=f"default: {REPORT} in the first folder"
     )
     parser.add_argument(
         "--episodes",
@@ -58,7 +56,7 @@ def report(arguments: argparse.Namespace) -> None:
     Raises UsageError: a folder, or an output that exists.
     """
     page = read(arguments.folders, arguments.episodes)
-    out = arguments.out or arguments.folders[0] / NAME
+    out = arguments.out or arguments.folders[0] / REPORT
     count = page.count if arguments.all else 1
     further = [out.with_name(f"{out.stem}-{part}{out.suffix}") for part in range(2, count + 1)]
     paths = [out, *further]

@@ -177,10 +177,11 @@ def seed_rows(results: Sequence[dict[str, Any]]) -> Rows:
     """Return a table of several demos, a line each."""
     rows: list[Sequence[str]] = [SEEDS]
     for result in results:
-        ended = [
-            100 * result["stop_reasons"][side].get("answered", 0) / result["n_eval"]
-            for side in SIDES
-        ]
+        ended = []
+        for side in SIDES:
+            reasons = result["stop_reasons"][side]
+            # Of all episodes: n_eval counts tasks that both sides scored
+            ended.append(100 * reasons.get("answered", 0) / sum(reasons.values()))
         run = [number(result["minutes"]), str(result["steps"]), " -> ".join(map(number, ended))]
         rows.append([str(result["seed"]), *_gain_row("", result)[2:], *run])
     return rows

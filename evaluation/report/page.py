@@ -43,6 +43,7 @@ from evaluation.report.result import results_of
 from evaluation.run_folder import EVALUATION, TRAINING, Run, numbers, open_folders
 
 FOLDER = Path(__file__).with_name("assets")
+REPORT = "report.html"
 SCRIPTS = ("look.js", "charts.js", "tokens.js", "episodes.js", "page.js")
 MOST = 8  # folders side by side: as many as there are colours
 # Episodes of the runs on one page; more become a sample, or parts

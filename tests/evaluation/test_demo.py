@@ -22,7 +22,15 @@ import pytest
 from common.settings import ROOT
 from episodes import registry
 from evaluation import demo, evaluate
-from evaluation.report.demo import build, by_failure, commit, curve, read_result, show
+from evaluation.report.demo import (
+    build,
+    by_failure,
+    commit,
+    curve,
+    read_result,
+    seed_rows,
+    show,
+)
 from sql_agent.agent import AGENT, SqlAgent
 from tests.episodes.guessing_agent import GuessingAgent
 from tests.evaluation.evaluations import evaluation, record
@@ -144,6 +152,9 @@ def test_several_agents_are_evaluated_each_and_trained_once(
     ]
     assert read_result(folder / "sql")["gain"] == 53.33
     assert read_result(folder / "other")["agent"] == "other"
+    for name in ("sql", "other"):
+        assert (folder / name / "demo.png").read_bytes().startswith(b"\x89PNG")
+        assert (folder / name / "report.html").is_file()
 
 
 def test_its_parts_become_numbers_and_a_picture(
@@ -171,6 +182,7 @@ def test_its_parts_become_numbers_and_a_picture(
         for step, reward, equal in TRAINING
     ]
     assert (folder / "demo.png").read_bytes().startswith(b"\x89PNG")
+    assert "drug_field" in (folder / "report.html").read_text()
     assert capsys.readouterr().out.splitlines()[-1] == str(folder)
 
 
@@ -233,6 +245,14 @@ def test_several_demos_are_one_table_and_one_picture(
     drawn = picture.read_bytes()
     assert demo.main(command) == 2
     assert picture.read_bytes() == drawn
+
+
+def test_the_share_of_answers_is_of_all_episodes() -> None:
+    """It was of the tasks that both sides scored, and so more than 100 where some were not."""
+    ended = {"before": {"answered": 3, "failed": 1}, "after": {"answered": 4}}
+    result = {"before": 0.5, "after": 1.0, "gain": 0.5, "ci95": [0.1, 0.9], "n_eval": 2}
+    about = {"seed": 1, "minutes": 1.0, "steps": 2, "stop_reasons": ended}
+    assert seed_rows([result | about])[1][-1] == "75.0 -> 100.0"
 
 
 def test_a_folder_that_holds_something_is_refused(
