@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import IO
 
-from data.json_rows import LIST, line_records, list_records, paths_of_lists
+from data.json_rows import LIST, are_lines, line_records, list_records, paths_of_lists
 from data.parquet import parquet_records
-from data.records import Record, detect_encoding, refusing
+from data.records import Record, SourceError, detect_encoding, refusing
 
-KINDS = (".parquet", ".jsonl", ".ndjson", ".json")
+LINES = (".jsonl", ".ndjson")
+KINDS = (".parquet", ".json", *LINES)
 
 
 def file_records(path: Path) -> Iterator[Record]:
@@ -23,12 +25,31 @@ def file_records(path: Path) -> Iterator[Record]:
         if kind == ".parquet":
             yield from parquet_records(path)
             return
-        with path.open(encoding=detect_encoding(path), newline="") as file:
-            if kind != ".json":
+        encoding = detect_encoding(path)
+        with open_text(path, encoding) as file:
+            places = json_places(path, encoding)
+            if places is None:
                 yield from line_records(file)
-                return
-            places = paths_of_lists(file) or [LIST]
-            if len(places) > 1:
-                raise ValueError(f"it has several lists of objects: {', '.join(places)}")
-            file.seek(0)
-            yield from list_records(places[0], file)
+            elif len(places) > 1:
+                raise SourceError(
+                    f"{path} has several lists of objects ({', '.join(places)}); "
+                    "write each into a file of its own"
+                )
+            else:
+                yield from list_records(places[0], file)
+
+
+def open_text(path: Path, encoding: str) -> IO[str]:
+    """Open a text whose line ends stay as they are."""
+    return path.open(encoding=encoding, newline="")
+
+
+def json_places(path: Path, encoding: str) -> list[str] | None:
+    """Return the places of the lists in a JSON file, or None if it has an object a line."""
+    if path.suffix.lower() in LINES:
+        return None
+    with open_text(path, encoding) as file:
+        if are_lines(file):
+            return None
+    with open_text(path, encoding) as file:
+        return paths_of_lists(file) or [LIST]

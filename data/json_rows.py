@@ -13,11 +13,23 @@ from functools import partial
 from itertools import starmap
 from typing import IO, Any
 
+import ijson
+
 from data.records import PIECE, Record, as_record
 
 LIST = "item"  # ijson's name for an element of a list
 DEEPEST = 100  # levels of a JSON list
 SHOWN = 60  # characters of a bad line in a message
+
+
+def are_lines(file: IO[str]) -> bool:
+    """Return whether the first line of a text, which is read, is a JSON object that others follow."""
+    first = next((line for line in file if line.strip()), "")
+    second = next((line for line in file if line.strip()), "")
+    try:
+        return isinstance(json.loads(first), dict) and second.lstrip().startswith("{")
+    except (ValueError, RecursionError):
+        return False
 
 
 def paths_of_lists(file: IO[str]) -> list[str]:
@@ -32,8 +44,6 @@ def paths_of_lists(file: IO[str]) -> list[str]:
 
 def list_records(place: str, file: IO[str]) -> Iterator[Record]:
     """Return the objects of the list at a place."""
-    import ijson
-
     return starmap(as_record, enumerate(ijson.items(json_events(file), place), start=1))
 
 
@@ -42,8 +52,6 @@ def json_events(file: IO[str]) -> Iterator[tuple[str, str, Any]]:
 
     Raises what ijson does, and ValueError if it is nested too deep.
     """
-    import ijson
-
     pieces = ijson.from_iter(piece.encode() for piece in iter(partial(file.read, PIECE), ""))
     return ijson.parse(_shallow(ijson.basic_parse(pieces, use_float=True)))
 
@@ -54,7 +62,10 @@ def _shallow(events: Iterator[tuple[str, Any]]) -> Iterator[tuple[str, Any]]:
     """
     depth = 0
     for event in events:
-        depth += {"start": 1, "end": -1}.get(event[0].partition("_")[0], 0)
+        if event[0].startswith("start"):
+            depth += 1
+        elif event[0].startswith("end"):
+            depth -= 1
         if depth > DEEPEST:
             raise ValueError(
                 f"lists and objects are nested more than {DEEPEST} deep; expected a list of objects"

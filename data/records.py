@@ -5,24 +5,35 @@ one line about a file that cannot be read.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
+
+from charset_normalizer import from_bytes
 
 from common.command import UsageError
 
 # Characters; a parser holds the events of a whole piece, which are many times its size
 PIECE = 64 * 1024
 MARKS = {b"\xff\xfe": "utf-16", b"\xfe\xff": "utf-16", b"\xef\xbb\xbf": "utf-8-sig"}
+IN_CHINESE = re.compile("[\u4e00-\u9fff]{4}")
+# What exports of hospitals are written in. Among all that charset-normalizer knows, a short text
+# in GBK looks like Japanese or Korean.
+GUESSED = ["gb18030", "big5", "cp1252", "utf_16_le", "utf_16_be"]
 
 
 class Record(NamedTuple):
-    """One row: its number, and its values by column or the problem that kept it from being read."""
+    """One row: its number, and its values by column or the problem that kept it from being read.
+    merged: the row is one cell over several columns.
+    """
 
     number: int
     values: dict[str, Any]
     problem: str | None = None
+    merged: bool = False
 
 
 class SourceError(UsageError):
@@ -50,29 +61,75 @@ def first_line(error: Exception) -> str:
 
 
 def detect_encoding(path: Path) -> str:
-    """Return UTF-8 (with or without mark), UTF-16 with mark, or GB18030; the whole file is decoded
-    to be sure.
+    """Return the encoding of a text file: by its mark, UTF-8, or the likeliest of GUESSED. The whole
+    file is decoded to be sure.
 
     Raises:
-        SourceError: none of them fits.
+        SourceError: none fits the whole file; the message names the first line that does not fit,
+            and one that would.
     """
     with path.open("rb") as file:
-        start = file.read(4)
-    problems = []
-    for encoding in [name for mark, name in MARKS.items() if start.startswith(mark)] or [
-        "utf-8",
-        "gb18030",
-    ]:
-        try:
-            with path.open(encoding=encoding, newline="") as text:
-                while text.read(PIECE):
-                    pass
-            return encoding
-        except UnicodeError as error:
-            problems.append(f"{encoding}: {error}")
+        start = file.read(PIECE)
+    marked = [name for mark, name in MARKS.items() if start.startswith(mark)]
+    encoding = marked[0] if marked else "utf-8"
+    wrong = _undecodable(path, encoding)
+    if wrong is None:
+        return encoding
+    if not marked:
+        guess = from_bytes(_telling(path, start), cp_isolation=GUESSED).best()
+        wide = guess is not None and "utf" in guess.encoding
+        other = None if wide else _line_in_utf8(path)
+        if other is not None:
+            raise SourceError(
+                f"{path}: line {wrong} is not in UTF-8, but line {other} is; "
+                "save all of it in one encoding, or give --encoding"
+            )
+        if guess is not None and _undecodable(path, guess.encoding) is None:
+            return guess.encoding.replace("_", "-")
     raise SourceError(
-        f"{path} is text in none of the encodings tried ({'; '.join(problems)}); give --encoding"
+        f"{path}, line {wrong}: not {encoding}, and the file as a whole is in none of the other "
+        f"encodings tried ({', '.join(GUESSED)}); save it in one encoding, or give --encoding"
     )
+
+
+def _line_in_utf8(path: Path) -> int | None:
+    """Return the number of the first line that can only be UTF-8: the few pairs of GBK that look
+    like it are no run of Chinese characters.
+    """
+    with path.open("rb") as file:
+        for number, line in enumerate(file, start=1):
+            if _is_in("utf-8", line) and IN_CHINESE.search(line.decode("utf-8")):
+                return number
+    return None
+
+
+def _telling(path: Path, start: bytes) -> bytes:
+    """Return the first lines that are more than ASCII; of UTF-16, which has zeros, the start."""
+    if b"\0" in start:
+        return start
+    with path.open("rb") as file:
+        return b"".join(islice((line for line in file if not line.isascii()), 500))[:PIECE]
+
+
+def _undecodable(path: Path, encoding: str) -> int | None:
+    """Return the number of the first line that is not in an encoding, or None."""
+    try:
+        with path.open(encoding=encoding, newline="") as text:
+            while text.read(PIECE):
+                pass
+        return None
+    except UnicodeError:
+        with path.open("rb") as file:
+            numbered = enumerate(file, start=1)
+            return next((number for number, line in numbered if not _is_in(encoding, line)), 1)
+
+
+def _is_in(encoding: str, line: bytes) -> bool:
+    try:
+        line.decode(encoding)
+    except UnicodeError:
+        return False
+    return True
 
 
 def as_record(number: int, value: Any) -> Record:

@@ -163,7 +163,8 @@ def _read_table(part: Part, catalogue: Catalogue, limit: int, rng: random.Random
         )
     searched = [column for column in SEARCHED[table] if column in part.columns]
     rows = {}
-    for _, row, _ in part.records():
+    for record in part.records():
+        row = record.values
         if not isinstance(row["id"], int):
             kind = type(row["id"]).__name__
             raise DataError(
@@ -188,7 +189,8 @@ def _read_table(part: Part, catalogue: Catalogue, limit: int, rng: random.Random
         if key in askable and names[title] == 1 and is_plain(title)
     ]
     drawn = set(rng.sample(single, limit) if len(single) > limit else single)
-    entities = [_entity(part, row, titles) for _, row, _ in part.records() if row["id"] in drawn]
+    chosen = (record.values for record in part.records() if record.values["id"] in drawn)
+    entities = [_entity(part, row, titles) for row in chosen]
     catalogue.entities += sorted(entities, key=lambda entity: entity.row_id)
 
 

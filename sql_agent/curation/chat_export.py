@@ -21,14 +21,9 @@ from pathlib import Path
 from typing import Any
 
 from data.json_rows import json_events
+from data.records import SourceError, detect_encoding, refusing
 from sql_agent.intake.grid import Part
-from sql_agent.intake.sources import (
-    WITH_HEADERS,
-    SourceError,
-    detect_encoding,
-    open_parts,
-    refusing,
-)
+from sql_agent.intake.sources import WITH_HEADERS, open_parts
 
 _TABLE = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
 NAMES: dict[str, list[str]] = {field: text.split() for field, text in _TABLE["names"].items()}

@@ -17,6 +17,9 @@ CONTROL = r"\x00-\x08\x0b\x0c\x0e-\x1f\x7f"
 # Control characters, of which PostgreSQL refuses the first, and halves of a surrogate pair, which
 # are no characters.
 REFUSED = re.compile(rf"[{CONTROL}\ud800-\udfff]")
+AROUND = " \t\n\u3000\xa0\u200b\u200c\u200d\u2060\ufeff"  # white space, seen or not
+# What exports write into an empty cell: databases, pandas, R, people
+PLACEHOLDERS = frozenset(("null", r"\n", "nan", "none", "n/a", "#n/a", "<na>", "-", "--", "—", "/"))
 # 2025/1/2, 2025.1.2, 2025-1-2, 2025年1月2日, with or without a time; ISO dates do not match.
 DATE = re.compile(
     r"([0-9]{4})(?:[/.年]|-(?![0-9]{2}-[0-9]{2}))([0-9]{1,2})[-/.月]([0-9]{1,2})日?"
@@ -30,6 +33,7 @@ TAG = re.compile(rf"<(?:/?[a-z]|[!?]){REST}", re.IGNORECASE)
 UNSEEN = re.compile(
     rf"<!--((?!<!--).)*?-->|<(script|style)\b{REST}((?!<\2).)*?</\2\s*>", re.DOTALL | re.IGNORECASE
 )
+EXACT = 10**15  # a larger number of a spreadsheet has lost digits
 
 
 class CellError(ValueError):
@@ -37,7 +41,8 @@ class CellError(ValueError):
 
 
 def to_text(value: Any, strip_html: bool = False) -> str | None:
-    """Return the value as text without outer white space, or None if it is empty.
+    """Return the value as text without outer white space, or None if it is empty or one of
+    PLACEHOLDERS.
 
     Numbers are written without a needless `.0`, lists of plain values joined by `、`. A date is
     written as ISO, without a time at midnight: Excel has no dates without one, and a CSV file made
@@ -49,21 +54,26 @@ def to_text(value: Any, strip_html: bool = False) -> str | None:
     text = _convert(value) or ""
     if strip_html:
         text = re.sub(f"[{CONTROL}]", "", _strip_html(text))
-    text = text.replace("\r\n", "\n").replace("\r", "\n").strip().strip("\ufeff").strip()
+    text = text.replace("\r\n", "\n").replace("\r", "\n").strip().strip(AROUND).strip()
     refused = REFUSED.search(text)
     if refused:
         raise CellError(
             f"U+{ord(refused[0]):04X}, no character of a "
             "text; --strip-html removes control characters"
         )
-    return _as_iso(text) or text or None
+    if not text or text.lower() in PLACEHOLDERS:
+        return None
+    return _as_iso(text) or text
 
 
 def _as_iso(text: str) -> str | None:
     """Return a text that is a date in another form, as ISO; None for any other text."""
     match = DATE.fullmatch(text)
+    if not match:
+        return None
+    year, month, day, hour, minute, second = map(int, match.groups("0"))
     try:
-        return _moment(datetime(*map(int, match.groups("0")))) if match else None  # type: ignore[arg-type]
+        return _moment(datetime(year, month, day, hour, minute, second))
     except ValueError:  # a 13th month
         return None
 
@@ -98,11 +108,17 @@ def _convert(value: Any) -> str | None:
 
 
 def _number(value: float | Decimal) -> str | None:
+    """Return a number without an exponent; of a float, the 15 digits that a spreadsheet keeps."""
     if Decimal(value).is_nan():
         return None
     if math.isinf(value):
         raise CellError("infinite number")
-    return str(int(value)) if -1e15 < value < 1e15 and value == int(value) else str(value)
+    if isinstance(value, float):
+        if abs(value) >= EXACT:
+            raise CellError(f"{value} has lost its last digits; store it as text in the source")
+        value = Decimal(f"{value:.15g}")
+    whole = value.to_integral_value()
+    return format(whole if value == whole else value, "f")
 
 
 def _strip_html(text: str) -> str:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
-from itertools import islice, product
+from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
 
@@ -94,10 +94,11 @@ def guess_table(columns: Iterable[str], name: str = "", given: Given | None = No
     """
     said = {column for column in (given or {}).values() if column}
     tables = [table for table in TABLES if said <= TABLES[table].keys()]
-    rest = [column for column in columns if column not in (given or {})]
     found = {table: dict.fromkeys(said, EXACT) for table in tables}
-    for table, source in product(tables, rest):
-        found[table] = claims(source, table) | found[table]
+    for source in columns:
+        if source not in (given or {}):
+            for table, ranks in _claims_by_table(source, tables).items():
+                found[table] = ranks | found[table]
     fits = {
         table: sum(ranks.values()) for table, ranks in found.items() if NAME_COLUMN[table] in ranks
     }
@@ -107,6 +108,20 @@ def guess_table(columns: Iterable[str], name: str = "", given: Given | None = No
     return next(
         (table for table in tables if normalise(name) in map(normalise, TABLE_WORDS[table])), None
     )
+
+
+def _claims_by_table(source: str, tables: Iterable[str]) -> dict[str, dict[str, int]]:
+    """Return what a foreign name may stand for in each table. 疾病名称 is the name of a disease, and
+    so not, less surely, that of a drug.
+    """
+    found = {table: claims(source, table) for table in tables}
+    surest = max((rank for ranks in found.values() for rank in ranks.values()), default=0)
+    for table, ranks in found.items():
+        name = NAME_COLUMN[table]
+        found[table] = {
+            column: rank for column, rank in ranks.items() if column != name or rank == surest
+        }
+    return found
 
 
 def sample(part: Part) -> dict[str, list[str]]:

@@ -1,4 +1,4 @@
-"""Totals, subtotals and signatures that stand below (or between) the rows of people's tables.
+"""Totals, section titles and signatures that stand below (or between) the rows of people's tables.
 
 is_footer({"药品名称": "合计", "价格": 1280.5})      # True: it is no drug
 is_footer({"药品名称": "合欢花颗粒", "价格": 25})     # False
@@ -16,24 +16,27 @@ TOTAL = re.compile(
     r"|(?:grand\s+)?totals?|sub-?\s?totals?|sum|average|mean",
     re.IGNORECASE,
 )
-# A cell that begins so, alone in its row
+# A cell that begins so, alone in its row or beside others of its kind
 SIGNED = re.compile(
     r"(?:制表|填表|审核|复核|校对|经办|负责|统计|打印|填报|核对)(?:人|者|单位|日期|时间)?\s*[:：]"
     r"|(?:日期|签名|签字|盖章|备注|说明|数据来源|资料来源|注)\s*[:：]"
     r"|第\s*\d+\s*页|共\s*\d+\s*[页条行]"
-    r"|(?:prepared|printed|approved|checked|signed|reviewed)\s+(?:by|on|at)\b|page\s+\d+|source\s*:|notes?\s*:",
+    r"|(?:prepared|printed|approved|checked|signed|reviewed)\s+(?:by|on|at)\b|page\s+\d+|source\s*:|notes?\s*:"
+    r"|[（(]?[一二三四五六七八九十]{1,3}[）)、.．]|第[一二三四五六七八九十]{1,3}[章节类部]",
     re.IGNORECASE,
 )
 NUMBER = re.compile(r"[-+]?[\d,]+(?:\.\d+)?\s*(?:%|元|盒|瓶|种|条|个)?")
 
 
-def is_footer(values: Mapping[str, Any]) -> bool:
-    """Return whether a row holds no thing of its own: a total beside numbers, or a signature or
-    note alone in its row.
+def is_footer(values: Mapping[str, Any], merged: bool = False) -> bool:
+    """Return whether a row holds no thing of its own: a total beside numbers, or a signature, note
+    or title alone in its row. merged: the row is one cell over several columns.
     """
     texts = [str(value).strip() for value in values.values() if value is not None]
     texts = [text for text in texts if text]
     words = [text for text in texts if not NUMBER.fullmatch(text)]
     if len(words) == 1 and TOTAL.fullmatch(words[0].rstrip(":： ")):
         return True
-    return bool(words) and len(words) == len(texts) and all(map(SIGNED.match, words))
+    if not words or len(words) < len(texts):
+        return False
+    return merged or all(map(SIGNED.match, words))

@@ -1,7 +1,7 @@
 """A table in cells, as CSV and Excel have it: its header, with titles, notes and blank rows above,
 and its rows.
 
-(part,) = below_headers({"drugs": rows})       # rows() yields lists of cells
+(part,) = below_headers({"drugs": rows})       # rows() yields rows of cells
 """
 
 from __future__ import annotations
@@ -30,7 +30,15 @@ class Part(NamedTuple):
     header: int = 1
 
 
-Rows = Callable[[], Iterator[list[Any]]]
+class Row(NamedTuple):
+    """A row as the sheet has it: its number, its cells, and whether it is one merged cell."""
+
+    number: int
+    cells: list[Any]
+    merged: bool = False
+
+
+Rows = Callable[[], Iterator[Row]]
 
 
 def below_headers(tables: Mapping[str, Rows], header_row: int | None = None) -> list[Part]:
@@ -39,25 +47,49 @@ def below_headers(tables: Mapping[str, Rows], header_row: int | None = None) -> 
     """
     parts = []
     for name, rows in tables.items():
-        first = list(islice(rows(), header_row or SEARCHED))
-        at = header_row - 1 if header_row else _header_of(first)
-        if at < len(first) and not is_blank(first[at]):
-            columns = column_names(first[at])
-            parts.append(Part(name, columns, partial(_records, rows, columns, at + 1), at + 1))
+        first = list(islice(rows(), SEARCHED if header_row is None else header_row))
+        if header_row is not None:
+            header = next((row for row in first if row.number == header_row), None)
+        else:
+            header = _header_of(first)
+        if header is not None and not is_blank(header.cells):
+            above = [row.cells for row in first if row.number < header.number]
+            columns = column_names(_completed(header.cells, above))
+            records = partial(_records, rows, columns, header.number)
+            parts.append(Part(name, columns, records, header.number))
     if not parts:
         raise ValueError(f"it has no header row; expected column names in row {header_row or 1}")
     return parts
 
 
-def _header_of(rows: list[list[Any]]) -> int:
+def _header_of(rows: list[Row]) -> Row | None:
     """Return the row with most known names, or, if none has any, the first that fills half as many
     cells as the fullest.
     """
-    known = [sum(isinstance(cell, str) and is_known(cell.strip()) for cell in row) for row in rows]
-    filled = [sum(not is_blank([cell]) for cell in row) for row in rows]
+    known = [sum(map(_is_name, row.cells)) for row in rows]
     if max(known, default=0):
-        return known.index(max(known))
-    return next((at for at, count in enumerate(filled) if count and 2 * count >= max(filled)), 0)
+        return rows[known.index(max(known))]
+    filled = [sum(not is_blank([cell]) for cell in row.cells) for row in rows]
+    for row, count in zip(rows, filled, strict=True):
+        if count and 2 * count >= max(filled):
+            return row
+    return None
+
+
+def _is_name(cell: Any) -> bool:
+    return isinstance(cell, str) and is_known(cell.strip())
+
+
+def _completed(header: list[Any], above: list[list[Any]]) -> list[Any]:
+    """Return a header whose blank cells have the known name that stands above: a header of two rows
+    says 药品名称 in the first and 剂型, 规格 in the second.
+    """
+    names = list(header)
+    for cells in reversed(above):
+        for at, cell in enumerate(cells[: len(names)]):
+            if is_blank([names[at]]) and _is_name(cell) and cell not in names:
+                names[at] = cell
+    return names
 
 
 def column_names(header: list[Any]) -> list[str]:
@@ -73,14 +105,16 @@ def column_names(header: list[Any]) -> list[str]:
 
 
 def _records(rows: Rows, columns: list[str], header: int) -> Iterator[Record]:
-    for number, cells in islice(enumerate(rows(), start=1), header, None):
+    for number, cells, merged in rows():
+        if number <= header:
+            continue
         if is_blank(cells):
             yield Record(number, {})
-        elif len(cells) < len(columns) or not is_blank(cells[len(columns) :]):
-            values = dict(zip(columns, cells, strict=False))
-            yield Record(number, values, f"{len(cells)} cells, the header has {len(columns)}")
-        else:
-            yield Record(number, dict(zip(columns, cells, strict=False)))
+            continue
+        problem = None
+        if len(cells) < len(columns) or not is_blank(cells[len(columns) :]):
+            problem = f"{len(cells)} cells, the header has {len(columns)}"
+        yield Record(number, dict(zip(columns, cells, strict=False)), problem, merged)
 
 
 def is_blank(cells: list[Any]) -> bool:

@@ -1,7 +1,7 @@
 """Bring your own drugs and diseases: load a file or another database into the medical database's
 two tables.
 
-Reads CSV, TSV, Excel, JSON, JSONL, Parquet or a database; finds the columns by name, synonym and
+Reads CSV, TSV, workbooks (.xlsx, .xls, .ods), JSON, JSONL, Parquet or a database; finds the columns by name, synonym and
 content, in Chinese or English, and says what to write into a mapping file for those it does not
 find. The target changes only after every row was read, and then in one transaction.
 docs/your-data.md has the details.
@@ -27,6 +27,7 @@ from common.command import Failure, new_parser, positive, run_command
 from common.files import replacing
 from common.terminal import watched
 from sql_agent.intake.columns import Given, Planned, plan_parts, read_mapping
+from sql_agent.intake.proposal import confirmed_mapping
 from sql_agent.intake.sources import encoding_note, open_parts
 from sql_agent.intake.staging import DUPLICATE, EMPTY, FOOTER, REJECTED, Staging
 from sql_agent.intake.target import APPEND, MISSING, REPLACE, Target
@@ -39,7 +40,7 @@ def parse(arguments: list[str] | None = None) -> argparse.Namespace:
     """Return the command line's options."""
     parser = new_parser(__doc__, prog="python -m data.import_database")
     add = parser.add_argument
-    add("source", help="a file (.csv .tsv .xlsx .json .jsonl .parquet) or a database URL")
+    add("source", help="a file (.csv .tsv .xlsx .xls .ods .json .jsonl .parquet) or a database URL")
     add(
         "--to",
         required=True,
@@ -72,7 +73,7 @@ def parse(arguments: list[str] | None = None) -> argparse.Namespace:
     add(
         "--encoding",
         help="of a text file, such as big5 or latin-1 "
-        "(default: UTF-8 or GB18030, whichever decodes it)",
+        "(default: found out; printed where it is not UTF-8)",
     )
     add("--strip-html", action="store_true", help="remove tags, entities and control characters")
     add("--label", default="imported", help="the column `source` of these rows (default: imported)")
@@ -107,13 +108,11 @@ def run(options: argparse.Namespace) -> int:
     """Import, print what was read, left out and written, and return the exit code."""
     target = Target(options.to, options.mode)
     given: Given = read_mapping(options.mapping) if options.mapping else {}
+    parts = open_parts(options.source, options.encoding, options.part, options.header_row)
     if encoding := encoding_note(options.source, options.encoding):
         print(encoding)
-    parts = open_parts(options.source, options.encoding, options.part, options.header_row)
     table = options.table
     if options.propose:
-        from sql_agent.intake.proposal import confirmed_mapping
-
         table, given = confirmed_mapping(parts, table, given)
     planned, skipped = plan_parts(parts, table, given)
     for name in skipped:
@@ -150,32 +149,39 @@ def _import(options: argparse.Namespace, planned: list[Planned], target: Target)
     with whole as draft, draft.open("w", encoding="utf-8", newline="") as out:
         report = csv.writer(out, delimiter="\t", lineterminator="\n")
         report.writerow(("part", "row", "column", "kind", "reason"))
-        rejected = sum(
-            _stage(item, staging, options.strip_html, report.writerow) for item in planned
-        )
+        rejected = 0
+        for item in planned:
+            rejected += _stage(item, staging, options.strip_html, report.writerow)
     if rejected and not options.skip_rejected:
         print(
             "nothing imported: mend the source, or give --skip-rejected to import the other rows",
             file=sys.stderr,
         )
         return 1
-    for table in {item.table for item in planned} if target.mode == APPEND else ():
-        there = target.names(table)
-        known = [
-            *dict.fromkeys(
-                name for row in staging.rows(table) if (name := row[NAME_COLUMN[table]]) in there
-            )
-        ]
-        if known:
-            print(
-                f"{table} has {len(known)} of the names "
-                f"already: {'、'.join(map(str, known[:SHOWN]))}"
-            )
-    if not options.dry_run:
-        rows = {item.table: staging.rows(item.table) for item in planned}
-        for table, written in target.write(rows, options.label).items():
-            print(f"{target.name}: {written} rows written to {table}")
+    tables = dict.fromkeys(item.table for item in planned)
+    for table in tables:
+        if lone := staging.keyless(table):
+            print(f"{table}: {lone} rows have no id, so all of its rows are numbered anew")
+        if target.mode == APPEND:
+            _print_known(table, staging, target)
+    if options.dry_run:
+        return 0
+    counts = target.write({table: staging.rows(table) for table in tables}, options.label)
+    written = [f"{target.name}: {count} rows written to {table}" for table, count in counts.items()]
+    try:
+        print("\n".join(written), flush=True)
+    except OSError:  # the target has changed, whoever reads of it or not
+        print("\n".join(written), file=sys.stderr)
+        sys.stdout = open(os.devnull, "w")  # noqa: SIM115 (for the interpreter's last flush)
     return 0
+
+
+def _print_known(table: str, staging: Staging, target: Target) -> None:
+    there = target.names(table)
+    names = dict.fromkeys(row[NAME_COLUMN[table]] for row in staging.rows(table))
+    known = [str(name) for name in names if name in there]
+    if known:
+        print(f"{table} has {len(known)} of the names already: {'、'.join(known[:SHOWN])}")
 
 
 def _stage(
@@ -195,20 +201,15 @@ def _stage(
             if len(shown[kind]) < SHOWN:
                 place = f"row {record.number}" + (f", column {column}" if column else "")
                 shown[kind].append(f"  {place}: {kind}" + (f": {reason}" if reason else ""))
-    _print(item, rows, shown)
-    return rows[REJECTED]
-
-
-def _print(item: Planned, rows: Counter[str], shown: dict[str, list[str]]) -> None:
-    kinds = [kind for kind in shown if rows[kind] or kind != FOOTER]
-    left_out = ", ".join(f"{rows[kind]} {kind}" for kind in kinds)
-    print(f"{item.part.name} -> {item.table}: {rows['ready']} rows ready, {left_out}")
+    left_out = ", ".join(f"{rows[kind]} {kind}" for kind in shown if rows[kind] or kind != FOOTER)
+    print(f"{name} -> {item.table}: {rows['ready']} rows ready, {left_out}")
     print(_columns(item))
     for kind, lines in shown.items():
         for line in lines:
             print(line)
         if rows[kind] > len(lines):
             print(f"  ... {rows[kind]} rows {kind} in all; --report FILE writes every one")
+    return rows[REJECTED]
 
 
 def _columns(item: Planned) -> str:
@@ -216,13 +217,13 @@ def _columns(item: Planned) -> str:
     about those.
     """
     lines = [f"  the column names are in row {item.part.header}"] if item.part.header > 1 else []
-    lines.append(
-        "  columns: "
-        + ", ".join(f"{source} -> {column}" for source, column in item.mapping.items())
-    )
+    used = [f"{source} -> {column}" for source, column in item.mapping.items()]
+    lines.append(f"  columns: {', '.join(used)}")
     ignored = [column for column in item.part.columns if column not in item.mapping]
-    lines += ["  not used: " + ", ".join(ignored)] if ignored else []
-    lines += ["  to decide about them, lines for the file of --mapping:"] if item.unused else []
+    if ignored:
+        lines.append(f"  not used: {', '.join(ignored)}")
+    if item.unused:
+        lines.append("  to decide about them, lines for the file of --mapping:")
     return "\n".join([*lines, *item.unused.values()])
 
 

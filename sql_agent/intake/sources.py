@@ -1,9 +1,8 @@
-"""Read a foreign table row by row: CSV, TSV, Excel, JSON, JSONL, Parquet or a table of another
+"""Read a foreign table row by row: CSV, TSV, a workbook, JSON, JSONL, Parquet or a table of another
 database.
 
-Memory holds one batch (for Excel also the workbook's list of texts). Rows are numbered as people
-see them: in CSV, TSV and Excel from the top of the sheet, in JSONL a row is a
-line, elsewhere the first row is 1.
+Memory holds one batch, but for workbooks. Rows are numbered as people see them: in CSV, TSV and
+workbooks from the top of the sheet, in JSONL a row is a line, elsewhere the first row is 1.
 
     from sql_agent.intake.sources import open_parts
     for part in open_parts("drugs.csv"):
@@ -14,75 +13,69 @@ from __future__ import annotations
 
 import csv
 import re
+from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import closing
 from functools import partial
 from itertools import islice, starmap
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
-from zipfile import ZipFile
+from typing import IO, TYPE_CHECKING
 
-from data.json_rows import (
-    LIST,
-    as_record,
-    line_records,
-    list_records,
-    paths_of_lists,
-)
+from data.files import json_places, open_text
+from data.json_rows import LIST, line_records, list_records
 from data.parquet import BATCH, parquet_records
-from data.records import Record, SourceError, detect_encoding, refusing
-from sql_agent.intake.cells import CellError
-from sql_agent.intake.grid import SEARCHED, Part, below_headers, column_names
-from sql_agent.intake.headers import is_known
+from data.records import Record, SourceError, as_record, detect_encoding, refusing
+from sql_agent.intake.grid import SEARCHED, Part, Row, below_headers, column_names
+from sql_agent.intake.workbooks import KINDS as WORKBOOKS
+from sql_agent.intake.workbooks import WITH_MARKUP, read_workbook
 
 if TYPE_CHECKING:
     from sqlalchemy import Engine, Table
 
-WITH_HEADERS = (".csv", ".tsv", ".txt", ".xlsx", ".xlsm")
-TEXTS = (*WITH_HEADERS[:3], ".json", ".jsonl", ".ndjson")
-MOST_MERGED = 32 * 1024 * 1024  # bytes of sheets with merged cells
+TABLES_IN_TEXT = (".csv", ".tsv", ".txt")
+WITH_HEADERS = (*TABLES_IN_TEXT, *WORKBOOKS)
+JSON = (".json", ".jsonl", ".ndjson")
+FILES = (*WITH_HEADERS, *JSON, ".parquet")
 MAX_CELL = 16 * 1024 * 1024
+DELIMITERS = ",\t;|，"
 DRIVERS = {
     "postgresql": "postgresql+psycopg",
     "postgres": "postgresql+psycopg",
     "mysql": "mysql+pymysql",
     "mariadb": "mariadb+pymysql",
 }
-DELIMITERS = ",\t;|"
 
 
 def open_parts(
     source: str, encoding: str | None = None, name: str | None = None, header_row: int | None = None
 ) -> list[Part]:
     """Return the tables of a source: one of a text or Parquet file, each sheet of a workbook, each
-    table of a database.
+    list of a JSON file, each table of a database.
 
     `encoding` overrides the detection (text files only), `header_row` that of the row of column
-    names, from 1 (CSV, TSV and Excel only); `name` keeps only the sheet or table of that name.
+    names, from 1 (CSV, TSV and workbooks only); `name` keeps only the sheet, list or table of that
+    name.
 
     Raises:
         SourceError: no such file, an unknown kind, unreadable content, or no part of that name;
             reading rows may too.
     """
-    path = Path(source)
-    expected = f"expected a file ({', '.join(FILES)}) or a database URL"
-    if "://" in source:
-        kind, read = DATABASE
-    elif not path.is_file():
+    kind = "a database" if "://" in source else _kind_of(Path(source))
+    if header_row and kind not in WITH_HEADERS:
         raise SourceError(
-            f"{path} {'is a folder' if path.is_dir() else 'does not exist'}; {expected}"
-        )
-    elif path.suffix.lower() in FILES:
-        kind, read = FILES[path.suffix.lower()]
-    else:
-        raise SourceError(f"{path} is of an unknown kind; {expected}")
-    if header_row and path.suffix.lower() not in WITH_HEADERS:
-        raise SourceError(
-            f"--header-row is for {', '.join(WITH_HEADERS)}; the columns of this source are named"
+            "--header-row is for tables in text and workbooks; the columns of this source are named"
         )
     what = f"{re.sub(r'//.*@', '//***@', source)} cannot be read as {kind}"
     with refusing(what):
-        parts = read(source, encoding, *([header_row] if header_row else []))
+        if kind == "a database":
+            parts = database_parts(source)
+        elif kind in TABLES_IN_TEXT:
+            parts = _text_parts(Path(source), encoding, header_row)
+        elif kind in WORKBOOKS:
+            parts = below_headers(read_workbook(Path(source)), header_row)
+        elif kind in JSON:
+            parts = _json_parts(Path(source), encoding or detect_encoding(Path(source)))
+        else:
+            parts = _parquet_parts(Path(source))
     chosen = [part for part in parts if name in (None, part.name)]
     if not chosen:
         raise SourceError(
@@ -96,38 +89,70 @@ def _guarded(records: Callable[[], Iterator[Record]], what: str) -> Iterator[Rec
         yield from records()
 
 
+def _kind_of(path: Path) -> str:
+    """Return the ending of a file's name.
+
+    Raises SourceError: no file, not one of FILES, or its first bytes are those of another kind.
+    """
+    expected = f"expected a file ({', '.join(FILES)}) or a database URL"
+    if not path.is_file():
+        seen = "is a folder" if path.is_dir() else "does not exist"
+        raise SourceError(f"{path} {seen}; {expected}")
+    kind = path.suffix.lower()
+    if kind not in FILES:
+        raise SourceError(f"{path} is of an unknown kind; {expected}")
+    with path.open("rb") as file:
+        start = file.read(512)
+    if start.startswith(b"PK") and kind in (*TABLES_IN_TEXT, *JSON):
+        raise SourceError(f"{path} is a workbook or another zip file; name a workbook .xlsx")
+    if kind in WITH_MARKUP and not start.startswith(b"PK"):
+        raise SourceError(f"{path} is no {kind} workbook, but {_looks_like(start)}")
+    return kind
+
+
+def _looks_like(start: bytes) -> str:
+    """Return what a file that is called a workbook is, and what to do."""
+    if start.startswith(b"\xd0\xcf\x11\xe0"):
+        return (
+            "an older one (name it .xls) or one with a password (save it without); "
+            "open it in a spreadsheet program to see which"
+        )
+    if start.lstrip().lower().startswith((b"<!doctype html", b"<html", b"<table")):
+        return "a page of HTML; open it in a spreadsheet program and save it as .xlsx"
+    if not start:
+        return "empty"
+    if b"\0" not in start:
+        return "text; if it is a table with commas or tabs, name it .csv"
+    return "something else; open it in a spreadsheet program and save it as .xlsx"
+
+
 def encoding_note(source: str, encoding: str | None = None) -> str:
     """Return a line about how a text file is read where that was a guess; "" for UTF-8, for other
     kinds of files, and where `encoding` was given.
-
-    GB18030 decodes nearly any text of another encoding into wrong characters, without an error.
     """
     path = Path(source)
-    if encoding or not path.is_file() or path.suffix.lower() not in TEXTS:
+    if encoding or not path.is_file() or path.suffix.lower() not in (*TABLES_IN_TEXT, *JSON):
         return ""
     chosen = detect_encoding(path)
-    if chosen != "gb18030":
+    if chosen.startswith("utf"):
         return ""
     return (
-        f"{path} is no UTF-8 and is read as GB18030; if names "
-        "look wrong, give --encoding big5 or --encoding latin-1"
+        f"{path} is not UTF-8 and is read as {chosen.upper()}; if names look wrong, give "
+        "--encoding, such as gb18030, big5 or latin-1"
     )
 
 
-def _csv_parts(source: str, encoding: str | None, header_row: int | None = None) -> list[Part]:
-    path = Path(source)
+def _text_parts(path: Path, encoding: str | None, header_row: int | None) -> list[Part]:
     encoding = encoding or detect_encoding(path)
     csv.field_size_limit(MAX_CELL)
-    with path.open(encoding=encoding, newline="") as file:
-        lines = islice(file, SEARCHED)  # a title above the header has no delimiter in it
-        head = next((line for line in lines if any(map(line.count, DELIMITERS))), "")
-    delimiter = "\t" if path.suffix.lower() == ".tsv" else max(DELIMITERS, key=head.count)
+    with open_text(path, encoding) as file:
+        delimiter = "\t" if path.suffix.lower() == ".tsv" else _delimiter(list(islice(file, 100)))
 
-    def rows() -> Iterator[list[Any]]:
-        with path.open(encoding=encoding, newline="") as file:
+    def rows() -> Iterator[Row]:
+        with open_text(path, encoding) as file:
             reader = csv.reader(file, delimiter=delimiter, strict=True)
             try:
-                yield from reader
+                yield from starmap(Row, enumerate(reader, start=1))
             except csv.Error as error:
                 raise ValueError(
                     f"near line {reader.line_num}: {error}; is a quotation mark left open?"
@@ -136,114 +161,65 @@ def _csv_parts(source: str, encoding: str | None, header_row: int | None = None)
     return below_headers({path.stem: rows}, header_row)
 
 
-def _excel_parts(source: str, _: str | None, header_row: int | None = None) -> list[Part]:
-    from openpyxl import load_workbook
-
-    merged = _has_merged_cells(Path(source))
-
-    def rows(sheet: str) -> Iterator[list[Any]]:
-        width = 0
-        with closing(load_workbook(source, read_only=not merged, data_only=True)) as book:
-            filled = _filled_down(book[sheet]) if merged else {}
-            for number, row in enumerate(book[sheet].iter_rows(), start=1):
-                width = max(width, len(row))
-                values = map(_excel_value, row)
-                cells = [filled.get((number, at), value) for at, value in enumerate(values, 1)]
-                yield [*cells, *[None] * (width - len(row))]
-
-    with closing(load_workbook(source, read_only=True)) as book:
-        return below_headers(
-            {sheet.title: partial(rows, sheet.title) for sheet in book.worksheets}, header_row
-        )
-
-
-def _has_merged_cells(path: Path) -> bool:
-    """Return whether a sheet has merged cells, for which the whole workbook has to be in memory.
-
-    Raises ValueError: it has, and is too large for that.
+def _delimiter(lines: list[str]) -> str:
+    """Return the character that cuts the largest share of the first rows into the same number of
+    cells, more than one. A table of one column has no such character; a comma does it no harm.
     """
-    with ZipFile(path) as package:
-        sheets = [name for name in package.namelist() if name.startswith("xl/worksheets/")]
-        found = any(b"<mergeCell " in package.read(name) for name in sheets)
-        size = sum(package.getinfo(name).file_size for name in sheets)
-    if found and size > MOST_MERGED:
-        raise ValueError(
-            f"it has merged cells, and {size >> 20} MB of sheets are too many to undo that; "
-            "unmerge the cells, or save the sheet as CSV"
-        )
-    return found
+    alike = {}
+    for delimiter in DELIMITERS:
+        rows = list(islice(csv.reader(lines, delimiter=delimiter), SEARCHED))
+        widths = Counter(len(cells) for cells in rows if len(cells) > 1)
+        width, count = widths.most_common(1)[0] if widths else (0, 0)
+        alike[delimiter] = (count / max(1, len(rows)), width)
+    return max(alike, key=lambda delimiter: alike[delimiter])
 
 
-def _filled_down(sheet: Any) -> dict[tuple[int, int], Any]:
-    """Return the value of each cell, by row and column from 1, that a merge from above covers.
-    Names of columns stay where they are.
+def _json_parts(path: Path, encoding: str) -> list[Part]:
+    """Return the lists of objects in a JSON file: the file itself or its lines, or each list in it,
+    named by its path (`data.drugs`).
     """
-    filled = {}
-    for cells in sheet.merged_cells.ranges:
-        value = _excel_value(sheet.cell(cells.min_row, cells.min_col))
-        if not (isinstance(value, str) and is_known(value.strip())):
-            for row in range(cells.min_row + 1, cells.max_row + 1):
-                filled[row, cells.min_col] = value
-    return filled
+    places = json_places(path, encoding)
+    if places is None:
+        return [_json_part(path, encoding, path.stem, line_records)]
+    return [
+        _json_part(
+            path,
+            encoding,
+            path.stem if place == LIST else place.removesuffix(f".{LIST}"),
+            partial(list_records, place),
+        )
+        for place in places
+    ]
 
 
-def _excel_value(cell: Any) -> Any:
-    """Return the value of a cell; for a formula, the value stored with it."""
-    return (
-        CellError(f"the formula failed with {cell.value}") if cell.data_type == "e" else cell.value
-    )
-
-
-def _json_parts(
-    read: Callable[[IO[str]], Iterator[Record]], source: str, encoding: str | None
-) -> list[Part]:
-    path = Path(source)
-    encoding = encoding or detect_encoding(path)
-
+def _json_part(
+    path: Path, encoding: str, name: str, read: Callable[[IO[str]], Iterator[Record]]
+) -> Part:
     def records() -> Iterator[Record]:
-        with path.open(encoding=encoding, newline="") as file:
+        with open_text(path, encoding) as file:
             yield from read(file)
 
-    # Objects may have different keys
-    columns = dict.fromkeys(key for record in records() for key in record.values)
+    columns: dict[str, None] = {}  # objects may have different keys
+    problem = ""
+    for record in records():
+        columns |= dict.fromkeys(record.values)
+        if record.problem and not problem:
+            problem = f"; row {record.number}: {record.problem}"
     if not columns:
         raise ValueError(
-            "no JSON objects with keys; expected a list of objects (.jsonl: one a line)"
+            "no JSON objects with keys; expected a list of objects (.jsonl: one a line)" + problem
         )
-    return [Part(path.stem, list(columns), records)]
+    return Part(name, list(columns), records)
 
 
-def _json_lists(source: str, encoding: str | None) -> list[Part]:
-    """Return the lists of objects in a JSON file: the file itself, or each list in it, named by its
-    path (`data.drugs`).
-    """
-    path = Path(source)
-    encoding = encoding or detect_encoding(path)
-    with path.open(encoding=encoding, newline="") as file:
-        lists = paths_of_lists(file)
-    if not lists or lists == [LIST]:
-        return _json_parts(partial(list_records, LIST), source, encoding)
-    return [
-        _json_parts(partial(list_records, place), source, encoding)[0]._replace(
-            name=place.removesuffix(f".{LIST}")
-        )
-        for place in lists
-    ]
-
-
-def _parquet_parts(source: str, _: str | None) -> list[Part]:
+def _parquet_parts(path: Path) -> list[Part]:
     from pyarrow.parquet import read_schema
 
-    return [
-        Part(
-            Path(source).stem,
-            column_names(read_schema(source).names),
-            partial(parquet_records, source),
-        )
-    ]
+    columns = column_names(read_schema(path).names)
+    return [Part(path.stem, columns, partial(parquet_records, path))]
 
 
-def database_parts(source: str, _: str | None = None, views: bool = False) -> list[Part]:
+def database_parts(source: str, views: bool = False) -> list[Part]:
     """Return the tables, and views if wanted, of the database at a URL; a URL without a driver gets
     the installed one.
 
@@ -261,10 +237,9 @@ def database_parts(source: str, _: str | None = None, views: bool = False) -> li
     found.reflect(engine, views=views)
     if not found.tables:
         raise ValueError("it has no tables")
-    tables = found.sorted_tables
     return [
         Part(table.name, table.columns.keys(), partial(_table_records, engine, table))
-        for table in tables
+        for table in found.sorted_tables
     ]
 
 
@@ -276,14 +251,3 @@ def _table_records(engine: Engine, table: Table) -> Iterator[Record]:
     with engine.connect() as connection:
         rows = connection.execution_options(yield_per=BATCH).execute(select(table).order_by(*order))
         yield from starmap(as_record, enumerate(map(dict, rows.mappings()), start=1))
-
-
-Reader = Callable[..., list[Part]]
-DATABASE: tuple[str, Reader] = ("a database", database_parts)
-FILES: dict[str, tuple[str, Reader]] = {
-    **dict.fromkeys(WITH_HEADERS[:3], ("a table in text", _csv_parts)),
-    **dict.fromkeys(WITH_HEADERS[3:], ("an Excel workbook (.xlsx)", _excel_parts)),
-    ".json": ("a list of JSON objects", _json_lists),
-    **dict.fromkeys((".jsonl", ".ndjson"), ("lines of JSON", partial(_json_parts, line_records))),
-    ".parquet": ("Parquet", _parquet_parts),
-}

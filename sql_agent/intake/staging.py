@@ -24,7 +24,7 @@ LARGEST_KEY = 2**31 - 1
 REJECTED = "rejected"
 DUPLICATE = "duplicate"
 EMPTY = "empty"
-FOOTER = "total or signature"
+FOOTER = "total, title or signature"
 
 
 class LeftOut(NamedTuple):
@@ -46,15 +46,14 @@ class Staging:
 
     def add(self, item: Planned, record: Record, strip_html: bool = False) -> list[LeftOut]:
         """Take a record in and return [], or return why not: what is wrong with it, or which
-        earlier row it repeats.
+        earlier row it repeats. Rows with different keys repeat nothing.
         """
         cells, findings = clean(record, item, strip_html)
         if findings:
             return findings
+        digest = hashlib.blake2b(_json(cells).encode(), digest_size=16).digest()
         key = int(cells.pop("id")) if "id" in cells else None
-        text = json.dumps(cells, ensure_ascii=False, sort_keys=True)
-        digest = hashlib.blake2b(text.encode(), digest_size=16).digest()
-        row = (item.table, f"row {record.number} of {item.part.name}", key, digest, text)
+        row = (item.table, f"row {record.number} of {item.part.name}", key, digest, _json(cells))
         if self._file.execute("INSERT OR IGNORE INTO staged VALUES (?, ?, ?, ?, ?)", row).rowcount:
             return []
         earlier = "SELECT place FROM staged WHERE target = ? AND digest = ?"
@@ -62,28 +61,36 @@ class Staging:
             return [LeftOut(DUPLICATE, reason=f"same as {place}")]
         return [LeftOut(REJECTED, "id", f"{key} is already the id of an earlier row")]
 
+    def keyless(self, table: str) -> int:
+        """Return how many rows for a table have no key although others have one."""
+        counted = "SELECT count(key), count(*) FROM staged WHERE target = ?"
+        keyed, rows = self._file.execute(counted, (table,)).fetchone()
+        return rows - keyed if keyed else 0
+
     def rows(self, table: str) -> Iterator[Cells]:
         """Yield the rows for a table, in the order they came; with their keys as `id` if every row
         has one.
         """
-        counted = "SELECT count(*) = count(key) FROM staged WHERE target = ?"
-        (keep,) = self._file.execute(counted, (table,)).fetchone()
+        keep = not self.keyless(table)
         chosen = self._file.execute(
             "SELECT key, cells FROM staged WHERE target = ? ORDER BY rowid", (table,)
         )
-        return (json.loads(cells) | ({"id": key} if keep else {}) for key, cells in chosen)
+        for key, cells in chosen:
+            row = json.loads(cells)
+            yield row | {"id": key} if keep and key is not None else row
 
 
-def _cells_of(record: Record) -> str:
-    return " ".join(str(value).strip() for value in record.values.values() if value is not None)
+def _json(cells: dict[str, str]) -> str:
+    return json.dumps(cells, ensure_ascii=False, sort_keys=True)
 
 
 def clean(
     record: Record, item: Planned, strip_html: bool = False
 ) -> tuple[dict[str, str], list[LeftOut]]:
     """Return a record's texts by column of the table, and what is wrong with them."""
-    if is_footer(record.values):
-        return {}, [LeftOut(FOOTER, reason=_cells_of(record))]
+    if is_footer(record.values, record.merged):
+        texts = [str(value).strip() for value in record.values.values() if value is not None]
+        return {}, [LeftOut(FOOTER, reason=" ".join(filter(None, texts)))]
     if record.problem:
         return {}, [LeftOut(REJECTED, reason=record.problem)]
     cells: dict[str, str] = {}
@@ -92,7 +99,8 @@ def clean(
         try:
             text = to_text(record.values.get(source), strip_html)
             if text is not None:
-                joined = "\n".join(filter(None, (cells.get(column), with_unit(source, text))))
+                text = with_unit(source, text)
+                joined = f"{cells[column]}\n{text}" if column in cells else text
                 cells[column] = _fitting(column, joined)
         except CellError as error:
             problems[column] = str(error)
@@ -101,18 +109,20 @@ def clean(
     for column in item.mapping.values():
         if column in ("id", NAME_COLUMN[item.table]) and column not in cells:
             problems.setdefault(column, "empty, every row needs one")
-    places = {
-        column: source if source == column else f"{source} ({column})"
-        for source, column in item.mapping.items()
-    }
-    return cells, [LeftOut(REJECTED, places[column], reason) for column, reason in problems.items()]
+    sources = {column: source for source, column in item.mapping.items()}
+    findings = []
+    for column, reason in problems.items():
+        source = sources[column]
+        place = source if source == column else f"{source} ({column})"
+        findings.append(LeftOut(REJECTED, place, reason))
+    return cells, findings
 
 
 def _fitting(column: str, text: str) -> str:
-    if column == "id" and not (
-        text.isascii() and text.isdigit() and len(text) < 11 and 0 < int(text) <= LARGEST_KEY
-    ):
-        raise CellError(f"{text[:40]!r}, expected a whole number from 1 to {LARGEST_KEY}")
+    if column == "id":
+        whole = text.isascii() and text.isdigit() and len(text) < 11
+        if not whole or not 0 < int(text) <= LARGEST_KEY:
+            raise CellError(f"{text[:40]!r}, expected a whole number from 1 to {LARGEST_KEY}")
     if len(text) > LENGTHS.get(column, len(text)):
         raise CellError(f"{len(text)} characters, at most {LENGTHS[column]} fit")
     return text

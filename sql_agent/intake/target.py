@@ -172,3 +172,10 @@ class Target:
             yield
         except SQLAlchemyError as error:
             raise TargetError(f"{self.name}: {what}{first_line(error)}") from None
+        except (TypeError, AttributeError) as error:  # PyMySQL's way to refuse a parameter
+            if "pymysql" not in str(self.engine.url):
+                raise
+            raise UsageError(
+                f"--to {self.name} is not understood by PyMySQL ({first_line(error)}); it takes "
+                "ssl_ca=FILE, ssl_disabled=true, charset=utf8mb4, and needs the database's name"
+            ) from None

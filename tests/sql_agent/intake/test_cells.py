@@ -23,7 +23,14 @@ from sql_agent.intake.cells import REFUSED, CellError, to_text
         (6901234567890.0, "6901234567890"),
         (0.5, "0.5"),
         (float("nan"), None),
+        (0.1 + 0.2, "0.3"),
+        (1e-7, "0.0000001"),
         (Decimal("2.50"), "2.50"),
+        (Decimal("1E+20"), "100000000000000000000"),
+        ("\u200b阿莫西林\u200b", "阿莫西林"),
+        ("NULL", None),
+        ("\\N", None),
+        ("-", None),
         (True, "true"),
         (date(2025, 1, 2), "2025-01-02"),
         ("2024年3月1日", "2024-03-01"),
@@ -66,6 +73,7 @@ def test_html_is_stripped_on_request(value, text):
         (CellError("#N/A"), "#N/A"),
         ({"a": 1}, "dict value"),
         (float("inf"), "infinite"),
+        (81234567890123456789.0, "last digits"),
     ],
 )
 def test_what_can_not_be_stored_is_named(value, message):

@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 
 from common.settings import ROOT
 from recipes.build_database import DEFAULT_PATH
+from sql_agent.intake.cells import AROUND, PLACEHOLDERS
 from sql_agent.intake.import_database import main
 from sql_agent.intake.staging import Staging
 from sql_agent.intake.target import REPLACE, Target, TargetError
@@ -385,6 +386,11 @@ CELLS = st.text(st.characters(codec="utf-8"), max_size=10) | st.sampled_from(
 )
 
 
+def cleaned(cell: str) -> str | None:
+    text = cell.replace("\r\n", "\n").replace("\r", "\n").strip().strip(AROUND).strip()
+    return None if text.lower() in PLACEHOLDERS else text or None
+
+
 @settings(
     suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=40
 )
@@ -395,10 +401,7 @@ def test_any_cells_arrive_unchanged_or_are_reported(tmp_path, rows, capsys):
     source = write_csv(tmp_path / "a.csv", rows)
     assert main([source, "--to", url(target), "--skip-rejected", "--encoding", "utf-8"]) == 0
     stored = [row[1:4] for row in read(target)]
-    given = [
-        tuple(cell.strip().replace("\r\n", "\n").replace("\r", "\n") or None for cell in row)
-        for row in rows
-    ]
+    given = [tuple(cleaned(cell) for cell in row) for row in rows]
     assert [row for row in stored if row not in given] == []
     assert len(stored) == len(set(stored))
     counted = capsys.readouterr().out.splitlines()[0].removeprefix("a -> drugs_info: ")

@@ -18,8 +18,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from data.records import SourceError
-from sql_agent.intake.cells import CellError
-from sql_agent.intake.sources import open_parts
+from sql_agent.intake.cells import CellError, to_text
+from sql_agent.intake.sources import encoding_note, open_parts
 
 COLUMNS = ["药品名称", "适应症"]
 ROWS = [["阿莫西林胶囊", "敏感菌感染，\n如肺炎"], ["布洛芬片", '发热"痛"']]
@@ -74,8 +74,10 @@ def test_every_kind_gives_the_same_rows_as_often_as_asked(tmp_path, kind):
     assert values(part) == expected
 
 
-@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "gb18030", "gbk", "utf-16"])
-@pytest.mark.parametrize("delimiter", [",", ";", "\t", "|"])
+@pytest.mark.parametrize(
+    "encoding", ["utf-8", "utf-8-sig", "gb18030", "gbk", "utf-16", "utf-16-le"]
+)
+@pytest.mark.parametrize("delimiter", [",", ";", "\t", "|", "，"])
 def test_encodings_and_delimiters_are_found_out(tmp_path, encoding, delimiter):
     (part,) = open_parts(str(write_csv(tmp_path / "a.csv", [COLUMNS, *ROWS], encoding, delimiter)))
     assert part.columns == COLUMNS
@@ -87,6 +89,35 @@ def test_a_long_file_is_read_to_its_end_before_its_encoding_is_chosen(tmp_path: 
     path = write_csv(tmp_path / "a.csv", [["med_name", "indication"], *rows], "gb18030")
     (part,) = open_parts(str(path))
     assert values(part) == rows
+
+
+@pytest.mark.parametrize(
+    ("encoding", "text"),
+    [
+        ("big5", "藥品名稱,適應症\n阿莫西林膠囊,敏感菌感染\n布洛芬片,發熱頭痛\n"),
+        ("cp1252", "Nom,Indication\nParacétamol,fièvre et céphalées modérées\n"),
+    ],
+)
+def test_other_encodings_are_told_apart(tmp_path: Path, encoding: str, text: str) -> None:
+    (tmp_path / "a.csv").write_bytes(text.encode(encoding))
+    (part,) = open_parts(str(tmp_path / "a.csv"))
+    assert part.columns == text.splitlines()[0].split(",")
+    assert encoding.upper() in encoding_note(str(tmp_path / "a.csv"))
+
+
+def test_a_file_in_two_encodings_is_refused_with_both_lines(tmp_path: Path) -> None:
+    lines = ["药品名称,适应症", "甲片,头痛", "乙片,咳嗽痰多发热"]
+    content = b"\n".join([lines[0].encode("gbk"), lines[1].encode("gbk"), lines[2].encode()])
+    (tmp_path / "a.csv").write_bytes(content)
+    with pytest.raises(SourceError, match=r"line 1 .* line 3"):
+        open_parts(str(tmp_path / "a.csv"))
+
+
+def test_lines_of_json_may_be_named_json(tmp_path: Path) -> None:
+    path = tmp_path / "a.json"
+    path.write_text('{"药品名称": "甲"}\n{"药品名称": "乙"}\n', encoding="utf-8")
+    (part,) = open_parts(str(path))
+    assert values(part) == [["甲"], ["乙"]]
 
 
 def test_json_nested_deep_is_refused_before_it_fills_the_memory(tmp_path):
@@ -143,7 +174,7 @@ def test_sheets_types_and_failed_formulas_of_a_workbook(tmp_path):
     assert part.name == "药品"
     first, second, third = part.records()
     assert first.values["条形码"] == 6901234567890
-    assert str(first.values["创建时间"]) == "2025-01-02 00:00:00"
+    assert to_text(first.values["创建时间"]) == "2025-01-02"
     assert second.values["药品名称"] == "乙"
     assert isinstance(third.values["药品名称"], CellError)
     assert "#N/A" in str(third.values["药品名称"])
@@ -160,6 +191,7 @@ def test_sheets_types_and_failed_formulas_of_a_workbook(tmp_path):
         ("a.parquet", b"PAR1", r"a\.parquet"),
         ("a.json", b'[{"a": 1}, {', r"a\.json"),
         ("a.json", b'{"a": 1}', "no JSON objects"),
+        ("a.jsonl", b"{'a': 1}\n", "row 1: not JSON"),
         ("a.xls", b"x", r"a\.xls"),
     ],
 )

@@ -1,0 +1,124 @@
+"""A workbook gives what a person sees in it, or names the cell."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+from zipfile import ZipFile
+
+import openpyxl
+import pytest
+
+from data.records import SourceError
+from sql_agent.intake.cells import CellError, to_text
+from sql_agent.intake.sources import open_parts
+from sql_agent.intake.workbooks import read_format
+
+HEADER = ["药品名称", "条形码", "规格", "有效期"]
+
+
+def save(path: Path, rows: list[list[Any]]) -> openpyxl.Workbook:
+    book = openpyxl.Workbook()
+    assert book.active is not None
+    for row in rows:
+        book.active.append(row)
+    book.save(path)
+    return book
+
+
+def changed(path: Path, part: str, old: str, new: str) -> None:
+    """Replace a text in one part of a workbook, as another program would have written it."""
+    with ZipFile(path) as package:
+        parts = {name: package.read(name).decode() for name in package.namelist()}
+    assert old in parts[part]
+    parts[part] = parts[part].replace(old, new)
+    with ZipFile(path, "w") as package:
+        for name, text in parts.items():
+            package.writestr(name, text)
+
+
+def records(path: Path) -> list[dict[str, Any]]:
+    (part,) = open_parts(str(path))
+    return [record.values for record in part.records()]
+
+
+def test_a_number_is_what_its_format_shows(tmp_path: Path) -> None:
+    path = tmp_path / "a.xlsx"
+    book = save(path, [HEADER, ["甲", 6901234567890, 0.009, 24], ["乙", 1.5, 0.125, 12]])
+    sheet = book.active
+    assert sheet is not None
+    for cell, code in (("B2", "0" * 14), ("C2", "0.0%"), ("D2", '0"个月"'), ("C3", "0%")):
+        sheet[cell].number_format = code
+    book.save(path)
+    first, second = records(path)
+    assert [to_text(value) for value in first.values()] == [
+        "甲",
+        "06901234567890",
+        "0.9%",
+        "24个月",
+    ]
+    assert [to_text(value) for value in second.values()] == ["乙", "1.5", "12.5%", "12"]
+
+
+@pytest.mark.parametrize(
+    "code", ["General", "0", "0.00", "#,##0", "yyyy-mm-dd", "[h]:mm", "@", "# ?/?", "0.00E+00"]
+)
+def test_other_formats_change_nothing(code: str) -> None:
+    assert read_format(code) is None
+
+
+def test_a_formula_without_a_value_is_named(tmp_path: Path) -> None:
+    save(tmp_path / "a.xlsx", [HEADER, ["甲", 1, "=B2*2", "=1+1"]])
+    changed(
+        tmp_path / "a.xlsx", "xl/worksheets/sheet1.xml", "<f>1+1</f><v></v>", "<f>1+1</f><v>2</v>"
+    )
+    [row] = records(tmp_path / "a.xlsx")
+    assert isinstance(row["规格"], CellError)
+    assert to_text(row["有效期"]) == "2"
+
+
+def test_a_wrong_dimension_and_odd_styles_cost_no_row(tmp_path: Path) -> None:
+    path = tmp_path / "a.xlsx"
+    save(path, [HEADER, ["甲", "1", "2", "3"], ["乙", "4", "5", "6"]])
+    changed(path, "xl/worksheets/sheet1.xml", 'ref="A1:D3"', 'ref="A1"')
+    changed(path, "xl/styles.xml", "<patternFill/>", "")
+    assert [row["药品名称"] for row in records(path)] == ["甲", "乙"]
+
+
+def test_names_in_a_merged_row_above_complete_the_header(tmp_path: Path) -> None:
+    path = tmp_path / "a.xlsx"
+    book = save(
+        path, [["药品名称", "基本信息", None], [None, "剂型", "规格"], ["甲片", "片剂", "10mg"]]
+    )
+    assert book.active is not None
+    book.active.merge_cells("A1:A2")
+    book.active.merge_cells("B1:C1")
+    book.save(path)
+    assert records(path) == [{"药品名称": "甲片", "剂型": "片剂", "规格": "10mg"}]
+
+
+def test_a_row_of_one_merged_cell_is_marked(tmp_path: Path) -> None:
+    path = tmp_path / "a.xlsx"
+    book = save(path, [HEADER, ["抗感染药"], ["甲", "1", "2", "3"]])
+    assert book.active is not None
+    book.active.merge_cells("A2:D2")
+    book.save(path)
+    (part,) = open_parts(str(path))
+    assert [record.merged for record in part.records()] == [True, False]
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "told"),
+    [
+        ("a.xlsx", b"\xd0\xcf\x11\xe0" + bytes(20), "password"),
+        ("a.xlsx", b"<html><table>", "HTML"),
+        ("a.xlsx", "药品名称,规格".encode(), ".csv"),
+        ("a.csv", b"PK\x03\x04", ".xlsx"),
+    ],
+)
+def test_a_file_with_another_name_than_its_kind_is_told(
+    tmp_path: Path, name: str, content: bytes, told: str
+) -> None:
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(SourceError, match=told):
+        open_parts(str(tmp_path / name))
