@@ -86,8 +86,8 @@ def covered_by(name: str) -> frozenset[str]:
     """Return the examinations that an order of this name has made: itself, those of a panel, and
     panels of these alone.
     """
-    parts = PANELS.get(name, frozenset())
-    smaller = {panel for panel, others in PANELS.items() if others <= parts}
+    parts = panels().get(name, frozenset())
+    smaller = {panel for panel, others in panels().items() if others <= parts}
     return frozenset({name} | parts | smaller)
 
 
@@ -206,9 +206,11 @@ def _of_tables() -> Iterator[tuple[str, str]]:
 
 def _of_orders() -> Iterator[tuple[str, str]]:
     """Yield the examinations that orders.toml alone knows, and the panels, with each of their names."""
-    panels = {name: panel["names"] for name, panel in ORDERS["panels"].items()}
-    for name, others in (*ORDERS["further"].items(), *panels.items()):
+    for name, others in ORDERS["further"].items():
         for text in (name, *others):
+            yield name, text
+    for name, panel in ORDERS["panels"].items():
+        for text in (name, *panel["names"]):
             yield name, text
 
 
@@ -247,7 +249,8 @@ def _word(word: str) -> str:
     return word[:-1] if plural else word
 
 
-def _panels() -> dict[str, frozenset[str]]:
+@cache
+def panels() -> dict[str, frozenset[str]]:
     """Return the examinations of each panel by their names."""
     tables = load_tables().examinations
     return {
@@ -256,7 +259,6 @@ def _panels() -> dict[str, frozenset[str]]:
     }
 
 
-PANELS = _panels()
 BESIDE_ENGLISH = frozenset(map(_word, BESIDE["english"]))
 SOFT = frozenset(map(_word, BESIDE["soft"]))
 KINDS = frozenset(map(_word, BESIDE["kinds"]))

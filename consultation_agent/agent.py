@@ -3,98 +3,64 @@
 from episodes import registry
 agent = registry.get("consultation")
 
-Everything here is light; the tables, the patient and the judge come with `task` and `open`.
+Importing this is cheap; the tables, the patient and the judge come with `task` and `open`.
 """
 
 from __future__ import annotations
 
 from argparse import ArgumentParser
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from random import Random
 from types import MappingProxyType
 from typing import Any
 
-from common.settings import ROOT, Settings
+from common.settings import Settings
+from consultation_agent import facts, shown
+from consultation_agent.demonstrations import framed_dialogues, patient_lessons
 from consultation_agent.doctoragent_format import doctoragent
+from consultation_agent.environment import ConsultationEnvironment
+from consultation_agent.lessons import lessons
+from consultation_agent.llm_patient import MODEL_NAMES
+from consultation_agent.prompts import OWN, load_prompts
+from consultation_agent.protocol import framed
+from consultation_agent.rehearsal import gold_episode
+from consultation_agent.task import check_recorded, read_rows, task_of
 from episodes.agent import (
-    Agent,
     Column,
     Environment,
-    Flags,
     Format,
     Lessons,
     Options,
     Record,
     Row,
-    Service,
     Showing,
     Sizes,
 )
 from episodes.episode import Conversation, Episode, Task
-from episodes.partners import PARTNERS, RECORD, PromptedTeaching
+from episodes.partner_agent import PartnerAgent, PartnerFlags, PartnerTeaching, split_files
+from episodes.rules import judged_diagnoses
 from episodes.shown import Shown
-from episodes.turns import drawn_turns
-
-DEAD_URL = "http://127.0.0.1:9"
 
 
-class ConsultationFlags(Flags):
+class ConsultationFlags(PartnerFlags):
     """The flags of the consultation agent: patient, reward, prompts."""
 
-    unreachable: Mapping[str, str] = {
-        "reward_model_url": f"{DEAD_URL}/score",
-        "patient": "llm",
-        "patient_model": "openai/none",
-        "patient_base_url": f"{DEAD_URL}/v1",
-    }
+    role = "patient"
+    llm_name = MODEL_NAMES
+    schemes = "terms, doctoragent, walkthrough (consultation_agent/rewards.toml)"
+    prompts = "consultation_agent/prompts.toml"
 
     def add(self, parser: ArgumentParser) -> None:
-        add = parser.add_argument
-        add(
-            "--patient",
-            choices=PARTNERS,
-            default="record",
-            help="who answers; default: the record itself",
-        )
-        models = (
-            "its model, over PATIENT_MODEL: litellm's name (llm), a model folder or hub id (served)"
-        )
-        add("--patient-model", metavar="MODEL", help=models)
-        add(
+        super().add(parser)
+        parser.add_argument(
             "--patient-gpus",
             metavar="N,...",
             help="GPUs for a served patient alone; default: a share of the policy's",
         )
-        schemes = (
-            "terms, doctoragent, walkthrough "
-            "(consultation_agent/rewards.toml), or weights: NAME=WEIGHT,..."
-        )
-        add("--reward", metavar="SCHEME", default="terms", help=f"what is paid: {schemes}")
-        add(
-            "--prompts",
-            metavar="FILE",
-            help="other words for the doctor, as in consultation_agent/prompts.toml",
-        )
 
-    def services(self, settings: Settings, options: Options) -> Sequence[Service]:
-        if options.get("patient") != "served":
-            return []
-        from consultation_agent.llm_patient import ADDRESS, model_of
-
-        return [
-            Service(
-                ADDRESS, model_of(settings.under(options), "served"), options.get("patient_gpus")
-            )
-        ]
-
-    def check(self, tasks: Sequence[Task], options: Options) -> list[str]:
-        from consultation_agent.task import ConsultationTask, check_recorded
-
-        if (options.get("patient") or RECORD) != RECORD:
-            return []
-        return check_recorded([task for task in tasks if isinstance(task, ConsultationTask)])
+    def check_recorded(self, tasks: Sequence[Any]) -> list[str]:
+        return check_recorded(tasks)
 
 
 class ConsultationShowing(Showing):
@@ -114,57 +80,36 @@ class ConsultationShowing(Showing):
     demo = ("trainer.total_training_steps=60",)
 
     def summarise(self, records: Sequence[Record]) -> Mapping[str, Any]:
-        from episodes.rules import judged_diagnoses
-
         return judged_diagnoses(records)
 
     def gain_groups(self, record: Record) -> Mapping[str, int | None]:
-        from consultation_agent.facts import facets_found
-
-        return {"gain_by_asking": facets_found(record)}
+        return {"gain_by_asking": facts.facets_found(record)}
 
     def failure(self, record: Record) -> str:
-        from consultation_agent.facts import failure
-
-        return failure(record)
+        return facts.failure(record)
 
     def shown(self, record: Record) -> Sequence[Shown]:
-        from consultation_agent.shown import shown
-
-        return shown(record)
+        return shown.shown(record)
 
     def typed(self, text: str) -> str:
-        from consultation_agent.protocol import framed
-
         return framed(text)
 
 
-class ConsultationTeaching(PromptedTeaching):
+class ConsultationTeaching(PartnerTeaching):
     """Gold consultations, dialogues of others, and what the bundled model is made from."""
 
-    def gold(self, row: Row, settings: Settings) -> Episode:
-        from consultation_agent.prompts import OWN, load_prompts
-        from consultation_agent.rehearsal import gold_episode
-        from consultation_agent.task import task_of
-
+    def rehearsed(self, row: Row, prompts: Path | None) -> tuple[Task, Callable[[int], Episode]]:
         task = task_of(row)
-        turns = drawn_turns(settings, task.id) or settings.max_turns
-        return gold_episode(task, load_prompts(self.prompts or OWN), turns)
+        return task, lambda turns: gold_episode(task, load_prompts(prompts or OWN), turns)
 
     def demonstrations(
         self, role: str, rows: Sequence[Row], settings: Settings
     ) -> Iterable[Conversation]:
         if role != "patient":
             return super().demonstrations(role, rows, settings)
-        from consultation_agent.demonstrations import patient_lessons
-        from consultation_agent.task import task_of
-
         return patient_lessons(task_of(row) for row in rows)
 
     def dialogues(self, path: Path, agent: str, settings: Settings) -> Iterable[Conversation]:
-        from consultation_agent.demonstrations import framed_dialogues
-        from consultation_agent.prompts import OWN, load_prompts
-
         return framed_dialogues(path, load_prompts(self.prompts or OWN), settings.max_turns)
 
     def lessons(
@@ -173,47 +118,31 @@ class ConsultationTeaching(PromptedTeaching):
         """Return lessons about patients drawn from the tables. `rows` are not used, because they
         are too few to learn from.
         """
-        from consultation_agent.lessons import lessons
-
         return lessons(right, flawed, random)
 
 
-class ConsultationAgent(Agent):
+class ConsultationAgent(PartnerAgent):
     """Invented patients of `data/consultation`, no tools, a patient as partner."""
 
     name = "consultation"
     prompt_version = "1"
-    splits: Mapping[str, Path] = {
-        split: ROOT / "data" / "consultation" / f"{split}.parquet"
-        for split in ("train", "val", "test")
-    }
-    turns = 6
-    draws_turns = True
+    splits: Mapping[str, Path] = split_files("consultation")
     flags = ConsultationFlags()
     showing = ConsultationShowing()
     teaching = ConsultationTeaching()
 
     def sizes(self, device: str) -> Sizes:
-        return (
-            Sizes(prompt=224, response=800, reply=112)
-            if device == "cpu"
-            else Sizes(2048, 6144, 512)
-        )
+        if device == "cpu":
+            return Sizes(prompt=224, response=800, reply=112)
+        return Sizes(2048, 6144, 512)
 
     def rows(self, path: Path | str) -> list[Row]:
-        from consultation_agent.task import read_rows
-
         return read_rows(path)
 
-    def task(self, row: Row, settings: Settings) -> Task:
-        from consultation_agent.task import task_of
-
-        task = task_of(row)
-        return replace(task, max_turns=drawn_turns(settings, task.id))
+    def read_task(self, row: Row) -> Task:
+        return task_of(row)
 
     def open(self, settings: Settings, options: Options, evaluating: bool = False) -> Environment:
-        from consultation_agent.environment import ConsultationEnvironment
-
         return ConsultationEnvironment(settings, options, evaluating)
 
 

@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from random import Random
 from typing import Any
 
 from common.settings import Settings
@@ -21,49 +20,41 @@ from consultation_agent.judge_words import WORDS
 from consultation_agent.llm_patient import patient_of
 from consultation_agent.patient import Exchange
 from consultation_agent.prompts import CHOOSING, ENGLISH, OWN, load_prompts
-from consultation_agent.protocol import Question, choice_reader, read_reply
+from consultation_agent.protocol import (
+    Conclusion,
+    Question,
+    choice_reader,
+    read_reply,
+)
 from consultation_agent.rehearsal import baseline_episode, gold_episode
 from consultation_agent.reward import Scheme
 from consultation_agent.task import ConsultationTask
-from episodes.agent import Answer, KnownEpisodes, Options, Record
-from episodes.episode import Episode, Policy, Task
+from episodes.agent import Options, Record
+from episodes.episode import Episode, Task
+from episodes.partner_agent import PartnerEnvironment, Rehearsal, RehearsedEpisodes
 from episodes.prompts import Prompts
-from episodes.rules import RuledEnvironment
-from episodes.text_loop import play_by_protocol
+from episodes.text_loop import Malformed
 from scoring.rubric import Reward
 
 
-class ConsultationEnvironment(RuledEnvironment):
+class ConsultationEnvironment(PartnerEnvironment):
     """Plays and scores. `evaluating`: texts are compared as well.
 
     Raises AgentError: the patient or the prompts cannot be used; SettingsError: REWARD_SCALE
     cannot.
     """
 
-    converses = True
-
     def __init__(self, settings: Settings, options: Options, evaluating: bool = False) -> None:
         super().__init__(settings, WORDS)
         self.evaluating = evaluating
-        self.patient = patient_of(settings, options)
+        self.partner = patient_of(settings, options)
         self.prompts = load_prompts(Path(options.get("prompts") or OWN))
         self.english = load_prompts(Path(options.get("prompts") or ENGLISH))
         self.choosing = load_prompts(CHOOSING)
         self.scheme = Scheme(options.get("reward") or "terms", self.judge)
         self.judging = replace(self.judging, highest=self.scheme.highest(settings.max_turns))
-        self.known = KnownConsultations(self)
-
-    async def play(self, task: Task, policy: Policy) -> Episode:
-        own = _own(task)
-
-        async def partner(said: Question, episode: Episode) -> str:
-            asked = [event for event in episode.events if isinstance(event, Exchange)]
-            answer = await self.patient.answer(own, said.text, asked)
-            episode.events.append(Exchange(said.text, answer))
-            return answer.text
-
-        read = choice_reader(own.options) if own.options else read_reply
-        return await play_by_protocol(policy, self.words_for(own), own.question, read, partner)
+        rehearsal = Rehearsal(gold_episode, baseline_episode, dishonest_episodes, _other_name)
+        self.known = RehearsedEpisodes(self, rehearsal)
 
     def words_for(self, task: ConsultationTask) -> Prompts:
         """Return what the doctor reads in a case: options have a form of their own, whatever
@@ -73,11 +64,19 @@ class ConsultationEnvironment(RuledEnvironment):
             return self.choosing
         return self.english if task.english else self.prompts
 
-    async def asked(self, question: str, answer: Answer, policy: Policy) -> Episode:
-        async def partner(said: Question, episode: Episode) -> str:
-            return await answer(said.text)
+    def read(self, task: ConsultationTask | None, reply: str) -> Question | Conclusion | Malformed:
+        if task and task.options:
+            return choice_reader(task.options)(reply)
+        return read_reply(reply)
 
-        return await play_by_protocol(policy, self.prompts, question, read_reply, partner)
+    async def answered(self, task: ConsultationTask, said: Question, episode: Episode) -> str:
+        asked = [event for event in episode.events if isinstance(event, Exchange)]
+        reply = await self.partner.answer(task, said.text, asked)
+        episode.events.append(Exchange(said.text, reply))
+        return str(reply.text)
+
+    def words_of(self, said: Question) -> str:
+        return said.text
 
     async def score(self, task: Task, episode: Episode) -> Reward:
         return await self.scheme.score(_own(task), episode)
@@ -91,7 +90,7 @@ class ConsultationEnvironment(RuledEnvironment):
 
     def description(self) -> dict[str, Any]:
         return {
-            **self.patient.description,
+            **self.partner.description,
             "reward_scheme": self.scheme.name,
             "prompts": self.prompts.fingerprint,
             "prompts_english": self.english.fingerprint,
@@ -99,39 +98,12 @@ class ConsultationEnvironment(RuledEnvironment):
             "judge": self.judge_name,
         }
 
-    async def check(self) -> None:
-        await self.patient.check()
-        await super().check()
 
-
-class KnownConsultations(KnownEpisodes):
-    """Consultations whose worth is known, with the prompts and budgets of an environment."""
-
-    def __init__(self, environment: ConsultationEnvironment) -> None:
-        self.environment = environment
-
-    async def gold(self, task: Task) -> Episode:
-        return gold_episode(*self._given(task))
-
-    async def baseline(self, name: str, task: Task, commonest: str) -> Episode:
-        return baseline_episode(name, *self._given(task), commonest)
-
-    async def honest(self, task: Task) -> Mapping[str, Episode]:
-        own = _own(task)
-        alias = next((name for name in own.names if name != own.reference), None)
-        if not alias or own.options:  # a letter has no other name
-            return {"gold": await self.gold(task)}
-        return {
-            "gold": await self.gold(task),
-            "alias": gold_episode(*self._given(task), alias),
-        }
-
-    def dishonest(self, task: Task, random: Random) -> Mapping[str, Episode]:
-        return dishonest_episodes(*self._given(task), random)
-
-    def _given(self, task: Task) -> tuple[ConsultationTask, Prompts, int]:
-        own = _own(task)
-        return own, self.environment.words_for(own), self.environment.turns(task)
+def _other_name(task: ConsultationTask) -> str | None:
+    """Return another name of the gold diagnosis; a letter has none."""
+    if task.options:
+        return None
+    return next((name for name in task.names if name != task.reference), None)
 
 
 def _own(task: Task) -> ConsultationTask:

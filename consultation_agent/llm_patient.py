@@ -42,6 +42,7 @@ LONGEST_TEXT = 120  # characters of an answer: what follows would fill the docto
 LONGEST_NAME = 24
 MOST_FACETS = 2  # one question tells of one thing, and of what accompanies it
 ADDRESS = "patient_url"
+MODEL_NAMES = "litellm's name of a model, such as openai/NAME"
 CAUSES = {"malformed": "patient_malformed", "timeout": "patient_timeout"}
 WORDS: dict[str, Any] = tomllib.loads(
     Path(__file__).with_suffix(".toml").read_text(encoding="utf-8")
@@ -85,15 +86,6 @@ def patient_of(settings: Settings, options: Options) -> Patient:
     )
 
 
-def model_of(settings: Settings, name: str) -> str:
-    """Return the name of a patient's model. Raises AgentError: neither flag nor settings
-    name one.
-    """
-    return partner_model(
-        "patient", name, settings, "litellm's name of a model, such as openai/NAME"
-    )
-
-
 class LLMPatient(Patient):
     """A model behind PATIENT_BASE_URL, or, `served`, at the address of the run's own service."""
 
@@ -101,7 +93,7 @@ class LLMPatient(Patient):
         self.settings, self.name, self.model, self.address = (
             settings,
             name,
-            model_of(settings, name),
+            partner_model("patient", name, settings, MODEL_NAMES),
             address,
         )
         self.words: dict[str, Any] = WORDS[name]

@@ -17,6 +17,7 @@ from consultation_agent.prompts import Prompts
 from consultation_agent.protocol import Choice, Conclusion, spoken
 from consultation_agent.record_patient import RecordPatient, question_for
 from consultation_agent.task import ConsultationTask
+from episodes import partner_agent
 from episodes.episode import Episode
 
 CHECKLIST = (
@@ -48,26 +49,19 @@ def rehearse(
     """Ask as many of the questions as the budget allows before the last turn, then conclude; or
     not, for None.
     """
-    episode = Episode(prompts.opening(task.question, turns))
-    for turn, question in enumerate(questions[: turns - 1], 1):
-        reply = PATIENT.reply_to(task, question, episode.events)
-        episode.events.append(Exchange(question, reply))
-        _say(episode, spoken(question))
-        episode.messages.append(
-            {"role": "user", "content": prompts.said(reply.text, turn + 1, turns)}
-        )
-    conclusion = conclude(episode.events)
-    episode.stop_reason = "answered" if conclusion else "max_turns"
-    if conclusion:
-        episode.events.append(conclusion)
-        episode.answer = str(conclusion)
-        _say(episode, spoken(conclusion))
-    return episode
+    questions = questions[: turns - 1]
 
+    def answer(number: int, episode: Episode) -> str:
+        reply = PATIENT.reply_to(task, questions[number], episode.events)
+        episode.events.append(Exchange(questions[number], reply))
+        return prompts.said(reply.text, number + 2, turns)
 
-def _say(episode: Episode, reply: str) -> None:
-    episode.messages.append({"role": "assistant", "content": reply})
-    episode.turns += 1
+    def concluded(episode: Episode) -> tuple[Conclusion, str] | None:
+        conclusion = conclude(episode.events)
+        return (conclusion, spoken(conclusion)) if conclusion else None
+
+    opening = prompts.opening(task.question, turns)
+    return partner_agent.rehearse(opening, [*map(spoken, questions)], answer, concluded)
 
 
 def gold_episode(

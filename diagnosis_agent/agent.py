@@ -4,66 +4,56 @@ diagnosis.
 from episodes import registry
 agent = registry.get("diagnosis")
 
-Everything here is light; the tables, the simulator and the judge come with `task` and `open`.
+Importing this is cheap; the tables, the simulator and the judge come with `task` and `open`.
 """
 
 from __future__ import annotations
 
 import re
 from argparse import ArgumentParser, ArgumentTypeError
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from random import Random
 from typing import Any
 
-from common.settings import ROOT, Settings
+from common.settings import Settings
+from diagnosis_agent import facts, shown
+from diagnosis_agent.environment import DiagnosisEnvironment
+from diagnosis_agent.lessons import lessons
+from diagnosis_agent.llm_simulator import MODEL_NAMES
+from diagnosis_agent.prompts import OWN, load_prompts
+from diagnosis_agent.protocol import framed
+from diagnosis_agent.record_simulator import check_recorded
+from diagnosis_agent.rehearsal import gold_episode
+from diagnosis_agent.task import read_rows, task_of
+from diagnosis_agent.world_model import world_lessons
 from episodes.agent import (
-    Agent,
     Column,
     Environment,
-    Flags,
     Lessons,
     Options,
     Record,
     Row,
-    Service,
     Showing,
     Sizes,
 )
 from episodes.episode import Conversation, Episode, Task
-from episodes.partners import PARTNERS, RECORD, PromptedTeaching
+from episodes.partner_agent import PartnerAgent, PartnerFlags, PartnerTeaching, split_files
+from episodes.rules import judged_diagnoses
 from episodes.shown import Shown
-from episodes.turns import drawn_turns
-
-DEAD_URL = "http://127.0.0.1:9"
 
 
-class DiagnosisFlags(Flags):
+class DiagnosisFlags(PartnerFlags):
     """The flags of the diagnosis agent: simulator, reward, prompts."""
 
-    unreachable: Mapping[str, str] = {
-        "reward_model_url": f"{DEAD_URL}/score",
-        "simulator": "llm",
-        "simulator_model": "openai/none",
-        "simulator_base_url": f"{DEAD_URL}/v1",
-    }
+    role = "simulator"
+    llm_name = MODEL_NAMES
+    schemes = "terms (diagnosis_agent/rewards.toml)"
+    prompts = "diagnosis_agent/prompts.toml"
 
     def add(self, parser: ArgumentParser) -> None:
+        super().add(parser)
         add = parser.add_argument
-        add(
-            "--simulator",
-            choices=PARTNERS,
-            default="record",
-            help="who answers orders; default: the record itself",
-        )
-        models = (
-            "its model, over SIMULATOR_MODEL: the name it is "
-            "served by (llm), a model folder or hub id (served)"
-        )
-        add("--simulator-model", metavar="MODEL", help=models)
-        schemes = "terms (diagnosis_agent/rewards.toml), or weights: NAME=WEIGHT,.."
-        add("--reward", metavar="SCHEME", default="terms", help=f"what is paid: {schemes}")
         penalty = "what each turn beyond so many costs, such as 0.05@12; default: nothing"
         add("--turn-penalty", type=turn_penalty, metavar="AMOUNT@TURNS", help=penalty)
         single = (
@@ -76,26 +66,9 @@ class DiagnosisFlags(Flags):
             metavar="FILE",
             help="evaluations: criteria by case (JSON) that TEACHER_MODEL scores",
         )
-        add(
-            "--prompts",
-            metavar="FILE",
-            help="other words for the doctor, as in diagnosis_agent/prompts.toml",
-        )
 
-    def services(self, settings: Settings, options: Options) -> Sequence[Service]:
-        if options.get("simulator") != "served":
-            return []
-        from diagnosis_agent.llm_simulator import ADDRESS, model_of
-
-        return [Service(ADDRESS, model_of(settings.under(options), "served"))]
-
-    def check(self, tasks: Sequence[Task], options: Options) -> list[str]:
-        from diagnosis_agent.record_simulator import check_recorded
-        from diagnosis_agent.task import DiagnosisTask
-
-        if (options.get("simulator") or RECORD) != RECORD:
-            return []
-        return check_recorded([task for task in tasks if isinstance(task, DiagnosisTask)])
+    def check_recorded(self, tasks: Sequence[Any]) -> list[str]:
+        return check_recorded(tasks)
 
 
 class DiagnosisShowing(Showing):
@@ -114,49 +87,33 @@ class DiagnosisShowing(Showing):
     failures = ("right", "ordered_too_little", "wrong_diagnosis", "no_diagnosis")
 
     def summarise(self, records: Sequence[Record]) -> Mapping[str, Any]:
-        from episodes.rules import judged_diagnoses
-
         return judged_diagnoses(records)
 
     def gain_groups(self, record: Record) -> Mapping[str, int | None]:
         return {"gain_by_ordering": len(record["key_seen"]) if record["key"] else None}
 
     def failure(self, record: Record) -> str:
-        from diagnosis_agent.facts import failure
-
-        return failure(record)
+        return facts.failure(record)
 
     def shown(self, record: Record) -> Sequence[Shown]:
-        from diagnosis_agent.shown import shown
-
-        return shown(record)
+        return shown.shown(record)
 
     def typed(self, text: str) -> str:
-        from diagnosis_agent.protocol import framed
-
         return framed(text)
 
 
-class DiagnosisTeaching(PromptedTeaching):
+class DiagnosisTeaching(PartnerTeaching):
     """Gold visits, and what the bundled models are made from."""
 
-    def gold(self, row: Row, settings: Settings) -> Episode:
-        from diagnosis_agent.prompts import OWN, load_prompts
-        from diagnosis_agent.rehearsal import gold_episode
-        from diagnosis_agent.task import task_of
-
+    def rehearsed(self, row: Row, prompts: Path | None) -> tuple[Task, Callable[[int], Episode]]:
         task = task_of(row)
-        turns = drawn_turns(settings, task.id) or settings.max_turns
-        return gold_episode(task, load_prompts(self.prompts or OWN), turns)
+        return task, lambda turns: gold_episode(task, load_prompts(prompts or OWN), turns)
 
     def demonstrations(
         self, role: str, rows: Sequence[Row], settings: Settings
     ) -> Iterable[Conversation]:
         if role != "simulator":
             return super().demonstrations(role, rows, settings)
-        from diagnosis_agent.task import task_of
-        from diagnosis_agent.world_model import world_lessons
-
         return world_lessons(task_of(row) for row in rows)
 
     def lessons(
@@ -165,47 +122,31 @@ class DiagnosisTeaching(PromptedTeaching):
         """Return lessons about patients drawn from the tables. `rows` are not used, because they
         are too few to learn from.
         """
-        from diagnosis_agent.lessons import lessons
-
         return lessons(right, flawed, random)
 
 
-class DiagnosisAgent(Agent):
+class DiagnosisAgent(PartnerAgent):
     """Invented patients of `data/diagnosis`, no tools, a simulator of examinations as partner."""
 
     name = "diagnosis"
     prompt_version = "1"
-    splits: Mapping[str, Path] = {
-        split: ROOT / "data" / "diagnosis" / f"{split}.parquet"
-        for split in ("train", "val", "test")
-    }
-    turns = 6
-    draws_turns = True
+    splits: Mapping[str, Path] = split_files("diagnosis")
     flags = DiagnosisFlags()
     showing = DiagnosisShowing()
     teaching = DiagnosisTeaching()
 
     def sizes(self, device: str) -> Sizes:
-        return (
-            Sizes(prompt=256, response=1184, reply=64)
-            if device == "cpu"
-            else Sizes(3072, 8192, 1024)
-        )
+        if device == "cpu":
+            return Sizes(prompt=256, response=1184, reply=64)
+        return Sizes(3072, 8192, 1024)
 
     def rows(self, path: Path | str) -> list[Row]:
-        from diagnosis_agent.task import read_rows
-
         return read_rows(path)
 
-    def task(self, row: Row, settings: Settings) -> Task:
-        from diagnosis_agent.task import task_of
-
-        task = task_of(row)
-        return replace(task, max_turns=drawn_turns(settings, task.id))
+    def read_task(self, row: Row) -> Task:
+        return task_of(row)
 
     def open(self, settings: Settings, options: Options, evaluating: bool = False) -> Environment:
-        from diagnosis_agent.environment import DiagnosisEnvironment
-
         return DiagnosisEnvironment(settings, options, evaluating)
 
 

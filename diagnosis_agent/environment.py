@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from random import Random
 from typing import Any
 
 from common.settings import Settings
@@ -20,7 +19,7 @@ from diagnosis_agent.facts import facts_of, record_of
 from diagnosis_agent.judge_words import WORDS
 from diagnosis_agent.llm_simulator import simulator_model
 from diagnosis_agent.prompts import OWN, load_prompts
-from diagnosis_agent.protocol import Order, read_reply
+from diagnosis_agent.protocol import Conclusion, Order, read_reply
 from diagnosis_agent.record_simulator import RecordSimulator
 from diagnosis_agent.rehearsal import baseline_episode, gold_episode, shown
 from diagnosis_agent.reward import Scheme, results_of
@@ -28,54 +27,53 @@ from diagnosis_agent.rubrics import Rubrics
 from diagnosis_agent.simulator import Exchange, Simulator
 from diagnosis_agent.single_turn import play_points
 from diagnosis_agent.task import DiagnosisTask
-from episodes.agent import Answer, KnownEpisodes, Options, Record
+from episodes.agent import Options, Record
 from episodes.episode import AgentError, Episode, Policy, Task
+from episodes.partner_agent import PartnerEnvironment, Rehearsal, RehearsedEpisodes
 from episodes.partners import RECORD, partner_kind
-from episodes.rules import RuledEnvironment
-from episodes.text_loop import play_by_protocol
+from episodes.prompts import Prompts
+from episodes.text_loop import Malformed
 from scoring.rubric import Reward
 
 
-class DiagnosisEnvironment(RuledEnvironment):
+class DiagnosisEnvironment(PartnerEnvironment):
     """Plays and scores. `evaluating`: a simulator that is a model has its temperature for that.
 
     Raises AgentError: the simulator or the prompts cannot be used; SettingsError: REWARD_SCALE
     cannot.
     """
 
-    converses = True
-
     def __init__(self, settings: Settings, options: Options, evaluating: bool = False) -> None:
         super().__init__(settings, WORDS)
-        self.simulator = simulator_of(settings, options, evaluating)
+        self.partner = simulator_of(settings, options, evaluating)
         self.prompts = load_prompts(Path(options.get("prompts") or OWN))
         self.scheme = Scheme(
             options.get("reward") or "terms", self.judge, options.get("turn_penalty") or (0.0, 0)
         )
         self.judging = replace(self.judging, highest=self.scheme.rubric.highest)
-        self.known = KnownVisits(self)
-        self.single_turn, rubrics = bool(options.get("single_turn")), options.get("rubrics")
+        rehearsal = Rehearsal(_gold_episode, baseline_episode, dishonest_episodes, _other_name)
+        self.known = RehearsedEpisodes(self, rehearsal)
+        self.single_turn = bool(options.get("single_turn"))
+        rubrics = options.get("rubrics")
         if (self.single_turn or rubrics) and not evaluating:
             raise AgentError("--single-turn and --rubrics are for evaluations; leave them out")
         self.rubrics = Rubrics(Path(rubrics), settings) if rubrics else None
 
     async def play(self, task: Task, policy: Policy) -> Episode:
-        own = _own(task)
         if self.single_turn:
-            return await play_points(policy, self.prompts, own)
+            return await play_points(policy, self.prompts, _own(task))
+        return await super().play(task, policy)
 
-        async def partner(said: Order, episode: Episode) -> str:
-            result = await self.simulator.examine(own, said.examination, results_of(episode))
-            episode.events.append(Exchange(said, result))
-            return shown(result)
+    def read(self, task: DiagnosisTask | None, reply: str) -> Order | Conclusion | Malformed:
+        return read_reply(reply)
 
-        return await play_by_protocol(policy, self.prompts, own.question, read_reply, partner)
+    async def answered(self, task: DiagnosisTask, said: Order, episode: Episode) -> str:
+        result = await self.partner.examine(task, said.examination, results_of(episode))
+        episode.events.append(Exchange(said, result))
+        return shown(result)
 
-    async def asked(self, question: str, answer: Answer, policy: Policy) -> Episode:
-        async def partner(said: Order, episode: Episode) -> str:
-            return await answer(said.examination)
-
-        return await play_by_protocol(policy, self.prompts, question, read_reply, partner)
+    def words_of(self, said: Order) -> str:
+        return said.examination
 
     async def score(self, task: Task, episode: Episode) -> Reward:
         reward = await self.scheme.score(_own(task), episode)
@@ -99,7 +97,7 @@ class DiagnosisEnvironment(RuledEnvironment):
     def description(self) -> dict[str, Any]:
         amount, free = self.scheme.penalty
         return {
-            **self.simulator.description,
+            **self.partner.description,
             "single_turn": self.single_turn,
             "rubrics": self.rubrics.digest if self.rubrics else None,
             "reward_scheme": self.scheme.name,
@@ -108,39 +106,16 @@ class DiagnosisEnvironment(RuledEnvironment):
             "judge": self.judge_name,
         }
 
-    async def check(self) -> None:
-        await self.simulator.check()
-        await super().check()
+
+def _gold_episode(task: DiagnosisTask, prompts: Prompts, turns: int, name: str = "") -> Episode:
+    """Return it with as many turns as the recommended examinations take, also where the budget has
+    fewer.
+    """
+    return gold_episode(task, prompts, max(turns, len(task.key) + 1), name)
 
 
-class KnownVisits(KnownEpisodes):
-    """Visits whose worth is known, with the prompts and budgets of an environment."""
-
-    def __init__(self, environment: DiagnosisEnvironment) -> None:
-        self.environment = environment
-
-    async def gold(self, task: Task) -> Episode:
-        return self._gold(_own(task))
-
-    def _gold(self, task: DiagnosisTask, diagnosis: str = "") -> Episode:
-        """Return it with as many turns as the recommended examinations take, also where the budget
-        has fewer.
-        """
-        turns = max(self.environment.turns(task), len(task.key) + 1)
-        return gold_episode(task, self.environment.prompts, turns, diagnosis)
-
-    async def baseline(self, name: str, task: Task, commonest: str) -> Episode:
-        turns = self.environment.turns(task)
-        return baseline_episode(name, _own(task), self.environment.prompts, turns, commonest)
-
-    async def honest(self, task: Task) -> Mapping[str, Episode]:
-        own = _own(task)
-        by_alias = {"alias": self._gold(own, own.aliases[0])} if own.aliases else {}
-        return {"gold": self._gold(own)} | by_alias
-
-    def dishonest(self, task: Task, random: Random) -> Mapping[str, Episode]:
-        turns = self.environment.turns(task)
-        return dishonest_episodes(_own(task), self.environment.prompts, turns, random)
+def _other_name(task: DiagnosisTask) -> str | None:
+    return next(iter(task.aliases), None)
 
 
 def simulator_of(settings: Settings, options: Options, evaluating: bool) -> Simulator:

@@ -49,6 +49,7 @@ END = re.compile("|".join((*STOPS, r"\nExam name:")))
 VERSION = 1  # of what is asked: raised where kept results are no longer what would be drawn
 DRAWS, REDRAWN_AT = 3, 1.0  # at temperature 0 the same text would come again
 ADDRESS = "simulator_url"
+MODEL_NAMES = "the name its endpoint serves it by"
 CAUSES = {"malformed": "simulator_malformed", "timeout": "simulator_timeout"}
 SEVERAL = re.compile(r"[,;+&]|\band\b")
 CHAT_TOKEN = re.compile(r"<\|[^|]{0,40}\|>")
@@ -91,13 +92,6 @@ def prompt_for(task: DiagnosisTask, name: str, past: Iterable[Result]) -> str:
     return context(task) + "".join(events) + opening(name)
 
 
-def model_of(settings: Settings, name: str) -> str:
-    """Return the name of a simulator's model. Raises AgentError: neither flag nor settings name
-    one.
-    """
-    return partner_model("simulator", name, settings, "the name its endpoint serves it by")
-
-
 class LLMSimulator(Simulator):
     """A model behind SIMULATOR_BASE_URL, or, `served`, at the address of the run's own service.
 
@@ -107,7 +101,8 @@ class LLMSimulator(Simulator):
     def __init__(
         self, settings: Settings, name: str, address: str | None = None, evaluating: bool = False
     ) -> None:
-        self.settings, self.name, self.model = settings, name, model_of(settings, name)
+        self.settings, self.name = settings, name
+        self.model = partner_model("simulator", name, settings, MODEL_NAMES)
         self.urls = [
             url.strip() for url in (settings.simulator_base_url or "").split(",") if url.strip()
         ]

@@ -17,7 +17,7 @@ from types import MappingProxyType
 
 from conditions.condition_types import Patient
 from conditions.examination_results import draw_results
-from conditions.orders import PANELS, named, side_of, table_key, words_of
+from conditions.orders import named, panels, side_of, table_key, words_of
 from conditions.table import load_tables
 from diagnosis_agent.simulator import Result, Simulator
 from diagnosis_agent.task import DiagnosisTask
@@ -53,7 +53,7 @@ def _recorded(task: DiagnosisTask, found: str) -> Result:
     if found in task.results and found != meant:
         return Result(found, task.results[found], "recorded")
     names = [name for name in task.results if meant in (own_name(name), named(name))]
-    if meant in PANELS:
+    if meant in panels():
         return _panel(task, meant, names)
     if names:
         return Result(found, _joined(task, names), "recorded")
@@ -83,7 +83,7 @@ def _joined(task: DiagnosisTask, names: Sequence[str]) -> str:
 
 def _panel(task: DiagnosisTask, panel: str, own: Sequence[str]) -> Result:
     """Return what the case has of a panel: its own result, and that of each examination of it."""
-    parts = [_recorded(task, name) for name in sorted(PANELS[panel])]
+    parts = [_recorded(task, name) for name in sorted(panels()[panel])]
     there = [one for one in parts if one.kind != "not_recorded"]
     if not there and not own:
         return Result(panel, NOT_RECORDED, "not_recorded")

@@ -18,6 +18,7 @@ from diagnosis_agent.record_simulator import RecordSimulator
 from diagnosis_agent.reward import results_of
 from diagnosis_agent.simulator import Exchange, Result
 from diagnosis_agent.task import DiagnosisTask
+from episodes import partner_agent
 from episodes.episode import Episode
 from episodes.prompts import Prompts
 from episodes.text_loop import Malformed
@@ -41,19 +42,21 @@ def rehearse(
 
     An order that is a text is sent unchanged, as a malformed reply.
     """
-    episode = Episode(prompts.opening(task.question, turns))
-    for turn, order in enumerate(orders[: turns - 1], 2):
-        _say(episode, order if isinstance(order, str) else spoken(order))
-        words = _answer(task, prompts, order, episode, turn, turns)
-        episode.messages.append({"role": "user", "content": words})
-    diagnosis = conclude(results_of(episode))
-    episode.stop_reason = "answered" if diagnosis else "max_turns"
-    if diagnosis:
+    orders = orders[: turns - 1]
+
+    def answer(number: int, episode: Episode) -> str:
+        return _answer(task, prompts, orders[number], episode, number + 2, turns)
+
+    def concluded(episode: Episode) -> tuple[Conclusion, str] | None:
+        diagnosis = conclude(results_of(episode))
+        if not diagnosis:
+            return None
         conclusion = Conclusion(diagnosis, ENOUGH)
-        episode.events.append(conclusion)
-        episode.answer = str(conclusion)
-        _say(episode, spoken(conclusion))
-    return episode
+        return conclusion, spoken(conclusion)
+
+    replies = [order if isinstance(order, str) else spoken(order) for order in orders]
+    opening = prompts.opening(task.question, turns)
+    return partner_agent.rehearse(opening, replies, answer, concluded)
 
 
 def _answer(
@@ -75,11 +78,6 @@ def _answer(
     result = SIMULATOR.result_of(task, order.examination, results_of(episode))
     episode.events.append(Exchange(order, result))
     return prompts.said(shown(result), turn, turns)
-
-
-def _say(episode: Episode, reply: str) -> None:
-    episode.messages.append({"role": "assistant", "content": reply})
-    episode.turns += 1
 
 
 def shown(result: Result) -> str:

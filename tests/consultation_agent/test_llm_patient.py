@@ -253,7 +253,7 @@ def test_the_served_patient_is_asked_at_its_address_in_its_own_words(
     assert AGENT.flags.services(elsewhere, options) == [Service(ADDRESS, "models/patient")]
     environment = ConsultationEnvironment(elsewhere, options | {ADDRESS: llm.url})
     assert (
-        asyncio.run(environment.patient.answer(TASK, "哪里疼？" + "疼" * 300, [])).text
+        asyncio.run(environment.partner.answer(TASK, "哪里疼？" + "疼" * 300, [])).text
         == "肚子右下角。"
     )
     [body] = llm.requests

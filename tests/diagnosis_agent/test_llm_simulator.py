@@ -108,7 +108,7 @@ def test_the_prompt_is_diaggyms(llm: LLMServer, examine: Examine) -> None:
 def test_training_samples_and_an_evaluation_does_not(llm: LLMServer, settings: Settings) -> None:
     options = {"simulator": "llm"}
     for evaluating, temperature in ((False, 1.0), (True, 0.0)):
-        simulator = DiagnosisEnvironment(settings, options, evaluating).simulator
+        simulator = DiagnosisEnvironment(settings, options, evaluating).partner
         asyncio.run(simulator.examine(TASK, CBC, []))
         assert llm.requests[-1]["temperature"] == temperature
         assert simulator.description["simulator_temperature"] == f"{temperature:g}"
@@ -172,10 +172,10 @@ def test_one_that_always_does_is_withheld_counted_and_kept(
     llm.answer = saying("It is appendicitis.")
     environment = DiagnosisEnvironment(settings, {"simulator": "llm"})
     for _ in range(2):
-        result = asyncio.run(environment.simulator.examine(TASK, CBC, []))
+        result = asyncio.run(environment.partner.examine(TASK, CBC, []))
         assert result == Result(CBC, WITHHELD, "withheld")
     assert len(llm.requests) == DRAWS
-    assert asyncio.run(environment.simulator.examine(TASK, "CBC", [result])).kind == "repeated"
+    assert asyncio.run(environment.partner.examine(TASK, "CBC", [result])).kind == "repeated"
     assert "<SEP>" not in prompt_for(TASK, "CRP", [result])
 
 

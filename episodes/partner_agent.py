@@ -1,0 +1,242 @@
+"""An agent whose policy talks with a partner, which is the case's record or a model: what such agents
+have in common.
+
+    class MyAgent(PartnerAgent):            # its task, environment, flags and teaching
+    class MyFlags(PartnerFlags):            # --patient, --patient-model, --reward, --prompts
+    class MyEnvironment(PartnerEnvironment):
+    class MyTeaching(PartnerTeaching):
+
+`partners.py` knows which partner flags and settings name, `text_loop.py` plays, `rules.py` scores.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from argparse import ArgumentParser
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from random import Random
+from typing import Any
+
+from common.settings import ROOT, Settings
+from episodes.agent import Agent, Answer, Flags, KnownEpisodes, Options, Row, Service
+from episodes.episode import Episode, Message, Policy, Task
+from episodes.partners import PARTNERS, RECORD, SERVED, PromptedTeaching, partner_model
+from episodes.prompts import Prompts
+from episodes.rules import RuledEnvironment
+from episodes.text_loop import Ending, play_by_protocol
+from episodes.turns import drawn_turns
+
+DEAD_URL = "http://127.0.0.1:9"
+
+
+def split_files(name: str) -> dict[str, Path]:
+    """Return an agent's data files by split: those of `data/NAME`."""
+    folder = ROOT / "data" / name
+    return {split: folder / f"{split}.parquet" for split in ("train", "val", "test")}
+
+
+class PartnerFlags(Flags):
+    """The flags of an agent with a partner.
+
+    role: what the partner is called. llm_name: what names its model behind an address. schemes: what
+    --reward takes. prompts: the file that --prompts replaces.
+    """
+
+    role: str
+    llm_name: str
+    schemes: str
+    prompts: str
+
+    @property
+    def unreachable(self) -> Mapping[str, str]:  # type: ignore[override]
+        return {
+            "reward_model_url": f"{DEAD_URL}/score",
+            self.role: "llm",
+            f"{self.role}_model": "openai/none",
+            f"{self.role}_base_url": f"{DEAD_URL}/v1",
+        }
+
+    def add(self, parser: ArgumentParser) -> None:
+        add = parser.add_argument
+        who = "who answers; default: the record itself"
+        add(f"--{self.role}", choices=PARTNERS, default=RECORD, help=who)
+        model = (
+            f"its model, over {self.role.upper()}_MODEL: {self.llm_name} (llm), "
+            "a model folder or hub id (served)"
+        )
+        add(f"--{self.role}-model", metavar="MODEL", help=model)
+        scheme = f"what is paid: {self.schemes}, or weights: NAME=WEIGHT,..."
+        add("--reward", metavar="SCHEME", default="terms", help=scheme)
+        add("--prompts", metavar="FILE", help=f"other words for the doctor, as in {self.prompts}")
+
+    def services(self, settings: Settings, options: Options) -> Sequence[Service]:
+        if options.get(self.role) != SERVED:
+            return []
+        model = partner_model(self.role, SERVED, settings.under(options), self.llm_name)
+        return [Service(f"{self.role}_url", model, options.get(f"{self.role}_gpus"))]
+
+    def check(self, tasks: Sequence[Task], options: Options) -> list[str]:
+        if (options.get(self.role) or RECORD) != RECORD:
+            return []
+        return self.check_recorded(tasks)
+
+    @abstractmethod
+    def check_recorded(self, tasks: Sequence[Any]) -> list[str]:
+        """Return notes about what the records of these tasks can answer.
+
+        Raises AgentError: they can answer nothing.
+        """
+
+
+class PartnerTeaching(PromptedTeaching):
+    """Gold episodes by rehearsal against the record."""
+
+    @abstractmethod
+    def rehearsed(self, row: Row, prompts: Path | None) -> tuple[Task, Callable[[int], Episode]]:
+        """Return the task of a row, and what plays its gold in so many turns with the words of a
+        file (None: the agent's own).
+        """
+
+    def gold(self, row: Row, settings: Settings) -> Episode:
+        task, play = self.rehearsed(row, self.prompts)
+        return play(drawn_turns(settings, task.id) or settings.max_turns)
+
+
+class PartnerAgent(Agent):
+    """An agent without tools whose budget of turns may be drawn by task."""
+
+    turns = 6
+    draws_turns = True
+
+    @abstractmethod
+    def read_task(self, row: Row) -> Task:
+        """Check a row. Raises AgentError."""
+
+    def task(self, row: Row, settings: Settings) -> Task:
+        task = self.read_task(row)
+        return replace(task, max_turns=drawn_turns(settings, task.id))
+
+
+class PartnerEnvironment(RuledEnvironment):
+    """Plays by the agent's protocol against its partner, and scores by rules or a judge."""
+
+    converses = True
+    partner: Any  # has `description` and `check`
+    prompts: Prompts
+
+    @abstractmethod
+    def read(self, task: Any, reply: str) -> Any:
+        """Return what a reply says: an Ending, Malformed, or something for the partner."""
+
+    @abstractmethod
+    async def answered(self, task: Any, said: Any, episode: Episode) -> str:
+        """Return the partner's words, and note in the episode what happened.
+
+        Raises EpisodeError: the partner failed.
+        """
+
+    @abstractmethod
+    def words_of(self, said: Any) -> str:
+        """Return what a person is asked in the partner's place."""
+
+    def words_for(self, task: Any) -> Prompts:
+        """Return the texts that the policy reads in a case."""
+        return self.prompts
+
+    async def play(self, task: Task, policy: Policy) -> Episode:
+        async def partner(said: Any, episode: Episode) -> str:
+            return await self.answered(task, said, episode)
+
+        question = task.question
+        return await play_by_protocol(
+            policy, self.words_for(task), question, lambda reply: self.read(task, reply), partner
+        )
+
+    async def asked(self, question: str, answer: Answer, policy: Policy) -> Episode:
+        async def person(said: Any, episode: Episode) -> str:
+            return await answer(self.words_of(said))
+
+        return await play_by_protocol(
+            policy, self.prompts, question, lambda reply: self.read(None, reply), person
+        )
+
+    async def check(self) -> None:
+        await self.partner.check()
+        await super().check()
+
+
+@dataclass(frozen=True)
+class Rehearsal:
+    """What an agent plays without a model. Each function takes a task, its prompts and its turns.
+
+    gold: also a name for the diagnosis, "" for the gold one. baseline: the name of the baseline
+    first, the commonest answer last. dishonest: what draws, last. other_name: another right name of
+    the gold, None without one.
+    """
+
+    gold: Callable[[Any, Prompts, int, str], Episode]
+    baseline: Callable[[str, Any, Prompts, int, str], Episode]
+    dishonest: Callable[[Any, Prompts, int, Random], Mapping[str, Episode]]
+    other_name: Callable[[Any], str | None]
+
+
+class RehearsedEpisodes(KnownEpisodes):
+    """Episodes whose worth is known, with the prompts and budgets of an environment."""
+
+    def __init__(self, environment: PartnerEnvironment, rehearsal: Rehearsal) -> None:
+        self.environment = environment
+        self.rehearsal = rehearsal
+
+    def _gold(self, task: Task, name: str = "") -> Episode:
+        prompts = self.environment.words_for(task)
+        return self.rehearsal.gold(task, prompts, self.environment.turns(task), name)
+
+    async def gold(self, task: Task) -> Episode:
+        return self._gold(task)
+
+    async def baseline(self, name: str, task: Task, commonest: str) -> Episode:
+        prompts, turns = self.environment.words_for(task), self.environment.turns(task)
+        return self.rehearsal.baseline(name, task, prompts, turns, commonest)
+
+    async def honest(self, task: Task) -> Mapping[str, Episode]:
+        found = {"gold": self._gold(task)}
+        other = self.rehearsal.other_name(task)
+        if other:
+            found["alias"] = self._gold(task, other)
+        return found
+
+    def dishonest(self, task: Task, random: Random) -> Mapping[str, Episode]:
+        prompts, turns = self.environment.words_for(task), self.environment.turns(task)
+        return self.rehearsal.dishonest(task, prompts, turns, random)
+
+
+def rehearse(
+    opening: Sequence[Message],
+    replies: Sequence[str],
+    answer: Callable[[int, Episode], str],
+    conclude: Callable[[Episode], tuple[Ending, str] | None],
+) -> Episode:
+    """Return the episode in which a policy says these replies and then concludes.
+
+    answer: the message after the reply of that number, noted in the episode's events. conclude: the
+    end and the reply that says it, None for an episode without one.
+    """
+    episode = Episode(list(opening))
+    for number, reply in enumerate(replies):
+        _say(episode, reply)
+        episode.messages.append({"role": "user", "content": answer(number, episode)})
+    concluded = conclude(episode)
+    episode.stop_reason = "max_turns"
+    if concluded:
+        end, reply = concluded
+        episode.events.append(end)
+        episode.answer, episode.stop_reason = str(end), "answered"
+        _say(episode, reply)
+    return episode
+
+
+def _say(episode: Episode, reply: str) -> None:
+    episode.messages.append({"role": "assistant", "content": reply})
+    episode.turns += 1
