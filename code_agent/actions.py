@@ -6,7 +6,7 @@ refused.
     # {"type": "code_execution", "env_message": "42", "status": "SUCCESS", "execution_time": 0.001}
 
 An observation is a dict with `type` and `env_message`. What the policy gets wrong is an observation
-of the type "error"; what the machine gets wrong raises EpisodeError.
+of the type "error". What the machine gets wrong raises EpisodeError.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ Handler = Callable[[dict[str, Any], EpisodeContext], Awaitable[Observation]]
 
 
 def why_refused(action: Action, permitted: Collection[str]) -> tuple[str, str] | None:
-    """Return the problem, by the names of actions.toml, and its detail; None if the action may be
+    """Return the problem, by the names of actions.toml, and its detail, or None if the action may be
     taken.
     """
     if action.name not in ACTIONS:
@@ -179,7 +179,7 @@ def placed(context: str, code: str) -> str:
 
 
 def doing_nothing(code: str) -> str:
-    """Return the code with functions that do nothing; "" if it is no program or has none."""
+    """Return the code with functions that do nothing, or "" if it is no program or has none."""
     try:
         tree = ast.parse(dedent(code))
     except (SyntaxError, ValueError, RecursionError, MemoryError):

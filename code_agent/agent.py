@@ -3,7 +3,7 @@
 from episodes import registry
 agent = registry.get("code")
 
-Importing this is cheap; the sandbox, the sets and the debugger come with `open`.
+Importing this is cheap. The sandbox, the sets and the debugger come with `open`.
 """
 
 from __future__ import annotations

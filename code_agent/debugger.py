@@ -46,7 +46,7 @@ class Debugger:
         temperature: float = 0.0,
         attempts: int = 5,
     ) -> None:
-        """Prepare a debugger; without a model it has no client.
+        """Prepare a debugger. Without a model it has no client.
 
         max_tokens: of one explanation. attempts: of one request.
         """

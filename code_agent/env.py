@@ -1,4 +1,4 @@
-"""The environment of `code_agent.medagentgym.env`; importing this registers it with gymnasium."""
+"""The environment of `code_agent.medagentgym.env`. Importing this registers it with gymnasium."""
 
 from code_agent.medagentgym.env import EHREnv, MedAgentEnv
 

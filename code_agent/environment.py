@@ -199,7 +199,7 @@ class KnownPrograms(KnownEpisodes):
         return self.environment.rehearsed(own(task), gold_steps(own(task)))
 
     async def baseline(self, name: str, task: Task, commonest: str) -> Episode:
-        """Return an episode that hands in an answer without a program; "at_once" hands in 0, which
+        """Return an episode that hands in an answer without a program. "at_once" hands in 0, which
         also stands for "no".
         """
         answer = commonest if name == "commonest" else "0"

@@ -20,7 +20,7 @@ SHOWN = 2000  # characters of what a program printed, in a record
 
 
 def facts_of(tasks: TaskSet, task: CodeTask, episode: Episode) -> dict[str, float | None]:
-    """Return numbers whose mean is meaningful; the share of runs that raised is None if nothing
+    """Return numbers whose mean is meaningful. The share of runs that raised is None if nothing
     ran.
     """
     runs = [event for event in episode.events if event.ran]
@@ -76,7 +76,7 @@ def failure(record: Record) -> str:
 
 
 def share_raised(records: Sequence[Record]) -> float | None:
-    """Return the share of the runs of all episodes that raised; None if nothing ran."""
+    """Return the share of the runs of all episodes that raised, or None if nothing ran."""
     runs = [
         step for record in records for step in record["steps"] if step["kind"] == "code_execution"
     ]

@@ -7,7 +7,7 @@ and `rollout.py`.
     step.observation["env_message"], step.done
 
 Endings: under "submit" the policy hands in an answer once and does not learn before whether it is
-right; under "oracle", MedAgentGym's, the episode ends when a run's output is right, and otherwise
+right. Under "oracle", MedAgentGym's, the episode ends when a run's output is right, and otherwise
 the agent reads that it is not.
 """
 
@@ -87,7 +87,7 @@ class Game:
         return Step({**observation, "env_message": self._cut(observation["env_message"])}, done)
 
     async def _submit(self, action: Action) -> Step:
-        """Hand in the given answer, or else what the last program printed; a program is handed in
+        """Hand in the given answer, or else what the last program printed. A program is handed in
         with it. Where a set is judged by what a program left, it may have printed nothing.
         """
         given = action.params.get("answer")
@@ -112,7 +112,7 @@ class Game:
 
     @property
     def printed(self) -> str | None:
-        """What the last program that ran without error printed; None if there is none, or it
+        """What the last program that ran without error printed, or None if there is none, or it
         printed nothing.
         """
         last = self._runs[-1].printed if self._runs else ""

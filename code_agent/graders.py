@@ -5,7 +5,7 @@ one value.
     grade("17 18 19", Gold("integer", 17))                                 # False: not one integer
 
 An answer is the whole text that was handed in: a value as Python or JSON writes it, or as `print`
-shows it; a list may also be given an item a line, or between commas. Further text beside the value
+shows it. A list may also be given an item a line, or between commas. Further text beside the value
 makes it another value. No answer makes the grader raise.
 """
 
@@ -59,8 +59,8 @@ class Gold:
 
     kind: number, integer, text, date, boolean, or set, list, table. value: the scalar (a date as
     ISO text), the items in a tuple, or the rows as tuples. items: the kind of a set's or list's
-    items, or of each of a table's columns. lower, upper: the limits of a number, both included;
-    without them it may be `tolerance` away, or else a millionth; a whole number only as far as a sum
+    items, or of each of a table's columns. lower, upper: the limits of a number, both included.
+    Without them it may be `tolerance` away, or else a millionth; a whole number only as far as a sum
     is rounded. tolerance: also for the numbers
     inside a set, list or table. ordered: whether the order of a table's rows counts.
 
@@ -231,7 +231,7 @@ def _one_to_one(
 def _seats(
     item: int, places: list[int], owners: Mapping[int, int], fits: Callable[[int, int], bool]
 ) -> dict[int, int]:
-    """Return a place for one more item, with new places for the owners that must make room for it;
+    """Return a place for one more item, with new places for the owners that must make room for it, or
     {} if there is none. An item may fit several places, so the first one may be another's only one.
     """
     waiting = deque([(item, dict[int, int]())])
@@ -250,7 +250,7 @@ def _seats(
 
 
 def _items(text: str) -> Any:
-    """Return the items of a list or set; a text that Python cannot read is split at lines, or else
+    """Return the items of a list or set. A text that Python cannot read is split at lines, or else
     at commas.
     """
     seen = _parsed(text)
@@ -264,7 +264,7 @@ def _items(text: str) -> Any:
 
 
 def _rows(text: str) -> list[Seen]:
-    """Return the rows of a table; a dict has a row for each key, a flat list is one row."""
+    """Return the rows of a table. A dict has a row for each key, a flat list is one row."""
     seen = _parsed(text)
     if isinstance(seen, dict):
         return (

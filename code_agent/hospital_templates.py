@@ -1,4 +1,4 @@
-"""The templates of the questions about the invented hospital; the texts are in
+"""The templates of the questions about the invented hospital. The texts are in
 `hospital_templates.toml` beside this.
 """
 

@@ -55,7 +55,7 @@ class ByOutput:
     async def problem(self, stub: str, context: EpisodeContext) -> str:
         """Return why what the program prints says nothing about another one, or "".
 
-        stub: the same program with functions that do nothing; "" if there is none.
+        stub: the same program with functions that do nothing, or "" if there is none.
         """
         printed = [await _alone(self.program, context) for _ in range(2)]
         if not all(output and output.strip() for output in printed):
@@ -123,7 +123,7 @@ def names_in(tests: str) -> tuple[list[str], list[str]]:
 
 @dataclass(frozen=True)
 class ByPredictions:
-    """The share of right labels in the file of predictions; a missing label is wrong.
+    """The share of right labels in the file of predictions. A missing label is wrong.
 
     labels: a CSV file beside the sandbox. ids: the columns that name a case, in the file of labels
     and in the predictions in the same order. label: the column of the label.
@@ -171,7 +171,7 @@ async def _alone(program: str, context: EpisodeContext) -> str | None:
 
 
 async def _read(name: str, context: EpisodeContext) -> str:
-    """Return a file of the episode in base64, read piece by piece; "" if there is none."""
+    """Return a file of the episode in base64, read piece by piece, or "" if there is none."""
     parts = []
     for at in range(MOST_CHUNKS):
         run = await run_in(

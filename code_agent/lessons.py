@@ -3,7 +3,7 @@ played by rule.
 
     lessons(rows, right=12_000, flawed=3_200, random=Random(2))
 
-Questions are worded as those of training, by the templates of data/ehr; names of drugs, diagnoses
+Questions are worded as those of training, by the templates of data/ehr. Names of drugs, diagnoses
 and tests are those of training or made up, so that the model learns to copy unknown names. Nothing
 is run: what a program prints is drawn by the kind of the answer, and the policy hands in what was
 printed without writing it again. A share has flaws of hurried programmers, which are decisions that

@@ -35,7 +35,7 @@ Table = tuple[list[str], Iterator[tuple[str, ...]]]
 
 
 class LookupRefused(ValueError):
-    """The requested item does not exist; the message says what does."""
+    """The requested item does not exist. The message says what does."""
 
 
 def look_up(files: Sequence[Path], name: str, kind: str, keyterm: str = "") -> str:

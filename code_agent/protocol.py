@@ -63,7 +63,7 @@ def read_reply(text: str) -> Action | Malformed:
 
 
 def _action(found: dict[str, Any]) -> Action | Malformed:
-    """Return the action of an object; parameters stand under one of PARAMS, or beside the name."""
+    """Return the action of an object. Parameters stand under one of PARAMS, or beside the name."""
     name = found.pop("action").strip().lower()
     given = next((found[key] for key in PARAMS if key in found), found)
     if isinstance(given, str):  # an object written as a text
@@ -78,7 +78,7 @@ def _action(found: dict[str, Any]) -> Action | Malformed:
 
 
 def _objects(text: str) -> Iterator[dict[str, Any]]:
-    """Yield the outermost JSON objects of a text; if there are none, the Python dict it
+    """Yield the outermost JSON objects of a text. If there are none, the Python dict it
     may hold.
     """
     at = text.find("{")

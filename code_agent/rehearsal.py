@@ -23,7 +23,7 @@ from episodes.episode import Episode
 
 @dataclass(frozen=True)
 class Rehearsed:
-    """An action, and what its program prints; "" if it has no program, or the program raises
+    """An action, and what its program prints, or "" if it has no program, or the program raises
     `error`.
     """
 

@@ -40,7 +40,7 @@ def score(tasks: TaskSet, task: CodeTask, episode: Episode) -> Reward:
 
 
 def success(tasks: TaskSet, task: CodeTask, episode: Episode) -> float:
-    """Return what the answer is worth; what only the episode itself could show was determined when
+    """Return what the answer is worth. What only the episode itself could show was determined when
     it was handed in.
     """
     if episode.answer is None:
@@ -51,7 +51,7 @@ def success(tasks: TaskSet, task: CodeTask, episode: Episode) -> float:
 
 
 def well_formed(events: Sequence[Event]) -> float:
-    """Return the share of replies that were actions and whose programs ran; 0 if there are no
+    """Return the share of replies that were actions and whose programs ran, or 0 if there are no
     replies.
     """
     return (

@@ -12,7 +12,7 @@ CODE = ("code", "cmd")  # parameters that are shown instead of the action's JSON
 
 
 def shown(record: Record) -> list[Shown]:
-    """Return the transcript; an action with a program or a command is shown as that."""
+    """Return the transcript. An action with a program or a command is shown as that."""
     steps = record["steps"]
     pieces = annotated(record, [(_action(step), _outcome(step)) for step in steps])
     programs = iter([_program(step) for step in steps])
@@ -35,7 +35,7 @@ def _program(step: dict[str, Any]) -> str:
 
 
 def _coloured(piece: Shown, program: str) -> Shown:
-    """Return a reply that is only the action as its program; a reply with other words stays as
+    """Return a reply that is only the action as its program. A reply with other words stays as
     written.
     """
     if piece.text.lstrip().startswith("{") and program:

@@ -1,4 +1,4 @@
-"""One row of the code agent's data as a frozen type; rows are those of `data/code/`.
+"""One row of the code agent's data as a frozen type. Rows are those of `data/code/`.
 
     rows = read_rows("data/code/val.parquet")
     task_of(rows[0]).gold                    # Gold(kind="integer", value=17)
@@ -24,10 +24,10 @@ class CodeTask(Task):
     """A question that a program answers. `reference` is the gold value as text; `task_type` the
     template, or the set.
 
-    task_set: the set it belongs to. note: the text that the question is about; "" if it is about
+    task_set: the set it belongs to. note: the text that the question is about, or "" if it is about
     files. files: names of the files in the set's folder that a program may read. gold: the typed
-    answer; None if another grader judges. program, sql: the program that prints it and the query
-    that selects it; "" if the set has none. context: a program into which the policy's is put
+    answer, or None if another grader judges. program, sql: the program that prints it and the query
+    that selects it, or "" if the set has none. context: a program into which the policy's is put
     (`code_agent.actions.HERE`).
     """
 

@@ -56,7 +56,7 @@ def keep(
 
 
 def load(text: str, names: Collection[str]) -> dict[str, Any]:
-    """Return the values of the names; one that cannot be made is left out.
+    """Return the values of the names. One that cannot be made is left out.
 
     Raises ValueError if the text is not such a file.
     """
@@ -143,7 +143,7 @@ def _index(index: pd.Index) -> Any:
 
 
 def _moment(value: Any) -> Any:
-    """Return a time, a missing one, or another scalar that JSON lacks; None if it is
+    """Return a time, a missing one, or another scalar that JSON lacks, or None if it is
     none of these.
     """
     if value is pd.NaT or value is pd.NA:

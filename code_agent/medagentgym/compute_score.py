@@ -4,7 +4,7 @@ task.
     python code_agent/compute_score.py --local_path workdir/ehr_demo/tiny/test
     python code_agent/compute_score.py --local_path workdir/ehr_demo/tiny/test --json
 
-Finished episodes count with their own results; the others are named and do not count as failures.
+Finished episodes count with their own results. The others are named and do not count as failures.
 With several episodes of a task (`rollout.py`), success is the mean over tasks of each task's share
 of right episodes, pass@k the chance that one of k is right, and best of k whether the answer that
 most of them gave is right. Exit codes: 0 done, 2 wrong usage.
@@ -66,7 +66,7 @@ def _scores(histories: Sequence[History]) -> dict[str, Any]:
 
 
 def majority(histories: Sequence[History]) -> History:
-    """Return the first episode with the most frequent answer; one without an answer only if no
+    """Return the first episode with the most frequent answer, or one without an answer if no
     episode has one.
     """
     answers = [" ".join(str(one.ending.get("answer") or "").split()) for one in histories]

@@ -47,7 +47,7 @@ FLAGS = {
 
 
 class Section(BaseModel):
-    """Keys and values of the file; an unknown key is refused."""
+    """Keys and values of the file. An unknown key is refused."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, protected_namespaces=())
 

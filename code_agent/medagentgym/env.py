@@ -8,7 +8,7 @@
     observation, reward, terminated, truncated, info = env.step("validate_code", code="answer = 1")
     env.step('{"action": "submit", "params": {"answer": "1"}}')       # a policy's raw reply
 
-What the policy gets wrong is an observation; what the machine gets wrong raises.
+What the policy gets wrong is an observation. What the machine gets wrong raises.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ Result = TypeVar("Result")
 
 
 class Anything(gymnasium.Space[Any]):
-    """Any value of a type; a sample is the empty one. gymnasium's own spaces hold arrays, and texts
+    """Any value of a type. A sample is the empty one. gymnasium's own spaces hold arrays, and texts
     of a few letters.
     """
 
@@ -64,7 +64,7 @@ class MedAgentEnv(gymnasium.Env[Observation, str]):
     """One task after another. env_history: the observations, the task first.
 
     terminate_on_infeasible: whether `report_infeasible` ends an episode. action_mapping: other
-    functions for actions, by name, called with the parameters; each returns an observation or its
+    functions for actions, by name, called with the parameters. Each returns an observation or its
     text.
     """
 
@@ -78,7 +78,7 @@ class MedAgentEnv(gymnasium.Env[Observation, str]):
         ending: str = "submit",
     ) -> None:
         """Read the set's rows. task_kwargs: data_path, mode, and debugger_config (the section
-        `Debugger` of a configuration; without a model errors are explained offline).
+        `Debugger` of a configuration. Without a model errors are explained offline).
 
         Raises AgentError if the set's rows cannot be read.
         """

@@ -4,7 +4,7 @@
     read(Path("history_3.json")).ending["score"]                    # None where it is not finished
 
 A file is a list of chat messages whose last element holds the result. A finished one is not played
-again and counts with its own result; "unscored", where the machine failed, is not finished.
+again and counts with its own result. "unscored", where the machine failed, is not finished.
 """
 
 from __future__ import annotations

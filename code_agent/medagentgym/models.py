@@ -79,7 +79,7 @@ def served(model: Model, log: Path) -> Iterator[Model]:
 
 
 def debugger_of(section: DebuggerModel | Mapping[str, Any] | None) -> Debugger:
-    """Return the debugger of a section `Debugger`; without a model errors are explained offline."""
+    """Return the debugger of a section `Debugger`. Without a model errors are explained offline."""
     model = DebuggerModel.model_validate(section or {})
     if not (model.model_name or model.deployment_name):
         return Debugger()

@@ -3,7 +3,7 @@
     exit_code = played(load_config(arguments))
 
 A finished file is not played again. An episode that the machine failed is written as "unscored" and
-tried again by the same command; the policy's failures are results.
+tried again by the same command. The policy's failures are results.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ class Run:
             print(f"unusable, {line}", file=sys.stderr)
 
     async def episode(self, index: int, number: int | None) -> History | None:
-        """Return one episode, from its file or played; None if it is not scored."""
+        """Return one episode, from its file or played, or None if it is not scored."""
         path = histories.path_of(self.config.folder, index, number)
         async with self.slots:
             kept = histories.read(path)

@@ -42,7 +42,7 @@ class TaskSet(ABC):
 
     @property
     def folder(self) -> Path | None:
-        """The folder that a program sees, read-only, as its data; None if the set has no files."""
+        """The folder that a program sees, read-only, as its data, or None if the set has no files."""
         return self.data_path
 
     @abstractmethod
@@ -96,7 +96,7 @@ class TaskSet(ABC):
         raise NotImplementedError(self.name)
 
     def score(self, task: CodeTask, answer: str) -> float:
-        """Return what an answer is worth, 0 to 1; a set whose answers are not single values
+        """Return what an answer is worth, 0 to 1. A set whose answers are not single values
         overrides this.
         """
         assert task.gold is not None

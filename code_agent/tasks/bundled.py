@@ -43,7 +43,7 @@ class Bundled(TaskSet):
 
 
 class EhrDemo(Bundled):
-    """Questions about the invented hospital of data/ehr; `data_path` is another folder of the same
+    """Questions about the invented hospital of data/ehr. `data_path` is another folder of the same
     tables.
     """
 
@@ -58,7 +58,7 @@ class EhrDemo(Bundled):
 
 
 class Calculators(Bundled):
-    """Published formulas, to be applied to invented notes; the set has no files."""
+    """Published formulas, to be applied to invented notes. The set has no files."""
 
     name = "calculators"
     actions = CODING

@@ -78,7 +78,7 @@ def fetch(base: str, asked: str) -> Bundle:
 
 
 def alive(base: str) -> str:
-    """Return why the server at `base` does not answer; "" if it does, even with an error about the
+    """Return why the server at `base` does not answer, or "" if it does, even with an error about the
     request.
     """
     try:

@@ -132,7 +132,7 @@ class ByServer:
 
 
 def expected(about: Mapping[str, Any]) -> tuple[list[Any], list[Any]]:
-    """Return values under GET and payloads under POST; if something is posted, the policy may leave
+    """Return values under GET and payloads under POST. If something is posted, the policy may leave
     the values out.
     """
     kind = TABLE[about["kind"]]
@@ -162,7 +162,7 @@ def expected(about: Mapping[str, Any]) -> tuple[list[Any], list[Any]]:
 def _renewed(
     found: list[tuple[datetime, float]], question: str, fields: Mapping[str, str]
 ) -> tuple[list[Any], list[Any]]:
-    """Return the latest value with its time; a test is ordered if that is older than a year, or
+    """Return the latest value with its time. A test is ordered if that is older than a year, or
     missing.
     """
     values = [found[-1][1], found[-1][0].isoformat()] if found else [-1]
@@ -227,7 +227,7 @@ def _age(patient: str) -> int:
 
 
 def read_answer(text: str) -> dict[str, list[Any]] | None:
-    """Return GET and POST as lists, where a list alone is GET; None if the text is neither."""
+    """Return GET and POST as lists, where a list alone is GET, or None if the text is neither."""
     try:
         value = json.loads(text)
     except (ValueError, RecursionError):
@@ -258,7 +258,7 @@ def _same(said: Any, wanted: Any) -> bool:
 
 
 def holds(said: Any, wanted: Any) -> bool:
-    """Return whether a payload has everything wanted; a list must have as many
+    """Return whether a payload has everything wanted. A list must have as many
     elements, in order.
     """
     if isinstance(wanted, dict):

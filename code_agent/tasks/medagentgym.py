@@ -3,8 +3,8 @@
     get_task_class("medcalcbench")("data/medcalcbench", mode="test").task(0).gold
 
 medagentgym.toml says for each set which actions it permits, how its data are described to the
-policy, and what a user has to put where; sets.py reads their rows. sql_answers.py types answers of
-queries; code_agent/judging.py checks answers that are not values.
+policy, and what a user has to put where. `sets.py` reads their rows. sql_answers.py types answers of
+queries, and code_agent/judging.py checks answers that are not values.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class MedAgentGymSet(TaskSet):
             ) from None
 
     def _file(self) -> Path:
-        """Return the file of the mode; a set with one file for all modes calls it `only`."""
+        """Return the file of the mode. A set with one file for all modes calls it `only`."""
         assert self.data_path is not None
         if self.mode not in FILES:
             raise AgentError(f"{self.name} has no mode {self.mode!r}; it has {', '.join(FILES)}")
@@ -84,7 +84,7 @@ class MedAgentGymSet(TaskSet):
         return [row for _, row in read_jsonl(path)]
 
     def own_answer(self, row: Row) -> Any:
-        """Return the answer that the row itself gives, which must earn 1; None where a program
+        """Return the answer that the row itself gives, which must earn 1, or None where a program
         does.
         """
         return row.get(self.known.get("answer", ""))

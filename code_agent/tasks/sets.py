@@ -59,7 +59,7 @@ class TREQS(QuerySet):
 
 
 class EHRSeqSQL(MedAgentGymSet):
-    """A question in a sequence; its answer stands under `ans`, a list or a value."""
+    """A question in a sequence. Its answer stands under `ans`, a list or a value."""
 
     name = "ehr_seqsql"
 
@@ -110,7 +110,7 @@ class MedCalcBench(MedAgentGymSet):
         }
 
     def score(self, task: CodeTask, answer: str) -> float:
-        """Return the score; the set's own way to write a day (2/8/2021) or a span (('14 weeks', '1
+        """Return the score. The set's own way to write a day (2/8/2021) or a span (('14 weeks', '1
         days')) is right.
         """
         return (
@@ -231,13 +231,13 @@ def _texts(value: Any) -> list[str]:
 
 
 def without(*files: Path) -> str:
-    """Return which of the files are not there, in words; "" if all are."""
+    """Return which of the files are not there, in words, or "" if all are."""
     absent = [str(path) for path in files if not path.is_file()]
     return f"there is no {', '.join(absent)}" if absent else ""
 
 
 class Predictions(MedAgentGymSet):
-    """A model to train; the policy is told how much time and memory a program has."""
+    """A model to train. The policy is told how much time and memory a program has."""
 
     answered = False
 

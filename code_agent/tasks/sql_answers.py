@@ -27,7 +27,7 @@ ORDERED = re.compile(r"\border\s+by\b", re.IGNORECASE)
 
 
 def gold_of_query(query: str, answer: Sequence[Any]) -> Gold:
-    """Return the typed answer; for an empty list it is an empty set, which `[]` answers."""
+    """Return the typed answer. For an empty list it is an empty set, which `[]` answers."""
     texts = [str(value) for value in answer]
     if not texts:
         return Gold("set", (), items=("text",))

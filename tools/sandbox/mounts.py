@@ -3,7 +3,7 @@ program inside.
 
 The system's programs and libraries, the interpreter at /python, its packages at /packages and the
 task's data below /data are all there is, and all read-only. There is no /etc except the loader's
-cache, no /sys, no terminal, no device except the harmless ones; the repository's path is missing.
+cache, no /sys, no terminal, no device except the harmless ones. The repository's path is missing.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Checks whether this machine has a sandbox; runs and utils/check_install.py do so first."""
+"""Checks whether this machine has a sandbox. Runs and utils/check_install.py do so first."""
 
 from tools.sandbox.sandbox import Sandbox
 

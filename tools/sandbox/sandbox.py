@@ -7,8 +7,8 @@
     await sandbox.close()
 
 It starts with the first program, inside bubblewrap (tools/sandbox/mounts.py), and ends with this
-process at the latest. Programs of an episode run one after another, and what they define stays;
-episodes do not see each other.
+process at the latest. Programs of an episode run one after another, and what they define stays.
+Episodes do not see each other.
 """
 
 from __future__ import annotations
@@ -119,7 +119,7 @@ class Episode:
         self.handle = files[0]
 
     async def ask(self, question: dict[str, Any], deadline: float) -> Run:
-        """Return what the supervisor answers; an episode that does not answer is ended.
+        """Return what the supervisor answers. An episode that does not answer is ended.
 
         Raises SandboxError and MachineTooSlowError.
         """
@@ -181,7 +181,7 @@ class Episode:
             await asyncio.wait({reading})
 
     def end(self, stuck: bool = False) -> None:
-        """Close the line, which makes the supervisor end with all of the episode; a stuck one is
+        """Close the line, which makes the supervisor end with all of the episode. A stuck one is
         killed.
         """
         if self.line:
@@ -195,7 +195,7 @@ class Episode:
             self.handle = -1
 
     def hang_up(self) -> None:
-        """End the episode, even while a program runs; its `ask` then sees the line end."""
+        """End the episode, even while a program runs. Its `ask` then sees the line end."""
         if self.line and self.lock.locked():
             self.line.shutdown(socket.SHUT_RDWR)
         else:
@@ -206,7 +206,7 @@ class Sandbox:
     """Episodes of programs; any number at once.
 
     data: files and folders to read. memory: bytes an episode may have beyond the warm
-    interpreter's; default: SANDBOX_MEMORY. episodes: how many are kept; before a further one starts, the idle one that was
+    interpreter's; default: SANDBOX_MEMORY. episodes: how many are kept. Before a further one starts, the idle one that was
     used longest ago ends, and would start afresh.
     """
 
@@ -216,7 +216,7 @@ class Sandbox:
         memory: int | None = None,
         episodes: int = EPISODES,
     ) -> None:
-        """Check the data; the sandbox starts with the first program. Raises SandboxError if data is
+        """Check the data. The sandbox starts with the first program. Raises SandboxError if data is
         missing or two have the same name.
         """
         settings = load_settings()
@@ -255,12 +255,12 @@ class Sandbox:
             )
 
     async def end(self, episode: str) -> None:
-        """End an episode with its processes and files; a program that runs there has crashed."""
+        """End an episode with its processes and files. A program that runs there has crashed."""
         if held := self._episodes.pop(episode, None):
             held.hang_up()
 
     async def close(self) -> None:
-        """End all episodes and the sandbox; a further program would start it again."""
+        """End all episodes and the sandbox. A further program would start it again."""
         for episode in list(self._episodes):
             await self.end(episode)
         process = self._process
@@ -270,7 +270,7 @@ class Sandbox:
             await asyncio.to_thread(finish, process)
 
     def _hold(self, name: str) -> Episode:
-        """Return the episode and mark it as used; the idle ones beyond the limit are ended."""
+        """Return the episode and mark it as used. The idle ones beyond the limit are ended."""
         if self._owner != os.getpid():  # a forked child must not use its parent's episodes
             self._episodes = {}
             self._process = None
@@ -382,7 +382,7 @@ def number_of(handle: int) -> int:
 
 
 def waiting_time(number: int) -> float:
-    """Return the seconds for which a process has waited for a processor; 0 if it has ended."""
+    """Return the seconds for which a process has waited for a processor, or 0 if it has ended."""
     try:
         return int(Path(f"/proc/{number}/schedstat").read_text(encoding="ascii").split()[1]) / 1e9
     except OSError:

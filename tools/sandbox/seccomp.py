@@ -83,7 +83,7 @@ def filter_bytes(machine: str = platform.machine()) -> bytes:
 
 
 def assemble(steps: list[tuple[int, int, str, str]], places: dict[str, int]) -> bytes:
-    """Return the instructions: code, value, and where to go if the condition holds and if not; ""
+    """Return the instructions: code, value, and where to go if the condition holds and if not. ""
     is the next step.
     """
 

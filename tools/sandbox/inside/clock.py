@@ -29,7 +29,7 @@ class Times(NamedTuple):
 
 class Clock:
     """Counts the time of one program from now on. `read` gives the times of the episode's
-    processes; `late` is the delay in seconds from which on a late tick is the machine's fault.
+    processes. `late` is the delay in seconds from which on a late tick is the machine's fault.
     """
 
     def __init__(
@@ -100,7 +100,7 @@ class Clock:
 
 
 def times_of(processes: Callable[[], list[int]]) -> Times:
-    """Return the times of these processes; one that has ended meanwhile is left out."""
+    """Return the times of these processes. One that has ended meanwhile is left out."""
     used = 0.0
     waited = dict[int, float]()
     hertz = os.sysconf("SC_CLK_TCK")

@@ -26,7 +26,7 @@ MORE = frame({"more": True})  # a deadline went by, and the program, held up, ha
 
 
 def receive(line: socket.socket) -> dict[str, Any] | None:
-    """Return the next message; None when the other end was closed."""
+    """Return the next message, or None when the other end was closed."""
     (size,) = HEADER.unpack(exactly(line, HEADER.size) or bytes(HEADER.size))
     return json.loads(exactly(line, size) or b"null")
 

@@ -158,7 +158,7 @@ def confine(settings: Settings) -> None:
 
 
 class Process(NamedTuple):
-    """What the kernel says of one process; its memory in bytes includes what it shares with the
+    """What the kernel says of one process. Its memory in bytes includes what it shares with the
     process it was forked from.
     """
 
@@ -230,7 +230,7 @@ def status(process: str) -> dict[str, list[str]]:
 
 
 def tell_all(number: int) -> None:
-    """Send a signal to every process of the episode; in a namespace the kernel does it at one
+    """Send a signal to every process of the episode. In a namespace the kernel does it at one
     moment.
     """
     if os.getpid() == 1:

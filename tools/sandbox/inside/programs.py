@@ -63,7 +63,7 @@ def interpret(commands: socket.socket, settings: Settings) -> None:
 
 def print_to(out: int, standard: int) -> Any:
     """Return a standard stream that writes to `out`, which is closed, even if the last program
-    replaced the stream; a program's end loses no line.
+    replaced the stream. A program's end loses no line.
     """
     os.dup2(out, standard)
     os.close(out)
@@ -73,7 +73,7 @@ def print_to(out: int, standard: int) -> Any:
 
 
 def execute(source: str, name: str, names: dict[str, Any]) -> bytes:
-    """Run a program and return the report of how it ended; a traceback goes to
+    """Run a program and return the report of how it ended. A traceback goes to
     standard error.
     """
     report = DONE

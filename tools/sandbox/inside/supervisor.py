@@ -79,7 +79,7 @@ def supervise(line: socket.socket, settings: Settings) -> None:
 
 
 class Output:
-    """The beginning and the end of what comes out of a pipe; the bytes between them are counted and
+    """The beginning and the end of what comes out of a pipe. The bytes between them are counted and
     thrown away.
     """
 
@@ -106,7 +106,7 @@ class Output:
         return bool(data)
 
     def text(self) -> str:
-        """Return the text; bytes that are not UTF-8 become question marks."""
+        """Return the text. Bytes that are not UTF-8 become question marks."""
         dropped = self.size - len(self.head) - len(self.tail)
         note = b"\n[... %d bytes ...]\n" % dropped if dropped else b""
         return (
