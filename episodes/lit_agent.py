@@ -25,6 +25,7 @@ from common.proxies import ask_directly
 from common.settings import Settings, load_settings
 from episodes.agent import ACCEPTED_FROM, Agent, Environment, Options
 from episodes.episode import Scored, Task
+from episodes.outcomes import EpisodeError
 from episodes.play_and_score import play
 from episodes.policy import ChatPolicy, Endpoint
 from episodes.record import as_json, record_of
@@ -100,7 +101,11 @@ class EpisodeAgent(agl.LitAgent[dict[str, Any]]):
             return {"judged": 0, "accepted": 0}
         kind = self.random.choice(list(bad))
         bound = self.environment.known.accepted_from.get(kind, ACCEPTED_FROM)
-        reward = await self.environment.score(task, bad[kind])
+        try:
+            reward = await self.environment.score(task, bad[kind])
+        except EpisodeError as error:  # the judge's fault, and none of the episode beside it
+            logger.warning("a canary of task %s is not judged: %s", task.id, error)
+            return {"judged": 0, "accepted": 0}
         return {"judged": int(reward.score is not None), "accepted": int(reward.worth >= bound)}
 
 

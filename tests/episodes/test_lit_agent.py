@@ -25,6 +25,8 @@ from common.settings import load_settings
 from episodes import registry
 from episodes.agent import Agent
 from episodes.lit_agent import EpisodeAgent, endpoint_of
+from episodes.outcomes import EpisodeError
+from sql_agent.environment import SqlEnvironment
 from sql_agent.intake.question_files import COLUMNS
 from tests.episodes.guessing_agent import GuessingAgent
 from tests.episodes.scripted import asks, says
@@ -114,6 +116,23 @@ def test_a_canary_is_judged_beside_the_episode_also_a_broken_one(
     assert (reward, note["canaries"]) == (pytest.approx(1.1), {"judged": 1, "accepted": 0})
     llm.status = 500
     assert roll(llm.base_url)[1]["canaries"] == {"judged": 1, "accepted": 0}
+
+
+def test_a_canary_that_cannot_be_judged_leaves_its_episode_its_reward(
+    llm: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    setting(monkeypatch, CANARY_SHARE="1")
+    llm.script(CALL, ANSWER)
+    score = SqlEnvironment.score
+
+    async def fails_for_another_answer(environment: Any, task: Any, episode: Any) -> Any:
+        if episode.answer != ROW["answer"]:
+            raise EpisodeError("judge_failed", "no judge")
+        return await score(environment, task, episode)
+
+    monkeypatch.setattr(SqlEnvironment, "score", fails_for_another_answer)
+    reward, note = roll(llm.base_url)
+    assert (reward, note["canaries"]) == (pytest.approx(1.1), {"judged": 0, "accepted": 0})
 
 
 def test_a_fooled_reward_accepts_its_canary(llm: Any, monkeypatch: pytest.MonkeyPatch) -> None:
