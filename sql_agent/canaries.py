@@ -20,14 +20,12 @@ from random import Random
 
 from scoring.case import Case
 from scoring.text import words_only
-from sql_agent.judge.closeness import closeness
 from sql_agent.judge.fold import fragments
 from sql_agent.judge.nothing import abstains
 
 RETOLD = 5  # other rows that are retold beside the right one
 CONSTANT = 5  # parts of a constant answer
 KEPT = 64  # values and names of other questions to choose a wrong one from
-ALIKE = 0.3  # a value closer than this to the right one is no wrong answer
 PART = re.compile("[，,、；;。]")
 NUMBER = re.compile(r"\d+(?:\.\d+)?")
 MEASURED = re.compile(
@@ -225,7 +223,7 @@ def _is_other(value: str, right: str) -> bool:
     often true of the next.
     """
     parts = [part for part in fragments(value) if len(part) > 1]
-    return bool(parts) and all(closeness(part, right) < ALIKE for part in parts)
+    return bool(parts) and not any(part in right for part in parts)
 
 
 def _gold_cells(case: Case) -> list[tuple[str, str]]:

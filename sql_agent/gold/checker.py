@@ -11,6 +11,8 @@ a row the database lacks cannot be made, which is not a failure.
 
 from __future__ import annotations
 
+import json
+import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -23,8 +25,6 @@ from scoring.judge import Case
 from scoring.text import words_only
 from sql_agent.gold.cited import KEPT_CHARACTERS, CitedCells, Missing
 from sql_agent.gold.markup import comparable, markup_asked, plain_cell, without_markup
-from sql_agent.gold.reasons import EXACT, difference, lacking, short, shortfall
-from sql_agent.gold.searched import unnamed
 from sql_agent.intake.question_files import (
     DataError,
     Note,
@@ -35,12 +35,18 @@ from sql_agent.intake.question_files import (
     read_records,
     statements,
 )
+from sql_agent.judge.fold import fold, pieces
 from sql_agent.judge.reference import ReferenceJudge
+from sql_agent.tables import NAME_COLUMN
 from tools.sql.query import DEFAULT_TABLES, Limits, QueryResult, QueryTool
 
 # The tool's own rules, except that cells are compared completely; 20 rows, as for the agent.
 LIMITS = Limits(max_cell=40_000, max_chars=2_000_000)
 STATES = ("valid", "not_checkable", "invalid")
+SEARCHES = ("drug_search_by_kw", "disease_to_drug")  # task types that are answered by names
+STAND_IN = "（名称未知"  # stands for a name in a database made of quotes
+EXACT = 1 - 1e-9  # of a score, from which it counts as full
+SHOWN = 60  # characters of a value in a message
 
 
 @dataclass
@@ -134,8 +140,8 @@ class Checker:
             self._check_gold(finding, names, results)
             self._check_answer(finding, results)
             # Keys that belong to another database prove nothing about this one.
-            if missing := unnamed(finding.row, [] if finding.lacks_rows else results):
-                finding.note("answer", *missing)
+            if not finding.lacks_rows:
+                _check_names(finding, results)
         return finding
 
     def _check_evidence(self, finding: Finding, names: list[str]) -> None:
@@ -218,10 +224,59 @@ class Checker:
             verdict = self.judge.bears_out(
                 Case(row["question"], row["answer"], row["answer"], context, gold)
             )
+            missing = _missing(gold, row)
             # An answer in its own sentences is right, too, if it holds all of gold word for word.
-            whole = "facts" in verdict.parts and not lacking(gold, row["question"], row["answer"])
-            if verdict.score is None or (verdict.score < EXACT and not whole):
-                finding.problems.append(("answer", shortfall(verdict, gold, row)))
+            is_whole = "facts" in verdict.parts and not missing
+            if verdict.score is None:
+                finding.problems.append(("answer", f"is not scored: {verdict.cause}"))
+            elif verdict.score < EXACT and not is_whole:
+                scored = f"scores {min(0.99, verdict.score):.2f}, expected 1"
+                lacks = f"lacks the gold value {short(repr(missing))} ({scored})"
+                finding.problems.append(("answer", lacks if missing else scored))
+
+
+def _missing(gold: dict[str, Any], row: Row) -> str:
+    """Return the first piece of gold that neither the answer nor the question has; "" if there is
+    none.
+    """
+    lines = gold.get("structured_gt", {}).get("rows", [])
+    cells = [str(cell) for line in lines for cell in line if cell is not None]
+    texts = cells or [item["quote"] for item in gold.get("evidence", [])]
+    said = words_only(fold(row["answer"]))
+    asked = words_only(fold(row["question"]))
+    for text in texts:
+        for piece, _ in pieces(text):
+            words = words_only(piece)
+            if words not in asked and not re.search(_whole(words), said):
+                return piece
+    return ""
+
+
+def _whole(words: str) -> str:
+    """Return a pattern for the words that does not match inside a number."""
+    before = r"(?<![\d.])" if words[:1].isdigit() else ""
+    behind = r"(?![\d.])" if words[-1:].isdigit() else ""
+    return before + re.escape(words) + behind
+
+
+def _check_names(finding: Finding, results: Sequence[QueryResult]) -> None:
+    """Note that the answer to a search for drugs or diseases names none of those that the gold SQL
+    found.
+    """
+    row = finding.row
+    names = [
+        str(cell)
+        for result in results
+        for line in result.rows
+        for column, cell in zip(result.columns, line, strict=True)
+        if column.lower() in NAME_COLUMN.values() and cell and not str(cell).startswith(STAND_IN)
+    ]
+    said = fold(row["answer"])
+    if row["task_type"] not in SEARCHES or not said or not names:
+        return
+    if not any(fold(name) in said for name in names):
+        message = f"names none of the {len(names)} found, such as {names[0]!r}"
+        finding.note("answer", message, wrong=True)
 
 
 def _is_recomputed(gold: dict[str, Any], results: Sequence[QueryResult]) -> bool:
@@ -255,6 +310,35 @@ def _cell(value: Any) -> str:
     if isinstance(value, float) and value.is_integer():
         value = int(value)
     return "" if value is None else comparable(str(value))
+
+
+def difference(gold: dict[str, Any], columns: list[str], lines: list[Any]) -> str:
+    """Return what the gold SQL returns (`columns` and `lines`) and what structured_gt says, from
+    shortly before the first difference.
+    """
+    names = {name.lower() for name in columns}
+    if lines and not {name.lower() for name in gold["columns"]} <= names:
+        return (
+            f"gold SQL returns the columns {short(str(columns))}, "
+            f"structured_gt says {short(str(gold['columns']))}"
+        )
+    returned, said = (
+        json.dumps(rows, ensure_ascii=False, default=str) for rows in (lines, gold["rows"])
+    )
+    alike = 0
+    while alike < min(len(returned), len(said)) and returned[alike] == said[alike]:
+        alike += 1
+    start = max(0, alike - SHOWN // 2)
+    dots = "…" if start else ""
+    return (
+        f"gold SQL returns {dots}{short(returned[start:])}, "
+        f"structured_gt says {dots}{short(said[start:])}"
+    )
+
+
+def short(text: str) -> str:
+    """Return a text as a message shows it."""
+    return text[:SHOWN] + "…" if len(text) > SHOWN else text
 
 
 def without_key(result: QueryResult) -> dict[str, Any]:

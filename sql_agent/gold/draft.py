@@ -14,9 +14,8 @@ from collections.abc import Iterable
 from typing import Any
 
 from common.terminal import watched
-from sql_agent.gold.checker import gold_tool, without_key
+from sql_agent.gold.checker import SEARCHES, gold_tool, without_key
 from sql_agent.gold.markup import plain
-from sql_agent.gold.searched import SEARCHES, found_names
 from sql_agent.intake.question_files import Row, count_without_reference, nested, statements
 from sql_agent.tables import NAME_COLUMN, TABLES
 from tools.sql.query import QueryTool
@@ -60,7 +59,7 @@ def draft_answer(row: Row, tool: QueryTool) -> str:
         return from_table(table, names)
     evidence = nested(row, "evidence")
     if row["task_type"] in SEARCHES:  # a quote shows why a drug was found, but not its name
-        names = found_names(row)
+        names = [name for name in names if name not in row["question"]]
         evidence = evidence if len(names) == len(evidence) else []
     return from_quotes(evidence, names)
 

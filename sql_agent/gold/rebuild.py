@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Any
 
 from common.files import refuse_existing
+from sql_agent.gold.checker import STAND_IN
 from sql_agent.gold.cited import row_key
 from sql_agent.gold.markup import storable
-from sql_agent.gold.searched import STAND_IN
 from sql_agent.intake.question_files import Row, iterate_rows, nested
 from sql_agent.tables import NAME_COLUMN, NAME_LENGTH, TABLES, Cells, write_database
 
