@@ -36,7 +36,7 @@ PROGRAM = "reward_scale"
 
 def read_scores(path: Path, column: str) -> tuple[list[float], int]:
     """Return the numbers of a column (`a.b`: b inside a), and how many rows have null there, or are
-    unscored episodes without it.
+    episodes without a score.
 
     Raises:
         FileError: a row lacks the column, or holds something that is not a finite number.
@@ -47,7 +47,7 @@ def read_scores(path: Path, column: str) -> tuple[list[float], int]:
         value: Any = row
         for name in column.split("."):
             value = value.get(name, MISSING) if isinstance(value, dict) else MISSING
-        if value is None or (value is MISSING and row.get("unscored")):
+        if value is None or (value is MISSING and _has_no_score(row)):
             unscored += 1
         elif isinstance(value, bool) or not isinstance(value, int | float) or not isfinite(value):
             seen = (
@@ -59,6 +59,11 @@ def read_scores(path: Path, column: str) -> tuple[list[float], int]:
         else:
             scores.append(float(value))
     return scores, unscored
+
+
+def _has_no_score(row: dict[str, Any]) -> bool:
+    """Return whether a row is an episode that failed or could not be scored."""
+    return bool(row.get("unscored")) or row.get("status") == "failed"
 
 
 def ask_endpoint(arguments: argparse.Namespace) -> list[float]:

@@ -29,7 +29,8 @@ from common.command import UsageError
 from common.files import replacing
 from data.json_rows import line_records
 from data.parquet import parquet_records
-from data.records import as_record, compact, refusing
+from data.records import Record as RecordRead
+from data.records import as_record, compact, detect_encoding, refusing
 
 REQUIRED = ("id", "question")
 TEXTS = ("id", "question", "answer", "task_type", "difficulty", "split", "wording")
@@ -138,24 +139,31 @@ def read_records(path: Path) -> Iterator[tuple[int, Record | DataError]]:
             f"{path} {seen}; expected a Parquet or JSONL "
             "file with the columns id, question and answer"
         )
-    with refusing(f"{path} cannot be read", DataError), path.open("rb") as head:
-        first = next(
-            (text[:1] for line in head if (text := line.removeprefix(b"\xef\xbb\xbf").lstrip())),
-            b"",
-        )
-    if not first:
-        raise DataError(f"{path} is empty; expected rows with the columns id and question")
-    what = f"{path} cannot be read as {'JSON' if first in (b'{', b'[') else 'Parquet'}"
-    with refusing(what, DataError), path.open("rb") as file:
-        if first == b"{":
-            records = line_records(line for line in file if line.strip())
-        elif first == b"[":
-            records = map(as_record, count(1), json.load(file))
-        else:
-            records = parquet_records(path)
-        for number, record in enumerate(records):
+    with refusing(f"{path} cannot be read", DataError):
+        for number, record in enumerate(_records(path)):
             wrong = f"{path}, row {number}: {record.problem}"
             yield number, DataError(wrong) if record.problem else record.values
+
+
+def _records(path: Path) -> Iterator[RecordRead]:
+    """Yield the rows of a file by what its first character says it is."""
+    with path.open("rb") as head:
+        if head.read(4) == b"PAR1":
+            yield from parquet_records(path)
+            return
+    with path.open(encoding=detect_encoding(path)) as file:
+        first = next((text[:1] for line in file if (text := line.lstrip("\ufeff").lstrip())), "")
+        file.seek(0)
+        if first == "{":
+            yield from line_records(line.lstrip("\ufeff") for line in file if line.strip())
+        elif first == "[":
+            yield from map(as_record, count(1), json.loads(file.read().lstrip("\ufeff")))
+        elif not first:
+            raise DataError(f"{path} is empty; expected rows with the columns id and question")
+        else:
+            raise DataError(
+                f"{path} begins with {first!r}; expected Parquet, lines of JSON or a JSON list"
+            )
 
 
 class _Wrong(ValueError):
@@ -285,7 +293,13 @@ def _are(values: Any, kind: Any) -> bool:
     return isinstance(values, list) and all(isinstance(value, kind) for value in values)
 
 
+def _id(value: Any) -> str:
+    """Return an id, which public question files write as a number too."""
+    return str(value) if isinstance(value, int) and not isinstance(value, bool) else _text(value)
+
+
 _READERS: dict[str, Callable[[Any], str]] = dict.fromkeys(TEXTS, _text) | {
+    "id": _id,
     "sql": _sql, "structured_gt": _gold, "evidence": _evidence, "entities": _entities,
 }  # fmt: skip
 

@@ -115,6 +115,7 @@ def test_a_column_of_scores_becomes_map_picture_and_table(tmp_path, capsys):
 def test_scores_of_a_run_are_read_by_column(tmp_path):
     rows = [{"reward": None, "terms": {"judge": 0.1 * n}} for n in range(5)]
     rows.append({"reward": None, "terms": {"rule": 0.1}, "unscored": "judge_timeout"})
+    rows.append({"reward": None, "terms": {}, "status": "failed", "unscored": None})
     written(tmp_path / "episodes.jsonl", rows)
     options = ["--run", str(tmp_path), "--output", str(tmp_path / "a.json")]
     options += ["--column", "terms.judge"]

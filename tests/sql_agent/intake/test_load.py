@@ -48,7 +48,7 @@ def test_rows_without_a_reference_are_kept_and_counted(tmp_path):
     ("columns", "message"),
     [
         ({"question": ["q"]}, "no column id"),
-        ({"id": [1], "question": ["q"]}, "row 0, column id: 1 is int"),
+        ({"id": [1.5], "question": ["q"]}, "row 0, column id: 1.5 is float"),
         ({"id": ["a", "b"], "question": ["q", None]}, "row 1, column question: empty"),
         ({"id": ["a", "a"], "question": ["q", "r"]}, "row 1, column id: 'a'"),
         ({"id": ["a"], "question": ["q"], "answer": [1.5]}, "row 0, column answer: 1.5"),
@@ -94,6 +94,21 @@ def test_missing_file_folder_and_other_formats(tmp_path):
     text.write_text("id,question\n")
     with pytest.raises(DataError, match=r"text\.parquet"):
         load_rows(text)
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "gbk", "utf-8-sig"])
+def test_lines_of_json_may_be_in_another_encoding(tmp_path, encoding):
+    path = tmp_path / "rows.jsonl"
+    path.write_text('{"id": 1471, "question": "片剂有几种规格？"}\n', encoding=encoding)
+    (row,) = load_rows(path)
+    assert (row["id"], row["question"]) == ("1471", "片剂有几种规格？")
+
+
+def test_a_table_in_text_is_told_what_is_read(tmp_path):
+    path = tmp_path / "questions.csv"
+    path.write_text("id,question\n1,？\n", encoding="utf-8")
+    with pytest.raises(DataError, match="Parquet, lines of JSON"):
+        load_rows(path)
 
 
 FOREIGN = {
