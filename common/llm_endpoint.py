@@ -34,6 +34,8 @@ MOST_CONNECTIONS = 256
 
 # What models of one protocol take differently, in the order in which they are given up
 SAMPLING = ("top_p", "max_tokens", "temperature")
+# What else an endpoint may refuse, and is then asked without
+GIVEN_UP = (*SAMPLING, "tool_choice")
 NEWER_NAMES = {"max_tokens": "max_completion_tokens"}
 UNSUPPORTED = re.compile(r"unsupported|not support|cannot both|deprecated", re.IGNORECASE)
 
@@ -164,7 +166,7 @@ class LLMEndpoint:
         self.api_key = api_key
         self.timeout = timeout
         self._connections = Connections()
-        self._refused: set[str] = set()  # of SAMPLING, by this endpoint
+        self._refused: set[str] = set()  # of GIVEN_UP, by this endpoint
 
     @cached_property
     def provider(self) -> Provider:
@@ -232,7 +234,7 @@ class LLMEndpoint:
                 reply = await send(request)
                 break
             except LLMError as error:
-                refused = refused_sampling(error, request)
+                refused = refused_part(error, request)
                 if refused is None:
                     raise
                 self._refused.add(refused)
@@ -245,7 +247,7 @@ class LLMEndpoint:
         raise LLMError(f"{self.model}: expected a completion, got {words}", "malformed")
 
     def _adapted(self, body: Body, direct: bool) -> Body:
-        """Return the request with what this model takes of SAMPLING, and as it calls it: by
+        """Return the request with what this model takes of GIVEN_UP, and as it calls it: by
         litellm's tables, and by what the endpoint refused before. litellm translates what it
         carries by itself, but sends Claude a top_p beside the temperature, which it refuses.
         """
@@ -255,11 +257,12 @@ class LLMEndpoint:
             given.pop("top_p", None)
         if direct and given:
             given = translated(self.provider, given)
-        for name in self._refused & given.keys():
-            value = given.pop(name)
+        request = {**rest, **given}
+        for name in self._refused & request.keys():
+            value = request.pop(name)
             if name in NEWER_NAMES:
-                given[NEWER_NAMES[name]] = value
-        return {**rest, **given}
+                request[NEWER_NAMES[name]] = value
+        return request
 
     async def _direct(self, body: Body) -> Any:
         provider = self.provider
@@ -302,12 +305,12 @@ def translated(provider: Provider, sampling: Body) -> Body:
     return {name: value for name, value in taken.items() if name in names}
 
 
-def refused_sampling(error: LLMError, request: Body) -> str | None:
-    """Return what of a request's sampling an endpoint refuses, by its own words."""
+def refused_part(error: LLMError, request: Body) -> str | None:
+    """Return what of GIVEN_UP in a request an endpoint refuses, by its own words."""
     words = str(error)
     if error.cause != "refused" or not UNSUPPORTED.search(words):
         return None
-    named = (name for name in SAMPLING if name in request and re.search(rf"\b{name}\b", words))
+    named = (name for name in GIVEN_UP if name in request and re.search(rf"\b{name}\b", words))
     return next(named, None)
 
 

@@ -26,14 +26,17 @@ from episodes.episode import Message, ToolSpec
 from episodes.outcomes import EpisodeError, PolicyStop
 from episodes.pace import Limit, pace_of
 
-# How vLLM, litellm and OpenAI word a prompt that does not fit.
+# How vLLM, litellm, OpenAI, llama.cpp, Gemini, TGI and Anthropic word a prompt that does not fit.
 CONTEXT_OVERFLOW = re.compile(
-    r"context.{0,3}(length|window)|max_model_len|longer than the maximum", re.IGNORECASE
+    r"context.{0,3}(length|window|size)|max_model_len|longer than the maximum|"
+    r"maximum number of tokens|must have less than \d+ tokens|prompt is too long",
+    re.IGNORECASE,
 )
 MAX_RETRIES = 2
 # Seconds of a request to a model that somebody else serves, and how often it is asked
 REPLY_SECONDS = 600.0
 ATTEMPTS = 3
+FIELDS_OF_CALLS = ("id", "type", "function", "index")
 SHOWN = 200  # characters of what is wrong with a reply
 
 
@@ -79,6 +82,9 @@ class ChatPolicy:
         self._pace = pace_of(endpoint.base_url, endpoint.model)
         self.finish_reason: str | None = None
         self._ids: set[str] = set()  # of the tool calls so far
+        # What came beside a call, and beside a message with calls, by the id of the (first) call
+        self._beside_calls: dict[str, dict[str, Any]] = {}
+        self._beside_messages: dict[str, dict[str, Any]] = {}
 
     async def reply(self, messages: Sequence[Message], tools: Sequence[ToolSpec] = ()) -> Message:
         """Return the next message. With the last one allowed, the tools are still sent, and
@@ -125,7 +131,10 @@ class ChatPolicy:
         """
         extra = self.endpoint.extra
         if self.endpoint.chat_model is not None:
-            return await _reply_of(self.endpoint.chat_model, {**body, **extra})
+            messages = [self._sent_back(message) for message in body["messages"]]
+            return await _reply_of(
+                self.endpoint.chat_model, {**body, **extra, "messages": messages}
+            )
         client = await _client(self.endpoint)
         try:
             if self.endpoint.traced:
@@ -151,6 +160,9 @@ class ChatPolicy:
         calls = said.get("tool_calls") or []
         if calls:
             message["tool_calls"] = [self._call(call) for call in calls]
+            if thought := said.get("reasoning_content"):
+                first = message["tool_calls"][0]["id"]
+                self._beside_messages[first] = {"reasoning_content": thought}
         self.turns += 1
         self.finish_reason = choice.get("finish_reason")
         self.prompt_tokens += usage.get("prompt_tokens") or 0
@@ -159,6 +171,17 @@ class ChatPolicy:
         if tokens:
             self._pace.note(seconds, tokens)
         return message
+
+    def _sent_back(self, message: Message) -> Message:
+        """Return a message of the conversation as endpoints want it back: with the thought before
+        its calls (DeepSeek, Kimi), the signatures of these (Gemini), and no content of null.
+        """
+        calls = message.get("tool_calls")
+        if not calls:
+            return message
+        beside = self._beside_messages.get(calls[0]["id"], {})
+        signed = [{**call, **self._beside_calls.get(call["id"], {})} for call in calls]
+        return {**message, "content": message.get("content") or "", **beside, "tool_calls": signed}
 
     def _call(self, call: Any) -> dict[str, Any]:
         """Return a tool call as the API describes it, with an id that its conversation has once."""
@@ -172,6 +195,11 @@ class ChatPolicy:
         if not known or known in self._ids:
             known = f"call_{len(self._ids)}_of_{self.turns}"
         self._ids.add(known)
+        self._beside_calls[known] = {
+            field: value
+            for field, value in call.items()
+            if field not in FIELDS_OF_CALLS and value is not None
+        }
         return {
             "id": known,
             "type": "function",

@@ -71,6 +71,60 @@ def test_a_prompt_that_does_not_fit_is_the_policys_doing_and_asked_once(llm: LLM
     assert len(llm.requests) == 1
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        "The input token count (200) exceeds the maximum number of tokens allowed (100).",
+        "the request exceeds the available context size, try increasing it",
+        "Input validation error: `inputs` must have less than 100 tokens. Given: 200",
+        "prompt is too long: 200 tokens > 100 maximum",
+    ],
+)
+def test_every_server_has_its_words_for_a_prompt_that_does_not_fit(
+    llm: LLMServer, words: str
+) -> None:
+    llm.faults = [Fault(400, body=words)]
+    with pytest.raises(PolicyStop, match="context_overflow"):
+        asked(policy(llm.url))
+
+
+def test_what_came_beside_a_call_is_sent_back_with_it(llm: LLMServer) -> None:
+    """DeepSeek, Kimi and Gemini refuse the next request otherwise, and others a content of null."""
+    signature = {"google": {"thought_signature": "abc"}}
+    first = json.loads(calling().body)
+    said = first["choices"][0]["message"]
+    said["reasoning_content"] = "I look."
+    said["tool_calls"][0] = {**CALL, "index": 0, "extra_content": signature}
+    llm.faults = [Fault(200, body=json.dumps(first))]
+    llm.answer = lambda body: "密封"
+    player = policy(llm.url)
+
+    async def twice() -> None:
+        message = await player.reply(QUESTION)
+        assert message == {"role": "assistant", "content": None, "tool_calls": [CALL]}
+        result: Message = {"role": "tool", "tool_call_id": "c1", "content": "[]"}
+        await player.reply([*QUESTION, message, result])
+
+    asyncio.run(twice())
+    assert llm.requests[1]["messages"][1] == {
+        "role": "assistant",
+        "content": "",
+        "reasoning_content": "I look.",
+        "tool_calls": [{**CALL, "extra_content": signature}],
+    }
+
+
+def test_an_endpoint_that_cannot_forbid_tools_is_asked_without(llm: LLMServer) -> None:
+    llm.refuses = lambda body: (
+        "tool_choice 'none' is not supported" if "tool_choice" in body else None
+    )
+    llm.answer = lambda body: "密封"
+    player = policy(llm.url)
+    player.max_turns = 1
+    tool = {"type": "function", "function": {"name": "look", "parameters": {"type": "object"}}}
+    assert asyncio.run(player.reply(QUESTION, [tool]))["content"] == "密封"
+
+
 @pytest.mark.parametrize("name", ["openai/m", "anthropic/m"])
 def test_an_endpoint_that_is_not_there_is_named_so(name: str) -> None:
     """litellm carries the other, and has an error of its own for it."""
