@@ -39,6 +39,7 @@ from training.setup.device import (
     environment,
     in_bfloat16,
 )
+from training.setup.gpu_memory import ALONE, BESIDE
 from training.setup.model_folder import CACHE_BLOCK, cache_bytes, check_model
 from training.setup.plan import ConfigError
 from training.setup.ports import free_port, require_free
@@ -57,9 +58,6 @@ POLL_SECONDS = 0.5
 LOG_LINES = 12
 
 CPU_SEQUENCES = 64
-# Shares of a GPU's memory: a server's alone, a partner's beside a policy, whose vLLM takes half of
-# it in training.
-ALONE, BESIDE = 0.9, 0.25
 
 
 class ServeError(Failure):

@@ -1,16 +1,20 @@
 """Whether an update fits the memory of a GPU, computed before anything is loaded.
 
 While verl trains, 32-bit weights, gradients and AdamW's two moments are on the cards, whatever is
-offloaded between the phases, beside the logits of one micro-batch. vLLM sleeps meanwhile.
+offloaded between the phases, beside the logits of one micro-batch. The policy's vLLM sleeps
+meanwhile; a partner's does not.
 """
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
+from collections.abc import Sequence
 
 from omegaconf import DictConfig, OmegaConf
 
+from episodes.agent import Service
 from training.setup.folder_files import read_json
 from training.setup.model_folder import find_model
 from training.setup.plan import ConfigError
@@ -20,6 +24,9 @@ from training.setup.weights import parameters_of
 TRAINED, FROZEN = 18, 6
 # Bytes of a logit and of its gradient, in bfloat16
 LOGIT = 4
+# Shares of a card that vLLM takes: a server's alone; a partner's beside a policy, whose own takes
+# half of it.
+ALONE, BESIDE = 0.9, 0.25
 SPARE = 0.03  # of a card: CUDA's own, and what is fragmented
 MOST_GPUS = 64
 
@@ -35,9 +42,31 @@ def bytes_of_update(
     return state * (2 if critic else 1) + tokens * vocabulary * LOGIT
 
 
-def check_gpu_memory(config: DictConfig, model: str, card: int | None = None) -> None:
+def share_of_partners(services: Sequence[Service], gpus: int) -> float:
+    """Return the share of the policy's first card that the models served beside it take.
+
+    Raises ConfigError: one is to have cards of its own that are among the first `gpus`, which Ray
+    gives to the policy.
+    """
+    visible = os.environ.get("CUDA_VISIBLE_DEVICES") or ",".join(map(str, range(gpus)))
+    policys = visible.split(",")[:gpus]
+    share = 0.0
+    for service in services:
+        if not service.gpus:
+            share += BESIDE
+        elif set(service.gpus.split(",")) & set(policys):
+            raise ConfigError(
+                f"GPUs {service.gpus} are to serve {service.model} alone, but the policy takes "
+                f"{', '.join(policys)} (--n-gpus {gpus}); name others, or none for a share of these"
+            )
+    return share
+
+
+def check_gpu_memory(
+    config: DictConfig, model: str, card: int | None = None, taken: float = 0.0
+) -> None:
     """Raise ConfigError if an update does not fit the memory of this machine's smallest GPU, or of
-    a `card` of so many bytes.
+    a `card` of so many bytes, of which others have `taken` a share.
     """
     card = smallest_card() if card is None else card
     parts = config.actor_rollout_ref
@@ -57,7 +86,7 @@ def check_gpu_memory(config: DictConfig, model: str, card: int | None = None) ->
     def needed(count: int, frozen: bool) -> int:
         return bytes_of_update(parameters, vocabulary, tokens, count, frozen, critic)
 
-    room = int(card * (1 - SPARE))
+    room = int(card * (1 - SPARE - taken))
     frozen = bool(parts.model.lora_rank)
     if needed(gpus, frozen) <= room:
         return
@@ -69,7 +98,7 @@ def check_gpu_memory(config: DictConfig, model: str, card: int | None = None) ->
         f"an update of {model} ({parameters / 1e9:.2f}e9 parameters) takes "
         f"{needed(gpus, frozen) / 1e9:.0f} GB on each of {gpus} GPUs, of which "
         f"{tokens * vocabulary * LOGIT / 1e9:.0f} GB are logits, and a card has "
-        f"{card / 1e9:.0f} GB; take {', '.join(ways)}"
+        f"{room / 1e9:.0f} of {card / 1e9:.0f} GB for it; take {', '.join(ways)}"
     )
 
 

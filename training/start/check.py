@@ -13,14 +13,14 @@ from omegaconf import DictConfig
 
 from common.files import check_writable
 from common.proxies import why_unusable
-from episodes.agent import Row
+from episodes.agent import Row, Service
 from training.engine.checkpoints import checkpoints, step_of, was_validated
 from training.engine.mixture import draws
 from training.engine.resumable import check_resumable, differences
 from training.setup.agreement import check_rows, last_step
 from training.setup.cluster import check_nodes_asked
 from training.setup.device import check_libraries
-from training.setup.gpu_memory import check_gpu_memory
+from training.setup.gpu_memory import check_gpu_memory, share_of_partners
 from training.setup.model_folder import (
     check_adapter,
     check_disk,
@@ -55,9 +55,11 @@ def lacks_validation(config: DictConfig, checkpoint: Path) -> bool:
     return config.trainer.test_freq > 0 and not was_validated(checkpoint)
 
 
-def check_ready(plan: Plan, config: DictConfig, done: int, last: int) -> None:
+def check_ready(
+    plan: Plan, config: DictConfig, done: int, last: int, services: Sequence[Service] = ()
+) -> None:
     """Check the model's folder, the run's disk, the device's libraries, the store's ports and the
-    nodes, for a run that goes on after step `done` to step `last`.
+    nodes, for a run that goes on after step `done` to step `last`, beside models that it serves.
 
     Raises UsageError, such as ConfigError: one of them cannot be used.
     """
@@ -76,5 +78,6 @@ def check_ready(plan: Plan, config: DictConfig, done: int, last: int) -> None:
     check_store(plan)
     if plan.role != "runner":
         if plan.device == "cuda":
-            check_gpu_memory(config, plan.model)
+            taken = share_of_partners(services, int(config.trainer.n_gpus_per_node))
+            check_gpu_memory(config, plan.model, taken=taken)
         check_nodes_asked(config)

@@ -71,7 +71,8 @@ def check_and_train(
             finished = f"{plan.run_dir} is finished: step {done} of {last}"
             print(f"{finished}; nothing is left to do", flush=True)
             return 0
-    check_ready(plan, config, done, last)
+    services = agent.flags.services(settings, flags) if plan.role == "both" else ()
+    check_ready(plan, config, done, last, services)
     if plan.role != "runner":
         check_questions(agent, rows, settings, plan.model, config)
     plan = with_token(plan)
