@@ -29,7 +29,7 @@ test: install   ## Install what is missing, then lint, types, import contract an
 unit: install   ## The unit tests: minutes; they start no engine, browser, database server or sandbox
 	./check.sh unit
 
-nightly: install  ## What `make test` leaves out, part by part: generated, trainings, mutants, faults (PART=trainings)
+nightly: install  ## What `make test` leaves out, part by part: generated, trainings, mutants, faults, gpu (PART=trainings)
 	./check.sh $(or $(PART),nightly)
 
 mutants: install  ## Change the code that decides what is trained and paid, and print what no test noticed (ROOM=sequences)

@@ -4,7 +4,7 @@
 #   ./check.sh                    lint, types, imports and the three stages of tests
 #   ./check.sh lint types         only the steps named
 #   ./check.sh tests              unit, system, engine
-#   ./check.sh nightly            what a commit's CI leaves out: generated, trainings, mutants, faults
+#   ./check.sh nightly            what a commit's CI leaves out: generated, trainings, mutants, faults, gpu
 #   ./check.sh system -- -x -k sql     what follows -- goes to pytest
 set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")" || exit 1
@@ -14,7 +14,7 @@ BIN="$(dirname "$PYTHON")"
 [ -x "$PYTHON" ] || { echo "check.sh: $PYTHON is missing; run ./install.sh first." >&2; exit 2; }
 
 TESTS=(unit system engine)
-NIGHTLY=(generated trainings mutants faults)
+NIGHTLY=(generated trainings mutants faults gpu)
 steps=()
 while [ $# -gt 0 ] && [ "$1" != -- ]; do
     case "$1" in
@@ -42,6 +42,12 @@ draw_anew() {
         --hypothesis-profile random --hypothesis-seed "$seed" "$@"
 }
 
+# The packages of the GPU lock (11 GB), kept in GPU_VENV; no GPU is needed.
+resolve_gpu() {
+    local venv="${GPU_VENV:-.venv-gpu}"
+    DEVICE=gpu VENV="$venv" ./install.sh && PYTHON="$venv/bin/python" run_pytest -n0 -m gpu tests/gpu "$@"
+}
+
 run_step() {
     local step="$1"
     shift
@@ -52,10 +58,11 @@ run_step() {
         unit) run_pytest "$@" ;;
         system) run_pytest -m "system and not engine and not nightly" "$@" ;;
         engine) run_pytest -n0 -m "engine and not nightly" "$@" ;;
-        generated) draw_anew -m "not engine" "$@" ;;
+        generated) draw_anew -m "not engine and not gpu" "$@" ;;
         trainings) run_pytest -n0 -m "engine and nightly" "$@" ;;
         mutants) "$PYTHON" -m bench.mutants ;;
         faults) "$PYTHON" -m bench.faults ;;
+        gpu) resolve_gpu "$@" ;;
         *) echo "check.sh: unknown step '$step'; the steps are lint, types, imports, ${TESTS[*]}, ${NIGHTLY[*]}." >&2; exit 2 ;;
     esac
 }
