@@ -54,6 +54,7 @@ def fresh_settings(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.Tem
         "training.start.run.run", lambda *arguments: pytest.fail("the engine was started")
     )
     monkeypatch.setattr("training.start.prepare.FOLDER", tmp_path_factory.mktemp("prepared"))
+    monkeypatch.setattr("training.setup.device.built_for", lambda: "cpu")  # of either lock
     load_settings.cache_clear()
     with socket.socket() as kept:
         kept.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

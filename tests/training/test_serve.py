@@ -23,6 +23,12 @@ from training.setup.plan import ConfigError
 TINY = ROOT / "sql_agent" / "tiny_model"
 
 
+@pytest.fixture(autouse=True)
+def under_either_lock(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The GPU lock refuses the CPU, on which these tests serve."""
+    monkeypatch.setattr("training.setup.device.built_for", lambda: "cpu")
+
+
 @pytest.fixture
 def run_folder(tmp_path: Path) -> Path:
     """A run with two checkpoints, the first of which is complete."""
