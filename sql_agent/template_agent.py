@@ -39,7 +39,9 @@ def prompt_for(tool: QueryTool) -> str:
     """
     columns = {table: names for table, names in COLUMNS.items() if table in tool.allowed_tables}
     for table in sorted(tool.allowed_tables - columns.keys()):
-        columns[table] = tuple(column.name for column in tool.database().columns(table))
+        database = tool.database()
+        names = [column.name for column in database.columns(table)]
+        columns[database.as_written(table)] = tuple(map(database.as_written, names))
     return system_prompt(columns)
 
 

@@ -12,11 +12,12 @@ StatementError with the database's reason; what the machine did wrong is a Datab
 from __future__ import annotations
 
 import os
+import re
 import threading
 import time
 import tomllib
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -27,8 +28,10 @@ from sqlalchemy import URL, Engine, create_engine
 from sqlalchemy.engine import make_url
 from sqlalchemy.exc import ArgumentError, SQLAlchemyError
 from sqlalchemy.pool import PoolProxiedConnection, QueuePool
+from sqlglot import exp
 
 from common.command import Failure, UsageError
+from tools.sql.scopes import fold
 
 ENGINES = tomllib.loads(Path(__file__).with_name("engines.toml").read_text(encoding="utf-8"))
 # Each is imported when it is used, so that its driver is needed only then.
@@ -43,6 +46,7 @@ CLASSES |= dict.fromkeys(("mysql", "mariadb"), "tools.sql.mysql:MysqlDatabase")
 # run out of time.
 CONCURRENT = min(8, max(2, os.cpu_count() or 1))
 POOL_WAIT = 60.0  # seconds until a caller that got no connection gets an error
+PLAIN_NAME = re.compile(r"[^\W\d]\w*")
 PROOF_SECONDS = 2.0  # for a trivial query of ours
 
 
@@ -176,11 +180,22 @@ class Database(ABC):
         self._engine.dispose()
         try:
             for table in tables:
-                self.read(
-                    f"SELECT 1 FROM {table} LIMIT 1", Access(frozenset({table})), PROOF_SECONDS, 1
-                )
+                self.read(self.first_rows(table, 1), Access(frozenset({table})), PROOF_SECONDS, 1)
         except StatementError as error:
             raise self._broken(error, DatabaseError) from None
+
+    def as_written(self, name: str) -> str:
+        """Return a name as a statement must have it, in quotes where it needs them."""
+        reserved = self._engine.dialect.identifier_preparer.reserved_words
+        folded = self.dialect != "postgres" or name == name.lower()
+        if PLAIN_NAME.fullmatch(name) and fold(name) not in reserved and folded:
+            return name
+        return exp.to_identifier(name, quoted=True).sql(dialect=self.dialect)
+
+    def first_rows(self, table: str, count: int) -> str:
+        """Return our own statement for rows of a table, whatever its name needs."""
+        place = exp.table_(table, db=self.schema or None, quoted=True)
+        return exp.select("*").from_(place).limit(count).sql(dialect=self.dialect)
 
     @abstractmethod
     def _read_once(
@@ -193,6 +208,24 @@ class Database(ABC):
         without accounts.
         """
         return set()
+
+    def check_tables(self, tables: frozenset[str]) -> None:
+        """Raise DatabaseError if a table is missing, also after a second look, or cannot be read."""
+        if not tables <= self.tables:
+            self.tables = self._read_tables()
+        missing = sorted(tables - self.tables)
+        if missing:
+            raise DatabaseError(
+                f"the database {self.label} has no table {', '.join(missing)}{self._advice(missing)}"
+            )
+
+    def _advice(self, missing: Sequence[str]) -> str:
+        """Return what to do about tables that are not there, after the message that says so."""
+        return ""
+
+    @abstractmethod
+    def _read_tables(self) -> frozenset[str]:
+        """Return the folded names of all tables and views that the account can see now."""
 
     @abstractmethod
     def version(self) -> Hashable:
@@ -237,11 +270,17 @@ def forget_databases() -> None:
 
 @lru_cache(maxsize=8)
 def _opened(url: str) -> Database:
+    authority = re.split(r"[/?]", url.partition("://")[2])[0]
+    if authority.count("@") > 1:
+        raise DatabaseError(
+            "DATABASE_URL: a user or password with @ : / ? must be percent-encoded (@ is %40)"
+        )
     try:
         parsed = make_url(url)
-    except ArgumentError:
+    except (ArgumentError, ValueError):  # ValueError: a port that is no number, several hosts
         raise DatabaseError(
-            "DATABASE_URL is not a database URL; write it like sqlite:////path/to/medical.db"
+            "DATABASE_URL is not a database URL with one host; write it like "
+            "sqlite:////path/to/medical.db or postgresql://USER:PASSWORD@HOST:PORT/DATABASE"
         ) from None
     name = parsed.get_backend_name()
     if name not in CLASSES:
@@ -252,6 +291,14 @@ def _opened(url: str) -> Database:
     except ModuleNotFoundError as error:
         raise DatabaseError(
             f"DATABASE_URL names {name}, and the package {error.name} is not installed"
+        ) from None
+    except (TypeError, AttributeError, ValueError) as error:
+        # The driver's own words for options that it does not know, such as those of JDBC
+        if not parsed.query:
+            raise
+        raise DatabaseError(
+            f"DATABASE_URL: the driver of {name} does not understand the options "
+            f"{', '.join(sorted(parsed.query))}: {error}"
         ) from None
 
 

@@ -18,6 +18,7 @@ from sqlglot.dialects.sqlite import SQLite
 from sqlglot.generator import Generator
 from sqlglot.generators.mysql import MySQLGenerator
 from sqlglot.generators.sqlite import SQLiteGenerator
+from sqlglot.parsers.sqlite import SQLiteParser
 from sqlglot.tokens import TokenType
 
 from tools.sql.scopes import fold
@@ -25,6 +26,7 @@ from tools.sql.scopes import fold
 # Words that sqlglot takes for types of other engines. SQLite takes each for a number's type, so
 # that what sqlglot writes in their place would give other values.
 FOREIGN_TYPES = {"BYTE", "LONG", "SHORT", "STR", "STRING"}
+ONLY_A_NAME = "only_a_name"  # of an identifier that must not be read as a text
 
 
 class MariaDB(MySQL):
@@ -40,13 +42,23 @@ class MariaDB(MySQL):
             ),
         }
 
+        def identifier_sql(self, expression: exp.Identifier) -> str:
+            if not expression.quoted and fold(expression.name) == "dual":
+                return expression.name  # in quotes it would be a table of that name
+            return super().identifier_sql(expression)
+
 
 class ExactSQLite(SQLite):
-    """sqlglot's SQLite, which writes a cast as it was read.
+    """sqlglot's SQLite, which writes casts, comma joins and quotes as they were read.
 
     sqlglot would write CAST(x AS DATE) as DATE(x); to SQLite DATE is a number's type, so that
-    CAST('2024-05-06' AS DATE) is 2024. A type's name decides its affinity.
+    CAST('2024-05-06' AS DATE) is 2024. A type's name decides its affinity. It would write a comma
+    as CROSS JOIN, which forbids SQLite to choose the order of the tables. And it would write `x`
+    as "x", which SQLite takes for a text where there is no column x.
     """
+
+    class Parser(SQLiteParser):
+        JOINS_HAVE_EQUAL_PRECEDENCE = False
 
     class Tokenizer(SQLite.Tokenizer):
         KEYWORDS: ClassVar = {
@@ -61,6 +73,21 @@ class ExactSQLite(SQLite):
             **SQLiteGenerator.TRANSFORMS,
             exp.Cast: lambda generator, node: Generator.cast_sql(generator, node),
         }
+
+        def identifier_sql(self, expression: exp.Identifier) -> str:
+            if expression.meta.get(ONLY_A_NAME):
+                return f"`{expression.name.replace('`', '``')}`"
+            return super().identifier_sql(expression)
+
+
+def mark_names(tree: exp.Expr, sql: str) -> None:
+    """Mark the identifiers of a statement for SQLite that stand in backticks or brackets, which can
+    only be names; in double quotes they may be texts.
+    """
+    for identifier in tree.find_all(exp.Identifier):
+        start = identifier.meta.get("start")
+        if start is not None and sql[start] in "`[":
+            identifier.meta[ONLY_A_NAME] = True
 
 
 def engine_dialect(dialect: str) -> str:

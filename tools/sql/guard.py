@@ -14,6 +14,7 @@ validator, so the connection itself refuses too (tools/sql/database.py).
 from __future__ import annotations
 
 import logging
+import re
 import tomllib
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
@@ -28,7 +29,7 @@ from sqlglot.errors import SqlglotError
 from sqlglot.tokens import Token, TokenType
 
 from tools.sql.bounds import Refused, check_tokens
-from tools.sql.dialects import called, engine_dialect, spelled, written
+from tools.sql.dialects import called, engine_dialect, mark_names, spelled, written
 from tools.sql.scopes import Scopes, fold
 
 # sqlglot warns about syntax it passes on unparsed; the guard refuses such statements and says so
@@ -45,6 +46,30 @@ COLLECTING = {
     "postgres": ("group_concat", "array_agg", "json_agg", "jsonb_agg", "string_agg"),
     "mariadb": ("json_arrayagg",),
 }
+# Tokens of more than one word that may stand before a parenthesis.
+SEVERAL_WORDS = {
+    TokenType.ORDER_BY,
+    TokenType.GROUP_BY,
+    TokenType.PARTITION_BY,
+    TokenType.GROUPING_SETS,
+}
+CLAUSES = {
+    TokenType.WHERE,
+    TokenType.GROUP_BY,
+    TokenType.HAVING,
+    TokenType.ORDER_BY,
+    TokenType.LIMIT,
+}
+BEFORE_BRACKET = {
+    TokenType.VAR,
+    TokenType.IDENTIFIER,
+    TokenType.ARRAY,
+    TokenType.R_PAREN,
+    TokenType.R_BRACKET,
+    TokenType.L_BRACKET,
+    TokenType.COMMA,
+}
+FENCE = re.compile(r"```\w*\s*\n?(.*?)```", re.DOTALL)
 JOINING = ("json_array", "json_object", "_build_array", "_build_object")
 
 _LISTS = tomllib.loads(Path(__file__).with_name("allowed.toml").read_text(encoding="utf-8"))
@@ -132,11 +157,13 @@ def check(sql: str, dialect: str, allowed_tables: Iterable[str], schema: str = "
 
 def _check(sql: str, dialect: str, allowed_tables: frozenset[str], schema: str) -> Statement:
     try:
+        sql = _unwrapped(sql)
         tree = _parse(sql, dialect)
         comparisons = _comparisons(tree)
         own_names, tables = Scopes(dialect, allowed_tables, schema).resolve(tree)
-        _check_nodes(tree, sql.strip(), dialect)
+        _check_nodes(tree, sql, dialect)
         text = tree.sql(dialect=engine_dialect(dialect), comments=False)
+        _check_order(sql, text, dialect)
         _check_words(text, dialect, own_names)
         return Statement(text, own_names, tables, comparisons)
     except Refused as refusal:
@@ -153,14 +180,30 @@ def _check(sql: str, dialect: str, allowed_tables: frozenset[str], schema: str) 
 _check_cached = lru_cache(maxsize=4096)(_check)
 
 
+def _unwrapped(sql: str) -> str:
+    """Return the statement without what models put around it: a byte-order mark, a Markdown fence,
+    quotes around the whole.
+    """
+    text = sql.removeprefix("\ufeff").strip()
+    fenced = FENCE.fullmatch(text)
+    if fenced:
+        text = fenced[1].strip()
+    quoted = text[:1] in "\"'" and text[-1:] == text[:1]
+    if quoted and text[1:-1].lstrip()[:6].upper() in ("SELECT", "WITH"):
+        text = text[1:-1]
+    return text.strip().rstrip("; \t\n")
+
+
 def _parse(sql: str, dialect: str) -> exp.Query:
     known = Dialect.get_or_raise(engine_dialect(dialect))
-    text = sql.strip().rstrip("; \t\n")
-    tokens = known.tokenize(text)
+    tokens = known.tokenize(sql)
     check_tokens(tokens)
     if tokens and tokens[0].text.upper() == "VALUES":
         raise Refused(NO_SELECT)
-    statements = [tree for tree in known.parser().parse(tokens, text) if tree is not None]
+    _check_spelling(tokens, sql, dialect)
+    parsed = known.parser().parse(tokens, sql)
+    # A comment behind the last semicolon is a statement to sqlglot
+    statements = [tree for tree in parsed if tree and not isinstance(tree, exp.Semicolon)]
     if not statements:
         raise Refused("SQL 是空的，请写一条 SELECT 语句。")
     if len(statements) > 1:
@@ -172,7 +215,37 @@ def _parse(sql: str, dialect: str) -> exp.Query:
         raise Refused("只允许 SELECT 查询，数据库是只读的。")
     if dialect == "sqlite":
         _check_casts(tree, tokens)
+        mark_names(tree, sql)
     return tree
+
+
+def _check_spelling(tokens: Sequence[Token], sql: str, dialect: str) -> None:
+    """Refuse what sqlglot would write in another way that means something else: 0x41 as x'41', and
+    [x] as an array.
+    """
+    if dialect == "sqlite":
+        return
+    for before, token in zip([None, *tokens], tokens, strict=False):
+        if sql[token.start : token.end + 1][:2].lower() == "0x":
+            raise Refused("十六进制文本请写成 x'41' 的形式，数字请用十进制。")
+        is_bracket = token.token_type == TokenType.L_BRACKET
+        if is_bracket and (before is None or before.token_type not in BEFORE_BRACKET):
+            raise Refused("名称不能放在方括号 [ ] 里。")
+
+
+def _check_order(sql: str, text: str, dialect: str) -> None:
+    """Refuse clauses in another order than SQL's, such as WHERE behind HAVING: sqlglot reads them
+    in any order and would write what the engine itself refuses.
+    """
+    read, written_ = (_clauses(words, dialect) for words in (sql, text))
+    if read != written_ and sorted(read) == sorted(written_):
+        raise Refused("SQL 语法错误：子句的顺序应为 WHERE、GROUP BY、HAVING、ORDER BY、LIMIT。")
+
+
+def _clauses(text: str, dialect: str) -> list[str]:
+    marks = CLAUSES if dialect == "postgres" else CLAUSES | {TokenType.OFFSET}
+    tokens = sqlglot.tokenize(text, read=engine_dialect(dialect))
+    return [token.token_type.name for token in tokens if token.token_type in marks]
 
 
 def _check_casts(tree: exp.Query, tokens: Sequence[Token]) -> None:
@@ -200,6 +273,7 @@ def _check_nodes(tree: exp.Query, sql: str, dialect: str) -> None:
             _check_type(node, dialect)
         if isinstance(node, exp.Func) and joins and dialect in COLLECTING:
             _check_collecting(node, sql, dialect)
+        _check_separator(node)
         _check_rewritten(node, dialect)
 
 
@@ -262,6 +336,16 @@ def _check_rewritten(node: exp.Expr, dialect: str) -> None:
         raise Refused("LIMIT 和 OFFSET 只能是非负整数。")
 
 
+def _check_separator(node: exp.Expr) -> None:
+    """Refuse array_to_string with a separator from a column: PostgreSQL would write the whole text
+    between each two characters of it, up to a gigabyte.
+    """
+    if isinstance(node, exp.ArrayToString):
+        texts = [node.expression, node.args.get("null")]
+        if any(text and not isinstance(text, (exp.Literal, exp.Null)) for text in texts):
+            raise Refused("array_to_string 的分隔符只能是文本常量。")
+
+
 def _check_building(node: exp.Expr) -> None:
     """Refuse a recursive WITH that doubles a text: after thirty rounds it is a gigabyte, while
     other engines bound texts.
@@ -281,15 +365,18 @@ def _check_words(text: str, dialect: str, own_names: frozenset[str]) -> None:
     own_words = frozenset(fold(name) for name in own_names)
     kinds = [None, *(token.token_type for token in tokens)]
     for before, token, after in zip(kinds, tokens, kinds[2:], strict=False):
-        word = fold(token.text)
         kind = token.token_type
+        word = fold(token.text)
+        if kind in SEVERAL_WORDS:
+            word = word.split()[-1]  # BY of ORDER BY
         is_word = kind != TokenType.STRING and (word[:1].isalpha() or word[:1] == "_")
         is_plain = word in own_words or (word in PLAIN_WORDS and kind != TokenType.IDENTIFIER)
         if after == TokenType.L_PAREN and is_word and before != TokenType.ALIAS and not is_plain:
             _check_function(word, dialect)
     for before, token in zip(kinds, tokens, strict=False):
         is_quoted = token.token_type in (TokenType.IDENTIFIER, TokenType.STRING)
-        if fold(token.text) in SESSION_WORDS[dialect] and not is_quoted and before != TokenType.DOT:
+        is_part = before in (TokenType.DOT, TokenType.ALIAS)
+        if fold(token.text) in SESSION_WORDS[dialect] and not is_quoted and not is_part:
             raise Refused(f"不能使用 {token.text}。", "function", fold(token.text))
 
 

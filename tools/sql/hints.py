@@ -8,13 +8,19 @@ the statement was allowed to.
 from __future__ import annotations
 
 import re
+import string
+import unicodedata
 from collections.abc import Iterable
 
+import sqlglot
 from rapidfuzz import fuzz, process
 from rapidfuzz.distance import Levenshtein
 from sqlglot import exp
+from sqlglot.errors import SqlglotError
+from sqlglot.tokens import TokenType
 
 from tools.sql.database import Access, Column, Database, DeadlineExceeded, StatementError
+from tools.sql.dialects import engine_dialect
 from tools.sql.guard import FUNCTIONS, Comparison, Refused, Statement
 from tools.sql.result import neutralise, shorten
 
@@ -26,6 +32,9 @@ VALUE_CHARACTERS = 30
 CANDIDATES = 30
 HINT_SECONDS = 0.2  # what a hint is worth, where the engine counts no steps
 HINT_OPERATIONS = 2_000_000  # of SQLite's machine: half as long, on a processor of today
+
+# Signs of Chinese keyboards that Unicode does not call full-width forms of another.
+CHINESE_SIGNS = {"‘": "'", "’": "'", "“": '"', "”": '"', "、": ",", "。": ".", "《": "<", "》": ">"}
 
 # How the three engines name a column that is not there.
 UNKNOWN_COLUMN = re.compile(
@@ -39,6 +48,39 @@ def hint_for_refusal(refusal: Refused, database: Database, allowed_tables: Itera
         return _near("表", refusal.name, allowed_tables)
     if refusal.kind == "function":
         return _near("函数", refusal.name, FUNCTIONS[database.dialect])
+    return ""
+
+
+def hint_for_spelling(sql: str, database: Database, allowed_tables: Iterable[str]) -> str:
+    """Return what has to be spelled otherwise: a full-width or invisible sign outside texts, or a
+    column's name that needs quotes.
+    """
+    return _foreign_sign(sql, database) or _without_quotes(sql, database, allowed_tables)
+
+
+def _without_quotes(sql: str, database: Database, allowed_tables: Iterable[str]) -> str:
+    for columns in _columns(database, allowed_tables).values():
+        for column in columns.values():
+            written = database.as_written(column.name)
+            if written != column.name and column.name in sql and written not in sql:
+                return shorten(neutralise(f"列名要加引号：{written}"), MAX_HINT)
+    return ""
+
+
+def _foreign_sign(sql: str, database: Database) -> str:
+    try:
+        tokens = sqlglot.tokenize(sql, read=engine_dialect(database.dialect))
+    except SqlglotError:
+        return ""
+    words = [t.text for t in tokens if t.token_type not in (TokenType.STRING, TokenType.IDENTIFIER)]
+    for sign in "".join(words):
+        if sign in CHINESE_SIGNS:
+            return f"SQL 里有全角标点“{sign}”，请改用半角“{CHINESE_SIGNS[sign]}”。"
+        plain = unicodedata.normalize("NFKC", sign)
+        if plain != sign and plain in string.punctuation + " ":
+            return f"SQL 里有全角标点“{sign}”，请改用半角“{plain}”。"
+        if unicodedata.category(sign) == "Cf":
+            return f"SQL 里有看不见的字符 U+{ord(sign):04X}，请删除。"
     return ""
 
 

@@ -23,13 +23,20 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import suppress
 from io import TextIOWrapper
 from threading import Thread
-from typing import Any
+from typing import Annotated, Any
 
 import anyio
 from mcp.server.fastmcp import FastMCP
 from mcp.server.stdio import stdio_server
 from mcp.server.transport_security import TransportSecuritySettings
-from mcp.types import ToolAnnotations
+from mcp.types import (
+    INVALID_REQUEST,
+    ErrorData,
+    JSONRPCError,
+    JSONRPCMessage,
+    ToolAnnotations,
+)
+from pydantic import Field, ValidationError
 
 from common.access import Guard, is_loopback, require_token
 from common.command import Failure, UsageError, new_parser, run_command
@@ -54,6 +61,8 @@ QUERY = (
     "Run one read-only SELECT ({dialect}) and return JSON; after an error rewrite the statement as "
     "`error` and `hint` say. Tables: {tables}."
 )
+SQL = "一条 SELECT 语句。One SELECT statement."
+TABLE = "表名，见 list_tables。The table's name, one of list_tables."
 LIST = "列出可以查询的表，返回 JSON。\nList the tables that may be read, as JSON."
 DESCRIBE = (
     "列出一张表的列：名称、类型、说明和样例值，返回 JSON。\n"
@@ -83,13 +92,13 @@ def build(tool: QueryTool, security: TransportSecuritySettings | None = None) ->
         json_response=True,
     )
 
-    async def query_database_by_sql(sql: str) -> str:
+    async def query_database_by_sql(sql: Annotated[str, Field(description=SQL)]) -> str:
         return (await asyncio.to_thread(tool.run, sql)).to_json()
 
     async def list_tables() -> str:
         return await asyncio.to_thread(schema.list_tables)
 
-    async def describe_table(table: str) -> str:
+    async def describe_table(table: Annotated[str, Field(description=TABLE)]) -> str:
         return await asyncio.to_thread(schema.describe_table, table)
 
     offered: list[tuple[Callable[..., Any], str]] = [
@@ -106,8 +115,9 @@ class Pipes:
     """stdin and stdout as `stdio_server` uses them.
 
     Lines come from a thread that does not outlive the program: a read of the `mcp` package's own
-    cannot be interrupted, so that Ctrl-C would wait for the client's next line. And stdin ends only
-    when all requests are answered, because that package would drop the rest.
+    cannot be interrupted, so that Ctrl-C would wait for the client's next line. What is no message
+    is answered here, because that package says nothing to it. And stdin ends only when all requests
+    are answered, because that package would drop the rest.
     """
 
     def __init__(self) -> None:
@@ -126,6 +136,8 @@ class Pipes:
             for line in lines:
                 self._put(line.decode("utf-8", "replace"))
         self.too_long = len(rest) > MOST_BYTES
+        if rest.strip() and not self.too_long:  # a last line without its end
+            self._put(rest.decode("utf-8", "replace"))
         self._put(None)
 
     def _put(self, line: str | None) -> None:
@@ -133,6 +145,11 @@ class Pipes:
 
     async def __aiter__(self) -> AsyncIterator[str]:
         while (line := await self.lines.get()) is not None:
+            refusal = refusal_of(line) if line.strip() else None
+            if refusal:
+                await self.output.write(refusal)
+                await self.output.flush()
+                continue
             self.asked += is_request(line)
             yield line
         with suppress(TimeoutError):
@@ -150,13 +167,33 @@ class Pipes:
         await self.output.flush()
 
 
+def refusal_of(line: str) -> str | None:
+    """Return the answer to a line that is no message of JSON-RPC; None if it is one."""
+    try:
+        JSONRPCMessage.model_validate_json(line)
+        message = json.loads(line)
+        if is_known_id(message.get("id", 0)):
+            return None
+    except ValidationError as error:
+        first = error.errors()[0]["msg"]
+    except (ValueError, RecursionError) as error:
+        first = str(error)
+    else:
+        first = "an id is a text or a whole number"
+    answer = JSONRPCError(
+        jsonrpc="2.0", id="", error=ErrorData(code=INVALID_REQUEST, message=first[:200])
+    )
+    found = answer.model_dump(exclude_none=True) | {"id": None}
+    return json.dumps(found) + "\n"
+
+
+def is_known_id(value: Any) -> bool:
+    return isinstance(value, (str, int)) and not isinstance(value, bool)
+
+
 def is_request(line: str) -> bool:
     """Return whether a message wants an answer."""
-    try:
-        message = json.loads(line)
-    except (ValueError, RecursionError):
-        return False
-    return isinstance(message, dict) and {"id", "method"} <= message.keys()
+    return bool(line.strip()) and {"id", "method"} <= json.loads(line).keys()
 
 
 async def over_stdio(server: FastMCP) -> None:

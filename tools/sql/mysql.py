@@ -15,6 +15,7 @@ from typing import Any
 import pymysql
 import sqlglot
 from pymysql.constants import FIELD_TYPE
+from sqlalchemy import URL
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
@@ -35,10 +36,20 @@ class MysqlDatabase(ServerDatabase):
 
     dialect = "mariadb"
     driver = "mysql+pymysql"
-    arguments = SETTINGS["arguments"]
     cut = "left({}, {})"
     ending = "KILL {}"
     seeds = SEEDS
+
+    def __init__(self, url: URL) -> None:
+        if not url.database:
+            raise DatabaseError(
+                "DATABASE_URL names no database; write it like mysql://USER:PASSWORD@HOST/DATABASE"
+            )
+        super().__init__(url)
+        self.schema = url.database
+
+    def _driver_arguments(self, url: URL) -> dict[str, Any]:
+        return dict(SETTINGS["arguments"])
 
     def _prepare(self, connection: Any) -> None:
         with connection.cursor() as cursor:

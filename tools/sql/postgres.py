@@ -7,15 +7,19 @@ stacked behind a SELECT to leave the read-only transaction.
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
 from typing import Any
 
 import psycopg
 from sqlalchemy import URL
 
 from tools.sql.database import ENGINES, DatabaseError, DeadlineExceeded, StatementError
+from tools.sql.scopes import fold
 from tools.sql.server import ServerDatabase
 
 SETTINGS = ENGINES["postgres"]
+SEARCH_PATH = re.compile(r"-c\s*search_path=(\S+)")
 
 
 class PostgresDatabase(ServerDatabase):
@@ -23,15 +27,45 @@ class PostgresDatabase(ServerDatabase):
 
     dialect = "postgres"
     driver = "postgresql+psycopg"
-    arguments = SETTINGS["arguments"] | {
-        "options": " ".join(f"-c {name}={value}" for name, value in SETTINGS["options"].items())
-    }
     cut = "left(CAST({} AS text), {})"
     ending = "SELECT pg_terminate_backend({})"
 
     def __init__(self, url: URL) -> None:
         super().__init__(url)
         ((self.schema,),) = self._ask("SELECT current_schema()")
+
+    def _driver_arguments(self, url: URL) -> dict[str, Any]:
+        options = [f"-c {name}={value}" for name, value in SETTINGS["options"].items()]
+        path = SEARCH_PATH.search(str(url.query.get("options", "")))
+        if path:  # the URL's other options would undo those of the tool
+            options.append(f"-c search_path={path[1]}")
+        return SETTINGS["arguments"] | {"options": " ".join(options)}
+
+    def _read_tables(self) -> frozenset[str]:
+        return super()._read_tables() | frozenset(
+            self._catalog(
+                lambda found: [
+                    *found.get_materialized_view_names(),
+                    *found.get_foreign_table_names(),
+                ]
+            )
+        )
+
+    def _advice(self, missing: Sequence[str]) -> str:
+        named = next((name for name in missing if "." in name), "")
+        if named:
+            schema, _, table = named.partition(".")
+            return (
+                f"; name tables without their schema ({table}), and the schema in DATABASE_URL: "
+                f"?options=-csearch_path%3D{schema}"
+            )
+        capital = sorted(name for name in self.tables if fold(name) in missing)
+        if capital:
+            return (
+                f", but has {capital[0]}; make a view of a name without capitals: "
+                f'CREATE VIEW {fold(capital[0])} AS SELECT * FROM "{capital[0]}"'
+            )
+        return f" in the schema {self.schema}; ?options=-csearch_path%3DNAME chooses another"
 
     def _prepare(self, connection: Any) -> None:
         connection.autocommit = True  # _begin begins transactions, with their time-out
@@ -70,6 +104,8 @@ class PostgresDatabase(ServerDatabase):
             return self._broken(error)
         if state == SETTINGS["canceled"]:
             return DeadlineExceeded(str(error))
+        if state[:2] == SETTINGS["repeatable_class"]:
+            return self._broken(error)
         machine = state[:2] in SETTINGS["machine_classes"] and state != SETTINGS["limit_reached"]
         if state == SETTINGS["locked"] or machine:
             return self._broken(error, DatabaseError)

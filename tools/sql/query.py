@@ -40,7 +40,7 @@ from tools.sql.database import (
     open_database,
 )
 from tools.sql.guard import MAX_SQL_BYTES, Refused, check
-from tools.sql.hints import hint_for_empty, hint_for_error, hint_for_refusal
+from tools.sql.hints import hint_for_empty, hint_for_error, hint_for_refusal, hint_for_spelling
 from tools.sql.pool import POOL, Overrun
 from tools.sql.result import Limits, QueryResult, compact, failure, fit, neutralise, shorten
 from tools.sql.scopes import fold
@@ -179,11 +179,7 @@ class QueryTool:
                 do too much.
         """
         database = open_database(self.database_url)
-        missing = self.allowed_tables - database.tables
-        if missing:
-            raise DatabaseError(
-                f"the database {database.label} has no table {', '.join(sorted(missing))}"
-            )
+        database.check_tables(self.allowed_tables)
         self.excess = excess_of(database, self.allowed_tables)
         return database
 
@@ -238,24 +234,26 @@ class QueryTool:
         try:
             statement = check(sql, database.dialect, self.allowed_tables, database.schema)
         except Refused as refusal:
-            hint = hint_for_refusal(refusal, database, self.allowed_tables) if self.hints else ""
+            hint = ""
+            if self.hints:
+                found = hint_for_refusal(refusal, database, self.allowed_tables)
+                hint = hint_for_spelling(sql, database, self.allowed_tables) or found
             return Answer(replace(failure(str(refusal)), hint=hint))
         try:
             access = Access(self.allowed_tables, statement.own_names, statement.tables)
-            found = database.read(
+            rows = database.read(
                 statement.sql, access, end - database.clock(), self.limits.max_rows
             )
         except DeadlineExceeded:
             text = f"查询超过 {self.limits.deadline:g} 秒，已停止。请增加条件或减少连接。"
             return Answer(failure(text), repeatable=False, overran=True)
         except StatementError as error:
-            hint = (
-                hint_for_error(str(error), statement, database, self.allowed_tables)
-                if self.hints
-                else ""
-            )
+            hint = ""
+            if self.hints:
+                found = hint_for_error(str(error), statement, database, self.allowed_tables)
+                hint = hint_for_spelling(sql, database, self.allowed_tables) or found
             return Answer(replace(failure(f"数据库报错：{error}"), hint=hint))
-        result = fit(found, self.limits)
+        result = fit(rows, self.limits)
         if result.count or not self.hints:
             return Answer(result)
         near = hint_for_empty(statement, database)
@@ -331,13 +329,14 @@ class SchemaTools:
             known = "、".join(sorted(self._tool.allowed_tables))
             reason = f"没有表 {shorten(neutralise(name), 60)}，可用的表：{known}。"
             return compact({"status": "error", "error": reason})
-        result = self._tool.run(f"SELECT * FROM {name} LIMIT 3")
+        result = self._tool.run(database.first_rows(name, 3))
         samples = {
             column: [row[at] for row in result.rows] for at, column in enumerate(result.columns)
         }
         columns = []
         for column in database.columns(name):
-            described = {"name": column.name, "type": column.type, "comment": column.comment[:60]}
+            name_written = database.as_written(column.name)
+            described = {"name": name_written, "type": column.type, "comment": column.comment[:60]}
             entry: dict[str, Any] = {
                 key: neutralise(value) for key, value in described.items() if value
             }

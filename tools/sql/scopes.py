@@ -54,6 +54,8 @@ class Scopes:
         self._dialect = dialect
         self._allowed = allowed_tables
         self._schema = schema or DEFAULT_SCHEMAS[dialect]
+        # MariaDB's tables are those of the connection's database, with its name or without
+        self._written_schema = "" if dialect == "mariadb" else self._schema
         self._own: set[str] = set()
         self._tables: set[str] = set()
         self._seen: set[int] = set()
@@ -109,16 +111,15 @@ class Scopes:
             identifier, size = visible[name]
             table.set("this", identifier.copy())
             return size
-        if (
-            name not in self._allowed
-            or schema not in ("", self._schema)
-            or table.args.get("catalog")
-        ):
+        if self._dialect == "mariadb" and name == "dual" and not schema:
+            return Size()  # it stands for no table
+        own_schemas = ("", self._schema, fold(self._schema))
+        if name not in self._allowed or schema not in own_schemas or table.args.get("catalog"):
             raise self._unknown(table)
         self._tables.add(name)
         table.this.set("this", name)
-        if self._schema:
-            table.set("db", exp.to_identifier(self._schema, quoted=True))
+        written = self._written_schema
+        table.set("db", exp.to_identifier(written, quoted=True) if written else None)
         return Size()
 
     def _unknown(self, table: exp.Expr) -> Refused:

@@ -16,7 +16,7 @@ import time
 from abc import abstractmethod
 from collections.abc import Callable, Hashable
 from contextlib import closing, suppress
-from typing import Any, ClassVar
+from typing import Any
 
 from sqlalchemy import URL, create_engine, event, inspect
 from sqlalchemy.exc import SQLAlchemyError
@@ -42,12 +42,11 @@ Columns = list[tuple[str, bool]]  # name, and whether the values can be long
 class ServerDatabase(Database):
     """A database behind a driver with connections; subclasses give the dialect's words.
 
-    driver: SQLAlchemy's name of dialect and driver. arguments: the driver's, for a new connection.
-    cut: SQL for a column's first characters. ending: SQL that ends a connection by its number.
+    driver: SQLAlchemy's name of dialect and driver. cut: SQL for a column's first characters.
+    ending: SQL that ends a connection by its number.
     """
 
     driver: str
-    arguments: ClassVar[dict[str, Any]]
     cut: str
     ending: str
 
@@ -61,10 +60,16 @@ class ServerDatabase(Database):
         self.url = url.render_as_string(hide_password=False)
         self._url = url.set(drivername=self.driver)
         # _clean resets connections, and reports a failure.
-        self._engine = self._pool(self._url, connect_args=self.arguments, pool_reset_on_return=None)
+        self._arguments = self._driver_arguments(url)
+        self._engine = self._pool(
+            self._url, connect_args=self._arguments, pool_reset_on_return=None
+        )
         event.listen(self._engine, "connect", lambda connection, record: self._prepare(connection))
         self._columns: dict[str, list[Column]] = {}
-        self.tables = frozenset(
+        self.tables = self._read_tables()
+
+    def _read_tables(self) -> frozenset[str]:
+        return frozenset(
             self._catalog(lambda found: [*found.get_table_names(), *found.get_view_names()])
         )
 
@@ -80,6 +85,10 @@ class ServerDatabase(Database):
                 Column(c["name"], str(c["type"]), c.get("comment") or "") for c in found
             ]
         return self._columns[table]
+
+    @abstractmethod
+    def _driver_arguments(self, url: URL) -> dict[str, Any]:
+        """Return the driver's arguments for a new connection."""
 
     @abstractmethod
     def _prepare(self, connection: Any) -> None:
@@ -139,7 +148,7 @@ class ServerDatabase(Database):
         threading.Thread(target=self._terminate, args=(backend,), daemon=True).start()
 
     def _terminate(self, backend: int) -> None:
-        engine = create_engine(self._url, connect_args=self.arguments)
+        engine = create_engine(self._url, connect_args=self._arguments)
         # A server that cannot be reached fails the proof, too (Database.prove)
         with suppress(SQLAlchemyError), engine.connect() as connection:
             connection.exec_driver_sql(self.ending.format(backend))

@@ -12,7 +12,7 @@ import re
 import sqlite3
 import time
 from collections.abc import Callable, Hashable
-from contextlib import closing
+from contextlib import closing, suppress
 from itertools import count, islice
 from pathlib import Path
 from random import Random
@@ -84,9 +84,24 @@ class SqliteDatabase(Database):
         self._engine = self._pool("sqlite://", creator=lambda: _connect(path))
         event.listen(self._engine, "connect", self._remember_file)
         event.listen(self._engine, "checkout", self._same_file)
-        self.tables = frozenset(
-            name for (name,) in self._catalog("SELECT lower(name) FROM sqlite_master")
+        self.tables = self._read_tables()
+
+    def _read_tables(self) -> frozenset[str]:
+        found = self._catalog("SELECT name, sql FROM sqlite_master WHERE type IN ('table', 'view')")
+        self._views: dict[frozenset[str], frozenset[str]] = {}
+        self._virtual = frozenset(
+            fold(name) for name, sql in found if (sql or "").upper().startswith("CREATE VIRTUAL")
         )
+        return frozenset(fold(name) for name, _ in found)
+
+    def check_tables(self, tables: frozenset[str]) -> None:
+        super().check_tables(tables)
+        virtual = ", ".join(sorted(tables & self._virtual))
+        if virtual:
+            raise DatabaseError(
+                f"{virtual} of {self.label} is a virtual table (FTS5 and the like), which is computed "
+                "by code of SQLite and cannot be guarded; list the table that holds its rows"
+            )
 
     def _remember_file(self, connection: sqlite3.Connection, record: Any) -> None:
         record.info["file"] = _state(self.path)[:2]
@@ -102,10 +117,37 @@ class SqliteDatabase(Database):
         return _state(self.path), _state(self.path.with_name(self.path.name + "-wal"))
 
     def columns(self, table: str) -> list[Column]:
-        found = self._catalog("SELECT name, type FROM pragma_table_info(?)", table)
+        # Hidden columns of virtual tables are 1; generated columns are 2 and 3
+        found = self._catalog(
+            "SELECT name, type FROM pragma_table_xinfo(?) WHERE hidden != 1", table
+        )
         texts = self._catalog("SELECT sql FROM sqlite_master WHERE lower(name) = ?", fold(table))
         comments = dict(COLUMN_COMMENT.findall(texts[0][0] or "")) if texts else {}
         return [Column(name, kind, comments.get(name, "").strip()) for name, kind in found]
+
+    def _views_through(self, tables: frozenset[str]) -> frozenset[str]:
+        """Return the views among the tables, with the views that they are made of."""
+        if tables not in self._views:
+            self._views[tables] = self._find_views(tables)
+        return self._views[tables]
+
+    def _find_views(self, tables: frozenset[str]) -> frozenset[str]:
+        found: set[str] = set()
+
+        def note(action: int, *names: str | None) -> int:
+            view = names[-1]
+            if view:
+                found.add(fold(view))
+            return sqlite3.SQLITE_OK
+
+        with closing(_connect(self.path)) as connection:
+            connection.set_authorizer(note)
+            for table in tables & self.tables:
+                with suppress(
+                    sqlite3.Error
+                ):  # a view of a table that is gone fails when it is read
+                    connection.execute(f"EXPLAIN {self.first_rows(table, 1)}").close()
+        return frozenset(found)
 
     def _catalog(self, sql: str, *values: str) -> list[tuple[Any, ...]]:
         """Return the rows of our own statement, on a connection without an authorizer. It is not
@@ -138,7 +180,8 @@ class SqliteDatabase(Database):
         max_rows: int,
     ) -> Rows:
         tables_read: set[str] = set()
-        connection.set_authorizer(_authorizer(access, self.tables, tables_read))
+        views = self._views_through(access.tables)
+        connection.set_authorizer(_authorizer(access, self.tables, views, tables_read))
         connection.set_progress_handler(over, OPERATIONS_PER_CHECK)
         _seed(connection)
         try:
@@ -225,15 +268,15 @@ def _state(path: Path) -> tuple[int, ...]:
 
 
 def _authorizer(
-    access: Access, real_names: frozenset[str], tables_read: set[str]
+    access: Access, real_names: frozenset[str], views: frozenset[str], tables_read: set[str]
 ) -> Callable[..., int]:
     """Return SQLite's callback for every action of a statement being compiled. It adds the tables
-    read to `tables_read`.
+    read to `tables_read`. views: those through which other tables may be read.
     """
     functions = FUNCTIONS["sqlite"]
 
     def authorize(
-        action: int, first: str | None, second: str | None, schema: str | None, trigger: str | None
+        action: int, first: str | None, second: str | None, schema: str | None, view: str | None
     ) -> int:
         if action in (sqlite3.SQLITE_SELECT, sqlite3.SQLITE_RECURSIVE):
             return sqlite3.SQLITE_OK
@@ -243,6 +286,9 @@ def _authorizer(
             name = fold(first or "")
             if name in access.tables:
                 tables_read.add(name)
+                return sqlite3.SQLITE_OK
+            # A view that may be read shows what its operator chose of other tables.
+            if fold(view or "") in views:
                 return sqlite3.SQLITE_OK
             # Reading no column, as count(*) does, is also reported for names the statement defines
             # itself.

@@ -1,0 +1,237 @@
+"""SQL as models and people write it, and databases as others made them: what is legal runs, what the
+engine refuses is refused, and what is in the way is named.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+import psycopg
+import pytest
+from sqlalchemy import URL, make_url
+
+from tests.messages import missing
+from tests.tools.sql.sites import Site
+from tools.sql.database import DatabaseError, open_database
+from tools.sql.guard import Refused, check
+from tools.sql.query import QueryTool, SchemaTools
+
+ENGINES = ("sqlite", "postgres", "mariadb")
+
+
+def shown(url: URL) -> str:
+    return url.render_as_string(hide_password=False)
+
+
+def sqlite_tool(path: Path, script: str, *tables: str) -> QueryTool:
+    with closing(sqlite3.connect(path)) as connection:
+        connection.executescript(script)
+    return QueryTool(f"sqlite:///{path}", tables)
+
+
+@pytest.mark.parametrize("column", ["`dosege`", "[dosege]", "drugs_info.`dosege`"])
+def test_a_name_that_is_no_column_is_never_a_text(tool: QueryTool, column: str) -> None:
+    result = tool.run(f"SELECT count(*) FROM drugs_info WHERE {column} > '2000'")
+    assert result.error
+    assert "dosage" in result.hint
+
+
+def test_what_stands_in_double_quotes_stays_what_sqlite_takes_it_for(tool: QueryTool) -> None:
+    form = tool.run("SELECT form FROM drugs_info LIMIT 1").rows[0][0]
+    asked = f'SELECT count(*) FROM drugs_info WHERE "form" = "{form}"'
+    assert (
+        tool.run(asked).rows == tool.run(asked.replace('"', "'", 4).replace("'form'", "form")).rows
+    )
+
+
+@pytest.mark.parametrize("dialect", ENGINES)
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT a FROM t HAVING a > 1 WHERE b = 1",
+        "SELECT a FROM t ORDER BY a WHERE b = 1",
+        "SELECT a FROM t LIMIT 1 ORDER BY a",
+        "SELECT a FROM (SELECT a FROM t GROUP BY a WHERE b = 1) AS s",
+    ],
+)
+def test_clauses_in_another_order_are_refused(sql: str, dialect: str) -> None:
+    with pytest.raises(Refused, match="HAVING"):
+        check(sql, dialect, {"t"})
+
+
+@pytest.mark.parametrize("dialect", ENGINES)
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT a FROM t ORDER BY (a)",
+        "SELECT count(*) FROM t GROUP BY (a)",
+        "SELECT row_number() OVER (PARTITION BY (a) ORDER BY (b)) FROM t",
+        "SELECT a FROM t;  -- done",
+        "SELECT a FROM t;\n/* done */",
+        "```sql\nSELECT a FROM t\n```",
+        "```\nSELECT a FROM t```",
+        '"SELECT a FROM t"',
+        "\ufeffSELECT a FROM t",
+        "SELECT exp(a), ln(a) FROM t",
+        "SELECT a AS user FROM t",
+        "SELECT a FROM t WHERE b = 1 UNION SELECT b FROM t WHERE a = 1 ORDER BY 1 LIMIT 3",
+    ],
+)
+def test_what_is_legal_runs(sql: str, dialect: str) -> None:
+    assert check(sql, dialect, {"t"}).sql.startswith("SELECT")
+
+
+def test_what_one_engine_alone_has_runs_there() -> None:
+    sets = "SELECT a, count(*) FROM t GROUP BY GROUPING SETS ((a), ())"
+    assert "GROUPING SETS" in check(sets, "postgres", {"t"}).sql
+    assert (
+        "MAKE_TIMESTAMP"
+        in check("SELECT make_timestamp(2020, 1, 1, 0, 0, 0)", "postgres", {"t"}).sql
+    )
+    assert check("SELECT X'41'", "sqlite", {"t"}).sql == "SELECT x'41'"
+    assert check("SELECT 1 FROM dual", "mariadb", {"t"}).sql == "SELECT 1 FROM dual"
+    named = check("SELECT a FROM medical.t", "mariadb", {"t"}, "medical")
+    assert named.sql == "SELECT a FROM t"
+
+
+@pytest.mark.parametrize(
+    ("sql", "dialect"),
+    [
+        ("SELECT 0x41 FROM t", "mariadb"),
+        ("SELECT [a] FROM t", "postgres"),
+        ("SELECT array_to_string(string_to_array(a, NULL), a) FROM t", "postgres"),
+        ("SELECT a FROM other.t", "mariadb"),
+    ],
+)
+def test_what_would_be_written_as_something_else_is_refused(sql: str, dialect: str) -> None:
+    with pytest.raises(Refused):
+        check(sql, dialect, {"t"}, "medical" if dialect == "mariadb" else "")
+
+
+def test_a_comma_between_tables_leaves_their_order_to_sqlite() -> None:
+    assert "CROSS" not in check("SELECT 1 FROM t, u WHERE t.a = u.a", "sqlite", {"t", "u"}).sql
+
+
+@pytest.mark.parametrize(
+    ("sql", "sign"),
+    [
+        ("SELECT med_name，form FROM drugs_info", "，"),
+        ("SELECT id FROM drugs_info WHERE form＝'片剂'", "＝"),
+        ("SELECT count（*） FROM drugs_info", "（"),
+        ("SELECT id FROM drugs_info WHERE form = ‘片剂’", "‘"),
+        ("SELECT id FROM drugs_info LIMIT 1；", "；"),
+        ("SELECT id FROM drugs_info\u200b LIMIT 1", "U+200B"),
+    ],
+)
+def test_a_sign_that_is_in_the_way_is_named(tool: QueryTool, sql: str, sign: str) -> None:
+    result = tool.run(sql)
+    assert result.error
+    assert sign in result.hint
+
+
+def test_full_width_signs_within_a_text_are_none_of_it(tool: QueryTool) -> None:
+    result = tool.run("SELECT nothing FROM drugs_info WHERE med_name = '甲，乙（丙）'")
+    assert "，" not in result.hint
+
+
+def test_names_that_need_quotes_are_shown_in_quotes(tmp_path: Path) -> None:
+    names = ["剂量(mg)", "用法/用量", "入院 日期", "2024年", "T-BIL", "order"]
+    columns = ", ".join(f'"{name}" TEXT' for name in names)
+    values = ", ".join(f"'{name}'" for name in names)
+    script = f'CREATE TABLE "my table" ({columns}); INSERT INTO "my table" VALUES ({values});'
+    tool = sqlite_tool(tmp_path / "a.db", script, "my table")
+    described = json.loads(SchemaTools(tool).describe_table("my table"))["columns"]
+    for name, column in zip(names, described, strict=True):
+        assert tool.run(f'SELECT {column["name"]} FROM "my table"').rows == [[name]]
+        assert column["samples"] == [name]
+    assert '"剂量(mg)"' in tool.run('SELECT 剂量(mg) FROM "my table"').hint
+
+
+def test_wide_tables_and_long_cells_hide_nothing_else(tmp_path: Path) -> None:
+    wide = ", ".join(f"item_{number} REAL" for number in range(300))
+    long = "病程记录。" * 20_000
+    script = f"CREATE TABLE scores ({wide}); CREATE TABLE notes (id INTEGER, note TEXT);"
+    script += f"INSERT INTO notes VALUES (1, '患者头痛'), (2, '{long}');"
+    tool = sqlite_tool(tmp_path / "a.db", script, "notes")
+    assert tool.run("SELECT id FROM notes WHERE note LIKE '%头痛%'").rows == [[1]]
+    assert tool.run("SELECT length(note) FROM notes WHERE id = 2").rows == [[len(long)]]
+
+
+def test_a_view_shows_what_it_is_made_of_and_nothing_else(tmp_path: Path) -> None:
+    script = """CREATE TABLE patients (id INTEGER, name TEXT); INSERT INTO patients VALUES (1, '甲');
+    CREATE VIEW inner_view AS SELECT id FROM patients; CREATE VIEW v AS SELECT id FROM inner_view;"""
+    tool = sqlite_tool(tmp_path / "a.db", script, "v")
+    assert tool.run("SELECT id FROM v").rows == [[1]]
+    assert tool.run("SELECT id FROM v").tables_read == {"v"}
+    for hidden in ("patients", "inner_view"):
+        assert tool.run(f"SELECT id FROM {hidden}").error
+        assert tool.run(f"SELECT id FROM v WHERE id IN (SELECT id FROM {hidden})").error
+
+
+def test_generated_columns_are_described(tmp_path: Path) -> None:
+    script = "CREATE TABLE t (a INTEGER, b INTEGER GENERATED ALWAYS AS (a + 1));"
+    tool = sqlite_tool(tmp_path / "a.db", script, "t")
+    described = json.loads(SchemaTools(tool).describe_table("t"))
+    assert [column["name"] for column in described["columns"]] == ["a", "b"]
+
+
+def test_a_virtual_table_is_refused_at_the_start_and_a_new_table_is_found(tmp_path: Path) -> None:
+    script = "CREATE VIRTUAL TABLE leaflets USING fts5(name); CREATE TABLE t (a);"
+    tool = sqlite_tool(tmp_path / "a.db", script, "leaflets")
+    with pytest.raises(DatabaseError, match="leaflets"):
+        tool.database()
+    later = QueryTool(tool.database_url, ["t", "later"])
+    with pytest.raises(DatabaseError, match="later"):
+        later.database()
+    with closing(sqlite3.connect(tmp_path / "a.db")) as connection:
+        connection.execute("CREATE TABLE later (a)")
+    assert later.run("SELECT count(*) FROM later").rows == [[0]]
+
+
+@pytest.mark.parametrize(
+    ("url", "named"),
+    [
+        ("mysql://u:s3cret@127.0.0.1:9/d?ssl-mode=REQUIRED", "ssl-mode"),
+        ("mysql://u:s3cret@127.0.0.1:9/d?useSSL=false", "useSSL"),
+        ("mysql://u:s3cret@127.0.0.1:9/d?ssl=true", "ssl"),
+        ("mysql://u:s3cret@127.0.0.1:9", "DATABASE"),
+        ("mysql://u:p@s3cret:w0rd@127.0.0.1/d", "%40"),
+        ("postgresql://u:s3cret@h1:1,h2:2/d", "host"),
+        ("postgresql://u:s3cret@127.0.0.1:9/d?currentSchema=x", "currentSchema"),
+    ],
+)
+def test_an_address_that_is_not_understood_is_one_line_without_the_password(
+    url: str, named: str
+) -> None:
+    with pytest.raises(DatabaseError) as raised:
+        open_database(url)
+    said = str(raised.value)
+    assert not missing(said, named)
+    assert "s3cret" not in said
+    assert "\n" not in said
+
+
+@pytest.mark.system
+def test_on_postgres_names_schemas_and_views_of_others_work(postgres_site: Site) -> None:
+    place = make_url(postgres_site.url).set(drivername="postgresql")
+    with psycopg.connect(shown(place), autocommit=True) as connection:
+        connection.execute("CREATE DATABASE of_others")
+    url = shown(place.set(database="of_others"))
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute('CREATE TABLE "my table" ("剂量(mg)" int)')
+        connection.execute('CREATE TABLE "Wards" (id int)')
+        connection.execute("CREATE MATERIALIZED VIEW labs AS SELECT 1 AS id")
+        connection.execute("CREATE SCHEMA hosp")
+        connection.execute("CREATE TABLE hosp.beds AS SELECT 7 AS id")
+    tool = QueryTool(url, ["my table", "labs"])
+    assert tool.run('SELECT "剂量(mg)" FROM "my table"').ok
+    tool.database().prove(tool.allowed_tables - {"my table"})
+    assert tool.run("SELECT id FROM labs").rows == [[1]]
+    path = f"{url}?options=-csearch_path%3Dhosp"
+    assert QueryTool(path, ["beds"]).run("SELECT id FROM beds").rows == [[7]]
+    for table, advice in (("hosp.beds", "search_path"), ("wards", "CREATE VIEW wards")):
+        with pytest.raises(DatabaseError, match=advice):
+            QueryTool(url, [table]).database()
