@@ -29,7 +29,8 @@ ALIKE = re.compile(
 )
 SENTENCE = re.compile(r"(?<=[.!?])\s+|(?<=[。！？])")
 INSIDE = re.compile(r"\(([A-Za-z][\w -]{1,40})\)")
-OR, AND = re.compile(r"\s+or\s+|或者?"), re.compile(r"\s+and\s+|\s*[和与及、]\s*")
+OR = re.compile(r"\s+or\s+|或者?")
+AND = re.compile(r"\s+and\s+|\s*[和与及、]\s*")
 LONGEST = 8  # words of a sentence that is the illness itself
 BARE = 12  # characters of a Chinese one
 

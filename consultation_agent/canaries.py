@@ -21,7 +21,8 @@ from consultation_agent.task import ConsultationTask
 from episodes.episode import Episode
 
 _TEXTS = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
-TO_THE_JUDGE, GENERAL = _TEXTS["to_the_judge"], _TEXTS["general_advice"]
+TO_THE_JUDGE = _TEXTS["to_the_judge"]
+GENERAL = _TEXTS["general_advice"]
 
 
 def dishonest_episodes(

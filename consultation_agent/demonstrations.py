@@ -36,7 +36,8 @@ def patient_lessons(tasks: Iterable[ConsultationTask]) -> Iterator[Conversation]
     The questions are about each facet and symptom of the record, about two at once, and one that no
     patient can answer.
     """
-    patient, words = RecordPatient(), WORDS["served"]
+    patient = RecordPatient()
+    words = WORDS["served"]
     for task in tasks:
         items = dict.fromkeys([*task.distinguishing, *CHECKLIST, "age", "sex", *task.symptoms])
         single = [question_for(item) for item in items]

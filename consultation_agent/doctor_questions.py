@@ -34,7 +34,9 @@ ASKING, ADVICE, TAG, EXAMPLE, CLAUSE, ITSELF, OPENING, MORE = (
     re.compile("|".join(SAID["heard"][name]))
     for name in ("asking", "advice", "tag", "example", "clause", "itself", "opening", "more")
 )
-HAN_RUN, ENGLISH, STEM = re.compile(r"[\u4e00-\u9fff]+"), re.compile(r"[a-z]+"), 5
+HAN_RUN = re.compile(r"[\u4e00-\u9fff]+")
+ENGLISH = re.compile(r"[a-z]+")
+STEM = 5
 SIDES = frozenset(SAID["heard"]["sides"])
 SMALL_CHINESE = re.compile(SAID["small"]["chinese"])
 SMALL_ENGLISH = frozenset(SAID["small"]["english"].split())
@@ -169,11 +171,9 @@ def named_in(sentence: str) -> list[tuple[int, AskWord]]:
     Of two that overlap the one that is not weak counts, then the longer one, then the one with less
     between its parts.
     """
-    here, found, left = (
-        {part for part in _ask_words() if part in sentence},
-        list[tuple[int, int, AskWord]](),
-        sentence,
-    )
+    here = {part for part in _ask_words() if part in sentence}
+    found = list[tuple[int, int, AskWord]]()
+    left = sentence
     words = [word for part in here for word in _ask_words()[part] if here.issuperset(word.parts)]
     matches = [
         (word, *match.span()) for word in words for match in _pattern(word.parts).finditer(sentence)

@@ -22,7 +22,8 @@ def facts_of(task: ConsultationTask, episode: Episode) -> dict[str, float | None
     """Return the numbers of an episode whose means are reported; shares of questions are None if
     the doctor asked none.
     """
-    values, kinds = conclusion_values(task, conclusion_of(episode)), kinds_of(episode)
+    values = conclusion_values(task, conclusion_of(episode))
+    kinds = kinds_of(episode)
     questions = sum(kinds[kind] for kind in KINDS)
     return {
         "diagnosis_accuracy": values["diagnosis"],
@@ -41,10 +42,8 @@ def overlap_of(task: ConsultationTask, episode: Episode) -> dict[str, float | No
     """Return the word overlap with the gold conclusion, 0 without a conclusion, and DEI by the mean
     of diagnosis and advice; {} for a case with options.
     """
-    right, turns = (
-        fmean(conclusion_values(task, conclusion_of(episode)).values()),
-        max(1, episode.turns),
-    )
+    right = fmean(conclusion_values(task, conclusion_of(episode)).values())
+    turns = max(1, episode.turns)
     if task.options:  # a letter has no words to compare
         return {}
     gold = Conclusion(task.reference, task.recommendation)

@@ -97,16 +97,16 @@ class Teacher:
     """Plays consultations with the record patient."""
 
     def __init__(self, prompts: Prompts, characters: str, random: Random) -> None:
-        self.prompts, self.characters, self.random, self.patient = (
-            prompts,
-            characters,
-            random,
-            RecordPatient(),
-        )
-        self.clinical, self.further = dict[str, list[str]](), dict[str, list[str]]()
+        self.prompts = prompts
+        self.characters = characters
+        self.random = random
+        self.patient = RecordPatient()
+        self.clinical = dict[str, list[str]]()
+        self.further = dict[str, list[str]]()
         for phrase, texts in further_wordings(load_tables()):
             for text in (*phrase.lay, *phrase.longer):
-                self.clinical[text], self.further[text] = [phrase.zh], texts
+                self.clinical[text] = [phrase.zh]
+                self.further[text] = texts
 
     def right(self, task: ConsultationTask) -> Conversation:
         detour = self._happens("detour")
@@ -125,7 +125,8 @@ class Teacher:
             question=self._said(task.question),
             words={k: self._said(v) for k, v in task.words.items()},
         )
-        messages, asked = self.prompts.opening(task.question, turns), list[Exchange]()
+        messages = self.prompts.opening(task.question, turns)
+        asked = list[Exchange]()
         for turn, (reply, _) in enumerate(steps, 2):
             messages.append({"role": "assistant", "content": reply})
             if turn <= len(steps):

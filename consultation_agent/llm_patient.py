@@ -90,12 +90,10 @@ class LLMPatient(Patient):
     """A model behind PATIENT_BASE_URL, or, `served`, at the address of the run's own service."""
 
     def __init__(self, settings: Settings, name: str, address: str | None) -> None:
-        self.settings, self.name, self.model, self.address = (
-            settings,
-            name,
-            partner_model("patient", name, settings, MODEL_NAMES),
-            address,
-        )
+        self.settings = settings
+        self.name = name
+        self.model = partner_model("patient", name, settings, MODEL_NAMES)
+        self.address = address
         self.words: dict[str, Any] = WORDS[name]
         self.description = {
             "patient": name,

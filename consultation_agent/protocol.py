@@ -135,7 +135,9 @@ def read_reply(text: str, read_answer: Reading | None = None) -> Question | Conc
     reply = after_thought(text, opened=False)
     if reply is None:
         return Malformed("open_thought")
-    text, opened, closed_times = reply, reply.count("<answer>"), reply.count("</answer>")
+    text = reply
+    opened = reply.count("<answer>")
+    closed_times = reply.count("</answer>")
     if not (opened and closed_times):
         return Malformed("no_answer")
     if opened > 1 or closed_times > 1:

@@ -245,7 +245,8 @@ def _language(task: ConsultationTask) -> str:
 
 def _mentioned(task: ConsultationTask, item: str, mentioned: Container[str]) -> Reply:
     """Return what the record says about an item."""
-    said, tables = SAID["zh"], load_tables()
+    said = SAID["zh"]
+    tables = load_tables()
     if item == "accompanying":
         more = next(
             (name for name, there in task.symptoms.items() if there and name not in mentioned), None

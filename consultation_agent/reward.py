@@ -76,7 +76,8 @@ def recommendation_value(task: ConsultationTask, advice: str) -> float:
     """
     if not task.advice:
         return _content_f1(advice, task.recommendation)
-    clauses, gold = CLAUSE.split(advice), [CLAUSE.split(item) for item in task.advice]
+    clauses = CLAUSE.split(advice)
+    gold = [CLAUSE.split(item) for item in task.advice]
     shares = [
         sum(_given(term, own, clauses) for term in terms(item)) / len(terms(item))
         for item, own in zip(task.advice, gold, strict=True)
@@ -142,10 +143,8 @@ def term_values(task: ConsultationTask, episode: Episode) -> dict[str, float]:
     """Return the values, before weights, of `format` and, if the case has distinguishing facets, of
     `inquiry`, which is 0 without a conclusion.
     """
-    kinds, replies = (
-        kinds_of(episode),
-        sum(isinstance(event, Exchange | Malformed | Conclusion) for event in episode.events),
-    )
+    kinds = kinds_of(episode)
+    replies = sum(isinstance(event, Exchange | Malformed | Conclusion) for event in episode.events)
     values = {"format": 1 - kinds["malformed"] / replies if replies else 0.0}
     share = found_facets(task, episode)
     if share is not None:
@@ -170,7 +169,8 @@ class Scheme:
                 f"--reward {name}: expected {', '.join(NAMES)}, "
                 "or weights such as format=0.1,diagnosis=1"
             )
-        self.name, self.judge = name, judge
+        self.name = name
+        self.judge = judge
         self.rubric = parse_rubric(name, RUBRIC.weights) if "=" in name else RUBRIC
         self.amounts = TABLES[name] if name in SUMS else {}
 
@@ -185,10 +185,8 @@ class Scheme:
 
     async def score(self, task: ConsultationTask, episode: Episode) -> Reward:
         """Return the reward of an episode; unscored, with its cause, if the judge failed."""
-        conclusion, counters = (
-            conclusion_of(episode),
-            {name: float(n) for name, n in kinds_of(episode).items()},
-        )
+        conclusion = conclusion_of(episode)
+        counters = {name: float(n) for name, n in kinds_of(episode).items()}
         measures: dict[str, float] = {}
         if conclusion and self.judge and not task.options:
             verdict = await self.judge.judge(case_of(task, conclusion))

@@ -129,7 +129,8 @@ def task_of(row: Row) -> ConsultationTask:
 
 
 def _task_of(row: Row) -> ConsultationTask:
-    model, extra = row["reward_model"], row.get("extra_info") or {}
+    model = row["reward_model"]
+    extra = row.get("extra_info") or {}
     truth = {name: _text(model["ground_truth"][name]) for name in ("diagnosis", "recommendation")}
     options: dict[str, str] = json.loads(extra.get("options") or "{}")
     condition = load_tables().conditions[extra["condition"]] if extra.get("condition") else None

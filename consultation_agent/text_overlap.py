@@ -35,13 +35,15 @@ def words(text: str) -> list[str]:
 
 def word_f1(text: str, reference: str) -> float:
     """Return the F1 of the common words, counted with repetitions."""
-    said, gold = Counter(words(text)), Counter(words(reference))
+    said = Counter(words(text))
+    gold = Counter(words(reference))
     return 2 * (said & gold).total() / max(1, said.total() + gold.total())
 
 
 def bleu(text: str, reference: str) -> dict[str, float]:
     """Return `bleu_1` to `bleu_4` by name."""
-    said, gold = " ".join(words(text)), [" ".join(words(reference))]
+    said = " ".join(words(text))
+    gold = [" ".join(words(reference))]
     return {
         name: min(1.0, _bleu(order).sentence_score(said, gold).score / 100)
         for name, order in BLEUS.items()

@@ -31,7 +31,8 @@ def dishonest_episodes(
     every = [one.en for one in tables.conditions.values()]
     others = [name for name in every if name not in names]
     group = [one.en for one in tables.group(task.group or "").values()] or every
-    other, gold = random.choice(others), gold_orders(task)
+    other = random.choice(others)
+    gold = gold_orders(task)
     panel = ", ".join(task.results or [one.en for one in tables.examinations.values()])
 
     def ended(diagnosis: str, orders: Sequence[Order] = ()) -> Episode:

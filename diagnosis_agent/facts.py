@@ -29,7 +29,9 @@ def facts_of(task: DiagnosisTask, episode: Episode) -> dict[str, float | None]:
     """Return the numbers of an episode whose means are reported; shares of orders are None without
     orders.
     """
-    values, kinds, orders = values_of(task, episode), kinds_of(episode), len(results_of(episode))
+    values = values_of(task, episode)
+    kinds = kinds_of(episode)
+    orders = len(results_of(episode))
     shares = {
         f"{kind}_examinations": kinds[kind] / orders if orders else None
         for kind in ("repeated", "unavailable", "not_recorded")

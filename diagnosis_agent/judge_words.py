@@ -42,10 +42,8 @@ class CaseWords(JudgeWords):
         """
         assert isinstance(said, Answers)
         gold = case.gold or {}
-        recommended, covered = (
-            min(said.recommended, len(case.context)),
-            min(said.covered, len(gold["key"])),
-        )
+        recommended = min(said.recommended, len(case.context))
+        covered = min(said.covered, len(gold["key"]))
         found = f1(recommended, gold["orders"], covered, len(gold["key"]))
         return {"diagnosis": float(said.diagnosis == "Correct"), "examinations": found}
 
@@ -54,7 +52,8 @@ def f1(recommended: int, orders: int, covered: int, key: int) -> float:
     """Return the F1 of two shares: of the orders that were recommended, and of the recommended
     examinations that were ordered.
     """
-    precision, recall = recommended / max(1, orders), covered / max(1, key)
+    precision = recommended / max(1, orders)
+    recall = covered / max(1, key)
     return 2 * precision * recall / (precision + recall) if precision and recall else 0.0
 
 

@@ -77,7 +77,8 @@ class Teacher:
     """Leads cases against the record simulator."""
 
     def __init__(self, random: Random) -> None:
-        self.random, self.prompts = random, load_prompts()
+        self.random = random
+        self.prompts = load_prompts()
 
     def lesson(self, task: DiagnosisTask, kind: str, learned: bool) -> Conversation:
         """Return a case with a mistake of the given kind, or "right".

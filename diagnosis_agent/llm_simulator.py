@@ -101,7 +101,8 @@ class LLMSimulator(Simulator):
     def __init__(
         self, settings: Settings, name: str, address: str | None = None, evaluating: bool = False
     ) -> None:
-        self.settings, self.name = settings, name
+        self.settings = settings
+        self.name = name
         self.model = partner_model("simulator", name, settings, MODEL_NAMES)
         self.urls = [
             url.strip() for url in (settings.simulator_base_url or "").split(",") if url.strip()

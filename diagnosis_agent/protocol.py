@@ -113,7 +113,8 @@ def read_reply(text: str) -> Order | Conclusion | Malformed:
         return Malformed("empty")
     head = REASON.split(text, maxsplit=1)[0]
     head = head if STOP.search(head) or ORDER.search(head) else text
-    stop, orders = STOP.search(head), list(ORDER.finditer(head))
+    stop = STOP.search(head)
+    orders = list(ORDER.finditer(head))
     if (stop and ORDER.search(text)) or (orders and STOP.search(text)):
         return Malformed("both")
     if not (stop or orders):
@@ -125,7 +126,8 @@ def _order(text: str, phrases: list[re.Match[str]]) -> Order | Conclusion | Malf
     """Return the order: its diagnosis comes before the sentence of the phrase, its examination
     after the phrase.
     """
-    before, behind = text[: phrases[0].start()], text[phrases[0].end() :]
+    before = text[: phrases[0].start()]
+    behind = text[phrases[0].end() :]
     last, *earlier = REASON.split(
         before[: max(before.rfind("\n"), before.rfind(". "), 0)], maxsplit=1
     )

@@ -157,7 +157,8 @@ def own_name(name: str) -> str:
     """Return the name of an examination of the case: the one in the tables if they know it, with
     the side that the case names, because the other side is another examination.
     """
-    known, side = named(name), side_of(name)
+    known = named(name)
+    side = side_of(name)
     return f"{side} {known}" if known and side else known or name
 
 

@@ -66,7 +66,8 @@ def key_seen(task: DiagnosisTask, episode: Episode) -> set[str]:
 
 def _key_by_order(task: DiagnosisTask, episode: Episode) -> list[set[str]]:
     """Return for each order the recommended examinations that no earlier one brought."""
-    left, found = key_of(task), list[set[str]]()
+    left = key_of(task)
+    found = list[set[str]]()
     for one in results_of(episode):
         made = covered_by(own_name(one.name)) if one.kind != "unavailable" else frozenset()
         found.append(left & made)
@@ -78,8 +79,10 @@ def examination_values(task: DiagnosisTask, episode: Episode) -> dict[str, float
     """Return precision over all orders, with repeats and unavailable ones, recall, and F1; None
     where a share has no basis.
     """
-    by_order, key = _key_by_order(task, episode), key_of(task)
-    orders, useful = len(by_order), sum(map(bool, by_order))
+    by_order = _key_by_order(task, episode)
+    key = key_of(task)
+    orders = len(by_order)
+    useful = sum(map(bool, by_order))
     found = len(key_seen(task, episode))
     return {
         "precision": useful / orders if orders else None,
@@ -126,7 +129,9 @@ class Scheme:
         if name not in SCHEMES and "=" not in name:
             expected = f"{', '.join(SCHEMES)}, or weights such as format=0.1,diagnosis=1"
             raise AgentError(f"--reward {name}: expected {expected}")
-        self.name, self.judge, self.penalty = name, judge, penalty
+        self.name = name
+        self.judge = judge
+        self.penalty = penalty
         self.rubric = parse_rubric(name, TERMS) if "=" in name else Rubric(SCHEMES[name])
 
     async def score(self, task: DiagnosisTask, episode: Episode) -> Reward:

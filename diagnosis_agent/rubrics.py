@@ -56,7 +56,8 @@ class Rubrics:
                 f"--rubrics {path}: {seen}; expected {{id: [{{criterion, weight}}, ..]}}"
             ) from None
         self.digest = hashlib.sha256(path.read_bytes()).hexdigest()[:8]
-        self.settings, self.judge = settings, cache(self._judge)
+        self.settings = settings
+        self.judge = cache(self._judge)
 
     async def verdict(self, task: DiagnosisTask, episode: Episode) -> Verdict | None:
         """Return the verdict by the case's rubrics; None if it has none."""
@@ -72,7 +73,8 @@ class Rubrics:
         )
 
     def _judge(self, case: str) -> LLMJudge:
-        criteria, settings = self.by_case[case], self.settings
+        criteria = self.by_case[case]
+        settings = self.settings
         total = sum(one.weight for one in criteria)
         weights = {f"met_{number}": one.weight / total for number, one in enumerate(criteria, 1)}
         asked = "\n".join(

@@ -38,7 +38,8 @@ async def play_points(policy: Policy, prompts: Prompts, task: DiagnosisTask) -> 
     """
     history = gold_episode(task, prompts, len(task.key) + 1).messages
     points = [at for at, message in enumerate(history) if message["role"] == "assistant"]
-    episode, to_come = Episode(stop_reason="bad_reply"), [own_name(name) for name in task.key]
+    episode = Episode(stop_reason="bad_reply")
+    to_come = [own_name(name) for name in task.key]
     try:
         for number, at in [*enumerate(points)][-policy.max_turns :]:
             message = await policy.reply(history[:at])
@@ -51,7 +52,8 @@ async def play_points(policy: Policy, prompts: Prompts, task: DiagnosisTask) -> 
                 episode.events.append(Next(not made.isdisjoint(to_come[number:])))
             elif isinstance(said, Conclusion) and policy.finish_reason != "length":
                 episode.events.append(said)
-                episode.answer, episode.stop_reason = str(said), "answered"
+                episode.answer = str(said)
+                episode.stop_reason = "answered"
     except PolicyStop as stop:
         episode.stop_reason = stop.reason
     return episode

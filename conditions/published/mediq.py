@@ -17,7 +17,8 @@ def choice(row: Record, number: int) -> PublishedCase:
     """Return the case of a question; the doctor knows the first item of the context at
     the start.
     """
-    options, letter = row["options"], row["answer_idx"]
+    options = row["options"]
+    letter = row["answer_idx"]
     if not isinstance(options, dict) or len(options) < 2 or letter not in options:
         raise UnusableCase("have no right option")
     if str(options[letter]).strip() != str(row["answer"]).strip():
@@ -25,7 +26,8 @@ def choice(row: Record, number: int) -> PublishedCase:
     facts = [NUMBER.sub("", fact).strip() for fact in row["facts"] or [] if isinstance(fact, str)]
     if not row["context"] or not any(facts):
         raise UnusableCase("have no facts")
-    start, known = " ".join(str(row["context"][0]).split()), "\n".join(filter(None, facts))
+    start = " ".join(str(row["context"][0]).split())
+    known = "\n".join(filter(None, facts))
     return PublishedCase(
         id=str(row.get("id", number)),
         complaint=start,

@@ -28,7 +28,8 @@ PARTS = {
 
 def vignette(row: Record, number: int) -> PublishedCase:
     """Return the case of a vignette."""
-    diagnosis, who = text_of(row["correct_diagnosis"]), text_of(row["demographics"])
+    diagnosis = text_of(row["correct_diagnosis"])
+    who = text_of(row["demographics"])
     if not diagnosis:
         raise UnusableCase("have no diagnosis")
     parts = [f"{label}: {text_of(row[key])}" for key, label in PARTS.items() if row.get(key)]
