@@ -390,6 +390,12 @@ def report(agent: Agent, scores: dict[str, Any], folder: Path, form: str | None 
             f"evaluate: {count} episodes have no score; the same command tries them again",
             file=sys.stderr,
         )
+        shown: dict[str, str] = {}
+        for record in results.read_episodes(folder):
+            if cause := record.get("unscored"):
+                shown.setdefault(cause, record.get("detail") or cause)
+        for detail in shown.values():
+            print(f"  {detail}", file=sys.stderr)
     print(folder)
     return 1 if unscored else 0
 
