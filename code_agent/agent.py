@@ -15,6 +15,7 @@ from pathlib import Path
 from random import Random
 
 from code_agent import facts
+from code_agent.events import ENDINGS
 from code_agent.shown import shown
 from code_agent.task import read_rows, task_of
 from common.settings import ROOT, Settings
@@ -34,8 +35,6 @@ from episodes.agent import (
 from episodes.episode import Conversation, Task
 from episodes.shown import Shown
 from episodes.turns import drawn_turns
-
-ENDINGS = ("submit", "oracle")
 
 
 class CodeFlags(Flags):

@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+# Under "submit" an answer is handed in once, under "oracle" a right output ends the episode
+ENDINGS = ("submit", "oracle")
 LOOP = 3  # so many runs of the same program are a loop
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from code_agent.events import Event, loops
+from code_agent.events import loops
 from code_agent.reward import printed_value, success
 from code_agent.task import CodeTask
 from episodes.agent import Record
@@ -37,23 +37,25 @@ def facts_of(tasks: TaskSet, task: CodeTask, episode: Episode) -> dict[str, floa
 
 def record_of(task: CodeTask, episode: Episode) -> Record:
     """Return the set, the gold, what was handed in, and each step."""
+    steps = []
+    for event in episode.events:
+        step: dict[str, Any] = {
+            "action": event.action,
+            "params": event.params,
+            "kind": event.kind,
+            "status": event.status,
+        }
+        if event.printed:
+            step["printed"] = event.printed[:SHOWN]
+        if event.problem:
+            step["problem"] = event.problem
+        steps.append(step)
     return {
         "task_set": task.task_set,
         "gold": task.reference,
         "answer": episode.answer,
-        "steps": [_step(event) for event in episode.events],
+        "steps": steps,
     }
-
-
-def _step(event: Event) -> dict[str, Any]:
-    known = {
-        "action": event.action,
-        "params": event.params,
-        "kind": event.kind,
-        "status": event.status,
-    }
-    more = {"printed": event.printed[:SHOWN], "problem": event.problem}
-    return known | {name: value for name, value in more.items() if value}
 
 
 def group_of(record: Record) -> int:

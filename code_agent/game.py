@@ -25,13 +25,12 @@ from code_agent.actions import (
     perform,
     refusal,
 )
-from code_agent.events import Event
+from code_agent.events import ENDINGS, Event
 from code_agent.judging import Handed
 from code_agent.protocol import Action, Malformed, read_reply
 from code_agent.task import CodeTask
 from code_agent.tasks.base import TaskSet
 
-ENDINGS = ("submit", "oracle")
 # Characters of an observation that the policy reads; the middle of a longer one is left out
 LONGEST = 8000
 

@@ -17,7 +17,6 @@ import secrets
 import tomllib
 from base64 import b64decode
 from collections import Counter
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
@@ -158,8 +157,12 @@ class ByPredictions:
         return max(labels.values(), default=0) / max(1, labels.total())
 
     def _wanted(self) -> dict[tuple[str, ...], str]:
+        wanted = {}
         with open(self.labels, newline="", encoding="utf-8") as file:
-            return {_key(row, self.ids): _label(row[self.label]) for row in csv.DictReader(file)}
+            for row in csv.DictReader(file):
+                case = tuple(_number(row[name]) for name in self.ids)
+                wanted[case] = _label(row[self.label])
+        return wanted
 
 
 async def _alone(program: str, context: EpisodeContext) -> str | None:
@@ -181,10 +184,6 @@ async def _read(name: str, context: EpisodeContext) -> str:
             break
         parts.append(run.printed)
     return "".join(parts)
-
-
-def _key(row: Mapping[str, str], ids: tuple[str, ...]) -> tuple[str, ...]:
-    return tuple(_number(row[name]) for name in ids)
 
 
 def _number(text: str) -> str:

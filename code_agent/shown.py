@@ -14,19 +14,15 @@ CODE = ("code", "cmd")  # parameters that are shown instead of the action's JSON
 def shown(record: Record) -> list[Shown]:
     """Return the transcript. An action with a program or a command is shown as that."""
     steps = record["steps"]
-    pieces = annotated(record, [(_action(step), _outcome(step)) for step in steps])
+    notes = []
+    for step in steps:
+        action = {"action": step["action"], "problem": step.get("problem")}
+        notes.append((action, {"kind": step["kind"], "status": step["status"]}))
     programs = iter([_program(step) for step in steps])
     return [
-        _coloured(piece, next(programs, "")) if piece.who == POLICY else piece for piece in pieces
+        _coloured(piece, next(programs, "")) if piece.who == POLICY else piece
+        for piece in annotated(record, notes)
     ]
-
-
-def _action(step: dict[str, Any]) -> dict[str, Any]:
-    return {"action": step["action"], "problem": step.get("problem")}
-
-
-def _outcome(step: dict[str, Any]) -> dict[str, Any]:
-    return {"kind": step["kind"], "status": step["status"]}
 
 
 def _program(step: dict[str, Any]) -> str:

@@ -14,7 +14,7 @@ import json
 import sys
 from collections import defaultdict
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from code_agent.environment import CodeEnvironment
@@ -48,10 +48,6 @@ class Run:
     environment: CodeEnvironment
     policy: Endpoint
     failed: int = 0
-    slots: asyncio.Semaphore = field(init=False)
-
-    def __post_init__(self) -> None:
-        self.slots = asyncio.Semaphore(self.config.jobs)
 
     async def play_all(self) -> tuple[list[History], int]:
         """Return the finished episodes, including those of earlier runs, and how many were wanted.
@@ -62,7 +58,9 @@ class Run:
         await self.check_tasks(indices)
         numbers: list[int | None] = [*range(self.config.rollouts)] or [None]
         wanted = [(index, number) for index in indices for number in numbers]
-        found = await gathered([self.episode(*one) for one in wanted], "episodes", "episodes")
+        slots = asyncio.Semaphore(self.config.jobs)
+        waiting = [self.episode(index, number, slots) for index, number in wanted]
+        found = await gathered(waiting, "episodes", "episodes")
         return [history for history in found if history], len(wanted)
 
     async def check_tasks(self, indices: list[int]) -> None:
@@ -82,10 +80,12 @@ class Run:
         for line in said:
             print(f"unusable, {line}", file=sys.stderr)
 
-    async def episode(self, index: int, number: int | None) -> History | None:
+    async def episode(
+        self, index: int, number: int | None, slots: asyncio.Semaphore
+    ) -> History | None:
         """Return one episode, from its file or played, or None if it is not scored."""
         path = histories.path_of(self.config.folder, index, number)
-        async with self.slots:
+        async with slots:
             kept = histories.read(path)
             if kept:
                 return kept

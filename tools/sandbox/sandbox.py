@@ -1,7 +1,7 @@
 """Runs programs that a model wrote, each episode isolated from everything else (docs/safety.md).
 
     sandbox = Sandbox(data=["data/ehr/tables"])            # read-only inside, at sandbox.paths[...]
-    run = await sandbox.run("print(1 + 1)", "task-7")      # Run(status="ok", output="2\n", ...)
+    run = await sandbox.run("print(1 + 1)", "task-7")      # Run(status="ok", printed="2\n", ...)
     await sandbox.run("ls -l", "task-7", language="sh")
     await sandbox.end("task-7")
     await sandbox.close()
