@@ -34,7 +34,7 @@ AGENTS = ("sql", "consultation", "diagnosis", "code")
 MACHINES = ("1", "2", "4", "8", "8 --n-nodes 2")
 WAYS = ("", "--lora", "--algorithm ppo", "--algorithm ppo --lora")
 # What verl can use and this lock has not
-ABSENT = ("flash_attn", "flash_attention", "cupy", "liger", "sglang", "apex", "flashinfer_jit")
+ABSENT = ("flash_attn", "flash_attention", "cupy", "liger", "sglang", "apex")
 
 
 class Started(Exception):
