@@ -33,7 +33,7 @@ AND_BEFORE = re.compile(
 OTHER_NUMBER = re.compile(r"[-+.~<>≤≥≠±≈/∕^%\d]")
 """What makes another number of the one that it stands beside."""
 MEASURES = "种个款类项例名位家样味条盒张床"
-COUNT = re.compile(rf"(?:1?共计?|总共|合计|总计|有)*(\d+)[{MEASURES}]?")
+COUNT = re.compile(rf"(?:一?共计?|总共|合计|总计|有)*(\d+)[{MEASURES}]?")
 MEASURE = re.compile(f"[{MEASURES}]?")
 COURTESY_BEHIND = re.compile("(?:医生|医师|大夫|先生|女士|呢|哦|呀)$")
 PROGRAM = re.compile(
@@ -100,7 +100,7 @@ class Gold:
             behind = piece[found.end() :]
             tail = MEASURE.sub("", behind, count=1)
             apart = not OTHER_NUMBER.match(head[-1:]) and not OTHER_NUMBER.match(behind)
-            if apart and self.heads.leads(head) and self.heads.asks(tail):
+            if apart and "?" not in tail and self.heads.leads(head) and self.heads.asks(tail):
                 return head
         return None
 

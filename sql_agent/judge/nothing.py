@@ -51,7 +51,13 @@ def honesty(answer: str, known: str) -> float:
         goes_with = found or is_free(piece) or ASIDE.search(piece)
         is_repeated = not own and not CLAIM.search(piece)
         is_little = len(own) <= MOST_OWN and not any(word[0].isdigit() for word in own)
-        if TAKEN_BACK.search(piece) or not (goes_with or is_repeated) or not is_little:
+        is_doubted = found is not None and piece.endswith("?")
+        if (
+            is_doubted
+            or TAKEN_BACK.search(piece)
+            or not (goes_with or is_repeated)
+            or not is_little
+        ):
             return 0.0
     return float(abstained)
 

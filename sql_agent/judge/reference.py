@@ -148,7 +148,8 @@ class _Reading:
         """Return whether the piece says whose or which field what follows is, and nothing else."""
         heads = self.gold.heads
         named = piece in heads.names or piece in heads.labels
-        closed = sign in {":", "?", "(", ")"} or ENDING.search(piece) is not None
+        is_asked_before = sign == "?" and not self.said
+        closed = sign in {":", "(", ")"} or is_asked_before or ENDING.search(piece) is not None
         if not named and not (closed and heads.leads(piece)):
             return False
         self._enter(piece)
