@@ -38,6 +38,7 @@ SUMS = tuple(name for name in NAMES if name != "terms")
 RUBRIC = Rubric(TABLES["terms"])
 CLAUSE = re.compile(r"[，。；、,;.!！?？\n]")
 NEGATED = re.compile("|".join(map(re.escape, sorted(WORDS["negations"], key=len, reverse=True))))
+NO_NEGATION = re.compile("|".join(WORDS["no_negations"]))
 ANY_ADVICE = re.compile("|".join(WORDS["any_advice"]))
 ROOM = 1.4  # advice may have so many times the characters that the gold has for what is given
 FREE = 4  # characters more, for advice of few words
@@ -95,20 +96,24 @@ def _content_f1(advice: str, gold: str) -> float:
 
 
 def _given(term: str, gold: list[str], clauses: list[str]) -> int:
-    """Return 1 if the term is advised in the gold's sense, -1 if only in the opposite one, 0 if not
-    at all.
+    """Return 1 if the term is advised in the gold's sense, -1 if in the opposite one, 0 if not at all
+    or in both.
     """
     senses = {_sense(term, clause) for clause in clauses} - {None}
+    if len(senses) != 1:
+        return 0
     wanted = next(sense for clause in gold if (sense := _sense(term, clause)) is not None)
-    return 0 if not senses else 1 if wanted in senses else -1
+    return 1 if wanted in senses else -1
 
 
 def _sense(term: str, clause: str) -> bool | None:
-    """Return whether a clause is for (True) or against (False) what the term names; None if it does
-    not name it.
+    """Return whether a clause is for (True) or against (False) what the term names, where two
+    negations are for it; None if it does not name it.
     """
     before, named, _ = clause.partition(term)
-    return not NEGATED.search(before) if named else None
+    if not named:
+        return None
+    return len(NEGATED.findall(NO_NEGATION.sub("", before))) % 2 == 0
 
 
 def found_facets(task: ConsultationTask, episode: Episode) -> float | None:

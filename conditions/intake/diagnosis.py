@@ -34,6 +34,8 @@ from pathlib import Path
 from reprlib import repr as shortly
 from typing import Any
 
+import ijson
+
 from common.command import Failure, UsageError, new_parser, run_command
 from common.files import refuse_existing, replacing
 from common.terminal import watched
@@ -68,8 +70,6 @@ def read_records(path: Path) -> Iterator[tuple[str, Any]]:
     Raises:
         SourceError: not JSON, or neither an object nor a list.
     """
-    import ijson
-
     what = f"{path} cannot be read as JSON records by note id, or as a list of them"
     with refusing(what), path.open(encoding=detect_encoding(path)) as file:
         events = json_events(file)

@@ -14,6 +14,7 @@ import pytest
 from pyarrow import parquet
 
 from conditions.intake.diagnosis import main
+from data.parquet import BATCH
 from diagnosis_agent.task import read_rows, task_of
 from tests.messages import missing
 
@@ -200,5 +201,5 @@ def test_memory_does_not_grow_with_the_files(tmp_path: Path) -> None:
         return found
 
     main(written(tmp_path))  # what is imported once does not count
-    small = peak(500)
-    assert peak(5_000) < 1.2 * small
+    small = peak(2 * BATCH)
+    assert peak(6 * BATCH) < 1.2 * small

@@ -94,7 +94,7 @@ def test_advice_is_paid_by_what_it_covers() -> None:
         ("补液，卧床", 0.75),
         ("补液，不用止痛，卧床", 0.5),  # a contradicted term takes what another one gave
         ("不用补液，不用止痛，卧床", 0.0),
-        ("补液，不用止痛，止痛，卧床", 1.0),
+        ("补液，不用止痛，止痛，卧床", 0.75),  # both senses at once are no advice
         ("补液，要止痛而不要不止痛，卧床", 1.0),  # its first word in a clause
         ("卧床", 0.5),
     ],
@@ -329,3 +329,23 @@ def test_a_judge_that_fails_leaves_it_unscored_and_is_not_asked_for_nothing() ->
         "unknown": 1.0
     }
     assert earned(Malformed("empty"), judge=judge).total == 0
+
+
+@pytest.mark.parametrize(
+    ("gold", "said", "worth"),
+    [
+        ("多*休息*", "至少休息一周", 1),
+        ("多*休息*", "特别要注意休息", 1),
+        ("多*休息*", "不要避免休息", 1),
+        ("多*休息*", "多休息，不要休息", 0),
+        ("定期*复查*", "千万别忘了复查", 1),
+        ("定期*复查*", "不能不复查", 1),
+        ("少喝*咖啡*", "至少喝三杯咖啡", 0),
+        ("少喝*咖啡*", "别戒咖啡", 0),
+        ("少喝*咖啡*", "少喝咖啡", 1),
+    ],
+)
+def test_advice_is_read_in_its_sense(gold: str, said: str, worth: float) -> None:
+    """Two negations are none, 至少 negates nothing, and both senses at once are no advice."""
+    task = replace(TASK, advice=(gold,), recommendation=gold.replace("*", ""))
+    assert recommendation_value(task, said) == worth
