@@ -21,7 +21,7 @@ from conditions.condition_types import terms
 from conditions.diagnosis import names_it
 from conditions.gold_sentence import diseases_in
 from consultation_agent.doctor_questions import content_of
-from consultation_agent.patient import KINDS, Exchange
+from consultation_agent.patient import Exchange
 from consultation_agent.protocol import Conclusion, Malformed
 from consultation_agent.task import ConsultationTask
 from consultation_agent.text_overlap import word_f1
@@ -133,6 +133,12 @@ def found_facets(task: ConsultationTask, episode: Episode) -> float | None:
     )
 
 
+def things_asked(episode: Episode) -> int:
+    """Return how many things the doctor asked for: each thing of a compound question is one."""
+    replies = [event.reply for event in episode.events if isinstance(event, Exchange)]
+    return sum(max(1, len(reply.facets)) if reply.kind == "compound" else 1 for reply in replies)
+
+
 def kinds_of(episode: Episode) -> Counter[str]:
     """Return the number of events of each kind: the patient's replies by their kind, and
     "malformed".
@@ -153,11 +159,9 @@ def term_values(task: ConsultationTask, episode: Episode) -> dict[str, float]:
     values = {"format": 1 - kinds["malformed"] / replies if replies else 0.0}
     share = found_facets(task, episode)
     if share is not None:
-        questions = sum(kinds[kind] for kind in KINDS)
         needed = len(task.distinguishing)
-        values["inquiry"] = (
-            share * needed / max(needed, questions) if conclusion_of(episode) else 0.0
-        )
+        asked = things_asked(episode)
+        values["inquiry"] = share * needed / max(needed, asked) if conclusion_of(episode) else 0.0
     return values
 
 

@@ -18,13 +18,15 @@ from conditions.table import load_tables
 from consultation_agent.patient import Exchange, Reply
 from consultation_agent.prompts import load_prompts
 from consultation_agent.protocol import Conclusion, Malformed
-from consultation_agent.rehearsal import gold_episode
+from consultation_agent.record_patient import question_for
+from consultation_agent.rehearsal import gold_episode, rehearse
 from consultation_agent.reward import (
     NAMES,
     Scheme,
     found_facets,
     is_right,
     recommendation_value,
+    term_values,
 )
 from consultation_agent.task import ConsultationTask, task_of
 from episodes.episode import Episode
@@ -349,3 +351,19 @@ def test_advice_is_read_in_its_sense(gold: str, said: str, worth: float) -> None
     """Two negations are none, 至少 negates nothing, and both senses at once are no advice."""
     task = replace(TASK, advice=(gold,), recommendation=gold.replace("*", ""))
     assert recommendation_value(task, said) == worth
+
+
+def test_things_asked_at_once_count_one_by_one() -> None:
+    """Three compound questions about nine things, the same for everybody, are worth as little as nine
+    questions.
+    """
+    items = ["onset", "course", "character", "severity", "aggravating", "relieving"]
+    questions = [question_for(item) for item in items]
+    together = ["".join(questions[:3]), "".join(questions[3:])]
+    task = next(task for task in tasks() if len(task.distinguishing) == 2)
+
+    def inquiry(asked: list[str]) -> float:
+        end = Conclusion(task.reference, task.recommendation)
+        return term_values(task, rehearse(task, PROMPTS, 9, asked, lambda _: end))["inquiry"]
+
+    assert inquiry(together) <= inquiry(questions)
