@@ -172,7 +172,7 @@ def test_half_of_the_test_questions_are_worded_as_no_other_question_is(committed
         assert 0.35 < mine.count("unseen") / len(mine) < 0.65, kind
 
 
-@pytest.mark.system
+@pytest.mark.nightly
 def test_what_training_says_is_looked_up_in_the_training_rows_themselves(database):
     """A wording that is no held-out one, but stands in no training row, is unseen as well."""
     made = build_dataset.make_dataset(
@@ -182,7 +182,7 @@ def test_what_training_says_is_looked_up_in_the_training_rows_themselves(databas
     assert found["unseen"] > found["seen"] > 0
 
 
-@pytest.mark.system
+@pytest.mark.nightly
 def test_same_seed_gives_the_same_files(database, tmp_path):
     url, folders = f"sqlite:///{database}", [tmp_path / "one", tmp_path / "two"]
     for number, folder in enumerate(folders):
@@ -198,7 +198,7 @@ def test_same_seed_gives_the_same_files(database, tmp_path):
     assert len(list(folders[0].iterdir())) == 4
 
 
-@pytest.mark.system
+@pytest.mark.nightly
 def test_a_seed_and_rates_of_misspelt_and_partial_names_give_other_questions(database, tmp_path):
     made = []
     for flags in ([], ["--seed", "1"], ["--typo-rate", "0.9"], ["--partial-rate", "0.9"]):
@@ -238,7 +238,7 @@ def test_splits_share_nothing(committed):
         assert not [name for name in names if name in told]
 
 
-@pytest.mark.system
+@pytest.mark.nightly
 def test_the_database_confirms_every_row(committed):
     findings = Checker(URL).check([row for rows in committed.values() for row in rows])
     assert not [finding for finding in findings if finding.problems or finding.unchecked]

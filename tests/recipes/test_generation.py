@@ -54,7 +54,7 @@ def rows_of(dataset):
     return [row for rows in dataset.splits.values() for row in rows]
 
 
-@pytest.mark.system
+@pytest.mark.nightly
 def test_all_types_about_real_entities_confirmed_and_split(real):
     dataset = made(real, 400)
     rows = rows_of(dataset)
@@ -78,6 +78,7 @@ def test_drafts_that_are_not_confirmed_are_replaced_and_counted(tmp_path):
     assert dataset.refused["not confirmed"] > 0
 
 
+@pytest.mark.nightly
 def test_no_split_names_an_entity_another_split_asks_about(real):
     dataset = made(real, 400)
     for split, rows in dataset.splits.items():
@@ -103,7 +104,7 @@ def test_no_question_is_nearly_one_of_another_split(tmp_path):
     assert [row for row in dataset.splits["train"] if near.nearest(row["question"])] == []
 
 
-@pytest.mark.system
+@pytest.mark.nightly
 def test_typos_and_parts_of_names_find_the_one_that_was_meant(real):
     dataset = made(real, 300, rates=Rates(typo=0.3, partial=0.3))
     hard = [row for row in rows_of(dataset) if row["difficulty"] == "hard"]

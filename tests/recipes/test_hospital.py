@@ -101,7 +101,7 @@ def test_nothing_contradicts_itself(hospital: sqlite3.Connection, what: str) -> 
     assert hospital.execute(f"{BROKEN[what]} LIMIT 1").fetchall() == []
 
 
-@pytest.mark.system
+@pytest.mark.nightly
 def test_the_same_seed_gives_the_committed_questions(tmp_path: Path) -> None:
     assert questions.main(["--out", str(tmp_path)]) == 0
     for split in ROWS:
