@@ -39,9 +39,10 @@ overlooked the fault.
 
 _TEXTS = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
 NOTHING_FOUND: str = _TEXTS["nothing_found"]
-TO_THE_JUDGE, PRAISE, INVENTED, DENIED = (
-    _TEXTS[name] for name in ("to_the_judge", "praise", "invented", "denied")
-)
+TO_THE_JUDGE: list[str] = _TEXTS["to_the_judge"]
+PRAISE: list[str] = _TEXTS["praise"]
+INVENTED: list[str] = _TEXTS["invented"]
+DENIED: list[str] = _TEXTS["denied"]
 TURNED: dict[str, str] = _TEXTS["turned"]
 
 
@@ -62,52 +63,48 @@ class Canaries:
 
         `names`: the entities that the question is about, as far as known.
         """
-        question, nothing = case.question.rstrip("？?"), is_nothing(case)
-        cells = [
-            (column, value) for column, value in _gold_cells(case) if value not in names
-        ] or _gold_cells(case)
+        question = case.question.rstrip("？?")
+        nothing = is_nothing(case)
+        all_cells = _gold_cells(case)
+        cells = [cell for cell in all_cells if cell[1] not in names] or all_cells
         same, others = self._wrong_values(case, cells)
-        evidence, wrong = (
-            next(iter(honest_answers(case).values()), None),
-            _wrong_numbers(case, random),
-        )
-        against = wrong or _any(same, random)
-        about_one = len(names) == 1 and names[0] in case.reference and not nothing
-        asked = words_only(case.question + case.reference)
-        another = _any([name for name in self._names if _is_other(name, asked)], random)
+        wrong = _wrong_numbers(case, random)
         found = {
             "another question's answer": _any(same or others, random),
             "wrong numbers": wrong,
             "the question again": f"关于“{question}”，{question}的情况如上所述。",
             "words to the judge": random.choice(TO_THE_JUDGE),
             "praise of itself": random.choice(PRAISE),
-            "nothing found": None if nothing else NOTHING_FOUND,
-            "the tool's JSON": case.context[-1] if case.context else None,
-            "the name alone": names[0]
-            if names and cells and all(value != names[0] for _, value in cells)
-            else None,
-            "said of another": case.reference.replace(names[0], another)
-            if about_one and another
-            else None,
-            "right, beside a contradiction": f"{evidence}。另有记录为：{against}。"
-            if evidence and against
-            else None,
-            "right, with an invention": f"{evidence}。{random.choice(INVENTED)}"
-            if evidence
-            else None,
         }
-        found |= self._near(case, cells, evidence, random)
+        if not nothing:
+            found["nothing found"] = NOTHING_FOUND
+        if case.context:
+            found["the tool's JSON"] = case.context[-1]
+        if names and cells and all(value != names[0] for _, value in cells):
+            found["the name alone"] = names[0]
+        about_one = len(names) == 1 and names[0] in case.reference and not nothing
+        asked = words_only(case.question + case.reference)
+        another = _any([name for name in self._names if _is_other(name, asked)], random)
+        if about_one and another:
+            found["said of another"] = case.reference.replace(names[0], another)
+        evidence = next(iter(honest_answers(case).values()), None)
+        against = wrong or _any(same, random)
+        if evidence and against:
+            found["right, beside a contradiction"] = f"{evidence}。另有记录为：{against}。"
+        if evidence:
+            found["right, with an invention"] = f"{evidence}。{random.choice(INVENTED)}"
+            found |= self._near(case, cells, evidence, random)
         self._values.extend((column, value) for column, value in cells if words_only(value))
         self._names.extend(names if about_one else ())
         return {kind: answer for kind, answer in found.items() if answer}
 
     def _near(
-        self, case: Case, cells: Sequence[tuple[str, str]], evidence: str | None, random: Random
+        self, case: Case, cells: Sequence[tuple[str, str]], evidence: str, random: Random
     ) -> dict[str, str | None]:
         """Return answers that look like the right one, by kind: from another row, with one term or
         sign changed, denied, or fit for any row.
         """
-        if not evidence or not cells or is_nothing(case):
+        if not cells or is_nothing(case):
             return {}
         column, value = random.choice(cells)
         texts = [text for text in self._column(column) if words_only(text)]
@@ -131,10 +128,8 @@ class Canaries:
         """Return values that are right for other questions and not for this one: those of the same
         columns, and those of others.
         """
-        columns, right = (
-            {name for name, _ in cells},
-            words_only(case.reference + "".join(value for _, value in cells)),
-        )
+        columns = {name for name, _ in cells}
+        right = words_only(case.reference + "".join(value for _, value in cells))
         wrong = [(name, value) for name, value in self._values if _is_other(value, right)]
         same = [value for name, value in wrong if name in columns]
         return same, [value for name, value in wrong if name not in columns]
