@@ -110,7 +110,8 @@ def execution(task: SqlTask, episode: Episode) -> float | None:
     """Return 1 if the last result is the gold result (`terms.same_result`), else 0; None without
     gold. A result that is not shown in full does not match.
     """
-    gold, ran = task.result, _returned(episode)
+    gold = task.result
+    ran = _returned(episode)
     if gold is None:
         return None
     whole = bool(ran) and ran[-1].count == len(ran[-1].rows)
@@ -149,8 +150,9 @@ def abstention(task: SqlTask, episode: Episode) -> float | None:
     """
     if not is_unanswerable(task):
         return None
-    looked, known = rule(task, episode) == 1, f"{task.question}\n{task.reference}"
-    return honesty(episode.answer or "", known) if looked else 0.0
+    if rule(task, episode) == 0:
+        return 0.0
+    return honesty(episode.answer or "", f"{task.question}\n{task.reference}")
 
 
 @term("0 to 1", "share of quotes and references in the answer that the rows contain")
@@ -251,7 +253,7 @@ async def score_episode(
 
 
 def _if_answered(task: SqlTask, episode: Episode, value: Callable[[str], float]) -> float:
-    """Return the value of the answer, or 0 if there is none or it says nothing: manner earns only
+    """Return the value of the answer, or 0 where it is missing or says nothing: manner earns only
     where there is matter.
     """
     return 0.0 if says_nothing(case_of(task, episode)) else value(episode.answer or "")

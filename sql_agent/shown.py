@@ -24,7 +24,8 @@ def _call(piece: Shown) -> Shown:
 
 def _result(piece: Shown) -> Shown:
     result = _object(piece.text) if piece.who == "world" else {}
-    columns, rows = result.get("columns") or [], result.get("rows") or []
+    columns = result.get("columns") or []
+    rows = result.get("rows") or []
     are_lists = isinstance(columns, list) and isinstance(rows, list)
     if "status" not in result or not are_lists or not all(isinstance(row, list) for row in rows):
         return piece  # another tool's

@@ -77,7 +77,8 @@ def _same_rows(rows: list[list[Any]], wanted: list[list[Any]], ordered: bool) ->
 
 
 def _same_cell(cell: Any, want: Any) -> bool:
-    shown, text = _plain(cell), _plain(want)
+    shown = _plain(cell)
+    text = _plain(want)
     return shown == text or (
         shown.endswith(CUT) and len(shown) > 1 and text.startswith(shown[: -len(CUT)])
     )
@@ -112,7 +113,8 @@ def evidence_among(quotes: Iterable[str], cells: Iterable[str], question: str) -
 
     Cells that repeat the question, such as the name asked for, and bare numbers are not counted.
     """
-    wanted, asked = [words_only(quote) for quote in quotes], words_only(question)
+    wanted = [words_only(quote) for quote in quotes]
+    asked = words_only(question)
     shown = {cell for cell in map(_cell_words, cells) if cell[0] and cell[0] not in asked}
     return (
         sum(any(_holds(cell, quote) for quote in wanted) for cell in shown) / len(shown)
@@ -142,7 +144,8 @@ def quantities_agree(answer: str, known: str, wanted: str) -> float:
     A number without a unit agrees with the same number in any unit. An answer without numbers
     agrees if `wanted` (the gold text) has none either.
     """
-    said, there = quantities(answer), quantities(known)
+    said = quantities(answer)
+    there = quantities(known)
     if not said:
         return float(not quantities(wanted))
     values = {number for number, _ in there}

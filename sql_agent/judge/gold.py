@@ -73,7 +73,7 @@ class Gold:
 
     def facts_at_end(self, piece: str) -> tuple[list[str], str]:
         """Return the facts that the piece ends with, and the head before them; none where what
-        stands before is no head.
+        stands before says more.
         """
         counted = self._counted(piece)
         if counted is not None:
@@ -93,7 +93,7 @@ class Gold:
 
     def _counted(self, piece: str) -> str | None:
         """Return what stands before the count in a sentence about what was asked; None if the piece
-        is no such sentence.
+        is another sentence.
         """
         for found in re.finditer(self.count, piece) if self.count else ():
             head = piece[: found.start()]

@@ -106,13 +106,11 @@ class Heads:
 
     def _stands_alone(self, start: int, end: int) -> bool:
         """Return whether the words of the question there are not inside a number, nor denied by it."""
-        before, first = self.words[:start][-1:], self.words[start]
-        last, behind = self.words[end - 1], self.words[end:][:1]
-        inside = any(
-            one and other and (one + other).isascii()
-            for one, other in ((before, first), (last, behind))
-        )
-        return not inside and before not in {*"不没未非无别勿"}
+        before = self.words[:start][-1:]
+        behind = self.words[end:][:1]
+        is_cut_before = before.isascii() and before and self.words[start].isascii()
+        is_cut_behind = behind.isascii() and behind and self.words[end - 1].isascii()
+        return not (is_cut_before or is_cut_behind or before in {*"不没未非无别勿"})
 
 
 def without(text: str, words: Iterable[str]) -> str:
