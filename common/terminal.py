@@ -80,3 +80,10 @@ def printable(text: str) -> str:
     visible sign.
     """
     return "".join(char if char.isprintable() or char in "\n\t" else UNKNOWN for char in text)
+
+
+def duration(seconds: float) -> str:
+    """Return a time as 1:05 or 2:01:05."""
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"

@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 from bench.rollout_sides import standin_llm
 from common.settings import ROOT
@@ -29,6 +30,7 @@ from training.setup.ports import free_port
 AGENT = registry.get("sql")
 START_SECONDS = 300.0  # enough for a busy machine
 STOP_SECONDS = 15.0
+POLL_SECONDS = 0.2  # of agent-lightning's runners, between two looks into the store
 QUIET = {"LITELLM_LOCAL_MODEL_COST_MAP": "True", "OMP_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": ""}
 
 
@@ -117,6 +119,10 @@ def run_runners(address: str, count: int, concurrency: int, max_turns: int) -> N
     from episodes.lit_agent import EpisodeAgent
     from training.start.run import run
 
+    agent = EpisodeAgent(AGENT, turns=(max_turns, max_turns))
+    if not concurrency:
+        run_agl_runners(agent, address, count)
+        return
     plan = plan_for(
         address,
         Path(os.devnull),
@@ -125,7 +131,23 @@ def run_runners(address: str, count: int, concurrency: int, max_turns: int) -> N
         n_runners=count,
         concurrency=concurrency,
     )
-    run(EpisodeAgent(AGENT, turns=(max_turns, max_turns)), None, plan, time.time())  # type: ignore[arg-type]
+    run(agent, None, plan, time.time())  # type: ignore[arg-type]
+
+
+def run_agl_runners(agent: Any, address: str, count: int) -> None:
+    """Run agent-lightning's own runners for a store until stopped."""
+    import agentlightning as agl
+
+    from training.runners.processes import KeptRunners
+    from training.store.store_client import StoreClient
+
+    tracer = agl.OtelTracer()
+    runner = agl.LitAgentRunner[Any](tracer=tracer, poll_interval=POLL_SECONDS)
+    store = StoreClient(address)
+    strategy = KeptRunners("runner", count)
+    agl.Trainer(n_runners=count, tracer=tracer, runner=runner, store=store, strategy=strategy).fit(
+        agent
+    )
 
 
 def plan_for(address: str, run_dir: Path, max_turns: int, **changes: object) -> Plan:

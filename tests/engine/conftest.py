@@ -40,15 +40,12 @@ class MortalJudge(BaseHTTPRequestHandler):
 
 @pytest.fixture(scope="session")
 def cold(start: Callable[..., Run]) -> Run:
-    """A run without chance, so that all episodes of a group are the same, traced in the runners;
-    its judge dies.
-    """
+    """A run without chance, so that all episodes of a group are the same; its judge dies."""
     server = ThreadingHTTPServer(("127.0.0.1", 0), MortalJudge)
     Thread(target=server.serve_forever, daemon=True).start()
     judge = f"http://127.0.0.1:{server.server_port}/score"
     flags = (
         "--ci-fast",
-        "--no-llm-proxy",
         "trainer.test_freq=-1",
         "trainer.total_training_steps=50",
     )

@@ -32,7 +32,7 @@ from tests.evaluation.folders import (
 )
 from tests.messages import missing
 from training.engine.records import RolloutRecord
-from training.report.seen import Seen, step_line
+from training.report.progress import step_line
 from training.report.summary import build_summary, curve
 from training.setup.plan import Plan
 
@@ -146,7 +146,7 @@ def test_a_validation_has_one_reward_wherever_it_is_shown(tmp_path: Path) -> Non
     write_lines(run / "metrics.jsonl", [{"step": 2, "data": data}])
     assert fmean(data.values()) == 0.5 != fmean([*by_type["a"], *by_type["b"]])
 
-    assert "validation reward 0.500" in step_line(2, data, Seen(5))
+    assert "validation reward 0.500" in step_line(data)
     assert [row["validation"] for row in curve(run)] == [0.5]
     summary = build_summary(Plan(run, "cpu", "m", 3, "", 1.0, 96, 60.0), "done", "", 0.0)
     assert summary["validation"]["reward"]["mean"] == 0.5

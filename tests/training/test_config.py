@@ -161,7 +161,6 @@ def test_an_adapter_is_merged_into_what_vllm_serves(tmp_path: Path) -> None:
     ("changes", "named"),
     [
         ({"asynchronous": "colocate"}, "--async"),
-        ({"llm_proxy": False}, "--no-llm-proxy"),
         ({"device": "cuda"}, "--device cuda"),
     ],
 )
@@ -180,9 +179,6 @@ def test_a_learning_rate_is_a_number_however_it_is_written(tmp_path: Path, text:
 
 def test_log_probs_come_through_the_proxy(tmp_path: Path) -> None:
     assert build(tmp_path).actor_rollout_ref.rollout.calculate_log_probs
-    assert not build(tmp_path, llm_proxy=False).actor_rollout_ref.rollout.calculate_log_probs
-    with pytest.raises(ConfigError, match="needs the LLM proxy"):
-        build(tmp_path, "actor_rollout_ref.rollout.calculate_log_probs=true", llm_proxy=False)
 
 
 def test_on_the_cpu_vllm_s_log_probs_are_the_old_policy_s(tmp_path: Path) -> None:
@@ -194,7 +190,6 @@ def test_on_the_cpu_vllm_s_log_probs_are_the_old_policy_s(tmp_path: Path) -> Non
     assert config.algorithm.rollout_correction.bypass_mode
     assert config.actor_rollout_ref.actor.policy_loss.loss_mode == "bypass_mode"
     for other in (
-        {"llm_proxy": False},
         {"lora_rank": 8},
         {"asynchronous": "colocate"},
         {"device": "cuda"},
@@ -273,15 +268,6 @@ def test_an_asynchronous_run_bounds_how_old_rollouts_are(tmp_path: Path) -> None
     assert config.trainer.v1.sampler.max_off_policy_threshold == 2
 
 
-@pytest.mark.parametrize(
-    ("changes", "overrides", "named"),
-    [
-        ({"asynchronous": "colocate", "llm_proxy": False}, (), "--no-llm-proxy"),
-        ({}, ("trainer.v1.trainer_mode=colocate_async",), "--async"),
-    ],
-)
-def test_what_an_asynchronous_run_cannot_do_is_said_first(
-    tmp_path: Path, changes: dict[str, object], overrides: tuple[str, ...], named: str
-) -> None:
-    with pytest.raises(ConfigError, match=named):
-        build(tmp_path, *overrides, **changes)  # type: ignore[arg-type]
+def test_a_mode_of_verl_is_chosen_by_our_flag(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="--async"):
+        build(tmp_path, "trainer.v1.trainer_mode=colocate_async")

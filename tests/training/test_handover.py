@@ -8,7 +8,6 @@ is lost with a runner.
 from __future__ import annotations
 
 import asyncio
-import os
 from collections import deque
 from pathlib import Path
 from types import SimpleNamespace
@@ -24,9 +23,8 @@ from pydantic import ValidationError
 from common.access import bearer
 from episodes.pace import LONGEST
 from tests.training.conftest import HOST, enqueue, own_port, served
-from training.runners.episode_runner import EpisodeRunner
 from training.setup.plan import Plan
-from training.start.run import _runner
+from training.start.run import deadline_of
 from training.store import handover as handover_module
 from training.store import live_store
 from training.store.handover import Endings, Handover, give_up, rules_of, worker_name
@@ -134,23 +132,7 @@ def test_runners_wait_longer_than_any_episode_may_take_and_the_store_longer_than
 ) -> None:
     """On a slow machine an episode is given a multiple of its time."""
     plan = Plan(tmp_path, "cpu", "m", 3, "", 1.0, 96, episode_timeout=60.0)
-    runner, _ = _runner(plan)
-    assert isinstance(runner, EpisodeRunner)
-    assert LONGEST * 60.0 < runner.deadline < (rules_of(plan).timeout_seconds or 0.0)
-
-
-@pytest.mark.parametrize("how", [{"concurrency": 0}, {"llm_proxy": False}])
-def test_agent_lightning_s_own_runner_has_the_name_by_which_rollouts_are_given_back(
-    how: dict[str, Any], tmp_path: Path
-) -> None:
-    runner: Any = _runner(
-        Plan(tmp_path, "cpu", "m", 3, "", 1.0, 96, 60.0, token="of-the-run", **how)
-    )[0]
-    runner.worker_id = 0
-    assert runner.get_worker_id() == worker_name(os.getpid())
-    assert "of-the-run" in os.environ["OTEL_EXPORTER_OTLP_HEADERS"], (
-        "its spans carry the run's token"
-    )
+    assert LONGEST * 60.0 < deadline_of(plan) < (rules_of(plan).timeout_seconds or 0.0)
 
 
 async def test_a_runner_gives_up_its_own_rollouts_alone(store: Any) -> None:
@@ -199,18 +181,6 @@ async def test_endings_are_told_in_their_order_and_from_the_one_after() -> None:
     assert await told(4) == (4, []), "it did not end once more"
     await store.collections.rollouts.delete([await store.get_rollout_by_id(ids[3])])
     assert await told(2) == (4, ids[2:3]), "its ending is known, and it is not"
-
-
-@pytest.mark.parametrize(
-    ("concurrency", "llm_proxy", "watched"), [(8, True, True), (0, True, False), (8, False, False)]
-)
-def test_only_runners_that_send_heartbeats_are_given_up_for_silence(
-    tmp_path: Path, concurrency: int, llm_proxy: bool, watched: bool
-) -> None:
-    """agent-lightning's own send none, and no other program's are known to."""
-    settings: dict[str, Any] = {"concurrency": concurrency, "llm_proxy": llm_proxy}
-    rules = rules_of(Plan(tmp_path, "cpu", "m", 3, "", 1.0, 96, 60.0, **settings))
-    assert (rules.unresponsive_seconds is not None) == watched
 
 
 async def test_a_store_that_does_not_notify_is_polled(plain: Any) -> None:

@@ -1,8 +1,8 @@
 """Keys appear nowhere: a store on disk, a runner and a proxy work with planted ones, and all they
 leave is searched.
 
-Keeps of docs/safety.md, "Strangers". The trainer's own files are searched by
-`tests/engine/test_roles.py`, what trackers write by `test_trackers.py`.
+Keeps of docs/safety.md, "Strangers". The trainer's own files, and what trackers write, are searched
+by `tests/engine/test_roles.py`.
 """
 
 from __future__ import annotations

@@ -28,6 +28,7 @@ from training.start.make_plan import (
     make_plan,
     read_rows,
     run_settings,
+    tracker_variables,
     with_runners,
 )
 
@@ -89,9 +90,9 @@ def test_a_tracker_is_told_what_is_set_for_it_and_others_are_left_out(
 ) -> None:
     for name in TRACKER_VARIABLES:
         os.environ.pop(name, None)
-    assert loggers(Settings(_env_file=None, **given)) == ["console", "file", *trackers]
-    told = {name.lower(): os.environ[name] for name in TRACKER_VARIABLES if name in os.environ}
-    assert told == given
+    settings = Settings(_env_file=None, **given)
+    assert loggers(settings) == ["console", "file", *trackers]
+    assert tracker_variables(settings) == {name.upper(): value for name, value in given.items()}
 
 
 def test_a_run_folder_that_is_none_is_said_in_one_line(tmp_path: Path) -> None:
@@ -208,15 +209,15 @@ def test_an_algorithm_and_an_adapter_are_trained_where_they_are_asked_for(tmp_pa
 
 
 @pytest.mark.parametrize(
-    ("flags", "traced_in_proxy", "proxy"),
+    ("flags", "proxy"),
     [
-        ([], True, "direct"),
-        (["--llm-proxy"], True, "litellm"),
-        (["--no-llm-proxy"], False, "direct"),
+        ([], "direct"),
+        (["--llm-proxy"], "litellm"),
+        (["--llm-proxy", "--proxy", "direct"], "direct"),
     ],
 )
 def test_litellm_stands_before_vllm_where_it_is_asked_for(
-    tmp_path: Path, flags: list[str], traced_in_proxy: bool, proxy: str
+    tmp_path: Path, flags: list[str], proxy: str
 ) -> None:
     made, _ = planned("--run-dir", str(tmp_path), *flags)
-    assert (made.llm_proxy, made.proxy) == (traced_in_proxy, proxy)
+    assert made.proxy == proxy

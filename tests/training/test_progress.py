@@ -1,29 +1,22 @@
-"""What a run shows while it works: lines without a terminal, a view with one; from its files, as
-they grow.
-"""
+"""The lines that a run prints while it works, made of its files as they grow."""
 
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 from omegaconf import DictConfig, OmegaConf
 
-from common.settings import ROOT
 from episodes.joint import WEIGHT, WHOSE
 from tests.messages import missing
-from tests.terminals import in_a_terminal
 from training.engine.records import RolloutRecord
 from training.report.progress import (
     NewLines,
     Progress,
     planned_steps,
 )
-from training.setup.plan import Plan
 
 STEP = {"timing_s/step": 10.0, "episodes/reward/mean": 0.25}
 HOSTILE = "a[bold]b[/bold]\x1b]0;title\x07\nнет\ud800" + "很" * 500
@@ -47,21 +40,22 @@ def episode(step: int, **changes: Any) -> dict[str, Any]:
     return json.loads(record.to_json()) | changes
 
 
-def progress_of(folder: Path, steps: int = 4, **plan: Any) -> Progress:
-    return Progress(Plan(folder, "cpu", "m", 3, "", 1.0, 96, 60.0, **plan), steps)
+def progress_of(folder: Path, steps: int = 4, deterministic: bool = False) -> Progress:
+    return Progress(folder, steps, deterministic)
 
 
 def test_a_judge_that_died_is_said_before_the_step_ends(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     progress = progress_of(tmp_path)
+    capsys.readouterr()
     failed = episode(1, cause="judge_failed")
     add(tmp_path, "episodes.jsonl", failed, failed, episode(1, cause="step_skipped"))
     progress.look()
     assert not missing(capsys.readouterr().out, "3 of 3", "judge_failed 2", "step_skipped 1")
     add(tmp_path, "episodes.jsonl", *[episode(1)] * 7, failed)
     progress.look()
-    assert capsys.readouterr().out == "", "a few are counted in the view alone"
+    assert capsys.readouterr().out == "", "a few are counted in the line of their step"
 
 
 def test_lines_are_read_once_and_when_they_are_whole(tmp_path: Path) -> None:
@@ -106,57 +100,21 @@ def test_several_agents_take_as_many_steps_as_they_are_drawn_for(tmp_path: Path)
     assert planned_steps(config) == 4
 
 
-# A run of two steps, as its files grow; `live` as training decides it.
-RUN = """
-import sys
-from pathlib import Path
-from tests.training.test_progress import HOSTILE, STEP, add, episode, progress_of
-folder = Path(sys.argv[1])
-with progress_of(folder, 2, live="--no-live" not in sys.argv) as progress:
-    (folder / "timeline.json").write_text('{"engine_ready": 1.0, "first_step": 2.0}')
+def test_each_event_and_step_is_a_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """What an episode said is in none of them."""
+    progress = progress_of(tmp_path, 2)
+    (tmp_path / "timeline.json").write_text('{"engine_ready": 1.0, "first_step": 2.0}')
     for step in (1, 2):
-        progress.look({"waiting": 7, "begun": 1, "playing": 12})
-        add(folder, "episodes.jsonl", episode(step, answer=HOSTILE), episode(step, cause="too_long"))
-        add(folder, "metrics.jsonl", {"step": step, "data": STEP | {"policy/idle_share": 0.4}})
-    add(folder, "episodes.jsonl", episode(2, question="为什么？", answer=HOSTILE))
-    progress.look({"waiting": 0, "begun": 0, "playing": 0})
-    print("printed beside it")
-print("after it")
-"""
-
-
-@pytest.mark.system
-def test_on_a_terminal_there_is_a_view_below_the_lines(tmp_path: Path) -> None:
-    told = {"TERM": "xterm", "COLUMNS": "100", "LINES": "30"}
-    shown = in_a_terminal(RUN, str(tmp_path), **told)
-    for text in (
-        "7 waiting, 1 begun, 12 playing",
-        "2 of 2",
-        "too_long 2",
-        "为什么？",
-        "a[bold]b[/bold]",
-        "] step 1 of 2: reward 0.250",
-        "printed beside it",
-        "after it",
-    ):
-        assert text in shown, text
-    assert "\x1b]0;title" not in shown
-    assert shown.count("\x1b[?25l") == shown.count("\x1b[?25h") == 1, (
-        "the cursor is hidden once, and shown again"
-    )
-    assert "\x1b" not in in_a_terminal(RUN, str(tmp_path), "--no-live", **told)
-
-
-@pytest.mark.system
-def test_without_a_terminal_there_are_lines(tmp_path: Path) -> None:
-    done = subprocess.run(
-        [sys.executable, "-c", RUN, str(tmp_path)], cwd=ROOT, capture_output=True, text=True
-    )
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.count("engine ready") == done.stdout.count("first step begins") == 1
-    assert "step 2 of 2: reward 0.250" in done.stdout
-    assert "\x1b" not in done.stdout
-    assert done.stderr == ""
+        add(tmp_path, "episodes.jsonl", *[episode(step, answer=HOSTILE)] * 20)
+        add(tmp_path, "metrics.jsonl", {"step": step, "data": STEP | {"episodes/unscored": 1}})
+        progress.look()
+    shown = capsys.readouterr().out
+    assert shown.count("engine ready") == shown.count("first step begins") == 1
+    first, second = (line for line in shown.splitlines() if "] step " in line)
+    assert not missing(first, "step 1 of 2", "reward 0.250", "1 left out", "left")
+    assert not missing(second, "step 2 of 2", "reward 0.250")
+    assert "about" not in second
+    assert "\x1b" not in shown
 
 
 @pytest.mark.parametrize("deterministic", [True, False])

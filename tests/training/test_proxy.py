@@ -267,23 +267,6 @@ async def test_a_proxy_is_published_by_an_address_that_others_reach(
     assert llm.get_base_url("ro", "at").startswith(named)
 
 
-async def test_without_a_proxy_episodes_ask_vllm_as_the_run_samples(
-    servers: list[StandInVllm],
-) -> None:
-    async with served() as store:
-        policy = access("direct", servers, store, llm_proxy=False)
-        async with started(policy):
-            llms = [await llm_of(policy, store, group) for group in (0, 1)]
-            validated = await llm_of(policy, store, 0, "val")
-    assert {llm.endpoint for llm in llms} == {
-        f"http://127.0.0.1:{server.port}/v1" for server in servers
-    }
-    assert {llm.model for llm in llms} == {MODEL}
-    asked = {"max_tokens": 32, "return_token_ids": True}
-    assert llms[0].sampling_parameters == {**SAMPLING, **asked}
-    assert validated.sampling_parameters == {**VALIDATION, **asked}
-
-
 @pytest.mark.parametrize("kind", ["direct", "litellm"])
 async def test_a_deterministic_run_seeds_every_call_from_its_own_seed_and_the_weights(
     kind: str, servers: list[StandInVllm]
@@ -333,9 +316,10 @@ async def test_an_engine_that_says_it_is_dead_is_named(servers: list[StandInVllm
     """vLLM's server answers on when its engine has died."""
     servers[1].healthy = False
     async with served() as store:
-        policy = access("direct", servers, store, llm_proxy=False)
-        with pytest.raises(RunStopped, match=f"http://127.0.0.1:{servers[1].port}"):
-            await policy.check_engine()
+        policy = access("direct", servers, store)
+        async with started(policy):
+            with pytest.raises(RunStopped, match=f"http://127.0.0.1:{servers[1].port}"):
+                await policy.check_engine()
 
 
 async def test_a_proxy_that_is_gone_is_named(

@@ -6,13 +6,17 @@ It is apart from `training.engine.trainer`, so that its caller need not import t
 from __future__ import annotations
 
 import dataclasses
+import os
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import ray
 from omegaconf import DictConfig, OmegaConf
 
 from training.proxy.doors import run_token
 from training.setup.plan import Plan
+
+TRACKERS = ("tensorboard", "swanlab", "wandb")
 
 
 @ray.remote
@@ -26,6 +30,8 @@ class TrainingActor:
         """
         plan = dataclasses.replace(plan, token=run_token())
         OmegaConf.resolve(config)
+        if any(name in str(config.trainer.logger) for name in TRACKERS):
+            os.environ.update(tracker_variables(plan))
         with ThreadPoolExecutor() as pool:  # processes start beside the imports
             queue = pool.submit(_start_queue, config)
             if plan.device == "cpu" and config.trainer.nnodes == 1:
@@ -36,6 +42,21 @@ class TrainingActor:
 
             queue.result()
             train(config, plan)
+
+
+def tracker_variables(plan: Plan) -> dict[str, str]:
+    """Return what verl's trackers read of the environment: the user's settings, and folders in the
+    run's own where these name none.
+    """
+    folder = plan.run_dir / "trackers"
+    folder.mkdir(exist_ok=True)
+    boards = plan.trackers.get("TENSORBOARD_DIR")
+    return {
+        "SWANLAB_LOG_DIR": str(folder / "swanlab"),
+        "WANDB_DIR": os.environ.get("WANDB_DIR", str(folder)),
+        **plan.trackers,
+        "TENSORBOARD_DIR": str(Path(boards or folder / "tensorboard", plan.run_dir.name)),
+    }
 
 
 def _start_queue(config: DictConfig) -> None:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import itertools
 import logging
 import os
 import re
@@ -27,17 +26,15 @@ from omegaconf import DictConfig
 from common.access import TOKEN
 from training.engine.watchdog import POLL_SECONDS
 from training.proxy.doors import keep_in_ray
-from training.report.progress import Progress, in_flight, planned_steps
+from training.report.progress import Progress, planned_steps
 from training.setup.cluster import check_nodes_found, check_none_lost, living_nodes
 from training.setup.device import environment
 from training.setup.plan import Plan, RunStopped
-from training.store.store_client import StoreClient
 from training.store.store_server import serving
 
 logger = logging.getLogger(__name__)
 
 END_SECONDS = 5.0
-LOOKS_A_COUNT = 4
 USED_MEMORY = re.compile(r"[\d.]+ ?GB used / [\d.]+ ?GB limit")  # in Ray's own words
 
 
@@ -91,10 +88,8 @@ class VerlAlgorithm(Algorithm):
             self.outcome = Outcome("failed", message, traceback.format_exc())
 
     async def _train(self) -> None:
-        with Progress(self.plan, planned_steps(self.config)) as progress:
-            await self._watch(progress)
-
-    async def _watch(self, progress: Progress) -> None:
+        steps = planned_steps(self.config)
+        progress = Progress(self.plan.run_dir, steps, self.plan.deterministic)
         ray = _start_ray(self.plan, self.config)
         nodes = living_nodes()
         from training.engine.actor import TrainingActor
@@ -102,19 +97,13 @@ class VerlAlgorithm(Algorithm):
         here = ray.util.scheduling_strategies.NodeAffinitySchedulingStrategy(
             ray.get_runtime_context().get_node_id(), soft=False
         )
-        store = StoreClient(self.plan.store_address, self.plan.token)
         self._training = TrainingActor.options(scheduling_strategy=here).remote()  # type: ignore[attr-defined]
         finished = self._training.run.remote(self.config, replace(self.plan, token=None))
-        looks = itertools.count()
-        flight = dict[str, int]()
         try:
             while not ray.wait([finished], timeout=0)[0]:
                 if self.plan.role == "both":
                     self.get_trainer().strategy.look()
-                # Counting makes the store look through everything it holds
-                if progress.live and next(looks) % LOOKS_A_COUNT == 0:
-                    flight = await in_flight(store)
-                progress.look(flight)
+                progress.look()
                 await asyncio.sleep(POLL_SECONDS)
             ray.get(finished)
         except Exception as error:  # a lost machine explains more than the first error it caused
@@ -123,8 +112,6 @@ class VerlAlgorithm(Algorithm):
             if isinstance(cause, ray.exceptions.OutOfMemoryError):
                 raise RunStopped(memory_was_full(str(cause))) from error
             raise
-        finally:
-            await store.close()
         progress.look()
 
 

@@ -33,7 +33,7 @@ from training.engine.trajectories import Limits
 from training.engine.watchdog import Watch, silence_limit
 from training.proxy.policy_access import PolicyAccess
 from training.report.summary import read_lines
-from training.runners.tracing import trace_adapter
+from training.runners.tracing import ProxyTraceToTriplet
 from training.setup.agreement import compares_groups
 from training.setup.plan import Plan, RunStopped
 from training.store.handover import Endings, rules_of
@@ -68,7 +68,7 @@ class RolloutManager:
         )
         span_folder = plan.run_dir / "spans" if plan.keep_spans else None
         self.collector = Collector(
-            self.store, trace_adapter(plan), limits, plan.trajectory_level, span_folder
+            self.store, ProxyTraceToTriplet(), limits, plan.trajectory_level, span_folder
         )
         self.watch = Watch(
             int(config.data.train_batch_size) * self.n_train, plan.max_unscored_share

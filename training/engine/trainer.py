@@ -181,8 +181,7 @@ class RolloutsFromStore(PPOTrainer):
                 "books/groups": len(rewards_by_group(trained)),
                 "books/learnable_groups": learnable_groups(trained),
             }
-        if (idle := self.agent_loop_manager.policy.idle_share()) is not None:
-            metrics[IDLE] = idle
+        metrics[IDLE] = self.agent_loop_manager.policy.idle_share()
         records = self.agent_loop_manager.take_step_records()
         return {
             **metrics,

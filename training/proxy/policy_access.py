@@ -3,9 +3,8 @@ name it.
 
 agent-lightning's LLMProxy (litellm) asks vLLM for token ids and, where verl's tree says so, their
 log-probabilities; `training.proxy.recorder` writes every call as a span into the store; `--proxy
-direct` puts `training.proxy.direct` in litellm's place. Without a proxy (`--no-llm-proxy`) agents
-call vLLM themselves and their own tracer records the calls. Sampling parameters come from verl's
-tree alone, so that agent and trainer cannot sample differently; training and validation differ in
+direct` puts `training.proxy.direct` in litellm's place. Sampling parameters come from verl's tree
+alone, so that agent and trainer cannot sample differently; training and validation differ in
 theirs.
 
 Every vLLM server has a model name of its own, and all rollouts of a prompt group are given the same
@@ -25,7 +24,7 @@ from typing import Any
 
 import httpx
 import orjson
-from agentlightning import LLM, LightningStore, LLMProxy, ProxyLLM
+from agentlightning import LightningStore, LLMProxy, ProxyLLM
 from agentlightning.llm_proxy import ModelConfig
 from agentlightning.utils.server_launcher import PythonServerLauncher, PythonServerLauncherArgs
 from litellm.integrations.custom_logger import CustomLogger
@@ -84,19 +83,16 @@ class PolicyAccess:
         self.proxy: LLMProxy | PythonServerLauncher | None = None
 
     async def start(self) -> None:
-        """Start the proxy, if any, and publish resources for training and validation in
-        the store.
-        """
-        if self.plan.llm_proxy:
-            await self._start_proxy()
+        """Start the proxy, and publish resources for training and validation in the store."""
+        await self._start_proxy()
         await self.publish()
 
     async def publish(self) -> None:
         """Put the resources that name the policy into the store."""
         for mode, published in self.resources.items():
-            for llm in self._endpoints(
-                sampling_parameters(self.config, self.plan.max_tokens, mode)
-            ):
+            sampling = sampling_parameters(self.config, self.plan.max_tokens, mode)
+            for name in self.servers:
+                llm = ProxyLLM(endpoint=self.address, model=name, sampling_parameters=sampling)
                 published.append((await self.store.add_resources({RESOURCE: llm})).resources_id)
 
     @contextmanager
@@ -112,13 +108,13 @@ class PolicyAccess:
         finally:
             self.gate.open()
 
-    def idle_share(self) -> float | None:
+    def idle_share(self) -> float:
         """Return the share of the time since the last call of this method in which vLLM had no
-        request; None if requests do not pass here.
+        request.
         """
         (since, before), self._asked = self._asked, (time.monotonic(), self.gate.busy_seconds())
         now, busy = self._asked
-        return max(0.0, 1 - (busy - before) / (now - since)) if self.plan.llm_proxy else None
+        return max(0.0, 1 - (busy - before) / (now - since))
 
     def resource(self, mode: str, group: int) -> str:
         """Return the resource id for all rollouts of a prompt group; the servers take groups in
@@ -128,7 +124,7 @@ class PolicyAccess:
         return published[group % len(published)]
 
     async def stop(self) -> None:
-        """Stop the proxy, if any."""
+        """Stop the proxy, if it was started."""
         if self.proxy is not None:
             await self.proxy.stop()
 
@@ -137,9 +133,8 @@ class PolicyAccess:
 
         Raises RunStopped: one of them does not answer.
         """
-        places = [("vLLM", f"{server}/health") for server in self.servers.values()]
-        if self.proxy is not None:
-            places.insert(0, ("the LLM proxy", self.address + HEALTH))
+        places = [("the LLM proxy", self.address + HEALTH)]
+        places += [("vLLM", f"{server}/health") for server in self.servers.values()]
         async with httpx.AsyncClient(timeout=10, trust_env=False) as client:
             for name, url in places:
                 try:
@@ -194,19 +189,6 @@ class PolicyAccess:
         public = self.plan.proxy_public_host or _reachable(host)
         self.address = public.rstrip("/") if "://" in public else f"http://{public}:{port}"
         await self.proxy.start()
-
-    def _endpoints(self, sampling: dict[str, Any]) -> list[LLM | ProxyLLM]:
-        if self.proxy is not None:
-            return [
-                ProxyLLM(endpoint=self.address, model=name, sampling_parameters=sampling)
-                for name in self.servers
-            ]
-        asking = {**sampling, "return_token_ids": True}
-        servers = self.servers.values()
-        return [
-            LLM(endpoint=f"{server}/v1", model=self.model, sampling_parameters=asking)
-            for server in servers
-        ]
 
 
 def sampling_parameters(config: DictConfig, max_tokens: int, mode: str) -> dict[str, Any]:

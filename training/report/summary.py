@@ -65,13 +65,12 @@ def build_summary(plan: Plan, exit_reason: str, message: str, started: float) ->
         name: int(sum(step.get(f"books/{name}", 0) for step in steps))
         for name in (*TRAINED, *LEARNED_FROM)
     }
-    managed = "managed-mongo" if plan.mongo_uri else "managed"
     return {
         "exit_reason": exit_reason,
         "message": message,
         "device": plan.device,
         "model": plan.model,
-        "store": "external" if plan.external_store_address else managed,
+        "store": "external" if plan.external_store_address else "managed",
         "environment": read_object(plan.run_dir / ENVIRONMENT),
         "rollouts": _rollouts(train),
         **{name: counts[name] for name in TRAINED},

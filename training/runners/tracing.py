@@ -1,9 +1,7 @@
 """The spans that an episode leaves in the store, and the adapter that turns them into triplets.
 
-With the LLM proxy (default) the proxy's spans hold the token ids, and the runner has to keep only
-what the agent itself emits (`agl.emit_annotation`, `agl.emit_reward`, operations): `EpisodeTracer`,
-for many episodes at once. Without it agent-lightning's client-side tracer records the calls in the
-runner, one episode at a time in a process.
+The proxy's spans hold the token ids, so the runner keeps only what the agent itself emits
+(`agl.emit_annotation`, `agl.emit_reward`, operations): `EpisodeTracer`, for many episodes at once.
 """
 
 from __future__ import annotations
@@ -14,12 +12,9 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any
 
-from agentlightning import LlmProxyTraceToTriplet, TracerTraceToTriplet
-from agentlightning.adapter.triplet import TraceToTripletBase
+from agentlightning import LlmProxyTraceToTriplet
 from agentlightning.tracer.dummy import DummySpanRecordingContext, DummyTracer
 from agentlightning.types import SpanCoreFields
-
-from training.setup.plan import Plan
 
 _episode: ContextVar[list[SpanCoreFields]] = ContextVar("episode")
 
@@ -64,8 +59,3 @@ class ProxyTraceToTriplet(LlmProxyTraceToTriplet):
             return json.loads(v) if isinstance(v, str) else v
         except ValueError:
             return super()._literal_eval_maybe(v)
-
-
-def trace_adapter(plan: Plan) -> TraceToTripletBase:
-    """Return the adapter that turns a rollout's spans into triplets."""
-    return ProxyTraceToTriplet() if plan.llm_proxy else TracerTraceToTriplet()

@@ -77,17 +77,7 @@ def _check_mode(config: DictConfig, plan: Plan) -> None:
     expected = "sync" if plan.asynchronous is None else f"{plan.asynchronous}_async"
     if mode != expected:
         raise ConfigError(f"trainer.v1.trainer_mode={mode} but the run is {expected}; use --async")
-    if plan.asynchronous and not plan.llm_proxy:
-        raise ConfigError(
-            "--async needs the LLM proxy, which holds "
-            "calls back meanwhile; leave out --no-llm-proxy"
-        )
     log_probs = config.actor_rollout_ref.rollout.calculate_log_probs
-    if log_probs and not plan.llm_proxy:
-        raise ConfigError(
-            f"{ROLLOUT}.calculate_log_probs=True needs the "
-            "LLM proxy; leave it or --no-llm-proxy out"
-        )
     if config.algorithm.rollout_correction.bypass_mode and not log_probs:
         raise ConfigError(
             "algorithm.rollout_correction.bypass_mode=True needs "
@@ -99,7 +89,6 @@ def _check_deterministic(plan: Plan) -> None:
     """Refuse combinations for which `--deterministic` cannot hold."""
     reasons = {
         "--async": plan.asynchronous is not None,
-        "--no-llm-proxy (the proxy gives every call its seed)": not plan.llm_proxy,
         "--device cuda (not run; its kernels sum in an order of their own)": plan.device != "cpu",
     }
     for name, given in reasons.items():

@@ -28,8 +28,7 @@ class Plan:
 
     `max_tokens` bounds what the policy generates in one call; `episode_timeout` is in seconds.
     `n_runners` processes play `concurrency` episodes each at once, more where a step has more
-    (`training.start.make_plan`); `concurrency` 0: agent-lightning's own runner, one at a
-    time. `asynchronous` is None or "colocate", verl's mode without its ending. `algorithm` is the
+    (`training.start.make_plan`). `asynchronous` is None or "colocate", verl's mode without its ending. `algorithm` is the
     name given to --algorithm, if any. `lora_rank` 0 trains all weights; `lora_adapter_path` is an
     adapter to go on from. `deterministic` makes two runs with the same seed equal, at the price of
     one call after another. `max_unscored_share` is the share of a step's rollouts that may be
@@ -37,10 +36,10 @@ class Plan:
     template must render. `keep_thinking`: serve the model with a chat template that keeps the `<think>` blocks of
     earlier turns (`training.setup.chat_template`). `thinking`: a model thinks whose chat template
     can turn it off. `tool_parser`: vLLM's parser of tool calls, None: the one that fits
-    (`training.setup.tool_parser`). `live`: a view of the run where there is a
-    terminal (`training.report.live_view`). `preset` is what the run began from: its `name`, and
+    (`training.setup.tool_parser`). `preset` is what the run began from: its `name`, and
     verl's `keys`. `keep`: how many checkpoints stay, None: all of them; `keep_best`: beside the
     last ones the best by validation. `token`: what requests to store and proxy carry, if anything.
+    `trackers`: variables of experiment trackers, which may hold keys.
     `python`: the command with which Ray starts workers, if not this program's own Python
     (`training.cpu.fork_server`).
     """
@@ -55,7 +54,6 @@ class Plan:
     episode_timeout: float
     n_runners: int = 4
     concurrency: int = 32
-    llm_proxy: bool = True
     proxy: str = "direct"
     asynchronous: str | None = None
     algorithm: str | None = None
@@ -69,7 +67,6 @@ class Plan:
     deterministic: bool = False
     managed_store: bool = True
     external_store_address: str | None = None
-    mongo_uri: str | None = None
     keep_spans: bool = False
     role: str = "both"
     store_host: str = "127.0.0.1"
@@ -80,10 +77,10 @@ class Plan:
     token: str | None = field(default=None, repr=False)
     max_unscored_share: float = MAX_UNSCORED_SHARE
     debug: bool = False
-    live: bool = True
     preset: Mapping[str, Any] = field(default_factory=dict)
     keep: int | None = None
     keep_best: bool = False
+    trackers: Mapping[str, str] = field(default_factory=dict, repr=False)
     python: str = ""
 
     @property

@@ -136,7 +136,7 @@ def _derived(plan: Plan, files: dict[str, str]) -> Overrides:
         "critic.model.path": plan.model,
         **_lora(plan),
         # vLLM's, compared with the trainer's in every step
-        f"{ROLLOUT}.calculate_log_probs": plan.llm_proxy,
+        f"{ROLLOUT}.calculate_log_probs": True,
         **_old_log_probs(plan),
         MAX_TURNS_KEY: plan.max_turns,
         TEMPERATURE_KEY: plan.temperature,

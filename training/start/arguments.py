@@ -31,9 +31,7 @@ KINDS: dict[str, dict[str, Any]] = {
     "text": {},
     "switch": {"action": "store_true"},
     "on or off": {"action": argparse.BooleanOptionalAction, "default": True},
-    "on, off or unsaid": {"action": argparse.BooleanOptionalAction},
     "count": {"type": number(int, lambda value: value >= 1, "of 1 or more")},
-    "count or 0": {"type": number(int, lambda value: value >= 0, "of 0 or more")},
     "path": {"type": Path},
     "turns": {"type": turns, "metavar": "N|A-B"},
 }
@@ -41,10 +39,14 @@ KINDS: dict[str, dict[str, Any]] = {
 NEEDS = {"lora_rank": "lora", "lora_adapter_path": "lora", "keep_best": "keep"}
 LORA_RANK = 32
 OF_THE_AGENT = "agent"  # the group of the agent's own flags
-# The flag of agent-lightning's examples that does not exist here.
-ELSEWHERE = {
-    "--weave": "the one flag of agent-lightning's examples that is not here: "
-    "--keep-spans keeps every call of a run, and WANDB_API_KEY sends its metrics to W&B"
+# Flags of agent-lightning's examples, and of earlier versions, that do not exist: what to use
+INSTEAD = {
+    "--weave": "--keep-spans keeps every call of a run, and WANDB_API_KEY sends its metrics to W&B",
+    "--mongo-uri": "a store that outlives its process is `python -m training.store serve --persist"
+    " DIR`, which --external-store-address names",
+    "--no-llm-proxy": "calls are always recorded before vLLM, by --proxy direct or --proxy litellm",
+    "--live": "every run prints a line for each event and step, leave it out",
+    "--no-live": "every run prints a line for each event and step, leave it out",
 }
 
 
@@ -55,8 +57,8 @@ class Parser(argparse.ArgumentParser):
         unknown = [word.split("=")[0] for word in message.split() if word.startswith("--")]
         near = get_close_matches(unknown[0], list(self._option_string_actions)) if unknown else []
         hint = f"; did you mean {near[0]}?" if near and "unrecognized" in message else ""
-        if unknown and unknown[0] in ELSEWHERE:
-            hint = f"; it is {ELSEWHERE[unknown[0]]}"
+        if unknown and unknown[0] in INSTEAD:
+            hint = f"; there is no such flag: {INSTEAD[unknown[0]]}"
         self.exit(2, f"error: {message}{hint}\nsee {self.prog} --help\n")
 
 

@@ -10,7 +10,6 @@ continues.
 from __future__ import annotations
 
 import argparse
-import os
 import time
 from collections.abc import Mapping
 from dataclasses import replace
@@ -20,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from omegaconf import DictConfig
+from pydantic import SecretStr
 
 from common.files import check_writable
 from common.llm import reveal
@@ -50,14 +50,12 @@ FLAGS = (
     "algorithm",
     "trajectory_level",
     "debug",
-    "live",
     "keep_thinking",
     "thinking",
     "tool_parser",
     "lora_adapter_path",
     "deterministic",
     "external_store_address",
-    "mongo_uri",
     "keep",
     "keep_best",
 )
@@ -119,10 +117,10 @@ def make_plan(agent: Agent, options: argparse.Namespace) -> tuple[Plan, dict[str
         proxy_port=settings.llm_proxy_port,
         proxy_public_host=settings.llm_proxy_public_host,
         token=reveal(settings.agl_token),
-        llm_proxy=options.llm_proxy is not False,
         proxy=options.proxy or ("litellm" if options.llm_proxy else "direct"),
         **{name: getattr(options, name) for name in FLAGS},
         managed_store=settings.agl_managed_store,
+        trackers=tracker_variables(settings),
         **{name: getattr(settings, name) for name in SETTINGS},
         preset={
             "name": ", ".join(filter(None, (purpose, device, options.algorithm))),
@@ -210,19 +208,23 @@ def read_rows(
 
 
 def loggers(settings: Settings) -> list[str]:
-    """Return console and file, and the trackers whose variables are set, which they find in the
-    environment.
-    """
-    for name in TRACKER_VARIABLES:
-        value = getattr(settings, name.lower())
-        if value is not None:
-            os.environ[name] = (
-                value.get_secret_value() if hasattr(value, "get_secret_value") else value
-            )
+    """Return console and file, and the trackers whose variables are set."""
     tensorboard = ["tensorboard"] if settings.tensorboard_dir else []
     swanlab = ["swanlab"] if settings.swanlab_api_key or settings.swanlab_mode else []
     wandb = ["wandb"] if settings.wandb_api_key or settings.wandb_mode else []
     return ["console", "file", *tensorboard, *swanlab, *wandb]
+
+
+def tracker_variables(settings: Settings) -> dict[str, str]:
+    """Return what is set of the variables that trackers read."""
+    found = {}
+    for name in TRACKER_VARIABLES:
+        value = getattr(settings, name.lower())
+        if isinstance(value, SecretStr):
+            found[name] = value.get_secret_value()
+        elif value is not None:
+            found[name] = value
+    return found
 
 
 def new_run_dir(runs_dir: Path, name: str) -> Path:

@@ -22,31 +22,27 @@ from importlib.metadata import distributions
 from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from urllib.parse import quote
 
 from omegaconf import DictConfig, OmegaConf
 
-from common.access import TOKEN, bearer
+from common.access import TOKEN
 from common.jsonl import write_jsonl, write_text
 from common.settings import load_settings
 from episodes.pace import LONGEST
 from training.engine.checkpoints import run_of, step_of, sweep
 from training.engine.resumable import config_of, note_model
 from training.report.summary import ENVIRONMENT, read_lines, show, write_summary
-from training.report.trackers import TRACKERS, tracked
 from training.setup.chat_template import TEMPLATE
 from training.setup.plan import Plan
 from training.setup.reading import changed_reading, choose_reading
 from training.start.make_plan import RECORD_FILES
 
 if TYPE_CHECKING:
-    from agentlightning import LitAgent, Runner, Tracer, Trainer
+    from agentlightning import LitAgent, Trainer
 
     from training.engine.algorithm import Outcome
 
 EXIT_CODES = {"done": 0, "failed": 1, "interrupted": 130}
-RUNNER_POLL_SECONDS = 0.2
-HEARTBEAT_SECONDS = 10.0
 DEADLINE_MARGIN_SECONDS = 30.0
 PACKAGES = (
     "agentlightning",
@@ -91,27 +87,13 @@ def run(agent: LitAgent[Any], config: DictConfig, plan: Plan, started: float) ->
     algorithm = VerlAlgorithm(plan, config)
     trainer = _trainer(plan, algorithm)
     try:
-        with tracked(followers(config), plan.run_dir):
-            trainer.fit(agent)
+        trainer.fit(agent)
     except (Exception, SystemExit) as error:
         began = algorithm.outcome is not BEFORE
         if algorithm.outcome.exit_reason == "done" or (not began and isinstance(error, Exception)):
             message = f"{type(error).__name__}: {error}"
             algorithm.outcome = Outcome("failed", message, traceback.format_exc())
     return _finish(plan, algorithm.outcome, started)
-
-
-def followers(config: DictConfig) -> list[str]:
-    """Return the loggers that are processes of their own (`training.report.trackers`), and leave the
-    others to verl.
-    """
-    names = (
-        [config.trainer.logger]
-        if isinstance(config.trainer.logger, str)
-        else list(config.trainer.logger)
-    )
-    config.trainer.logger = [name for name in names if name not in TRACKERS]
-    return [name for name in names if name in TRACKERS]
 
 
 def _finish(plan: Plan, outcome: Outcome, started: float) -> int:
@@ -219,54 +201,26 @@ def _trainer(plan: Plan, algorithm: Any) -> Trainer:
     """
     import agentlightning as agl
 
+    from training.runners.episode_runner import EpisodeRunner
     from training.runners.processes import KeptRunners
-    from training.runners.tracing import trace_adapter
+    from training.runners.tracing import ProxyTraceToTriplet
     from training.store.store_client import StoreClient
 
-    runner, tracer = _runner(plan)
+    runner = EpisodeRunner(plan.concurrency, deadline_of(plan))
     return agl.Trainer(
         algorithm=algorithm,
         n_runners=plan.n_runners,
-        tracer=tracer,
+        tracer=runner.tracer,
         runner=runner,
-        adapter=trace_adapter(plan),
+        adapter=ProxyTraceToTriplet(),
         store=StoreClient(plan.store_address, plan.token),
         strategy=KeptRunners(plan.role, plan.n_runners),
     )
 
 
-def _runner(plan: Plan) -> tuple[Runner[Any], Tracer]:
-    """Return what plays episodes in a runner process: our runner, or agent-lightning's if its
-    tracer must see the calls.
-    """
-    import agentlightning as agl
-
-    from training.store.handover import worker_name
-
-    if plan.concurrency and plan.llm_proxy:
-        from training.runners.episode_runner import EpisodeRunner
-
-        runner = EpisodeRunner(
-            plan.concurrency, LONGEST * plan.episode_timeout + DEADLINE_MARGIN_SECONDS
-        )
-        return runner, runner.tracer
-    if plan.token:  # agent-lightning's exporter finds it there
-        os.environ["OTEL_EXPORTER_OTLP_HEADERS"] = "Authorization=" + quote(
-            bearer(plan.token)["Authorization"]
-        )
-    tracer = agl.OtelTracer() if plan.llm_proxy else agl.AgentOpsTracer()
-
-    class NamedRunner(agl.LitAgentRunner[Any]):
-        def get_worker_id(self) -> str:
-            """Return the name by which the rollouts of a dead process are given back."""
-            return worker_name(os.getpid())
-
-    return NamedRunner(
-        tracer=tracer,
-        poll_interval=RUNNER_POLL_SECONDS,
-        interval_jitter=0.1,
-        heartbeat_interval=HEARTBEAT_SECONDS,
-    ), tracer
+def deadline_of(plan: Plan) -> float:
+    """Return the seconds after which a runner ends an episode that has no end."""
+    return LONGEST * plan.episode_timeout + DEADLINE_MARGIN_SECONDS
 
 
 def _log_to_file(plan: Plan) -> None:

@@ -156,13 +156,10 @@ class Endings:
 
 
 def rules_of(plan: Plan) -> RolloutConfig:
-    """Return when the store has a rollout of this run played again.
-
-    Only our runner sends heartbeats for an episode that is quiet.
-    """
+    """Return when the store has a rollout of this run played again."""
     return RolloutConfig(
         timeout_seconds=LONGEST * plan.episode_timeout + STORE_MARGIN_SECONDS,
-        unresponsive_seconds=UNRESPONSIVE_SECONDS if plan.concurrency and plan.llm_proxy else None,
+        unresponsive_seconds=UNRESPONSIVE_SECONDS,
         max_attempts=MAX_ATTEMPTS,
         retry_condition=["timeout", "unresponsive"],
     )

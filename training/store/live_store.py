@@ -235,13 +235,3 @@ def not_json(path: str, body: bytes) -> str | None:
     except orjson.JSONDecodeError as error:
         return f"the body is no JSON: {error}"
     return None
-
-
-def mongo_store(uri: str) -> WaitMixin:
-    """Return the same store in MongoDB, which keeps everything on its disk."""
-    from agentlightning.store.mongo import MongoLightningStore
-
-    class MongoRunStore(WaitMixin, MongoLightningStore):
-        pass
-
-    return MongoRunStore(mongo_uri=uri)

@@ -41,9 +41,7 @@ def check_store(plan: Plan) -> None:
     elif plan.role != "runner":
         require_token(plan.store_host, plan.token, "AGL_SERVER_HOST")
         require_free(plan.store_host, plan.store_port, "AGL_SERVER_PORT")
-    if plan.mongo_uri:
-        check_mongo(plan.mongo_uri)
-    if plan.llm_proxy and plan.role != "runner":
+    if plan.role != "runner":
         require_token(plan.proxy_host, plan.token, "LLM_PROXY_HOST")
         require_free(plan.proxy_host, plan.proxy_port, "LLM_PROXY_PORT")
 
@@ -83,22 +81,6 @@ def check_external(address: str, token: str | None = None) -> None:
                 f"{base}{TRACES_PATH} answers {traces.status_code}: "
                 f"the store accepts no traces; {start}"
             )
-
-
-def check_mongo(uri: str) -> None:
-    """Raise ConfigError when MongoDB's driver is missing or no server answers."""
-    try:
-        from pymongo import MongoClient
-        from pymongo.errors import PyMongoError
-    except ImportError:
-        raise ConfigError(
-            "--mongo-uri needs MongoDB's driver: .venv/bin/python -m pip install pymongo"
-        ) from None
-    try:
-        MongoClient(uri, serverSelectionTimeoutMS=int(CHECK_SECONDS * 1000)).admin.command("ping")
-    except PyMongoError as error:
-        seen = f"no MongoDB answers ({type(error).__name__})"
-        raise ConfigError(f"--mongo-uri: {seen}; it must be a replica set") from None
 
 
 def ask(token: str | None) -> httpx.Client:

@@ -34,9 +34,9 @@ async def serving(plan: Plan) -> AsyncIterator[None]:
     if plan.external_store_address:
         yield
         return
-    from training.store.live_store import RunStore, make_server, mongo_store
+    from training.store.live_store import RunStore, make_server
 
-    store = mongo_store(plan.mongo_uri) if plan.mongo_uri else RunStore()
+    store = RunStore()
     server = make_server(store, plan.store_host, plan.store_port, "thread", plan.token)
     await server.start()
     try:

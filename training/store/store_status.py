@@ -12,7 +12,7 @@ from typing import Any
 import httpx
 
 from common.command import Failure
-from training.report.seen import duration
+from common.terminal import duration
 from training.setup.plan import ConfigError
 from training.store.store_checks import ask, refusal
 

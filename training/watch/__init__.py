@@ -1,1 +1,0 @@
-"""Earlier names of commands; they stand in training/report."""
