@@ -25,7 +25,7 @@ from episodes import registry
 from training.engine import rollout_manager
 from training.engine.rollout_manager import Finished, RolloutManager
 from training.engine.watchdog import check_episodes
-from training.setup.plan import Plan, RunStopped
+from training.setup.plan import EnginePlan, OutputPlan, Plan, ProxyPlan, RunStopped, StorePlan
 
 PROMPTS, SAMPLES = 4, 8
 SAMPLING = {"temperature": 1.0, "top_p": 1.0, "top_k": -1}
@@ -91,11 +91,12 @@ def main(name: str, run_dir: Path, store: str, llm: str, proxy_port: str, proxy_
     agent, settings = registry.get(name), load_settings()
     run_dir.mkdir(parents=True, exist_ok=True)
     rollout_manager._tag = lambda *_: None  # there is no TransferQueue
-    proxy: dict[str, Any] = {"proxy_port": int(proxy_port), "proxy_public_host": proxy_url}
-    where: dict[str, Any] = {"managed_store": False, "external_store_address": store, **proxy}
-    where["token"] = reveal(settings.agl_token)
+    token = reveal(settings.agl_token)
     plan = Plan(
-        run_dir, "cpu", "standin", agent.turns, "", 1.0, 96, settings.episode_timeout, **where
+        EnginePlan("cpu", "standin", agent.turns, "", 1.0, 96, settings.episode_timeout),
+        StorePlan(managed=False, external_address=store, token=token),
+        ProxyPlan(port=int(proxy_port), public_host=proxy_url),
+        OutputPlan(run_dir),
     )
     manager = Counted(plan, OmegaConf.create(CONFIG), [llm], str)
     tasks = [json.dumps(row, ensure_ascii=False) for row in agent.rows(agent.splits["train"])]

@@ -34,7 +34,7 @@ from bench.rollout_sides.side_processes import (
 from common.jsonl import write_jsonl
 from common.settings import load_settings
 from training.setup.device import choose_device, environment
-from training.setup.plan import Plan
+from training.setup.plan import Plan, ProxyPlan
 from training.setup.ports import free_port
 
 if TYPE_CHECKING:
@@ -60,20 +60,16 @@ def sides(run_dir: Path, rounds: int) -> dict[str, Any]:
     from training.start.run import with_token
 
     chosen = choose(AGENT, "ci", device, 1)
-    plan = with_token(
-        plan_for(
-            "",
-            run_dir,
-            max_turns,
-            device=device,
-            model=AGENT.model,
-            max_tokens=AGENT.sizes(device).reply,
-        )
-    )
+    plan = with_token(plan_for("", run_dir, max_turns, ProxyPlan()))
+    reply = AGENT.sizes(device).reply
+    trained = replace(plan.engine, device=device, model=AGENT.model, max_tokens=reply)
+    plan = replace(plan, engine=trained)
     files = {name: str(run_dir / f"{name}.jsonl") for name in ("train", "val")}
     for name, path in files.items():
         write_jsonl(Path(path), AGENT.rows(AGENT.splits[name]), force=False)
-    config = build_config(plan, files, {**chosen, "trainer.logger": ["console"]}, [])
+    config = build_config(
+        plan.engine, run_dir, files, {**chosen, "trainer.logger": ["console"]}, []
+    )
     tasks = Path(files["train"]).read_text(encoding="utf-8").splitlines()[:PROMPTS]
     ray = _start_ray(plan, config)
     sizes = [(RUNNERS, CONCURRENCY, max_turns)] * 2 + [(RUNNERS, 0, max_turns)]
@@ -81,7 +77,7 @@ def sides(run_dir: Path, rounds: int) -> dict[str, Any]:
         with stores_with_runners(*sizes) as stores:
             return ray.get(ray.remote(_measure).remote(config, plan, stores, tasks, rounds))
     finally:
-        _stop_ray(plan)
+        _stop_ray(run_dir)
 
 
 def _measure(
@@ -106,10 +102,10 @@ def _measure(
         managers = _managers(
             stack, config, plan, stores, trainer.llm_server_manager.get_addresses()
         )
-        verl = VerlLoop(config, trainer.get_llm_client(), plan.max_turns)
+        verl = VerlLoop(config, trainer.get_llm_client(), plan.engine.max_turns)
 
         def with_runners(name: str) -> float:
-            _record_into(managers[name].plan.store_address)
+            _record_into(managers[name].plan.store.address)
             seconds, finished = play(managers[name], tasks)
             calls[name] += [record.turns for record, _ in finished]
             sequences.extend(record.sequences for record, _ in finished if name == "litellm")
@@ -139,10 +135,10 @@ def _managers(
     from training.proxy.direct import HEALTH
 
     ours, direct, agl = (
-        replace(plan, external_store_address=address, proxy="direct") for address in stores
+        replace(plan, store=replace(plan.store, external_address=address)) for address in stores
     )
     plans = {
-        "litellm": replace(ours, proxy="litellm"),
+        "litellm": replace(ours, proxy=ProxyPlan("litellm")),
         "direct": direct,
         "agl_runner": agl,
         "agl_path": agl,
@@ -153,7 +149,7 @@ def _managers(
     port = free_port("127.0.0.1")
     policy = managers["agl_path"].policy
     model, server = next(iter(policy.servers.items()))
-    stack.enter_context(background(serve_agl, port, agl.store_address, model, policy.model, server))
+    stack.enter_context(background(serve_agl, port, agl.store.address, model, policy.model, server))
     _redirect(managers["agl_path"], wait_for(port, HEALTH))
     _redirect(managers["agl_runner"], managers["litellm"].policy.address)
     return managers

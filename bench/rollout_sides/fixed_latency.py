@@ -32,6 +32,7 @@ from sql_agent.intake.question_files import COLUMNS
 from sql_agent.prompts import first_messages
 from tools.sql.query import QueryTool
 from training.engine.rollout_manager import Finished, RolloutManager
+from training.setup.plan import ProxyPlan
 
 QUESTION = "第一种药治什么病？"
 ROW = {"id": "q", "question": QUESTION, "answer": ANSWER, "task_type": "drug_field"}
@@ -48,7 +49,13 @@ ROLES = {"serve_store": "store", "run_runners": "runners", "standin_llm": "llm"}
 
 
 def manager(
-    address: str, run_dir: Path, server: str, max_turns: int, n: int, **changes: object
+    address: str,
+    run_dir: Path,
+    server: str,
+    max_turns: int,
+    n: int,
+    proxy: str = "direct",
+    port: int = 0,
 ) -> RolloutManager:
     """Return the product's rollout manager before a stand-in server, with `n` episodes a prompt."""
     rollout = {**SAMPLING, "n": n, "val_kwargs": {**SAMPLING, "n": 1}, "calculate_log_probs": False}
@@ -59,7 +66,9 @@ def manager(
             "actor_rollout_ref": {"model": {"path": "standin"}, "rollout": rollout},
         }
     )
-    return RolloutManager(plan_for(address, run_dir, max_turns, **changes), config, [server], str)
+    return RolloutManager(
+        plan_for(address, run_dir, max_turns, ProxyPlan(proxy, port=port)), config, [server], str
+    )
 
 
 def play(side: RolloutManager, tasks: list[str]) -> tuple[float, list[Finished]]:

@@ -16,6 +16,7 @@ import time
 import urllib.request
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
+from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -24,7 +25,7 @@ from bench.rollout_sides import standin_llm
 from common.settings import ROOT
 from common.startup import collect_rarely
 from episodes import registry
-from training.setup.plan import Plan
+from training.setup.plan import EnginePlan, OutputPlan, Plan, ProxyPlan, StorePlan
 from training.setup.ports import free_port
 
 AGENT = registry.get("sql")
@@ -123,14 +124,9 @@ def run_runners(address: str, count: int, concurrency: int, max_turns: int) -> N
     if not concurrency:
         run_agl_runners(agent, address, count)
         return
-    plan = plan_for(
-        address,
-        Path(os.devnull),
-        max_turns,
-        role="runner",
-        n_runners=count,
-        concurrency=concurrency,
-    )
+    plan = plan_for(address, Path(os.devnull), max_turns, ProxyPlan())
+    store = replace(plan.store, role="runner", n_runners=count, concurrency=concurrency)
+    plan = replace(plan, store=store)
     run(agent, None, plan, time.time())  # type: ignore[arg-type]
 
 
@@ -150,17 +146,14 @@ def run_agl_runners(agent: Any, address: str, count: int) -> None:
     )
 
 
-def plan_for(address: str, run_dir: Path, max_turns: int, **changes: object) -> Plan:
+def plan_for(address: str, run_dir: Path, max_turns: int, proxy: ProxyPlan) -> Plan:
     """Return the plan of a side: an external store, and otherwise the training command's plan."""
-    settings = {"managed_store": False, "external_store_address": address, "episode_timeout": 120.0}
-    fixed = {
-        "device": "cpu",
-        "model": "standin",
-        "max_turns_origin": "bench",
-        "temperature": 1.0,
-        "max_tokens": 96,
-    }
-    return Plan(run_dir=run_dir, max_turns=max_turns, **{**fixed, **settings, **changes})  # type: ignore[arg-type]
+    return Plan(
+        EnginePlan("cpu", "standin", max_turns, "bench", 1.0, 96, episode_timeout=120.0),
+        StorePlan(managed=False, external_address=address),
+        proxy,
+        OutputPlan(run_dir),
+    )
 
 
 if __name__ == "__main__":

@@ -92,7 +92,7 @@ def _call_all(address: str, routes: list[str]) -> float:
 
 def serve_ours(port: int, kind: str, address: str, server: str) -> None:
     """Serve the product's proxy, which the rollout manager starts, until the process is stopped."""
-    manager(address, Path("."), server, 2, 1, proxy=kind, proxy_port=port)
+    manager(address, Path("."), server, 2, 1, proxy=kind, port=port)
     asyncio.run(asyncio.Event().wait())
 
 

@@ -12,9 +12,9 @@ import socket
 import subprocess
 import sys
 from http.server import BaseHTTPRequestHandler, HTTPServer
+from operator import attrgetter
 from pathlib import Path
 from threading import Thread
-from types import SimpleNamespace
 from typing import Any
 
 import pyarrow as pa
@@ -32,6 +32,7 @@ from tests.messages import missing
 from tests.scoring.judge_servers import Server
 from tests.serving import serving
 from tests.training.conftest import served
+from tests.training.plans import plan_of
 from training.setup.device import SYSTEM_LIBRARIES
 from training.start.arguments import parse
 from training.start.command import main, refuse_without_agent, start
@@ -133,20 +134,20 @@ def test_an_adapter_that_cannot_be_gone_on_from(
 @pytest.mark.parametrize(
     ("variable", "value", "field", "meant"),
     [
-        ("TEMPERATURE", "0.7", "temperature", 0.7),
-        ("MAX_UNSCORED_SHARE", "0.05", "max_unscored_share", 0.05),
-        ("EPISODE_TIMEOUT", "77", "episode_timeout", 77.0),
-        ("MAX_TURNS", "5", "max_turns", 5),
-        ("MAX_TOKENS", "33", "max_tokens", 33),
-        ("BASE_MODEL", DIAGNOSIS_MODEL, "model", DIAGNOSIS_MODEL),
-        ("AGL_CURRENT_ROLE", "runner", "role", "runner"),
-        ("AGL_MANAGED_STORE", "0", "managed_store", False),
-        ("AGL_SERVER_HOST", "127.0.0.2", "store_host", "127.0.0.2"),
-        ("AGL_SERVER_PORT", "4800", "store_port", 4800),
-        ("LLM_PROXY_HOST", "127.0.0.3", "proxy_host", "127.0.0.3"),
-        ("LLM_PROXY_PORT", "4801", "proxy_port", 4801),
-        ("LLM_PROXY_PUBLIC_HOST", "here", "proxy_public_host", "here"),
-        ("AGL_TOKEN", "mine", "token", "mine"),
+        ("TEMPERATURE", "0.7", "engine.temperature", 0.7),
+        ("MAX_UNSCORED_SHARE", "0.05", "engine.max_unscored_share", 0.05),
+        ("EPISODE_TIMEOUT", "77", "engine.episode_timeout", 77.0),
+        ("MAX_TURNS", "5", "engine.max_turns", 5),
+        ("MAX_TOKENS", "33", "engine.max_tokens", 33),
+        ("BASE_MODEL", DIAGNOSIS_MODEL, "engine.model", DIAGNOSIS_MODEL),
+        ("AGL_CURRENT_ROLE", "runner", "store.role", "runner"),
+        ("AGL_MANAGED_STORE", "0", "store.managed", False),
+        ("AGL_SERVER_HOST", "127.0.0.2", "store.host", "127.0.0.2"),
+        ("AGL_SERVER_PORT", "4800", "store.port", 4800),
+        ("LLM_PROXY_HOST", "127.0.0.3", "proxy.host", "127.0.0.3"),
+        ("LLM_PROXY_PORT", "4801", "proxy.port", 4801),
+        ("LLM_PROXY_PUBLIC_HOST", "here", "proxy.public_host", "here"),
+        ("AGL_TOKEN", "mine", "store.token", "mine"),
     ],
 )
 def test_a_variable_reaches_the_run(
@@ -156,21 +157,21 @@ def test_a_variable_reaches_the_run(
     told.
     """
     options = parse(AGENT, ["--ci-fast", "--device", "cpu"])
-    before = getattr(make_plan(AGENT, options)[0], field)
+    before = attrgetter(field)(make_plan(AGENT, options)[0])
     monkeypatch.setenv(variable, value)
     load_settings.cache_clear()
     assert before != meant, "the value is not the default"
-    assert getattr(make_plan(AGENT, options)[0], field) == meant
+    assert attrgetter(field)(make_plan(AGENT, options)[0]) == meant
 
 
 @pytest.mark.parametrize(
     ("flags", "field", "meant"),
     [
-        (["--deterministic"], "deterministic", True),
-        (["--keep", "3"], "keep", 3),
-        (["--keep-best", "--keep", "1"], "keep_best", True),
-        (["--keep-spans"], "keep_spans", True),
-        (["--algorithm", "gspo"], "algorithm", "gspo"),
+        (["--deterministic"], "engine.deterministic", True),
+        (["--keep", "3"], "output.keep", 3),
+        (["--keep-best", "--keep", "1"], "output.keep_best", True),
+        (["--keep-spans"], "output.keep_spans", True),
+        (["--algorithm", "gspo"], "engine.algorithm", "gspo"),
     ],
 )
 def test_a_flag_reaches_the_run(flags: list[str], field: str, meant: object) -> None:
@@ -178,7 +179,7 @@ def test_a_flag_reaches_the_run(flags: list[str], field: str, meant: object) -> 
         make_plan(AGENT, parse(AGENT, ["--ci-fast", "--device", "cpu", *found]))[0]
         for found in ([], flags)
     )
-    assert getattr(without, field) != meant == getattr(given, field)
+    assert attrgetter(field)(without) != meant == attrgetter(field)(given)
 
 
 def test_files_that_cannot_be_trained_on(
@@ -299,8 +300,8 @@ def test_a_drawn_token_is_what_all_parts_of_a_run_send(
     monkeypatch.setenv("AGL_TOKEN", "")
     flags = ["--ci", "--device", "cpu", "--run-dir", str(tmp_path / "run")]
     plan, _ = make_plan(AGENT, parse(AGENT, flags))
-    assert plan.token is None
-    drawn = with_token(plan).token
+    assert plan.store.token is None
+    drawn = with_token(plan).store.token
     assert drawn is not None
     assert reveal(load_settings().agl_token) == drawn
 
@@ -314,7 +315,7 @@ def test_a_run_trains_on_the_rows_as_they_were_prepared(
         f"training.start.prepare.{prepares}", lambda *_, **__: Prepared(drafted, notes=())
     )
     monkeypatch.setattr("training.start.run.run", lambda *arguments: 0)
-    plan = SimpleNamespace(role=role, run_dir=tmp_path, device="cpu", max_turns=3)
+    plan = plan_of(tmp_path, store_role=role)
     rows = {"train": [{"id": "a", "answer": None}], "val": drafted["val"]}
     assert start(AGENT, {}, load_settings(), None, plan, AGENT.splits, rows) == 0
     for name, kept in drafted.items():

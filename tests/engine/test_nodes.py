@@ -24,12 +24,12 @@ import ray
 from omegaconf import OmegaConf
 from ray.cluster_utils import Cluster
 from training.setup.cluster import check_nodes_found
-from training.setup.plan import Plan, RunStopped
+from training.setup.plan import RunStopped
 
 def tried(run_dir, model):
-    plan = Plan(Path(run_dir), "cuda", model, 3, "test", 1.0, 32, 10.0)
+    shared = [f"{run_dir}/config.yaml", model]
     try:
-        check_nodes_found(config, plan)
+        check_nodes_found(config, shared)
     except RunStopped as stopped:
         return str(stopped)
     return "all see it"

@@ -13,7 +13,6 @@ import json
 import random
 import sys
 import time
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -76,30 +75,29 @@ class Thinker(agl.LitAgent[dict[str, Any]]):
 
 def main(run_dir: Path, model: Path, port: int, keep: bool) -> int:
     """One training step; returns the exit code."""
+    from tests.training.plans import plan_of
     from training.setup.model_folder import check_model
-    from training.setup.plan import Plan
     from training.setup.presets import choose
     from training.setup.verl_config import build_config
     from training.start.run import run
 
-    plan = Plan(
+    plan = plan_of(
         run_dir,
-        "cpu",
-        str(model),
-        TURNS,
-        "TURNS",
-        TEMPERATURE,
-        60,
-        120.0,
+        model=str(model),
+        max_turns=TURNS,
+        temperature=TEMPERATURE,
+        max_tokens=60,
+        episode_timeout=120.0,
         tools=False,
+        keep_thinking=keep,
         store_port=port,
     )
-    plan = replace(plan, keep_thinking=keep)
-    check_model(plan.model, 1024, plan.tools)
+    check_model(plan.engine.model, 1024, plan.engine.tools)
     rows = model.parent / "rows.jsonl"
     rows.write_text("".join(json.dumps({"question": question}) + "\n" for question in QUESTIONS))
     files = {"train": str(rows), "val": str(rows)}
-    config = build_config(plan, files, choose(registry.get("sql"), "smoke", "cpu", 1), [])
+    preset = choose(registry.get("sql"), "smoke", "cpu", 1)
+    config = build_config(plan.engine, run_dir, files, preset, [])
     config.trainer.test_freq = -1
     config.trainer.logger = ["file"]
     return run(Thinker(), config, plan, time.time())

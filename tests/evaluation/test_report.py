@@ -34,7 +34,6 @@ from tests.messages import missing
 from training.engine.records import RolloutRecord
 from training.report.progress import step_line
 from training.report.summary import build_summary, curve
-from training.setup.plan import Plan
 
 registry.register(DIGITS)
 DATA = re.compile(r'<script type="application/json" id="data">(.*?)</script>', re.DOTALL)
@@ -148,7 +147,9 @@ def test_a_validation_has_one_reward_wherever_it_is_shown(tmp_path: Path) -> Non
 
     assert "validation reward 0.500" in step_line(data)
     assert [row["validation"] for row in curve(run)] == [0.5]
-    summary = build_summary(Plan(run, "cpu", "m", 3, "", 1.0, 96, 60.0), "done", "", 0.0)
+    summary = build_summary(
+        run, {"device": "cpu", "model": "m", "store": "managed"}, "done", "", 0.0
+    )
     assert summary["validation"]["reward"]["mean"] == 0.5
     page = read([run])
     [chart] = [

@@ -24,11 +24,11 @@ from omegaconf import DictConfig, OmegaConf
 
 from common.access import bearer
 from tests.training.conftest import running, served
+from tests.training.plans import plan_of
 from tests.training.standins import MODEL, Queue, StandInVllm, standing
 from training.engine.records import RolloutRecord
 from training.proxy.policy_access import RESOURCE
 from training.runners.episode_runner import EpisodeRunner
-from training.setup.plan import Plan
 from training.store.store_client import StoreClient
 
 SAMPLES = 2
@@ -131,7 +131,7 @@ class Steps:
         await self.settled(*names, partition="val" if validate else "train")
 
     def lines(self) -> list[dict[str, Any]]:
-        text = (self.manager.plan.run_dir / "episodes.jsonl").read_text(encoding="utf-8")
+        text = (self.manager.plan.output.run_dir / "episodes.jsonl").read_text(encoding="utf-8")
         return [json.loads(line) for line in text.splitlines()]
 
 
@@ -178,16 +178,12 @@ async def played_by(
     queue = Queue()
     for name in ("kv_batch_put", "kv_batch_get", "kv_list", "kv_clear"):
         monkeypatch.setattr(tq, name, getattr(queue, name))
-    settings = {"proxy": "direct", "token": TOKEN, **plan}
+    settings = {"store_token": TOKEN, "max_tokens": 32, "episode_timeout": 10.0, **plan}
     agent = Asker()
     with standing(servers) as engine:
         async with served(token=TOKEN) as store:
             address = store.server_address_root
-            run_plan = Plan(
-                *(folder, "cpu", MODEL, 3, "test", 1.0, 32, 10.0),
-                external_store_address=address,
-                **settings,
-            )
+            run_plan = plan_of(folder, model=MODEL, store_external_address=address, **settings)
             addresses = [f"127.0.0.1:{one.port}" for one in engine]
             manager = await asyncio.to_thread(
                 RolloutManager, run_plan, config_of(folder, keys or {}), addresses, str

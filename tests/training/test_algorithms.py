@@ -11,8 +11,9 @@ from omegaconf import DictConfig, OmegaConf
 
 from sql_agent.agent import AGENT
 from tests.messages import missing
+from tests.training.plans import plan_of
 from training.setup.algorithms import keys_of
-from training.setup.plan import ConfigError, Plan
+from training.setup.plan import ConfigError
 from training.setup.presets import choose
 from training.setup.verl_config import build_config, parse_overrides
 
@@ -23,19 +24,10 @@ pytestmark = pytest.mark.usefixtures("composed_once")
 
 
 def build(folder: Path, algorithm: str | None, *overrides: str, device: str = "cpu") -> DictConfig:
-    plan = Plan(
-        run_dir=folder,
-        device=device,
-        model="m",
-        max_turns=3,
-        max_turns_origin="--max-turns",
-        temperature=1.0,
-        max_tokens=AGENT.sizes(device).reply,
-        episode_timeout=60.0,
-        algorithm=algorithm,
-    )
+    reply = AGENT.sizes(device).reply
+    plan = plan_of(folder, device=device, max_tokens=reply, algorithm=algorithm)
     preset = {**choose(AGENT, "full", device, 1), **keys_of(algorithm)}
-    return build_config(plan, FILES, preset, parse_overrides([*overrides]))
+    return build_config(plan.engine, folder, FILES, preset, parse_overrides([*overrides]))
 
 
 @pytest.mark.parametrize(

@@ -14,6 +14,7 @@ from omegaconf import DictConfig, OmegaConf
 
 from sql_agent.agent import AGENT
 from tests.messages import missing
+from tests.training.plans import plan_of
 from training.engine import algorithm
 from training.engine.algorithm import _init_ray, _start_ray, _stop_ray, memory_was_full
 from training.setup import cluster
@@ -24,7 +25,7 @@ from training.setup.cluster import (
     living_nodes,
 )
 from training.setup.model_folder import check_model
-from training.setup.plan import ConfigError, Plan, RunStopped
+from training.setup.plan import ConfigError, RunStopped
 
 
 def config_of(
@@ -161,7 +162,7 @@ def test_a_run_does_not_begin_in_a_ray_without_room_for_it(
     monkeypatch.setattr(algorithm, "keep_in_ray", kept.append)
     monkeypatch.setattr(cluster, "_free_gpus", lambda: ({"a": "10.0.0.1"}, {"a": 4}))
     monkeypatch.setattr(cluster, "JOIN_SECONDS", 0)
-    plan = Plan(tmp_path, "cpu", AGENT.model, 3, "", 1.0, 96, 60.0, token="of this run")
+    plan = plan_of(tmp_path, model=AGENT.model, store_token="of this run")
     with pytest.raises(RunStopped, match=r"10\.0\.0\.1: 4"):
         _start_ray(plan, config_of(1, 8))
     assert kept == ["of this run"], "without it no worker of another machine is let in"
@@ -191,7 +192,7 @@ def test_of_a_ray_of_its_own_a_run_keeps_the_workers_logs_and_leaves_no_process(
     monkeypatch.setattr(ray, "shutdown", lambda: (ending.terminate(), ending.wait()))
     monkeypatch.setattr(algorithm, "_ray_processes", lambda: [ending, hanging])
     monkeypatch.setattr(algorithm, "END_SECONDS", 0.1)
-    _stop_ray(Plan(run_dir, "cpu", "m", 3, "", 1.0, 96, 60.0))
+    _stop_ray(run_dir)
     assert (ending.wait(), hanging.wait()) == (-signal.SIGTERM, -signal.SIGKILL)
     kept = [path.name for path in run_dir.rglob("*") if path.is_file()]
     assert kept == ([] if joined else ["worker-1.out"])
@@ -227,7 +228,7 @@ def test_ray_is_told_to_keep_strangers_out(
         monkeypatch.setenv("RAY_ADDRESS", "127.0.0.1:9")
     config = config_of(1, 1)
     OmegaConf.update(config, "ray_kwargs.ray_init", {"num_cpus": 32}, force_add=True)
-    _start_ray(Plan(tmp_path, "cpu", "m", 3, "", 1.0, 32, 10.0, token="secret"), config)
+    _start_ray(plan_of(tmp_path, store_token="secret"), config)
     assert told["runtime_env"]["worker_process_setup_hook"] == "training.proxy.doors.guard_sockets"
     assert told.get("_node_ip_address") == (None if joined else "127.0.0.1")
     assert "secret" not in str(told), "what stands here is shown on command lines"

@@ -12,8 +12,9 @@ import pytest
 
 from sql_agent.agent import AGENT
 from tests.messages import missing
+from tests.training.plans import plan_of
 from training.setup.agreement import check_rows, last_step
-from training.setup.plan import ConfigError, Plan
+from training.setup.plan import ConfigError
 from training.setup.presets import choose
 from training.setup.verl_config import build_config, parse_overrides
 
@@ -23,25 +24,15 @@ TURNS = "actor_rollout_ref.rollout.multi_turn.max_assistant_turns"
 pytestmark = pytest.mark.usefixtures("composed_once")
 
 
-def plan(tmp_path: Path, **changes: object) -> Plan:
-    fields = {
-        "run_dir": tmp_path,
-        "device": "cpu",
-        "model": "m",
-        "max_turns": 3,
-        "max_turns_origin": "--max-turns",
-        "temperature": 1.0,
-        "max_tokens": 96,
-        "episode_timeout": 60.0,
-    }
-    return Plan(**{**fields, **changes})  # type: ignore[arg-type]
-
-
 def build(tmp_path: Path, *overrides: str, device: str = "cpu", n_gpus: int = 1, **changes: object):
     preset = choose(AGENT, "full", device, n_gpus)
     changes.setdefault("max_tokens", AGENT.sizes(device).reply)
     return build_config(
-        plan(tmp_path, device=device, **changes), FILES, preset, parse_overrides(list(overrides))
+        plan_of(tmp_path, device=device, **changes).engine,
+        tmp_path,
+        FILES,
+        preset,
+        parse_overrides(list(overrides)),
     )
 
 
@@ -52,7 +43,9 @@ def test_every_preset_passes_the_checks(
 ) -> None:
     preset = choose(AGENT, purpose, device, n_gpus)
     reply = AGENT.sizes(device).reply
-    config = build_config(plan(tmp_path, device=device, max_tokens=reply), FILES, preset, [])
+    config = build_config(
+        plan_of(tmp_path, device=device, max_tokens=reply).engine, tmp_path, FILES, preset, []
+    )
     assert config.actor_rollout_ref.rollout.multi_turn.max_assistant_turns == 3
     assert config.algorithm.adv_estimator == "grpo"
 

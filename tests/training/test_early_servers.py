@@ -15,7 +15,7 @@ import pytest
 from omegaconf import OmegaConf
 
 from common.access import TOKEN
-from training.setup.plan import Plan
+from tests.training.plans import plan_of
 
 MODULE = "training.cpu.early_servers"
 ACTOR = "training.engine.actor"
@@ -49,7 +49,7 @@ def test_servers_begin_before_the_trainer_on_one_machine_without_accelerators_on
     device: str, nodes: int, early: bool, begun: list[str], tmp_path: Path
 ) -> None:
     """The servers of other machines would be missing, and on a GPU both share its memory."""
-    plan = Plan(tmp_path, device, "m", 3, "", 1.0, 96, 60.0)
+    plan = plan_of(tmp_path, device=device)
     config = OmegaConf.create({"trainer": {"nnodes": nodes}, "transfer_queue": {"enable": True}})
     importlib.import_module(ACTOR).TrainingActor().run(config, plan)
     assert begun == (["servers", "trainer"] if early else ["trainer"])

@@ -23,7 +23,7 @@ from pydantic import ValidationError
 from common.access import bearer
 from episodes.pace import LONGEST
 from tests.training.conftest import HOST, enqueue, own_port, served
-from training.setup.plan import Plan
+from tests.training.plans import plan_of
 from training.start.run import deadline_of
 from training.store import handover as handover_module
 from training.store import live_store
@@ -113,8 +113,7 @@ async def test_an_error_of_the_store_delays_an_ending_and_loses_none(
 
 async def test_a_rollout_is_played_three_times_at_most(store: Any, tmp_path: Path) -> None:
     """By the rules of a run: a timeout and a silent runner are tried again, a failure is not."""
-    plan = Plan(tmp_path, "cpu", "m", 3, "", 1.0, 96, episode_timeout=60.0)
-    rules = rules_of(plan).model_dump()
+    rules = rules_of(60.0).model_dump()
     [often] = await enqueue(store, [{"name": "often"}], **rules)
     for number, status in enumerate(("timeout", "unresponsive", "timeout"), 1):
         rollout = await store.dequeue_rollout()
@@ -131,8 +130,7 @@ def test_runners_wait_longer_than_any_episode_may_take_and_the_store_longer_than
     tmp_path: Path,
 ) -> None:
     """On a slow machine an episode is given a multiple of its time."""
-    plan = Plan(tmp_path, "cpu", "m", 3, "", 1.0, 96, episode_timeout=60.0)
-    assert LONGEST * 60.0 < deadline_of(plan) < (rules_of(plan).timeout_seconds or 0.0)
+    assert LONGEST * 60.0 < deadline_of(60.0) < (rules_of(60.0).timeout_seconds or 0.0)
 
 
 async def test_a_runner_gives_up_its_own_rollouts_alone(store: Any) -> None:
@@ -229,9 +227,9 @@ async def test_the_run_s_own_store_answers_who_waits_before_it_ends(
 ) -> None:
     """A run would wait for its runners' open requests, or cut them off."""
     monkeypatch.setattr(live_store, "LOOK_SECONDS", 0.5)
-    settings: dict[str, Any] = {"store_port": own_port(), "token": "secret"}
-    plan = Plan(tmp_path, "cpu", "m", 3, "", 1.0, 96, 60.0, **settings)
-    url = f"{plan.store_address}/v1/agl/waits/queue"
+    settings: dict[str, Any] = {"store_port": own_port(), "store_token": "secret"}
+    plan = plan_of(tmp_path, **settings).store
+    url = f"{plan.address}/v1/agl/waits/queue"
     asking = httpx.AsyncClient(headers=bearer(plan.token), trust_env=False, timeout=None)
     async with asyncio.timeout(25), asking:
         async with serving(plan):

@@ -118,7 +118,7 @@ async def test_half_a_call_is_dropped_by_the_proxy(
     for name in ("HEADER_SECONDS", "BODY_SECONDS", "SECOND_LOOK"):
         monkeypatch.setattr(connections, name, 0.05)
     async with served(token="s3cret") as store:
-        policy = access(kind, servers, store, token="s3cret")
+        policy = access(kind, servers, store, store_token="s3cret")
         await policy.start()
         try:
             port = int(policy.address.rsplit(":", 1)[1])

@@ -150,7 +150,7 @@ async def test_keys_appear_nowhere(
             "train_sql_agent.py", *external, *run_dir, "--n-runners", "1", **roles, **told
         )
         store = StoreClient(address, TOKEN)
-        policy = access("direct", servers, store, token=TOKEN)
+        policy = access("direct", servers, store, store_token=TOKEN)
         await policy.start()
         try:
             await play(policy, store, 4)

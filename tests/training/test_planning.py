@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 import os
 from argparse import Namespace
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +18,7 @@ from common.files import FileError
 from common.settings import Settings, load_settings
 from episodes import registry
 from episodes.joint import WEIGHT, WHOSE
+from tests.training.plans import plan_of
 from training.setup.plan import ConfigError, Plan
 from training.start.arguments import parse
 from training.start.make_plan import (
@@ -34,7 +34,7 @@ from training.start.make_plan import (
 
 
 def plan(run_dir: Path) -> Plan:
-    return Plan(run_dir, "cpu", "model", 3, "--max-turns", 1.0, 96, 60.0)
+    return plan_of(run_dir)
 
 
 def make_run(run: Path, step: int, **data: Any) -> Path:
@@ -69,8 +69,9 @@ def test_without_a_folder_the_newest_run_or_that_of_the_checkpoint_goes_on(
         (str(older), elsewhere, older, elsewhere),
     ):
         options = Namespace(resume=resume, run_dir=asked, ci_fast=False)
-        found, resumed_from, keys = continued(replace(new, run_dir=asked or new.run_dir), options)
-        assert (found.run_dir, resumed_from) == (run, checkpoint)
+        given = plan(asked) if asked else new
+        found, resumed_from, keys = continued(given, options)
+        assert (found.output.run_dir, resumed_from) == (run, checkpoint)
         assert keys["trainer.default_local_dir"] == str(run / "checkpoints")
         assert keys["trainer.resume_mode"] == "resume_path"
         assert keys["trainer.resume_from_path"] == str(checkpoint)
@@ -178,7 +179,7 @@ def test_a_whole_step_is_played_at_once(
     config = OmegaConf.create({"data": sizes, "actor_rollout_ref": {"rollout": {"n": 8}}})
     options = parse(agent, ["--device", "cpu", *flags])
     made = with_runners(make_plan(agent, options)[0], options, config)
-    assert (made.n_runners, made.concurrency) == (runners, episodes)
+    assert (made.store.n_runners, made.store.concurrency) == (runners, episodes)
 
 
 def test_the_settings_of_a_run_are_under_the_agent_s_own_flags(
@@ -204,8 +205,8 @@ def test_an_algorithm_and_an_adapter_are_trained_where_they_are_asked_for(tmp_pa
     loss = "actor_rollout_ref.actor.policy_loss.loss_mode"
     plain, plain_keys = planned(*flags)
     made, keys = planned(*flags, "--algorithm", "gspo", "--lora", "--lora-rank", "16")
-    assert made.preset["keys"][loss] == keys[loss] == "gspo" != plain_keys.get(loss)
-    assert (plain.lora_rank, made.lora_rank) == (0, 16)
+    assert made.output.preset["keys"][loss] == keys[loss] == "gspo" != plain_keys.get(loss)
+    assert (plain.engine.lora_rank, made.engine.lora_rank) == (0, 16)
 
 
 @pytest.mark.parametrize(
@@ -220,4 +221,4 @@ def test_litellm_stands_before_vllm_where_it_is_asked_for(
     tmp_path: Path, flags: list[str], proxy: str
 ) -> None:
     made, _ = planned("--run-dir", str(tmp_path), *flags)
-    assert made.proxy == proxy
+    assert made.proxy.kind == proxy

@@ -25,13 +25,14 @@ from omegaconf import OmegaConf
 
 from common.access import TOKEN
 from tests.training.conftest import served
+from tests.training.plans import plan_of
 from tests.training.standins import MODEL, StandInVllm, standing
 from training.proxy.gate import CallGate, RequestSeeds
 from training.proxy.middleware import TAKEN, RecordingMiddleware, take_from_body
 from training.proxy.policy_access import RESOURCE, PolicyAccess
 from training.proxy.recorder import LOG_PROBS_ATTRIBUTE, VERSION_ATTRIBUTE, CallRecorder
 from training.runners.tracing import ProxyTraceToTriplet
-from training.setup.plan import Plan, RunStopped
+from training.setup.plan import RunStopped
 
 CALLS = "/rollout/ro/attempt/at/v1/chat/completions"
 SAMPLING = {"temperature": 1.0, "top_p": 1.0, "top_k": -1}
@@ -58,12 +59,15 @@ def access(
     **changes: Any,
 ) -> PolicyAccess:
     """`changes` are of the plan."""
-    plan = Plan(Path("."), "cpu", MODEL, 3, "test", 1.0, 32, 10.0, proxy=kind, **changes)
+    usual = {"model": MODEL, "max_tokens": 32, "episode_timeout": 10.0, "proxy_kind": kind}
+    plan = plan_of(Path("."), **usual, **changes)
     rollout = {**SAMPLING, "val_kwargs": VALIDATION, "calculate_log_probs": log_probs}
     config = OmegaConf.create(
         {"data": {"seed": 42}, "actor_rollout_ref": {"model": {"path": MODEL}, "rollout": rollout}}
     )
-    return PolicyAccess(plan, config, [f"127.0.0.1:{server.port}" for server in servers], store)
+    addresses = [f"127.0.0.1:{server.port}" for server in servers]
+    token = plan.store.token
+    return PolicyAccess(plan.engine, plan.proxy, token, config, addresses, store)
 
 
 @asynccontextmanager
@@ -291,7 +295,7 @@ async def test_vllm_is_shown_the_run_s_token(
     """Else every call would be refused: vLLM asks for it."""
     monkeypatch.setenv(TOKEN, "drawn")
     async with served() as store:
-        policy = access(kind, servers, store, token="drawn")
+        policy = access(kind, servers, store, store_token="drawn")
         async with started(policy):
             rollout = await store.start_rollout(input={})
             reply = await ask(policy, store, 0, rollout, "一", key="drawn")

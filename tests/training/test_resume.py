@@ -20,6 +20,7 @@ from omegaconf import DictConfig, OmegaConf
 
 from common.settings import ROOT
 from tests.messages import missing
+from tests.training.plans import plan_of
 from training.engine.checkpoints import find_checkpoint
 from training.engine.records import means, sums
 from training.engine.resumable import check_resumable, differences, note_model
@@ -35,7 +36,7 @@ SHARDS = ("model", "optim", "extra_state")
 
 
 def plan(run_dir: Path, **changes: Any) -> Plan:
-    return Plan(run_dir, "cpu", TINY, 3, "--max-turns", 1.0, 96, 60.0, **changes)
+    return plan_of(run_dir, model=TINY, **changes)
 
 
 def config_of(
@@ -222,7 +223,7 @@ def test_a_run_that_begins_anew_keeps_all_books_aside(tmp_path: Path) -> None:
 def test_checkpoints_to_come(
     keep: int | None, best: bool, step: int, last: int, there: int, to_come: int, tmp_path: Path
 ) -> None:
-    told = plan(tmp_path, keep=keep, keep_best=best)
+    told = plan(tmp_path, output_keep=keep, output_keep_best=best).output
     assert checkpoints_to_come(config_of(), told, step, last, there) == to_come
 
 
@@ -234,15 +235,15 @@ def test_means_and_sums_do_not_depend_on_the_order_in_which_episodes_end() -> No
 
 
 def ended(
-    run_dir: Path, monkeypatch: pytest.MonkeyPatch, fit: Callable[[Any], None], **plan_of: Any
+    run_dir: Path, monkeypatch: pytest.MonkeyPatch, fit: Callable[[Any], None], **changes: Any
 ) -> int:
     """Return the exit code of a run whose trainer does this, with a strategy that has failed."""
-    trainer = SimpleNamespace(fit=fit, strategy=SimpleNamespace(failed=plan_of.pop("failed", True)))
+    trainer = SimpleNamespace(fit=fit, strategy=SimpleNamespace(failed=changes.pop("failed", True)))
     monkeypatch.setattr("training.start.run._trainer", lambda *_: trainer)
     monkeypatch.setattr("training.start.run._log_to_file", lambda _: None)
     monkeypatch.setattr("training.start.run.choose_reading", lambda *_: None)
     config = config_of(logger=["console"])
-    return run(None, config, plan(run_dir, **plan_of), 0.0)  # type: ignore[arg-type]
+    return run(None, config, plan(run_dir, **changes), 0.0)  # type: ignore[arg-type]
 
 
 def test_what_fails_before_the_engine_starts_is_a_failure_and_no_interruption(
@@ -270,7 +271,7 @@ def test_a_signal_before_the_engine_starts_is_an_interruption(
 def test_runners_for_another_machine_s_run_say_whether_they_failed(
     failed: bool, code: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    told = {"role": "runner", "external_store_address": "http://127.0.0.1:9", "failed": failed}
+    told = {"store_role": "runner", "store_external_address": "http://h:9", "failed": failed}
     assert ended(tmp_path, monkeypatch, lambda _: None, **told) == code
 
 

@@ -53,7 +53,7 @@ async def test_a_proxy_has_two_routes(
     assert len(litellms_routes) > 300
     assert any(path.startswith("/v1/chat/completions") for _, path in litellms_routes)
     async with served(token=TOKEN) as store:
-        policy = access(kind, servers, store, token=TOKEN)
+        policy = access(kind, servers, store, store_token=TOKEN)
         await policy.start()
         head = {**bearer(TOKEN), "origin": "http://a.page"}
         body = {"transport": "stdio", "server_name": "x", "command": "false", "args": []}
@@ -95,7 +95,7 @@ async def test_a_call_that_is_no_json_or_says_where_it_goes_is_refused(
         b'["model"]',
     ]
     async with served(token=TOKEN) as store:
-        policy = access(kind, servers, store, token=TOKEN)
+        policy = access(kind, servers, store, store_token=TOKEN)
         await policy.start()
         try:
             url = policy.address + "/rollout/a/attempt/b/v1/chat/completions"

@@ -31,17 +31,18 @@ from common.command import Failure
 from common.settings import load_settings
 from tests.messages import missing
 from tests.training.conftest import HOST, ToyAgent, enqueue, own_port, running, served
+from tests.training.plans import plan_of
 from tests.training.standins import StandInVllm
 from tests.training.test_proxy import access, ask, servers, spans_of  # noqa: F401 (a fixture)
 from tests.training.test_runner import ends
 from training.proxy import policy_access as proxy
 from training.proxy.recorder import _readable
 from training.runners.episode_runner import EpisodeRunner
-from training.setup.plan import ConfigError, Plan
+from training.setup.plan import ConfigError
 from training.store import live_store
 from training.store import store_server as command
 from training.store.live_store import RunStore, make_server
-from training.store.store_checks import HEALTH_PATH, check_external, check_store
+from training.store.store_checks import HEALTH_PATH, check_external, check_proxy, check_store
 from training.store.store_client import StoreClient
 from training.store.store_status import look
 
@@ -131,9 +132,9 @@ async def test_nothing_is_had_without_the_token() -> None:
 
 
 async def test_the_run_s_own_store_has_the_run_s_token(tmp_path: Path) -> None:
-    settings: dict[str, Any] = {"store_port": own_port(), "token": TOKEN}
-    plan = Plan(tmp_path, "cpu", "m", 3, "test", 1.0, 32, 10.0, **settings)
-    url = f"{plan.store_address}/v1/agl/statistics"
+    settings: dict[str, Any] = {"store_port": own_port(), "store_token": TOKEN}
+    plan = plan_of(tmp_path, **settings).store
+    url = f"{plan.address}/v1/agl/statistics"
     async with command.serving(plan), httpx.AsyncClient(trust_env=False) as client:
         assert (await client.get(url)).status_code == 401
         assert (await client.get(url, headers=bearer(TOKEN))).status_code == 200
@@ -141,9 +142,9 @@ async def test_the_run_s_own_store_has_the_run_s_token(tmp_path: Path) -> None:
 
 def test_a_plan_that_is_shown_does_not_say_the_token(tmp_path: Path) -> None:
     """Whoever reads it in a log could read and change the run's store."""
-    plan = Plan(tmp_path, "cpu", "m", 3, "test", 1.0, 32, 10.0, token=TOKEN)
-    for shown in (str(plan), repr(plan), repr(replace(plan, role="runner"))):
-        assert str(tmp_path) in shown
+    plan = plan_of(tmp_path, store_token=TOKEN)
+    for shown in (str(plan), repr(plan), repr(replace(plan.store, role="runner"))):
+        assert "managed=True" in shown
         assert TOKEN not in shown
 
 
@@ -191,7 +192,7 @@ async def test_malformed_calls_reach_no_model(
 ) -> None:
     monkeypatch.setattr(proxy, "MOST_BYTES", 2**19)
     async with served(token=storm.TOKEN) as store:
-        policy = access(kind, servers, store, token=storm.TOKEN)
+        policy = access(kind, servers, store, store_token=storm.TOKEN)
         await policy.start()
         rollout = await store.start_rollout(input={})
         own = f"/rollout/{rollout.rollout_id}/attempt/{rollout.attempt.attempt_id}/v1/chat/completions"
@@ -287,7 +288,7 @@ async def test_a_wrong_or_missing_token_is_said() -> None:
 @pytest.mark.parametrize("kind", ["direct", "litellm"])
 async def test_the_proxy_answers_nobody_else(kind: str, servers: list[StandInVllm]) -> None:  # noqa: F811
     async with served(token=TOKEN) as store:
-        policy = access(kind, servers, store, token=TOKEN)
+        policy = access(kind, servers, store, store_token=TOKEN)
         await policy.start()
         try:
             rollout = await store.start_rollout(input={})
@@ -343,9 +344,10 @@ async def test_a_store_listens_where_it_was_told_and_shows_nobody_its_errors() -
 def test_a_port_that_is_taken_is_named_before_anything_starts(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         ports: Any = {"store_port": own_port(), "proxy_port": taken.getsockname()[1]}
-        plan = Plan(tmp_path, "cpu", "m", 3, "", 1.0, 96, 60.0, token=TOKEN, **ports)
+        plan = plan_of(tmp_path, store_token=TOKEN, **ports)
+        check_store(plan.store)
         with pytest.raises(ConfigError, match="LLM_PROXY_PORT"):
-            check_store(plan)
+            check_proxy(plan.proxy, TOKEN)
 
 
 @pytest.mark.parametrize(("place", "host"), [("store", "192.0.2.1"), ("proxy", "::")])
@@ -354,9 +356,14 @@ def test_an_address_that_is_not_this_machine_s_is_named_before_anything_starts(
 ) -> None:
     """Addresses of IPv6 among them; the proxy's port is any, and found when the proxy starts."""
     settings: Any = {"store_port": own_port(), f"{place}_host": host}
-    plan = Plan(tmp_path, "cpu", "m", 3, "", 1.0, 96, 60.0, token=TOKEN, **settings)
+    plan = plan_of(tmp_path, store_token=TOKEN, **settings)
+
+    def check() -> None:
+        check_store(plan.store)
+        check_proxy(plan.proxy, TOKEN)
+
     with pytest.raises(ConfigError, match=host):
-        check_store(plan)
+        check()
 
 
 async def test_the_status_of_a_store() -> None:

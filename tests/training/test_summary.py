@@ -22,12 +22,13 @@ from training.report.summary import (
     show,
     write_summary,
 )
-from training.setup.plan import Plan
+
+ABOUT = {"device": "cpu", "model": "model", "store": "managed"}
 
 
 @pytest.fixture
-def plan(tmp_path: Path) -> Plan:
-    return Plan(tmp_path, "cpu", "model", 3, "--max-turns", 1.0, 96, 60.0)
+def run_dir(tmp_path: Path) -> Path:
+    return tmp_path
 
 
 def record(
@@ -45,28 +46,26 @@ def record(
     )
 
 
-def write(plan: Plan, records: list[RolloutRecord], steps: list[dict[str, float]]) -> None:
-    (plan.run_dir / "episodes.jsonl").write_text(
-        "".join(record.to_json() + "\n" for record in records)
-    )
+def write(run_dir: Path, records: list[RolloutRecord], steps: list[dict[str, float]]) -> None:
+    (run_dir / "episodes.jsonl").write_text("".join(record.to_json() + "\n" for record in records))
     rows = [
         json.dumps({"step": number, "data": step}) + "\n" for number, step in enumerate(steps, 1)
     ]
-    (plan.run_dir / "metrics.jsonl").write_text("".join(rows))
+    (run_dir / "metrics.jsonl").write_text("".join(rows))
 
 
-def test_what_a_run_did_not_come_to_is_no_0(plan: Plan) -> None:
-    summary = write_summary(plan, "failed", "题", started=0.0)
+def test_what_a_run_did_not_come_to_is_no_0(run_dir: Path) -> None:
+    summary = write_summary(run_dir, ABOUT, "failed", "题", started=0.0)
     assert summary["reward"]["mean"] is None
     assert summary["seconds"]["to_first_step"] is summary["seconds"]["per_step"] is None
     signal = summary["signal"]
     assert signal["sequences_per_episode"] is signal["log_prob_mismatch"] is None
     assert summary["rollouts"] == {"finished": 0, "failed": 0, "unscored": 0}
-    write_summary(plan, "failed", "again", started=0.0)
-    assert json.loads((plan.run_dir / "summary.json").read_text())["message"] == "again"
+    write_summary(run_dir, ABOUT, "failed", "again", started=0.0)
+    assert json.loads((run_dir / "summary.json").read_text())["message"] == "again"
 
 
-def played(plan: Plan) -> None:
+def played(run_dir: Path) -> None:
     """A run of three steps and two validations, of which every number differs from the others."""
     trained = record("train", 1, 0.7, tokens=11)
     trained.terms = {"rule": 0.1, "judge": 0.6}
@@ -94,19 +93,19 @@ def played(plan: Plan) -> None:
     counted |= {"generated_tokens": 6, "trained_tokens": 6}
     counts = {f"books/{name}": count for name, count in counted.items()}
     steps = [step | counts for step in (first, second, third)]
-    write(plan, [trained, other, left, lost, *checked, unscored], [*steps, {"val/reward": 1.0}])
-    (plan.run_dir / "timeline.json").write_text(json.dumps({"first_step": 112.5678}))
+    write(run_dir, [trained, other, left, lost, *checked, unscored], [*steps, {"val/reward": 1.0}])
+    (run_dir / "timeline.json").write_text(json.dumps({"first_step": 112.5678}))
 
 
 def test_every_number_of_a_summary_is_the_run_s(
-    plan: Plan, monkeypatch: pytest.MonkeyPatch
+    run_dir: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A mean over all validations, or of left-out rollouts, would be reported as what training
     reached.
     """
-    played(plan)
+    played(run_dir)
     monkeypatch.setattr("time.time", lambda: 161.6178)
-    summary = build_summary(plan, "done", "all well", started=100.0)
+    summary = build_summary(run_dir, ABOUT, "done", "all well", started=100.0)
     seconds = summary.pop("seconds")
     assert summary == {
         "exit_reason": "done",
@@ -146,7 +145,7 @@ def test_every_number_of_a_summary_is_the_run_s(
     assert seconds["by_phase"] == {**dict.fromkeys(PHASES, 0), **spent}
 
 
-def test_tokens_left_out_are_counted_by_cause(plan: Plan) -> None:
+def test_tokens_left_out_are_counted_by_cause(run_dir: Path) -> None:
     books = {"books/generated_tokens": 10, "books/trained_tokens": 10, "books/weight_updates": 1}
     step = {"timing_s/step": 2.0, "timing_s/update_weights": 0.1, **books}
     records = [
@@ -156,8 +155,8 @@ def test_tokens_left_out_are_counted_by_cause(plan: Plan) -> None:
         record("train", 1, 0.1, "too_long", tokens=9),
         record("train", 2, 0.5, tokens=5),
     ]
-    write(plan, records, [step])
-    summary = build_summary(plan, "failed", "", started=0.0)
+    write(run_dir, records, [step])
+    summary = build_summary(run_dir, ABOUT, "failed", "", started=0.0)
     left_out = {"judge_failed": 4, "step_skipped": 3, "too_long": 9, "no_update": 5}
     assert summary["dropped_tokens"] == left_out
     assert summary["generated_tokens"] == summary["trained_tokens"] == 10
@@ -168,10 +167,12 @@ def test_tokens_left_out_are_counted_by_cause(plan: Plan) -> None:
     assert summary["weight_updates"] == 1
 
 
-def test_each_agent_of_several_has_its_own_reward_and_validation(plan: Plan) -> None:
+def test_each_agent_of_several_has_its_own_reward_and_validation(run_dir: Path) -> None:
     told = (("a", "train", 0.25), ("a", "val", 0.75), ("b", "val", 0.5))
-    write(plan, [replace(record(mode, 1, score), agent=agent) for agent, mode, score in told], [])
-    agents = build_summary(plan, "done", "", started=0.0)["agents"]
+    write(
+        run_dir, [replace(record(mode, 1, score), agent=agent) for agent, mode, score in told], []
+    )
+    agents = build_summary(run_dir, ABOUT, "done", "", started=0.0)["agents"]
     found = {
         name: (of["reward"]["mean"], of["validation"]["reward"]["mean"])
         for name, of in agents.items()
@@ -179,7 +180,7 @@ def test_each_agent_of_several_has_its_own_reward_and_validation(plan: Plan) -> 
     assert found == {"a": (0.25, 0.75), "b": (None, 0.5)}
 
 
-def test_a_validation_is_the_mean_over_task_types_of_what_was_scored(plan: Plan) -> None:
+def test_a_validation_is_the_mean_over_task_types_of_what_was_scored(run_dir: Path) -> None:
     found = [
         ("a", 1.0, None),
         ("a", 0.0, None),
@@ -191,12 +192,12 @@ def test_a_validation_is_the_mean_over_task_types_of_what_was_scored(plan: Plan)
         replace(record("val", 3, reward, cause), task_type=kind, terms={"rule": reward or 0.0})
         for kind, reward, cause in found
     ]
-    write(plan, records, [])
-    reward = build_summary(plan, "done", "", started=0.0)["validation"]["reward"]
+    write(run_dir, records, [])
+    reward = build_summary(run_dir, ABOUT, "done", "", started=0.0)["validation"]["reward"]
     assert reward == {"mean": 0.25, "terms": {"rule": 0.25}}
 
 
-def test_the_curve_of_a_resumed_run_is_that_of_the_weights_it_went_on_with(plan: Plan) -> None:
+def test_the_curve_of_a_resumed_run_is_that_of_the_weights_it_went_on_with(run_dir: Path) -> None:
     """Steps that were played again count as played last, and what was not measured is no 0."""
     parts = (
         (
@@ -213,12 +214,12 @@ def test_the_curve_of_a_resumed_run_is_that_of_the_weights_it_went_on_with(plan:
         ),
     )
     for age, (name, steps) in enumerate(parts):
-        path = plan.run_dir / name
+        path = run_dir / name
         path.write_text(
             "".join(json.dumps({"step": step, "data": data}) + "\n" for step, data in steps.items())
         )
         os.utime(path, (age, age))
-    assert curve(plan.run_dir) == [
+    assert curve(run_dir) == [
         {"step": 1, "reward": 0.1, "validation": None},
         {"step": 2, "reward": None, "validation": None},
         {"step": 3, "reward": 0.5, "validation": 0.5},
@@ -226,29 +227,29 @@ def test_the_curve_of_a_resumed_run_is_that_of_the_weights_it_went_on_with(plan:
     ]
 
 
-def test_a_torn_last_line_is_left_out(plan: Plan) -> None:
-    write(plan, [record("train", 1, 1.0)], [])
-    with (plan.run_dir / "episodes.jsonl").open("a") as file:
+def test_a_torn_last_line_is_left_out(run_dir: Path) -> None:
+    write(run_dir, [record("train", 1, 1.0)], [])
+    with (run_dir / "episodes.jsonl").open("a") as file:
         file.write('{"rollout_id": "to')
-    assert build_summary(plan, "failed", "", started=0.0)["rollouts"]["finished"] == 1
+    assert build_summary(run_dir, ABOUT, "failed", "", started=0.0)["rollouts"]["finished"] == 1
 
 
-def test_what_an_operator_reads_is_shown(plan: Plan, capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_an_operator_reads_is_shown(run_dir: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Who chooses a run by them reads the lines instead of the file."""
-    played(plan)
+    played(run_dir)
     notes = {"database": "x", "notes": ["may write"]}
-    (plan.run_dir / ENVIRONMENT).write_text(json.dumps(notes))
-    summary = build_summary(plan, "stopped", "judge [gone]", started=100.0)
+    (run_dir / ENVIRONMENT).write_text(json.dumps(notes))
+    summary = build_summary(run_dir, ABOUT, "stopped", "judge [gone]", started=100.0)
     assert summary["environment"]["database"] == "x"
-    show(summary, plan.run_dir)
+    show(summary, run_dir)
     shown = capsys.readouterr().out
     rewards = ("0.35", "rule 0.150", "judge 0.300", "0.25 -> 0.75")
     counts = ("5 judge_failed", "accuracy 0.500", "1 of 5 accepted", "5 queries")
     assert not missing(shown, "may write", "judge [gone]", *rewards, *counts)
 
 
-def test_steps_of_an_earlier_version_count_as_they_did(plan: Plan) -> None:
+def test_steps_of_an_earlier_version_count_as_they_did(run_dir: Path) -> None:
     """It noted only that a step made an update; a resumed run lost all of them."""
     taught = {"timing_s/step": 1.0, "timing_s/update_weights": 0.1, "books/learnable_groups": 2}
-    write(plan, [], [taught, taught | {"books/weight_updates": 3}])
-    assert build_summary(plan, "done", "", started=0.0)["weight_updates"] == 4
+    write(run_dir, [], [taught, taught | {"books/weight_updates": 3}])
+    assert build_summary(run_dir, ABOUT, "done", "", started=0.0)["weight_updates"] == 4

@@ -17,6 +17,7 @@ from transformers import AutoTokenizer
 
 from common.settings import ROOT
 from tests.messages import missing
+from tests.training.plans import plan_of
 from training.setup.chat_template import (
     CALL,
     SETTING,
@@ -29,7 +30,7 @@ from training.setup.chat_template import (
     render,
     with_tools,
 )
-from training.setup.plan import ConfigError, Plan
+from training.setup.plan import ConfigError, EnginePlan
 from training.setup.verl_config import _served
 
 TURN = "{{ '<|im_start|>' ~ message.role ~ '\\n' ~ %s ~ '<|im_end|>\\n' }}"
@@ -50,21 +51,17 @@ KEEPING = SAYING.removesuffix(DROPPING) + PLAIN
 CLOSING = LOOP % (TURN % "message.content.split('</think>')[-1]", START)
 
 
-def prepared(folder: Path, **changes: Any) -> tuple[Plan, Any]:
-    """A plan and what of verl's tree names the template."""
-    plan = Plan(
-        folder / "run",
-        "cpu",
-        str(folder),
-        4,
-        "--max-turns",
-        1.0,
-        32,
-        10.0,
-        **{"tools": False, **changes},
+def prepared(folder: Path, **changes: Any) -> tuple[EnginePlan, Path, Any]:
+    """A plan, a run's folder, and what of verl's tree names the template."""
+    usual = {"model": str(folder), "max_turns": 4, "tools": False}
+    plan = plan_of(folder / "run", **{**usual, **changes})
+    run_dir = plan.output.run_dir
+    keys = {key.lstrip("+"): value for key, value in _served(plan.engine, run_dir).items()}
+    return (
+        plan.engine,
+        run_dir,
+        OmegaConf.from_dotlist([f"{key}={value}" for key, value in keys.items()]),
     )
-    keys = {key.lstrip("+"): value for key, value in _served(plan).items()}
-    return plan, OmegaConf.from_dotlist([f"{key}={value}" for key, value in keys.items()])
 
 
 @pytest.mark.parametrize(
@@ -111,12 +108,12 @@ def test_the_cost_is_said_before_the_engine_loads(
 def test_a_file_the_user_names_is_looked_at_instead(tmp_path: Path) -> None:
     (tmp_path / TEMPLATE).write_text(DROPPING)
     (tmp_path / "mine.jinja").write_text(PLAIN)
-    plan, _ = prepared(tmp_path, keep_thinking=True)
+    plan, run_dir, _ = prepared(tmp_path, keep_thinking=True)
     config = OmegaConf.from_dotlist([f"{SETTING}={tmp_path / 'mine.jinja'}"])
-    assert choose_template(plan, config) is None
+    assert choose_template(plan, run_dir, config) is None
     assert OmegaConf.select(config, SETTING) == str(tmp_path / "mine.jinja")
     with pytest.raises(ConfigError, match=str(tmp_path / "mine")):
-        choose_template(plan, OmegaConf.from_dotlist([f"{SETTING}={tmp_path / 'mine'}"]))
+        choose_template(plan, run_dir, OmegaConf.from_dotlist([f"{SETTING}={tmp_path / 'mine'}"]))
 
 
 def test_of_several_templates_the_plain_one_is_looked_at_where_the_agent_has_no_tools(
@@ -134,9 +131,9 @@ def test_a_template_without_tools_is_replaced_where_the_agent_has_some(
     keep_thinking: bool, tmp_path: Path
 ) -> None:
     (tmp_path / TEMPLATE).write_text(PLAIN)
-    plan, config = prepared(tmp_path, tools=True, keep_thinking=keep_thinking)
-    assert choose_template(plan, config) == with_tools(PLAIN) != PLAIN
-    assert OmegaConf.select(config, SETTING) == str(plan.run_dir / TEMPLATE), "vLLM is told"
+    plan, run_dir, config = prepared(tmp_path, tools=True, keep_thinking=keep_thinking)
+    assert choose_template(plan, run_dir, config) == with_tools(PLAIN) != PLAIN
+    assert OmegaConf.select(config, SETTING) == str(run_dir / TEMPLATE), "vLLM is told"
 
 
 def test_a_template_that_cannot_render_two_turns_is_told(tmp_path: Path) -> None:

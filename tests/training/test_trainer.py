@@ -254,7 +254,7 @@ async def test_asynchronously_calls_are_held_back_while_the_engine_sleeps(
     )
     await asyncio.to_thread(trainer.on_sample_end)
     assert seen == [True]
-    assert waits == [played.manager.plan.episode_timeout]
+    assert waits == [played.manager.plan.engine.episode_timeout]
 
 
 async def test_verl_hears_of_rollouts_and_of_their_failure(
@@ -303,7 +303,7 @@ async def test_a_step_begins_as_verl_s_own_and_the_first_one_is_noted(
     for now in (10.0, 20.0):
         monkeypatch.setattr("training.engine.trainer.time", SimpleNamespace(time=lambda: now))  # noqa: B023 (called here)
         trainer.on_step_begin()
-    timeline = json.loads((played.manager.plan.run_dir / "timeline.json").read_text())
+    timeline = json.loads((played.manager.plan.output.run_dir / "timeline.json").read_text())
     assert timeline == {"first_step": 10.0}
 
 
@@ -329,7 +329,7 @@ async def test_checkpoints_are_whole_and_the_oldest_go(
     template = tmp_path / "served.jinja"
     template.write_text("what is served")
     keys, seen = {SETTING: str(template)}, []
-    async with played_by(tmp_path, monkeypatch, runner=False, keep=2, keys=keys) as run:
+    async with played_by(tmp_path, monkeypatch, runner=False, output_keep=2, keys=keys) as run:
         for step in (1, 2, 3):
             trainer = trainer_of(run, step=step)
             trainer.checkpoint_callback.on_save = lambda **named: seen.append(
@@ -352,7 +352,9 @@ async def test_the_best_checkpoint_by_validation_stays(
 ) -> None:
     row = {"step": 1, "data": {"val-core/all/reward/mean@1": 1.0}}
     (tmp_path / "metrics.jsonl").write_text(json.dumps(row) + "\n")
-    async with played_by(tmp_path, monkeypatch, runner=False, keep=1, keep_best=True) as run:
+    async with played_by(
+        tmp_path, monkeypatch, runner=False, output_keep=1, output_keep_best=True
+    ) as run:
         for step in (1, 2, 3):
             trainer_of(run, step=step)._save_checkpoint()
     found = {path.name for path in (tmp_path / "checkpoints").glob("global_step_*")}

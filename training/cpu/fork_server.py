@@ -1,6 +1,6 @@
 """One process imports the engine; the workers that Ray starts on this machine are forks of it.
 
-    with forking(plan) as python:                        # early: it imports beside whatever follows
+    with forking(device, role) as python:                     # early: it imports beside whatever follows
         ray.init(runtime_env={"py_executable": python})  # "" where nothing is forked
 
 A training without an accelerator is a dozen Python processes on few cores. Importing torch, vLLM
@@ -33,7 +33,6 @@ from pathlib import Path
 from typing import Any
 
 from training.setup.device import THREADS, environment
-from training.setup.plan import Plan
 
 logger = logging.getLogger(__name__)
 
@@ -59,16 +58,16 @@ END_SECONDS = 5.0
 
 
 @contextlib.contextmanager
-def forking(plan: Plan) -> Iterator[str]:
+def forking(device: str, role: str) -> Iterator[str]:
     """Yield the command that Ray should take for `python`; its server ends with the block, and with
     this process.
     """
-    if plan.device != "cpu" or plan.role == "runner" or os.environ.get("RAY_ADDRESS"):
+    if device != "cpu" or role == "runner" or os.environ.get("RAY_ADDRESS"):
         yield ""
         return
     # Only this account may connect: a client may run anything
     folder = Path(tempfile.mkdtemp(prefix="fork-server-"))
-    variables = environment(plan.device) | {JOB_VARIABLE: JOB, PARENT_VARIABLE: str(os.getpid())}
+    variables = environment(device) | {JOB_VARIABLE: JOB, PARENT_VARIABLE: str(os.getpid())}
     command = [
         sys.executable,
         "-m",

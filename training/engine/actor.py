@@ -14,7 +14,7 @@ import ray
 from omegaconf import DictConfig, OmegaConf
 
 from training.proxy.doors import run_token
-from training.setup.plan import Plan
+from training.setup.plan import OutputPlan, Plan
 
 TRACKERS = ("tensorboard", "swanlab", "wandb")
 
@@ -28,13 +28,14 @@ class TrainingActor:
 
         Raises RunStopped: see `training.engine.watchdog`.
         """
-        plan = dataclasses.replace(plan, token=run_token())
+        store = dataclasses.replace(plan.store, token=run_token())
+        plan = dataclasses.replace(plan, store=store)
         OmegaConf.resolve(config)
-        if any(name in str(config.trainer.logger) for name in TRACKERS):
-            os.environ.update(tracker_variables(plan))
+        if any(name in str(config.trainer.get("logger")) for name in TRACKERS):
+            os.environ.update(tracker_variables(plan.output))
         with ThreadPoolExecutor() as pool:  # processes start beside the imports
             queue = pool.submit(_start_queue, config)
-            if plan.device == "cpu" and config.trainer.nnodes == 1:
+            if plan.engine.device == "cpu" and config.trainer.nnodes == 1:
                 from training.cpu.early_servers import begin
 
                 begin(config, pool)
@@ -44,18 +45,18 @@ class TrainingActor:
             train(config, plan)
 
 
-def tracker_variables(plan: Plan) -> dict[str, str]:
+def tracker_variables(output: OutputPlan) -> dict[str, str]:
     """Return what verl's trackers read of the environment: the user's settings, and folders in the
     run's own where these name none.
     """
-    folder = plan.run_dir / "trackers"
+    folder = output.run_dir / "trackers"
     folder.mkdir(exist_ok=True)
-    boards = plan.trackers.get("TENSORBOARD_DIR")
+    boards = output.trackers.get("TENSORBOARD_DIR")
     return {
         "SWANLAB_LOG_DIR": str(folder / "swanlab"),
         "WANDB_DIR": os.environ.get("WANDB_DIR", str(folder)),
-        **plan.trackers,
-        "TENSORBOARD_DIR": str(Path(boards or folder / "tensorboard", plan.run_dir.name)),
+        **output.trackers,
+        "TENSORBOARD_DIR": str(Path(boards or folder / "tensorboard", output.run_dir.name)),
     }
 
 

@@ -72,11 +72,11 @@ class VerlAlgorithm(Algorithm):
     async def run(self, train_dataset: Any = None, val_dataset: Any = None) -> None:
         """Serve the store and train; return when training ended, failed or was interrupted."""
         try:
-            async with serving(self.plan):
+            async with serving(self.plan.store):
                 try:
                     await self._train()
                 finally:
-                    _stop_ray(self.plan)
+                    _stop_ray(self.plan.output.run_dir)
             self.outcome = Outcome("done")
         except asyncio.CancelledError:
             self.outcome = Outcome("interrupted", "interrupted by Ctrl-C or a stop signal")
@@ -89,7 +89,7 @@ class VerlAlgorithm(Algorithm):
 
     async def _train(self) -> None:
         steps = planned_steps(self.config)
-        progress = Progress(self.plan.run_dir, steps, self.plan.deterministic)
+        progress = Progress(self.plan.output.run_dir, steps, self.plan.engine.deterministic)
         ray = _start_ray(self.plan, self.config)
         nodes = living_nodes()
         from training.engine.actor import TrainingActor
@@ -98,10 +98,11 @@ class VerlAlgorithm(Algorithm):
             ray.get_runtime_context().get_node_id(), soft=False
         )
         self._training = TrainingActor.options(scheduling_strategy=here).remote()  # type: ignore[attr-defined]
-        finished = self._training.run.remote(self.config, replace(self.plan, token=None))
+        without_token = replace(self.plan, store=replace(self.plan.store, token=None))
+        finished = self._training.run.remote(self.config, without_token)
         try:
             while not ray.wait([finished], timeout=0)[0]:
-                if self.plan.role == "both":
+                if self.plan.store.role == "both":
                     self.get_trainer().strategy.look()
                 progress.look()
                 await asyncio.sleep(POLL_SECONDS)
@@ -146,27 +147,35 @@ def _start_ray(plan: Plan, config: DictConfig) -> Any:
         # cluster.
         os.environ["RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"] = "0"
         # It comes before ~/.ray/auth_token, which outlives a run
-        os.environ["RAY_AUTH_TOKEN"] = plan.token or ""
+        os.environ["RAY_AUTH_TOKEN"] = plan.store.token or ""
     import ray
     import ray.util.scheduling_strategies
 
-    runtime_env: dict[str, Any] = {"py_executable": plan.python} if plan.python else {}
-    if plan.device == "cuda":  # what verl says by the GPUs it finds; without any, `verl.toml` does
+    runtime_env: dict[str, Any] = (
+        {"py_executable": plan.engine.python} if plan.engine.python else {}
+    )
+    if (
+        plan.engine.device == "cuda"
+    ):  # what verl says by the GPUs it finds; without any, `verl.toml` does
         from verl.trainer.constants_ppo import get_ppo_ray_runtime_env
 
         runtime_env = dict(get_ppo_ray_runtime_env(config))
-    variables = environment(plan.device, plan.model, config.trainer.n_gpus_per_node)
+    variables = environment(plan.engine.device, plan.engine.model, config.trainer.n_gpus_per_node)
     runtime_env["env_vars"] = {**runtime_env.get("env_vars", {}), **variables}
-    runtime_env["env_vars"]["VERL_FILE_LOGGER_PATH"] = str(plan.run_dir / "metrics.jsonl")
+    runtime_env["env_vars"]["VERL_FILE_LOGGER_PATH"] = str(plan.output.run_dir / "metrics.jsonl")
     runtime_env["worker_process_setup_hook"] = "training.proxy.doors.guard_sockets"
-    level = logging.INFO if plan.debug else logging.ERROR
-    common = {"runtime_env": runtime_env, "log_to_driver": plan.debug, "logging_level": level}
+    level = logging.INFO if plan.output.debug else logging.ERROR
+    common = {
+        "runtime_env": runtime_env,
+        "log_to_driver": plan.output.debug,
+        "logging_level": level,
+    }
     stop = signal.getsignal(signal.SIGTERM)
     if cluster:
         # The token must not stand here: these variables are shown on command lines.
         runtime_env["env_vars"][TOKEN] = ""
         _init_ray(**common)
-        keep_in_ray(str(plan.token))
+        keep_in_ray(str(plan.store.token))
     else:
         sizes = {
             key: value
@@ -182,7 +191,10 @@ def _start_ray(plan: Plan, config: DictConfig) -> Any:
         )
     # After Ray's own handler the process aborts within three seconds, whatever it is doing
     signal.signal(signal.SIGTERM, stop)
-    check_nodes_found(config, plan)
+    shared = [str(plan.output.run_dir / "config.yaml")]
+    if Path(plan.engine.model).is_dir():
+        shared.append(plan.engine.model)
+    check_nodes_found(config, shared)
     return ray
 
 
@@ -206,7 +218,7 @@ def _init_ray(**options: Any) -> None:
         ) from error
 
 
-def _stop_ray(plan: Plan) -> None:
+def _stop_ray(run_dir: Path) -> None:
     """End what this run started in Ray and keep its logs; a second Ctrl-C waits until
     that is done.
     """
@@ -222,7 +234,7 @@ def _stop_ray(plan: Plan) -> None:
                 process.kill()
         if logs is not None:
             with contextlib.suppress(OSError):  # a full disk must not hide why the run ended
-                _keep_logs(logs, plan.run_dir / "logs")
+                _keep_logs(logs, run_dir / "logs")
     finally:
         signal.signal(signal.SIGINT, previous)
 

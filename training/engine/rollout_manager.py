@@ -59,22 +59,24 @@ class RolloutManager:
         rollout = config.actor_rollout_ref.rollout
         self.n_train = int(rollout.n)
         self.n_val = int(rollout.val_kwargs.n)
-        self.by_group = plan.asynchronous is not None
+        self.by_group = plan.engine.asynchronous is not None
         self.compared = compares_groups(config)
-        self.store = StoreClient(plan.store_address, plan.token)
-        self.policy = PolicyAccess(plan, config, servers, self.store)
+        self.store = StoreClient(plan.store.address, plan.store.token)
+        self.policy = PolicyAccess(
+            plan.engine, plan.proxy, plan.store.token, config, servers, self.store
+        )
         limits = Limits(
             prompt=config.data.max_prompt_length, response=config.data.max_response_length
         )
-        span_folder = plan.run_dir / "spans" if plan.keep_spans else None
+        span_folder = plan.output.run_dir / "spans" if plan.output.keep_spans else None
         self.collector = Collector(
-            self.store, ProxyTraceToTriplet(), limits, plan.trajectory_level, span_folder
+            self.store, ProxyTraceToTriplet(), limits, plan.engine.trajectory_level, span_folder
         )
         self.watch = Watch(
-            int(config.data.train_batch_size) * self.n_train, plan.max_unscored_share
+            int(config.data.train_batch_size) * self.n_train, plan.engine.max_unscored_share
         )
         self.step_records: list[RolloutRecord] = []
-        self.delivered = untrained(plan.run_dir) if self.by_group else {}
+        self.delivered = untrained(plan.output.run_dir) if self.by_group else {}
         self._failure: BaseException | None = None
         self._news = threading.Event()
         # Unix seconds, by the store's clock, at which the last collected rollout ended
@@ -190,7 +192,7 @@ class RolloutManager:
                 if skip and record.cause is None:
                     record.cause = "step_skipped"
             self._keep_sample(finished, validate)
-            with (self.plan.run_dir / "episodes.jsonl").open("a", encoding="utf-8") as file:
+            with (self.plan.output.run_dir / "episodes.jsonl").open("a", encoding="utf-8") as file:
                 file.writelines(record.to_json() + "\n" for record in records)
         return skip
 
@@ -213,7 +215,7 @@ class RolloutManager:
                 input=json.loads(row["task"]),
                 mode=mode,
                 resources_id=self.policy.resource(mode, number),
-                config=rules_of(self.plan),
+                config=rules_of(self.plan.engine.episode_timeout),
             )
             for number, row, _ in keys
         ]
@@ -244,7 +246,7 @@ class RolloutManager:
             asyncio.create_task(self._collect(endings[name], record))
             for name, record in records.items()
         ]
-        limit = silence_limit(self.plan.episode_timeout)
+        limit = silence_limit(self.plan.engine.episode_timeout)
         pending = set(tasks)
         try:
             while pending:
@@ -255,7 +257,7 @@ class RolloutManager:
                     raise RunStopped(
                         "no rollout and no call of the policy finished for "
                         f"{limit:.0f} s, {len(pending)} are waiting. Are runners "
-                        f"alive and connected to {self.plan.store_address}?"
+                        f"alive and connected to {self.plan.store.address}?"
                     )
                 done, pending = await asyncio.wait(
                     pending, timeout=limit - quiet, return_when=asyncio.FIRST_EXCEPTION

@@ -75,14 +75,15 @@ class RolloutsFromStore(PPOTrainer):
         return last_debug_time
 
     def on_step_begin(self) -> None:
-        note_time(self.agent_loop_manager.plan.run_dir, "first_step")
+        note_time(self.agent_loop_manager.plan.output.run_dir, "first_step")
         super().on_step_begin()
 
     def on_sample_end(self) -> None:
         """Hold calls back before verl puts vLLM to sleep: a call that comes late would be answered
         only when vLLM wakes, which waits for the calls in flight.
         """
-        self.agent_loop_manager.policy.gate.close(self.agent_loop_manager.plan.episode_timeout)
+        manager = self.agent_loop_manager
+        manager.policy.gate.close(manager.plan.engine.episode_timeout)
         super().on_sample_end()
 
     def on_step_end(self) -> None:
@@ -127,7 +128,7 @@ class RolloutsFromStore(PPOTrainer):
         those that are not kept.
         """
         trainer = self.config.trainer
-        plan = self.agent_loop_manager.plan
+        output = self.agent_loop_manager.plan.output
         folder = Path(trainer.default_local_dir)
         with saving(folder, self.global_steps) as hidden:
             trainer.default_local_dir = str(hidden)
@@ -136,8 +137,8 @@ class RolloutsFromStore(PPOTrainer):
             finally:
                 trainer.default_local_dir = str(folder)
             self._complete(hidden / f"{PREFIX}{self.global_steps}" / "actor")
-        if plan.keep:
-            prune(folder.parent, self.global_steps, plan.keep, plan.keep_best)
+        if output.keep:
+            prune(folder.parent, self.global_steps, output.keep, output.keep_best)
 
     def _complete(self, actor: Path) -> None:
         """Add what verl leaves out: the merged model of an adapter, and the chat template that is
@@ -225,7 +226,7 @@ TRAINERS = {
 
 def train(config: DictConfig, plan: Plan) -> None:
     """Train to the end. Raises RunStopped: see `training.engine.watchdog`."""
-    logging.basicConfig(level=logging.DEBUG if plan.debug else logging.INFO)
+    logging.basicConfig(level=logging.DEBUG if plan.output.debug else logging.INFO)
     trainer = None
     manager = None
     succeeded = False
@@ -235,7 +236,7 @@ def train(config: DictConfig, plan: Plan) -> None:
         servers = list(trainer.llm_server_manager.get_addresses())
         manager = RolloutManager(plan, config, servers, trainer.tokenizer.decode)
         manager.policy.weights_version = trainer.global_steps
-        note_time(plan.run_dir, "engine_ready")
+        note_time(plan.output.run_dir, "engine_ready")
         trainer.fit(manager)
         succeeded = True
     finally:

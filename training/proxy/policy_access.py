@@ -41,7 +41,7 @@ from training.proxy.direct import HEALTH, DirectEndpoint, direct_proxy
 from training.proxy.gate import CallGate, RequestSeeds
 from training.proxy.middleware import TAKEN, RecordingMiddleware
 from training.proxy.recorder import CallRecorder, Taken
-from training.setup.plan import Plan, RunStopped
+from training.setup.plan import EnginePlan, ProxyPlan, RunStopped
 from training.setup.ports import free_port
 
 RESOURCE = "main_llm"
@@ -61,9 +61,17 @@ class PolicyAccess:
     """
 
     def __init__(
-        self, plan: Plan, config: DictConfig, servers: list[str], store: LightningStore
+        self,
+        engine: EnginePlan,
+        proxy: ProxyPlan,
+        token: str | None,
+        config: DictConfig,
+        servers: list[str],
+        store: LightningStore,
     ) -> None:
-        self.plan = plan
+        self.engine = engine
+        self.place = proxy
+        self.token = token
         self.model = config.actor_rollout_ref.model.path
         self.log_probs = bool(config.actor_rollout_ref.rollout.calculate_log_probs)
         self.config = config
@@ -90,7 +98,7 @@ class PolicyAccess:
     async def publish(self) -> None:
         """Put the resources that name the policy into the store."""
         for mode, published in self.resources.items():
-            sampling = sampling_parameters(self.config, self.plan.max_tokens, mode)
+            sampling = sampling_parameters(self.config, self.engine.max_tokens, mode)
             for name in self.servers:
                 llm = ProxyLLM(endpoint=self.address, model=name, sampling_parameters=sampling)
                 published.append((await self.store.add_resources({RESOURCE: llm})).resources_id)
@@ -101,7 +109,7 @@ class PolicyAccess:
 
         Raises RunStopped: a call in flight does not end.
         """
-        self.gate.close(self.plan.episode_timeout)
+        self.gate.close(self.engine.episode_timeout)
         try:
             yield
             self.weights_version = version
@@ -149,10 +157,13 @@ class PolicyAccess:
         """Start the proxy in a thread of the trainer's actor, which has no tracer of its own, so
         that it ends with the actor.
         """
-        seeds = RequestSeeds(int(self.config.data.seed)) if self.plan.deterministic else None
-        spans_to, token = self.store.otlp_traces_endpoint(), self.plan.token
-        recorder = CallRecorder(spans_to, lambda: self.weights_version, self.gate, seeds, token)
-        host, port = self.plan.proxy_host, self.plan.proxy_port or free_port(self.plan.proxy_host)
+        seeds = RequestSeeds(int(self.config.data.seed)) if self.engine.deterministic else None
+        spans_to = self.store.otlp_traces_endpoint()
+        recorder = CallRecorder(
+            spans_to, lambda: self.weights_version, self.gate, seeds, self.token
+        )
+        host = self.place.host
+        port = self.place.port or free_port(host)
         launcher = PythonServerLauncherArgs(
             host=host,
             port=port,
@@ -162,9 +173,11 @@ class PolicyAccess:
             startup_timeout=START_SECONDS,
             log_level=logging.WARNING,
         )
-        if self.plan.proxy == "direct":
+        if self.place.kind == "direct":
             self.proxy = direct_proxy(
-                DirectEndpoint(self.servers, self.model, self.log_probs, token), recorder, launcher
+                DirectEndpoint(self.servers, self.model, self.log_probs, self.token),
+                recorder,
+                launcher,
             )
         else:
             models: list[ModelConfig] = [
@@ -182,11 +195,11 @@ class PolicyAccess:
             self.proxy = litellm_proxy(models, self.store, recorder, launcher, self.log_probs)
         server = self.proxy.server_launcher if isinstance(self.proxy, LLMProxy) else self.proxy
         guarded: Any = Guard(
-            server.app, token, MOST_BYTES, free=[HEALTH], problem=problem_of, serves=serves
+            server.app, self.token, MOST_BYTES, free=[HEALTH], problem=problem_of, serves=serves
         )
         server.app = guarded
         bound_launcher(server)
-        public = self.plan.proxy_public_host or _reachable(host)
+        public = self.place.public_host or _reachable(host)
         self.address = public.rstrip("/") if "://" in public else f"http://{public}:{port}"
         await self.proxy.start()
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import time
 from collections import Counter
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +26,6 @@ from training.engine.records import (
     validation_reward,
 )
 from training.engine.watchdog import MISMATCH
-from training.setup.plan import Plan
 
 # What episodes are played with; its `notes` are for readers of the numbers
 ENVIRONMENT = "environment.json"
@@ -42,23 +42,30 @@ LEARNED_FROM = ("episodes", "groups", "learnable_groups")
 MOST_NAMED = 5  # counters and measures on the screen, which holds 24 lines; the file has all
 
 
-def write_summary(plan: Plan, exit_reason: str, message: str, started: float) -> dict[str, Any]:
+def write_summary(
+    run_dir: Path, about: Mapping[str, str], exit_reason: str, message: str, started: float
+) -> dict[str, Any]:
     """Compute and write `summary.json`; `started` is the program's start in Unix seconds."""
-    summary = build_summary(plan, exit_reason, message, started)
+    summary = build_summary(run_dir, about, exit_reason, message, started)
     write_text(
-        plan.run_dir / "summary.json", json.dumps(summary, ensure_ascii=False, indent=2), force=True
+        run_dir / "summary.json", json.dumps(summary, ensure_ascii=False, indent=2), force=True
     )
     return summary
 
 
-def build_summary(plan: Plan, exit_reason: str, message: str, started: float) -> dict[str, Any]:
-    """Return the summary as a dict; every number comes from the run folder's files."""
-    records = [RolloutRecord.of_line(row) for row in read_lines(plan.run_dir / "episodes.jsonl")]
+def build_summary(
+    run_dir: Path, about: Mapping[str, str], exit_reason: str, message: str, started: float
+) -> dict[str, Any]:
+    """Return the summary as a dict; every number comes from the run folder's files.
+
+    about: device, model and store.
+    """
+    records = [RolloutRecord.of_line(row) for row in read_lines(run_dir / "episodes.jsonl")]
     train = [record for record in records if record.mode == "train"]
     validation = [record for record in records if record.mode == "val"]
     steps = [
         row["data"]
-        for row in read_lines(plan.run_dir / "metrics.jsonl")
+        for row in read_lines(run_dir / "metrics.jsonl")
         if "timing_s/step" in row["data"]
     ]
     counts = {
@@ -68,10 +75,8 @@ def build_summary(plan: Plan, exit_reason: str, message: str, started: float) ->
     return {
         "exit_reason": exit_reason,
         "message": message,
-        "device": plan.device,
-        "model": plan.model,
-        "store": "external" if plan.external_store_address else "managed",
-        "environment": read_object(plan.run_dir / ENVIRONMENT),
+        **about,
+        "environment": read_object(run_dir / ENVIRONMENT),
         "rollouts": _rollouts(train),
         **{name: counts[name] for name in TRAINED},
         "dropped_tokens": _dropped(train, counts["generated_tokens"]),
@@ -85,7 +90,7 @@ def build_summary(plan: Plan, exit_reason: str, message: str, started: float) ->
         "stop_reasons": dict(Counter(record.stop_reason for record in train if record.stop_reason)),
         "validation": _validation(validation),
         **_agents(records),
-        "seconds": _seconds(plan.run_dir, steps, started),
+        "seconds": _seconds(run_dir, steps, started),
     }
 
 

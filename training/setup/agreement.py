@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from omegaconf import DictConfig, OmegaConf
 
-from training.setup.plan import ConfigError, Plan
+from training.setup.plan import ConfigError, EnginePlan
 from training.setup.presets import ACTOR, ROLLOUT
 
 # Numbers that everything else is divided or counted by, with the least that makes sense
@@ -54,7 +54,7 @@ def compares_groups(config: DictConfig) -> bool:
     return config.algorithm.adv_estimator not in WITHOUT_GROUPS
 
 
-def check_agreement(config: DictConfig, plan: Plan, origins: dict[str, str]) -> None:
+def check_agreement(config: DictConfig, engine: EnginePlan, origins: dict[str, str]) -> None:
     """Raise ConfigError, naming both values, if agent and trainer differ in turns, temperature,
     budgets or batches.
 
@@ -62,19 +62,19 @@ def check_agreement(config: DictConfig, plan: Plan, origins: dict[str, str]) -> 
     """
     _check_keys(origins)
     _check_numbers(config, origins)
-    _check_mode(config, plan)
-    _check_deterministic(plan)
+    _check_mode(config, engine)
+    _check_deterministic(engine)
     _check_adapter(config)
-    _check_max_turns(config, plan, origins)
-    _check_sampling(config, plan, origins)
-    _check_budgets(config, plan)
+    _check_max_turns(config, engine, origins)
+    _check_sampling(config, engine, origins)
+    _check_budgets(config, engine)
     _check_batches(config)
     _check_rotation(config)
 
 
-def _check_mode(config: DictConfig, plan: Plan) -> None:
+def _check_mode(config: DictConfig, engine: EnginePlan) -> None:
     mode = config.trainer.v1.trainer_mode
-    expected = "sync" if plan.asynchronous is None else f"{plan.asynchronous}_async"
+    expected = "sync" if engine.asynchronous is None else f"{engine.asynchronous}_async"
     if mode != expected:
         raise ConfigError(f"trainer.v1.trainer_mode={mode} but the run is {expected}; use --async")
     log_probs = config.actor_rollout_ref.rollout.calculate_log_probs
@@ -85,14 +85,14 @@ def _check_mode(config: DictConfig, plan: Plan) -> None:
         )
 
 
-def _check_deterministic(plan: Plan) -> None:
+def _check_deterministic(engine: EnginePlan) -> None:
     """Refuse combinations for which `--deterministic` cannot hold."""
     reasons = {
-        "--async": plan.asynchronous is not None,
-        "--device cuda (not run; its kernels sum in an order of their own)": plan.device != "cpu",
+        "--async": engine.asynchronous is not None,
+        "--device cuda (not run; its kernels sum in an order of their own)": engine.device != "cpu",
     }
     for name, given in reasons.items():
-        if plan.deterministic and given:
+        if engine.deterministic and given:
             raise ConfigError(
                 f"--deterministic cannot be had with {name}; leave out one of the two"
             )
@@ -140,21 +140,21 @@ def _check_whole(key: str, value: object, least: int, origins: dict[str, str]) -
         raise ConfigError(f"{seen}: expected a whole number of {least} or more")
 
 
-def _check_max_turns(config: DictConfig, plan: Plan, origins: dict[str, str]) -> None:
+def _check_max_turns(config: DictConfig, engine: EnginePlan, origins: dict[str, str]) -> None:
     value = OmegaConf.select(config, MAX_TURNS_KEY)
-    if value != plan.max_turns:
+    if value != engine.max_turns:
         raise ConfigError(
-            f"max_turns differs: the agent plays {plan.max_turns} turns ({plan.max_turns_origin}), "
+            f"max_turns differs: the agent plays {engine.max_turns} turns ({engine.max_turns_origin}), "
             f"verl has {value} (override {origins.get(MAX_TURNS_KEY, MAX_TURNS_KEY)}). Set "
             "--max-turns only; verl's is derived."
         )
 
 
-def _check_sampling(config: DictConfig, plan: Plan, origins: dict[str, str]) -> None:
+def _check_sampling(config: DictConfig, engine: EnginePlan, origins: dict[str, str]) -> None:
     rollout = OmegaConf.select(config, ROLLOUT)
-    if float(rollout.temperature) != plan.temperature:
+    if float(rollout.temperature) != engine.temperature:
         raise ConfigError(
-            f"temperature differs: the agent samples at {plan.temperature} "
+            f"temperature differs: the agent samples at {engine.temperature} "
             f"(TEMPERATURE), verl has {rollout.temperature} (override "
             f"{origins.get(TEMPERATURE_KEY, TEMPERATURE_KEY)}). Set TEMPERATURE only."
         )
@@ -165,13 +165,13 @@ def _check_sampling(config: DictConfig, plan: Plan, origins: dict[str, str]) -> 
         )
 
 
-def _check_budgets(config: DictConfig, plan: Plan) -> None:
+def _check_budgets(config: DictConfig, engine: EnginePlan) -> None:
     prompt = int(config.data.max_prompt_length)
     response = int(config.data.max_response_length)
-    generated = plan.max_turns * plan.max_tokens
+    generated = engine.max_turns * engine.max_tokens
     if generated > response:
         raise ConfigError(
-            f"max_turns x max_tokens = {plan.max_turns} x {plan.max_tokens} = "
+            f"max_turns x max_tokens = {engine.max_turns} x {engine.max_tokens} = "
             f"{generated} tokens do not fit data.max_response_length={response}. "
             "Raise it, or lower --max-turns or MAX_TOKENS."
         )

@@ -26,7 +26,7 @@ from typing import Any
 from omegaconf import DictConfig, OmegaConf
 
 from training.setup.model_folder import read_template
-from training.setup.plan import ConfigError, Plan
+from training.setup.plan import ConfigError, EnginePlan
 
 TEMPLATE = "chat_template.jinja"
 SETTING = "actor_rollout_ref.rollout.engine_kwargs.vllm.chat_template"
@@ -49,7 +49,7 @@ TOOL = {
 CALL = {"id": "call00001", "type": "function", "function": {"name": "look", "arguments": {}}}
 
 
-def choose_template(plan: Plan, config: DictConfig) -> str | None:
+def choose_template(engine: EnginePlan, run_dir: Path, config: DictConfig) -> str | None:
     """Return the template to write into the run folder for `--keep-thinking` or for a model whose
     own knows no tools, and name that file in the config; else return None, after a word on what
     dropped thoughts cost.
@@ -57,18 +57,20 @@ def choose_template(plan: Plan, config: DictConfig) -> str | None:
     Raises ConfigError: it cannot be read, or not be made to keep thoughts.
     """
     named = OmegaConf.select(config, SETTING)
-    own = named == str(plan.run_dir / TEMPLATE)
-    template = read_template(plan.model, plan.tools) if named is None or own else _read(Path(named))
-    wordless = plan.tools and lacks_tools(template)
+    own = named == str(run_dir / TEMPLATE)
+    template = (
+        read_template(engine.model, engine.tools) if named is None or own else _read(Path(named))
+    )
+    wordless = engine.tools and lacks_tools(template)
     if wordless:
         template = with_tools(template)
         print("chat template: it knows no tools, so they are described in words", flush=True)
     if own:
-        return keep_thinking(template, plan.tools)
-    thinks = plan.thinking or SWITCH not in template
+        return keep_thinking(template, engine.tools)
+    thinks = engine.thinking or SWITCH not in template
     changed = wordless
-    if not thinks and named is None and plan.max_turns > 1:
-        template, before = with_empty_thoughts(template, plan.tools), template
+    if not thinks and named is None and engine.max_turns > 1:
+        template, before = with_empty_thoughts(template, engine.tools), template
         if template != before:
             print(
                 "chat template: without thinking it writes an empty thought before the last reply "
@@ -76,16 +78,16 @@ def choose_template(plan: Plan, config: DictConfig) -> str | None:
                 flush=True,
             )
             changed = True
-    if thinks and plan.max_turns > 1 and not keeps_thinking(template, plan.tools):
+    if thinks and engine.max_turns > 1 and not keeps_thinking(template, engine.tools):
         print(
             "chat template: it drops <think> blocks of earlier turns, which gives "
-            f"about one sequence a turn and up to {plan.max_turns} times the tokens. "
+            f"about one sequence a turn and up to {engine.max_turns} times the tokens. "
             "--keep-thinking serves the model with a template that keeps them",
             flush=True,
         )
     if not changed:
         return None
-    OmegaConf.update(config, SETTING, str(plan.run_dir / TEMPLATE), force_add=True)
+    OmegaConf.update(config, SETTING, str(run_dir / TEMPLATE), force_add=True)
     return template
 
 

@@ -9,14 +9,13 @@ from __future__ import annotations
 import os
 import socket
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from math import prod
-from pathlib import Path
 from typing import Any
 
 from omegaconf import DictConfig, OmegaConf
 
-from training.setup.plan import ConfigError, Plan, RunStopped
+from training.setup.plan import ConfigError, RunStopped
 from training.setup.presets import ROLLOUT
 
 REPLICA = ("tensor_model_parallel_size", "data_parallel_size", "pipeline_model_parallel_size")
@@ -101,9 +100,9 @@ def check_none_lost(
         )
 
 
-def check_nodes_found(config: DictConfig, plan: Plan) -> None:
+def check_nodes_found(config: DictConfig, shared: Sequence[str]) -> None:
     """Raise RunStopped if a Ray has too few free GPUs, for which verl would wait for ever, or if a
-    node lacks our files.
+    node does not see a file or folder of `shared`, which all have to.
 
     Nodes of a cluster have JOIN_SECONDS to come.
     """
@@ -118,7 +117,7 @@ def check_nodes_found(config: DictConfig, plan: Plan) -> None:
                 raise
             time.sleep(1)  # a scheduler starts its machines in any order
     if len(names) > 1:
-        _check_files([node for node in names if free[node]], names, plan)
+        _check_files([node for node in names if free[node]], names, shared)
 
 
 def _free_gpus() -> tuple[dict[str, str], dict[str, int]]:
@@ -155,17 +154,13 @@ def check_room(asked: list[tuple[int, int]], free: list[tuple[str, int]]) -> Non
         left[-1] -= gpus
 
 
-def _check_files(nodes: list[str], names: dict[str, str], plan: Plan) -> None:
+def _check_files(nodes: list[str], names: dict[str, str], paths: Sequence[str]) -> None:
     """Raise RunStopped unless every node sees the run folder, where each writes its part of a
     checkpoint, and the model.
     """
     import ray
     from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
-    paths = [
-        str(plan.run_dir / "config.yaml"),
-        *([plan.model] if Path(plan.model).is_dir() else []),
-    ]
     look: Any = ray.remote(num_cpus=0)(lambda: [path for path in paths if not os.path.exists(path)])
     there = [NodeAffinitySchedulingStrategy(node, soft=False) for node in nodes]
     found = ray.get([look.options(scheduling_strategy=place).remote() for place in there])

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from training.setup.folder_files import read_json, read_text
-from training.setup.plan import ConfigError, Plan
+from training.setup.plan import ConfigError, OutputPlan
 from training.setup.weights import IS_ADAPTER, check_weights, weight_files
 
 if TYPE_CHECKING:
@@ -234,7 +234,9 @@ def cache_bytes(model: str, sequences: int, length: int | None = None) -> int:
     return min(CACHE_BYTES, blocks * CACHE_BLOCK * int(token))
 
 
-def checkpoints_to_come(config: DictConfig, plan: Plan, step: int, last: int, there: int) -> int:
+def checkpoints_to_come(
+    config: DictConfig, output: OutputPlan, step: int, last: int, there: int
+) -> int:
     """Return how many checkpoints the disk must still take after `step`, with `there` on it, for a
     run of `last` steps.
 
@@ -243,7 +245,7 @@ def checkpoints_to_come(config: DictConfig, plan: Plan, step: int, last: int, th
     """
     every = int(config.trainer.save_freq)
     saved = last // every - step // every + (last % every > 0) if every > 0 and last > step else 0
-    return min(saved, max(1, plan.keep + plan.keep_best + 1 - there)) if plan.keep else saved
+    return min(saved, max(1, output.keep + output.keep_best + 1 - there)) if output.keep else saved
 
 
 def checkpoint_factor(config: DictConfig) -> int:

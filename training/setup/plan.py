@@ -1,5 +1,5 @@
-"""The typed settings of one training run: everything the engine room reads, besides verl's own
-tree.
+"""The plan of one training run in its four parts: everything the engine room reads, besides verl's
+own tree. A check or a room takes the part that it is about.
 """
 
 from __future__ import annotations
@@ -23,67 +23,79 @@ class RunStopped(RuntimeError):
 
 
 @dataclass(frozen=True)
-class Plan:
-    """One run. Built once by the command line, read everywhere, changed nowhere.
+class EnginePlan:
+    """What is trained, with which episodes, and how."""
 
-    `max_tokens` bounds what the policy generates in one call; `episode_timeout` is in seconds.
-    `n_runners` processes play `concurrency` episodes each at once, more where a step has more
-    (`training.start.make_plan`). `asynchronous` is None or "colocate", verl's mode without its ending. `algorithm` is the
-    name given to --algorithm, if any. `lora_rank` 0 trains all weights; `lora_adapter_path` is an
-    adapter to go on from. `deterministic` makes two runs with the same seed equal, at the price of
-    one call after another. `max_unscored_share` is the share of a step's rollouts that may be
-    unscored before the step is skipped. `tools`: the agent calls tools, which the model's chat
-    template must render. `keep_thinking`: serve the model with a chat template that keeps the `<think>` blocks of
-    earlier turns (`training.setup.chat_template`). `thinking`: a model thinks whose chat template
-    can turn it off. `tool_parser`: vLLM's parser of tool calls, None: the one that fits
-    (`training.setup.tool_parser`). `preset` is what the run began from: its `name`, and
-    verl's `keys`. `keep`: how many checkpoints stay, None: all of them; `keep_best`: beside the
-    last ones the best by validation. `token`: what requests to store and proxy carry, if anything.
-    `trackers`: variables of experiment trackers, which may hold keys.
-    `python`: the command with which Ray starts workers, if not this program's own Python
-    (`training.cpu.fork_server`).
-    """
-
-    run_dir: Path
     device: str
     model: str
     max_turns: int
     max_turns_origin: str
     temperature: float
-    max_tokens: int
-    episode_timeout: float
-    n_runners: int = 4
-    concurrency: int = 32
-    proxy: str = "direct"
-    asynchronous: str | None = None
-    algorithm: str | None = None
+    max_tokens: int  # that the policy may generate in one call
+    episode_timeout: float  # seconds
+    asynchronous: str | None = None  # or "colocate", verl's mode without its ending
+    algorithm: str | None = None  # the name given to --algorithm, if any
     trajectory_level: bool = True
-    tools: bool = True
-    keep_thinking: bool = False
-    thinking: bool = False
-    tool_parser: str | None = None
-    lora_rank: int = 0
-    lora_adapter_path: str | None = None
-    deterministic: bool = False
-    managed_store: bool = True
-    external_store_address: str | None = None
-    keep_spans: bool = False
+    tools: bool = True  # the agent calls tools, which the model's chat template must render
+    keep_thinking: bool = False  # with a chat template that keeps the thoughts of earlier turns
+    thinking: bool = False  # a model thinks whose chat template can turn it off
+    tool_parser: str | None = None  # vLLM's, None: the one that fits
+    lora_rank: int = 0  # 0 trains all weights
+    lora_adapter_path: str | None = None  # an adapter to go on from
+    deterministic: bool = False  # two runs of one seed are equal: one call after another
+    max_unscored_share: float = MAX_UNSCORED_SHARE  # of a step, above which it is skipped
+    python: str = ""  # the command by which Ray starts workers, if not this program's own Python
+
+
+@dataclass(frozen=True)
+class StorePlan:
+    """Where the store is, and what this process does with it."""
+
     role: str = "both"
-    store_host: str = "127.0.0.1"
-    store_port: int = 4747
-    proxy_host: str = "127.0.0.1"
-    proxy_port: int = 0
-    proxy_public_host: str | None = None
-    token: str | None = field(default=None, repr=False)
-    max_unscored_share: float = MAX_UNSCORED_SHARE
-    debug: bool = False
-    preset: Mapping[str, Any] = field(default_factory=dict)
-    keep: int | None = None
-    keep_best: bool = False
-    trackers: Mapping[str, str] = field(default_factory=dict, repr=False)
-    python: str = ""
+    managed: bool = True
+    external_address: str | None = None
+    host: str = "127.0.0.1"
+    port: int = 4747
+    token: str | None = field(default=None, repr=False)  # that store, proxy and vLLM ask for
+    # At least: more where a step has more episodes (`training.start.make_plan`)
+    n_runners: int = 4
+    concurrency: int = 32  # episodes that a runner process plays at once
 
     @property
-    def store_address(self) -> str:
+    def address(self) -> str:
         """The address at which runners and trainer reach the store."""
-        return self.external_store_address or f"http://{self.store_host}:{self.store_port}"
+        return self.external_address or f"http://{self.host}:{self.port}"
+
+
+@dataclass(frozen=True)
+class ProxyPlan:
+    """What stands before vLLM and records its calls (`direct` or `litellm`), and where."""
+
+    kind: str = "direct"
+    host: str = "127.0.0.1"
+    port: int = 0
+    public_host: str | None = None
+
+
+@dataclass(frozen=True)
+class OutputPlan:
+    """What is written, and where."""
+
+    run_dir: Path
+    debug: bool = False
+    keep: int | None = None  # checkpoints that stay, None: all of them
+    keep_best: bool = False  # beside the last ones the best by validation
+    keep_spans: bool = False
+    preset: Mapping[str, Any] = field(default_factory=dict)  # its name, and verl's keys
+    # Variables of experiment trackers, which may hold keys
+    trackers: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """One run. Built once by the command line, changed nowhere."""
+
+    engine: EnginePlan
+    store: StorePlan
+    proxy: ProxyPlan
+    output: OutputPlan

@@ -1,7 +1,7 @@
 """How vLLM reads a model's prompts and replies: its chat template, whether it thinks, and the parser
 of its tool calls. All three follow from the model's own chat template.
 
-    choose_reading(plan, config)              # of a run: sets verl's keys
+    choose_reading(engine, run_dir, config)   # of a run: sets verl's keys
     reading_flags(model, log, ...)            # of a server: vLLM's flags
 """
 
@@ -16,7 +16,7 @@ from omegaconf import DictConfig, OmegaConf
 from training.setup.chat_template import SWITCH, choose_template, lacks_tools, with_tools
 from training.setup.folder_files import read_json
 from training.setup.model_folder import find_model, read_template
-from training.setup.plan import ConfigError, Plan
+from training.setup.plan import ConfigError, EnginePlan
 from training.setup.presets import THOUGHT_TOKENS
 from training.setup.tool_parser import check_known, find_parser, reply_end
 
@@ -26,20 +26,20 @@ SWITCHES = f"{VLLM}.default_chat_template_kwargs"
 NO_THOUGHT = json.dumps({SWITCH: False})
 
 
-def choose_reading(plan: Plan, config: DictConfig) -> str | None:
+def choose_reading(engine: EnginePlan, run_dir: Path, config: DictConfig) -> str | None:
     """Set how vLLM reads in a run, as far as the user did not, and return the chat template to
     write into the run's folder, if it is not the model's.
 
     Raises ConfigError: the template cannot be used, or no parser reads its tool calls.
     """
-    changed = choose_template(plan, config)
-    template = changed or read_template(plan.model, plan.tools)
-    check_end(plan.model, template)
-    thinks = plan.thinking or plan.keep_thinking
+    changed = choose_template(engine, run_dir, config)
+    template = changed or read_template(engine.model, engine.tools)
+    check_end(engine.model, template)
+    thinks = engine.thinking or engine.keep_thinking
     if SWITCH in template and not thinks and OmegaConf.select(config, SWITCHES) is None:
         OmegaConf.update(config, SWITCHES, NO_THOUGHT, force_add=True)
-    if plan.tools and OmegaConf.select(config, PARSER) is None:
-        parser = chosen_parser(plan.tool_parser, plan.model, template)
+    if engine.tools and OmegaConf.select(config, PARSER) is None:
+        parser = chosen_parser(engine.tool_parser, engine.model, template)
         OmegaConf.update(config, PARSER, parser, force_add=True)
     return changed
 

@@ -25,7 +25,7 @@ from training.setup.algorithms import check_algorithm
 from training.setup.chat_template import SETTING, TEMPLATE
 from training.setup.device import in_bfloat16
 from training.setup.model_folder import CACHE_BLOCK, cache_bytes
-from training.setup.plan import ConfigError, Plan
+from training.setup.plan import ConfigError, EnginePlan
 from training.setup.presets import ROLLOUT, VERL_DEFAULTS
 
 CACHE = "kv_cache_memory_bytes"
@@ -70,12 +70,16 @@ def parse_overrides(texts: list[str]) -> list[Override]:
 
 
 def build_config(
-    plan: Plan, files: dict[str, str], preset: Overrides, user: list[Override]
+    engine: EnginePlan,
+    run_dir: Path,
+    files: dict[str, str],
+    preset: Overrides,
+    user: list[Override],
 ) -> DictConfig:
     """Return verl's whole tree for this run: defaults < device < ours < preset < --deterministic <
     the user's overrides.
 
-    `files` has the keys `train` and `val`. The result is checked for agreement with `plan`.
+    `files` has the keys `train` and `val`. The result is checked for agreement with `engine`.
 
     Raises ConfigError: an unknown key, or values that contradict each other.
     """
@@ -83,13 +87,13 @@ def build_config(
     for override in user:
         _check_value(config, override)
     device = VERL_DEFAULTS["device"]
-    short = plan.device == "cpu" and in_bfloat16(plan.model)
-    exact = VERL_DEFAULTS["run"]["deterministic"] if plan.deterministic else {}
+    short = engine.device == "cpu" and in_bfloat16(engine.model)
+    exact = VERL_DEFAULTS["run"]["deterministic"] if engine.deterministic else {}
     for layer in (
         device["every"],
-        device.get(plan.device, {}),
+        device.get(engine.device, {}),
         device["cpu_bfloat16"] if short else {},
-        _derived(plan, files),
+        _derived(engine, run_dir, files),
         preset,
         exact,
     ):
@@ -98,8 +102,8 @@ def build_config(
     for override in user:
         _apply(config, override)
     rollout = config.actor_rollout_ref.rollout
-    if plan.device == "cpu":
-        size = cache_bytes(plan.model, rollout.max_num_seqs, rollout.max_model_len)
+    if engine.device == "cpu":
+        size = cache_bytes(engine.model, rollout.max_num_seqs, rollout.max_model_len)
         cache = {CACHE: size, "block_size": CACHE_BLOCK}
         rollout.engine_kwargs.vllm = {**cache, **rollout.engine_kwargs.vllm}
     loss = config.actor_rollout_ref.actor.policy_loss
@@ -107,8 +111,8 @@ def build_config(
         # The same loss, which also measures how far apart vLLM and trainer are
         loss.loss_mode = "bypass_mode"
     given = {override.key: override.value for override in user}
-    check_algorithm(plan.algorithm, given, config.algorithm.rollout_correction.bypass_mode)
-    check_agreement(config, plan, {override.key: override.text for override in user})
+    check_algorithm(engine.algorithm, given, config.algorithm.rollout_correction.bypass_mode)
+    check_agreement(config, engine, {override.key: override.text for override in user})
     return config
 
 
@@ -123,7 +127,7 @@ def _verl_defaults() -> DictConfig:
     return config
 
 
-def _derived(plan: Plan, files: dict[str, str]) -> Overrides:
+def _derived(engine: EnginePlan, run_dir: Path, files: dict[str, str]) -> Overrides:
     """Return what follows from the plan, and the keys that make verl run with rollouts from the
     store.
     """
@@ -132,23 +136,23 @@ def _derived(plan: Plan, files: dict[str, str]) -> Overrides:
         **run["every"],
         "data.train_files": files["train"],
         "data.val_files": files["val"],
-        "actor_rollout_ref.model.path": plan.model,
-        "critic.model.path": plan.model,
-        **_lora(plan),
+        "actor_rollout_ref.model.path": engine.model,
+        "critic.model.path": engine.model,
+        **_lora(engine),
         # vLLM's, compared with the trainer's in every step
         f"{ROLLOUT}.calculate_log_probs": True,
-        **_old_log_probs(plan),
-        MAX_TURNS_KEY: plan.max_turns,
-        TEMPERATURE_KEY: plan.temperature,
-        f"{ROLLOUT}.val_kwargs.temperature": plan.temperature,
-        **_served(plan),
-        **run[plan.asynchronous or "sync"],
-        "trainer.default_local_dir": str(plan.run_dir / "checkpoints"),
-        "trainer.experiment_name": plan.run_dir.name,
+        **_old_log_probs(engine),
+        MAX_TURNS_KEY: engine.max_turns,
+        TEMPERATURE_KEY: engine.temperature,
+        f"{ROLLOUT}.val_kwargs.temperature": engine.temperature,
+        **_served(engine, run_dir),
+        **run[engine.asynchronous or "sync"],
+        "trainer.default_local_dir": str(run_dir / "checkpoints"),
+        "trainer.experiment_name": run_dir.name,
     }
 
 
-def _old_log_probs(plan: Plan) -> Overrides:
+def _old_log_probs(engine: EnginePlan) -> Overrides:
     """Return the keys that, on the CPU, take vLLM's log-probabilities for the old policy's, which
     saves a pass over every batch.
 
@@ -157,33 +161,33 @@ def _old_log_probs(plan: Plan) -> Overrides:
     and the trainer differ by. That does not hold with a merged adapter (rounded on its way to vLLM)
     and in asynchronous runs (older weights), and was not tried on GPUs.
     """
-    if plan.device != "cpu" or plan.lora_rank or plan.asynchronous:
+    if engine.device != "cpu" or engine.lora_rank or engine.asynchronous:
         return {}
     return {"algorithm.rollout_correction.bypass_mode": f"${{{ROLLOUT}.calculate_log_probs}}"}
 
 
-def _served(plan: Plan) -> Overrides:
+def _served(engine: EnginePlan, run_dir: Path) -> Overrides:
     """Return how vLLM reads requests and replies: that it looks for tool calls, and the chat
     template if it is not the model's.
     """
-    template = {f"+{SETTING}": str(plan.run_dir / TEMPLATE)} if plan.keep_thinking else {}
-    return {**(VERL_DEFAULTS["run"]["tools"] if plan.tools else {}), **template}
+    template = {f"+{SETTING}": str(run_dir / TEMPLATE)} if engine.keep_thinking else {}
+    return {**(VERL_DEFAULTS["run"]["tools"] if engine.tools else {}), **template}
 
 
-def _lora(plan: Plan) -> Overrides:
+def _lora(engine: EnginePlan) -> Overrides:
     """Return the keys for LoRA, merged into the weights vLLM gets: as an adapter it would answer
     only verl's own calls, not those over HTTP.
 
     alpha is twice the rank, so that the adapter's scale (alpha / rank) is 2 at every rank.
     """
-    if not plan.lora_rank:
+    if not engine.lora_rank:
         return {}
     model = "actor_rollout_ref.model"
     return {
-        f"{model}.lora_rank": plan.lora_rank,
-        f"{model}.lora_alpha": 2 * plan.lora_rank,
+        f"{model}.lora_rank": engine.lora_rank,
+        f"{model}.lora_alpha": 2 * engine.lora_rank,
         f"{model}.lora.merge": True,
-        f"{model}.lora_adapter_path": plan.lora_adapter_path,
+        f"{model}.lora_adapter_path": engine.lora_adapter_path,
     }
 
 

@@ -29,7 +29,7 @@ from training.setup.model_folder import (
     checkpoints_to_come,
 )
 from training.setup.plan import ConfigError, Plan
-from training.store.store_checks import check_store
+from training.store.store_checks import check_proxy, check_store
 
 
 def steps_of(
@@ -65,19 +65,22 @@ def check_ready(
     """
     if why := why_unusable():
         raise ConfigError(why)
-    if plan.role != "runner":
-        check_libraries(plan.device)
+    if plan.store.role != "runner":
+        check_libraries(plan.engine.device)
     rollout = config.actor_rollout_ref.rollout
     split = int(rollout.tensor_model_parallel_size)
-    check_model(plan.model, rollout.max_model_len, plan.tools, split, trained=True)
-    to_come = checkpoints_to_come(config, plan, done, last, len(checkpoints(plan.run_dir)))
-    check_writable(plan.run_dir, "--run-dir")
-    check_disk(plan.model, plan.run_dir, to_come, checkpoint_factor(config))
-    if plan.lora_adapter_path:
-        check_adapter(plan.lora_adapter_path, plan.lora_rank)
-    check_store(plan)
-    if plan.role != "runner":
-        if plan.device == "cuda":
+    check_model(plan.engine.model, rollout.max_model_len, plan.engine.tools, split, trained=True)
+    to_come = checkpoints_to_come(
+        config, plan.output, done, last, len(checkpoints(plan.output.run_dir))
+    )
+    check_writable(plan.output.run_dir, "--run-dir")
+    check_disk(plan.engine.model, plan.output.run_dir, to_come, checkpoint_factor(config))
+    if plan.engine.lora_adapter_path:
+        check_adapter(plan.engine.lora_adapter_path, plan.engine.lora_rank)
+    check_store(plan.store)
+    if plan.store.role != "runner":
+        check_proxy(plan.proxy, plan.store.token)
+        if plan.engine.device == "cuda":
             taken = share_of_partners(services, int(config.trainer.n_gpus_per_node))
-            check_gpu_memory(config, plan.model, taken=taken)
+            check_gpu_memory(config, plan.engine.model, taken=taken)
         check_nodes_asked(config)

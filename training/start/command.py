@@ -40,8 +40,9 @@ def train(agent: Agent, options: argparse.Namespace) -> int:
 
     check_temporary()
     plan, preset = make_plan(agent, options)
-    with forking(plan) as python:
-        return check_and_train(agent, options, replace(plan, python=python), preset)
+    with forking(plan.engine.device, plan.store.role) as python:
+        plan = replace(plan, engine=replace(plan.engine, python=python))
+        return check_and_train(agent, options, plan, preset)
 
 
 def check_and_train(
@@ -59,24 +60,26 @@ def check_and_train(
     files = {"train": options.train_file, "val": options.val_file}
     rows, keys_of_rows = read_rows(agent, files)
     check_budgets(agent, rows, settings)
-    written = {name: str(plan.run_dir / "data" / f"{name}.jsonl") for name in rows}
+    written = {name: str(plan.output.run_dir / "data" / f"{name}.jsonl") for name in rows}
     overrides = parse_overrides(options.overrides)
-    config = build_config(plan, written, {**preset, **keys, **keys_of_rows}, overrides)
+    keys = {**preset, **keys, **keys_of_rows}
+    config = build_config(plan.engine, plan.output.run_dir, written, keys, overrides)
     plan = with_runners(plan, options, config)
     done, last = steps_of(config, rows["train"], checkpoint)
     if checkpoint and done >= last:
         if lacks_validation(config, checkpoint):
             config.trainer.val_before_train = True  # all that is left to do
         elif options.resume == "auto":
-            finished = f"{plan.run_dir} is finished: step {done} of {last}"
+            finished = f"{plan.output.run_dir} is finished: step {done} of {last}"
             print(f"{finished}; nothing is left to do", flush=True)
             return 0
-    services = agent.flags.services(settings, flags) if plan.role == "both" else ()
+    both = plan.store.role == "both"
+    services = agent.flags.services(settings, flags) if both else ()
     check_ready(plan, config, done, last, services)
-    if plan.role != "runner":
-        check_questions(agent, rows, settings, plan.model, config)
+    if plan.store.role != "runner":
+        check_questions(agent, rows, settings, plan.engine.model, config)
     plan = with_token(plan)
-    with nullcontext() if plan.role == "runner" else held(plan.run_dir):
+    with nullcontext() if plan.store.role == "runner" else held(plan.output.run_dir):
         return start(agent, flags, settings, config, plan, files, rows)
 
 
@@ -95,19 +98,19 @@ def start(
     from training.start.prepare import complete, prepare
     from training.start.run import run, write_inputs
 
-    device = plan.device if plan.role != "algorithm" else None
-    with serve_environment(agent, settings, flags, plan.run_dir / "logs", device) as served:
-        if plan.role == "algorithm":
+    device = plan.engine.device if plan.store.role != "algorithm" else None
+    with serve_environment(agent, settings, flags, plan.output.run_dir / "logs", device) as served:
+        if plan.store.role == "algorithm":
             prepared = complete(agent, rows, settings, flags, plays=False)
             write_inputs(plan, prepared.rows, None)
         else:
             with closing(agent.open(settings, served)) as opened:
                 prepared = prepare(agent, files, rows, settings, flags, opened)
                 write_inputs(plan, prepared.rows, opened.description())
-        os.environ.update(environment(plan.device))  # before the imports that read it
+        os.environ.update(environment(plan.engine.device))  # before the imports that read it
         from episodes.lit_agent import EpisodeAgent
 
-        turns = (settings.min_turns or plan.max_turns, plan.max_turns)
+        turns = (settings.min_turns or plan.engine.max_turns, plan.engine.max_turns)
         return run(EpisodeAgent(agent, served, turns), config, plan, STARTED)
 
 

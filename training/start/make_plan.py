@@ -31,7 +31,7 @@ from episodes.turns import with_turns
 from training.engine.checkpoints import find_checkpoint, run_of, step_of, was_validated
 from training.setup.algorithms import keys_of
 from training.setup.device import choose_device, is_large
-from training.setup.plan import ConfigError, Plan
+from training.setup.plan import ConfigError, EnginePlan, OutputPlan, Plan, ProxyPlan, StorePlan
 from training.setup.presets import GPU_MODEL, choose
 from training.setup.reading import thought_tokens
 from training.start.run_lock import LOCK
@@ -43,22 +43,6 @@ TRACKER_VARIABLES = (
     *("TENSORBOARD_DIR", "SWANLAB_API_KEY", "SWANLAB_MODE", "SWANLAB_LOG_DIR"),
     *("WANDB_API_KEY", "WANDB_MODE", "WANDB_BASE_URL"),
 )
-# Flags that the plan takes unchanged, under the same name.
-FLAGS = (
-    "keep_spans",
-    "asynchronous",
-    "algorithm",
-    "trajectory_level",
-    "debug",
-    "keep_thinking",
-    "thinking",
-    "tool_parser",
-    "lora_adapter_path",
-    "deterministic",
-    "external_store_address",
-    "keep",
-    "keep_best",
-)
 # What is in a run's folder before its first episode: docs/runs.md
 WRITTEN_FIRST = (
     *("config.yaml", "environment.json", "preset.json", "versions.json", "model.json", "data"),
@@ -66,7 +50,6 @@ WRITTEN_FIRST = (
     *("summary.json", "error.txt", LOCK),  # of a run that played nothing
 )
 RECORD_FILES = ("metrics.jsonl", "episodes.jsonl")
-SETTINGS = ("temperature", "episode_timeout", "max_unscored_share")
 
 
 def run_settings(agent: Agent, options: argparse.Namespace) -> tuple[Settings, Options]:
@@ -101,32 +84,51 @@ def make_plan(agent: Agent, options: argparse.Namespace) -> tuple[Plan, dict[str
     run_dir = options.run_dir or new_run_dir(RUNS, f"{agent.name}-agent-{purpose}")
     if "${" in str(run_dir):
         raise ConfigError(f"--run-dir {run_dir}: a name with ${{ is read as verl's; take another")
-    plan = Plan(
-        run_dir=run_dir.resolve(),
+    engine = EnginePlan(
         device=device,
         model=model,
         max_turns=settings.max_turns,
         max_turns_origin="--max-turns" if options.max_turns else own,
+        temperature=settings.temperature,
         max_tokens=settings.max_tokens or agent.sizes(device).reply + thought,
+        episode_timeout=settings.episode_timeout,
+        asynchronous=options.asynchronous,
+        algorithm=options.algorithm,
+        trajectory_level=options.trajectory_level,
         tools=bool(agent.tools),
+        keep_thinking=options.keep_thinking,
+        thinking=options.thinking,
+        tool_parser=options.tool_parser,
         lora_rank=options.lora_rank if options.lora else 0,
-        role=settings.agl_current_role,
-        store_host=settings.agl_server_host,
-        store_port=settings.agl_server_port,
-        proxy_host=settings.llm_proxy_host,
-        proxy_port=settings.llm_proxy_port,
-        proxy_public_host=settings.llm_proxy_public_host,
-        token=reveal(settings.agl_token),
-        proxy=options.proxy or ("litellm" if options.llm_proxy else "direct"),
-        **{name: getattr(options, name) for name in FLAGS},
-        managed_store=settings.agl_managed_store,
-        trackers=tracker_variables(settings),
-        **{name: getattr(settings, name) for name in SETTINGS},
-        preset={
-            "name": ", ".join(filter(None, (purpose, device, options.algorithm))),
-            "keys": preset,
-        },
+        lora_adapter_path=options.lora_adapter_path,
+        deterministic=options.deterministic,
+        max_unscored_share=settings.max_unscored_share,
     )
+    store = StorePlan(
+        role=settings.agl_current_role,
+        managed=settings.agl_managed_store,
+        external_address=options.external_store_address,
+        host=settings.agl_server_host,
+        port=settings.agl_server_port,
+        token=reveal(settings.agl_token),
+    )
+    proxy = ProxyPlan(
+        kind=options.proxy or ("litellm" if options.llm_proxy else "direct"),
+        host=settings.llm_proxy_host,
+        port=settings.llm_proxy_port,
+        public_host=settings.llm_proxy_public_host,
+    )
+    named = ", ".join(filter(None, (purpose, device, options.algorithm)))
+    output = OutputPlan(
+        run_dir=run_dir.resolve(),
+        debug=options.debug,
+        keep=options.keep,
+        keep_best=options.keep_best,
+        keep_spans=options.keep_spans,
+        preset={"name": named, "keys": preset},
+        trackers=tracker_variables(settings),
+    )
+    plan = Plan(engine, store, proxy, output)
     return plan, {**preset, "trainer.logger": loggers(settings)}
 
 
@@ -137,11 +139,12 @@ def with_runners(plan: Plan, options: argparse.Namespace, config: DictConfig) ->
     episodes = int(config.data.train_batch_size) * int(config.actor_rollout_ref.rollout.n)
     n_runners = options.n_runners
     if n_runners is None:
-        n_runners = max(plan.n_runners, ceil(episodes / EPISODES_A_RUNNER))
+        n_runners = max(plan.store.n_runners, ceil(episodes / EPISODES_A_RUNNER))
     concurrency = options.concurrency
     if concurrency is None:
-        concurrency = max(plan.concurrency, ceil(episodes / n_runners))
-    return replace(plan, n_runners=n_runners, concurrency=concurrency)
+        concurrency = max(plan.store.concurrency, ceil(episodes / n_runners))
+    store = replace(plan.store, n_runners=n_runners, concurrency=concurrency)
+    return replace(plan, store=store)
 
 
 def continued(plan: Plan, options: argparse.Namespace) -> tuple[Plan, Path | None, dict[str, Any]]:
@@ -154,16 +157,16 @@ def continued(plan: Plan, options: argparse.Namespace) -> tuple[Plan, Path | Non
         ConfigError: the folder of a new run is not empty, or there is no such checkpoint.
         FileError: --run-dir cannot be written.
     """
-    check_writable(plan.run_dir, "--run-dir")
+    check_writable(plan.output.run_dir, "--run-dir")
     if not options.resume:
-        if plan.role != "runner" and holds_something(plan.run_dir):
+        if plan.store.role != "runner" and holds_something(plan.output.run_dir):
             raise ConfigError(
-                f"--run-dir {plan.run_dir} is not empty; choose "
+                f"--run-dir {plan.output.run_dir} is not empty; choose "
                 "another, or add --resume to continue it"
             )
         return plan, None, {}
     checkpoint = find_checkpoint(options.resume, options.run_dir, RUNS)
-    run_dir = run_of(checkpoint) if checkpoint and not options.run_dir else plan.run_dir
+    run_dir = run_of(checkpoint) if checkpoint and not options.run_dir else plan.output.run_dir
     if checkpoint is None:
         print(f"nothing to resume in {run_dir}: the run begins", flush=True)
         return plan, None, {}
@@ -179,7 +182,7 @@ def continued(plan: Plan, options: argparse.Namespace) -> tuple[Plan, Path | Non
     if options.ci_fast and options.resume != "auto":
         keys["trainer.total_training_steps"] = step + 1
     print(f"resuming from {checkpoint}", flush=True)
-    return replace(plan, run_dir=run_dir), checkpoint, keys
+    return replace(plan, output=replace(plan.output, run_dir=run_dir)), checkpoint, keys
 
 
 def holds_something(run_dir: Path) -> bool:

@@ -64,23 +64,23 @@ def run(agent: LitAgent[Any], config: DictConfig, plan: Plan, started: float) ->
 
     Raises ConfigError if the model's chat template cannot be used as the plan wants it.
     """
-    if plan.role == "runner":
+    if plan.store.role == "runner":
         print(
-            f"{plan.n_runners} runners work for the store "
-            f"at {plan.store_address}; Ctrl-C stops them",
+            f"{plan.store.n_runners} runners work for the store "
+            f"at {plan.store.address}; Ctrl-C stops them",
             flush=True,
         )
         trainer = _trainer(plan, None)
         trainer.fit(agent)
         return EXIT_CODES["failed" if trainer.strategy.failed else "interrupted"]
-    template = choose_reading(plan, config)
+    template = choose_reading(plan.engine, plan.output.run_dir, config)
     if config.trainer.resume_mode == "resume_path":
         before = config_of(Path(config.trainer.resume_from_path), config)
         for line in changed_reading(config, before):
             print(line, flush=True)
     prepare_run_dir(plan, config)
     if template is not None:
-        (plan.run_dir / TEMPLATE).write_text(template, encoding="utf-8")
+        (plan.output.run_dir / TEMPLATE).write_text(template, encoding="utf-8")
     _log_to_file(plan)
     from training.engine.algorithm import BEFORE, Outcome, VerlAlgorithm
 
@@ -102,12 +102,18 @@ def _finish(plan: Plan, outcome: Outcome, started: float) -> int:
     """
     try:
         if outcome.details:
-            (plan.run_dir / "error.txt").write_text(outcome.details, encoding="utf-8")
-        summary = write_summary(plan, outcome.exit_reason, outcome.message, started)
+            (plan.output.run_dir / "error.txt").write_text(outcome.details, encoding="utf-8")
+        about = {
+            "device": plan.engine.device,
+            "model": plan.engine.model,
+            "store": "external" if plan.store.external_address else "managed",
+        }
+        reason = outcome.exit_reason
+        summary = write_summary(plan.output.run_dir, about, reason, outcome.message, started)
     except OSError:
         print(f"{outcome.exit_reason}: {outcome.message}", file=sys.stderr)
         raise
-    show(summary, plan.run_dir)
+    show(summary, plan.output.run_dir)
     return EXIT_CODES[outcome.exit_reason]
 
 
@@ -118,10 +124,10 @@ def with_token(plan: Plan) -> Plan:
     The plan has passed `training.store.store_checks.check_store`, which refuses to go on where
     others have to know the token.
     """
-    token = plan.token or secrets.token_urlsafe(32)
+    token = plan.store.token or secrets.token_urlsafe(32)
     os.environ[TOKEN] = token
     load_settings.cache_clear()
-    return replace(plan, token=token)
+    return replace(plan, store=replace(plan.store, token=token))
 
 
 def write_inputs(
@@ -130,14 +136,14 @@ def write_inputs(
     """Write the rows as trained on into the run's folder, which only a process that trains does,
     and what scores depend on, which one that plays knows.
     """
-    plan.run_dir.mkdir(parents=True, exist_ok=True)
+    plan.output.run_dir.mkdir(parents=True, exist_ok=True)
     if described is not None:
         text = json.dumps(described, ensure_ascii=False)
-        write_text(plan.run_dir / ENVIRONMENT, text, force=True)
-    if plan.role != "runner":
-        (plan.run_dir / "data").mkdir(exist_ok=True)
+        write_text(plan.output.run_dir / ENVIRONMENT, text, force=True)
+    if plan.store.role != "runner":
+        (plan.output.run_dir / "data").mkdir(exist_ok=True)
         for name, part in rows.items():
-            write_jsonl(plan.run_dir / "data" / f"{name}.jsonl", part, force=True)
+            write_jsonl(plan.output.run_dir / "data" / f"{name}.jsonl", part, force=True)
 
 
 def prepare_run_dir(plan: Plan, config: DictConfig) -> None:
@@ -146,15 +152,15 @@ def prepare_run_dir(plan: Plan, config: DictConfig) -> None:
 
     The records go on, with the lines up to the checkpoint.
     """
-    plan.run_dir.mkdir(parents=True, exist_ok=True)
-    if left := sweep(plan.run_dir):  # safe now: no other run uses this one's ports
+    plan.output.run_dir.mkdir(parents=True, exist_ok=True)
+    if left := sweep(plan.output.run_dir):  # safe now: no other run uses this one's ports
         print(f"removed what was not completely saved or removed: {', '.join(left)}", flush=True)
     checkpoint = (
         Path(config.trainer.resume_from_path)
         if config.trainer.resume_mode == "resume_path"
         else None
     )
-    goes_on = checkpoint is not None and run_of(checkpoint) == plan.run_dir
+    goes_on = checkpoint is not None and run_of(checkpoint) == plan.output.run_dir
     for name in (
         *(() if goes_on else RECORD_FILES),
         "timeline.json",
@@ -162,19 +168,21 @@ def prepare_run_dir(plan: Plan, config: DictConfig) -> None:
         "error.txt",
         "config.yaml",
     ):
-        if (plan.run_dir / name).exists():
-            (plan.run_dir / name).rename(_aside(plan.run_dir / name))
+        if (plan.output.run_dir / name).exists():
+            (plan.output.run_dir / name).rename(_aside(plan.output.run_dir / name))
     if checkpoint is not None:
         for name in RECORD_FILES:
-            continue_records(run_of(checkpoint) / name, plan.run_dir / name, step_of(checkpoint))
-    OmegaConf.save(config, plan.run_dir / "config.yaml", resolve=True)
+            continue_records(
+                run_of(checkpoint) / name, plan.output.run_dir / name, step_of(checkpoint)
+            )
+    OmegaConf.save(config, plan.output.run_dir / "config.yaml", resolve=True)
     versions = {
         name: next((found.version for found in distributions(name=name)), None) for name in PACKAGES
     }
-    (plan.run_dir / "versions.json").write_text(json.dumps(versions, indent=2))
+    (plan.output.run_dir / "versions.json").write_text(json.dumps(versions, indent=2))
     if not goes_on:
-        note_model(plan.run_dir, plan.model)
-    (plan.run_dir / "preset.json").write_text(json.dumps(plan.preset, indent=2))
+        note_model(plan.output.run_dir, plan.engine.model)
+    (plan.output.run_dir / "preset.json").write_text(json.dumps(plan.output.preset, indent=2))
 
 
 def continue_records(source: Path, path: Path, step: int) -> None:
@@ -206,21 +214,21 @@ def _trainer(plan: Plan, algorithm: Any) -> Trainer:
     from training.runners.tracing import ProxyTraceToTriplet
     from training.store.store_client import StoreClient
 
-    runner = EpisodeRunner(plan.concurrency, deadline_of(plan))
+    runner = EpisodeRunner(plan.store.concurrency, deadline_of(plan.engine.episode_timeout))
     return agl.Trainer(
         algorithm=algorithm,
-        n_runners=plan.n_runners,
+        n_runners=plan.store.n_runners,
         tracer=runner.tracer,
         runner=runner,
         adapter=ProxyTraceToTriplet(),
-        store=StoreClient(plan.store_address, plan.token),
-        strategy=KeptRunners(plan.role, plan.n_runners),
+        store=StoreClient(plan.store.address, plan.store.token),
+        strategy=KeptRunners(plan.store.role, plan.store.n_runners),
     )
 
 
-def deadline_of(plan: Plan) -> float:
+def deadline_of(episode_timeout: float) -> float:
     """Return the seconds after which a runner ends an episode that has no end."""
-    return LONGEST * plan.episode_timeout + DEADLINE_MARGIN_SECONDS
+    return LONGEST * episode_timeout + DEADLINE_MARGIN_SECONDS
 
 
 def _log_to_file(plan: Plan) -> None:
@@ -228,13 +236,13 @@ def _log_to_file(plan: Plan) -> None:
     with --debug.
     """
     handlers: list[logging.Handler] = [
-        logging.FileHandler(plan.run_dir / "run.log", encoding="utf-8")
+        logging.FileHandler(plan.output.run_dir / "run.log", encoding="utf-8")
     ]
-    if plan.debug:
+    if plan.output.debug:
         handlers.append(logging.StreamHandler())
     form = "%(asctime)s %(processName)s %(levelname)s %(name)s: %(message)s"
     logging.basicConfig(
-        level=logging.DEBUG if plan.debug else logging.INFO,
+        level=logging.DEBUG if plan.output.debug else logging.INFO,
         handlers=handlers,
         format=form,
         force=True,

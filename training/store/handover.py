@@ -21,7 +21,6 @@ from agentlightning.types import AttemptedRollout, Rollout, RolloutConfig
 
 from common.access import bearer
 from episodes.pace import LONGEST
-from training.setup.plan import Plan
 
 logger = logging.getLogger(__name__)
 
@@ -155,10 +154,10 @@ class Endings:
             future.set_result(rollout)
 
 
-def rules_of(plan: Plan) -> RolloutConfig:
+def rules_of(episode_timeout: float) -> RolloutConfig:
     """Return when the store has a rollout of this run played again."""
     return RolloutConfig(
-        timeout_seconds=LONGEST * plan.episode_timeout + STORE_MARGIN_SECONDS,
+        timeout_seconds=LONGEST * episode_timeout + STORE_MARGIN_SECONDS,
         unresponsive_seconds=UNRESPONSIVE_SECONDS,
         max_attempts=MAX_ATTEMPTS,
         retry_condition=["timeout", "unresponsive"],

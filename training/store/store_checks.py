@@ -10,7 +10,7 @@ import httpx
 
 from common.access import bearer, require_token
 from common.proxies import ask_directly
-from training.setup.plan import ConfigError, Plan
+from training.setup.plan import ConfigError, ProxyPlan, StorePlan
 from training.setup.ports import require_free
 
 CHECK_SECONDS = 5.0
@@ -18,32 +18,35 @@ HEALTH_PATH = "/v1/agl/health"
 TRACES_PATH = "/v1/traces"
 
 
-def check_store(plan: Plan) -> None:
+def check_store(store: StorePlan) -> None:
     """Raise ConfigError if settings of the store contradict each other or the store
     cannot be used.
     """
-    if plan.external_store_address and plan.managed_store:
+    if store.external_address and store.managed:
         raise ConfigError(
             "--external-store-address was given but AGL_MANAGED_STORE says to "
             "start a store here; set AGL_MANAGED_STORE=0 (also: false, no, off)"
         )
-    if not plan.managed_store and not plan.external_store_address:
+    if not store.managed and not store.external_address:
         raise ConfigError("AGL_MANAGED_STORE=0 needs --external-store-address http://HOST:PORT")
-    if not plan.token and (plan.external_store_address or plan.role != "both"):
+    if not store.token and (store.external_address or store.role != "both"):
         raise ConfigError(
             "AGL_TOKEN is not set: store, trainer and runners that are "
             "started one by one need the same one, on one machine, too. Set "
             "it for each of them: export AGL_TOKEN=$(openssl rand -hex 16)"
         )
-    if plan.external_store_address:
-        ask_directly(plan.external_store_address)
-        check_external(plan.external_store_address, plan.token)
-    elif plan.role != "runner":
-        require_token(plan.store_host, plan.token, "AGL_SERVER_HOST")
-        require_free(plan.store_host, plan.store_port, "AGL_SERVER_PORT")
-    if plan.role != "runner":
-        require_token(plan.proxy_host, plan.token, "LLM_PROXY_HOST")
-        require_free(plan.proxy_host, plan.proxy_port, "LLM_PROXY_PORT")
+    if store.external_address:
+        ask_directly(store.external_address)
+        check_external(store.external_address, store.token)
+    elif store.role != "runner":
+        require_token(store.host, store.token, "AGL_SERVER_HOST")
+        require_free(store.host, store.port, "AGL_SERVER_PORT")
+
+
+def check_proxy(proxy: ProxyPlan, token: str | None) -> None:
+    """Raise ConfigError if the proxy cannot listen where it is to, or would without a token."""
+    require_token(proxy.host, token, "LLM_PROXY_HOST")
+    require_free(proxy.host, proxy.port, "LLM_PROXY_PORT")
 
 
 def check_external(address: str, token: str | None = None) -> None:

@@ -20,24 +20,24 @@ from pathlib import Path
 from common.access import require_token
 from common.command import new_parser, run_command
 from common.startup import collect_rarely
-from training.setup.plan import ConfigError, Plan
+from training.setup.plan import ConfigError, StorePlan
 from training.setup.ports import require_free
 from training.store.store_status import look
 
 
 @asynccontextmanager
-async def serving(plan: Plan) -> AsyncIterator[None]:
+async def serving(plan: StorePlan) -> AsyncIterator[None]:
     """Serve the run's own store while the block runs; nothing to do where it is external.
 
     `training.store.store_checks.check_store` has passed.
     """
-    if plan.external_store_address:
+    if plan.external_address:
         yield
         return
     from training.store.live_store import RunStore, make_server
 
     store = RunStore()
-    server = make_server(store, plan.store_host, plan.store_port, "thread", plan.token)
+    server = make_server(store, plan.host, plan.port, "thread", plan.token)
     await server.start()
     try:
         yield

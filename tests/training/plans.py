@@ -1,0 +1,41 @@
+"""A run's plan for tests, by flat names that say of which part they are."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+from training.setup.plan import EnginePlan, OutputPlan, Plan, ProxyPlan, StorePlan
+
+PARTS = {"engine": EnginePlan, "store": StorePlan, "proxy": ProxyPlan, "output": OutputPlan}
+USUAL: dict[str, Any] = {
+    "device": "cpu",
+    "model": "m",
+    "max_turns": 3,
+    "max_turns_origin": "--max-turns",
+    "temperature": 1.0,
+    "max_tokens": 96,
+    "episode_timeout": 60.0,
+}
+
+
+def plan_of(run_dir: Path, **changes: Any) -> Plan:
+    """Return the usual plan with changes: those of the engine by their names, others as
+    `store_port`, `proxy_kind` or `output_keep`.
+    """
+    given: dict[str, dict[str, Any]] = {
+        "engine": dict(USUAL),
+        "store": {},
+        "proxy": {},
+        "output": {"run_dir": run_dir},
+    }
+    of_the_engine = {field.name for field in fields(EnginePlan)}
+    for name, value in changes.items():
+        if name in of_the_engine:
+            given["engine"][name] = value
+        else:
+            part, _, own = name.partition("_")
+            given[part][own] = value
+    made: dict[str, Any] = {part: PARTS[part](**own) for part, own in given.items()}
+    return Plan(**made)
