@@ -52,7 +52,7 @@ def fresh_settings(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.Tem
     """
     monkeypatch.delenv("AGL_MANAGED_STORE", raising=False)
     monkeypatch.setattr(
-        "training.start.run.run", lambda *arguments: pytest.fail("the engine was started")
+        "training.start.command.run", lambda *arguments: pytest.fail("the engine was started")
     )
     monkeypatch.setattr("training.start.prepare.FOLDER", tmp_path_factory.mktemp("prepared"))
     monkeypatch.setattr("training.setup.device.built_for", lambda: "cpu")  # of either lock
@@ -253,7 +253,9 @@ def test_a_judge_that_likes_everything(
     server = Server()
     server.replies = [(200, '{"score": 1.0}')]
     loaded: list[object] = []
-    monkeypatch.setattr("training.start.run.run", lambda *arguments: loaded.append(arguments) or 0)
+    monkeypatch.setattr(
+        "training.start.command.run", lambda *arguments: loaded.append(arguments) or 0
+    )
     monkeypatch.setenv("REWARD_MODEL_URL", f"{server.url}/score")
     with serving(server):
         message = refused(capsys, "--ci-fast", "--device", "cpu", code=1)
@@ -286,7 +288,7 @@ def test_episodes_have_the_budget_that_the_command_names(
     monkeypatch.setattr(DIGITS, "draws_turns", True)
     monkeypatch.setattr(registry, "_registered", {DIGITS.name: DIGITS})
     begun: list[EpisodeAgent] = []
-    monkeypatch.setattr("training.start.run.run", lambda agent, *_: begun.append(agent) or 0)
+    monkeypatch.setattr("training.start.command.run", lambda agent, *_: begun.append(agent) or 0)
     flags = ["--ci-fast", "--device", "cpu", "--model", AGENT.model, "--max-turns", "2-4"]
     assert main("digits", [*flags, "--run-dir", str(tmp_path / "run")]) == 0
     playing = begun[0].settings
@@ -312,9 +314,9 @@ def test_a_run_trains_on_the_rows_as_they_were_prepared(
 ) -> None:
     drafted = {"train": [{"id": "a", "answer": "drafted"}], "val": [{"id": "b", "answer": "own"}]}
     monkeypatch.setattr(
-        f"training.start.prepare.{prepares}", lambda *_, **__: Prepared(drafted, notes=())
+        f"training.start.command.{prepares}", lambda *_, **__: Prepared(drafted, notes=())
     )
-    monkeypatch.setattr("training.start.run.run", lambda *arguments: 0)
+    monkeypatch.setattr("training.start.command.run", lambda *arguments: 0)
     plan = plan_of(tmp_path, store_role=role)
     rows = {"train": [{"id": "a", "answer": None}], "val": drafted["val"]}
     assert start(AGENT, {}, load_settings(), None, plan, AGENT.splits, rows) == 0

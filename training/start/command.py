@@ -11,33 +11,42 @@ from __future__ import annotations
 
 import argparse
 import os
-import time
 from collections.abc import Callable, Mapping
 from contextlib import closing, nullcontext
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import Any, NoReturn
+
+from psutil import Process
+from tokenizers import Tokenizer
 
 from common.command import new_parser, run_command
+from common.files import check_temporary
+from common.settings import Settings
+from common.startup import collect_rarely
 from common.stopping import stop_in_order
+from episodes import registry
+from episodes.agent import Agent, Options
+from training.cpu.fork_server import forking
+from training.serve import serve_environment
+from training.setup.device import environment
+from training.setup.model_folder import find_model
 from training.setup.plan import ConfigError, Plan
+from training.setup.verl_config import build_config, parse_overrides
+from training.start.arguments import parse
+from training.start.check import check_ready, lacks_validation, steps_of
+from training.start.make_plan import continued, make_plan, read_rows, run_settings, with_runners
+from training.start.prepare import Rows, complete, prepare
+from training.start.run import run, with_token, write_inputs
+from training.start.run_lock import held
 
-if TYPE_CHECKING:
-    from common.settings import Settings
-    from episodes.agent import Agent, Options
-    from training.start.prepare import Rows
-
-STARTED = time.time()
+STARTED = Process().create_time()
 
 
 def train(agent: Agent, options: argparse.Namespace) -> int:
     """Make the plan, let the engine be imported while the rest is checked, train, and return the
     exit code.
     """
-    from common.files import check_temporary
-    from training.cpu.fork_server import forking
-    from training.start.make_plan import make_plan
-
     check_temporary()
     plan, preset = make_plan(agent, options)
     with forking(plan.engine.device, plan.store.role) as python:
@@ -49,12 +58,6 @@ def check_and_train(
     agent: Agent, options: argparse.Namespace, plan: Plan, preset: dict[str, Any]
 ) -> int:
     """Check everything that is cheap to check, then train and return the exit code."""
-    from training.setup.verl_config import build_config, parse_overrides
-    from training.start.check import check_ready, lacks_validation, steps_of
-    from training.start.make_plan import continued, read_rows, run_settings, with_runners
-    from training.start.run import with_token
-    from training.start.run_lock import held
-
     settings, flags = run_settings(agent, options)
     plan, checkpoint, keys = continued(plan, options)
     files = {"train": options.train_file, "val": options.val_file}
@@ -93,11 +96,6 @@ def start(
     rows: Rows,
 ) -> int:
     """Start what episodes need, prepare the rows, write them into the run's folder and train."""
-    from training.serve import serve_environment
-    from training.setup.device import environment
-    from training.start.prepare import complete, prepare
-    from training.start.run import run, write_inputs
-
     device = plan.engine.device if plan.store.role != "algorithm" else None
     with serve_environment(agent, settings, flags, plan.output.run_dir / "logs", device) as served:
         if plan.store.role == "algorithm":
@@ -131,10 +129,6 @@ def check_questions(agent: Agent, rows: Rows, settings: Settings, model: str, co
     """Raise ConfigError if questions alone are longer than vLLM's context: their episodes would all
     end without a call.
     """
-    from tokenizers import Tokenizer
-
-    from training.setup.model_folder import find_model
-
     file = find_model(model) / "tokenizer.json"
     if not file.is_file():
         return
@@ -160,13 +154,7 @@ def check_questions(agent: Agent, rows: Rows, settings: Settings, model: str, co
 
 def main(name: str, arguments: list[str] | None = None) -> int:
     """Run the command line of an agent and return the exit code."""
-
-    def make() -> Agent:
-        from episodes.registry import get
-
-        return get(name)
-
-    return run_training(make, arguments)
+    return run_training(lambda: registry.get(name), arguments)
 
 
 def run_training(make: Callable[[], Agent], arguments: list[str] | None) -> int:
@@ -174,9 +162,6 @@ def run_training(make: Callable[[], Agent], arguments: list[str] | None) -> int:
     stop_in_order()
 
     def body() -> int:
-        from common.startup import collect_rarely
-        from training.start.arguments import parse
-
         collect_rarely()
         agent = make()
         return train(agent, parse(agent, arguments))
@@ -188,10 +173,8 @@ def refuse_without_agent(words: list[str]) -> NoReturn:
     """Show the help that was asked for, or end with a usage error: the agent comes first, because
     the flags depend on it.
     """
-    from episodes.registry import names
-
     parser = new_parser(__doc__, prog="python -m training.launch", usage="%(prog)s AGENT [flags]")
-    listing = f"{', '.join(names())}; AGENT --help lists the flags"
+    listing = f"{', '.join(registry.names())}; AGENT --help lists the flags"
     parser.add_argument("agent", metavar="AGENT", help=listing)
     parser.parse_args([word for word in words if word in ("-h", "--help")])
     raise AssertionError("the parser ends the program")

@@ -8,12 +8,10 @@ from __future__ import annotations
 
 import sys
 from argparse import ArgumentParser
-from typing import TYPE_CHECKING
 
+from episodes.joint import weights
+from episodes.registry import joined
 from training.start.command import run_training
-
-if TYPE_CHECKING:
-    from episodes.joint import JointAgent
 
 USAGE = (
     "usage: python train_agents.py --agents sql,diagnosis:2 "
@@ -30,11 +28,4 @@ def main(arguments: list[str] | None = None) -> int:
     if not named.agents:
         print(USAGE, file=sys.stderr)
         return 2
-
-    def make() -> JointAgent:
-        from episodes.joint import weights
-        from episodes.registry import joined
-
-        return joined(weights(named.agents))
-
-    return run_training(make, rest)
+    return run_training(lambda: joined(weights(named.agents)), rest)

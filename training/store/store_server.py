@@ -19,6 +19,8 @@ from pathlib import Path
 
 from common.access import require_token
 from common.command import new_parser, run_command
+from common.llm import reveal
+from common.settings import load_settings
 from common.startup import collect_rarely
 from training.setup.plan import ConfigError, StorePlan
 from training.setup.ports import require_free
@@ -85,9 +87,6 @@ def main(arguments: list[str] | None = None) -> int:
     options = parser.parse_args(arguments)
 
     def body() -> None:
-        from common.llm import reveal
-        from common.settings import load_settings
-
         token = reveal(load_settings().agl_token)
         if options.command == "status":
             return print(look(options.url, token))
