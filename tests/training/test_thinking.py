@@ -153,10 +153,10 @@ def test_without_thinking_a_prompt_continues_the_one_before_token_by_token(
     assert package is not None
     qwen3 = Path(str(package.origin)).with_name("chat_templates") / "qwen3.jinja"
     (tmp_path / TEMPLATE).write_text(qwen3.read_text())
-    plan, config = prepared(tmp_path, tools=tools)
-    served = choose_template(plan, config)
+    plan, run_dir, config = prepared(tmp_path, tools=tools)
+    served = choose_template(plan, run_dir, config)
     assert served is not None
-    assert OmegaConf.select(config, SETTING) == str(plan.run_dir / TEMPLATE)
+    assert OmegaConf.select(config, SETTING) == str(run_dir / TEMPLATE)
     assert capsys.readouterr().out.count("\n") == 1
 
     encode = AutoTokenizer.from_pretrained(ROOT / "sql_agent" / "tiny_model").encode
@@ -191,5 +191,5 @@ def test_with_thinking_the_template_stays_the_models_own(tmp_path: Path) -> None
     (tmp_path / TEMPLATE).write_text(switched)
     assert choose_template(*prepared(tmp_path, thinking=True)) is None
     assert choose_template(*prepared(tmp_path)) is not None
-    plan, config = prepared(tmp_path)
-    assert choose_template(replace(plan, max_turns=1), config) is None
+    plan, run_dir, config = prepared(tmp_path)
+    assert choose_template(replace(plan, max_turns=1), run_dir, config) is None
