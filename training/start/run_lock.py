@@ -1,6 +1,6 @@
 """One command at a time trains in a run's folder.
 
-    with held(plan.run_dir): ...        # ConfigError: another command trains there
+    with held(run_dir): ...        # ConfigError: another command trains there
 
 The lock is the operating system's: it ends with the process, however that ends, and its forks do
 not hold it. The file says who holds it.

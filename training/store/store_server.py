@@ -28,18 +28,18 @@ from training.store.store_status import look
 
 
 @asynccontextmanager
-async def serving(plan: StorePlan) -> AsyncIterator[None]:
+async def serving(place: StorePlan) -> AsyncIterator[None]:
     """Serve the run's own store while the block runs; nothing to do where it is external.
 
     `training.store.store_checks.check_store` has passed.
     """
-    if plan.external_address:
+    if place.external_address:
         yield
         return
     from training.store.live_store import RunStore, make_server
 
     store = RunStore()
-    server = make_server(store, plan.host, plan.port, "thread", plan.token)
+    server = make_server(store, place.host, place.port, "thread", place.token)
     await server.start()
     try:
         yield
