@@ -128,7 +128,8 @@ class CodeEnvironment(Environment):
         """Return why a task cannot be played here, or "". A program whose output is the answer is
         run for that.
         """
-        tasks, code_task = self.set_of(task), own(task)
+        code_task = own(task)
+        tasks = self.set_of(task)
         if why := tasks.unusable(code_task):
             return why
         check = None if code_task.gold is not None else tasks.check(code_task)

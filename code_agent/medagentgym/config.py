@@ -170,7 +170,7 @@ def load_config(given: argparse.Namespace, calls: bool = True) -> RunConfig:
             {name: value for name, value in values.items() if value is not None}
         )
     except ValidationError as error:
-        raise UsageError(f"{place}: {_first_problem(error)}") from None
+        raise UsageError(f"{place}: {first_problem(error)}") from None
     if config.task not in SETS:
         raise UsageError(f"task {config.task!r}: expected one of {', '.join(SETS)}")
     if 0 <= config.end_idx <= config.start_idx:
@@ -199,7 +199,8 @@ def check_model(name: str, model: Model) -> None:
         raise UsageError(f"{name}: model_type {model.model_type} needs {', '.join(absent)}; {ways}")
 
 
-def _first_problem(error: ValidationError) -> str:
+def first_problem(error: ValidationError) -> str:
+    """Return on one line what is wrong with a section, and the key that may be meant."""
     problem = error.errors()[0]
     *sections, key = map(str, problem["loc"])
     if problem["type"] == "missing":

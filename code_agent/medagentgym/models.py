@@ -16,8 +16,11 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from pydantic import ValidationError
+
 from code_agent.debugger import Debugger
-from code_agent.medagentgym.config import DebuggerModel, Model
+from code_agent.medagentgym.config import DebuggerModel, Model, first_problem
+from common.command import UsageError
 from common.llm_chat import ChatModel
 from common.llm_endpoint import LLMEndpoint
 from episodes.policy import Endpoint
@@ -79,8 +82,14 @@ def served(model: Model, log: Path) -> Iterator[Model]:
 
 
 def debugger_of(section: DebuggerModel | Mapping[str, Any] | None) -> Debugger:
-    """Return the debugger of a section `Debugger`. Without a model errors are explained offline."""
-    model = DebuggerModel.model_validate(section or {})
+    """Return the debugger of a section `Debugger`. Without a model errors are explained offline.
+
+    Raises UsageError: the section has another form.
+    """
+    try:
+        model = DebuggerModel.model_validate(section or {})
+    except ValidationError as error:
+        raise UsageError(f"Debugger: {first_problem(error)}") from None
     if not (model.model_name or model.deployment_name):
         return Debugger()
     where = endpoint_of(model)

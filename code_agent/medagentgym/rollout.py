@@ -84,7 +84,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     def body() -> int:
         from code_agent.medagentgym.runs import played  # needs openai and litellm
 
-        sft, dpo = arguments.to_sft, arguments.to_dpo
+        sft = arguments.to_sft
+        dpo = arguments.to_dpo
         if not (sft or dpo):
             return played(load_config(arguments))
         for path in filter(None, (sft, dpo)):

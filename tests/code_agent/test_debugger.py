@@ -11,6 +11,7 @@ import pytest
 
 from code_agent.debugger import Debugger, explain
 from code_agent.medagentgym.models import debugger_of
+from common.command import UsageError
 from episodes.outcomes import EpisodeError
 from tests.common.llm_server import Fault, LLMServer
 
@@ -42,6 +43,12 @@ def test_the_line_is_the_one_that_failed_and_not_its_caller() -> None:
 def test_without_a_model_an_error_is_explained_offline(section: dict[str, str] | None) -> None:
     told = asyncio.run(debugger_of(section).debug("print(dob)", "KeyError: 'dob'"))
     assert told == explain("print(dob)", "KeyError: 'dob'")
+
+
+def test_a_section_with_an_unknown_key_is_one_line() -> None:
+    with pytest.raises(UsageError, match="max_new_token'") as caught:
+        debugger_of({"model_name": "stand-in", "max_new_token": 5})
+    assert "\n" not in str(caught.value)
 
 
 def test_a_model_explains_and_sees_no_answer(llm: LLMServer) -> None:

@@ -197,7 +197,8 @@ def look(number: int) -> Process | None:
     The look waits for no lock that the process may hold.
     """
     try:
-        first = facts = status(f"{number}")
+        first = status(f"{number}")
+        facts = first
         # Its first thread has ended; the threads that go on hold the memory
         if first["State"][0] == "Z":
             threads = [
