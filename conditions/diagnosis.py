@@ -34,7 +34,6 @@ CLAUSE = re.compile(
 )
 UNDECIDED = re.compile("|".join(TABLE["said"]["undecided"]), re.I)
 NOTHING = re.compile("|".join(TABLE["said"]["nothing"]), re.I)
-SMALL = frozenset(TABLE["said"]["small"])
 
 
 def names_it(said: str, names: Iterable[str]) -> bool:
@@ -42,11 +41,11 @@ def names_it(said: str, names: Iterable[str]) -> bool:
 
     A gold of several parts, joined by ";", needs all of them, in any order and nothing else.
     """
-    known = [_without_initials(name) for name in names if name.strip()]
+    known = [name for name in names if name.strip()]
     said = unframed(unicodedata.normalize("NFKC", said))
     if not known or len(said) > LONGEST or _undecided(said, known):
         return False
-    said = NOTHING.sub(" ", _spelt_out(said, known))
+    said = NOTHING.sub(" ", said)
     several = [parts for name in known if len(parts := _parts(name)) > 1]
     return _names_one(said, known) or any(_names_all(said, parts) for parts in several)
 
@@ -57,33 +56,6 @@ def _undecided(said: str, names: list[str]) -> bool:
     """
     beside_names = re.sub("|".join(map(re.escape, names)), " ", said, flags=re.I)
     return bool(UNDECIDED.search(NOTHING.sub(" ", beside_names)))
-
-
-def _initials(name: str) -> str:
-    """Return the first letters of a name's words, in capitals; "" if they are too few or the tables
-    know them as an illness.
-    """
-    words = [word for word in re.findall(r"[A-Za-z]+", name) if word.lower() not in SMALL]
-    letters = "".join(word[0] for word in words).upper()
-    known = {other.upper() for names in conditions() for other in names}
-    usual = letters in known or words_of(letters) != {letters.lower()}
-    return "" if usual or len(letters) < 2 else letters
-
-
-def _without_initials(name: str) -> str:
-    """Return a name without its own initials in brackets."""
-    bare = re.sub(r"\s*\([A-Z]{2,6}\)", "", name)
-    return bare if f"({_initials(bare)})" in name else name
-
-
-def _spelt_out(said: str, names: list[str]) -> str:
-    """Return the words with a name in place of its initials."""
-    for name in names:
-        if letters := _initials(name):
-            # A backslash in a name is no group of the pattern
-            verbatim = name.replace("\\", r"\\")
-            said = re.sub(rf"(?<![A-Za-z]){letters}(?![A-Za-z])", verbatim, said)
-    return said
 
 
 def _parts(name: str) -> list[str]:

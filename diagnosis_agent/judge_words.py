@@ -19,6 +19,7 @@ from scoring.case import Case
 from scoring.llm_judge import JudgeWords
 
 LONGEST_TEXT = 6_000  # characters of each text shown to the judge
+CODE = re.compile(r"\[[A-Z]\d{2}(?:\.\w{1,4})?\]")  # of ICD-10
 Count = Annotated[int, Field(strict=True, ge=0)]
 
 
@@ -61,7 +62,7 @@ def addresses_the_judge(text: str) -> bool:
     """Return whether a text is more than a name of something: words to the judge, markup, or too
     long.
     """
-    return len(text) > LONGEST or bool(ADDRESSES.search(text))
+    return len(text) > LONGEST or bool(ADDRESSES.search(CODE.sub("", text)))
 
 
 def material(case: Case) -> dict[str, str | None]:

@@ -89,8 +89,10 @@ def test_of_a_kind_that_a_name_has_another_one_is_wrong_and_an_added_one_right()
         assert not names_it(said, [name, bare]), said
 
 
-def test_initials_that_the_tables_know_as_an_illness_stand_for_no_other_one() -> None:
-    assert names_it("AVM", ["arteriovenous malformation", "Atypical vascular malformation"])
+def test_an_abbreviation_is_a_diagnosis_only_where_the_table_has_it() -> None:
+    assert names_it("AVM", ["arteriovenous malformation"])
+    assert names_it("NSCLC", ["Non-small cell lung cancer"])
+    assert not names_it("ALS", ["acute lumbar strain"])
     assert not names_it("AS", ["Aortic stenosis"])
     assert not names_it("PE", ["Pericardial effusion"])
 

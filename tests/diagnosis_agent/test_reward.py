@@ -275,3 +275,16 @@ def test_under_an_llm_judge_repeated_orders_lower_the_value_of_examinations(llm:
     for orders, of in ((TASK.key, 3), (TASK.key * 2, 6)):
         terms = earned(ended("gout", *orders), judge=judge).terms
         assert terms["examinations"] == pytest.approx(0.5 * f1(3, of, 3, 3))
+
+
+@pytest.mark.parametrize(
+    "said", ["{} [K35.8]", "{}, Alvarado score 8", "{}, temperature > 38", "{}, ASA score of 2"]
+)
+def test_a_code_and_a_score_are_no_words_to_the_judge(said: str) -> None:
+    assert not addresses_the_judge(said.format(TASK.reference))
+
+
+async def test_a_right_diagnosis_with_its_code_is_paid() -> None:
+    for code in ("[K35.8]", "[K35]", "(K35.8)"):
+        episode = gold_episode(TASK, PROMPTS, 6, f"{TASK.reference} {code}")
+        assert (await Scheme("terms", None).score(TASK, episode)).terms["diagnosis"] > 0
