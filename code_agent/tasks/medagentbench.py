@@ -27,7 +27,7 @@ from code_agent.judging import Check, Handed
 from code_agent.lookup import LookupRefused
 from code_agent.task import CodeTask
 from code_agent.tasks.fhir import Bundle, alive, fetch
-from code_agent.tasks.medagentgym import MedAgentGymSet
+from code_agent.tasks.gym_set import MedAgentGymSet
 from common.settings import load_settings
 from episodes.agent import Row
 from episodes.episode import AgentError

@@ -13,8 +13,8 @@ from code_agent.actions import HERE, placed
 from code_agent.graders import Gold
 from code_agent.judging import ByOutput, ByPredictions, ByTests, Check
 from code_agent.task import CodeTask
+from code_agent.tasks.gym_set import MedAgentGymSet
 from code_agent.tasks.medagentbench import MedAgentBench
-from code_agent.tasks.medagentgym import MedAgentGymSet
 from code_agent.tasks.sql_answers import gold_of_query
 from common.settings import load_settings
 from episodes.agent import Row

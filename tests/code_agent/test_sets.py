@@ -18,7 +18,7 @@ from code_agent.actions import HERE
 from code_agent.environment import CodeEnvironment
 from code_agent.protocol import Action
 from code_agent.tasks import SETS, get_task_class
-from code_agent.tasks.medagentgym import MedAgentGymSet
+from code_agent.tasks.gym_set import MedAgentGymSet
 from code_agent.tasks.sets import REFERENCE
 from episodes.episode import AgentError
 from episodes.outcomes import EpisodeError

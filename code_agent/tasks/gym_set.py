@@ -2,7 +2,7 @@
 
     get_task_class("medcalcbench")("data/medcalcbench", mode="test").task(0).gold
 
-medagentgym.toml says for each set which actions it permits, how its data are described to the
+gym_set.toml says for each set which actions it permits, how its data are described to the
 policy, and what a user has to put where. `sets.py` reads their rows. sql_answers.py types answers of
 queries, and code_agent/judging.py checks answers that are not values.
 """
@@ -36,7 +36,7 @@ FILES = {
 
 
 class MedAgentGymSet(TaskSet):
-    """One of the twelve sets. `known`: its part of medagentgym.toml."""
+    """One of the twelve sets. `known`: its part of gym_set.toml."""
 
     known: ClassVar[dict[str, Any]]
 
