@@ -35,7 +35,7 @@ from random import Random
 from typing import Any
 
 from bench._harness import main
-from common.llm_endpoint import LLMEndpoint
+from common.llm.endpoint import LLMEndpoint
 from common.settings import Settings
 from scoring.judge import Case, LLMJudge
 from sql_agent.agent import AGENT

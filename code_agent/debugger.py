@@ -17,7 +17,7 @@ from typing import Any
 from pydantic import BaseModel
 
 from common.llm import LLMClient
-from common.llm_error import LLMError
+from common.llm.errors import LLMError
 from episodes.outcomes import EpisodeError
 
 TABLE = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))

@@ -2,7 +2,7 @@
 
 SQLite because it is in the standard library and its write-ahead log survives kills and concurrent
 writers; diskcache, the library for this, has had no release since 2023 and reads pickles. Used for
-the replies of LLMs (common/llm.py) and for journals (common/journal.py).
+the replies of LLMs (common/llm) and for journals (common/journal.py).
 
     store = TextStore(Path("outputs/llm_cache.sqlite"), lambda error: LLMError(f"no cache: {error}", "setup"))
     store.put("key", "reply")

@@ -22,8 +22,8 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
 from common.llm import LLMClient, Message, reveal
-from common.llm_endpoint import MOST_CONNECTIONS
-from common.llm_error import LLMError
+from common.llm.endpoint import MOST_CONNECTIONS
+from common.llm.errors import LLMError
 from common.settings import Settings
 from conditions.diagnosis import mention
 from conditions.table import load_tables

@@ -22,8 +22,8 @@ from pathlib import Path
 from weakref import WeakValueDictionary
 
 from common.llm import open_cache, reveal
-from common.llm_completions import Completions
-from common.llm_error import LLMError
+from common.llm.completions import Completions
+from common.llm.errors import LLMError
 from common.settings import Settings
 from common.text_store import TextStore
 from conditions.diagnosis import mention

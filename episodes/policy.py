@@ -19,9 +19,9 @@ import openai
 from openai import AsyncOpenAI
 from openai.types.chat import ChatCompletion
 
-from common.llm_chat import ChatModel
-from common.llm_endpoint import LLMEndpoint, text_of
-from common.llm_error import LLMError
+from common.llm.endpoint import ChatModel, LLMEndpoint, text_of
+from common.llm.errors import LLMError
+from common.llm.retry import Patience
 from episodes.episode import Message, ToolSpec
 from episodes.outcomes import EpisodeError, PolicyStop
 from episodes.pace import Limit, pace_of
@@ -46,7 +46,7 @@ class Endpoint:
     to the server.
 
     `extra` goes into the request's body as it is, e.g. {"top_k": -1}. `chat_model` (a
-    common.llm_chat.ChatModel) answers the requests, in place of a server at `base_url`. `traced`: a
+    common.llm.endpoint.ChatModel) answers the requests, in place of a server at `base_url`. `traced`: a
     tracer in this process records the calls, and only knows openai's own way of sending them.
     """
 
@@ -68,8 +68,8 @@ def endpoint_elsewhere(
     request is adapted to what that model takes.
     """
     where = LLMEndpoint(model, base_url, api_key, REPLY_SECONDS)
-    budget = ATTEMPTS * REPLY_SECONDS
-    chat = ChatModel(where, ATTEMPTS, budget, translated=base_url is None)
+    patience = Patience(ATTEMPTS, ATTEMPTS * REPLY_SECONDS)
+    chat = ChatModel(where, patience, translated=base_url is None)
     return Endpoint(base_url or "", model, chat_model=chat, **sampling)
 
 

@@ -126,7 +126,7 @@ def find_player(model: str, base_url: str | None, settings: Settings) -> Player:
         return Player("endpoint", model, base_url.rstrip("/"))
     if Path(model).is_dir():
         return Player("served", str(Path(model).resolve()))
-    from common.llm_endpoint import providers
+    from common.llm.endpoint import providers
 
     if "/" in model:
         return Player("litellm" if model.split("/")[0] in providers() else "served", model)

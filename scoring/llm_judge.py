@@ -3,7 +3,7 @@
     WORDS = JudgeWords(version="1", instructions="...", weights={"accuracy": 1.0}, material=..., closing="...", ...)
     await LLMJudge(WORDS, "openai/some-model", base_url="https://...", api_key="...", timeout=30).judge(case)
 
-Temperature 0, a strict JSON schema where the endpoint takes one. The client is common/llm.py's.
+Temperature 0, a strict JSON schema where the endpoint takes one. The client is common/llm's.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import regex
 from pydantic import BaseModel, ConfigDict, Field, create_model
 
 from common.llm import LLMClient, Usage
-from common.llm_endpoint import MOST_CONNECTIONS
+from common.llm.endpoint import MOST_CONNECTIONS
 from scoring import remote
 from scoring.case import Case, Verdict
 

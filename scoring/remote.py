@@ -8,7 +8,7 @@
 3. a judge that failed five times in a row is left alone ("judge_unavailable") but for one call
   every 30 s;
 4. what may pass (connection, 408, 409, 429, 5xx, malformed replies) is tried again with jitter
-  inside one time budget (common/llm_retry.py); an endpoint that asks for a pause (Retry-After) is
+  inside one time budget (common/llm/retry.py); an endpoint that asks for a pause (Retry-After) is
   left in peace by all calls of this process, and a budget spent on that is no failure in a row;
 5. then there is no score but a cause: "judge_timeout", "judge_malformed" (not the scores asked for,
   NaN, out of range: a failure, never a clamp) or "judge_failed". A judge that failed says nothing
@@ -27,7 +27,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from common.llm import LLMError, Usage
-from common.llm_error import clean
+from common.llm.errors import clean
 from scoring.case import Case, Verdict
 
 log = logging.getLogger(__name__)

@@ -10,9 +10,9 @@ equal.
 from __future__ import annotations
 
 from common.llm import Usage
-from common.llm_endpoint import Connections, without_secrets
-from common.llm_error import LLMError
-from common.llm_retry import RateLimit, persist
+from common.llm.endpoint import Connections, without_secrets
+from common.llm.errors import LLMError
+from common.llm.retry import Patience
 from scoring import remote
 from scoring.case import Case, Verdict
 from scoring.scale import Scale
@@ -30,8 +30,10 @@ class RewardModelJudge(remote.RemoteJudge):
 
     def __init__(self, url: str, timeout: float, scale: Scale | None = None) -> None:
         super().__init__()
-        self.url, self.timeout, self.scale = url, timeout, scale
-        self._connections, self._rate = Connections(), RateLimit()
+        self.url = url
+        self.scale = scale
+        self.patience = Patience(remote.ATTEMPTS, timeout, remote.LONGEST_WAIT)
+        self._connections = Connections()
 
     async def raw_score(
         self, prompt: str, response: str, spent: Usage, bounds: tuple[float, float] = (-MOST, MOST)
@@ -47,7 +49,7 @@ class RewardModelJudge(remote.RemoteJudge):
         async def attempt() -> float:
             spent.calls += 1
             body = {"prompt": prompt, "response": response}
-            reply = await self._connections.post(self.url, body, timeout=self.timeout)
+            reply = await self._connections.post(self.url, body, timeout=self.patience.budget)
             score = reply.get("score") if isinstance(reply, dict) else None
             # NaN fails every comparison.
             if (
@@ -59,10 +61,7 @@ class RewardModelJudge(remote.RemoteJudge):
                 raise LLMError(f"{who}: expected {wanted}, got {str(reply)[:120]}", "malformed")
             return float(score)
 
-        tries, wait = remote.ATTEMPTS, remote.LONGEST_WAIT
-        return await persist(
-            attempt, who, attempts=tries, timeout=self.timeout, rate=self._rate, longest_wait=wait
-        )
+        return await self.patience.ask(attempt, who)
 
     async def _ask(self, case: Case, spent: Usage) -> Verdict:
         raw = await self.raw_score(

@@ -21,8 +21,8 @@ from pydantic import ValidationError
 from code_agent.debugger import Debugger
 from code_agent.medagentgym.config import DebuggerModel, Model, first_problem
 from common.command import UsageError
-from common.llm_chat import ChatModel
-from common.llm_endpoint import LLMEndpoint
+from common.llm.endpoint import ChatModel, LLMEndpoint
+from common.llm.retry import Patience
 from episodes.policy import Endpoint
 from training.serve import serve
 
@@ -55,13 +55,14 @@ def policy_endpoint(model: Model, attempts: int, longest_wait: float) -> Endpoin
     where = endpoint_of(model)
     # A server of ours takes every value; what other models take, litellm knows
     translated = model.model_type != "vLLM"
+    patience = Patience(attempts, BUDGET, longest_wait, pauses_count=True)
     return Endpoint(
         where.base_url or "",
         where.model,
         temperature=model.temperature,
         top_p=None,
         max_tokens=model.max_new_tokens,
-        chat_model=ChatModel(where, attempts, BUDGET, longest_wait, translated, pauses_count=True),
+        chat_model=ChatModel(where, patience, translated),
     )
 
 

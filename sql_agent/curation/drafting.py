@@ -11,7 +11,7 @@ import asyncio
 from typing import TYPE_CHECKING, Any
 
 from common.llm import LLMClient, LLMError
-from common.llm_error import clean
+from common.llm.errors import clean
 from data.records import compact
 from episodes.episode import Episode
 from episodes.play_and_score import play

@@ -16,9 +16,9 @@ from pathlib import Path
 import numpy
 
 from common.llm import open_cache
-from common.llm_endpoint import LLMEndpoint, load_litellm
-from common.llm_error import LLMError
-from common.llm_retry import persist
+from common.llm.endpoint import LLMEndpoint, load_litellm
+from common.llm.errors import LLMError
+from common.llm.retry import Patience
 from common.terminal import watched
 
 BATCH = 64  # texts of one request
@@ -67,9 +67,8 @@ class Embeddings:
 
     async def _vectors(self, texts: list[str]) -> numpy.ndarray:
         load_litellm()  # the import takes seconds once, which must not count as the endpoint's
-        return await persist(
-            lambda: self._request(texts), self.model, attempts=ATTEMPTS, timeout=ATTEMPTS * TIMEOUT
-        )
+        patience = Patience(ATTEMPTS, ATTEMPTS * TIMEOUT)
+        return await patience.ask(lambda: self._request(texts), self.model)
 
     async def _request(self, texts: list[str]) -> numpy.ndarray:
         self.calls += 1

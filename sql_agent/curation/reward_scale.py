@@ -74,7 +74,7 @@ def ask_endpoint(arguments: argparse.Namespace) -> list[float]:
         UsageError: no endpoint is set; RunError: some pairs have no score.
     """
     from common.llm import LLMError, Usage
-    from common.llm_endpoint import without_secrets
+    from common.llm.endpoint import without_secrets
     from scoring.reward_model_judge import RewardModelJudge
 
     url = arguments.url or load_settings().reward_model_url

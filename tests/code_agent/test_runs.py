@@ -23,7 +23,7 @@ from code_agent.medagentgym import compute_score, main, rollout
 from code_agent.medagentgym.histories import read, write
 from code_agent.protocol import Action
 from code_agent.task import CodeTask
-from common import llm_retry
+from common.llm import retry
 from common.settings import ROOT
 from episodes.episode import ServiceError
 from tests.code_agent.cases import COUNT, Small
@@ -175,7 +175,7 @@ def test_the_tasks_are_those_of_the_mode(config: Config, monkeypatch: pytest.Mon
 def test_a_pause_that_the_endpoint_asks_for_is_one_of_the_tries(
     config: Config, tmp_path: Path, llm: LLMServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(llm_retry, "FIRST_WAIT", 0.01)
+    monkeypatch.setattr(retry, "FIRST_WAIT", 0.01)
     llm.faults = [Fault(429, headers={"Retry-After": "0.01"}) for _ in range(50)]
     assert main.main([*config(), "--end_idx", "1"]) == 1
     assert len(llm.requests) == (1 + 2) * 3

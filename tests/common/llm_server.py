@@ -18,8 +18,8 @@ from typing import Any
 
 import pytest
 
-from common import llm_retry
-from common.llm_retry import RateLimit
+from common.llm import retry
+from common.llm.retry import Patience
 
 KEY = "key-canary-0123456789"  # what clients of the tests send; it must appear in no message
 
@@ -44,7 +44,7 @@ def waits_at_once(monkeypatch: pytest.MonkeyPatch) -> list[float]:
         waits.append(longest)
         return 0.0
 
-    monkeypatch.setattr(llm_retry.random, "uniform", at_once)
+    monkeypatch.setattr(retry.random, "uniform", at_once)
     return waits
 
 
@@ -132,12 +132,12 @@ class _Handler(BaseHTTPRequestHandler):
 
 
 async def once_told_to_wait(
-    rate: RateLimit, first: Coroutine[Any, Any, Any], second: Coroutine[Any, Any, Any]
+    patience: Patience, first: Coroutine[Any, Any, Any], second: Coroutine[Any, Any, Any]
 ) -> None:
     """Ask the first, and the second as soon as the first was told to wait; end when both have."""
     asked = asyncio.create_task(first)
     async with asyncio.timeout(30):
-        while not rate.paused:
+        while not patience.paused:
             await asyncio.sleep(0.01)
     await asyncio.gather(asked, second)
 

@@ -17,9 +17,9 @@ from typing import Any, Literal
 import pytest
 from pydantic import BaseModel
 
-from common import llm_retry
-from common.llm import LLMClient, LLMError, load_litellm
-from common.llm_error import retry_after
+from common.llm import LLMClient, LLMError, retry
+from common.llm.endpoint import load_litellm
+from common.llm.errors import retry_after
 from tests.common.llm_server import KEY, Fault, completion, once_told_to_wait
 from tests.messages import missing
 
@@ -131,7 +131,7 @@ def test_retry_after_is_honoured_by_all_callers(llm, client):
 
     other = [{"role": "user", "content": "二"}]
     asyncio.run(
-        once_told_to_wait(client._rate, client.ask(ASKED, Verdict), client.ask(other, Verdict))
+        once_told_to_wait(client.patience, client.ask(ASKED, Verdict), client.ask(other, Verdict))
     )
     assert len(llm.times) == 3
     assert min(llm.times[1:]) >= earliest
@@ -161,8 +161,8 @@ def test_a_slow_endpoint_ends_within_the_budget(llm):
 
 def test_each_wait_before_it_is_asked_again_is_longer_and_is_waited_for(llm, monkeypatch):
     """An endpoint that is restarted would cost all attempts in no time."""
-    monkeypatch.setattr(llm_retry, "FIRST_WAIT", 0.2)
-    monkeypatch.setattr(llm_retry.random, "uniform", lambda low, high: high)
+    monkeypatch.setattr(retry, "FIRST_WAIT", 0.2)
+    monkeypatch.setattr(retry.random, "uniform", lambda low, high: high)
     llm.faults = [Fault(503)] * 99
     refusal(LLMClient("openai/stand-in", base_url=llm.url, api_key=KEY, timeout=20, attempts=3))
     first, second, third = llm.times

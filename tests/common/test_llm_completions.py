@@ -10,8 +10,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from common.llm_completions import ATTEMPTS, Completions
-from common.llm_error import LLMError
+from common.llm.completions import ATTEMPTS, Completions
+from common.llm.errors import LLMError
 from tests.common.llm_server import KEY, Fault, LLMServer
 from tests.serving import serving
 

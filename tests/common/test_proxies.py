@@ -16,7 +16,7 @@ from threading import Thread
 
 import pytest
 
-from common.llm_endpoint import Connections, proxy_of
+from common.llm.endpoint import Connections, proxy_of
 from common.proxies import EXCEPTIONS, NAMES, why_unusable
 from common.settings import ROOT
 from tests.messages import missing

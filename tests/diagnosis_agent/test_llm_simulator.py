@@ -14,7 +14,7 @@ import pytest
 from pydantic import SecretStr
 
 from common.command import Failure
-from common.llm_completions import ATTEMPTS
+from common.llm.completions import ATTEMPTS
 from common.settings import Settings
 from diagnosis_agent.agent import AGENT
 from diagnosis_agent.environment import DiagnosisEnvironment

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from common import llm_retry
+from common.llm import retry
 from tests.scoring.judge_servers import Server
 from tests.serving import serving
 
@@ -18,4 +18,4 @@ def server():
 
 @pytest.fixture(autouse=True)
 def no_waiting(monkeypatch):
-    monkeypatch.setattr(llm_retry, "FIRST_WAIT", 0.0)
+    monkeypatch.setattr(retry, "FIRST_WAIT", 0.0)

@@ -176,7 +176,7 @@ def test_the_settings_choose_the_judge():
     )
     assert isinstance(teacher, LLMJudge)
     client, provider = teacher.client, teacher.client.provider
-    assert (client.model, client.timeout, provider.base_url, provider.api_key) == (
+    assert (client.model, client.patience.budget, provider.base_url, provider.api_key) == (
         "openai/m",
         7,
         "http://t",
@@ -187,7 +187,7 @@ def test_the_settings_choose_the_judge():
     assert both.client.provider.api_key is None
     reward_model = choose(reward_model_url="http://r", judge_timeout=7)
     assert isinstance(reward_model, RewardModelJudge)
-    assert (reward_model.url, reward_model.timeout) == ("http://r", 7)
+    assert (reward_model.url, reward_model.patience.budget) == ("http://r", 7)
     assert isinstance(choose(), ReferenceJudge)
 
 

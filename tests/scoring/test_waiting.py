@@ -11,7 +11,7 @@ import json
 
 import pytest
 
-from common import llm_retry
+from common.llm import retry
 from common.settings import Settings
 from scoring import remote
 from scoring.judge import Case, LLMJudge, RewardModelJudge, Verdict
@@ -42,7 +42,7 @@ JUDGES = {
 @pytest.mark.system
 @pytest.mark.parametrize("which", ["llm", "reward_model"])
 def test_a_wish_to_wait_is_obeyed_by_all_and_costs_no_score(server, monkeypatch, which):
-    monkeypatch.setattr(llm_retry, "FIRST_WAIT", 0.5)
+    monkeypatch.setattr(retry, "FIRST_WAIT", 0.5)
     server.replies = [
         (200, json.dumps({"score": 0.5, **json.loads(completion(json.dumps(SCORES)))}))
     ]
@@ -69,7 +69,7 @@ def test_a_pause_that_a_reward_model_asks_one_call_for_holds_for_the_next(server
 
     async def both() -> list[Verdict]:
         first = await judge.judge(CASE)
-        judge.timeout = 30.0  # the rest of the pause is longer
+        judge.patience.budget = 30.0  # the rest of the pause is longer
         return [first, await judge.judge(CASE)]
 
     assert asyncio.run(both()) == [LATE, LATE]
@@ -77,8 +77,8 @@ def test_a_pause_that_a_reward_model_asks_one_call_for_holds_for_the_next(server
 
 
 def test_the_judges_wait_no_longer_than_their_longest_wait(server, monkeypatch):
-    monkeypatch.setattr(llm_retry, "FIRST_WAIT", 3600)
-    monkeypatch.setattr(llm_retry.random, "uniform", lambda least, most: most)
+    monkeypatch.setattr(retry, "FIRST_WAIT", 3600)
+    monkeypatch.setattr(retry.random, "uniform", lambda least, most: most)
     monkeypatch.setattr(remote, "LONGEST_WAIT", 0.0)
     scored = (200, json.dumps({"score": 0.5, **json.loads(completion(json.dumps(SCORES)))}))
     for ask in (ask_llm, ask_reward_model):

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from common import llm_retry
 from common.jsonl import write_jsonl
+from common.llm import retry
 from common.settings import load_settings
 from tests.common import llm_server
 from tests.serving import serving
@@ -19,7 +19,7 @@ from tests.sql_agent.curation import questions
 @pytest.fixture
 def no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
     """Failed calls are tried again at once."""
-    monkeypatch.setattr(llm_retry, "FIRST_WAIT", 0.0)
+    monkeypatch.setattr(retry, "FIRST_WAIT", 0.0)
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@
 
 The least busy address is asked first. One that fails is left alone for a while, or as long as it
 asks, and the next is asked at once. When all have failed, the whole round is tried again after a
-growing wait (common/llm_retry.py).
+growing wait (common/llm/retry.py).
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from common.llm_endpoint import Body, Connections, without_secrets
-from common.llm_error import LLMError, clean
-from common.llm_retry import RateLimit, persist
+from common.llm.endpoint import Body, Connections, without_secrets
+from common.llm.errors import LLMError, clean
+from common.llm.retry import Patience
 
 # Rounds over all addresses, and the most seconds between two rounds
 ATTEMPTS = 4
@@ -63,11 +63,10 @@ class Completions:
     ) -> None:
         self.model = model
         self.api_key = api_key
-        self.timeout = timeout
         self.addresses = [Address(url) for url in urls]
-        self._patience = timeout / min(2, len(self.addresses))
+        self._timeout = timeout / min(2, len(self.addresses))
+        self._patience = Patience(ATTEMPTS, timeout, LONGEST_WAIT)
         self._connections = Connections()
-        self._rate = RateLimit()
 
     async def complete(self, body: Body, read: Callable[[str], str] = str.strip) -> str:
         """Return what `read` makes of the text of one completion of OpenAI's `body` (without
@@ -75,12 +74,7 @@ class Completions:
 
         Raises LLMError: after the attempts or the budget.
         """
-        limits: dict[str, Any] = {
-            "attempts": ATTEMPTS,
-            "timeout": self.timeout,
-            "longest_wait": LONGEST_WAIT,
-        }
-        return await persist(lambda: self._round(body, read), self.model, rate=self._rate, **limits)
+        return await self._patience.ask(lambda: self._round(body, read), self.model)
 
     async def _round(self, body: Body, read: Callable[[str], str]) -> str:
         """Return the completion of the first address that succeeds."""
@@ -109,7 +103,7 @@ class Completions:
         ]
 
     async def _request(self, address: Address, body: Body, read: Callable[[str], str]) -> str:
-        how: dict[str, Any] = {"timeout": self._patience, "key": self.api_key}
+        how: dict[str, Any] = {"timeout": self._timeout, "key": self.api_key}
         reply = await self._connections.post(
             f"{address.url}/completions", {"model": self.model, **body}, **how
         )

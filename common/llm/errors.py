@@ -1,7 +1,5 @@
 """What can go wrong when a model is asked: one line without secrets, and whether asking again can
 help.
-
-from common.llm import LLMError
 """
 
 from __future__ import annotations

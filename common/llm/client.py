@@ -1,14 +1,9 @@
-"""The one way to ask an LLM for structured answers, with any provider litellm knows. The result is
-an answer that fits the schema, or an error.
+"""Answers of a model as objects of a schema.
 
-What it adds to a request (common/llm_endpoint.py): a strict JSON schema made from a pydantic model,
-with JSON mode where an endpoint refuses that; retries with jitter that honour Retry-After; limits
-of concurrency and of requests a minute; a cache on disk by content; counters of calls, tokens and
-cost. Keys appear in no message.
-
-    client = client_from_settings(load_settings(), cache=Path("outputs/llm_cache.sqlite"))
-    answer = await client.ask([{"role": "user", "content": "..."}], Verdict)
-    answer.value, answer.cached, client.usage
+What it adds to a request: a strict JSON schema made from a pydantic model, with JSON mode where an
+endpoint refuses that; more tokens where the limit cut a reply; retries; limits of concurrency and of
+requests a minute; a cache on disk by content; counters of calls, tokens and cost. Keys appear in no
+message.
 """
 
 from __future__ import annotations
@@ -25,10 +20,9 @@ from weakref import WeakValueDictionary
 
 from pydantic import BaseModel, SecretStr, ValidationError
 
-from common.llm_chat import ChatModel
-from common.llm_endpoint import Body, LLMEndpoint, Provider, load_litellm
-from common.llm_error import LLMError, clean
-from common.llm_retry import LONGEST_WAIT, RateLimit, persist
+from common.llm.endpoint import Body, ChatModel, LLMEndpoint, Provider, load_litellm, text_of
+from common.llm.errors import LLMError, clean
+from common.llm.retry import LONGEST_WAIT, Patience
 from common.settings import Settings
 from common.text_store import TextStore
 from common.thoughts import after_thought
@@ -49,7 +43,7 @@ DOUBLED = 3
 class Usage:
     """What was spent.
 
-    `calls` counts the requests sent, successful or not; `cost_usd` is None once a reply's price was
+    `calls` counts the tries, successful or not; `cost_usd` is None once a reply's price was
     unknown.
     """
 
@@ -113,14 +107,11 @@ class LLMClient:
         cache file cannot be used.
         """
         self.model = model
-        self.timeout = timeout
         self.usage = Usage()
         self._endpoint = LLMEndpoint(model, base_url, api_key, timeout)
         self._cache = open_cache(cache) if cache else None
-        self._rate = RateLimit(requests_per_minute)
+        self.patience = Patience(attempts, timeout, longest_wait, requests_per_minute)
         self._concurrency = concurrency
-        self._attempts = attempts
-        self._longest_wait = longest_wait
         self._loop: asyncio.AbstractEventLoop | None = None
         self._form: int | None = None  # the strictest form of reply that this endpoint took
         self._doubled = 0  # how often the limit of tokens was too small for a reply
@@ -138,8 +129,7 @@ class LLMClient:
 
     def chat_model(self) -> ChatModel:
         """Return the same model for whole chat replies, under the same rate limit."""
-        how: dict[str, Any] = {"longest_wait": self._longest_wait, "rate": self._rate}
-        return ChatModel(self._endpoint, self._attempts, self.timeout, **how)
+        return ChatModel(self._endpoint, self.patience)
 
     async def ask(
         self,
@@ -154,12 +144,11 @@ class LLMClient:
         any process.
 
         The call's usage is added to `spent`, a new Usage, and to `self.usage`, whether it succeeds
-        or not.
+        or not. After a reply that `max_tokens` cut, as a thought may, more are asked for.
 
         Raises:
             LLMError: after the attempts or the budget; what may pass was tried again (connection,
-                408, 409, 429, 5xx, replies that do not fit the schema). After a reply that
-                `max_tokens` cut, as a thought may, more are asked for.
+                408, 409, 429, 5xx, replies that do not fit the schema).
         """
         own = spent if spent is not None else Usage()
         limits = {"temperature": temperature, "max_tokens": max_tokens}
@@ -180,13 +169,8 @@ class LLMClient:
                 return Answer(kept, cached=True)
             # The import takes seconds once, which must not count against the model's budget
             load_litellm()
-            text, value = await persist(
-                lambda: self._attempt(question, schema, spent),
-                self.model,
-                attempts=self._attempts,
-                timeout=self.timeout,
-                rate=self._rate,
-                longest_wait=self._longest_wait,
+            text, value = await self.patience.ask(
+                lambda: self._attempt(question, schema, spent), self.model
             )
             if self._cache:
                 self._cache.put(key, text)
@@ -224,14 +208,18 @@ class LLMClient:
         if self._form is None:
             self._form = 0 if self._endpoint.takes_schemas else 1
         forms = _forms(schema)
-        for number in range(self._form, len(forms)):
+        for number, form in enumerate(forms[self._form :], self._form):
             try:
-                return await self._request(question, schema, forms[number], spent)
+                answer = await self._request(question, schema, form, spent)
             except LLMError as error:
                 about_form = error.status is not None and ABOUT_SCHEMA.search(str(error))
-                if not about_form or number == len(forms) - 1:
+                if not about_form or form is None:
                     raise
-                self._form = max(self._form, number + 1)
+                if not error.may_pass:
+                    self._form = max(self._form, number + 1)
+            else:
+                self._form = max(self._form, number)
+                return answer
         raise AssertionError("the last form either answers or raises")
 
     async def _request(
@@ -242,10 +230,10 @@ class LLMClient:
         if form is not None:
             body = {**body, "response_format": form}
         doubled = self._doubled
-        body = {**body, "max_tokens": body["max_tokens"] << doubled}
+        body = {**body, "max_tokens": body["max_tokens"] * 2**doubled}
         spent.calls += 1
         try:
-            reply = await self._endpoint.complete(body)
+            reply = await self._endpoint.reply(body)
         except LLMError as error:
             if not doubled or error.cause != "refused" or "token" not in str(error).lower():
                 raise
@@ -253,17 +241,27 @@ class LLMClient:
             self._most_doubled = doubled - 1
             self._doubled = min(self._doubled, self._most_doubled)
             raise LLMError(str(error), "malformed", error.status) from None
-        spent.add(Usage(0, 0, reply.read, reply.written, reply.cost))
+        spent.add(self._usage_of(reply))
+        choice = reply["choices"][0]
+        text = text_of(choice["message"].get("content"))
         try:
-            return reply.text, parse_reply(reply.text, schema)
+            return text, parse_reply(text, schema)
         except ValueError as error:
             why = clean(str(error), self._endpoint.api_key)
-        if reply.finish_reason == "length":
+        if choice.get("finish_reason") == "length":
             self._doubled = max(self._doubled, min(doubled + 1, self._most_doubled))
             why = f"the reply was cut at {body['max_tokens']} tokens; {why}"
-        elif reply.thought and not reply.text:
+        elif choice["message"].get("reasoning_content") and not text:
             why = f"the reply is a thought alone; {why}"
         raise LLMError(f"{self.model}: {why}", "malformed")
+
+    def _usage_of(self, reply: Body) -> Usage:
+        used = reply.get("usage") or {}
+        read = used.get("prompt_tokens") or 0
+        written = used.get("completion_tokens") or 0
+        prices = self.provider.prices
+        cost = read * prices[0] + written * prices[1] if prices and used else None
+        return Usage(prompt_tokens=read, completion_tokens=written, cost_usd=cost)
 
 
 @lru_cache(maxsize=16)

@@ -1,0 +1,114 @@
+"""When an endpoint is asked, and asked again: requests a minute, the pauses it asks for, growing
+random waits, and one budget of time.
+
+patience = Patience(attempts=5, budget=60.0, requests_per_minute=60)
+reply = await patience.ask(ask_once, "openai/NAME")
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import time
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+from common.llm.errors import LLMError
+
+Result = TypeVar("Result")
+
+FIRST_WAIT = 0.5  # seconds at most; doubled at each further attempt
+LONGEST_WAIT = 30.0  # seconds, unless the endpoint asks for more
+
+
+@dataclass
+class Patience:
+    """How often and how long one endpoint is asked; all who ask it share one.
+
+    `budget` is in seconds, of all attempts for one result and the waits between them. Requests are
+    spread evenly, at most so many a minute. A pause that the endpoint asks for holds for all, and
+    is no attempt, unless `pauses_count`.
+    """
+
+    attempts: int
+    budget: float
+    longest_wait: float = LONGEST_WAIT
+    requests_per_minute: float | None = None
+    pauses_count: bool = False
+    _next: float = field(default=0.0, init=False)  # both on the monotonic clock
+    _resume: float = field(default=0.0, init=False)
+
+    async def ask(self, attempt: Callable[[], Awaitable[Result]], who: str) -> Result:
+        """Return the result of the first attempt that succeeds. `who` names the endpoint in
+        messages. The budget starts with the first turn. A pause longer than the budget ends this
+        call at once, and only this one.
+
+        Raises:
+            LLMError: that of the last attempt, or of one that will not pass; or the budget is over
+                (cause "timeout", with `retry_after` if it went into a pause).
+        """
+        await self._turn()
+        ends = time.monotonic() + self.budget
+        spread = min(FIRST_WAIT, self.longest_wait)
+        failures = 0
+        obeyed: float | None = None
+        last: LLMError | None = None
+        try:
+            async with asyncio.timeout(self.budget):
+                while True:
+                    obeyed = self.paused or obeyed
+                    await self._resumed(spread, ends)
+                    try:
+                        return await attempt()
+                    except LLMError as error:
+                        last = error
+                    if self.pauses_count or not last.retry_after:
+                        failures += 1
+                        if failures == self.attempts:
+                            raise last
+                    if not last.retry_after:
+                        wait = random.uniform(0, spread)
+                        if not last.may_pass or time.monotonic() + wait >= ends:
+                            raise last
+                        await asyncio.sleep(wait)
+                    elif last.retry_after <= self.budget:
+                        # A Retry-After near zero still waits FIRST_WAIT.
+                        pause = max(last.retry_after, FIRST_WAIT)
+                        self._resume = max(self._resume, time.monotonic() + pause)
+                    else:
+                        raise TimeoutError
+                    spread = min(self.longest_wait, 2 * spread)
+                    await self._turn()
+        except TimeoutError:
+            before = f"; before that: {last}" if last else ""
+            raise LLMError(
+                f"{who}: no usable answer within {self.budget:g} s{before}",
+                "timeout",
+                last.status if last else None,
+                obeyed,
+            ) from None
+
+    @property
+    def paused(self) -> float:
+        """The seconds of the pause that are left."""
+        return max(0.0, self._resume - time.monotonic())
+
+    async def _turn(self) -> None:
+        """Wait until a request may start."""
+        now = time.monotonic()
+        start = max(now, self._next)
+        self._next = start + (60.0 / self.requests_per_minute if self.requests_per_minute else 0.0)
+        if start > now:
+            await asyncio.sleep(start - now)
+
+    async def _resumed(self, spread: float, ends: float) -> None:
+        """Wait out the pause and up to `spread` seconds more, because the endpoint may ask the
+        first callers to wait again.
+
+        Raises TimeoutError at once if the pause lasts beyond `ends`, on the monotonic clock.
+        """
+        while self.paused:
+            if self._resume >= ends:
+                raise TimeoutError
+            await asyncio.sleep(self.paused + random.uniform(0, spread))
