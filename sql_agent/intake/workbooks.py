@@ -63,8 +63,10 @@ def _rows(path: Path, name: str) -> Iterator[Row]:
         if sheet.start is None:
             return
         filled, wide = _merged(sheet)
-        top, left = sheet.start
-        for row, values in enumerate(sheet.iter_rows(), start=top):
+        _, left = sheet.start
+        for row, values in enumerate(
+            sheet.iter_rows()
+        ):  # from the top, and the first filled column
             cells = list(values)
             for at, value in enumerate(values):
                 place = (row, left + at)

@@ -85,6 +85,23 @@ def test_a_wrong_dimension_and_odd_styles_cost_no_row(tmp_path: Path) -> None:
     assert [row["药品名称"] for row in records(path)] == ["甲", "乙"]
 
 
+def test_a_table_may_begin_anywhere_and_stand_beside_a_chart(tmp_path: Path) -> None:
+    book = openpyxl.Workbook()
+    sheet = book.active
+    assert sheet is not None
+    for row, cells in enumerate((["药品名称", "规格", "有效期"], ["甲", "=1+1", 24]), start=4):
+        for column, value in enumerate(cells, start=2):
+            sheet.cell(row, column, value)
+    sheet["D5"].number_format = '0"个月"'
+    book.create_chartsheet("图")
+    book.save(tmp_path / "a.xlsx")
+    (part,) = open_parts(str(tmp_path / "a.xlsx"))
+    [record] = part.records()
+    assert (part.header, record.number, part.columns) == (4, 5, ["药品名称", "规格", "有效期"])
+    assert isinstance(record.values["规格"], CellError)
+    assert record.values["有效期"] == "24个月"
+
+
 def test_names_in_a_merged_row_above_complete_the_header(tmp_path: Path) -> None:
     path = tmp_path / "a.xlsx"
     book = save(
