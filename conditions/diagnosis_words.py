@@ -32,7 +32,8 @@ NUMBERED = re.compile(rf"\b(type|stage|grade|class|phase) ({NUMBER})([a-c]?)\b")
 NUMBERED_ZH = re.compile(rf"({NUMBER})([ab]?) ?([型期级度])(?!糖)|({NUMBER})()([型])(?=糖)")
 KINDS = {"型": "type", "期": "stage", "级": "class", "度": "grade"}
 CODE = re.compile(
-    r"\bicd[- ]?1[01](?:-cm)?:?|\b[a-z]\d{2}\.[\dx]{1,4}[a-z]?\b|[(（\[]\s*[a-z]\d{2}\s*[)）\]]"
+    r"\A\s*(?!b12|t1[0-2])[a-z]\d{2}(?=[\s:])"
+    r"|\bicd[- ]?1[01](?:-cm)?:?|\b[a-z]\d{2}\.[\dx]{1,4}[a-z]?\b|[(（\[]\s*[a-z]\d{2}\s*[)）\]]"
 )
 PREFIX = re.compile(
     r"\b(gastro|keto|non(?!-st\b)|hyper|hypo|sub|peri|broncho|cardio|cerebro|cholecysto|cholangio|myo|neuro)-(?=[a-z])"

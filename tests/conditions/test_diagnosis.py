@@ -100,3 +100,18 @@ def test_an_abbreviation_is_a_diagnosis_only_where_the_table_has_it() -> None:
 def test_all_wordings_of_a_row_are_read_alike() -> None:
     for read_as, others in TABLE["same"].items():
         assert {words_of(other) for other in others} == {words_of(read_as)}, read_as
+
+
+@pytest.mark.parametrize(
+    ("said", "condition"),
+    [
+        ("N10 Acute pyelonephritis", "acute pyelonephritis"),
+        ("Ulcus duodeni", "duodenal ulcer"),
+        ("Chronic obstructive airways disease", "chronic obstructive pulmonary disease"),
+        ("Benign positional vertigo", "benign paroxysmal positional vertigo"),
+        ("蛇缠腰", "herpes zoster"),
+    ],
+)
+def test_codes_latin_and_older_names_are_the_diagnosis(said: str, condition: str) -> None:
+    assert names_it(said, [condition])
+    assert not names_it("B12 deficiency anemia", ["iron deficiency anemia", "deficiency anemia"])
