@@ -5,8 +5,8 @@
 
 Understood: JSON (a list of sessions, `{"sessions": [...]}`, one session, a list of messages), JSONL
 (a session or a message a line), CSV, TSV, Excel and Parquet (a message a row). Names of columns and
-keys, English or Chinese, are in `chat_export.toml`. Text may be UTF-8 with or without mark, UTF-16
-or GB18030. Used by `utils/chat_session_filter.py`.
+keys, English or Chinese, are in `chat_export.toml`. Text may be in any encoding that
+`data/records.py` tells. Used by `utils/chat_session_filter.py`.
 """
 
 from __future__ import annotations
@@ -20,7 +20,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from data.json_rows import json_events
+from data.files import LINES, open_text
+from data.json_rows import are_lines, json_events
 from data.records import SourceError, detect_encoding, refusing
 from sql_agent.intake.grid import Part
 from sql_agent.intake.sources import WITH_HEADERS, open_parts
@@ -29,7 +30,6 @@ _TABLE = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="u
 NAMES: dict[str, list[str]] = {field: text.split() for field, text in _TABLE["names"].items()}
 SESSION_LISTS: list[str] = _TABLE["session_lists"].split()
 USER_ROLES, OTHER_ROLES = (frozenset(_TABLE["roles"][who].split()) for who in ("user", "other"))
-LINES = (".jsonl", ".ndjson")
 # A number outside these years is not taken for a time
 FIRST_YEAR = 1990
 LAST_YEAR = 2100
@@ -68,23 +68,33 @@ def read_messages(path: Path, encoding: str | None = None) -> Iterator[Message |
     Raises:
         SourceError: no such file, an unknown kind, or content that can not be read to its end.
     """
-    kind = "line" if path.suffix.lower() in LINES else "row"
-    records = (
-        _json_records(path, encoding)
-        if path.suffix.lower() == ".json"
-        else _table_records(path, encoding)
-    )
+    lines = path.suffix.lower() in LINES or _are_lines(path, encoding)
+    kind = "line" if lines else "row"
+    if path.suffix.lower() == ".json" and not lines:
+        records = _json_records(path, encoding)
+    else:
+        records = _table_records(path, encoding, lines)
     for number, record in records:
         yield from _messages_of(record, f"{kind} {number}", str(number))
 
 
-def _table_records(path: Path, encoding: str | None) -> Iterator[tuple[int, Any]]:
+def _are_lines(path: Path, encoding: str | None) -> bool:
+    if path.suffix.lower() != ".json" or not path.is_file():
+        return False
+    with (
+        refusing(f"{path} can not be read as JSON"),
+        open_text(path, encoding or detect_encoding(path)) as file,
+    ):
+        return are_lines(file)
+
+
+def _table_records(path: Path, encoding: str | None, lines: bool) -> Iterator[tuple[int, Any]]:
     parts = open_parts(str(path), encoding)
     if path.suffix.lower() in WITH_HEADERS and not all(map(_has_text, parts)):
         # A message such as 副作用 is the name of a column elsewhere, and was taken for one
         parts = open_parts(str(path), encoding, header_row=1)
     for part in parts:
-        if path.suffix.lower() not in LINES and not _has_text(part):
+        if not lines and not _has_text(part):
             seen = f"{path} has the columns {', '.join(part.columns)}"
             raise SourceError(f"{seen}; expected one for the text, such as content or 内容")
         for record in part.records():
@@ -107,7 +117,7 @@ def _json_records(path: Path, encoding: str | None) -> Iterator[tuple[int, Any]]
         )
     with refusing(f"{path} can not be read as JSON"):
         encoding = encoding or detect_encoding(path)
-        with path.open(encoding=encoding, newline="") as file:
+        with open_text(path, encoding) as file:
             prefix = _list_prefix(json_events(file), path)
             file.seek(0)
             yield from enumerate(ijson.items(json_events(file), prefix), start=1)

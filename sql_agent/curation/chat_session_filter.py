@@ -125,10 +125,10 @@ def print_report(report: dict[str, Any]) -> None:
 def parse_arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     parser = new_parser(__doc__)
     add = parser.add_argument
-    add("input", type=Path, help="the export: .json, .jsonl, .csv, .tsv, .xlsx or .parquet")
+    add("input", type=Path, help="the export: .json, .jsonl, .csv, .tsv, .xlsx, .xls or .parquet")
     add("--output", type=Path, required=True, help="JSONL of candidate questions")
     add("--report", type=Path, help="also write the counts as JSON")
-    add("--encoding", help="of a text file; default: UTF-8, UTF-16 or GB18030, whichever reads it")
+    add("--encoding", help="of a text file; default: found out")
     add("--user-role", action="append", default=[], help="only this role asks (may be repeated)")
     add("--min-length", type=int, default=4, help="characters of a question (default 4)")
     add("--max-length", type=int, default=200, help="characters of a question (default 200)")

@@ -65,6 +65,9 @@ EXPORTS = {
     "messages.jsonl": "\n".join(
         dump({"conversation_id": "s1", **message}) for message in MESSAGES
     ).encode(),
+    "lines.json": "\n".join(
+        dump({"conversation_id": "s1", **message}) for message in MESSAGES
+    ).encode(),
     "sharegpt.jsonl": dump(
         {
             "id": "s1",
