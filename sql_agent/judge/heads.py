@@ -76,11 +76,15 @@ class Heads:
 
     def leads(self, text: str) -> bool:
         """Return whether the text only leads to a fact: "x的y是", "根据数据库查询结果"."""
+        if len(text) > LONGEST:
+            return text in self.whole
         rest = ENDING.sub("", text).strip()
-        return not rest or rest in self.whole or (len(text) <= LONGEST and self.asks(rest))
+        return not rest or rest in self.whole or self.asks(rest)
 
     def asks(self, text: str) -> bool:
         """Return whether the text consists of names, labels, plain words and parts of the question."""
+        if len(text) > LONGEST:
+            return False
         for words in (self.names, self.labels):
             text = without(text, words)
         if all(map(self._is_asked, filter(HAS_WORD.search, text.split("\n")))):

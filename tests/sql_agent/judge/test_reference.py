@@ -160,7 +160,7 @@ def test_reading_takes_work_that_grows_like_the_text(kind):
     assert calls(40) < 8 * calls(10)
 
 
-@pytest.mark.parametrize("repeated", ["查到有共计", "不 ", "一亿", "{[", "<a "])
+@pytest.mark.parametrize("repeated", ["查到有共计", "不 ", "一亿", "{[", "<a ", "共有12种"])
 def test_reading_a_repeated_text_ends(repeated):
     """Reading ends: a pattern that could split such a text in many ways tried all of them."""
     judge, counted = ReferenceJudge(), {"question": "几种药？", "rows": [{"count": 12}]}
