@@ -221,7 +221,7 @@ class LLMEndpoint:
         if "claude" in self.model.lower() and "temperature" in given:
             given.pop("top_p", None)
         if direct and given:
-            given = translated(self.provider, given)
+            given = translated(self.provider, tuple(given.items()))
         request = {**rest, **given}
         for name in self._refused & request.keys():
             value = request.pop(name)
@@ -277,13 +277,23 @@ class ChatModel:
         )
 
 
-def translated(provider: Provider, sampling: Body) -> Body:
+@lru_cache(maxsize=16)
+def translated(provider: Provider, sampling: tuple[tuple[str, Any], ...]) -> Body:
     """Return the sampling as litellm would send it to this model. Reasoning models of OpenAI take
     no temperature, and their limit of tokens has another name.
+
+    Raises LLMError: litellm refuses a value.
     """
-    taken = load_litellm().utils.get_optional_params(
-        model=provider.model, custom_llm_provider=provider.name, drop_params=True, **sampling
-    )
+    litellm = load_litellm()
+    try:
+        taken = litellm.utils.get_optional_params(
+            model=provider.model,
+            custom_llm_provider=provider.name,
+            drop_params=True,
+            **dict(sampling),
+        )
+    except Exception as error:  # litellm raises what its providers' clients raise
+        raise explain(error, litellm, provider.model, provider.api_key) from None
     names = {*SAMPLING, *NEWER_NAMES.values()}
     return {name: value for name, value in taken.items() if name in names}
 
