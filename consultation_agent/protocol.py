@@ -12,7 +12,7 @@ that grows with its length and never raises.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 
 from common.thoughts import after_thought
@@ -26,10 +26,10 @@ CONCLUDING = re.compile(
     r"(?:(?<=[\s。？?!！；;*]))(?:\w{0,4}诊断|\w{0,4}建议|(?:final )?diagnosis|recommendations?)[*]{0,2}[ \t]{0,4}[:：]",
     re.IGNORECASE,
 )
-# "Choice: B", "Choice: (B) its words"; "Choice: A or B" is none.
-CHOICE = re.compile(
-    r"choice[ \t]{0,4}:\s{0,4}\(?([A-Z])\b(?!\)?\s{0,4}(?:[,/&]|or\b|and\b)).*",
-    re.IGNORECASE | re.DOTALL,
+CHOICE = re.compile(r"[*_\s]{0,4}choice[*_ \t]{0,4}[:：](.*)", re.IGNORECASE | re.DOTALL)
+# "B", "(B) its words", "option B."; "A or B" is none.
+LETTER = re.compile(
+    r"\(?(?:option )?([A-Z])\b(?!\)?\s{0,4}(?:[,/&]|or\b|and\b))\)?(.*)", re.IGNORECASE | re.DOTALL
 )
 INLINE = re.compile(
     r"(?<=[ \t。；;])(?=(?:(?:treatment )?recommendations?|(?:治疗|处理)?建议)[ \t]{0,4}[:：])",
@@ -101,26 +101,43 @@ def framed(typed: str) -> str:
 
 
 def choice_reader(letters: Collection[str]) -> Reading:
-    """Return what reads the replies of a case with options: a question, or a choice of
-    one letter.
+    """Return what reads the replies of a case with options: a question, or a choice of one letter, or
+    of an option's own words where these stand by letter.
     """
+    options = letters if isinstance(letters, Mapping) else dict.fromkeys(letters, "")
 
     def read(text: str) -> Question | Conclusion | Malformed:
-        return read_reply(text, lambda answer: _read_choice(answer, letters))
+        return read_reply(text, lambda answer: _read_choice(answer, options))
 
     return read
 
 
-def _read_choice(text: str, letters: Collection[str]) -> Question | Conclusion | Malformed:
-    """Return a choice of one letter, or a question. Several letters are malformed."""
-    chosen = CHOICE.fullmatch(text)
-    if chosen:
-        letter = chosen[1].upper()
-        return Choice(letter, "") if letter in letters else Malformed("no_diagnosis")
+def _read_choice(text: str, options: Mapping[str, str]) -> Question | Conclusion | Malformed:
+    labelled = CHOICE.match(text)
+    if labelled:
+        letter = _chosen(labelled[1].replace("*", "").strip(" _.。\n"), options)
+        return Choice(letter, "") if letter else Malformed("no_diagnosis")
     if QUESTION.match(text):
-        both = re.search(r"\bchoice[ \t]{0,4}:", text, re.IGNORECASE)
+        both = re.search(r"\bchoice[ \t]{0,4}[:：]", text, re.IGNORECASE)
         return Malformed("both") if both else _read_answer(text)
     return Malformed("no_label")
+
+
+def _chosen(said: str, options: Mapping[str, str]) -> str:
+    """Return the letter that is meant, "" for none or several. "A fracture" is a letter only where
+    these are the words of option A.
+    """
+    for letter, words in options.items():
+        if words and said.casefold() == words.strip(" .。").casefold():
+            return letter
+    found = LETTER.fullmatch(said)
+    letter = found[1].upper() if found else ""
+    if not found or letter not in options:
+        return ""
+    behind = found[2]
+    words_follow = re.match(r"[ \t]+\w", behind) and ")" not in said[:4]
+    own = behind.strip().casefold().startswith(options[letter].strip(" .。").casefold())
+    return "" if words_follow and not own else letter
 
 
 def read_reply(text: str, read_answer: Reading | None = None) -> Question | Conclusion | Malformed:

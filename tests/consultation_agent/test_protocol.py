@@ -56,10 +56,28 @@ def test_what_is_neither_has_a_name(problem: str, text: str) -> None:
     assert read_reply(text) == Malformed(problem)
 
 
-def test_only_a_letter_of_the_options_is_a_choice() -> None:
-    read = choice_reader("AB")
-    assert read("<answer>Choice: B</answer>") == Choice("B", "")
-    assert read("<answer>Choice: E</answer>") == Malformed("no_diagnosis")
+@pytest.mark.parametrize(
+    ("said", "letter"),
+    [
+        ("Choice: B", "B"),
+        ("choice：b", "B"),
+        ("**Choice:** B", "B"),
+        ("Choice: **B**", "B"),
+        ("Choice: (B) Colchicine", "B"),
+        ("Choice: B. Colchicine", "B"),
+        ("Choice: option B", "B"),
+        ("Choice: colchicine.", "B"),
+        ("Choice: B\nReason: it is gout", "B"),
+        ("Choice: E", None),
+        ("Choice: B or A", None),
+        ("Choice: not B", None),
+        ("Choice: A fracture", None),
+    ],
+)
+def test_only_an_option_of_the_case_is_a_choice(said: str, letter: str | None) -> None:
+    read = choice_reader({"A": "Aspirin", "B": "Colchicine"})
+    wanted = Choice(letter, "") if letter else Malformed("no_diagnosis")
+    assert read(f"<answer>{said}</answer>") == wanted
 
 
 PIECES = ("<think>", "</think>", "<answer>", "</answer>", "问题：", "诊断：", "建议:", "Question:")
