@@ -91,8 +91,8 @@ def run(options: argparse.Namespace) -> int:
     from sqlalchemy import make_url
 
     from common.settings import load_settings
-    from sql_agent.gold.checker import check_files, reasons_of, report_on
     from sql_agent.gold.rebuild import rebuild
+    from sql_agent.gold.report import check_files, reasons_of, report_on
 
     with tempfile.TemporaryDirectory() as folder:
         settings = load_settings().under(

@@ -479,8 +479,8 @@ FIELDS = ("answer", "sql", "entities", "split", "task_type", "structured_gt", "e
     )
 )
 def test_hostile_files_give_a_report(url, tmp_path_factory, rows):
-    from sql_agent.gold.checker import check_files, report_on
     from sql_agent.gold.rebuild import rebuild
+    from sql_agent.gold.report import check_files, report_on
 
     folder = tmp_path_factory.mktemp("hostile")
     path = folder / "a.jsonl"
