@@ -25,6 +25,7 @@ from data.json_rows import LIST, line_records, list_records
 from data.parquet import BATCH, parquet_records
 from data.records import Record, SourceError, as_record, detect_encoding, refusing
 from sql_agent.intake.grid import SEARCHED, Part, Row, below_headers, column_names
+from sql_agent.intake.headers import is_known
 from sql_agent.intake.workbooks import KINDS as WORKBOOKS
 from sql_agent.intake.workbooks import WITH_MARKUP, read_workbook
 
@@ -162,16 +163,25 @@ def _text_parts(path: Path, encoding: str | None, header_row: int | None) -> lis
 
 
 def _delimiter(lines: list[str]) -> str:
-    """Return the character that cuts the largest share of the first rows into the same number of
-    cells, more than one. A table of one column has no such character; a comma does it no harm.
+    """Return the character that cuts the first rows best: into a header of known names, and most
+    of them into as many cells. A table of one column has none; a comma does it no harm.
     """
-    alike = {}
+    fits = {}
     for delimiter in DELIMITERS:
         rows = list(islice(csv.reader(lines, delimiter=delimiter), SEARCHED))
-        widths = Counter(len(cells) for cells in rows if len(cells) > 1)
-        width, count = widths.most_common(1)[0] if widths else (0, 0)
-        alike[delimiter] = (count / max(1, len(rows)), width)
-    return max(alike, key=lambda delimiter: alike[delimiter])
+        known = [sum(is_known(cell.strip()) for cell in cells) for cells in rows]
+        widths = Counter(map(len, rows))
+        if any(known):
+            width = len(rows[known.index(max(known))])
+        else:
+            width = max(widths, key=lambda width: (width > 1, widths[width]), default=1)
+        fits[delimiter] = (
+            max(known, default=0),
+            width > 1,
+            widths[width] / len(rows or [0]),
+            width,
+        )
+    return max(fits, key=lambda delimiter: fits[delimiter])
 
 
 def _json_parts(path: Path, encoding: str) -> list[Part]:

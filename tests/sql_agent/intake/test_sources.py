@@ -84,6 +84,13 @@ def test_encodings_and_delimiters_are_found_out(tmp_path, encoding, delimiter):
     assert values(part) == ROWS
 
 
+def test_punctuation_in_a_list_of_names_is_no_delimiter(tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text("药品名称\n甲片，复方\n乙片，复方\n丙；片\n", encoding="utf-8")
+    (part,) = open_parts(str(path))
+    assert values(part) == [["甲片，复方"], ["乙片，复方"], ["丙；片"]]
+
+
 def test_a_long_file_is_read_to_its_end_before_its_encoding_is_chosen(tmp_path: Path) -> None:
     rows = [["Aspirin", "pain"]] * 10_000 + ROWS
     path = write_csv(tmp_path / "a.csv", [["med_name", "indication"], *rows], "gb18030")
