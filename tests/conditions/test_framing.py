@@ -24,10 +24,12 @@ FRAMED = {
 
 @pytest.mark.parametrize("text", FRAMED)
 def test_both_doctors_are_read_alike(text: str) -> None:
-    told = diagnosis.read_reply(f"</think>{diagnosis.STOP_PHRASE}\n{text}\nReason: it fits.")
+    told = diagnosis.read_reply(
+        f"<think>red toe</think>{diagnosis.STOP_PHRASE}\n{text}\nReason: it fits."
+    )
     assert isinstance(told, diagnosis.Conclusion)
     assert told.diagnosis == FRAMED[text]
-    said = consultation.read_reply(f"</think>\n<answer>{text}\n建议：休息</answer>")
+    said = consultation.read_reply(f"<think>red toe</think>\n<answer>{text}\n建议：休息</answer>")
     assert isinstance(said, consultation.Conclusion)
     assert said.diagnosis == diagnosis_in(text) == FRAMED[text]
 
