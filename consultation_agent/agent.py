@@ -16,6 +16,7 @@ from types import MappingProxyType
 from typing import Any
 
 from common.settings import Settings
+from conditions.judged import judged_diagnoses
 from consultation_agent import facts, shown
 from consultation_agent.demonstrations import framed_dialogues, patient_lessons
 from consultation_agent.doctoragent_format import doctoragent
@@ -39,7 +40,6 @@ from episodes.agent import (
 )
 from episodes.episode import Conversation, Episode, Task
 from episodes.partner_agent import PartnerAgent, PartnerFlags, PartnerTeaching, split_files
-from episodes.rules import judged_diagnoses
 from episodes.shown import Shown
 
 

@@ -20,13 +20,13 @@ from pathlib import Path
 from conditions.condition_types import terms
 from conditions.diagnosis import names_it
 from conditions.gold_sentence import diseases_in
+from conditions.judged import beside_the_rule
 from consultation_agent.doctor_questions import content_of
 from consultation_agent.patient import Exchange
 from consultation_agent.protocol import Conclusion, Malformed
 from consultation_agent.task import ConsultationTask
 from consultation_agent.text_overlap import word_f1
 from episodes.episode import AgentError, Episode
-from episodes.rules import beside_the_rule
 from scoring.case import Case, Judge, Verdict
 from scoring.rubric import Reward, Rubric, parse_rubric
 from scoring.text import words_only

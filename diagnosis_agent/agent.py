@@ -17,6 +17,7 @@ from random import Random
 from typing import Any
 
 from common.settings import Settings
+from conditions.judged import judged_diagnoses
 from diagnosis_agent import facts, shown
 from diagnosis_agent.environment import DiagnosisEnvironment
 from diagnosis_agent.lessons import lessons
@@ -39,7 +40,6 @@ from episodes.agent import (
 )
 from episodes.episode import Conversation, Episode, Task
 from episodes.partner_agent import PartnerAgent, PartnerFlags, PartnerTeaching, split_files
-from episodes.rules import judged_diagnoses
 from episodes.shown import Shown
 
 

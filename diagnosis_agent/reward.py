@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from conditions.diagnosis import names_it
+from conditions.judged import beside_the_rule
 from conditions.orders import covered_by
 from diagnosis_agent.judge_words import addresses_the_judge, f1
 from diagnosis_agent.protocol import Conclusion
@@ -27,7 +28,6 @@ from diagnosis_agent.record_simulator import own_name
 from diagnosis_agent.simulator import Exchange, Result
 from diagnosis_agent.task import DiagnosisTask
 from episodes.episode import AgentError, Episode
-from episodes.rules import beside_the_rule
 from episodes.text_loop import Malformed
 from scoring.case import Case, Judge
 from scoring.rubric import Reward, Rubric, parse_rubric

@@ -18,6 +18,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import pytest
 
@@ -203,7 +204,10 @@ def test_what_a_dead_judge_or_partner_leaves_is_unscored_and_named(
         if name in Settings.model_fields
     }
     options = {name: value for name, value in agent.flags.unreachable.items() if name not in known}
-    bounds = {"judge_timeout": 1.0, "patient_timeout": 1.0, "llm_cache": tmp_path / "cache.sqlite"}
+    bounds: dict[str, Any] = {"llm_cache": tmp_path / "cache.sqlite"}
+    for name in Settings.model_fields:
+        if name.endswith("_timeout") and name != "episode_timeout":
+            bounds[name] = 1.0
     dead = agent.open(settings.model_copy(update=bounds | known), options)
     replies = [
         message["content"]

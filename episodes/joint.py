@@ -76,7 +76,7 @@ class JointAgent(Agent):
         if len(members) < FEWEST:
             raise AgentError(
                 f"--agents {','.join(members)}: expected two agents or more, "
-                "such as sql,diagnosis:2; train_NAME_agent.py trains one"
+                "such as NAME,NAME:2; train_NAME_agent.py trains one"
             )
         self.weights = dict(weights)
         self.members = dict(members)
@@ -361,7 +361,7 @@ def weights(text: str) -> dict[str, float]:
             weight = 0.0
         if not name or not 0 < weight < float("inf"):
             raise AgentError(
-                f"{part!r}: expected NAME or NAME:WEIGHT with a weight above 0, such as diagnosis:2"
+                f"{part!r}: expected NAME or NAME:WEIGHT with a weight above 0, such as NAME:2"
             )
         if name in found:
             raise AgentError(f"{name} stands there twice; give it one weight")

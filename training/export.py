@@ -39,6 +39,7 @@ from training.engine.checkpoints import (
 from training.setup.device import environment
 from training.setup.model_folder import HUB_ID, check_model
 from training.ship.export_card import CARD, evaluation_of, read_config, write_card
+from training.ship.export_check import first_prompt, prove
 
 # Files of a model folder; nothing pickled
 PARTS = ("*.json", "*.jinja", "*.safetensors", "*.model", "*.txt", "*.tiktoken")
@@ -168,8 +169,6 @@ def export(arguments: argparse.Namespace) -> None:
         check_model(
             str(checkpoint / "actor" / "huggingface" if arguments.adapter == "kept" else draft)
         )
-        from training.ship.export_check import first_prompt, prove
-
         prompt = first_prompt(agent, run)
         proof = None
         if arguments.verify:

@@ -6,11 +6,13 @@ rule it breaks. That the contract holds as it is says `./check.sh imports`, whic
 tests.
 """
 
+import ast
 import re
 import shutil
 import subprocess
 import sys
 import tomllib
+from collections.abc import Iterator
 from graphlib import TopologicalSorter
 from pathlib import Path
 
@@ -103,6 +105,34 @@ def test_every_agent_is_under_the_contract() -> None:
     ]
     assert agents <= set(CONTRACT["root_packages"])
     assert agents <= {name for layer in layers for name in layer.split(" | ")}
+
+
+def test_rooms_below_the_agents_know_none_by_name() -> None:
+    """The words are taken from the agents' folders; `code`, a word of English, from the folder's
+    whole name. Docstrings may give an example.
+    """
+    folders = [path.name for path in ROOT.glob("*_agent")]
+    names = [name.removesuffix("_agent") for name in folders]
+    words = "|".join([*folders, *(name for name in names if name != "code")])
+    named = re.compile(rf"(?<![a-z])({words})(?![a-z])")
+    found = []
+    for room in ("common", "episodes", "training", "evaluation"):
+        for path in sorted((ROOT / room).rglob("*.py")):
+            tree = ast.parse(path.read_text(encoding="utf-8"))
+            said = {id(text) for text in docstrings(tree)}
+            for node in ast.walk(tree):
+                word = str(getattr(node, "value" if id(node) not in said else "", ""))
+                word += f" {getattr(node, 'id', '')} {getattr(node, 'attr', '')}"
+                if isinstance(node, ast.Constant | ast.Name | ast.Attribute) and named.search(word):
+                    found.append(f"{path.relative_to(ROOT)}:{node.lineno} {word.strip()}")
+    assert found == []
+
+
+def docstrings(tree: ast.Module) -> Iterator[ast.expr]:
+    """Yield the texts that stand alone as a statement."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
+            yield node.value
 
 
 def test_no_file_imports_itself_by_way_of_others() -> None:

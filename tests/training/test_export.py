@@ -255,7 +255,7 @@ def compare(monkeypatch: pytest.MonkeyPatch, theirs: tuple[list[int], str]) -> l
         folders.append(Path(folder))
         yield SimpleNamespace(base_url="", name="")
 
-    monkeypatch.setattr(export_check, "first_prompt", lambda *_: export_check.FirstPrompt(1))
+    monkeypatch.setattr("training.export.first_prompt", lambda *_: export_check.FirstPrompt(1))
     monkeypatch.setattr(export_check, "serve", server)
     monkeypatch.setattr(export_check, "by_transformers", lambda *_: ([1, 2], "same"))
     monkeypatch.setattr(export_check, "by_vllm", lambda *_: theirs)

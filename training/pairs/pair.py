@@ -148,8 +148,8 @@ def _episodes(place: Path, agent: Agent) -> list[dict[str, Any]]:
     if place.is_dir() and not path.is_file():
         histories = any(place.glob("history_*.json"))
         what = (
-            "files of code_agent/rollout.py; write pairs "
-            "with its --to-dpo FILE and give --pairs FILE"
+            "history files of rollouts; write pairs "
+            "with that command's --to-dpo FILE and give --pairs FILE"
             if histories
             else f"no {EPISODES}; give the folder of a finished evaluation or of a run"
         )
