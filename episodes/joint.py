@@ -158,7 +158,6 @@ class JointAgent(Agent):
         )
 
     def _written_rows(self, path: Path | str) -> list[Row]:
-        """Return the rows of `data/*.jsonl` in a run's folder."""
         rows = [
             # Earlier versions called the column "agent".
             row if WHOSE in row else {**row, WHOSE: row.get("agent")}

@@ -117,7 +117,6 @@ async def check_judge(
 async def _rewards(
     environment: Environment, task: Task, episodes: Mapping[str, Episode]
 ) -> dict[str, Reward]:
-    """Return what each episode earns, all asked for at once."""
     rewards = await asyncio.gather(
         *(environment.score(task, episode) for episode in episodes.values())
     )

@@ -172,7 +172,6 @@ class McpTools:
         loop.call_soon_threadsafe(loop.stop)
 
     def _start(self, name: str, server: Server) -> list[Offered]:
-        """Start one server and return its tools."""
         assert self._loop is not None
         ready: Future[tuple[Any, list[Any]]] = Future()
         self._running.append(
@@ -332,7 +331,6 @@ def shown(text: str) -> str:
 
 
 def _first(error: BaseException) -> str:
-    """Return the first line of the innermost error."""
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
     lines = str(error).splitlines()

@@ -66,6 +66,5 @@ def _sorted(sequences: Sequences) -> list[int]:
 
 
 def _shared(one: list[int], other: list[int]) -> int:
-    """Return how many tokens two sequences have in common at their beginning."""
     pairs = zip(one, other, strict=False)
     return next((place for place, (a, b) in enumerate(pairs) if a != b), min(len(one), len(other)))

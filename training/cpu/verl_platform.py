@@ -43,7 +43,6 @@ def _resident_bytes(device: Any = None) -> int:
 
 
 def _always(answer: Any) -> Callable[..., Any]:
-    """Return a function, or a method, that gives this answer to any arguments."""
     return lambda *args, **kwargs: answer
 
 

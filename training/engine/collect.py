@@ -108,7 +108,6 @@ class Collector:
 
 
 def _attributes(spans: Sequence[Span], name: str) -> list[tuple[Span, str]]:
-    """Return the spans that have this attribute, each with its value as text."""
     return [(span, str(span.attributes[name])) for span in spans if name in (span.attributes or {})]
 
 

@@ -157,7 +157,6 @@ class RolloutManager:
     async def _settle(
         self, rows: list[Prompt], records: dict[str, RolloutRecord], validate: bool
     ) -> None:
-        """Finish, judge and deliver the rollouts of these prompts."""
         uids = {row["uid"] for row in rows}
         finished = await self._finish_all(
             {name: record for name, record in records.items() if record.group in uids}
@@ -206,7 +205,6 @@ class RolloutManager:
             self.kept_steps.add(step)
 
     async def _enqueue(self, rows: list[Prompt], validate: bool) -> dict[str, RolloutRecord]:
-        """Queue n rollouts a prompt, and return their records by rollout id."""
         mode = "val" if validate else "train"
         sessions = range(self.n_val if validate else self.n_train)
         keys = [(number, row, session) for number, row in enumerate(rows) for session in sessions]
@@ -288,7 +286,6 @@ class RolloutManager:
 
 
 async def _cancel_others() -> None:
-    """Cancel every other task of this loop, and return when they have ended."""
     others = asyncio.all_tasks() - {asyncio.current_task()}
     for task in others:
         task.cancel()

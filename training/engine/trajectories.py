@@ -111,7 +111,6 @@ def merge_calls(calls: Sequence[Call], limits: Limits, merge: bool = True) -> Tr
 
 
 def _break_reason(last: TokenSequence, call: Call, limits: Limits, merge: bool) -> str | None:
-    """Return None if the call extends the sequence, else why not."""
     if not merge:
         return "not_merged"
     if not last.is_extended_by(call):

@@ -221,9 +221,6 @@ class Watch:
             )
 
     def _watch_canaries(self, records: list[RolloutRecord]) -> None:
-        """Warn or stop if an agent's judge accepts answers that are known to be bad, over a full
-        window.
-        """
         for record in records:
             seen = self._canaries.setdefault(record.agent or "", deque(maxlen=CANARY_WINDOW))
             accepted = record.canaries.get("accepted", 0)

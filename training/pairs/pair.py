@@ -130,7 +130,6 @@ def pairs_of_file(path: Path, agent: Agent) -> tuple[list[Pair], LeftOut]:
 
 
 def _unusable(line: dict[str, Any]) -> str | None:
-    """Return why nothing can be learned from an episode, or None."""
     messages = line.get("transcript")
     if line["score"] is None:
         return "episodes without a score"
@@ -173,7 +172,6 @@ def _is_score(found: Any) -> bool:
 
 
 def _same_agent(scores: Path, agent: Agent) -> None:
-    """Raise AgentError if the evaluation beside the episodes says another agent."""
     try:
         name = json.loads(scores.read_text(encoding="utf-8")).get("agent", agent.name)
     except (OSError, ValueError, AttributeError):
@@ -238,7 +236,6 @@ def _messages(found: Any, role: str, where: str) -> list[Message]:
 
 
 def _written(message: Message) -> str:
-    """Return the text of a reply, with the names and arguments of its calls."""
     calls = [call["function"] for call in message.get("tool_calls") or []]
     said = [f"{call['name']} {call['arguments']}" for call in calls]
     return "\n".join([str(message.get("content") or ""), *said]).strip()

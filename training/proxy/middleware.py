@@ -114,7 +114,6 @@ class RecordingMiddleware:
 async def _seeded(
     scope: Scope, receive: Receive, seeds: RequestSeeds, version: int
 ) -> tuple[Scope, Receive]:
-    """Return the request with a seed in its body."""
     body = seeds.add(await Request(scope, receive).body(), version)
     headers = [
         (name, value) for name, value in scope["headers"] if name.lower() != b"content-length"

@@ -158,7 +158,6 @@ def _validation(records: list[RolloutRecord]) -> dict[str, Any]:
 
 
 def _agents(records: list[RolloutRecord]) -> dict[str, Any]:
-    """Return the numbers of each agent, where several are trained together; else {}."""
     found = {}
     for agent, own in sorted(by_agent(records).items()):
         train = [record for record in own if record.mode == "train"]
@@ -216,9 +215,6 @@ def _taught(step: dict[str, Any]) -> bool:
 
 
 def _signal(counts: dict[str, int], mismatches: list[float]) -> dict[str, Any]:
-    """Return what the updates learned from: episodes, prompt groups, and the largest KL of vLLM and
-    trainer.
-    """
     episodes = counts["episodes"]
     return {
         **{name: counts[name] for name in LEARNED_FROM},
@@ -284,7 +280,6 @@ def _rows(summary: dict[str, Any]) -> list[tuple[str, str]]:
 
 
 def _learned_from(summary: dict[str, Any]) -> str:
-    """Return how many updates there were, and of what they learned."""
     signal, empty = summary["signal"], summary["steps_without_signal"]
     parts = [f"{summary['weight_updates']} weight updates"]
     if empty:
@@ -314,7 +309,6 @@ def _validation_line(validation: dict[str, Any]) -> str:
 
 
 def _agent_line(found: dict[str, Any]) -> str:
-    """Return one line about an agent that is trained beside others."""
     validation = _validation_line(found["validation"])
     return (
         f"reward {_number(found['reward']['mean'])}, validation "

@@ -165,7 +165,6 @@ class EpisodeRunner(Runner[Any]):
             await self.store.close()
 
     async def _take(self) -> None:
-        """Fill free slots for as long as the runner lives."""
         while True:
             try:
                 free = self.concurrency - len(self._slots)
@@ -293,7 +292,6 @@ class EpisodeRunner(Runner[Any]):
 
 
 def _is_current(rollout: Rollout | None, attempt: str) -> bool:
-    """Return whether the store still waits for this attempt."""
     if not isinstance(rollout, AttemptedRollout) or is_finished(rollout):
         return False
     return rollout.attempt.attempt_id == attempt and rollout.attempt.status not in LOST

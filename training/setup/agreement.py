@@ -86,7 +86,6 @@ def _check_mode(config: DictConfig, engine: EnginePlan) -> None:
 
 
 def _check_deterministic(engine: EnginePlan) -> None:
-    """Refuse combinations for which `--deterministic` cannot hold."""
     reasons = {
         "--async": engine.asynchronous is not None,
         "--device cuda (not run; its kernels sum in an order of their own)": engine.device != "cpu",
@@ -119,7 +118,6 @@ def _check_keys(origins: dict[str, str]) -> None:
 
 
 def _check_numbers(config: DictConfig, origins: dict[str, str]) -> None:
-    """Refuse what is divided or counted by and is no number for that."""
     for key, least in LEAST.items():
         _check_whole(key, OmegaConf.select(config, key), least, origins)
     if config.trainer.total_training_steps is not None:

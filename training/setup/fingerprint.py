@@ -63,7 +63,6 @@ def elsewhere(settings: Settings, options: Options) -> list[str]:
 
 
 def _values(settings: Settings) -> dict[str, Any]:
-    """Return the settings that gold and rewards may depend on."""
     return {
         name: value
         for name, value in settings
@@ -101,7 +100,6 @@ def _content(file: Path) -> str:
 
 
 def _packages() -> list[str]:
-    """Return the installed packages with their versions, as the names of their metadata folders."""
     return sorted(
         {
             path.name

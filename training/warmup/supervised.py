@@ -129,7 +129,6 @@ def batches(
 
 
 def _padded(group: Sequence[Example], pad: int) -> Batch:
-    """Return the examples as one batch, each filled up to the longest."""
     batch = {}
     for key, fill in {"input_ids": pad, "labels": NOT_LEARNED}.items():
         rows = [torch.tensor(example[key]) for example in group]
