@@ -236,7 +236,7 @@ class Showing:
     demo: Sequence[str] = ()
 
     def summarise(self, records: Sequence[Record]) -> Mapping[str, Any]:
-        """Return ratios over episodes that are no mean of one episode's facts; `records` are lines
+        """Return ratios over episodes that one episode's facts cannot give; `records` are lines
         of episodes.jsonl.
         """
         return {}
@@ -310,7 +310,7 @@ class Teaching:
     def reading(self, prompts: Path) -> Teaching:
         """Return the same with other words for the policy.
 
-        Raises AgentError: there are none to replace.
+        Raises AgentError: it has no prompts that can be replaced.
         """
         raise AgentError("this agent has no prompts that a file could replace")
 

@@ -349,7 +349,7 @@ class JointTeaching(Teaching):
 def weights(text: str) -> dict[str, float]:
     """Return the weights of a text such as "sql,diagnosis:2".
 
-    Raises AgentError: it is no such text.
+    Raises AgentError: it has another form.
     """
     found: dict[str, float] = {}
     for part in text.split(","):

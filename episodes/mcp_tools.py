@@ -313,7 +313,7 @@ def problem_of(name: Any, schema: Any) -> str:
 
 
 def text_of(result: Any) -> str:
-    """Return what a result says in words; what is no text is named."""
+    """Return what a result says in words; other content is named."""
     parts = [
         part.text if part.type == "text" else f"[{part.type}]" for part in result.content or ()
     ]

@@ -105,7 +105,7 @@ class EpisodeRecord:
 
     @classmethod
     def of_line(cls, line: Mapping[str, Any]) -> Self:
-        """Return the record of a line; keys that are no field are the agent's own."""
+        """Return the record of a line; unknown keys are the agent's own."""
         now = current(line)
         names = {one.name for one in fields(cls)}
         known = {name: value for name, value in now.items() if name in names}

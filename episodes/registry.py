@@ -42,7 +42,7 @@ def names() -> list[str]:
 def get(name: str) -> Agent:
     """Return the agent of that name.
 
-    Raises AgentError: there is none, it cannot be imported, or it has another name.
+    Raises AgentError: it is missing, cannot be imported, or it has another name.
     """
     if name in _registered:
         return _registered[name]
@@ -119,7 +119,7 @@ def _folders() -> dict[str, Path]:
 
 
 def _module(name: str) -> str:
-    """Return the module that holds the agent of that name. Raises AgentError: there is none."""
+    """Return the module that holds the agent of that name. Raises AgentError: it is missing."""
     folder = _folders().get(name)
     if folder is not None:
         _pass_on(folder.parent)

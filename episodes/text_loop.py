@@ -7,7 +7,7 @@ agent's own.
 `respond` reads a reply, notes what happened in `episode.events`, and returns the partner's words;
 or ends the episode by setting `episode.stop_reason` (and `episode.answer`), and returns None. It is
 given a reply without the thought before it, unless that never ended. A last reply that the token
-limit cut is no answer.
+limit cut does not count as an answer.
 `play_by_protocol` does so for agents whose replies are read as something to answer, as the end, or
 as malformed.
 """

@@ -157,7 +157,7 @@ class _PolicyModel(agents.Model):
         *rest: Any,
         **named: Any,
     ) -> agents.ModelResponse:
-        # Servers refuse a request whose earlier calls are no JSON objects
+        # Servers refuse a request whose earlier calls are not JSON objects
         given = [_with_objects(one, "{}") for one in Converter.items_to_messages(input)]
         messages = in_order(given)
         if system_instructions:

@@ -28,7 +28,7 @@ def draw(logits: torch.Tensor, generators: Mapping[int, torch.Generator]) -> tor
     for row, generator in generators.items():
         uniform[row] = torch.rand(1, dtype=torch.float64, generator=generator)
     drawn = torch.searchsorted(sums, uniform * sums[:, -1:], right=True).view(-1)
-    # Logits that are no numbers would give one token more than there are, and end the server
+    # Logits that are not numbers would give one token more than there are, and end the server
     return drawn.clamp(max=logits.shape[-1] - 1)
 
 

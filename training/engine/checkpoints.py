@@ -117,7 +117,7 @@ def find_checkpoint(resume: str, run_dir: Path | None, runs_dir: Path) -> Path |
     `latest` means the newest complete checkpoint of `run_dir`, or of all runs in `runs_dir` where
     no run is named, `auto` that of `run_dir` if it has one.
 
-    Raises ConfigError: there is none, or `auto` without `run_dir`.
+    Raises ConfigError: there is no checkpoint, or `auto` without `run_dir`.
     """
     if resume == "auto":
         if run_dir is None:

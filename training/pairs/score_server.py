@@ -61,7 +61,7 @@ def build(scorer: Scorer) -> FastAPI:
 def serve_scores(folder: Path, port: int) -> None:
     """Load a folder of `training.reward_model` and answer until Ctrl-C; port 0 is a free one.
 
-    Raises UsageError: it is no such folder; OSError: the port is taken.
+    Raises UsageError: the folder holds something else; OSError: the port is taken.
     """
     if not (folder / FACTS).is_file():
         raise UsageError(

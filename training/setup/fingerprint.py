@@ -72,12 +72,12 @@ def _values(settings: Settings) -> dict[str, Any]:
 
 def _path(value: Any) -> Path | None:
     """Return the file or folder that a value names, as a path or in an address such as
-    `sqlite:////home/me/my.db`; None if there is none.
+    `sqlite:////home/me/my.db`; None if it names neither.
     """
     if not isinstance(value, str | Path) or not str(value):
         return None
     path = Path(str(value).partition(":///")[2] or value)
-    # A plain word, such as the name of a judge, is no path, whatever lies in this folder
+    # A plain word, such as the name of a judge, is not a path, whatever lies in this folder
     return path if os.sep in str(value) and path.exists() else None
 
 

@@ -39,7 +39,7 @@ def choose(
     """Return verl keys for a purpose (`smoke`, `ci`, `full`) on a device (`cpu`, `cuda`).
 
     Each of `n_nodes` has `n_gpus`; on the CPU these are processes that train.
-    large: the model is no tiny one (`training.setup.device.is_large`); this matters on the CPU.
+    large: the model is large (`training.setup.device.is_large`), which matters on the CPU.
     thoughts: tokens that an episode needs beside its replies.
     """
     sizes = agent.sizes(device)
