@@ -97,7 +97,7 @@ def test_the_settings_choose_the_second_judge_and_the_scale(tmp_path) -> None:
     assert isinstance(judge.second, LLMJudge)
     assert (judge.share, judge.second.words) == (0.25, WORDS)
     client, provider = judge.second.client, judge.second.client.provider
-    assert (client.model, client.timeout) == ("openai/s", 9)
+    assert (client.model, client.patience.budget) == ("openai/s", 9)
     assert (provider.base_url, provider.api_key) == ("http://s", "k2")
     path, scale = tmp_path / "scale.json", LogisticScale(center=0.5, scale=2.0)
     path.write_text(scale.model_dump_json())
