@@ -240,7 +240,7 @@ import itertools
 import sys
 
 from sql_agent.intake.import_database import main
-from data.intake import staging, target
+from sql_agent.intake import staging, target
 
 moment, *arguments = sys.argv[1:]
 
