@@ -69,7 +69,7 @@ BEFORE_BRACKET = {
     TokenType.L_BRACKET,
     TokenType.COMMA,
 }
-FENCE = re.compile(r"```\w*\s*\n?(.*?)```", re.DOTALL)
+FENCE = re.compile(r"```(?:sql\s|(?!select|with)\w*\s*\n)?(.*?)```", re.DOTALL | re.IGNORECASE)
 JOINING = ("json_array", "json_object", "_build_array", "_build_object")
 
 _LISTS = tomllib.loads(Path(__file__).with_name("allowed.toml").read_text(encoding="utf-8"))

@@ -19,7 +19,14 @@ from sqlglot import exp
 from sqlglot.errors import SqlglotError
 from sqlglot.tokens import TokenType
 
-from tools.sql.database import Access, Column, Database, DeadlineExceeded, StatementError
+from tools.sql.database import (
+    PLAIN_NAME,
+    Access,
+    Column,
+    Database,
+    DeadlineExceeded,
+    StatementError,
+)
 from tools.sql.dialects import engine_dialect
 from tools.sql.guard import FUNCTIONS, Comparison, Refused, Statement
 from tools.sql.result import neutralise, shorten
@@ -53,7 +60,7 @@ def hint_for_refusal(refusal: Refused, database: Database, allowed_tables: Itera
 
 def hint_for_spelling(sql: str, database: Database, allowed_tables: Iterable[str]) -> str:
     """Return what has to be spelled otherwise: a full-width or invisible sign outside texts, or a
-    column's name that needs quotes.
+    column's name whose signs need quotes.
     """
     return _foreign_sign(sql, database) or _without_quotes(sql, database, allowed_tables)
 
@@ -61,8 +68,10 @@ def hint_for_spelling(sql: str, database: Database, allowed_tables: Iterable[str
 def _without_quotes(sql: str, database: Database, allowed_tables: Iterable[str]) -> str:
     for columns in _columns(database, allowed_tables).values():
         for column in columns.values():
+            # A reserved word may stand in the statement as what it is reserved for.
+            has_signs = not PLAIN_NAME.fullmatch(column.name)
             written = database.as_written(column.name)
-            if written != column.name and column.name in sql and written not in sql:
+            if has_signs and column.name in sql and written not in sql:
                 return shorten(neutralise(f"列名要加引号：{written}"), MAX_HINT)
     return ""
 

@@ -111,8 +111,9 @@ class Scopes:
             identifier, size = visible[name]
             table.set("this", identifier.copy())
             return size
-        if self._dialect == "mariadb" and name == "dual" and not schema:
-            return Size()  # it stands for no table
+        is_bare = not schema and not table.this.args.get("quoted")
+        if self._dialect == "mariadb" and name == "dual" and is_bare:
+            return Size()  # it stands for no table; in quotes it would be a table of that name
         own_schemas = ("", self._schema, fold(self._schema))
         if name not in self._allowed or schema not in own_schemas or table.args.get("catalog"):
             raise self._unknown(table)

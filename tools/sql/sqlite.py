@@ -88,6 +88,8 @@ class SqliteDatabase(Database):
 
     def _read_tables(self) -> frozenset[str]:
         found = self._catalog("SELECT name, sql FROM sqlite_master WHERE type IN ('table', 'view')")
+        views = self._catalog("SELECT name FROM sqlite_master WHERE type = 'view'")
+        self._real_views = frozenset(fold(name) for (name,) in views)
         self._views: dict[frozenset[str], frozenset[str]] = {}
         self._virtual = frozenset(
             fold(name) for name, sql in found if (sql or "").upper().startswith("CREATE VIRTUAL")
@@ -143,11 +145,10 @@ class SqliteDatabase(Database):
         with closing(_connect(self.path)) as connection:
             connection.set_authorizer(note)
             for table in tables & self.tables:
-                with suppress(
-                    sqlite3.Error
-                ):  # a view of a table that is gone fails when it is read
+                # A view of a table that is gone fails when it is read.
+                with suppress(sqlite3.Error):
                     connection.execute(f"EXPLAIN {self.first_rows(table, 1)}").close()
-        return frozenset(found)
+        return frozenset(found) & self._real_views  # not the names that a view defines itself
 
     def _catalog(self, sql: str, *values: str) -> list[tuple[Any, ...]]:
         """Return the rows of our own statement, on a connection without an authorizer. It is not
@@ -280,7 +281,9 @@ def _authorizer(
     ) -> int:
         if action in (sqlite3.SQLITE_SELECT, sqlite3.SQLITE_RECURSIVE):
             return sqlite3.SQLITE_OK
-        if action == sqlite3.SQLITE_FUNCTION and fold(second or "") in functions:
+        # SQLite names a WITH in the same place as a view.
+        in_view = fold(view or "") in views - access.own_names
+        if action == sqlite3.SQLITE_FUNCTION and (in_view or fold(second or "") in functions):
             return sqlite3.SQLITE_OK
         if action == sqlite3.SQLITE_READ:
             name = fold(first or "")
@@ -288,7 +291,7 @@ def _authorizer(
                 tables_read.add(name)
                 return sqlite3.SQLITE_OK
             # A view that may be read shows what its operator chose of other tables.
-            if fold(view or "") in views:
+            if in_view:
                 return sqlite3.SQLITE_OK
             # Reading no column, as count(*) does, is also reported for names the statement defines
             # itself.

@@ -15,7 +15,7 @@ from sqlalchemy import URL, make_url
 
 from tests.messages import missing
 from tests.tools.sql.sites import Site
-from tools.sql.database import DatabaseError, open_database
+from tools.sql.database import Access, DatabaseError, StatementError, open_database
 from tools.sql.guard import Refused, check
 from tools.sql.query import QueryTool, SchemaTools
 
@@ -73,6 +73,9 @@ def test_clauses_in_another_order_are_refused(sql: str, dialect: str) -> None:
         "SELECT a FROM t;\n/* done */",
         "```sql\nSELECT a FROM t\n```",
         "```\nSELECT a FROM t```",
+        "```SELECT a FROM t```",
+        "```SELECT\na FROM t```",
+        "```sql SELECT a FROM t```",
         '"SELECT a FROM t"',
         "\ufeffSELECT a FROM t",
         "SELECT exp(a), ln(a) FROM t",
@@ -104,6 +107,7 @@ def test_what_one_engine_alone_has_runs_there() -> None:
         ("SELECT [a] FROM t", "postgres"),
         ("SELECT array_to_string(string_to_array(a, NULL), a) FROM t", "postgres"),
         ("SELECT a FROM other.t", "mariadb"),
+        ("SELECT * FROM `dual`", "mariadb"),
     ],
 )
 def test_what_would_be_written_as_something_else_is_refused(sql: str, dialect: str) -> None:
@@ -166,9 +170,28 @@ def test_a_view_shows_what_it_is_made_of_and_nothing_else(tmp_path: Path) -> Non
     tool = sqlite_tool(tmp_path / "a.db", script, "v")
     assert tool.run("SELECT id FROM v").rows == [[1]]
     assert tool.run("SELECT id FROM v").tables_read == {"v"}
+    below_the_guard = Access(frozenset({"v"}), frozenset({"v", "inner_view"}))
+    for name in ("v", "inner_view"):
+        statement = f"WITH {name} AS (SELECT * FROM patients) SELECT * FROM {name}"
+        with pytest.raises(StatementError):
+            tool.database().read(statement, below_the_guard, 1.0, 1)
     for hidden in ("patients", "inner_view"):
         assert tool.run(f"SELECT id FROM {hidden}").error
         assert tool.run(f"SELECT id FROM v WHERE id IN (SELECT id FROM {hidden})").error
+
+
+def test_a_view_may_call_what_its_operator_chose(tmp_path: Path) -> None:
+    script = "CREATE TABLE t (a); INSERT INTO t VALUES (7);"
+    script += "CREATE VIEW v AS SELECT printf('%03d', a) AS b FROM t;"
+    tool = sqlite_tool(tmp_path / "a.db", script, "v")
+    assert tool.run("SELECT b FROM v").rows == [["007"]]
+    assert tool.run("SELECT printf('%03d', b) FROM v").error
+
+
+def test_a_reserved_word_hides_no_other_hint(tmp_path: Path) -> None:
+    script = 'CREATE TABLE visit (id, "from", "group", diagnosis);'
+    tool = sqlite_tool(tmp_path / "a.db", script, "visit")
+    assert "diagnosis" in tool.run("SELECT diagnosi from visit").hint
 
 
 def test_generated_columns_are_described(tmp_path: Path) -> None:
