@@ -1,5 +1,5 @@
 """The comparison with agent-lightning's own training, as far as it needs no engine: what is wrong
-with its arguments and its environment, what a peer writes, and how one that fails is reported.
+with its arguments and its environment, and how a peer that fails is reported.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from bench import agl_step
-from bench.agl_side.peer_settings import Settings, verl_config
+from bench.agl_side.peer_settings import Settings
 from bench.agl_step import measure, report, settings_of, train_peer
 from common.command import Failure, UsageError
 from tests.own_processes import OwnProcesses
@@ -21,13 +21,6 @@ pytestmark = pytest.mark.system
 
 ENDS = "import sys; print('the engine broke'); sys.exit(3)"
 HANGS = "import subprocess, time; subprocess.Popen(['sleep', '600']); time.sleep(600)"
-WRITES = """
-import json, pathlib, sys
-folder = pathlib.Path(json.loads(pathlib.Path(sys.argv[1]).read_text())["folder"])
-with (folder / "steps.jsonl").open("a") as file:
-    for seconds in (90.0, 30.0, 32.0):
-        file.write(json.dumps({"step": 1.0, "seconds": seconds, "gen": seconds - 2}) + "\\n")
-"""
 STEPS = [{"step": 1.0, "seconds": seconds, "gen": seconds / 2} for seconds in (99.0, 30.0, 40.0)]
 
 
@@ -57,20 +50,6 @@ def test_without_an_environment_the_message_says_how_to_make_it(peer: Path | Non
 def test_a_number_that_measures_nothing_is_refused(steps: int, runners: int) -> None:
     with pytest.raises(UsageError, match="expected 1 or more"):
         measure(options(Path(sys.executable), steps, runners))
-
-
-def test_the_peer_reads_the_settings_that_were_written(settings: Settings) -> None:
-    Path(settings.folder).mkdir()
-    assert Settings.read(settings.write()) == settings
-    tree = verl_config(settings)
-    assert tree["data"]["train_batch_size"] * tree["actor_rollout_ref"]["rollout"]["n"] == 128
-    assert tree["actor_rollout_ref"]["model"]["path"].endswith("sql_agent/tiny_model")
-
-
-def test_the_peers_steps_are_read(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
-    play(WRITES, monkeypatch)
-    steps = train_peer(Path(sys.executable), settings, 60.0)
-    assert [row["seconds"] for row in steps] == [90.0, 30.0, 32.0]
 
 
 def test_a_peer_that_ends_early_is_reported_with_its_last_lines(

@@ -66,19 +66,6 @@ def test_a_change_that_keeps_the_test_from_running_is_no_answer(
     assert "NO ANSWER: def total" in capsys.readouterr().out
 
 
-@pytest.mark.nightly  # half a minute of mutmut
-def test_a_deleted_call_and_a_deleted_filter_are_shown(
-    small: Callable[..., None], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    room = {"files": ["counted/code.py"], "tests": ["test_code.py"]}
-    monkeypatch.setattr(mutants, "rooms", lambda: {"small": room})
-    assert mutants.main(["small"]) == 0
-    said = capsys.readouterr().out.splitlines()
-    assert not missing(
-        "\n".join(said), "-    seen.append(values)", "+    return sum(value for value in values)"
-    )
-
-
 def test_a_room_that_does_not_exist_is_wrong_usage(capsys: pytest.CaptureFixture[str]) -> None:
     assert mutants.main(["nowhere"]) == 2
     assert not missing(capsys.readouterr().err, "nowhere", "sequences")

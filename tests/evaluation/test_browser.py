@@ -7,7 +7,6 @@ Skipped, saying so, where there is no Chromium (Debian's package `chromium`) or 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -172,18 +171,6 @@ def test_a_link_to_one_episode_survives_copying(two: Path, open_page: Any) -> No
     assert "not on this page" in gone.inner_text("#one")
 
 
-def test_tokens_are_marked_where_trained_and_shaded_by_how_unlikely_they_were(
-    two: Path, open_page: Any
-) -> None:
-    page = open_page(two, "#episode=ro-train-1-0.5&sample=")
-    shown = page.locator("#one .tokens")
-    assert shown.text_content() == "<|user|>why?be药\n"
-    marked = "[...document.querySelectorAll('#one .tokens mark span')].map((node) => [node.textContent, node.className])"
-    assert page.evaluate(marked) == [["be", "p0"], ["药", "p2"], ["\n", "p5"]]
-    assert not missing(page.inner_text("#one"), "6 tokens", "4 trained", "-2.14")
-    assert page.seen == []
-
-
 def test_it_is_used_by_keys_alone(two: Path, open_page: Any) -> None:
     page = open_page(two)
     page.keyboard.press("/")
@@ -202,30 +189,6 @@ def test_it_is_used_by_keys_alone(two: Path, open_page: Any) -> None:
     chart.focus()
     page.keyboard.press("ArrowLeft")
     assert "step 2" in page.locator("figure").first.inner_text()
-
-
-def test_everything_has_a_name_for_a_screen_reader(two: Path, open_page: Any) -> None:
-    page = open_page(two, "#episode=t3&sample=0")
-    nameless = """[...document.querySelectorAll('input, select, button, a, svg[role=img], section, [role=region]')]
-        .filter((node) => !(node.labels?.length || node.getAttribute('aria-label') || node.textContent.trim()))
-        .map((node) => node.outerHTML.slice(0, 90))"""
-    assert page.evaluate(nameless) == []
-    headings = page.evaluate(
-        "[...document.querySelectorAll('h1, h2, h3, h4')].map((node) => Number(node.localName[1]))"
-    )
-    assert headings[0] == 1
-    assert all(after - before <= 1 for before, after in pairwise(headings))
-    assert page.evaluate("document.documentElement.lang") == "en"
-
-
-def test_the_first_screen_answers_whether_it_got_better(two: Path, open_page: Any) -> None:
-    page = open_page(two, viewport={"width": 1280, "height": 800})
-    card = page.locator(".card").first
-    assert card.locator(".verdict").inner_text() == "It got better."
-    assert card.locator(".big").inner_text() == "50.0 → 100.0"
-    assert "95 % interval" in card.inner_text()
-    box = card.bounding_box()
-    assert box["y"] + box["height"] < 800
 
 
 def test_the_page_speaks_the_readers_language_and_has_a_button(two: Path, open_page: Any) -> None:
@@ -268,16 +231,3 @@ def test_what_a_served_model_writes_cannot_run(sql: str, llm: ScriptedLLM, visit
     assert page.title() == title != "owned"
     blocked = "() => { try { document.body.innerHTML = '<img>'; return false } catch (error) { return true } }"
     assert page.evaluate(blocked), "the policy of the page forbids to make markup of text"
-
-
-CONTRAST = """(scheme) => {
-    const rgb = (text) => text.match(/[\\d.]+/g).slice(0, 3).map(Number);
-    const light = (text) => rgb(text).map((part) => part / 255)
-        .map((part) => (part <= 0.04045 ? part / 12.92 : ((part + 0.055) / 1.055) ** 2.4))
-        .reduce((sum, part, at) => sum + part * [0.2126, 0.7152, 0.0722][at], 0);
-    const paper = getComputedStyle(document.body).backgroundColor;
-    return [...document.querySelectorAll('button, input, select, .card, .pieces > li')].map((node) => {
-        const [low, high] = [light(getComputedStyle(node).borderTopColor), light(paper)].sort();
-        return (high + 0.05) / (low + 0.05);
-    });
-}"""

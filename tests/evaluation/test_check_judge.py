@@ -67,18 +67,6 @@ def test_the_offline_judge_passes_on_the_bundled_questions_and_the_page_shows_th
     )
 
 
-def test_an_agent_that_brings_only_gold_and_one_dishonest_kind_is_checked_too(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    assert main(["digits"]) == 0
-    assert (
-        "| gold | yes | 64 | 1.00 | 1.00 | 0.80 | 1.00 |\n| others | no | 64 | 0.00 | 0.10 | 0.50 | 0.00 |"
-        in (capsys.readouterr().out)
-    )
-    assert main(["digits", "--sample", "3"]) == 0
-    assert "| gold | yes | 3 | " in capsys.readouterr().out
-
-
 def test_a_judge_that_likes_everything_fails_after_few_calls(
     generous: Server, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -94,21 +94,6 @@ def test_chance_is_not_called_a_change(
     assert f"B against A: {verdict}" in capsys.readouterr().out
 
 
-def test_every_grouping_is_compared(tmp_path: Path, capsys: Any) -> None:
-    a = evaluation(tmp_path / "a", [record("x", 0.0), record("y", 0.0, difficulty="hard")])
-    wordings = {"x": {"wording": "seen"}, "y": {"wording": "unseen", "difficulty": "hard"}}
-    b = evaluation(
-        tmp_path / "b",
-        [record(name, 1.0 if name == "x" else 0.5, **has) for name, has in wordings.items()],
-    )
-    result = compared(a, b, capsys)  # A is from before wordings were known: the tasks are the same
-    for grouping, expected in (
-        ("by_wording", {"seen": 1.0, "unseen": 0.5}),
-        ("by_difficulty", {"easy": 1.0, "hard": 0.5}),
-    ):
-        assert {name: part["difference"] for name, part in result[grouping].items()} == expected
-
-
 def test_other_data_compares_what_both_have_and_says_so(tmp_path: Path, capsys: Any) -> None:
     a = evaluation(tmp_path / "a", [record("x", 0.0), record("y", 0.0), record("w", None)])
     other = {"file": "e.parquet", "sha256": "1" * 64, "questions": 2}

@@ -21,15 +21,13 @@ import pytest
 
 from common.settings import ROOT
 from episodes import registry
-from evaluation import demo, evaluate
+from evaluation import demo
 from evaluation.report.demo import (
-    build,
     by_failure,
     commit,
     curve,
     read_result,
     seed_rows,
-    show,
 )
 from sql_agent.agent import AGENT, SqlAgent
 from tests.episodes.guessing_agent import GuessingAgent
@@ -204,29 +202,6 @@ def test_a_commit_with_changed_files_is_named_dirty(
     assert len(clean) == 12
     (tmp_path / "file").write_text("changed since")
     assert commit() == f"{clean}-dirty"
-
-
-@pytest.mark.system
-def test_a_gain_by_asking_is_in_the_result_and_on_the_screen(tmp_path: Path, capsys: Any) -> None:
-    """Baselines stand for before and after: one asks nothing, the other does."""
-    write_training(tmp_path / "train")
-    for part, name in (("before", "at_once"), ("after", "checklist")):
-        flags = ("--n", "40", "--max-turns", "6", "--out", str(tmp_path / part))
-        assert evaluate.main(["consultation", "--baseline", name, *flags]) == 0
-    result = build(
-        registry.get("consultation"),
-        tmp_path,
-        tmp_path / "train",
-        {"model": "none", "seed": 1, "minutes": 1.0, "command": ""},
-    )
-    low, high = result["gain_by_asking_ci95"]
-    assert 0 < low <= result["gain_by_asking"] <= high <= 100
-    assert result["headline"] == "diagnosis_accuracy"
-    assert result["facet_recall"]["before"] == 0 < result["facet_recall"]["after"]
-    capsys.readouterr()
-    show(result)
-    shown = capsys.readouterr().out
-    assert not missing(shown, f"{result['gain_by_asking']:+.1f} ({low:+.1f} to {high:+.1f})")
 
 
 def test_several_demos_are_one_table_and_one_picture(

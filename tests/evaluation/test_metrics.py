@@ -89,15 +89,6 @@ def test_groups_and_other_numbers() -> None:
     assert overall["terms"] == {"rule": pytest.approx(0.1)}
 
 
-def test_an_agents_own_ratios_are_of_scored_episodes() -> None:
-    records = [
-        record("a", 0.5, unanswerable=True, abstained=True),
-        record("b", None, unanswerable=True),
-    ]
-    overall = metrics.summarise(AGENT, records, seed=0)["overall"]
-    assert (overall["abstention"]["recall"], overall["abstention"]["unanswerable"]) == (1.0, 1)
-
-
 @pytest.mark.parametrize(("samples", "successes"), [(4, 0), (5, 2), (3, 3)])
 @pytest.mark.parametrize("k", [1, 3])
 def test_pass_at_k_and_pass_all_k_are_the_shares_of_draws(

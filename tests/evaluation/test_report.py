@@ -17,7 +17,7 @@ from evaluation.metrics import interval, interval_of_types
 from evaluation.report import page as report_page
 from evaluation.report.__main__ import main
 from evaluation.report.charts import charts_of
-from evaluation.report.facts import facts_of, tables_of, unscored
+from evaluation.report.facts import tables_of, unscored
 from evaluation.report.page import dumped, episode_of, plain, read
 from evaluation.tables import FEW
 from tests.digits_agent.agent import AGENT as DIGITS
@@ -76,24 +76,6 @@ def test_a_record_its_agent_does_not_know_is_shown_plainly_and_says_why() -> Non
     assert one["problem"] == "KeyError: 'dialogue'"
     assert [piece["text"] for piece in one["shown"]] == ["q"]
     assert episode_of(0, {"id": "x", "transcript": [{}]}, None)["problem"] == "KeyError: 'role'"
-
-
-def test_a_query_that_failed_says_why() -> None:
-    failed = {"status": "error", "columns": [], "rows": [], "error": "no such column: dose"}
-    said = [{"role": "assistant", "content": "?"}, {"role": "tool", "content": json.dumps(failed)}]
-    *_, piece = episode_of(0, {"id": "x", "transcript": said}, registry.get("sql"))["shown"]
-    assert (piece["text"], piece["notes"]["status"]) == ("no such column: dose", "error")
-
-
-def test_curves_are_points_by_step_and_few_tasks_have_no_interval(tmp_path: Path) -> None:
-    page = read([training_run(tmp_path / "run")])
-    charts = charts_of(page.runs, [tally.validation for tally in page.tallies])
-    points = {chart["title"]: chart["series"][0]["points"] for chart in charts}
-    assert points["reward"] == [[1, 0.1], [2, 0.2], [3, 0.3]]
-    assert points["share of the step without rollouts"][0] == [1, 0.25]
-    assert points["episodes with an answer"][0] == [1, 0.75]
-    assert points["drug_field"] == points["two"] == [[0, 0.5]], "of 2 tasks each"
-    assert all(chart["unit"] for chart in charts)
 
 
 def test_the_interval_of_a_validation_is_over_tasks_not_over_rollouts(tmp_path: Path) -> None:
@@ -160,12 +142,6 @@ def test_a_validation_has_one_reward_wherever_it_is_shown(tmp_path: Path) -> Non
     [[step, mean, low, high]] = chart["series"][0]["points"]
     assert (step, mean) == (2, 0.5)
     assert [low, high] == interval_of_types([*by_type.values()], seed=0)
-
-
-def test_settings_that_differ_from_the_preset_are_named(tmp_path: Path) -> None:
-    page = read([training_run(tmp_path / "run")])
-    changed = [fact[1:] for fact in facts_of(page.runs[0]) if "differ" in fact[0]]
-    assert changed == [("preset", "ci, cpu"), ("data.seed", "7 (42)")]
 
 
 def test_the_kept_tokens_are_on_the_page_a_character_of_several_as_one(tmp_path: Path) -> None:

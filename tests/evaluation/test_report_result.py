@@ -16,7 +16,6 @@ from evaluation.report.result import (
     BETTER,
     NO_VALIDATION,
     NOT_ENDED,
-    ONE_EVALUATION,
     ONE_VALIDATION,
     TOO_FEW,
     UNCLEAR,
@@ -73,16 +72,6 @@ def test_fewer_than_ten_tasks_give_no_verdict_and_no_interval(tmp_path: Path) ->
     assert (card["verdict"], card["change_bounds"], card["change"]) == (TOO_FEW, None, 100)
     [alone] = cards(few[0])
     assert (alone["verdict"], alone["bounds"]) == (TOO_FEW, None)
-
-
-def test_an_evaluation_alone_is_a_score_with_its_interval(tmp_path: Path) -> None:
-    [card] = cards(scored(tmp_path / "a", *[1.0] * 6, *[0.0] * 5, None))
-    assert card["verdict"] == ONE_EVALUATION
-    assert card["after"] == pytest.approx(100 * 6 / 11)
-    assert card["bounds"][0] < card["after"] < card["bounds"][1]
-    facts = dict(card["facts"])
-    assert (facts["tasks"], facts["episodes"], facts["unscored"]) == (11, 12, 1)
-    assert "change" not in card
 
 
 def test_a_training_run_is_its_first_validation_and_its_last(tmp_path: Path) -> None:
