@@ -4,7 +4,6 @@ awkward texts.
 
 from __future__ import annotations
 
-import json
 import sqlite3
 from pathlib import Path
 
@@ -13,7 +12,6 @@ import pytest
 from recipes.build_database import main as build_database
 from recipes.build_dataset import make_dataset, request_for
 from recipes.questions.generate import overlap
-from recipes.questions.streams import Rates
 from sql_agent.curation.near_duplicates import NearDuplicates
 from sql_agent.gold.checker import Checker
 from sql_agent.intake.question_files import DataError
@@ -78,16 +76,6 @@ def test_drafts_that_are_not_confirmed_are_replaced_and_counted(tmp_path):
     assert dataset.refused["not confirmed"] > 0
 
 
-@pytest.mark.nightly
-def test_no_split_names_an_entity_another_split_asks_about(real):
-    dataset = made(real, 400)
-    for split, rows in dataset.splits.items():
-        told = "\n".join(row["question"] + "\n" + row["answer"] for row in rows)
-        named = set(dataset.mentions.find(told))
-        others = [row for other, part in dataset.splits.items() if other != split for row in part]
-        assert not named & {word for row in others for word in json.loads(row["entities"])}
-
-
 def test_no_question_is_nearly_one_of_another_split(tmp_path):
     """Names that differ by their last character make questions that nearly are the same."""
     stem = "复方盐酸伪麻黄碱对乙酰氨基酚右美沙芬缓释胶囊第"
@@ -102,37 +90,6 @@ def test_no_question_is_nearly_one_of_another_split(tmp_path):
             near.add(row["id"], row["question"])
     assert dataset.refused["nearly a question of another split"] > 0
     assert [row for row in dataset.splits["train"] if near.nearest(row["question"])] == []
-
-
-@pytest.mark.nightly
-def test_typos_and_parts_of_names_find_the_one_that_was_meant(real):
-    dataset = made(real, 300, rates=Rates(typo=0.3, partial=0.3))
-    hard = [row for row in rows_of(dataset) if row["difficulty"] == "hard"]
-    assert len(hard) > 40
-    for row in hard:
-        name, called, *_ = json.loads(row["entities"])
-        assert called in row["question"]
-        assert name not in row["question"]
-        assert json.loads(row["structured_gt"])["rows"][0][0] == name
-        assert " LIKE '%" in row["sql"]
-    assert any(json.loads(row["entities"])[1] in json.loads(row["entities"])[0] for row in hard)
-    assert any(json.loads(row["entities"])[1] not in json.loads(row["entities"])[0] for row in hard)
-
-
-def test_brand_names_in_brackets_and_other_names_in_the_overview(tmp_path):
-    drugs = [
-        (n, f"药{chr(0x4E00 + n)}甲胶囊（芬必{chr(0x5E00 + n)}）", f"用于头痛{n}型", f"一次{n}片")
-        for n in range(1, 40)
-    ]
-    diseases = [
-        (n, f"疾{chr(0x6E00 + n)}障碍", f"一种病，俗称大{chr(0x7E00 + n)}子。", f"原因{n}")
-        for n in range(1, 40)
-    ]
-    url = small(tmp_path / "a.db", drugs, diseases)
-    rows = rows_of(made(url, 100, rates=Rates(typo=0, partial=1)))
-    hard = [row for row in rows if row["difficulty"] == "hard"]
-    assert any("芬必" in row["question"] and "胶囊" not in row["question"] for row in hard)
-    assert any("overview LIKE '%大" in row["sql"] for row in hard)
 
 
 def test_names_of_several_rows_are_not_asked_about(tmp_path):
