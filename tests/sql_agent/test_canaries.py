@@ -20,7 +20,6 @@ from sql_agent.agent import AGENT
 from sql_agent.canaries import ACCEPTED_FROM as OWN
 from sql_agent.canaries import (
     DENIED,
-    INVENTED,
     NOTHING_FOUND,
     Canaries,
     honest_answers,
@@ -88,21 +87,6 @@ def test_the_offline_judge_accepts_too_few_to_warn(split: str, every: int) -> No
     assert len(accepted) <= 0.01 * judged.total(), accepted
     kinds = Counter(kind for kind, *_ in accepted)
     assert all(kinds[kind] <= 0.05 * judged[kind] for kind in judged), accepted
-
-
-def test_every_kind_is_made_of_what_it_is_called() -> None:
-    found = drawn()
-    assert found["another question's answer"] == "外敷"
-    assert found["wrong numbers"] in {"一次31毫克", "一次46毫克", "一次76毫克"}
-    assert found["the question again"].startswith("关于“朵朵片怎么吃”")
-    assert found["the tool's JSON"] == CASE.context[0]
-    assert found["the name alone"] == "朵朵片"
-    assert found["said of another"] == "图图片的用法用量：一次15毫克"
-    assert (
-        found["right, beside a contradiction"]
-        == f"一次15毫克。另有记录为：{found['wrong numbers']}。"
-    )
-    assert found["right, with an invention"].removeprefix("一次15毫克。") in INVENTED
 
 
 def test_the_near_ones_differ_from_the_right_one_in_one_thing() -> None:

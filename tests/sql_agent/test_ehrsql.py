@@ -109,14 +109,6 @@ def test_gold_is_100_and_what_cannot_be_asked_is_counted(
     assert floors == {"silent": 0.0, "at_once": 1 / 7, "commonest": 1 / 7, "checklist": 0.0}
 
 
-def test_the_checklist_counts_the_rows_of_the_table_that_is_named(tmp_path: Path) -> None:
-    question = {**ROWS[0], "question": "How many visits were there?"}
-    drawn = DrawnSet.read(prepare(*files(tmp_path, [question])))
-    known, [row] = EhrsqlEnvironment(drawn.folder).known, load_rows(drawn.questions)
-    [query] = asyncio.run(known.baseline("checklist", task_of(row), "")).events
-    assert query.sql == "SELECT COUNT(*) FROM visits"
-
-
 def test_the_same_files_give_the_same_database(tmp_path: Path) -> None:
     data, schema = files(tmp_path)
     folder = prepare(data, schema)

@@ -6,9 +6,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import sqlite3
-from contextlib import closing
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +20,6 @@ from sql_agent.environment import SqlEnvironment
 from sql_agent.intake.question_files import COLUMNS
 from sql_agent.prompts import TOOL
 from sql_agent.task import task_of
-from sql_agent.template_agent import ABSTENTION
 from tests.episodes.scripted import asks, calls, says
 from tests.sql_agent.small_database import STORAGE
 from tools.sql.database import DatabaseError, MachineTooSlow
@@ -123,25 +119,6 @@ def test_a_machine_that_is_too_slow_is_not_called_a_database_that_failed(
     with pytest.raises(EpisodeError) as caught:
         asyncio.run(environment.known.gold(TASK))
     assert caught.value.cause == "machine_too_slow"
-
-
-def test_the_template_knows_every_name_of_a_large_table(database_url: str) -> None:
-    with closing(sqlite3.connect(database_url.removeprefix("sqlite:///"))) as connection:
-        named = [(number, f"第{number}号丸", f"{number}度") for number in range(10, 60)]
-        put = "INSERT INTO drugs_info (id, med_name, storage) VALUES (?, ?, ?)"
-        connection.executemany(put, named)
-        connection.commit()
-    task = replace(TASK, question="第59号丸怎么保存？")
-    episode = asyncio.run(opened(database_url).known.baseline("checklist", task, ""))
-    assert episode.answer == "第59号丸：59度"
-
-
-@pytest.mark.parametrize(("name", "answer"), [("at_once", ABSTENTION), ("commonest", STORAGE)])
-def test_a_baseline_that_asks_nothing_gives_its_own_answer(
-    database_url: str, name: str, answer: str
-) -> None:
-    episode = asyncio.run(opened(database_url).known.baseline(name, TASK, STORAGE))
-    assert (episode.answer, episode.events) == (answer, [])
 
 
 def test_the_description_has_what_scores_depend_on_and_no_secret() -> None:

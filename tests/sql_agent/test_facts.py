@@ -49,11 +49,3 @@ def test_abstention_precision_and_recall() -> None:
     ]
     found = AGENT.showing.summarise(records)["abstention"]
     assert found == {"precision": 1 / 2, "recall": 1 / 3, "abstained": 2, "unanswerable": 3}
-
-
-def test_recovery_needs_a_query_that_ran_after_the_failed_one() -> None:
-    found = AGENT.showing.summarise(
-        [record(0, RAN), record(0, FAILED, RAN), record(0, RAN, FAILED), record(0, FAILED, FAILED)]
-    )
-    assert found["recovery"] == {"share": 1 / 3, "episodes": 3}
-    assert found["sql_ok"] == 3 / 7

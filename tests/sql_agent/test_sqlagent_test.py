@@ -17,7 +17,6 @@ from tests.episodes.scripted import asks, says
 
 pytestmark = pytest.mark.system
 SCRIPT = ROOT / "sql_agent" / "sqlagent_test.py"
-QUESTION = "朵莎洛片怎么保存？"
 
 
 def run(folder: Path, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:

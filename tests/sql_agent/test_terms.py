@@ -113,9 +113,3 @@ def test_what_is_no_prose(answer):
 @pytest.mark.parametrize("answer", ["一次1片，温度<25℃", "[1] 密封", "[用法用量]口服"])
 def test_prose(answer):
     assert terms.is_plain(answer)
-
-
-def test_length():
-    assert terms.fits_length("长" * 60, 1) == terms.fits_length("长" * 200, 100) == 1
-    assert terms.fits_length("长" * 90, 1) == 0.5
-    assert terms.fits_length("长" * 500, 1) == 0

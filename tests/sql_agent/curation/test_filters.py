@@ -11,9 +11,8 @@ import os
 
 from common.jsonl import write_jsonl
 from common.settings import load_settings
-from recipes.questions.streams import STREAMS
 from sql_agent.curation import filter_again, filter_with_llm
-from sql_agent.curation.screening import FIRST, MEANINGS, Verdict, build_messages, is_kept
+from sql_agent.curation.screening import FIRST, Verdict, build_messages, is_kept
 from tests.common.llm_server import KEY, Fault
 from tests.messages import missing
 from tests.sql_agent.curation.questions import (
@@ -55,21 +54,6 @@ def test_rows_are_kept_and_dropped_in_order(place, llm, capsys):
     assert {file for file in os.listdir(place) if "llm_cache" not in file} == names
     assert not missing(capsys.readouterr().out, "40", "20", "60 calls", "600 + 300", "unknown")
     assert llm.busiest <= 8
-
-
-def test_the_prompt_shows_the_tables_and_the_types(place, llm):
-    first("--limit", "1")
-    system, user = llm.requests[0]["messages"]
-    for text in (
-        "用法用量（dosage）",
-        "临床表现（clinical_manif）",
-        "- drug_search_by_kw：",
-        "disease：",
-    ):
-        assert text in system["content"]
-    assert "created_at" not in system["content"]
-    assert json.loads(user["content"]) == {"问题": QUESTIONS[0]}
-    assert llm.requests[0]["response_format"]["json_schema"]["strict"]
 
 
 def test_existing_outputs_need_force_and_known_replies_cost_no_call(place, llm, capsys):
@@ -180,21 +164,6 @@ def test_what_the_first_pass_dropped_is_not_confirmed_by_the_second(place, llm):
     assert ids_of(place / "sure.jsonl") == ["q1", "q2", "q4", "q5"]
 
 
-def test_agreement_is_measured_on_kept_and_dropped_rows(place, llm):
-    assert first() == 0
-    assert again(files=("out.jsonl", "out.dropped.jsonl")) == 0
-    text = (place / "sure.agreement.md").read_text()
-    assert "| is_medical | 60 | 60 | 100.0% | 1.000 |" in text
-    # kept: the first says yes to 40 of 60, the second to 32 of these; agreement by chance (40*32 +
-    # 20*28) / 60²
-    chance = (40 * 32 + 20 * 28) / 3600
-    assert f"| kept | 60 | 52 | 86.7% | {(52 / 60 - chance) / (1 - chance):.3f} |" in text
-    assert "kappa n/a" in text  # answerable and task_type: the first pass said the same of all
-    assert "| answerable | True | False | 12 |" in text
-    assert "| answerable | True | True |" not in text
-    assert len(ids_of(place / "sure.jsonl")) == 32
-
-
 def test_the_second_pass_resumes_and_refuses_rows_without_a_verdict(place, llm, capsys):
     assert again(files=("in.jsonl",)) == 2
     assert not missing(capsys.readouterr().err, "row 'q0'", "`verdict`", "filter_with_llm")
@@ -209,10 +178,6 @@ def test_the_second_pass_resumes_and_refuses_rows_without_a_verdict(place, llm, 
     assert again() == 0
     assert [question_of(body) for body in llm.requests] == [QUESTIONS[7]]
     assert "| kept | 40 |" in (place / "sure.agreement.md").read_text()
-
-
-def test_the_types_are_those_of_the_data():
-    assert {*STREAMS, "other"} == set(MEANINGS)
 
 
 def test_only_medical_answerable_questions_are_kept():

@@ -4,27 +4,10 @@ near.
 
 from __future__ import annotations
 
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sql_agent.curation.near_duplicates import NEAR, NearDuplicates, pairs_of, similarity
-
-
-@pytest.mark.parametrize(
-    ("one", "other", "near"),
-    [
-        ("布洛芬缓释片怎么吃？", "布洛芬缓释片 怎么吃", True),
-        ("布洛芬缓释片的用法用量是什么？", "请问布洛芬缓释片的用法用量是什么", True),
-        ("朵莎洛片的适应症是什么？", "米兰诺片的适应症是什么？", False),
-        ("帮我查一下朵莎洛口服液的药物相互作用。", "帮我查一下米兰诺口服液的药物相互作用。", False),
-        ("Ａspirin怎么吃", "aspirin怎么吃？", True),
-    ],
-)
-def test_examples(one, other, near):
-    found = NearDuplicates()
-    found.add("one", one)
-    assert (found.nearest(other) is not None) is near
 
 
 @settings(max_examples=100, deadline=None)

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from common.command import UsageError
-from scoring.scale import LogisticScale, QuantileScale, load_scale
+from scoring.scale import LogisticScale, load_scale
 from sql_agent.curation.reward_scale import main
 from sql_agent.curation.scale_fit import fit, summary
 from tests.serving import serving
@@ -54,15 +54,6 @@ def reward_model():
 def normal(count=4_000):
     draw = random.Random(1)
     return [draw.gauss(-3, 2) for _ in range(count)]
-
-
-def test_the_quantile_map_spreads_scores_evenly():
-    scores = normal()
-    scale = fit(scores, "quantile")
-    assert isinstance(scale, QuantileScale)
-    after = sorted(scale.apply(score) for score in scores)
-    assert max(abs(value - place / len(after)) for place, value in enumerate(after)) < 0.03
-    assert (scale.apply(-100.0), scale.apply(100.0)) == (0, 1)
 
 
 def test_the_logistic_map_finds_the_centre_and_scale_of_logistic_scores():

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from common.settings import DEFAULT_DATABASE, ROOT
 from sql_agent.gold import validate
 from sql_agent.gold.checker import Checker
-from sql_agent.gold.markup import comparable, plain
+from sql_agent.gold.markup import plain
 from sql_agent.intake.question_files import load_rows
 from sql_agent.tables import metadata
 from tests.messages import missing
@@ -430,27 +430,6 @@ def test_wrong_usage_is_one_line(tmp_path, capsys):
         error = capsys.readouterr().err
         assert message in error
         assert error.count("\n") == 1
-
-
-def test_a_sample_is_the_first_rows(url, tmp_path, capsys):
-    path = write(tmp_path / "a.jsonl", row(), row(id="2", sql="nonsense"))
-    code, found = report(capsys, path, "--db", url, "--sample", "1")
-    assert (code, found["rows"]) == (0, 1)
-
-
-def test_html_and_its_remains_are_no_text():
-    assert plain("<p>目赤<a class='x'>头痛</a></p>") == "目赤头痛"
-    assert plain("' data-type = '18' data-id = '39'>胃癌</a>）、乳腺癌") == "胃癌）、乳腺癌"
-    assert plain("头痛<a class = 'J-re") == "头痛"
-    for text in (
-        "ALT<ULN 3倍者慎用",
-        "年龄>18岁且<60岁",
-        "血压 >140 & x",
-        "剂量 = 'x' 不是标签 > 5",
-    ):
-        assert plain(text) == text
-    assert comparable("ＧＯＴ 增高 <br/>\n") == comparable("got增高")
-    assert comparable("＜a class='x'>头痛＜/a>") == "头痛"
 
 
 @pytest.mark.timeout(20)

@@ -15,34 +15,11 @@ from sql_agent.tables import WORDS
 from tests.messages import missing
 
 
-@pytest.mark.parametrize(
-    ("columns", "name", "table"),
-    [
-        (["药品名称", "适应症"], "", "drugs_info"),
-        (["疾病名称", "症状"], "", "disease"),
-        (["disease", "Symptoms"], "drugs", "disease"),
-        (["name", "text"], "diseases", "disease"),
-        (["name", "text"], "", None),
-        (["drug", "disease"], "", None),
-    ],
-)
-def test_the_table_is_told_from_the_columns_or_the_name(columns, name, table):
-    assert guess_table(columns, name) == table
-
-
 def test_a_mapping_decides_and_can_leave_out():
     assert guess_table(["名", "征"], "", {"征": "clinical_manif"}) == "disease"
     columns = ["名", "药品名称", "适应症"]
     chosen = map_columns(columns, "drugs_info", {"名": "med_name", "药品名称": None})
     assert chosen == {"名": "med_name", "适应症": "indication"}
-
-
-def test_a_name_of_two_columns_fills_the_first_and_leaves_the_other_free():
-    columns = ["药品名称", "适应症/用法用量"]
-    chosen = {"药品名称": "med_name", "适应症/用法用量": "indication"}
-    assert map_columns(columns, "drugs_info", {}) == chosen
-    with_dosage = map_columns([*columns, "用法说明"], "drugs_info", {})
-    assert with_dosage == chosen | {"用法说明": "dosage"}
 
 
 def test_two_undecided_columns_are_not_proposed_for_one():
@@ -115,26 +92,6 @@ def test_foreign_headers_find_their_columns_and_the_rest_stays_out():
         found += sum(mapping.get(name) == column for name, column in clear.items())
     assert expected == 153
     assert found / expected >= 0.98  # measured 1.00
-
-
-@pytest.mark.parametrize(
-    ("name", "table", "column"),
-    [
-        ("1.药品名称", "drugs_info", "med_name"),
-        ("contraindicatons", "drugs_info", "contraindications"),
-        ("藥品名稱", "drugs_info", "med_name"),
-        ("鑑別診斷", "disease", "differ_diag"),
-        ("base.disease_name", "disease", "disease_name"),
-        ("manufacturer.name", "drugs_info", "company_name"),
-        ("BLFY", "drugs_info", "adverse_reactions"),
-        ("linchuang_biaoxian", "disease", "clinical_manif"),
-        ("谁不能吃", "drugs_info", "contraindications"),
-        ("【配方】如下", "drugs_info", "component"),
-        ("What tests are needed?", "disease", "examination"),
-    ],
-)
-def test_a_name_is_read_in_the_ways_it_is_written(name, table, column):
-    assert [*claims(name, table)] == [column]
 
 
 @pytest.mark.parametrize(

@@ -364,15 +364,6 @@ def test_unclear_sources_are_wrong_usage(tmp_path, target, capsys, columns, opti
     assert message in capsys.readouterr().err
 
 
-def test_empty_columns_without_a_name_are_nothing_to_decide_about(tmp_path, target, capsys):
-    """A spreadsheet leaves them behind its last column."""
-    wider = [row + [""] * 5 for row in (COLUMNS, *ROWS)]
-    source = write_csv(tmp_path / "药品.csv", wider[1:], wider[0])
-    assert main([source, "--to", url(target)]) == 0
-    assert "--mapping" not in capsys.readouterr().out
-    assert len(read(target)) == len(ROWS)
-
-
 def test_a_mapping_file_and_html(tmp_path, target):
     source = write_csv(tmp_path / "a.csv", [["甲病", "<p>头痛</p>"]], ["名", "征"])
     (tmp_path / "m.yaml").write_text("名: disease_name\n征: clinical_manif\n", encoding="utf-8")

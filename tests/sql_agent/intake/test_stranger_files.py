@@ -123,18 +123,6 @@ def test_a_header_that_is_not_found_can_be_given(tmp_path):
         open_parts(str(tmp_path / "a.jsonl"), header_row=2)
 
 
-def test_below_a_title_names_that_nobody_knows_are_the_header(tmp_path):
-    rows = [["某店目录", "", ""], ["甲", "乙", "丙"], ["阿片", "头痛", "10g"]]
-    (part,) = open_parts(str(csv_file(tmp_path / "a.csv", rows)))
-    assert (part.columns, [record.number for record in part.records()]) == (["甲", "乙", "丙"], [3])
-
-
-def test_a_title_does_not_hide_the_delimiter(tmp_path):
-    (tmp_path / "a.csv").write_text("药品目录\n药品名称;适应症\n阿片;头痛,发热\n", encoding="utf-8")
-    (part,) = open_parts(str(tmp_path / "a.csv"))
-    assert part.columns == ["药品名称", "适应症"]
-
-
 def test_content_tells_what_a_name_does_not():
     cells = {
         "编码": ["国药准字H1", "国药准字Z2", "国药准字H3"],
@@ -149,23 +137,6 @@ def test_content_tells_what_a_name_does_not():
     assert "id" not in map_columns([*numbered], "drugs_info", {}, numbered).values()
     numbered["药品编号"] = ["1", "2", "3"]
     assert map_columns([*numbered], "drugs_info", {}, numbered)["药品编号"] == "id"
-
-
-def test_content_of_a_medicine_fills_nothing_of_a_disease():
-    cells = {"疾病名称": ["感冒", "流感", "肺炎"], "提供": ["甲公司"] * 3, "X": ["24个月"] * 3}
-    assert map_columns([*cells], "disease", {}, cells) == {"疾病名称": "disease_name"}
-
-
-def test_content_decides_between_names_that_are_as_good():
-    half = {"通用名": ["甲片"], "药品名称": ["甲片", "乙片"]}
-    assert map_columns([*half], "drugs_info", {}, half) == {"药品名称": "med_name"}
-    firms = {"药名": ["甲片"] * 3, "供货": ["甲公司"] * 3, "经销": ["乙公司"] * 3}
-    assert map_columns([*firms], "drugs_info", {}, firms) == {
-        "药名": "med_name",
-        "供货": "company_name",
-    }
-    with pytest.raises(SourceError, match='"适应症": indication and "功能主治": null'):
-        map_columns(["药名", "适应症", "功能主治"], "drugs_info", {})
 
 
 def test_two_columns_may_be_joined_into_one(tmp_path):
@@ -216,16 +187,6 @@ def test_a_target_that_is_nearly_right_says_what_to_type(tmp_path, to, typed, ca
     error = capsys.readouterr().err
     assert f"--to {typed}" in error
     assert "canary" not in error
-
-
-def test_append_names_what_is_there_already(tmp_path, capsys):
-    target = tmp_path / "my.db"
-    first = csv_file(tmp_path / "a.csv", [["药名"], ["甲片"], ["乙片"]])
-    imported(first, target, "--append")
-    assert "already" not in capsys.readouterr().out
-    second = csv_file(tmp_path / "b.csv", [["药名"], ["丙片"], ["乙片"]])
-    assert len(imported(second, target, "--append")) == 4
-    assert not missing(capsys.readouterr().out, "1 of the names", "乙片")
 
 
 @pytest.mark.parametrize(("header", "other"), [("药名", "disease"), ("病名", "drugs_info")])
