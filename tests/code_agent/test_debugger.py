@@ -18,21 +18,6 @@ from tests.common.llm_server import Fault, LLMServer
 FRAME = 'Traceback (most recent call last):\n  File "<program 1>", line 2, in <module>\n'
 
 
-@pytest.mark.parametrize(
-    ("error", "said"),
-    [
-        ("KeyError: 'dob'", "'dob'"),
-        ("FileNotFoundError: [Errno 2] No such file or directory: 'x.csv'", "x.csv"),
-        ("ModuleNotFoundError: No module named 'polars'", "Nothing can be installed"),
-        ("CustomError: something", "last line of the traceback"),
-    ],
-)
-def test_an_error_is_explained_with_its_line(error: str, said: str) -> None:
-    told = explain("import os\nprint(dob)", FRAME + error)
-    assert said in told
-    assert told.endswith("line 2: print(dob)")
-
-
 def test_the_line_is_the_one_that_failed_and_not_its_caller() -> None:
     within = '  File "<program 1>", line 1, in half\n'
     told = explain("half = lambda n: n / 0\nhalf(3)", f"{FRAME}{within}ZeroDivisionError: division")

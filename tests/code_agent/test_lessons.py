@@ -12,8 +12,8 @@ from random import Random
 import pytest
 
 from code_agent.agent import AGENT
-from code_agent.lessons import FLAWS, Teacher, names_of
-from code_agent.protocol import Action, Malformed, read_reply
+from code_agent.lessons import Teacher, names_of
+from code_agent.protocol import Action, read_reply
 from code_agent.task import read_rows
 from episodes.episode import AgentError, Conversation
 from tests.code_agent.conftest import SETTINGS
@@ -62,19 +62,6 @@ def test_a_right_lesson_runs_the_gold_program_and_hands_in() -> None:
         assert first.name == "validate_code"
         compile(first.params["code"], "program", "exec")
         assert last == Action("submit")
-
-
-@pytest.mark.parametrize("flaw", FLAWS)
-def test_every_flaw_is_learned_and_what_it_is_called(flaw: str) -> None:
-    teacher = Teacher(ROWS, Random(3))
-    for _ in range(20):
-        conversation = teacher.flawed(flaw)
-        said = [read_reply(text) for text in replies(conversation)]
-        assert all(conversation.learn)
-        assert isinstance(said[0], Malformed) == (flaw == "malformed")
-        assert isinstance(said[-1], Action)
-        assert said[-1].name == "submit"
-        assert (len(said) == 1) == (flaw == "guess")
 
 
 def test_gold_rows_are_supervised_data() -> None:

@@ -12,7 +12,7 @@ import pytest
 
 from code_agent.events import Event
 from code_agent.facts import facts_of
-from code_agent.reward import RUBRIC, counters_of, printed_value, score, success
+from code_agent.reward import RUBRIC, counters_of, score, success
 from episodes.episode import Episode
 from tests.code_agent.cases import Small
 
@@ -81,16 +81,3 @@ def test_facts_are_numbers_of_the_episode() -> None:
     assert (facts["success"], facts["handed_in"], facts["steps"]) == (0.0, 1.0, 5.0)
     assert (facts["runs"], facts["raised"], facts["loops"]) == (4.0, 0.75, 1.0)
     assert facts_of(TASKS, TASK, Episode())["raised"] is None, "nothing ran"
-
-
-@pytest.mark.parametrize(
-    ("event", "printed"),
-    [
-        (RAN, True),
-        (RAISED, False),
-        (replace(RAN, printed=" \n"), False),
-        (replace(HANDED_IN, printed="3"), False),
-    ],
-)
-def test_only_a_program_that_ran_well_prints_a_value(event: Event, printed: bool) -> None:
-    assert printed_value([MALFORMED, event]) is printed

@@ -5,7 +5,6 @@ left out.
 from __future__ import annotations
 
 import json
-import tracemalloc
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -14,7 +13,6 @@ import pytest
 from pyarrow import parquet
 
 from conditions.intake.diagnosis import main
-from data.parquet import BATCH
 from diagnosis_agent.task import read_rows, task_of
 from tests.messages import missing
 
@@ -182,24 +180,3 @@ def test_the_flags_of_the_reference(
     assert "--local_dir" in capsys.readouterr().err
     assert run("--diaggym_ref_data_path", str(tmp_path / "none.json")) == 2
     assert "none.json" in capsys.readouterr().err
-
-
-@pytest.mark.system
-@pytest.mark.nightly
-def test_memory_does_not_grow_with_the_files(tmp_path: Path) -> None:
-    def peak(size: int) -> int:
-        notes, cases = (
-            {f"n{number}": make(number) for number in range(size)} for make in (note, case)
-        )
-        arguments = written(tmp_path, notes=notes, train=cases)
-        del notes, cases
-        tracemalloc.start()
-        assert main([*arguments, "--force"]) == 0
-        found = tracemalloc.get_traced_memory()[1]
-        tracemalloc.stop()
-        assert len(rows_of(tmp_path, "train")) == size
-        return found
-
-    main(written(tmp_path))  # what is imported once does not count
-    small = peak(2 * BATCH)
-    assert peak(6 * BATCH) < 1.2 * small

@@ -109,13 +109,6 @@ def test_no_patient_speaks_in_wordings_that_are_kept_for_the_test_file(
     assert [text for text in kept if text in told] == []
 
 
-def test_a_hurried_doctor_ends_too_soon(monkeypatch: pytest.MonkeyPatch) -> None:
-    plain(monkeypatch, "early")
-    made = lessons(0, 40, Random(1)).flawed
-    assert {len(replies(one)) - 1 for one in made} == {1}
-    assert all(all(one.learn) and isinstance(replies(one)[-1], Conclusion) for one in made)
-
-
 def test_the_bundled_model_was_taught_these_prompts() -> None:
     taught = json.loads((Path(AGENT.model) / "config.json").read_text())["prompt_version"]
     assert taught == AGENT.prompt_version == load_prompts().version, (

@@ -43,10 +43,3 @@ def test_right_lessons_end_with_a_diagnosis_and_teach_no_mistake() -> None:
         )
     assert any(isinstance(said, Malformed) for one in made for said in replies(one))
     assert any(len(replies(one)) > len(learned(one)) for one in made)
-
-
-def test_a_lesson_keeps_to_its_budget(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(recipe, "BUDGETS", (2,))
-    made = lessons(20, 20, Random(1))
-    for one in (*made.right, *made.flawed):
-        assert len(one.learn) == len(replies(one)) <= 2

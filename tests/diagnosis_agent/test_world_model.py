@@ -5,13 +5,12 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 from functools import cache
-from random import Random
 
 from diagnosis_agent.agent import AGENT
 from diagnosis_agent.llm_simulator import SEPARATOR, prompt_for, split_range
 from diagnosis_agent.simulator import Result
 from diagnosis_agent.task import DiagnosisTask, task_of
-from diagnosis_agent.world_model import MOST_EVENTS, in_order, world_lessons
+from diagnosis_agent.world_model import MOST_EVENTS, world_lessons
 from episodes.episode import Conversation
 
 EVENT = re.compile(r"Exam name:\n(.+)\n(?:Reference Range:\n(.+)\n)?Exam results:\n\Z")
@@ -54,12 +53,6 @@ def test_a_lesson_without_ranges_is_what_the_model_is_asked() -> None:
         assert prompt_for(task, last.name, past) + last.text + SEPARATOR == text
         assert (told.raw, told.learn) == (True, [True] * len(events))
         assert len(events) <= MOST_EVENTS
-
-
-def test_steps_of_care_are_in_order() -> None:
-    in_care = ["vital signs", "complete blood count", "chest X-ray", "unheard of"]
-    events = [(name, "well") for name in reversed(in_care)]
-    assert [name for name, _ in in_order(events, Random(0))] == in_care
 
 
 def test_lessons_come_out_alike_and_a_case_without_results_has_none() -> None:

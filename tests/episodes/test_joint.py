@@ -22,7 +22,7 @@ from common.settings import Settings
 from episodes import registry
 from episodes.agent import Options
 from episodes.episode import AgentError, ServiceError, Task
-from episodes.joint import WHOSE, JointAgent, own_options, weights
+from episodes.joint import WHOSE, JointAgent, weights
 from episodes.play_and_score import play
 from episodes.script import Script
 from episodes.turns import with_turns
@@ -116,15 +116,6 @@ def test_every_environment_has_its_own_agents_budget() -> None:
         environment.close()
 
 
-def test_flags_stand_behind_their_agents_name(agent: JointAgent) -> None:
-    parser = ArgumentParser()
-    agent.flags.add(parser)
-    given = parser.parse_args(["--sql-tables", "disease", "--diagnosis-reward", "accuracy=1"])
-    options = registry.own_options(agent, given)
-    assert own_options("diagnosis", options)["reward"] == "accuracy=1"
-    assert SETTINGS.under(options).tables == ["disease"]
-
-
 def test_flags_are_checked_with_their_own_agents_tasks(
     agent: JointAgent, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -187,15 +178,6 @@ def test_lessons_of_the_agents_are_mixed(monkeypatch: pytest.MonkeyPatch) -> Non
     whose = ["digits" if "ask 1" in str(one.messages) else "sql" for one in lessons.right]
     assert sorted(whose) == ["digits"] * 20 + ["sql"] * 20
     assert {*whose[:20]} == {*whose[20:]} == {"digits", "sql"}
-
-
-def test_demonstrations_are_of_every_agents_own_rows(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(registry, "_registered", {DIGITS.name: DIGITS})
-    agent = registry.joined({"diagnosis": 1.0, "digits": 1.0})
-    rows = agent.rows(agent.splits["val"])[:6]
-    shown = agent.teaching.demonstrations("policy", rows, SETTINGS)
-    whose = ["digits" if "ask 1" in str(one.messages) else "diagnosis" for one in shown]
-    assert sorted(whose) == sorted(row[WHOSE] for row in rows)
 
 
 def test_demonstrations_have_their_own_agent_s_budget() -> None:

@@ -47,16 +47,6 @@ def test_a_line_is_read_back_with_the_agents_own_values() -> None:
     assert EpisodeRecord.of_line(line) == record
 
 
-def test_a_record_has_what_the_task_and_the_episode_have() -> None:
-    task = Task(id="q1", question="？", wording="plain", task_type="dose", difficulty="easy")
-    episode = Episode(answer="密封", stop_reason="answered", turns=2, reply_tokens=[7, 9])
-    reward = Reward(None, {}, "timeout")
-    record = record_of(Scored(task, episode, reward, "no end after 9 s", 0.12345), {}, sample=3)
-    assert (record.wording, record.task_type, record.difficulty) == ("plain", "dose", "easy")
-    assert (record.sample, record.turns, record.reply_tokens) == (3, 2, [7, 9])
-    assert (record.detail, record.seconds) == ("no end after 9 s", 0.123)
-
-
 def test_what_was_not_recorded_has_no_key_and_null_is_a_value() -> None:
     line = EpisodeRecord(id="q1").line()
     assert not NOT_ALWAYS & set(line)

@@ -39,21 +39,6 @@ def play(*replies: Any, max_turns: int = 3) -> tuple[Episode, ScriptedPolicy]:
     return asyncio.run(play_with_words(policy, FIRST, respond)), policy
 
 
-def test_the_two_take_turns_until_the_protocol_ends_the_episode() -> None:
-    episode, policy = play(says("3"), says("9"), says("7"))
-    assert (episode.stop_reason, episode.answer, policy.turns) == ("answered", "7", 3)
-    assert [(message["role"], message["content"]) for message in episode.messages[1:]] == [
-        ("assistant", "3"),
-        ("user", "larger"),
-        ("assistant", "9"),
-        ("user", "smaller"),
-        ("assistant", "7"),
-    ]
-    assert episode.events == ["3", "9", "7"]
-    assert policy.asked[2] == episode.messages[:5]
-    assert policy.tools == [()] * 3
-
-
 def test_the_tokens_of_each_reply_are_noted() -> None:
     class Counting(ScriptedPolicy):
         async def reply(self, *asked: Any) -> Any:

@@ -233,15 +233,6 @@ def test_no_arguments_make_the_episode_raise(arguments: str) -> None:
     assert episode.stop_reason in {"answered", "bad_tool_call"}
 
 
-def test_a_call_left_as_text_is_handed_back_and_in_the_last_reply_no_answer() -> None:
-    text = says('<tool_call>{"name": "look", "arguments": {}}</tool_call>')
-    episode = play(ScriptedPolicy(text, says("c"), max_turns=2))
-    assert (episode.stop_reason, episode.answer) == ("answered", "c")
-    assert [one["role"] for one in episode.messages[2:]] == ["assistant", "user", "assistant"]
-    episode = play(ScriptedPolicy(text, max_turns=2))
-    assert (episode.answer, episode.stop_reason) == (None, "bad_tool_call")
-
-
 def several(*asked: tuple[str, str]) -> Choice:
     """A reply that makes these calls, names with their arguments."""
     made = [

@@ -166,20 +166,6 @@ async def test_a_line_that_ends_has_crashed_and_nobody_is_killed_for_it(line, se
     assert process.poll() is None
 
 
-async def test_an_episode_that_is_ended_ends_its_program(bare, tmp_path) -> None:
-    sandbox = Sandbox()
-    begun = tmp_path / "begun"
-    try:
-        hanging = f"open({str(begun)!r}, 'w'); import time; time.sleep(600)"
-        running = asyncio.create_task(sandbox.run(hanging, "a", deadline=600.0))
-        while not begun.exists():
-            await asyncio.sleep(0.02)
-        await sandbox.end("a")
-        assert (await asyncio.wait_for(running, 30)).status == "crashed"
-    finally:
-        await sandbox.close()
-
-
 async def test_the_files_of_an_episode_end_with_it(bare) -> None:
     """On the disk of a run they would fill it; and each open one is one of its interpreter's."""
     own = OwnProcesses()
@@ -197,33 +183,6 @@ async def test_the_files_of_an_episode_end_with_it(bare) -> None:
         assert not scratch.exists()
     finally:
         await sandbox.close()
-
-
-async def test_programs_of_an_episode_keep_its_names_until_it_ends(bare) -> None:
-    sandbox = Sandbox()
-    try:
-        first = await sandbox.run("x = 41", "a")
-        later = await sandbox.run("print(x + 1)", "a")
-        other = await sandbox.run("print('x' in globals())", "b")
-        command = await sandbox.run("echo said", "a", language="sh")
-        assert [(run.status, run.output, run.fresh) for run in (first, later, other)] == [
-            ("ok", "", True),
-            ("ok", "42\n", False),
-            ("ok", "False\n", True),
-        ]
-        assert command.output == "said\n"
-        process = sandbox._process
-        await sandbox.end("a")
-        await sandbox.end("nobody")
-        assert (await sandbox.run("x", "a")).fresh
-        assert sandbox._process is process, "the warm interpreter goes on"
-        hanging = "print('begun', flush=True)\nimport time; time.sleep(600)"
-        late = await sandbox.run(hanging, "a", deadline=0.3)
-        assert (late.status, late.output) == ("timeout", "begun\n")
-    finally:
-        await sandbox.close()
-    assert process
-    assert process.poll() is not None
 
 
 @pytest.mark.parametrize(

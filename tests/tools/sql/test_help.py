@@ -13,8 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from common.settings import load_settings
-from tools.sql.query import Limits, QueryTool, SchemaTools, build_tool
+from tools.sql.query import Limits, QueryTool, SchemaTools
 
 
 @pytest.mark.parametrize(
@@ -63,18 +62,6 @@ def test_a_hint_is_found_however_slow_the_machine_is(
     answer = tool.answer(tool.database(), sql)
     assert "硫酸沙丁胺醇吸入气雾剂" in answer.result.hint
     assert answer.repeatable
-
-
-def test_the_function_answers_in_json_and_reads_the_setting(database, monkeypatch):
-    query = build_tool(f"sqlite:///{database}")
-    assert json.loads(query("SELECT 1 AS a"))["rows"] == [[1]]
-    assert json.loads(query("DROP TABLE disease"))["status"] == "error"
-    monkeypatch.setenv("DATABASE_URL", f"sqlite:///{database}")
-    load_settings.cache_clear()
-    try:
-        assert json.loads(build_tool()("SELECT count(*) FROM disease"))["status"] == "success"
-    finally:
-        load_settings.cache_clear()
 
 
 @pytest.mark.parametrize("journal", ["delete", "wal"])

@@ -251,10 +251,3 @@ def test_a_message_without_an_end_is_not_kept(database):
     said = process.communicate(b"x" * (MOST_BYTES + 100_000))[1]
     assert process.returncode == 1
     assert str(MOST_BYTES) in said.decode()
-
-
-def test_the_start_imports_no_engine():
-    heavy = "torch", "verl", "vllm", "ray", "litellm", "agents", "pandas"
-    program = f"import sys, tools.sql.mcp; print([name for name in {heavy} if name in sys.modules])"
-    run = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True)
-    assert run.stdout == "[]\n"

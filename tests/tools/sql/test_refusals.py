@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import pytest
 
-from tools.sql.guard import CACHED_BYTES, Comparison, Refused, _check_words, check
+from tools.sql.guard import CACHED_BYTES, Refused, _check_words, check
 
 TABLES = frozenset({"drugs_info", "disease"})
 INVALID = "SQL 含有无效字符。"
@@ -141,12 +141,3 @@ def test_tables_of_a_schema_are_written_with_it() -> None:
     assert found.sql == 'SELECT id FROM "clinic".disease, "clinic".drugs_info'
     with pytest.raises(Refused, match=r"不能查询 public\.disease"):
         check("SELECT id FROM public.disease", "postgres", TABLES, "clinic")
-
-
-def test_comparisons_of_a_column_with_a_text_are_known() -> None:
-    """Hints about values that are not there are looked up by them."""
-    sql = "SELECT id FROM drugs_info WHERE Name = '阿片' AND form LIKE '%片_ ' AND id = 3 AND b = '%_ '"
-    assert check(sql, "sqlite", TABLES).comparisons == (
-        Comparison("name", "阿片"),
-        Comparison("form", "片"),
-    )
