@@ -39,6 +39,10 @@ RUBRIC = Rubric(TABLES["terms"])
 CLAUSE = re.compile(r"[，。；、,;.!！?？\n]")
 NEGATED = re.compile("|".join(map(re.escape, sorted(WORDS["negations"], key=len, reverse=True))))
 NO_NEGATION = re.compile("|".join(WORDS["no_negations"]))
+# Between a negation and what it acts on no other predicate begins; none but its manner is between it
+# and another negation that it undoes.
+WITHIN = re.compile(rf"(?!{'|'.join(WORDS['next_predicate'])}).*")
+DIRECTLY = re.compile(rf"了?(?:{'|'.join(WORDS['manner'])})?")
 ANY_ADVICE = re.compile("|".join(WORDS["any_advice"]))
 ROOM = 1.4  # advice may have so many times the characters that the gold has for what is given
 FREE = 4  # characters more, for advice of few words
@@ -107,13 +111,26 @@ def _given(term: str, gold: list[str], clauses: list[str]) -> int:
 
 
 def _sense(term: str, clause: str) -> bool | None:
-    """Return whether a clause is for (True) or against (False) what the term names, where two
-    negations are for it; None if it does not name it.
+    """Return whether a clause is for (True) or against (False) what the term names; None if it does
+    not name it.
+
+    The last negation before it decides. Another one undoes that only directly before it, as in
+    "不要停用"; coordinated ones ("少喝酒少喝咖啡") each act on their own thing.
     """
     before, named, _ = clause.partition(term)
     if not named:
         return None
-    return len(NEGATED.findall(NO_NEGATION.sub("", before))) % 2 == 0
+    before = NO_NEGATION.sub(" ", before)
+    acts = DIRECTLY if NEGATED.match(term) else WITHIN
+    sense = True
+    place = len(before)
+    for negation in reversed([*NEGATED.finditer(before)]):
+        if not acts.fullmatch(before, negation.end(), place):
+            break
+        acts = DIRECTLY
+        sense = not sense
+        place = negation.start()
+    return sense
 
 
 def found_facets(task: ConsultationTask, episode: Episode) -> float | None:

@@ -345,10 +345,28 @@ def test_a_judge_that_fails_leaves_it_unscored_and_is_not_asked_for_nothing() ->
         ("少喝*咖啡*", "至少喝三杯咖啡", 0),
         ("少喝*咖啡*", "别戒咖啡", 0),
         ("少喝*咖啡*", "少喝咖啡", 1),
+        ("少喝*咖啡*浓茶", "少喝酒少喝咖啡", 1),
+        ("避免*搔抓*热水烫洗", "避免饮酒避免搔抓", 1),
+        ("不要自己吃*止痛药*掩盖病情", "不要进食也不要吃止痛药", 1),
+        ("一般不需要*抗生素*", "不要吸烟和不需要抗生素", 1),
+        ("一般不需要*抗生素*", "避免不必要的抗生素", 1),
+        ("以后要*戒酒*", "少抽烟戒酒", 1),
+        ("以后要*戒酒*", "避免熬夜并戒酒", 1),
+        ("以后要*戒酒*", "不要戒酒", 0),
+        ("早期服*止痛药*", "停咖啡不要服止痛药", 0),
+        ("早期服*止痛药*", "不要饭后服止痛药", 0),
+        ("规律全程*抗结核*治疗", "停用现有药物并且不要抗结核治疗", 0),
+        ("规律全程*抗结核*治疗", "不要停止抗结核治疗", 1),
+        ("规律全程*抗结核*治疗", "不要自行停用抗结核药物", 1),
+        ("早期补*叶酸*", "停经后服用叶酸", 1),
+        ("早期补*叶酸*", "停避孕药后补叶酸", 1),
+        ("早期补*叶酸*", "避免劳累并补叶酸", 1),
     ],
 )
 def test_advice_is_read_in_its_sense(gold: str, said: str, worth: float) -> None:
-    """Two negations are none, 至少 negates nothing, and both senses at once are no advice."""
+    """A negation acts on what follows it in its predicate, and undoes another one directly behind it;
+    至少 negates nothing, and both senses at once are no advice.
+    """
     task = replace(TASK, advice=(gold,), recommendation=gold.replace("*", ""))
     assert recommendation_value(task, said) == worth
 
