@@ -62,7 +62,8 @@ def addresses_the_judge(text: str) -> bool:
     """Return whether a text is more than a name of something: words to the judge, markup, or too
     long.
     """
-    return len(text) > LONGEST or bool(ADDRESSES.search(CODE.sub("", text)))
+    beside = CLINICAL_SCORE.sub("", CODE.sub("", text))
+    return len(text) > LONGEST or bool(ADDRESSES.search(beside))
 
 
 def material(case: Case) -> dict[str, str | None]:
@@ -80,4 +81,7 @@ def material(case: Case) -> dict[str, str | None]:
 _WORDS = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
 RUBRIC_WORDS = _WORDS.pop("rubrics")
 ADDRESSES = re.compile("|".join(_WORDS.pop("addresses")), re.IGNORECASE)
+CLINICAL_SCORE = re.compile(
+    rf"\b(?:{'|'.join(map(re.escape, _WORDS.pop('clinical_scores')))})(?:['’]s)? score(?: of)? \d+\b"
+)
 WORDS = CaseWords(**_WORDS | {"material": material, "known_case": Case(**_WORDS["known_case"])})
