@@ -20,7 +20,16 @@ from collections.abc import Iterable
 from functools import lru_cache
 from typing import NamedTuple
 
-from conditions.diagnosis_words import HAN, TABLE, Words, beside, conditions, organs, words_of
+from conditions.diagnosis_words import (
+    HAN,
+    LEADING_CODE,
+    TABLE,
+    Words,
+    beside,
+    conditions,
+    organs,
+    words_of,
+)
 from conditions.framing import unframed
 
 LONGEST = 200  # characters of a diagnosis
@@ -45,9 +54,22 @@ def names_it(said: str, names: Iterable[str]) -> bool:
     said = unframed(unicodedata.normalize("NFKC", said))
     if not known or len(said) > LONGEST or _undecided(said, known):
         return False
-    said = NOTHING.sub(" ", said)
+    said, known = _without_a_common_code(NOTHING.sub(" ", said), known)
     several = [parts for name in known if len(parts := _parts(name)) > 1]
     return _names_one(said, known) or any(_names_all(said, parts) for parts in several)
+
+
+def _without_a_common_code(said: str, names: list[str]) -> tuple[str, list[str]]:
+    """Return both without the ICD code with which the words and a name begin."""
+    code = LEADING_CODE.match(said)
+    if not code:
+        return said, names
+    bare = []
+    for name in names:
+        own = LEADING_CODE.match(name)
+        same = own is not None and own[1].lower() == code[1].lower()
+        bare.append(name[own.end() :] if own and same else name)
+    return (said if bare == names else said[code.end() :]), bare
 
 
 def _undecided(said: str, names: list[str]) -> bool:

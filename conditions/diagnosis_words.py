@@ -31,10 +31,12 @@ NUMBER = "|".join(sorted((*DIGITS, r"\d"), key=len, reverse=True))
 NUMBERED = re.compile(rf"\b(type|stage|grade|class|phase) ({NUMBER})([a-c]?)\b")
 NUMBERED_ZH = re.compile(rf"({NUMBER})([ab]?) ?([型期级度])(?!糖)|({NUMBER})()([型])(?=糖)")
 KINDS = {"型": "type", "期": "stage", "级": "class", "度": "grade"}
+CATEGORY = r"(?!b12|t1[0-2])[a-z]\d{2}"  # of ICD-10; a vitamin and vertebrae are none
 CODE = re.compile(
-    r"\A\s*(?!b12|t1[0-2])[a-z]\d{2}(?=[\s:])"
-    r"|\bicd[- ]?1[01](?:-cm)?:?|\b[a-z]\d{2}\.[\dx]{1,4}[a-z]?\b|[(（\[]\s*[a-z]\d{2}\s*[)）\]]"
+    rf"\A\s*{CATEGORY}(?=\s*[:：,，]|\s+[-–—]|[–—]|-\s)"
+    rf"|\bicd[- ]?1[01](?:-cm)?:?|\b[a-z]\d{{2}}\.[\dx]{{1,4}}[a-z]?\b|[(（\[]\s*{CATEGORY}\s*[)）\]]"
 )
+LEADING_CODE = re.compile(rf"\s*({CATEGORY})\b[\s:：,，–—-]*", re.IGNORECASE)
 PREFIX = re.compile(
     r"\b(gastro|keto|non(?!-st\b)|hyper|hypo|sub|peri|broncho|cardio|cerebro|cholecysto|cholangio|myo|neuro)-(?=[a-z])"
 )

@@ -105,7 +105,10 @@ def test_all_wordings_of_a_row_are_read_alike() -> None:
 @pytest.mark.parametrize(
     ("said", "condition"),
     [
-        ("N10 Acute pyelonephritis", "acute pyelonephritis"),
+        ("N10: Acute pyelonephritis", "acute pyelonephritis"),
+        ("N10 - Acute pyelonephritis", "acute pyelonephritis"),
+        ("C20: rectal cancer", "C20 rectal cancer"),
+        ("C20 rectal cancer", "C20 rectal cancer"),
         ("Ulcus duodeni", "duodenal ulcer"),
         ("Chronic obstructive airways disease", "chronic obstructive pulmonary disease"),
         ("Benign positional vertigo", "benign paroxysmal positional vertigo"),
@@ -115,3 +118,20 @@ def test_all_wordings_of_a_row_are_read_alike() -> None:
 def test_codes_latin_and_older_names_are_the_diagnosis(said: str, condition: str) -> None:
     assert names_it(said, [condition])
     assert not names_it("B12 deficiency anemia", ["iron deficiency anemia", "deficiency anemia"])
+
+
+@pytest.mark.parametrize(
+    ("said", "gold"),
+    [
+        ("deficiency", "Q10 deficiency"),
+        ("Q10 deficiency", "deficiency"),
+        ("arthritis", "B27 arthritis"),
+        ("Q10-deficiency", "deficiency"),
+        ("deficiency (B12)", "deficiency"),
+        ("C18 rectal cancer", "C20 rectal cancer"),
+        ("C18: rectal cancer", "C20 rectal cancer"),
+        ("ulnar neuropathy", "ulnar nerve palsy"),
+    ],
+)
+def test_a_word_of_the_name_is_no_code_and_a_wider_name_no_synonym(said: str, gold: str) -> None:
+    assert not names_it(said, [gold])
