@@ -27,9 +27,19 @@ CONCLUDING = re.compile(
     re.IGNORECASE,
 )
 CHOICE = re.compile(r"[*_\s]{0,4}choice[*_ \t]{0,4}[:：](.*)", re.IGNORECASE | re.DOTALL)
-# "B", "(B) its words", "option B."; "A or B" is none.
-LETTER = re.compile(
-    r"\(?(?:option )?([A-Z])\b(?!\)?\s{0,4}(?:[,/&]|or\b|and\b))\)?(.*)", re.IGNORECASE | re.DOTALL
+CHOICE_AGAIN = re.compile(r"[\n.。;；][*_\s]{0,4}choice[*_ \t]{0,4}[:：]", re.IGNORECASE)
+# "B", "(B) its words", "option B", "B, because ..."; not the B of "B-cell"
+LETTER = re.compile(r"\(?(?:option )?([a-z])(?![a-z0-9]|-\w)\)?(.*)", re.IGNORECASE | re.DOTALL)
+# "A" and "I" are words where another one follows, but no word of these.
+NO_ARTICLE = re.compile(
+    r"(?![ \t]+\w)|[ \t]+(?:is|was|seems|because|since|as|due|for|based|given|with|or|and)\b",
+    re.IGNORECASE,
+)
+# Another letter behind the first: "or perhaps A" and what ends with it, such as "; A" and "\nor A".
+ANOTHER = re.compile(
+    r"[\W_]*(?:(?:or|或)[\W_]*(?:[a-z]+ ){0,2}|(?:and|[和及])[\W_]*)(?-i:([A-Z]))(?![a-z0-9])"
+    r"|[\W_]*(?:(?:or|and|option|choice|[或和及])[\W_]+|[或和及])*(?<![a-z0-9])([a-z])(?![a-z0-9]|[ \t]+(?!or\b|and\b)\w)",
+    re.IGNORECASE,
 )
 INLINE = re.compile(
     r"(?<=[ \t。；;])(?=(?:(?:treatment )?recommendations?|(?:治疗|处理)?建议)[ \t]{0,4}[:：])",
@@ -115,8 +125,10 @@ def choice_reader(letters: Collection[str]) -> Reading:
 def _read_choice(text: str, options: Mapping[str, str]) -> Question | Conclusion | Malformed:
     labelled = CHOICE.match(text)
     if labelled:
-        letter = _chosen(labelled[1].replace("*", "").strip(" _.。\n"), options)
-        return Choice(letter, "") if letter else Malformed("no_diagnosis")
+        said = CHOICE_AGAIN.split(labelled[1].replace("*", ""))
+        chosen = {_chosen(one.strip(" _.。\n"), options) for one in said}
+        letter = chosen.pop()
+        return Choice(letter, "") if letter and not chosen else Malformed("no_diagnosis")
     if QUESTION.match(text):
         both = re.search(r"\bchoice[ \t]{0,4}[:：]", text, re.IGNORECASE)
         return Malformed("both") if both else _read_answer(text)
@@ -134,10 +146,16 @@ def _chosen(said: str, options: Mapping[str, str]) -> str:
     letter = found[1].upper() if found else ""
     if not found or letter not in options:
         return ""
+    own = options[letter].strip(" .。")
     behind = found[2]
-    words_follow = re.match(r"[ \t]+\w", behind) and ")" not in said[:4]
-    own = behind.strip().casefold().startswith(options[letter].strip(" .。").casefold())
-    return "" if words_follow and not own else letter
+    words = behind.lstrip(" \t:.,-–—")
+    if words.casefold().startswith(own.casefold()):
+        behind = words[len(own) :] if own else behind
+    elif letter in "AI" and ")" not in said[:4] and not NO_ARTICLE.match(behind):
+        return ""
+    other = ANOTHER.match(behind)
+    named = (other[1] or other[2]).upper() if other else letter
+    return "" if named != letter and named in options else letter
 
 
 def read_reply(text: str, read_answer: Reading | None = None) -> Question | Conclusion | Malformed:
