@@ -148,15 +148,9 @@ def test_a_question_after_others_and_a_contradiction(tmp_path: Path) -> None:
     }
     tasks = opened("ehr_seqsql", write_set(tmp_path / "seq", [seq], MIMIC))
     assert tasks.task(0).question == "Count patients. Of them, those on insulin?"
-    assert (
-        score(tasks, "answer = 2"),
-        score(tasks, "answer = [2]"),
-        score(tasks, "answer = [1, 2]"),
-    ) == (
-        1.0,
-        1.0,
-        0.0,
-    )
+    assert score(tasks, "answer = 2") == 1.0
+    assert score(tasks, "answer = [2]") == 1.0
+    assert score(tasks, "answer = [1, 2]") == 0.0
     con = {
         "Hospital admission": "11.0",
         "Medical entity": "NRB",
@@ -199,19 +193,11 @@ def test_a_size_is_exact_and_a_power_nearly(tmp_path: Path) -> None:
         known | {"estimate_target": "power", "answer": 0.8},
     ]
     tasks = opened("npowerai", write_set(tmp_path, rows))
-    assert (
-        score(tasks, "answer = 46.0"),
-        score(tasks, "answer = 46.4"),
-        score(tasks, "answer = 47"),
-    ) == (
-        1.0,
-        0.0,
-        0.0,
-    )
-    assert (score(tasks, "answer = 0.807", index=1), score(tasks, "answer = 0.81", index=1)) == (
-        1.0,
-        0.0,
-    )
+    assert score(tasks, "answer = 46.0") == 1.0
+    assert score(tasks, "answer = 46.4") == 0.0
+    assert score(tasks, "answer = 47") == 0.0
+    assert score(tasks, "answer = 0.807", index=1) == 1.0
+    assert score(tasks, "answer = 0.81", index=1) == 0.0
 
 
 CONTEXT = "import {package}\nclass Box:\n    <<insert solution here>>\ndef main():\n    print(Box().sides)\nmain()\n"

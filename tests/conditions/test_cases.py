@@ -13,9 +13,8 @@ from typing import Any
 import pytest
 
 from common.settings import ROOT
-from conditions.asking import posterior
 from conditions.cases import main
-from conditions.consultation_cases import OPEN, ROWS
+from conditions.consultation_cases import ROWS
 from conditions.table import load_tables
 
 TABLES = load_tables()
@@ -41,27 +40,6 @@ def test_the_bundled_files_are_what_the_command_makes(tmp_path: Path) -> None:
         assert (tmp_path / f"{split}.parquet").read_bytes() == (
             FOLDER / f"{split}.parquet"
         ).read_bytes()
-
-
-def test_sizes_and_no_two_records_alike(bundled: dict[str, list[dict[str, Any]]]) -> None:
-    assert {split: len(rows) for split, rows in bundled.items()} == ROWS
-    keys = ("condition", "complaint", "age", "sex", "facets", "symptoms")
-    records = [
-        json.dumps([row["extra_info"][key] for key in keys])
-        for rows in bundled.values()
-        for row in rows
-    ]
-    assert len(set(records)) == len(records)
-    numbers = [row["extra_info"]["index"] for rows in bundled.values() for row in rows]
-    assert len(set(numbers)) == len(numbers)
-
-
-def test_a_complaint_leaves_several_conditions_open(
-    bundled: dict[str, list[dict[str, Any]]],
-) -> None:
-    for row in bundled["test"]:
-        chances = posterior(TABLES, TABLES.group(row["extra_info"]["complaint"]), {})
-        assert sum(chance > 0.1 for chance in chances.values()) >= OPEN
 
 
 def test_unseen_rows_say_nothing_that_training_says(

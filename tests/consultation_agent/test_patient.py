@@ -104,20 +104,6 @@ def test_of_a_list_of_questions_three_are_answered() -> None:
     assert reply.text.endswith("别的您再一样一样问。")
 
 
-@pytest.mark.parametrize(
-    ("question", "facets"),
-    [
-        ("发烧吗，最高多少度？", ("fever",)),
-        ("吃什么药，吃多久了？", ("medication",)),
-    ],
-)
-def test_two_clauses_about_one_thing_are_one_question(
-    question: str, facets: tuple[str, ...]
-) -> None:
-    reply = asked(question)
-    assert (reply.kind, reply.facets) == ("informative", facets)
-
-
 def test_everything_can_be_asked_for() -> None:
     tables = load_tables()
     for item in [*tables.symptoms, *tables.facets, *tables.general]:

@@ -13,13 +13,6 @@ from episodes.episode import AgentError
 from tests.consultation_agent.cases import reference_row
 
 
-def test_rows_of_the_reference() -> None:
-    task = task_of(reference_row())
-    assert task.question == "My ankle is swollen (male, 30 years old)"
-    assert task.exchanges[0] == ("Hello, did you twist it?", "Yes, on the stairs.")
-    assert (task.names, task.words, task.distinguishing) == ((), {}, ())
-
-
 def without(row: dict[str, Any], *path: str) -> dict[str, Any]:
     inner = row
     for key in path[:-1]:

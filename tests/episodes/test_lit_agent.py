@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-import pickle
 from collections.abc import Iterator
 from types import SimpleNamespace
 from typing import Any
@@ -197,27 +196,6 @@ def test_a_tasks_own_budget_comes_before_the_runs_and_options_reach_the_environm
     assert (reward, note["stop_reason"], note["turns"]) == (0.0, "max_turns", turns)
     assert note["facts"] == {"guesses": turns, "silent": 0}
     assert llm.requests[1]["messages"][-1]["content"] == "no; colder"
-
-
-def test_the_agent_survives_pickling() -> None:
-    playing = EpisodeAgent(registry.get("sql"), {"a": "b"}, turns=(2, 2))
-    found = pickle.loads(pickle.dumps(playing))
-    assert (found.settings.max_turns, found.options) == (2, {"a": "b"})
-    assert found.environment is found.environment
-
-
-def test_the_proxys_address_names_the_rollout() -> None:
-    llm = agl.ProxyLLM(
-        endpoint="http://127.0.0.1:1/v1",
-        model="tiny",
-        sampling_parameters={"max_tokens": 5, "top_k": -1},
-    )
-    rollout = SimpleNamespace(rollout_id="ro-1", attempt=SimpleNamespace(attempt_id="at-1"))
-    endpoint = endpoint_of(llm, rollout)
-    assert endpoint.base_url.endswith("/rollout/ro-1/attempt/at-1/v1")
-    assert (endpoint.max_tokens, endpoint.extra) == (5, {"top_k": -1})
-    assert not endpoint.traced
-    assert (endpoint.api_key, endpoint_of(llm, rollout, "token").api_key) == (None, "token")
 
 
 def test_a_policy_on_another_machine_is_asked_past_the_network_s_proxy(

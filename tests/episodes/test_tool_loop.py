@@ -56,26 +56,6 @@ def play(policy: ScriptedPolicy, tools: list[Tool] = TOOLS) -> Episode:
     return asyncio.run(play_with_tools(policy, "You look.", "Where is it?", tools))
 
 
-def test_a_question_is_answered_with_the_help_of_tools() -> None:
-    policy = ScriptedPolicy(calls("index"), calls("look", word="salt"), says(" in the sea \n"))
-    episode = play(policy)
-    assert (episode.stop_reason, episode.answer) == ("answered", "in the sea")
-    system, user, *rest = episode.messages
-    assert [system, user] == [
-        {"role": "system", "content": "You look."},
-        {"role": "user", "content": "Where is it?"},
-    ]
-    assert [message["role"] for message in rest] == [
-        "assistant",
-        "tool",
-        "assistant",
-        "tool",
-        "assistant",
-    ]
-    assert [message["content"] for message in rest[1::2]] == ["apple, salt", "seen: salt"]
-    assert rest[1]["tool_call_id"] == rest[0]["tool_calls"][0]["id"]
-
-
 def test_each_request_extends_the_one_before_and_names_the_same_tools() -> None:
     policy = ScriptedPolicy(calls("look", word="a"), calls("look", word="b"), says("c"))
     episode = play(policy)

@@ -1,5 +1,5 @@
-"""The guard and the connection behind it: hostile statements do nothing, legal ones run unchanged;
-test_corpus.py has hundreds of both.
+"""The guard and the connection behind it: hostile statements do nothing; test_corpus.py has hundreds,
+test_allowed.py the legal ones.
 
 Keeps of docs/safety.md, "Layers": the syntax tree, names by scope, functions, and the read-only
 connection.
@@ -15,16 +15,6 @@ import pytest
 from tools.sql.database import Access, StatementError, open_database
 
 TABLES = frozenset({"drugs_info", "disease"})
-
-LEGAL = """
-SELECT indication FROM drugs_info WHERE med_name = "没有这个药"
-select * from DRUGS_INFO where indication like '%皮%' and dosage not like '%一日3次%' order by id desc limit 5 offset 2
-SELECT cate_name, count(*) AS n FROM drugs_info GROUP BY cate_name HAVING n > 3 ORDER BY n DESC, cate_name
-SELECT d.med_name, s.disease_name FROM drugs_info d JOIN disease s ON d.id = s.id WHERE s.id < 5
-WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 5) SELECT count(*) FROM n
-SELECT `med_name` FROM [drugs_info] WHERE id == 1 -- comment
-SELECT 'DROP TABLE disease; --', 'a''b', '12:30 :x %s ?' FROM disease LIMIT 1
-""".strip().splitlines()
 
 HOSTILE = """
 DROP TABLE drugs_info
@@ -60,17 +50,6 @@ def state(path):
     return hashlib.sha256(path.read_bytes()).hexdigest(), sorted(
         item.name for item in path.parent.iterdir()
     )
-
-
-@pytest.mark.parametrize("sql", LEGAL)
-def test_legal_statements_return_what_sqlite_returns(tool, database, sql):
-    with sqlite3.connect(database) as connection:
-        expected = [list(row) for row in connection.execute(sql)]
-    connection.close()
-    result = tool.run(sql)
-    assert result.ok
-    assert result.rows == expected[: len(result.rows)]
-    assert result.count == len(expected)
 
 
 @pytest.mark.parametrize("sql", HOSTILE)

@@ -87,18 +87,6 @@ def test_a_statement_that_ran_out_of_time_is_tried_again(tool):
     assert tool.run(sql) is not tool.run(sql)
 
 
-def test_tables_and_columns_are_described(tool):
-    tools = SchemaTools(tool)
-    assert json.loads(tools.list_tables()) == {
-        "status": "success",
-        "tables": ["disease", "drugs_info"],
-    }
-    described = json.loads(tools.describe_table("DRUGS_INFO"))
-    column = next(column for column in described["columns"] if column["name"] == "med_name")
-    assert len(column["samples"]) == 3
-    assert json.loads(tools.describe_table("sqlite_master"))["status"] == "error"
-
-
 def test_no_name_type_or_comment_of_a_column_opens_a_chat_token(tmp_path: Path) -> None:
     """Whoever writes a table's comments would speak to the model as its user."""
     path = tmp_path / "x.db"
