@@ -76,13 +76,6 @@ def test_what_it_does_not_understand_tells_nothing(question: str) -> None:
     assert asked(question) == Reply("off_topic", SAID["zh"]["off_topic"])
 
 
-@pytest.mark.parametrize("again", ["疼的位置是哪儿？", "Which part hurts?"])
-def test_a_question_in_other_words_is_repeated(again: str) -> None:
-    reply = asked("具体在什么部位？", again)
-    assert (reply.kind, reply.facets) == ("repeated", ("place",))
-    assert "肚子右下角" in reply.text
-
-
 @pytest.mark.parametrize(
     ("question", "facets", "text"),
     [

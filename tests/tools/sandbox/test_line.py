@@ -12,10 +12,8 @@ import signal
 import socket
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -23,7 +21,6 @@ from tests.own_processes import OwnProcesses
 from tools.sandbox import MachineTooSlowError, Sandbox, SandboxError, mounts
 from tools.sandbox import sandbox as sandbox_module
 from tools.sandbox.inside.frames import READY, frame
-from tools.sandbox.line import receive
 from tools.sandbox.sandbox import Episode, stopped, waiting_time
 
 ANSWER = {"status": "ok", "printed": "1\n", "errors": "", "fresh": True}
@@ -41,22 +38,6 @@ def line() -> Iterator[tuple[Episode, socket.socket, subprocess.Popen[bytes]]]:
         yield episode, theirs, process
         episode.end()
         process.kill()
-
-
-def question_of(theirs: socket.socket) -> Any:
-    theirs.setblocking(False)
-    return asyncio.wait_for(receive(theirs), 30)
-
-
-async def test_a_question_goes_as_it_is_and_the_answer_comes_with_its_seconds(line) -> None:
-    episode, theirs, _ = line
-    theirs.sendall(READY + frame(ANSWER))
-    before = time.monotonic()
-    run = await episode.ask(QUESTION, 1.0)
-    assert await question_of(theirs) == QUESTION
-    assert (run.status, run.output, run.fresh) == ("ok", "1\n", True)
-    assert 0 <= run.seconds <= time.monotonic() - before
-    assert episode.line is not None
 
 
 async def test_a_supervisor_that_refuses_says_why(line) -> None:

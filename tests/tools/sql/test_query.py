@@ -226,15 +226,6 @@ def test_a_damaged_or_locked_database_raises(tool, database):
         tool.run("SELECT * FROM drugs_info ORDER BY med_name")
 
 
-def test_a_database_without_the_tables_raises(tmp_path):
-    path = tmp_path / "other.db"
-    with sqlite3.connect(path) as connection:
-        connection.execute("CREATE TABLE x(a)")
-    connection.close()
-    with pytest.raises(DatabaseError, match=r"disease, drugs_info"):
-        QueryTool(f"sqlite:///{path}").run("SELECT 1")
-
-
 @pytest.mark.parametrize(
     ("url", "named"),
     [

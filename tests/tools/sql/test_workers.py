@@ -96,18 +96,6 @@ def test_a_worker_that_died_between_questions_is_replaced(tool):
     assert tool.run("SELECT 2").rows == [[2]]
 
 
-def test_a_worker_keeps_to_its_memory():
-    program = """
-        from tools.sql import worker
-        worker.limit_memory()
-        try:
-            bytearray(worker.MEMORY + 2**24)
-        except MemoryError:
-            print("refused")
-    """
-    assert play(program).stdout == "refused\n"
-
-
 def test_a_worker_is_bounded_before_its_first_statement(tool):
     assert tool.run("SELECT 1").ok
     bound, _ = resource.prlimit(POOL.workers[-1].process.pid, resource.RLIMIT_AS)
