@@ -34,7 +34,8 @@ SHOWN = 120  # characters of a malformed reply in a message
 ABOUT_SCHEMA = re.compile(
     r"response_?format|schema|structured[ _]output|guided|grammar|\bjson\b", re.IGNORECASE
 )
-FENCE = re.compile(r"```(?:json)?\s*(.*?)\s*```", re.DOTALL | re.IGNORECASE)
+# A code block; where a limit or a stop word cut the reply, without its end
+FENCE = re.compile(r"```(?:json)?\s*(.*?)\s*(?:```)?", re.DOTALL | re.IGNORECASE)
 # How often the limit of tokens is doubled for a reply that it cut: 2,048 become 16,384
 DOUBLED = 3
 

@@ -243,7 +243,15 @@ def test_a_thought_without_an_answer_is_named(llm, client):
     assert not missing(str(error), "thought")
 
 
-@pytest.mark.parametrize("content", [[{"type": "text", "text": GOOD}], f"```JSON\n{GOOD}\n```"])
+@pytest.mark.parametrize(
+    "content",
+    [
+        [{"type": "text", "text": GOOD}],
+        f"```JSON\n{GOOD}\n```",
+        f"```json\n{GOOD}",
+        f"```\n{GOOD}\n",
+    ],
+)
 def test_an_answer_in_parts_or_in_a_block_of_code_is_read(llm, client, content):
     llm.faults = [replying(content=content)]
     assert ask(client).value.certain
