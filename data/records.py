@@ -19,7 +19,16 @@ from common.command import UsageError
 # Characters; a parser holds the events of a whole piece, which are many times its size
 PIECE = 64 * 1024
 MARKS = {b"\xff\xfe": "utf-16", b"\xfe\xff": "utf-16", b"\xef\xbb\xbf": "utf-8-sig"}
+# What can only be UTF-8: no pairs of GBK or Big5 look like a run of Chinese. In a cell that is UTF-8
+# throughout a few may look like a letter (女 is also Ů), but not like units and accents inside words
 IN_CHINESE = re.compile("[\u4e00-\u9fff]{4}")
+IN_CELL = re.compile("[\u4e00-\u9fff]{2}|[°µμ][A-Za-z]|[A-Za-z][ß-ÿ]+[A-Za-z]|[\u2010-\u203a]")
+BETWEEN_CELLS = re.compile(b'[",;\t]')
+# Read as CP1252 these are such as Â°, Ã© and â€™, which nobody writes
+NOT_CP1252 = re.compile(
+    "[\u00a0-\u00bf\u00df-\u017f\u0391-\u03c9\u0410-\u044f\u2000-\u2fff\u3000-\u303f\uff00-\uffef]"
+    "|[\u00c0-\u00de][A-Za-z]|[\u4e00-\u9fff]{2}"
+)
 # What exports of hospitals are written in. Among all that charset-normalizer knows, a short text
 # in GBK looks like Japanese or Korean.
 GUESSED = ["gb18030", "big5", "cp1252", "utf_16_le", "utf_16_be"]
@@ -77,28 +86,33 @@ def detect_encoding(path: Path) -> str:
         return encoding
     if not marked:
         guess = from_bytes(_telling(path, start), cp_isolation=GUESSED).best()
-        wide = guess is not None and "utf" in guess.encoding
-        other = None if wide else _line_in_utf8(path)
+        found = guess.encoding if guess else ""
+        other = None if b"\0" in start else _line_in_utf8(path, found)
         if other is not None:
             raise SourceError(
-                f"{path}: line {wrong} is not in UTF-8, but line {other} is; "
-                "save all of it in one encoding, or give --encoding"
+                f"{path}: line {wrong} has what is not UTF-8, and line {other} what can only be "
+                "UTF-8; save all of it in one encoding, or give --encoding where the command has it"
             )
-        if guess is not None and _undecodable(path, guess.encoding) is None:
-            return guess.encoding.replace("_", "-")
+        if found and _undecodable(path, found) is None:
+            return found.replace("_", "-")
     raise SourceError(
         f"{path}, line {wrong}: not {encoding}, and the file as a whole is in none of the other "
-        f"encodings tried ({', '.join(GUESSED)}); save it in one encoding, or give --encoding"
+        f"encodings tried ({', '.join(GUESSED)}); save it in one encoding, "
+        "or give --encoding where the command has it"
     )
 
 
-def _line_in_utf8(path: Path) -> int | None:
-    """Return the number of the first line that can only be UTF-8: the few pairs of GBK that look
-    like it are no run of Chinese characters.
+def _line_in_utf8(path: Path, guess: str) -> int | None:
+    """Return the number of the first line that has what can only be UTF-8, and would be other
+    characters in the guessed encoding.
     """
+    anywhere = NOT_CP1252 if guess == "cp1252" else IN_CHINESE
     with path.open("rb") as file:
         for number, line in enumerate(file, start=1):
-            if _is_in("utf-8", line) and IN_CHINESE.search(line.decode("utf-8")):
+            if anywhere.search(line.decode("utf-8", "surrogateescape")):
+                return number
+            cells = [cell for cell in BETWEEN_CELLS.split(line) if _is_in("utf-8", cell)]
+            if any(IN_CELL.search(cell.decode("utf-8")) for cell in cells):
                 return number
     return None
 

@@ -8,6 +8,7 @@ import pyarrow as arrow
 import pyarrow.parquet as parquet
 import pytest
 
+from common.command import UsageError
 from sql_agent.intake.question_files import (
     COLUMNS,
     DataError,
@@ -15,6 +16,7 @@ from sql_agent.intake.question_files import (
     load_rows,
     statements,
 )
+from tests.messages import missing
 
 
 def write(path, columns):
@@ -102,6 +104,15 @@ def test_lines_of_json_may_be_in_another_encoding(tmp_path, encoding):
     path.write_text('{"id": 1471, "question": "片剂有几种规格？"}\n', encoding=encoding)
     (row,) = load_rows(path)
     assert (row["id"], row["question"]) == ("1471", "片剂有几种规格？")
+
+
+def test_an_odd_byte_in_a_file_of_utf8_is_named_with_its_line(tmp_path):
+    path = tmp_path / "rows.jsonl"
+    row = '{"id": "1", "question": "How many tablets of 5 µg?"}\n'.encode()
+    path.write_bytes(row * 3 + row.replace("µ".encode(), b"\xb5"))
+    with pytest.raises(UsageError) as refused:
+        load_rows(path)
+    assert not missing(str(refused.value), "rows.jsonl", "line 4", "UTF-8")
 
 
 def test_a_table_in_text_is_told_what_is_read(tmp_path):

@@ -120,6 +120,45 @@ def test_a_file_in_two_encodings_is_refused_with_both_lines(tmp_path: Path) -> N
         open_parts(str(tmp_path / "a.csv"))
 
 
+@pytest.mark.parametrize(
+    ("most", "odd"),
+    [
+        ("One tablet, 5 µg, naïve", b"5 \xb5g"),
+        ("take 5 µg", "咳嗽三天".encode("gbk")),
+        ("fièvre modérée", b"fi\xe8vre"),
+        ("patient’s pain", b"patient\x92s"),
+        ("头痛", b"\xb5g"),
+        ("头痛", "咳嗽".encode("gbk")),
+    ],
+)
+@pytest.mark.parametrize("n_rows", [3, 300])
+@pytest.mark.parametrize("end", [b"\n", b""])
+def test_an_odd_byte_among_lines_of_utf8_makes_no_other_text_of_them(
+    tmp_path: Path, most: str, odd: bytes, n_rows: int, end: bytes
+) -> None:
+    rows = [b'{"text":"' + text + b'"}' for text in [most.encode()] * n_rows + [odd]]
+    path = tmp_path / "a.json"
+    path.write_bytes(b"[" + (b"," + end).join(rows) + b"]")
+    with pytest.raises(SourceError):
+        open_parts(str(path))
+
+
+@pytest.mark.parametrize(
+    ("encoding", "text"),
+    [
+        ("gbk", "编号,性别\n" + "1,女\n" * 60 + "2,男\n"),
+        ("gbk", "编号,药品\n" + "1,维C\n" * 60 + "2,钙片\n"),
+        ("cp1252", "Nom,Note\nParacétamol,« modéré\u00a0»\n" + "CAFÉ’S,“Spaß”\n" * 60),
+    ],
+)
+def test_a_file_wholly_in_another_encoding_is_read_whatever_a_line_looks_like(
+    tmp_path: Path, encoding: str, text: str
+) -> None:
+    (tmp_path / "a.csv").write_bytes(text.encode(encoding))
+    (part,) = open_parts(str(tmp_path / "a.csv"))
+    assert [part.columns, *values(part)] == [line.split(",") for line in text.splitlines()]
+
+
 def test_lines_of_json_may_be_named_json(tmp_path: Path) -> None:
     path = tmp_path / "a.json"
     path.write_text('{"药品名称": "甲"}\n{"药品名称": "乙"}\n', encoding="utf-8")
