@@ -18,9 +18,9 @@ from sql_agent.judge.heads import BESIDE, TABLE, is_free
 
 MOST_OWN = 10  # words of its own (Chinese: characters) that a sentence of an abstention may have
 
-NOTHING, ASIDE, WORDS, TAKEN_BACK = (
+NOTHING, ASIDE, WORDS, ADVISED, ASKING, TAKEN_BACK, CHOSEN = (
     re.compile("|".join(TABLE["nothing"][name]))
-    for name in ("said", "aside", "beside", "taken_back")
+    for name in ("said", "aside", "beside", "advised", "asking", "taken_back", "chosen")
 )
 CLAIM = re.compile(
     r"[能可会要应该得是有不没无莫勿禁忌慎宜免]|(?<![a-z])(?:is|are|can|may|should)(?![a-z])"
@@ -46,6 +46,8 @@ def honesty(answer: str, known: str) -> float:
     for piece, _ in pieces(answer):
         found = NOTHING.search(piece)
         abstained = abstained or found is not None
+        if found is None and _only_advises(piece, plain):
+            continue
         rest = BESIDE.sub("\n", WORDS.sub("\n", ASIDE.sub("\n", NOTHING.sub("\n", piece))))
         own = [word for word in WORD.findall(rest) if word not in plain]
         goes_with = found or is_free(piece) or ASIDE.search(piece)
@@ -55,11 +57,19 @@ def honesty(answer: str, known: str) -> float:
         if (
             is_doubted
             or TAKEN_BACK.search(piece)
+            or (found is None and CHOSEN.search(piece))
             or not (goes_with or is_repeated)
             or not is_little
         ):
             return 0.0
     return float(abstained)
+
+
+def _only_advises(piece: str, known: str) -> bool:
+    """Return whether the piece asks, advises or thanks, and has no words besides but known ones."""
+    rest = ADVISED.sub("\n", piece)
+    is_known = all(word in known for word in WORD.findall(rest))
+    return ASKING.search(piece) is not None and is_known and not CLAIM.search(rest)
 
 
 def says_nothing(case: Case) -> bool:
