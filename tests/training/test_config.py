@@ -4,19 +4,23 @@ Keeps of docs/architecture.md, "max_turns": an override that makes agent and tra
 temperature, token budget or batch size that cannot work, stops the run.
 """
 
+import ast
 import subprocess
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 
+from common.command import UsageError
 from sql_agent.agent import AGENT
 from tests.messages import missing
 from tests.training.plans import plan_of
-from training.setup.agreement import check_rows, last_step
+from training.setup.agreement import ESTIMATORS, LOGGERS, check_rows, last_step
 from training.setup.plan import ConfigError
 from training.setup.presets import choose
 from training.setup.verl_config import build_config, parse_overrides
+from training.start.check import check_trackers
 
 ROOT = Path(__file__).parents[2]
 FILES = {"train": "train.parquet", "val": "val.parquet"}
@@ -105,6 +109,10 @@ def test_validation_samples_as_training_does(tmp_path: Path) -> None:
         ("+trainer.nonsense=1", ("'trainer.nonsense'",)),
         ("not-an-override", ("'not-an-override'", "--help")),
         ("data.seed=[1", ("'data.seed=[1'", "YAML")),
+        ("algorithm.adv_estimator=foo", ("algorithm.adv_estimator=foo", "grpo", "gae")),
+        ("trainer.logger=foo", ("trainer.logger=foo", "tensorboard")),
+        ("trainer.logger=[console,foo]", ("trainer.logger=[console,foo]", "tensorboard")),
+        ("trainer.logger=5", ("trainer.logger=5", "tensorboard")),
     ],
 )
 def test_a_contradiction_or_unknown_key_is_explained(
@@ -264,3 +272,47 @@ def test_an_asynchronous_run_bounds_how_old_rollouts_are(tmp_path: Path) -> None
 def test_a_mode_of_verl_is_chosen_by_our_flag(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="--async"):
         build(tmp_path, "trainer.v1.trainer_mode=colocate_async")
+
+
+def test_the_names_that_are_checked_are_those_of_verl() -> None:
+    verl = Path(find_spec("verl").submodule_search_locations[0])
+    core = ast.parse((verl / "trainer" / "ppo" / "core_algos.py").read_text())
+    names = next(node for node in core.body if getattr(node, "name", "") == "AdvantageEstimator")
+    values = {node.value.value for node in names.body if isinstance(node, ast.Assign)}
+    assert values == set(ESTIMATORS)
+    tracking = ast.parse((verl / "utils" / "tracking.py").read_text())
+    (known,) = (
+        ast.literal_eval(node.value)
+        for node in ast.walk(tracking)
+        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "supported_backend"
+    )
+    assert {*known, "tracking"} == set(LOGGERS)
+
+
+def test_a_tracker_without_its_package_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(LOGGERS, "mlflow", "no_such_package")
+    with pytest.raises(ConfigError) as refused:
+        build(tmp_path, "trainer.logger=[console,mlflow]")
+    assert not missing(str(refused.value), "mlflow", "no_such_package")
+
+
+@pytest.mark.parametrize(
+    ("variables", "named"),
+    [
+        ({"WANDB_MODE": "foo"}, "WANDB_MODE=foo"),
+        ({"SWANLAB_MODE": "foo"}, "SWANLAB_MODE=foo"),
+        ({"TENSORBOARD_DIR": "{file}/boards"}, "TENSORBOARD_DIR"),
+        ({"SWANLAB_LOG_DIR": "{file}/logs"}, "SWANLAB_LOG_DIR"),
+    ],
+)
+def test_what_a_tracker_cannot_use_is_named_before_anything_starts(
+    tmp_path: Path, variables: dict[str, str], named: str
+) -> None:
+    (tmp_path / "file").touch()
+    given = {name: value.format(file=tmp_path / "file") for name, value in variables.items()}
+    with pytest.raises(UsageError) as refused:
+        check_trackers(given, ["console", "wandb", "swanlab", "tensorboard"])
+    assert not missing(str(refused.value), named)
+    check_trackers(given, ["console"])

@@ -6,7 +6,9 @@ Every error names both values and where they came from. Used by `training.setup.
 
 from __future__ import annotations
 
-from omegaconf import DictConfig, OmegaConf
+from importlib.util import find_spec
+
+from omegaconf import DictConfig, ListConfig, OmegaConf
 
 from training.setup.plan import ConfigError, EnginePlan
 from training.setup.presets import ACTOR, ROLLOUT
@@ -43,6 +45,27 @@ RATE_KEYS = (f"{ACTOR}.optim.lr", "critic.optim.lr")
 MEMORY_KEY = f"{ROLLOUT}.gpu_memory_utilization"
 TEMPERATURE_KEY = f"{ROLLOUT}.temperature"
 VERL_ROTATES = ("max_actor_ckpt_to_keep", "max_critic_ckpt_to_keep", "remove_previous_ckpt_in_save")
+# verl's trackers, with the package of each that is not verl's own
+LOGGERS = {
+    "console": None,
+    "file": None,
+    "tensorboard": "tensorboard",
+    "wandb": "wandb",
+    "tracking": "wandb",
+    "swanlab": "swanlab",
+    "mlflow": "mlflow",
+    "trackio": "trackio",
+    "clearml": "clearml",
+    "vemlp_wandb": "volcengine_ml_platform",
+    "rl_insight": "rl_insight",
+}
+LOGGER_KEY = "trainer.logger"
+ESTIMATORS = (
+    *("gae", "grpo", "reinforce_plus_plus", "reinforce_plus_plus_baseline", "remax", "rloo"),
+    *("opo", "grpo_passk", "gpg", "rloo_vectorized", "grpo_vectorized"),
+    *("optimal_token_baseline", "tir_optimal_token_baseline", "gdpo"),
+)
+ESTIMATOR_KEY = "algorithm.adv_estimator"
 # verl's estimators that do not compare answers to one question
 WITHOUT_GROUPS = ("gae", "reinforce_plus_plus")
 
@@ -62,6 +85,7 @@ def check_agreement(config: DictConfig, engine: EnginePlan, origins: dict[str, s
     """
     _check_keys(origins)
     _check_numbers(config, origins)
+    _check_names(config, origins)
     _check_mode(config, engine)
     _check_deterministic(engine)
     _check_adapter(config)
@@ -130,6 +154,24 @@ def _check_numbers(config: DictConfig, origins: dict[str, str]) -> None:
     if not 0 < share <= 1:
         seen = origins.get(MEMORY_KEY, f"{MEMORY_KEY}={share}")
         raise ConfigError(f"{seen}: expected a share above 0, at most 1")
+
+
+def _check_names(config: DictConfig, origins: dict[str, str]) -> None:
+    """Refuse an estimator or a tracker that verl does not know, and a tracker without its package;
+    verl would after the engine has started.
+    """
+    estimator = OmegaConf.select(config, ESTIMATOR_KEY)
+    if estimator not in ESTIMATORS:
+        seen = origins.get(ESTIMATOR_KEY, f"{ESTIMATOR_KEY}={estimator}")
+        raise ConfigError(f"{seen}: expected one of {', '.join(ESTIMATORS)}")
+    loggers = OmegaConf.select(config, LOGGER_KEY)
+    for name in map(str, loggers if isinstance(loggers, ListConfig) else [loggers]):
+        seen = origins.get(LOGGER_KEY, f"{LOGGER_KEY}={name}")
+        if name not in LOGGERS:
+            raise ConfigError(f"{seen}: {name} is unknown; expected some of {', '.join(LOGGERS)}")
+        package = LOGGERS[name]
+        if package and find_spec(package) is None:
+            raise ConfigError(f"{seen}: {name} needs the package {package}, which is not installed")
 
 
 def _check_whole(key: str, value: object, least: int, origins: dict[str, str]) -> None:

@@ -6,7 +6,7 @@ check_ready(plan, config, done, last)
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from omegaconf import DictConfig
@@ -30,6 +30,13 @@ from training.setup.model_folder import (
 )
 from training.setup.plan import ConfigError, Plan
 from training.store.store_checks import check_proxy, check_store
+
+# What the trackers' own settings take
+MODES = {
+    "WANDB_MODE": ("online", "offline", "shared", "disabled", "dryrun", "run"),
+    "SWANLAB_MODE": ("cloud", "online", "local", "offline", "disabled"),
+}
+TRACKER_FOLDERS = ("TENSORBOARD_DIR", "SWANLAB_LOG_DIR")
 
 
 def steps_of(
@@ -74,6 +81,8 @@ def check_ready(
         config, plan.output, done, last, len(checkpoints(plan.output.run_dir))
     )
     check_writable(plan.output.run_dir, "--run-dir")
+    if plan.store.role != "runner":
+        check_trackers(plan.output.trackers, config.trainer.logger)
     check_disk(plan.engine.model, plan.output.run_dir, to_come, checkpoint_factor(config))
     if plan.engine.lora_adapter_path:
         check_adapter(plan.engine.lora_adapter_path, plan.engine.lora_rank)
@@ -84,3 +93,22 @@ def check_ready(
             taken = share_of_partners(services, int(config.trainer.n_gpus_per_node))
             check_gpu_memory(config, plan.engine.model, taken=taken)
         check_nodes_asked(config)
+
+
+def check_trackers(variables: Mapping[str, str], loggers: str | Sequence[str]) -> None:
+    """Check the settings of the trackers that a run uses: trackers read them after the engine has
+    started, and do not name them.
+
+    Raises UsageError: an unknown mode, or a folder that cannot be written.
+    """
+    used = {
+        name: value
+        for name, value in variables.items()
+        if name.partition("_")[0].lower() in loggers
+    }
+    for name, modes in MODES.items():
+        if name in used and used[name] not in modes:
+            raise ConfigError(f"{name}={used[name]}: expected one of {', '.join(modes)}")
+    for name in TRACKER_FOLDERS:
+        if name in used:
+            check_writable(Path(used[name]), name)
