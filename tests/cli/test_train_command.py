@@ -198,24 +198,6 @@ def test_files_that_cannot_be_trained_on(
     assert "gives 1 rows" in refused(capsys, "--ci-fast", "--train-file", few)
 
 
-def test_missing_answers_are_drafted_and_a_sample_is_checked(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    gold = '{"columns":["storage"],"rows":[["密封"]]}'
-    rows = write(
-        tmp_path / "gold.parquet",
-        qid=["1", "2", "3"],
-        question=["p", "q", "r"],
-        ground_truth=["", None, "a"],
-        sql=["SELECT storage FROM drugs_info WHERE id = 1", "SELECT nope FROM disease", ""],
-        structured_gt=[gold, gold, None],
-    )
-    prepare(["sql", "--train-file", rows])
-    said = capsys.readouterr().out
-    assert not missing(said, "3 questions", "2 answers drafted")
-    assert not missing(said, "2 of 3 checked questions", "1: structured_gt")
-
-
 def test_rows_nobody_could_score(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     rows = write(tmp_path / "bare.parquet", id=["1", "2"], question=["p", "q"])
     assert prepare(["sql", "--train-file", rows]) == 2

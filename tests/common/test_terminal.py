@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 
 from common.settings import ROOT
 from common.terminal import printable
-from tests.terminals import in_a_terminal
 
 WORK = """
 from common import terminal
@@ -24,13 +23,6 @@ for row in terminal.watched(range(40), "rows of it", "rows"):
     pass
 print("done")
 """
-
-
-@pytest.mark.system
-def test_in_a_terminal_the_bar_moves_and_ends_its_line() -> None:
-    text = in_a_terminal(WORK)
-    assert "100%" in text
-    assert text.endswith("\r\ndone\r\n")
 
 
 @pytest.mark.system

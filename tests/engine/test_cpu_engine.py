@@ -181,14 +181,6 @@ def test_trained_tokens_have_verl_s_log_probs_entropies_and_gradients(
     assert_same(engines, SEQUENCES[name], temperature)
 
 
-def test_logits_are_those_before_the_trained_tokens() -> None:
-    """One place further, the log-probabilities of other tokens would be trained."""
-    from training.cpu.shared_tokens import before_trained
-
-    two = micro_batch([("a4", [1, 0, 1]), ("b3", [1])])
-    assert before_trained(two).tolist() == [True, False, True, False, False, True, False]
-
-
 def test_sequences_of_a_tree_may_differ_in_temperature(engines: Any) -> None:
     assert_same(engines, SEQUENCES["a prompt's episodes"], [1.0, 0.5, 2.0])
 
@@ -295,16 +287,6 @@ def test_every_rank_has_as_many_micro_batches(monkeypatch: pytest.MonkeyPatch) -
     assert len(other_rank_has(1)) == 1
     assert len(other_rank_has(3)) == 3
     assert [len(some) for some in other_rank_has(4)] == [1, 1, 1, 1]
-
-
-def test_verl_finds_them_on_the_cpu(engines: Any) -> None:
-    from verl.workers.engine.base import EngineRegistry
-
-    from training.cpu.shared_tokens import TreeValueEngine
-
-    assert EngineRegistry.get_engine_cls("language_model", "fsdp2") is type(engines[0])
-    assert EngineRegistry.get_engine_cls("value_model", "fsdp2") is TreeValueEngine
-    assert "VERL_ENGINE_DEVICE" not in os.environ
 
 
 @pytest.mark.parametrize("device", ["cpu", "cuda"])

@@ -66,20 +66,6 @@ def test_a_killed_runner_is_started_again_and_a_stop_signal_ends_everything(
     assert run.alive() == []
 
 
-@pytest.mark.nightly  # the decision has a unit test: tests/training/test_runners.py
-def test_the_last_runner_killed_twice_stops_the_run(start: Callable[..., Run]) -> None:
-    run = start(*ENDLESS, "--n-runners", "1")
-    run.wait_for(playing)
-    killed = runners(run)[0]
-    killed.kill()
-    run.wait_for(lambda run: [runner for runner in runners(run) if runner != killed])
-    runners(run)[0].kill()
-    assert run.wait() == 1
-    assert not missing(run.summary()["message"], "runner", "137")
-    assert "Traceback" not in run.output
-    assert run.alive() == []
-
-
 @pytest.mark.nightly  # asking vLLM whether it lives has a unit test: tests/training/test_proxy.py
 def test_a_dead_vllm_stops_the_run(start: Callable[..., Run]) -> None:
     run = start(*ENDLESS)

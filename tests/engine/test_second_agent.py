@@ -6,15 +6,11 @@ What it proves: nothing in these rooms is about SQL. Its model's chat template k
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from common.settings import ROOT
 from episodes import registry
 from evaluation import evaluate
 from evaluation.report.demo import AFTER, BEFORE, TRAIN, build
@@ -24,7 +20,6 @@ from evaluation.results import read_episodes, read_scores
 from tests.digits_agent.agent import AGENT
 from tests.runs import Run
 from training import cold_start
-from training.setup.ports import free_port
 
 pytestmark = [pytest.mark.engine, pytest.mark.nightly]
 registry.register(AGENT)
@@ -103,31 +98,6 @@ def test_evaluation_and_demo_report_it(model: Path, trained: Run, tmp_path: Path
     )
     draw(read([tmp_path]), tmp_path / "demo.png")
     assert (tmp_path / "demo.png").stat().st_size > 10_000
-
-
-def test_a_missing_partner_is_said_before_anything_is_loaded(model: Path, tmp_path: Path) -> None:
-    flags = [
-        "--ci-fast",
-        "--model",
-        str(model),
-        "--max-turns",
-        "4",
-        "--partner",
-        "gone",
-        "--run-dir",
-        str(tmp_path / "run"),
-    ]
-    done = subprocess.run(
-        [sys.executable, "tests/train_digits_agent.py", *flags],
-        cwd=ROOT,
-        env=os.environ | {"AGL_SERVER_PORT": str(free_port("127.0.0.1"))},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode in (1, 2)
-    assert "the partner is gone" in done.stderr
-    assert "Traceback" not in done.stderr
 
 
 def test_a_partner_is_served_for_the_length_of_the_run(

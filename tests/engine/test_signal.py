@@ -115,15 +115,6 @@ def test_an_adapter_is_trained_and_served(start: Callable[..., Run]) -> None:
         assert went_on.steps()[-1][MISMATCH] < MISMATCH_WARNS
 
 
-@pytest.mark.nightly  # the decision has a unit test: tests/training/test_trainer.py
-def test_a_step_that_teaches_nothing_leaves_the_weights_alone(cold: Run) -> None:
-    summary = cold.summary()
-    assert summary["weight_updates"] == 0 < summary["steps_without_signal"]
-    assert summary["signal"]["learnable_groups"] == 0
-    before, after = load_file(TINY_MODEL / "model.safetensors"), weights(cold, 1)
-    assert all(before[name].float().equal(after[name].float()) for name in before)
-
-
 @pytest.mark.nightly
 def test_two_deterministic_runs_are_the_same_to_the_last_bit(start: Callable[..., Run]) -> None:
     runs = []

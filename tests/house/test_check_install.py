@@ -3,6 +3,7 @@ whatever is wrong.
 """
 
 import importlib
+import shutil
 import socket
 import subprocess
 import sys
@@ -19,7 +20,6 @@ from utils.check_install import CHECKS, read_lock, row_of
 
 pytestmark = pytest.mark.system
 
-ENGINE = {"torch", "vllm", "verl", "agentlightning", "agents", "litellm", "ray", "transformers"}
 MODEL_FILES = ("config.json", "model.safetensors", "tokenizer.json", "chat_template.jinja")
 SCRIPT = ROOT / "utils" / "check_install.py"
 
@@ -37,15 +37,6 @@ def test_a_python_without_any_package_gets_a_table_with_fixes(tmp_path: Path) ->
     lines = result.stdout.splitlines()
     for line, following in pairwise(lines):
         assert "fix:" in following or not line.startswith("failed ")
-
-
-def test_with_everything_installed_it_imports_no_engine_itself() -> None:
-    result = run(sys.executable, "-X", "importtime", "-m", "utils.check_install")
-    assert "Traceback" not in result.stderr
-    assert result.stdout.splitlines()[-1].startswith(("ready", "failed:"))
-    imported = {line.split("|")[-1].strip() for line in result.stderr.splitlines()}
-    assert "common.settings" in imported
-    assert imported.isdisjoint(ENGINE)
 
 
 def test_without_bubblewrap_the_package_to_install_is_named(
@@ -90,10 +81,9 @@ def test_a_judge_that_does_not_answer_fails_without_showing_its_url(
 
 @pytest.mark.parametrize("absent", MODEL_FILES)
 def test_an_incomplete_model_folder_says_what_is_missing(tmp_path: Path, absent: str) -> None:
-    for name in MODEL_FILES:
-        if name != absent:
-            (tmp_path / name).write_text('{"tools": 1}')
-    row = row_of("model", SimpleNamespace(base_model=str(tmp_path)))
+    model = Path(shutil.copytree(ROOT / "sql_agent" / "tiny_model", tmp_path / "model"))
+    (model / absent).unlink()
+    row = row_of("model", SimpleNamespace(base_model=str(model)))
     assert row.verdict == "failed"
     assert absent.split(".")[0].replace("_", " ") in row.seen.replace("_", " ")
     assert "BASE_MODEL" in row.fix

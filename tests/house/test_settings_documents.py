@@ -3,7 +3,6 @@ uses.
 """
 
 import re
-from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -21,16 +20,6 @@ def template_lines() -> list[str]:
 def test_env_template_lists_every_setting_once() -> None:
     listed = [line.split("=")[0] for line in template_lines() if re.match(r"[A-Z_]+=", line)]
     assert sorted(listed) == NAMES
-
-
-def test_every_variable_of_the_template_has_its_own_comment() -> None:
-    lines = template_lines()
-    pairs = pairwise(lines)
-    assert [
-        line
-        for before, line in pairs
-        if re.match(r"[A-Z_]+=", line) and not before.startswith("# ")
-    ] == []
 
 
 def test_a_copied_template_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,26 +5,6 @@ adapters are in tests/engine/test_signal.py.
 import json
 from pathlib import Path
 
-import pytest
-
-from tests.messages import missing
-from training.setup.model_folder import check_adapter
-from training.setup.plan import ConfigError
-
-
-def test_a_folder_without_an_adapter(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match=r"adapter_model\.safetensors"):
-        check_adapter(str(tmp_path), 8)
-
-
-def test_an_adapter_of_another_rank(tmp_path: Path) -> None:
-    (tmp_path / "adapter_model.safetensors").touch()
-    (tmp_path / "adapter_config.json").write_text('{"r": 16}')
-    check_adapter(str(tmp_path), 16)
-    with pytest.raises(ConfigError) as refused:
-        check_adapter(str(tmp_path), 8)
-    assert not missing(str(refused.value), 16, "--lora-rank", 8)
-
 
 def test_the_merged_model_has_the_adapter_at_its_own_scale(tmp_path: Path) -> None:
     """peft adds alpha / rank of it; with another scale an export answers otherwise than what was

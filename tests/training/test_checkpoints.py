@@ -13,7 +13,6 @@ import pytest
 from training.engine.checkpoints import (
     best_step,
     find_checkpoint,
-    latest_checkpoint,
     run_of,
     step_of,
 )
@@ -48,12 +47,6 @@ def test_a_named_run_is_not_left(tmp_path: Path) -> None:
     empty = make_run(tmp_path, "mine", [], age=1)
     with pytest.raises(ConfigError, match="mine"):
         find_checkpoint("latest", empty, tmp_path)
-
-
-def test_a_step_that_was_not_marked_is_not_complete(tmp_path: Path) -> None:
-    run = make_run(tmp_path, "torn", [20], age=1)
-    (run / "checkpoints" / "global_step_40" / "actor").mkdir(parents=True)
-    assert step_of(latest_checkpoint(run) or Path()) == 20
 
 
 def test_of_equal_validations_the_later_step_is_the_best(tmp_path: Path) -> None:

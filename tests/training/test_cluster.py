@@ -21,10 +21,7 @@ from training.setup import cluster
 from training.setup.cluster import (
     check_nodes_asked,
     check_none_lost,
-    check_room,
-    living_nodes,
 )
-from training.setup.model_folder import check_model
 from training.setup.plan import ConfigError, RunStopped
 
 
@@ -90,30 +87,6 @@ def test_a_ray_that_does_not_answer(monkeypatch: pytest.MonkeyPatch) -> None:
     assert not missing(str(refused.value), f"RAY_ADDRESS={address}", "./restart_ray.sh")
 
 
-@pytest.mark.parametrize(
-    ("asked", "free", "named"),
-    [
-        ([(1, 2)], [("a", 1), ("b", 1)], ("1 x 2", "a: 1, b: 1")),
-        ([(1, 4), (1, 4)], [("a", 4)], ("1 x 4 and 1 x 4", "a: 4")),
-    ],
-)
-def test_too_little_room(
-    asked: list[tuple[int, int]], free: list[tuple[str, int]], named: tuple[str, str]
-) -> None:
-    """verl asks Ray for it and waits for ever."""
-    check_room(asked, [("c", 8), ("d", 8)])
-    with pytest.raises(RunStopped) as stopped:
-        check_room(asked, free)
-    assert not missing(str(stopped.value), *named)
-
-
-def test_heads_are_dealt_evenly() -> None:
-    folder = str(Path(AGENT.model))
-    check_model(folder, split=2)
-    with pytest.raises(ConfigError, match="3 GPUs"):
-        check_model(folder, split=3)
-
-
 def test_a_machine_that_is_lost_is_named_with_the_command_that_brings_it_back(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -129,15 +102,6 @@ def test_a_machine_that_is_lost_is_named_with_the_command_that_brings_it_back(
         "--resume auto",
     )
     check_none_lost(before, "a fault of another kind", lambda: before, wait=0.0)
-
-
-def test_a_machine_that_ray_calls_dead_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
-    nodes = [
-        {"NodeID": name, "NodeManagerAddress": f"10.0.0.{number}", "Alive": name == "living"}
-        for number, name in enumerate(("living", "dead"))
-    ]
-    monkeypatch.setattr("ray.nodes", lambda: nodes)
-    assert living_nodes() == {"living": "10.0.0.0"}
 
 
 def test_a_ray_that_does_not_start_in_time_stops_the_run(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -29,12 +29,11 @@ from sql_agent.prompts import TOOL, first_messages
 from tests.messages import missing
 from training.cold_start import command_for_card, main, parse_arguments
 from training.warmup import supervised
-from training.warmup.cold_start_card import card, headline_of, measure
+from training.warmup.cold_start_card import headline_of, measure
 from training.warmup.supervised import (
     NOT_LEARNED,
     ColdStartError,
     Schedule,
-    adapter,
     batches,
     encode,
     loss_of,
@@ -241,19 +240,6 @@ def test_a_doctor_is_warmed_up_on_dialogues_and_a_patient_on_the_record_patients
     assert cold_start(capsys, *base, str(tmp_path / "patient"), *rows)["steps"] == 1
 
 
-def test_a_tiny_simulator_is_made_of_what_simulators_say(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    agent = registry.get("diagnosis")
-    row = agent.rows(agent.splits["val"])[0]
-    (tmp_path / "rows.jsonl").write_text(json.dumps(row), encoding="utf-8")
-    flags = ("--role", "simulator", "--train-file", str(tmp_path / "rows.jsonl"))
-    out = tmp_path / "simulator"
-    facts = cold_start(capsys, "diagnosis", *flags, "--out", str(out), "--steps-a", "2")
-    assert (facts["role"], facts["steps_a"], facts["steps_b"]) == ("simulator", 2, 0)
-    assert {path.name for path in out.iterdir()} == MODEL_FILES
-
-
 CALL = '<tool_call>\n{"name": "query_database_by_sql", "arguments": {"sql": "SELECT 1"}}\n</tool_call><|im_end|>'
 
 
@@ -382,12 +368,6 @@ def test_the_same_warm_up_of_an_adapter_gives_the_same_weights(tmp_path: Path) -
     assert all(found[0][name].equal(found[1][name]) for name in found[1])
 
 
-def test_an_adapter_has_the_scale_that_training_gives_one() -> None:
-    """Twice its rank, as `test_config.py` says of a run; half of it would learn half as fast."""
-    found = adapter(8, "CAUSAL_LM")
-    assert (found.r, found.lora_alpha) == (8, 16)
-
-
 def test_examples_over_the_models_context_are_left_out(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -421,12 +401,6 @@ def test_batches_hold_every_example_once_and_alike_ones_have_one_length() -> Non
             range(1, 41)
         )
         assert alike == all(bool((batch["labels"] != NOT_LEARNED).all()) for batch in made)
-
-
-def test_a_card_has_the_scores_and_says_for_whom_the_model_is_not() -> None:
-    facts = json.loads((TINY / "cold_start.json").read_text())
-    text = card(AGENT, facts)
-    assert not missing(text, facts["start"], facts["ceiling"], "Not for patients")
 
 
 def test_the_command_on_a_card_makes_the_model_again() -> None:

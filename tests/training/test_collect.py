@@ -191,16 +191,6 @@ async def test_an_episode_without_an_annotation_is_left_out_though_a_reward_is_t
     assert (record.question, record.answer) == ("", None)
 
 
-async def test_seconds_are_those_from_the_rollout_s_start_to_its_end(played: Any) -> None:
-    store, ids = played
-    await store.add_span(call_span(ids, 3))
-    collector = Collector(store, ProxyTraceToTriplet(), Limits(100, 100), merge=True)
-    rollout = await rollout_of(store, ids)
-    ended = rollout.model_copy(update={"start_time": 10.0, "end_time": 30.0})
-    record, _ = await collector.collect(ended, new_record(ids))
-    assert record.seconds == 20.0
-
-
 async def test_the_last_annotation_counts(store: RunStore) -> None:
     """It is what the agent says at the end: an earlier one has other terms and calls."""
     ids = await attempt(store)

@@ -54,20 +54,6 @@ def test_every_preset_passes_the_checks(
     assert config.algorithm.adv_estimator == "grpo"
 
 
-@pytest.mark.parametrize(("device", "rate"), [("cpu", 3e-4), ("cuda", 1e-6)])
-def test_a_run_learns_by_the_published_recipe(tmp_path: Path, device: str, rate: float) -> None:
-    """GRPO with clips of 0.2 and 0.3, eight samples a question, and neither KL nor entropy."""
-    config = build(tmp_path, device=device)
-    actor, rollout = config.actor_rollout_ref.actor, config.actor_rollout_ref.rollout
-    assert (actor.clip_ratio_low, actor.clip_ratio_high) == (0.2, 0.3)
-    assert (actor.use_kl_loss, config.algorithm.use_kl_in_reward) == (False, False)
-    assert (actor.entropy_coeff, actor.ppo_epochs, actor.optim.lr) == (0, 1, rate)
-    assert (rollout.n, rollout.temperature) == (8, 1.0)
-    assert (config.data.train_batch_size, actor.ppo_mini_batch_size) == (16, 16)
-    assert config.algorithm.norm_adv_by_std_in_grpo is True
-    assert (config.trainer.total_epochs, config.trainer.test_freq) == (2, 20)
-
-
 def test_validation_samples_as_training_does(tmp_path: Path) -> None:
     """verl validates greedily by default: the reported reward would be of another policy than the
     one that learns.
@@ -139,25 +125,6 @@ def test_the_last_step_is_that_of_the_epochs_or_an_earlier_one(
     assert last_step(build(tmp_path, *sizes, override), 70) == last
 
 
-def test_a_critic_needs_no_groups_and_follows_the_model(tmp_path: Path) -> None:
-    config = build(
-        tmp_path, "algorithm.adv_estimator=gae", "actor_rollout_ref.rollout.n=1", model="m"
-    )
-    assert config.critic.model.path == "m"
-    assert config.critic.strategy == config.actor_rollout_ref.actor.strategy == "fsdp2"
-
-
-def test_an_adapter_is_merged_into_what_vllm_serves(tmp_path: Path) -> None:
-    model = build(tmp_path, lora_rank=8, lora_adapter_path="a").actor_rollout_ref.model
-    assert (model.lora_rank, model.lora_alpha, model.lora.merge, model.lora_adapter_path) == (
-        8,
-        16,
-        True,
-        "a",
-    )
-    assert build(tmp_path).actor_rollout_ref.model.lora_rank == 0
-
-
 @pytest.mark.parametrize(
     ("changes", "named"),
     [
@@ -176,10 +143,6 @@ def test_deterministic_promises_nothing_it_cannot_keep(
 def test_a_learning_rate_is_a_number_however_it_is_written(tmp_path: Path, text: str) -> None:
     config = build(tmp_path, f"actor_rollout_ref.actor.optim.lr={text}")
     assert config.actor_rollout_ref.actor.optim.lr == 0.0003
-
-
-def test_log_probs_come_through_the_proxy(tmp_path: Path) -> None:
-    assert build(tmp_path).actor_rollout_ref.rollout.calculate_log_probs
 
 
 def test_on_the_cpu_vllm_s_log_probs_are_the_old_policy_s(tmp_path: Path) -> None:
@@ -242,31 +205,11 @@ def test_no_device_asks_for_what_the_locks_lack(tmp_path: Path, device: str) -> 
     assert config.ray_kwargs.ray_init.num_cpus >= 3 * 8 + 8
 
 
-@pytest.mark.parametrize(
-    "override",
-    [
-        "actor_rollout_ref.actor.ppo_mini_batch_size=0",
-        "data.seed=null",
-        "data.train_batch_size=many",
-    ],
-)
-def test_what_is_counted_or_divided_by_is_a_number(tmp_path: Path, override: str) -> None:
-    """Each ended in a traceback."""
-    with pytest.raises(ConfigError, match=override.partition("=")[0]):
-        build(tmp_path, override)
-
-
 def test_vllm_of_a_run_stands_behind_its_door(tmp_path: Path) -> None:
     """Without it any program of the machine could call the policy."""
     vllm = build(tmp_path).actor_rollout_ref.rollout.engine_kwargs.vllm
     assert vllm.middleware == "training.proxy.doors.Door"
     assert vllm.allowed_origins == "[]"
-
-
-def test_an_asynchronous_run_bounds_how_old_rollouts_are(tmp_path: Path) -> None:
-    config = build(tmp_path, asynchronous="colocate")
-    assert config.trainer.v1.trainer_mode == "colocate_async"
-    assert config.trainer.v1.sampler.max_off_policy_threshold == 2
 
 
 def test_a_mode_of_verl_is_chosen_by_our_flag(tmp_path: Path) -> None:

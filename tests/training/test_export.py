@@ -177,17 +177,6 @@ def test_an_export_is_asked_with_the_agent_s_own_budget(
     assert asked[-1]["content"].endswith(said)
 
 
-def test_the_card_says_how_it_is_asked(run: Path) -> None:
-    code, folder = exported(run)
-    assert code == 0
-    card = (folder / "README.md").read_text(encoding="utf-8")
-    prompt = export_check.first_prompt(AGENT, run)
-    system, question = (message["content"] for message in prompt.messages)
-    assert all(f"    {line}".rstrip() in card for line in system.splitlines())
-    assert not missing(card, "query_database_by_sql", "`hermes`")
-    assert question not in card
-
-
 @pytest.mark.nightly
 @pytest.mark.system
 def test_the_card_s_lines_of_transformers_run(run: Path) -> None:

@@ -6,16 +6,12 @@ from __future__ import annotations
 
 import json
 import os
-import socket
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from threading import Thread
-from types import SimpleNamespace
-from typing import Any
 
 import psutil
 import pytest
@@ -55,7 +51,7 @@ def server(tmp_path: Path) -> Iterator[subprocess.Popen[bytes]]:
     process.wait()
 
 
-def ask(tmp_path: Path, *arguments: str, text: str = "", forks: bool = True) -> dict[str, object]:
+def ask(tmp_path: Path, *arguments: str, text: str = "") -> dict[str, object]:
     """What a worker says of itself; the client may have left before the fork, if there is one, that
     writes to its output.
     """
@@ -87,7 +83,6 @@ def ask(tmp_path: Path, *arguments: str, text: str = "", forks: bool = True) -> 
     os.close(reader)
     assert process.returncode == 0, said.read_text()
     while not (found := said.read_text()).endswith("\n"):
-        assert forks, "there is no worker"
         time.sleep(0.01)
     return dict(json.loads(found))
 
@@ -106,8 +101,7 @@ def test_a_run_leaves_no_folder_and_no_server(
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     monkeypatch.delenv("RAY_ADDRESS", raising=False)
     before = {*psutil.Process().children()}
-    plan: Any = SimpleNamespace(device="cpu", role="both")
-    with fork_server.forking(plan) as command:
+    with fork_server.forking("cpu", "both") as command:
         (folder,) = tmp_path.iterdir()
         assert str(folder) in command
     assert [*tmp_path.iterdir()] == []
@@ -117,23 +111,4 @@ def test_a_run_leaves_no_folder_and_no_server(
 def test_without_a_server_the_worker_is_a_python_of_its_own(tmp_path: Path) -> None:
     told = ask(tmp_path, "--one", text="typed")
     assert (told["engine"], told["arguments"]) == (False, [str(tmp_path / "worker.py"), "--one"])
-    assert told["read"] == "typed"
-
-
-def test_a_worker_is_a_python_of_its_own_if_the_server_ends_before_it_forks(
-    tmp_path: Path,
-) -> None:
-    (tmp_path / "own").mkdir()
-    with socket.socket(socket.AF_UNIX) as listener:
-        listener.bind(str(tmp_path / "own" / "socket"))
-        listener.listen()
-
-        def read_and_end() -> None:
-            connection = listener.accept()[0]
-            with connection, connection.makefile("rb") as request:
-                request.read()
-
-        Thread(target=read_and_end, daemon=True).start()
-        told = ask(tmp_path, "--one", text="typed", forks=False)
-    assert told["arguments"] == [str(tmp_path / "worker.py"), "--one"]
     assert told["read"] == "typed"

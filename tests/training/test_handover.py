@@ -60,19 +60,6 @@ async def plain() -> Any:
     await server.stop()
 
 
-async def test_a_waiting_runner_hears_of_a_rollout_at_once(store: Any) -> None:
-    handover = Handover(store)
-    waiting = asyncio.create_task(handover.queued())
-    await asyncio.sleep(0.3)
-    assert not waiting.done()
-    await enqueue(store, [{"name": "a"}])
-    await asyncio.wait_for(waiting, 25)
-    await asyncio.wait_for(
-        handover.queued(), 25
-    )  # the queue is not empty: there is nothing to wait for
-    await handover.close()
-
-
 async def test_every_ending_is_handed_out_once_and_at_once(store: Any) -> None:
     ids = await enqueue(store, [{"name": str(i)} for i in range(3)])
     endings = Endings(store)
@@ -256,21 +243,3 @@ async def test_what_is_done_is_released_and_what_is_not_stays() -> None:
     assert not store.collections.span_sequence_ids._values
     assert await store.get_rollout_by_id(ids[0]) is None
     assert (await store.get_rollout_by_id(ids[-1])).status == "succeeded"
-
-
-async def test_a_call_of_a_released_rollout_keeps_no_other_one_out() -> None:
-    store = RunStore(release_seconds=0)
-    await store.add_resources({})
-    [released, _] = await enqueue(store, [{"name": "a"}, {"name": "b"}])
-    await finish(store, "succeeded")
-    assert await store.get_rollout_by_id(released) is None
-    playing = await store.dequeue_rollout()
-    await store.get_next_span_sequence_id(released, "gone")
-    assert released not in store.collections.span_sequence_ids._values
-    owners = [
-        {"rollout_id": released, "attempt_id": "gone"},
-        {"rollout_id": playing.rollout_id, "attempt_id": playing.attempt.attempt_id},
-    ]
-    spans = [Span.from_attributes(attributes={}, sequence_id=1, **owner) for owner in owners]
-    await store.add_many_spans(spans)
-    assert len(await store.query_spans(playing.rollout_id)) == 1

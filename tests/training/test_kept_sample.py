@@ -46,12 +46,6 @@ def test_stretches_are_trained_or_not_and_hold_every_token_once() -> None:
     ]
 
 
-def test_without_log_probabilities_there_are_none() -> None:
-    assert all(
-        "log_probs" not in one for one in stretches(replace(SEQUENCE, log_probs=None), letters)
-    )
-
-
 @fuzzing(max_examples=30)
 @given(st.text(max_size=20))
 def test_every_token_has_a_piece_of_the_text_though_a_character_has_several(text: str) -> None:

@@ -19,7 +19,7 @@ from common.settings import ROOT
 from sql_agent.agent import AGENT
 from tests.messages import missing
 from training.setup.device import is_large
-from training.setup.model_folder import cache_bytes, check_disk, check_model
+from training.setup.model_folder import check_disk, check_model
 from training.setup.plan import ConfigError
 
 COMMIT = "0" * 40
@@ -138,22 +138,6 @@ def test_a_folder_without_a_part_is_refused(folder: Path, file: str, named: str)
 def test_more_context_than_positions(folder: Path) -> None:
     with pytest.raises(ConfigError, match=r"1,?000,?000"):
         check_model(str(folder), 1_000_000)
-
-
-def test_the_cache_holds_what_may_be_in_flight_and_no_more(folder: Path) -> None:
-    """Three layers, two heads of 32 dimensions, key and value, 4 bytes: 1,536 a token; 32 blocks of
-    32, and one.
-    """
-    assert cache_bytes(str(folder), 128, 1000) == (128 * 32 + 1) * 32 * 1536
-    assert cache_bytes(str(folder), 10_000) == 2**30
-
-
-def test_a_disk_too_small_for_a_checkpoint(folder: Path, tmp_path: Path) -> None:
-    check_disk(str(folder), tmp_path / "not" / "there" / "yet")
-    with (folder / "model.safetensors").open("ab") as huge:
-        huge.truncate(2**43)  # sparse: takes no room itself
-    with pytest.raises(ConfigError, match="GB"):
-        check_disk(str(folder), tmp_path)
 
 
 def test_a_model_of_the_hub_has_the_size_of_what_was_found(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from argparse import ArgumentParser
-from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -19,7 +18,7 @@ from episodes.kept import keep
 from episodes.record import EpisodeRecord
 from tests.messages import missing
 from training.pairs.asked import add_flags, pairs_asked
-from training.pairs.checked import problem_of, usable
+from training.pairs.checked import problem_of
 from training.pairs.pair import Pair, Side, pairs_of_episodes, pairs_of_file
 
 AGENT = registry.get("code")
@@ -198,12 +197,3 @@ def test_what_a_command_learns_from_is_checked(tmp_path: Path) -> None:
     )
     assert [one.task for one in kept] == ["own"]
     assert left_out == {"task of the test file": 1, "there already": 1}
-
-
-def test_usable_pairs_are_counted_once() -> None:
-    left_out = Counter[str]()
-    twice = [pair("five", "six"), pair("five", "six"), pair("five", "seven")]
-    assert usable(twice, AGENT, False, left_out) == [twice[0], twice[2]]
-    assert left_out == {"there already": 1}
-    with pytest.raises(UsageError, match="equal: 1"):
-        usable([pair("five", "five")], AGENT, False, Counter())

@@ -50,10 +50,8 @@ def make_run(run: Path, step: int, **data: Any) -> Path:
     return checkpoint
 
 
-def resumed(
-    run: Path, resume: str | None = "latest", ci_fast: bool = False
-) -> tuple[Plan, Path | None, dict[str, Any]]:
-    return continued(plan(run), Namespace(resume=resume, run_dir=run, ci_fast=ci_fast))
+def resumed(run: Path, resume: str | None = "latest") -> tuple[Plan, Path | None, dict[str, Any]]:
+    return continued(plan(run), Namespace(resume=resume, run_dir=run, ci_fast=False))
 
 
 def test_without_a_folder_the_newest_run_or_that_of_the_checkpoint_goes_on(
@@ -119,16 +117,6 @@ def test_a_step_that_was_validated_is_not_validated_again(
     make_run(tmp_path / "run", 4, **data)
     _, _, keys = resumed(tmp_path / "run")
     assert keys.get("trainer.val_before_train", True) is validates
-
-
-@pytest.mark.parametrize(("resume", "last"), [("latest", 5), ("auto", None)])
-def test_the_quick_check_of_a_resume_is_one_step_more(
-    resume: str, last: int | None, tmp_path: Path
-) -> None:
-    make_run(tmp_path / "run", 4)
-    _, _, keys = resumed(tmp_path / "run", resume, ci_fast=True)
-    assert keys.get("trainer.total_training_steps") == last
-    assert "trainer.total_training_steps" not in resumed(tmp_path / "run", resume)[2]
 
 
 def test_rows_of_several_agents_keep_their_weights_and_are_not_shuffled() -> None:

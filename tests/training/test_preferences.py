@@ -107,16 +107,6 @@ def test_the_chosen_side_becomes_likelier(
     assert not work_path(tmp_path / "out").exists()
 
 
-@pytest.mark.nightly
-def test_an_adapter_is_merged_into_the_folder(tmp_path: Path) -> None:
-    pairs_file(tmp_path)
-    flags = ["--lora-rank", "4", "--epochs", "2", "--lr", "1e-2"]
-    assert main(command(tmp_path, "out", *flags)) == 0
-    names = set(load_file(tmp_path / "out" / "model.safetensors"))
-    assert names == set(load_file(TINY / "model.safetensors"))
-    assert margin(tmp_path / "out") > margin(TINY) + 1
-
-
 def test_only_what_the_policy_wrote_is_learned() -> None:
     _, tokenizer, context = dpo.load(SQL, tools=True, thinking=False)
     prompt = [{"role": "system", "content": "查。"}, {"role": "user", "content": "几？"}]

@@ -7,15 +7,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from omegaconf import DictConfig, OmegaConf
 
-from episodes.joint import WEIGHT, WHOSE
 from tests.messages import missing
 from training.engine.records import RolloutRecord
 from training.report.progress import (
     NewLines,
     Progress,
-    planned_steps,
 )
 
 STEP = {"timing_s/step": 10.0, "episodes/reward/mean": 0.25}
@@ -72,32 +69,6 @@ def test_lines_are_read_once_and_when_they_are_whole(tmp_path: Path) -> None:
         file.flush()
         assert lines.look() == [{"b": "好"}]
     assert NewLines(tmp_path / "none").look() == []
-
-
-def config_of(folder: Path, rows: int, **trainer: Any) -> DictConfig:
-    (folder / "train.jsonl").write_text("{}\n" * rows)
-    data = {
-        "train_files": str(folder / "train.jsonl"),
-        "train_max_samples": -1,
-        "train_batch_size": 16,
-        "seed": 42,
-    }
-    return OmegaConf.create(
-        {"data": data, "trainer": {"total_epochs": 2, "total_training_steps": None} | trainer}
-    )
-
-
-@pytest.mark.parametrize(("rows", "told", "steps"), [(40, None, 4), (40, 3, 3), (40, 9, 4)])
-def test_planned_steps_are_verls(rows: int, told: int | None, steps: int, tmp_path: Path) -> None:
-    assert planned_steps(config_of(tmp_path, rows, total_training_steps=told)) == steps
-
-
-def test_several_agents_take_as_many_steps_as_they_are_drawn_for(tmp_path: Path) -> None:
-    """Ten rows with a quarter of the weight make an epoch of 40."""
-    config = config_of(tmp_path, 20)
-    rows = [{WHOSE: "sql", WEIGHT: 3}] * 10 + [{WHOSE: "diagnosis", WEIGHT: 1}] * 10
-    Path(config.data.train_files).write_text("".join(json.dumps(row) + "\n" for row in rows))
-    assert planned_steps(config) == 4
 
 
 def test_each_event_and_step_is_a_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -28,7 +28,7 @@ from tests.training.conftest import served
 from tests.training.plans import plan_of
 from tests.training.standins import MODEL, StandInVllm, standing
 from training.proxy.gate import CallGate, RequestSeeds
-from training.proxy.middleware import TAKEN, RecordingMiddleware, take_from_body
+from training.proxy.middleware import RecordingMiddleware
 from training.proxy.policy_access import RESOURCE, PolicyAccess
 from training.proxy.recorder import LOG_PROBS_ATTRIBUTE, VERSION_ATTRIBUTE, CallRecorder
 from training.runners.tracing import ProxyTraceToTriplet
@@ -219,40 +219,6 @@ async def test_a_reply_from_which_nothing_was_taken_arrives_and_is_not_recorded(
     assert answered == ["http.response.start", "http.response.body"]
 
 
-async def test_the_first_call_after_a_change_finds_its_number(servers: list[StandInVllm]) -> None:
-    seen = []
-
-    class Looks(CallGate):
-        def open(self) -> None:
-            seen.append(policy.weights_version)
-            super().open()
-
-    async with served() as store:
-        policy = access("direct", servers, store)
-        policy.gate = Looks()
-        with policy.changing_weights(5):
-            pass
-        with pytest.raises(ValueError, match="no weights"), policy.changing_weights(6):
-            raise ValueError("no weights")
-    assert seen == [5, 5]
-
-
-@pytest.mark.parametrize(("mode", "sampling"), [("train", SAMPLING), ("val", VALIDATION)])
-async def test_training_and_validation_are_each_sampled_as_they_are_told(
-    servers: list[StandInVllm], mode: str, sampling: dict[str, float]
-) -> None:
-    """Swapped, the policy would be trained on tokens drawn from a distribution that verl does not
-    compute.
-    """
-    async with served() as store:
-        policy = access("direct", servers, store)
-        async with started(policy):
-            await ask(policy, store, 0, await store.start_rollout(input={}), "一", mode)
-    (request,) = servers[0].requests
-    assert {name: request[name] for name in SAMPLING} == sampling
-    assert request["max_tokens"] == 32
-
-
 @pytest.mark.parametrize(
     ("told", "named"),
     [
@@ -363,12 +329,3 @@ async def test_direct_refuses_what_it_cannot_do(servers: list[StandInVllm]) -> N
             dead = await ask(policy, store, 0, rollout, "一")
     assert (away.status_code, dead.status_code) == (404, 502)
     assert f"http://127.0.0.1:{servers[0].port}" in dead.text
-
-
-@pytest.mark.parametrize(
-    "body", [b"", b"{}", b'{"choices": [{"token_ids": [1]}]}', b'{"choices": 3}', b"not json"]
-)
-def test_replies_without_token_ids_are_not_recorded(body: bytes) -> None:
-    TAKEN.set([])
-    assert take_from_body(body) == body
-    assert TAKEN.get() == []

@@ -8,7 +8,6 @@ vLLM read and generated, or counted as lost. `test_proxy.py` records calls that 
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
@@ -22,10 +21,6 @@ from aiohttp.test_utils import TestServer
 from tests.training.conftest import connections_to, enqueue, served
 from training.proxy import recorder as recorder_module
 from training.proxy.recorder import (
-    LOG_PROBS_ATTRIBUTE,
-    RESPONSE_ATTRIBUTE,
-    SPAN_NAME,
-    VERSION_ATTRIBUTE,
     CallRecorder,
     SpanSender,
     Taken,
@@ -43,31 +38,6 @@ async def taking() -> AsyncIterator[tuple[Any, str, str]]:
         await enqueue(store, [{"name": "a"}])
         rollout = await store.dequeue_rollout()
         yield store, rollout.rollout_id, rollout.attempt.attempt_id
-
-
-async def test_a_call_is_in_the_store_with_its_tokens_and_the_weights_that_answered() -> None:
-    before = time.time()
-    async with taking() as (store, rollout, attempt):
-        recorder = CallRecorder(store.otlp_traces_endpoint(), lambda: 4, token=TOKEN)
-        recorder.record(rollout, attempt, Taken("first", [1, 2], [3], None), THEN)
-        recorder.record(rollout, attempt, Taken("second", [1], [2, 3], [-0.5, -1.0]), THEN + 1)
-        await recorder.close()
-        first, second = await store.query_spans(rollout)
-    tokens = {
-        "llm.hosted_vllm.prompt_token_ids": "[1,2]",
-        "llm.hosted_vllm.response_token_ids": "[[3]]",
-    }
-    assert first.attributes == {RESPONSE_ATTRIBUTE: "first", VERSION_ATTRIBUTE: 4, **tokens}
-    assert second.attributes[LOG_PROBS_ATTRIBUTE] == "[-0.5,-1.0]"
-    assert [span.attempt_id for span in (first, second)] == [attempt] * 2
-    assert [span.name for span in (first, second)] == [SPAN_NAME] * 2
-    assert (first.status.status_code, first.start_time, second.start_time) == (
-        "OK",
-        THEN,
-        THEN + 1,
-    )
-    assert before <= first.end_time <= second.end_time <= time.time()
-    assert recorder.lost == 0
 
 
 def core(begin: float | None = None, end: float | None = None) -> SpanCoreFields:

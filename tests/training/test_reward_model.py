@@ -206,15 +206,6 @@ def test_the_accuracy_is_one_over_tasks_beside_that_of_length() -> None:
     assert low < 0.8 < high
 
 
-def test_the_interval_of_an_accuracy_is_the_same_with_the_same_seed() -> None:
-    """It decides whether a reward model gets its map to [0, 1]."""
-    draw = random.Random(0)
-    pairs = [AnswerPair(str(task), "?", "a", "b") for task in range(40) for _ in range(task + 1)]
-    scores = [(draw.random(), draw.random()) for _ in pairs]
-    drawn = [ranked(pairs, scores, seed)["ci95"] for seed in (1, 1)]
-    assert drawn[0] == drawn[1]
-
-
 def test_a_map_is_the_probability_of_being_better() -> None:
     """Of logistic scores it finds their own centre and scale again."""
     draw = random.Random(0)

@@ -21,7 +21,6 @@ from tests.training.conftest import ToyAgent, connections_to, enqueue, running, 
 from training.proxy.recorder import SpanSender
 from training.runners import episode_runner as runner_module
 from training.runners.episode_runner import EpisodeRunner
-from training.runners.tracing import EpisodeTracer
 from training.store.handover import Endings, worker_name
 
 
@@ -178,20 +177,6 @@ async def test_an_episode_that_is_cancelled_from_inside_is_played_again(store: A
     attempts = await store.query_attempts(rollout_id)
     assert [attempt.status for attempt in attempts] == ["timeout", "succeeded"]
     assert rollout.status == "succeeded"
-
-
-def test_an_operation_of_an_agent_is_a_span_of_its_episode() -> None:
-    tracer = EpisodeTracer()
-    spans = tracer.begin()
-    with tracer.operation_context("look", {"where": "ward"}):
-        assert spans == []
-    with pytest.raises(OSError, match="gone"), tracer.operation_context("listen"):
-        raise OSError("gone")
-    assert [(span.name, span.status.status_code) for span in spans] == [
-        ("look", "OK"),
-        ("listen", "ERROR"),
-    ]
-    assert spans[0].attributes["where"] == "ward"
 
 
 @pytest.mark.parametrize("how", ["unresponsive", "cancelled", "another's", "released"])

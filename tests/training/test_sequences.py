@@ -92,8 +92,3 @@ def test_the_sequences_of_an_episode_are_numbered_and_all_of_them_are_put(queue:
     assert queue.puts == [["a_0_0", "a_0_1"]]
     responses = [queue.rows["val", key]["responses"].tolist() for key in queue.puts[0]]
     assert responses == [[9], [5]]
-
-
-def test_where_nothing_was_scored_nothing_is_asked_of_the_queue(queue: Queue) -> None:
-    put()
-    assert queue.puts == []

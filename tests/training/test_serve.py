@@ -1,6 +1,6 @@
 """What can be served, and how a server that cannot start is told.
 
-The server itself: tests/engine/test_evaluate.py.
+The server itself: tests/engine/test_second_agent.py.
 """
 
 from __future__ import annotations

@@ -287,26 +287,6 @@ async def test_calls_are_held_back_before_verl_puts_vllm_to_sleep(
     gate.open()
 
 
-async def test_verl_looks_again_where_nothing_is_heard(
-    played: Steps, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("training.engine.trainer.WAKE_SECONDS", 0.0)
-    buffer = trainer_of(played)._build_replay_buffer()
-    looking = asyncio.to_thread(buffer._wait_for_next_poll, "train", 5.0)
-    assert await asyncio.wait_for(looking, 60) == 5.0
-
-
-async def test_a_step_begins_as_verl_s_own_and_the_first_one_is_noted(
-    played: Steps, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    trainer = trainer_of(played, "colocate_async")
-    for now in (10.0, 20.0):
-        monkeypatch.setattr("training.engine.trainer.time", SimpleNamespace(time=lambda: now))  # noqa: B023 (called here)
-        trainer.on_step_begin()
-    timeline = json.loads((played.manager.plan.output.run_dir / "timeline.json").read_text())
-    assert timeline == {"first_step": 10.0}
-
-
 def test_the_metrics_of_a_resumed_run_follow_those_before(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -152,9 +152,3 @@ def test_log_probs_have_one_number_a_token_and_are_not_made_up() -> None:
         Call([1], [2, 3], [-0.5])
     half_known = merge_calls([Call([1], [2], [-0.5]), Call([1, 2], [3])], WIDE)
     assert half_known.sequences[0].log_probs is None
-
-
-def test_turn_level_keeps_every_call_apart() -> None:
-    trajectory = merge_calls([Call([1], [2]), Call([1, 2], [3])], WIDE, merge=False)
-    assert len(trajectory.sequences) == 2
-    assert trajectory.breaks == {"not_merged": 1}
