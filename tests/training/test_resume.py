@@ -301,3 +301,12 @@ def test_two_commands_do_not_train_in_one_folder(tmp_path: Path) -> None:
         first.kill()
     with held(tmp_path):
         assert not holds_something(tmp_path)
+
+
+@pytest.mark.parametrize("end", [ConfigError, KeyboardInterrupt])
+def test_the_lock_of_a_command_that_failed_names_nobody(
+    tmp_path: Path, end: type[BaseException]
+) -> None:
+    with pytest.raises(end), held(tmp_path):
+        raise end
+    assert not (tmp_path / LOCK).read_text(encoding="utf-8")

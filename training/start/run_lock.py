@@ -41,8 +41,10 @@ def held(run_dir: Path) -> Iterator[None]:
         who = {"host": socket.gethostname(), "pid": os.getpid(), "since": time.time()}
         file.write(json.dumps(who))
         file.flush()
-        yield
-        file.truncate(0)
+        try:
+            yield
+        finally:
+            file.truncate(0)
 
 
 def _holder(path: Path) -> str:
