@@ -84,8 +84,10 @@ def detect_encoding(path: Path) -> str:
     wrong = _undecodable(path, encoding)
     if wrong is None:
         return encoding
+    # Rows of UTF-16 have zeros, for their ends at least; a short text in GBK without one decodes too
+    tried = [name for name in GUESSED if b"\0" in start or "utf" not in name]
     if not marked:
-        guess = from_bytes(_telling(path, start), cp_isolation=GUESSED).best()
+        guess = from_bytes(_telling(path, start), cp_isolation=tried).best()
         found = guess.encoding if guess else ""
         other = None if b"\0" in start else _line_in_utf8(path, found)
         if other is not None:
@@ -97,7 +99,7 @@ def detect_encoding(path: Path) -> str:
             return found.replace("_", "-")
     raise SourceError(
         f"{path}, line {wrong}: not {encoding}, and the file as a whole is in none of the other "
-        f"encodings tried ({', '.join(GUESSED)}); save it in one encoding, "
+        f"encodings tried ({', '.join(tried)}); save it in one encoding, "
         "or give --encoding where the command has it"
     )
 

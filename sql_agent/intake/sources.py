@@ -23,7 +23,7 @@ from typing import IO, TYPE_CHECKING
 from data.files import json_places, open_text
 from data.json_rows import LIST, line_records, list_records
 from data.parquet import BATCH, parquet_records
-from data.records import Record, SourceError, as_record, detect_encoding, refusing
+from data.records import MARKS, Record, SourceError, as_record, detect_encoding, refusing
 from sql_agent.intake.grid import SEARCHED, Part, Row, below_headers, column_names
 from sql_agent.intake.headers import is_known
 from sql_agent.intake.workbooks import KINDS as WORKBOOKS
@@ -128,14 +128,14 @@ def _looks_like(start: bytes) -> str:
 
 
 def encoding_note(source: str, encoding: str | None = None) -> str:
-    """Return a line about how a text file is read where that was a guess; "" for UTF-8, for other
-    kinds of files, and where `encoding` was given.
+    """Return a line about how a text file is read where that was a guess; "" for UTF-8 or a mark, for
+    other kinds of files, and where `encoding` was given.
     """
     path = Path(source)
     if encoding or not path.is_file() or path.suffix.lower() not in (*TABLES_IN_TEXT, *JSON):
         return ""
     chosen = detect_encoding(path)
-    if chosen.startswith("utf"):
+    if chosen in ("utf-8", *MARKS.values()):
         return ""
     return (
         f"{path} is not UTF-8 and is read as {chosen.upper()}; if names look wrong, give "

@@ -112,6 +112,22 @@ def test_other_encodings_are_told_apart(tmp_path: Path, encoding: str, text: str
     assert encoding.upper() in encoding_note(str(tmp_path / "a.csv"))
 
 
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+def test_a_table_of_two_short_rows_in_gbk_is_no_utf_16(tmp_path: Path, end: str) -> None:
+    for text in (f"药品名称,适应症{end}甲片,发热", f"药品名称,适应症{end}甲片,发热{end}"):
+        (tmp_path / "a.csv").write_bytes(text.encode("gbk"))
+        (part,) = open_parts(str(tmp_path / "a.csv"))
+        assert (part.columns, values(part)) == (COLUMNS, [["甲片", "发热"]])
+        assert "GB18030" in encoding_note(str(tmp_path / "a.csv"))
+
+
+@pytest.mark.parametrize(("encoding", "said"), [("utf-16", ""), ("utf-16-le", "UTF-16-LE")])
+def test_utf_16_is_said_where_it_was_guessed(tmp_path: Path, encoding: str, said: str) -> None:
+    note = encoding_note(str(write_csv(tmp_path / "a.csv", [COLUMNS, *ROWS], encoding)))
+    assert said in note
+    assert bool(note) is bool(said)
+
+
 def test_a_file_in_two_encodings_is_refused_with_both_lines(tmp_path: Path) -> None:
     lines = ["药品名称,适应症", "甲片,头痛", "乙片,咳嗽痰多发热"]
     content = b"\n".join([lines[0].encode("gbk"), lines[1].encode("gbk"), lines[2].encode()])
