@@ -12,8 +12,9 @@ else is a fault of the program and keeps its traceback.
 from __future__ import annotations
 
 import argparse
+import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from importlib.util import find_spec
 from typing import Any
 
@@ -72,11 +73,39 @@ def run_command(program: str, body: Callable[[], int | None], afterwards: str = 
     return code
 
 
+def undecoded(text: str) -> str:
+    """Return what is wrong with a word of the command line or the environment whose bytes are not in
+    the locale's encoding, such as a file's name in GBK under UTF-8; "" for any other.
+
+    No file of results and no database can hold such a name: Python keeps each byte that it cannot
+    decode as half of a surrogate pair.
+    """
+    if not any("\ud800" <= character <= "\udfff" for character in text):
+        return ""
+    encoding = sys.getfilesystemencoding()
+    shown = os.fsencode(text).decode(encoding, "backslashreplace")
+    return (
+        f"'{shown}' is not in {encoding.upper()}; rename the file or folder, as letters of English"
+    )
+
+
+class Parser(argparse.ArgumentParser):
+    """argparse that refuses words with bytes that are not in the locale's encoding."""
+
+    def parse_known_args(  # type: ignore[override]
+        self, args: Sequence[str] | None = None, namespace: argparse.Namespace | None = None
+    ) -> tuple[argparse.Namespace, list[str]]:
+        for word in sys.argv[1:] if args is None else args:
+            if problem := undecoded(word):
+                self.error(problem)
+        return super().parse_known_args(args, namespace)
+
+
 def new_parser(doc: str | None, **options: Any) -> argparse.ArgumentParser:
     """Return a parser whose --help begins with the program's docstring as it is written."""
     read_as_utf8()
     form = argparse.RawDescriptionHelpFormatter
-    return argparse.ArgumentParser(description=doc, formatter_class=form, **options)
+    return Parser(description=doc, formatter_class=form, **options)
 
 
 def number(

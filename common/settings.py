@@ -20,7 +20,7 @@ from pydantic import Field, SecretStr, ValidationError, field_validator
 from pydantic_core import ErrorDetails
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
-from common.command import UsageError
+from common.command import UsageError, undecoded
 
 ROOT = Path(__file__).resolve().parent.parent
 DEFAULT_LLM_CACHE = ROOT / "outputs" / "llm_cache.sqlite"
@@ -226,6 +226,13 @@ class Settings(BaseSettings):
             if name in Settings.model_fields and value is not None
         }
         return self.model_copy(update=given)
+
+    @field_validator("*", mode="before")
+    @classmethod
+    def _is_decoded(cls, value: object) -> object:
+        if isinstance(value, str) and undecoded(value):
+            raise ValueError("not in the locale's encoding; if it names a file, rename that")
+        return value
 
     @field_validator("agl_token")
     @classmethod

@@ -116,6 +116,15 @@ def test_a_wrong_flag_or_key_is_named(
     assert not missing(refused(capsys, *words), *named)
 
 
+def test_a_folder_in_another_encoding_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = tmp_path / "\udcb1\udced"  # a name in GBK where the locale is UTF-8
+    folder.mkdir()
+    monkeypatch.chdir(folder)
+    assert not missing(refused(capsys, "--ci-fast", "--run-dir", "run"), r"\xb1\xed", "rename")
+
+
 def test_resume_alone_means_latest_and_leaves_overrides_alone() -> None:
     options = parse(AGENT, ["--resume", "data.seed=3"])
     assert (options.resume, options.overrides) == ("latest", ["data.seed=3"])

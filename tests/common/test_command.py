@@ -8,7 +8,7 @@ import importlib
 import pytest
 
 from common.command import Failure, UsageError, number, positive, run_command
-from common.settings import SettingsError
+from common.settings import SettingsError, load_settings
 from tests.messages import missing
 
 
@@ -72,3 +72,34 @@ def test_numbers_outside_their_bounds_are_refused() -> None:
     ):
         with pytest.raises(argparse.ArgumentTypeError, match=f"'{text}'"):
             parse(text)
+
+
+IN_GBK = "/data/\udcb1\udced.jsonl"  # what Python makes of a name in GBK where the locale is UTF-8
+
+
+@pytest.mark.parametrize(
+    ("program", "words"),
+    [
+        ("sql_agent.intake.import_database", [IN_GBK, "--to", "sqlite:////no/such.db"]),
+        ("sql_agent.gold.convert", [IN_GBK, "--out", "/no/such.parquet"]),
+        ("evaluation.evaluate", ["sql", "--gold", "--data", IN_GBK]),
+        ("evaluation.evaluate", ["sql", "--gold", f"--out={IN_GBK}"]),
+        ("training.launch", ["sql", "--ci-fast", "--train-file", IN_GBK]),
+    ],
+)
+def test_a_name_in_another_encoding_is_refused_before_any_work(program, words, capsys) -> None:
+    """All was played, or prepared, and then no file could hold the name: a traceback, no result."""
+    module = importlib.import_module(program)
+    run = module.main_of_any if program == "training.launch" else module.main
+    with pytest.raises(SystemExit) as ended:
+        run(words)
+    assert ended.value.code == 2
+    assert not missing(capsys.readouterr().err, r"/data/\xb1\xed.jsonl", "UTF-8", "rename")
+
+
+@pytest.mark.parametrize("name", ["DATABASE_URL", "REWARD_SCALE", "TEACHER_API_KEY"])
+def test_a_setting_in_another_encoding_is_refused_with_its_name(name, monkeypatch) -> None:
+    monkeypatch.setenv(name, f"sqlite:///{IN_GBK}")
+    load_settings.cache_clear()
+    with pytest.raises(SettingsError, match=f"^{name}"):
+        load_settings()

@@ -12,6 +12,7 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, NoReturn, cast
 
+from common import command
 from common.command import number
 from common.settings import below_root
 from episodes import registry
@@ -50,8 +51,8 @@ INSTEAD = {
 }
 
 
-class Parser(argparse.ArgumentParser):
-    """argparse that suggests the flag an unknown one was probably meant to be."""
+class Parser(command.Parser):
+    """A parser that suggests the flag an unknown one was probably meant to be."""
 
     def error(self, message: str) -> NoReturn:
         unknown = [word.split("=")[0] for word in message.split() if word.startswith("--")]

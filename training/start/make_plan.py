@@ -21,6 +21,7 @@ from typing import Any
 from omegaconf import DictConfig
 from pydantic import SecretStr
 
+from common.command import undecoded
 from common.files import check_writable
 from common.llm import reveal
 from common.settings import ROOT, Settings, load_settings
@@ -84,6 +85,9 @@ def make_plan(agent: Agent, options: argparse.Namespace) -> tuple[Plan, dict[str
     run_dir = options.run_dir or new_run_dir(RUNS, f"{agent.name}-agent-{purpose}")
     if "${" in str(run_dir):
         raise ConfigError(f"--run-dir {run_dir}: a name with ${{ is read as verl's; take another")
+    for folder in (Path.cwd(), run_dir.resolve()):  # verl and Ray write both down
+        if problem := undecoded(str(folder)):
+            raise ConfigError(problem)
     engine = EnginePlan(
         device=device,
         model=model,
