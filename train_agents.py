@@ -7,7 +7,7 @@ python train_agents.py --agents sql,consultation --consultation-reward doctorage
 
 import sys
 
-from training.start.several import main
+from common.command import imported
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(imported("training.start.several").main())

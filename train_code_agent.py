@@ -7,7 +7,7 @@ AGL_MANAGED_STORE=0 python train_code_agent.py --llm-proxy --model DIR --externa
 
 import sys
 
-from training.start.command import main
+from common.command import imported
 
 if __name__ == "__main__":
-    sys.exit(main("code"))
+    sys.exit(imported("training.start.command").main("code"))

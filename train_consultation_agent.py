@@ -7,7 +7,7 @@ AGL_MANAGED_STORE=0 python train_consultation_agent.py --llm-proxy --model DIR -
 
 import sys
 
-from training.start.command import main
+from common.command import imported
 
 if __name__ == "__main__":
-    sys.exit(main("consultation"))
+    sys.exit(imported("training.start.command").main("consultation"))

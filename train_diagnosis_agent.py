@@ -7,7 +7,7 @@ AGL_MANAGED_STORE=0 python train_diagnosis_agent.py --llm-proxy --model DIR --ex
 
 import sys
 
-from training.start.command import main
+from common.command import imported
 
 if __name__ == "__main__":
-    sys.exit(main("diagnosis"))
+    sys.exit(imported("training.start.command").main("diagnosis"))

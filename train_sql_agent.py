@@ -7,7 +7,7 @@ AGL_MANAGED_STORE=0 python train_sql_agent.py --llm-proxy --model DIR --external
 
 import sys
 
-from training.start.command import main
+from common.command import imported
 
 if __name__ == "__main__":
-    sys.exit(main("sql"))
+    sys.exit(imported("training.start.command").main("sql"))

@@ -15,7 +15,9 @@ import argparse
 import os
 import sys
 from collections.abc import Callable, Sequence
+from importlib import import_module
 from importlib.util import find_spec
+from pathlib import Path
 from typing import Any
 
 from common.proxies import ask_directly
@@ -40,6 +42,24 @@ class Failure(RuntimeError):
     exit_code = 1
 
 
+def imported(module: str) -> Any:
+    """Import the module of a program, or end with one line where a package of the lock is missing.
+
+    Raises ModuleNotFoundError: a part of an installed package is missing.
+    """
+    try:
+        return import_module(module)
+    except ModuleNotFoundError as error:
+        print(f"{Path(sys.argv[0]).name}: {_missing(error)}", file=sys.stderr)
+        sys.exit(UsageError.exit_code)
+
+
+def _missing(error: ModuleNotFoundError) -> str:
+    if not error.name or find_spec(error.name.split(".")[0]) is not None:
+        raise error  # a part of an installed package is missing: installing again mends nothing
+    return f"the package {error.name} is missing; install the lock: ./install.sh --repair"
+
+
 def run_command(program: str, body: Callable[[], int | None], afterwards: str = "") -> int:
     """Run a program's body and return the exit code; a body that returns None counts as 0.
 
@@ -54,10 +74,8 @@ def run_command(program: str, body: Callable[[], int | None], afterwards: str = 
         code = error.exit_code
         text = f"{error}{note if error.exit_code == Failure.exit_code else ''}"
     except ModuleNotFoundError as error:
-        if not error.name or find_spec(error.name.split(".")[0]) is not None:
-            raise  # a part of an installed package is missing: installing again mends nothing
         code = UsageError.exit_code
-        text = f"the package {error.name} is missing; install the lock: ./install.sh --repair"
+        text = _missing(error)
     except OSError as error:
         what = (
             f"{error.strerror}: {error.filename}"

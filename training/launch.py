@@ -2,7 +2,7 @@
 
 import sys
 
-from training.start.command import main_of_any
+from common.command import imported
 
 if __name__ == "__main__":
-    sys.exit(main_of_any(sys.argv[1:]))
+    sys.exit(imported("training.start.command").main_of_any(sys.argv[1:]))

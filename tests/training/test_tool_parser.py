@@ -7,7 +7,10 @@ from __future__ import annotations
 
 import json
 import shutil
+from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
 from importlib.util import find_spec
+from multiprocessing import get_context
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -111,19 +114,25 @@ def public_template(name: str) -> str:
     return (folder / f"{name}.jinja").read_text(encoding="utf-8")
 
 
+@pytest.fixture(scope="module")
+def other_process() -> Iterator[ProcessPoolExecutor]:
+    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
+        yield pool
+
+
 @pytest.fixture
-def vllm_in_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
-    """One import of it for all families."""
+def one_import_of_vllm(other_process: ProcessPoolExecutor, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One process reads the calls of all families, where the product starts one for each."""
 
     def run(command: list[str], input: str, **_: object) -> SimpleNamespace:
-        names = readers(Path(command[-1]), input)
+        names = other_process.submit(readers, Path(command[-1]), input).result()
         return SimpleNamespace(returncode=0, stdout=f"{' '.join(names)}\n")
 
     monkeypatch.setattr(tool_parser, "subprocess", SimpleNamespace(run=run))
 
 
 @pytest.mark.system
-@pytest.mark.usefixtures("vllm_in_this_process")
+@pytest.mark.usefixtures("one_import_of_vllm")
 @pytest.mark.parametrize("name", PUBLIC)
 def test_the_parser_reads_calls_of_public_templates(name: str, tmp_path: Path) -> None:
     kind, tokens, parser = PUBLIC[name]
@@ -132,7 +141,7 @@ def test_the_parser_reads_calls_of_public_templates(name: str, tmp_path: Path) -
 
 
 @pytest.mark.system
-@pytest.mark.usefixtures("vllm_in_this_process")
+@pytest.mark.usefixtures("one_import_of_vllm")
 @pytest.mark.parametrize("name", FORMS)
 def test_the_parser_reads_calls_of_other_families(name: str, tmp_path: Path) -> None:
     form, kind, tokens, parser = FORMS[name]
