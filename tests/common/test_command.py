@@ -84,13 +84,13 @@ IN_GBK = "/data/\udcb1\udced.jsonl"  # what Python makes of a name in GBK where 
         ("sql_agent.gold.convert", [IN_GBK, "--out", "/no/such.parquet"]),
         ("evaluation.evaluate", ["sql", "--gold", "--data", IN_GBK]),
         ("evaluation.evaluate", ["sql", "--gold", f"--out={IN_GBK}"]),
-        ("training.launch", ["sql", "--ci-fast", "--train-file", IN_GBK]),
+        ("training.start.command", ["sql", "--ci-fast", "--train-file", IN_GBK]),
     ],
 )
 def test_a_name_in_another_encoding_is_refused_before_any_work(program, words, capsys) -> None:
     """All was played, or prepared, and then no file could hold the name: a traceback, no result."""
     module = importlib.import_module(program)
-    run = module.main_of_any if program == "training.launch" else module.main
+    run = module.main_of_any if program == "training.start.command" else module.main
     with pytest.raises(SystemExit) as ended:
         run(words)
     assert ended.value.code == 2
