@@ -1,7 +1,8 @@
-"""A model's reply without the thought before it.
+"""A model's reply without its thoughts.
 
 after_thought("<think>The row says so.</think>\\n密封保存")     # "密封保存"
 after_thought("The row says so.</think>\\n密封保存")            # the same: the prompt opened the thought
+after_thought("密封保存\\n[THINK]Or not?[/THINK]")              # the same
 after_thought("<think>The row says")                          # None: it never ended
 """
 
@@ -9,48 +10,129 @@ from __future__ import annotations
 
 import re
 
-OPEN = "<think>"
-TAG = re.compile("</?think>", re.IGNORECASE)
+# <think>, <seed:think>, <thinking>, <thought>, [THINK] (Magistral), ◁think▷ (Kimi)
+NAME = r"[\w:.-]*(?:think|thinking|thought)"
+# How Cohere, Gemma and Kimi K3 end a thought, and how they begin it
+PAIRS = {
+    "<|end_thinking|>": "<|start_thinking|>",
+    "<channel|>": "<|channel>thought",
+    "<|close|>think<|sep|>": "<|open|>think<|sep|>",
+}
+FORMS = [
+    *(rf"{left}/?{NAME}{right}" for left, right in ("<>", (r"\[", r"\]"), "◁▷")),
+    *map(re.escape, [*PAIRS, *PAIRS.values()]),
+]
+TAG = re.compile("|".join(FORMS), re.IGNORECASE)
 # A tag that stands alone in its line, as templates write it; others may be mentioned
-OWN_LINE = re.compile(r"^[ \t]*(</?think>)[ \t]*$", re.IGNORECASE | re.MULTILINE)
+OWN_LINE = re.compile(rf"(?<![^\n])[ \t]*(?:{TAG.pattern})[ \t\r]*(?![^\n])", re.IGNORECASE)
+# How gpt-oss marks what it thinks and what it says
+CHANNELS = ("<|channel|>", "<|start|>")
+FINAL = "<|channel|>final<|message|>"
+LAST_MARK = re.compile(r"(?:<\|(?:return|end)\|>\s*)+$")
 # A reply that begins like this may be an object or a program, which may hold the word
 OBJECT_OR_CODE = ("{", "`")
+FENCE = "```"
+UNSEEN = "\ufeff\u200b"  # a mark of byte order, a space without width
 
 
 def after_thought(text: str, opened: bool = True) -> str | None:
-    """Return what a reply says after its thoughts, stripped; None if a thought never ends.
+    """Return what a reply says beside its thoughts, stripped; None if a thought before it never
+    ends.
 
     opened: the prompt may have opened the thought. This is so for a whole reply, and not for what
     is left of one. Such a thought is closed more often than it is opened. A thought may name the
-    tags that it is going to write, and what follows it may name them, too.
+    tags that it is going to write. What is said may name a tag, too, and both in code.
     """
-    text = text.strip()
-    if opened and not _opens(text):
+    text = text.strip().lstrip(UNSEEN).lstrip()
+    if text.startswith(CHANNELS):
+        found, said = text.rpartition(FINAL)[1:]
+        return LAST_MARK.sub("", said).strip() if found else None
+    if opened and _opening(text) is None:
         end = _end(text, OWN_LINE)
         if end is None and not text.startswith(OBJECT_OR_CODE):
             end = _end(text, TAG)
         if end is not None and "</answer>" not in text[:end].lower():
             text = text[end:].strip()
-    while _opens(text):
-        rest = text[len(OPEN) :]
-        end = _end(rest, OWN_LINE)
+    while (tag := _opening(text)) is not None:
+        end = _end_of(tag)
         if end is None:
-            end = rest.lower().find("</think>") + len("</think>")
-            if end < len("</think>"):
-                return None
-        text = rest[end:].strip()
+            return None
+        text = text[end:].strip()
+    return _without_later_thoughts(text)
+
+
+def _without_later_thoughts(text: str) -> str:
+    """Return the text without the thoughts that stand in it or behind it."""
+    endless: set[str] = set()  # what no later tag ends is not looked for again
+    start = 0
+    while tag := TAG.search(text, start):
+        start = tag.end()
+        if _closes(tag[0]) or _in_code(text, tag.start()):
+            continue
+        before = text[: tag.start()]
+        end = None if _kind(tag[0]) in endless else _end_of(tag)
+        if end is None and before.endswith("\n"):
+            return before.strip()
+        if end is None:
+            endless.add(_kind(tag[0]))
+            continue
+        if _in_object(text, end):
+            continue
+        after = text[end:]
+        between = before[len(before.rstrip()) :] + after[: len(after) - len(after.lstrip())]
+        gap = "\n" if "\n" in between else between[:1]
+        text = (before.rstrip() + gap + after.lstrip()).strip()
+        start = len(before.rstrip())
     return text
 
 
-def _opens(text: str) -> bool:
-    return text[: len(OPEN)].lower() == OPEN
+def _in_code(text: str, at: int) -> bool:
+    """Return whether a place stands in a block or a span of Markdown's code."""
+    before = text[:at]
+    line = before.rpartition("\n")[2]
+    return before.count(FENCE) % 2 == 1 or line.count("`") % 2 == 1
 
 
-def _end(text: str, tags: re.Pattern[str]) -> int | None:
-    """Return where a thought ends that is open at the beginning, by tags of this form."""
-    depth = 1
-    for tag in tags.finditer(text):
-        depth += -1 if "/" in tag[0] else 1
-        if depth == 0:
+def _in_object(text: str, at: int) -> bool:
+    return text.startswith("{") and "}" in text[at:]
+
+
+def _opening(text: str) -> re.Match[str] | None:
+    """Return the tag that begins a thought at the beginning of the text."""
+    tag = TAG.match(text)
+    return None if tag is None or _closes(tag[0]) else tag
+
+
+def _closes(tag: str) -> bool:
+    return "/" in tag or tag.lower() in PAIRS
+
+
+def _kind(tag: str) -> str:
+    """Return the tag that begins a thought of this family."""
+    tag = tag.lower().replace("/", "")
+    return PAIRS.get(tag, tag)
+
+
+def _end_of(opening: re.Match[str]) -> int | None:
+    """Return where the thought ends that this tag begins, by a tag of its family."""
+    kind = _kind(opening[0])
+    end = _end(opening.string, OWN_LINE, opening.end(), kind)
+    if end is not None:
+        return end
+    for tag in TAG.finditer(opening.string, opening.end()):
+        if _closes(tag[0]) and _kind(tag[0]) == kind:
             return tag.end()
+    return None
+
+
+def _end(text: str, tags: re.Pattern[str], start: int = 0, kind: str | None = None) -> int | None:
+    """Return where a thought ends that is open at a place, by tags of this form."""
+    depth = 1
+    for found in tags.finditer(text, start):
+        tag = found[0].strip()
+        if kind is not None and _kind(tag) != kind:
+            continue
+        depth += -1 if _closes(tag) else 1
+        if depth == 0:
+            return found.end()
     return None

@@ -19,7 +19,7 @@ import openai
 from openai import AsyncOpenAI
 from openai.types.chat import ChatCompletion
 
-from common.llm.endpoint import ChatModel, LLMEndpoint, text_of
+from common.llm.endpoint import FILTERED, ChatModel, LLMEndpoint, text_of
 from common.llm.errors import LLMError
 from common.llm.retry import Patience
 from episodes.episode import Message, ToolSpec
@@ -145,7 +145,8 @@ class ChatPolicy:
 
     def _message(self, completion: ChatCompletion, seconds: float) -> Message:
         """Return the message of a reply. Endpoints leave out ids, send arguments as objects, content
-        in parts and usage without numbers, which is read as it is meant.
+        in parts and usage without numbers, which is read as it is meant. A refusal is what the
+        policy says.
 
         Raises AttributeError, KeyError, TypeError or ValueError: there is no message in it.
         """
@@ -153,11 +154,15 @@ class ChatPolicy:
         if not given.get("choices"):
             raise EpisodeError("endpoint_error", "the reply has no choices")
         choice = given["choices"][0]
+        if choice.get("finish_reason") == FILTERED:
+            raise EpisodeError("endpoint_error", f"the endpoint filtered the reply ({FILTERED})")
         said, usage = choice["message"], given.get("usage") or {}
         content = said.get("content")
         text = None if content is None else text_of(content)
-        message: Message = {"role": "assistant", "content": text}
         calls = said.get("tool_calls") or []
+        if not text and not calls and said.get("refusal"):
+            text = str(said["refusal"])
+        message: Message = {"role": "assistant", "content": text}
         if calls:
             message["tool_calls"] = [self._call(call) for call in calls]
             if thought := said.get("reasoning_content"):

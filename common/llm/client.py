@@ -20,7 +20,16 @@ from weakref import WeakValueDictionary
 
 from pydantic import BaseModel, SecretStr, ValidationError
 
-from common.llm.endpoint import Body, ChatModel, LLMEndpoint, Provider, load_litellm, text_of
+from common.llm.endpoint import (
+    FILTERED,
+    FILTERED_STATUS,
+    Body,
+    ChatModel,
+    LLMEndpoint,
+    Provider,
+    load_litellm,
+    text_of,
+)
 from common.llm.errors import LLMError, clean
 from common.llm.retry import LONGEST_WAIT, Patience
 from common.settings import Settings
@@ -34,8 +43,6 @@ SHOWN = 120  # characters of a malformed reply in a message
 ABOUT_SCHEMA = re.compile(
     r"response_?format|schema|structured[ _]output|guided|grammar|\bjson\b", re.IGNORECASE
 )
-# A code block; where a limit or a stop word cut the reply, without its end
-FENCE = re.compile(r"```(?:json)?\s*(.*?)\s*(?:```)?", re.DOTALL | re.IGNORECASE)
 # How often the limit of tokens is doubled for a reply that it cut: 2,048 become 16,384
 DOUBLED = 3
 
@@ -249,6 +256,9 @@ class LLMClient:
             return text, parse_reply(text, schema)
         except ValueError as error:
             why = clean(str(error), self._endpoint.api_key)
+        if choice.get("finish_reason") == FILTERED:
+            why = f"the endpoint filtered the reply ({FILTERED})"
+            raise LLMError(f"{self.model}: {why}", "refused", FILTERED_STATUS)
         if choice.get("finish_reason") == "length":
             self._doubled = max(self._doubled, min(doubled + 1, self._most_doubled))
             why = f"the reply was cut at {body['max_tokens']} tokens; {why}"
@@ -278,14 +288,14 @@ def _forms(schema: type[BaseModel]) -> tuple[Body | None, ...]:
 
 
 def parse_reply(text: str, schema: type[Schema]) -> Schema:
-    """Return the reply as a `schema`; a thought before it and a Markdown code block around it are
-    removed.
+    """Return the reply as a `schema`; thoughts, a Markdown code block around it, and words before
+    its one object are removed.
 
     Raises ValueError if it does not fit, or names a key twice.
     """
     text = after_thought(text) or ""
-    fenced = FENCE.fullmatch(text)
-    text = fenced[1] if fenced else text
+    if "{" in text:  # words and the beginning of a code block may stand before it
+        text = text[text.index("{") :].removesuffix("```")
     try:
         value = schema.model_validate_json(text, strict=True)
         json.loads(text, object_pairs_hook=_distinct)  # pydantic would take the last of two

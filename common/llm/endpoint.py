@@ -38,8 +38,17 @@ MOST_CONNECTIONS = 256
 SAMPLING = ("top_p", "max_tokens", "temperature")
 # What else an endpoint may refuse, and is then asked without
 GIVEN_UP = (*SAMPLING, "tool_choice")
+# A refusal that names one of these is about its value; one that names max_tokens may be about the
+# room that is left for them
+FREE_OF_LIMITS = ("top_p", "temperature")
+ABOUT_VALUES = (400, 422)
 NEWER_NAMES = {"max_tokens": "max_completion_tokens"}
 UNSUPPORTED = re.compile(r"unsupported|not support|cannot both|deprecated", re.IGNORECASE)
+
+# The finish_reason of a reply that the provider, not the model, took back, and the status with
+# which others refuse a request for the same reason
+FILTERED = "content_filter"
+FILTERED_STATUS = 400
 
 Body = dict[str, Any]
 
@@ -202,7 +211,12 @@ class LLMEndpoint:
             if refused is None:
                 raise
             self._refused.add(refused)
-            return await self.reply(body, translated)
+            try:
+                return await self.reply(body, translated)
+            except LLMError as still:
+                if still.cause == "refused":  # it was not about that
+                    self._refused.discard(refused)
+                raise
         try:
             if isinstance(reply["choices"][0]["message"], dict):
                 return dict(reply)
@@ -301,9 +315,12 @@ def translated(provider: Provider, sampling: tuple[tuple[str, Any], ...]) -> Bod
 def refused_part(error: LLMError, request: Body) -> str | None:
     """Return what of GIVEN_UP in a request an endpoint refuses, by its own words."""
     words = str(error)
-    if error.cause != "refused" or not UNSUPPORTED.search(words):
+    if error.cause != "refused":
         return None
-    named = (name for name in GIVEN_UP if name in request and re.search(rf"\b{name}\b", words))
+    may_be_meant: tuple[str, ...] = FREE_OF_LIMITS if error.status in ABOUT_VALUES else ()
+    if UNSUPPORTED.search(words):
+        may_be_meant = GIVEN_UP
+    named = (name for name in may_be_meant if name in request and re.search(rf"\b{name}\b", words))
     return next(named, None)
 
 

@@ -88,6 +88,29 @@ def test_every_server_has_its_words_for_a_prompt_that_does_not_fit(
         asked(policy(llm.url))
 
 
+def said(finish_reason: str, content: str | None, **beside: Any) -> Fault:
+    reply = json.loads(completion(""))
+    reply["choices"][0]["finish_reason"] = finish_reason
+    reply["choices"][0]["message"] |= {"content": content, **beside}
+    return Fault(200, body=json.dumps(reply))
+
+
+@pytest.mark.parametrize("content", ["", None, "密"])
+def test_a_filter_of_the_provider_is_not_the_policys_silence(
+    llm: LLMServer, content: str | None
+) -> None:
+    llm.faults = [said("content_filter", content)]
+    with pytest.raises(EpisodeError, match="content_filter") as caught:
+        asked(policy(llm.url))
+    assert caught.value.cause == "endpoint_error"
+    assert len(llm.requests) == 1
+
+
+def test_a_refusal_is_what_the_policy_says(llm: LLMServer) -> None:
+    llm.faults = [said("stop", None, refusal="I cannot help.")]
+    assert asked(policy(llm.url)) == {"role": "assistant", "content": "I cannot help."}
+
+
 def test_what_came_beside_a_call_is_sent_back_with_it(llm: LLMServer) -> None:
     """DeepSeek, Kimi and Gemini refuse the next request otherwise, and others a content of null."""
     signature = {"google": {"thought_signature": "abc"}}

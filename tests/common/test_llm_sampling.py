@@ -12,6 +12,7 @@ import pytest
 
 from common.settings import Settings
 from consultation_agent.llm_patient import KNOWN, LLMPatient
+from episodes.outcomes import EpisodeError
 from episodes.policy import ChatPolicy, endpoint_elsewhere
 from scoring.judge import LLMJudge
 from sql_agent.judge_words import WORDS
@@ -84,6 +85,40 @@ def test_an_endpoint_whose_models_litellm_does_not_know_says_what_it_refuses(
     assert asyncio.run(judge.client.ask([{"role": "user", "content": "?"}], WORDS.reply)).value
     assert len(llm.requests) == refused + 1
     assert judge.breaker.allows()
+
+
+@pytest.mark.parametrize(
+    ("words", "given_up"),
+    [
+        ("invalid temperature: only 1 is allowed for this model", "temperature"),
+        ("top_p must be 0.95", "top_p"),
+    ],
+)
+def test_what_a_refusal_names_is_left_out_whatever_its_words(
+    llm: LLMServer, words: str, given_up: str
+) -> None:
+    llm.refuses = lambda body: words if given_up in body else None
+    llm.answer = lambda body: "密封"
+    assert played("openai/ours", llm.url) == "密封"
+    [first, second] = llm.requests
+    assert first.keys() - second.keys() == {given_up}
+
+
+def test_what_a_refusal_named_in_vain_is_sent_again(llm: LLMServer) -> None:
+    """It was about something else: one try more, and no other sampling from then on."""
+    where = endpoint_elsewhere("openai/ours", llm.url, temperature=0.7)
+    llm.refuses = lambda body: "a question about body temperature is not allowed"
+    for _ in range(2):
+        with pytest.raises(EpisodeError, match="not allowed"):
+            asyncio.run(ChatPolicy(where, 1).reply([{"role": "user", "content": "？"}]))
+    assert ["temperature" in request for request in llm.requests] == [True, False] * 2
+
+
+def test_a_limit_that_is_too_large_is_not_given_up(llm: LLMServer) -> None:
+    llm.refuses = lambda body: "max_tokens is too large: at most 8 are left"
+    with pytest.raises(EpisodeError, match="too large"):
+        played("openai/ours", llm.url)
+    assert len(llm.requests) == 1
 
 
 def test_claude_is_not_sent_top_p_beside_the_temperature(

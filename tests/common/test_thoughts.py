@@ -16,7 +16,16 @@ from common.thoughts import after_thought
         ("The row says so.\n</think>\n\n密封保存", "密封保存"),  # the template opened it
         ("<think>I call <tool_call> again.</think>密封保存", "密封保存"),
         ("<THINK>a</think><think>b</think> 密封保存", "密封保存"),
-        ("so <think>a</think> gout", "so <think>a</think> gout"),
+        ("so <think>a</think> gout", "so gout"),
+        ("好的。<think>a</think>密封保存", "好的。密封保存"),
+        ("好的。\n<think>\na\n</think>\n密封保存", "好的。\n密封保存"),
+        ("密封保存\n<think>a</think>", "密封保存"),
+        ("密封保存\n<think>It never ends", "密封保存"),
+        ("<think>a</think>好的。\n<think>b</think>密封保存", "好的。\n密封保存"),
+        ("\ufeff<think>a</think>密封保存", "密封保存"),
+        ("It stands in `<think>a</think>`.", "It stands in `<think>a</think>`."),
+        ('{"code": "print(\'<think>a</think>\')"}', '{"code": "print(\'<think>a</think>\')"}'),
+        ('{"code": "1"}\n<think>a</think>', '{"code": "1"}'),
         ("<answer>a</answer> </think>", "<answer>a</answer> </think>"),
         ("I write <answer>.</think>\n<answer>a</answer>", "<answer>a</answer>"),
         ("<think>a<think>b</think>\n</think>\ngout", "gout"),
@@ -38,6 +47,34 @@ from common.thoughts import after_thought
 )
 def test_a_thought_is_not_what_a_reply_says(reply: str, said: str | None) -> None:
     assert after_thought(reply) == said
+
+
+@pytest.mark.parametrize(
+    ("begin", "end"),
+    [
+        ("[THINK]", "[/THINK]"),
+        ("<seed:think>", "</seed:think>"),
+        ("<mm:think>\n", "\n</mm:think>\n"),
+        ("<thinking>", "</thinking>"),
+        ("<thought>", "</thought>"),
+        ("◁think▷", "◁/think▷"),
+        ("<|START_THINKING|>", "<|END_THINKING|>"),
+        ("<|channel>thought\n", "<channel|>"),
+        ("<|open|>think<|sep|>", "<|close|>think<|sep|>"),
+    ],
+)
+def test_other_families_think_in_tags_of_their_own(begin: str, end: str) -> None:
+    thought = f"{begin}I may use <think> here.{end}"
+    assert after_thought(f"{thought}密封保存") == "密封保存"
+    assert after_thought(f"密封保存\n{thought}") == "密封保存"
+    assert after_thought(f"a\n{end}\n密封保存") == "密封保存"
+    assert after_thought(f"{begin}It never ends") is None
+
+
+def test_channels_of_gpt_oss_are_told_apart() -> None:
+    thought = "<|channel|>analysis<|message|>a<|end|><|start|>assistant"
+    assert after_thought(f"{thought}<|channel|>final<|message|>密封保存<|return|>") == "密封保存"
+    assert after_thought("<|channel|>analysis<|message|>a") is None
 
 
 def test_what_is_left_of_a_reply_may_name_the_tag() -> None:

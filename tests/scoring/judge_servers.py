@@ -79,9 +79,9 @@ def nobody() -> Iterator[SimpleNamespace]:
         yield SimpleNamespace(url=f"http://127.0.0.1:{held.getsockname()[1]}")
 
 
-def completion(content):
+def completion(content, finish_reason="stop"):
     message = {"role": "assistant", "content": content}
-    choice = {"index": 0, "message": message, "finish_reason": "stop"}
+    choice = {"index": 0, "message": message, "finish_reason": finish_reason}
     usage = {"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2}
     body = {
         "id": "x",

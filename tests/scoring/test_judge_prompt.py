@@ -67,6 +67,10 @@ OTHER = json.dumps(dict.fromkeys(SCORES, 1.0))
         f"```json\n{GOOD}\n```",
         f"<think>\n先看 {OTHER}\n</think>\n\n{GOOD}",
         f"先看依据：{OTHER}\n</think>\n```json\n{GOOD}\n```",
+        f"[THINK]先看 {OTHER}[/THINK]{GOOD}",
+        f"Here are the scores:\n{GOOD}",
+        f"评分：\n```json\n{GOOD}\n```",
+        "评分：" + GOOD,
     ],
 )
 def test_scores_are_read(text):
@@ -81,7 +85,8 @@ def test_scores_are_read(text):
         json.dumps(SCORES | {"accuracy": "1"}),
         json.dumps(SCORES | {"accuracy": float("nan")}),
         json.dumps(SCORES | {"bonus": 1.0}),
-        "评分：" + json.dumps(SCORES),
+        f"先看 {OTHER}\n{GOOD}",
+        f"{GOOD}\n以上。",
         f"<think>{GOOD}",
         f"{OTHER}</think>{GOOD}",
         GOOD[:-1] + ', "accuracy": 1.0}',

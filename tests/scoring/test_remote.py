@@ -25,7 +25,7 @@ from scoring.judge import (
     why_unusable,
 )
 from scoring.llm_judge import MAX_TOKENS
-from scoring.remote import RemoteJudge
+from scoring.remote import FAILURES, RemoteJudge
 from scoring.scale import LogisticScale
 from sql_agent.judge.reference import ReferenceJudge
 from sql_agent.judge_words import WORDS
@@ -83,6 +83,19 @@ def test_a_refused_key_is_not_tried_again_and_not_logged(server, caplog):
     server.requests.clear()
     assert ask_reward_model(server) == FAILED
     assert len(server.requests) == 1
+
+
+def test_a_filtered_reply_is_not_asked_for_again_and_named(server, caplog):
+    """It says nothing about the judge, which goes on with the other answers."""
+    server.replies = [(200, completion("", "content_filter"))]
+    judge = LLMJudge(WORDS, "openai/judge", f"{server.url}/v1", "key", 20.0)
+    for number in range(FAILURES):
+        assert asyncio.run(judge.judge(replace(CASE, answer=f"密封{number}"))) == FAILED
+    assert len(server.requests) == FAILURES
+    assert "content_filter" in caplog.text
+    assert judge.breaker.allows()
+    server.replies = [(200, completion(json.dumps(SCORES)))]
+    assert asyncio.run(judge.judge(CASE)).score == pytest.approx(TOTAL)
 
 
 class Priced(RemoteJudge):
