@@ -64,33 +64,49 @@ def after_thought(text: str, opened: bool = True) -> str | None:
 def _without_later_thoughts(text: str) -> str:
     """Return the text without the thoughts that stand in it or behind it."""
     endless: set[str] = set()  # what no later tag ends is not looked for again
-    start = 0
-    while tag := TAG.search(text, start):
-        start = tag.end()
-        if _closes(tag[0]) or _in_code(text, tag.start()):
+    said = ""
+    code = _Code()
+    kept = looked = 0  # up to where the text was taken over, and looked at for code
+    while tag := TAG.search(text, looked):
+        code.read(text[looked : tag.start()])
+        looked = tag.end()
+        if _closes(tag[0]) or code.open:
             continue
-        before = text[: tag.start()]
-        end = None if _kind(tag[0]) in endless else _end_of(tag)
-        if end is None and before.endswith("\n"):
-            return before.strip()
+        kind = _kind(tag[0])
+        end = None if kind in endless else _end_of(tag)
+        if end is None and text[tag.start() - 1 : tag.start()] == "\n":
+            return _joined(said, text[kept : tag.start()]).strip()
         if end is None:
-            endless.add(_kind(tag[0]))
-            continue
-        if _in_object(text, end):
-            continue
-        after = text[end:]
-        between = before[len(before.rstrip()) :] + after[: len(after) - len(after.lstrip())]
-        gap = "\n" if "\n" in between else between[:1]
-        text = (before.rstrip() + gap + after.lstrip()).strip()
-        start = len(before.rstrip())
-    return text
+            endless.add(kind)
+        elif not _in_object(text, end):
+            said = _joined(said, text[kept : tag.start()])
+            kept = looked = end
+    return _joined(said, text[kept:]).strip()
 
 
-def _in_code(text: str, at: int) -> bool:
-    """Return whether a place stands in a block or a span of Markdown's code."""
-    before = text[:at]
-    line = before.rpartition("\n")[2]
-    return before.count(FENCE) % 2 == 1 or line.count("`") % 2 == 1
+def _joined(before: str, after: str) -> str:
+    """Return two parts with one of the line breaks or spaces that stood between them."""
+    if not before:
+        return after
+    end, start = before.rstrip(), after.lstrip()
+    between = before[len(end) :] + after[: len(after) - len(start)]
+    return end + ("\n" if "\n" in between else between[:1]) + start
+
+
+class _Code:
+    """Whether a place stands in a block or a span of Markdown's code, from the text before it."""
+
+    def __init__(self) -> None:
+        self._fences = self._ticks = 0
+
+    def read(self, text: str) -> None:
+        self._fences += text.count(FENCE)
+        _, line_break, line = text.rpartition("\n")
+        self._ticks = line.count("`") + (0 if line_break else self._ticks)
+
+    @property
+    def open(self) -> bool:
+        return self._fences % 2 == 1 or self._ticks % 2 == 1
 
 
 def _in_object(text: str, at: int) -> bool:
