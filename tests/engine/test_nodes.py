@@ -23,13 +23,12 @@ from pathlib import Path
 import ray
 from omegaconf import OmegaConf
 from ray.cluster_utils import Cluster
-from training.setup.cluster import check_nodes_found
+from training.setup.cluster import check_nodes_found, shared_files
 from training.setup.plan import RunStopped
 
 def tried(run_dir, model):
-    shared = [f"{run_dir}/config.yaml", model]
     try:
-        check_nodes_found(config, shared)
+        check_nodes_found(config, shared_files(Path(run_dir), model))
     except RunStopped as stopped:
         return str(stopped)
     return "all see it"

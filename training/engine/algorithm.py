@@ -27,7 +27,12 @@ from common.access import TOKEN
 from training.engine.watchdog import POLL_SECONDS
 from training.proxy.doors import keep_in_ray
 from training.report.progress import Progress, planned_steps
-from training.setup.cluster import check_nodes_found, check_none_lost, living_nodes
+from training.setup.cluster import (
+    check_nodes_found,
+    check_none_lost,
+    living_nodes,
+    shared_files,
+)
 from training.setup.device import environment
 from training.setup.plan import Plan, RunStopped
 from training.store.store_server import serving
@@ -191,10 +196,7 @@ def _start_ray(plan: Plan, config: DictConfig) -> Any:
         )
     # After Ray's own handler the process aborts within three seconds, whatever it is doing
     signal.signal(signal.SIGTERM, stop)
-    shared = [str(plan.output.run_dir / "config.yaml")]
-    if Path(plan.engine.model).is_dir():
-        shared.append(plan.engine.model)
-    check_nodes_found(config, shared)
+    check_nodes_found(config, shared_files(plan.output.run_dir, plan.engine.model))
     return ray
 
 

@@ -11,6 +11,7 @@ import socket
 import time
 from collections.abc import Callable, Mapping, Sequence
 from math import prod
+from pathlib import Path
 from typing import Any
 
 from omegaconf import DictConfig, OmegaConf
@@ -98,6 +99,11 @@ def check_none_lost(
             f"on it: ./restart_ray.sh --address {os.environ.get('RAY_ADDRESS', 'HOST:6379')}; "
             "then, here, the same command with --resume auto"
         )
+
+
+def shared_files(run_dir: Path, model: str) -> list[str]:
+    """Return what every node must see: a file of the run's folder, and the model if it is one."""
+    return [str(run_dir / "config.yaml"), *([model] if Path(model).is_dir() else [])]
 
 
 def check_nodes_found(config: DictConfig, shared: Sequence[str]) -> None:
