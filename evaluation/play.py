@@ -16,8 +16,7 @@ import argparse
 import asyncio
 import signal
 import sys
-from collections.abc import Iterator, Sequence
-from contextlib import closing, contextmanager
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from random import Random
@@ -33,8 +32,8 @@ from episodes.kept import keep
 from episodes.play_and_score import play
 from episodes.turns import turns, with_turns
 from evaluation.keyboard import InputEnded, KeyboardPolicy, ask, show
+from evaluation.players import opened_environment
 from evaluation.results import Sample, recorded
-from training.serve import serve_environment
 
 LOGS = ROOT / "outputs" / "play"
 A_DAY = 86_400.0  # a person may think; what the machine does has limits of its own
@@ -83,20 +82,6 @@ def check_saved(path: Path) -> None:
     if path.exists():
         for _ in read_jsonl(path):
             pass
-
-
-@contextmanager
-def opened(
-    agent: Agent, arguments: argparse.Namespace, settings: Settings
-) -> Iterator[Environment]:
-    """Yield the environment, after its own check, with the models that it needs served."""
-    own = registry.own_options(agent, arguments)
-    with (
-        serve_environment(agent, settings, own, LOGS, arguments.device) as options,
-        closing(agent.open(settings, options, evaluating=True)) as environment,
-    ):
-        asyncio.run(environment.check())
-        yield environment
 
 
 async def play_all(
@@ -161,11 +146,12 @@ def main(argv: Sequence[str] | None = None) -> int:
         settings = with_turns(agent, settings, arguments.max_turns)
         tasks = choose_tasks(agent, arguments, settings)
         save = arguments.save
-        for note in agent.flags.check(tasks, registry.own_options(agent, arguments)):
+        own = registry.own_options(agent, arguments)
+        for note in agent.flags.check(tasks, own):
             print(note)
         if save:
             check_saved(save)
-        with opened(agent, arguments, settings) as environment:
+        with opened_environment(agent, own, LOGS, settings, arguments.device) as environment:
             unscored = asyncio.run(play_all(agent, tasks, environment, settings, save))
         if unscored:
             raise Failure(f"{unscored} of {len(tasks)} episodes have no score")

@@ -25,7 +25,7 @@ from common.command import UsageError, number, positive
 from common.llm import reveal
 from common.settings import Settings
 from episodes import registry
-from episodes.agent import Agent, Environment
+from episodes.agent import Agent, Environment, Options
 from episodes.turns import turns
 from training.serve import ALONE, BESIDE, servable, serve, serve_environment
 from training.setup.model_folder import digest_of
@@ -173,6 +173,21 @@ def _answer_tokens(agent: Agent, player: Player) -> int:
     return large.reply
 
 
+@contextlib.contextmanager
+def opened_environment(
+    agent: Agent, own: Options, folder: Path, settings: Settings, device: str
+) -> Iterator[Environment]:
+    """Yield the environment, after its own check; what its flags name is served until the block
+    ends, with logs in `folder`.
+    """
+    with (
+        serve_environment(agent, settings, own, folder, device) as options,
+        contextlib.closing(agent.open(settings, options, evaluating=True)) as environment,
+    ):
+        asyncio.run(environment.check())
+        yield environment
+
+
 Opened = contextlib.AbstractContextManager[tuple[Environment, "Endpoint | None"]]
 
 
@@ -198,12 +213,10 @@ def opened(
         "tool_parser": arguments.tool_parser,
     }
     with (
-        serve_environment(agent, settings, own, folder, device) as options,
-        contextlib.closing(agent.open(settings, options, evaluating=True)) as environment,
+        opened_environment(agent, own, folder, settings, device) as environment,
+        open_endpoint(player, sampling, settings, folder / "vllm.log", **server) as endpoint,
     ):
-        asyncio.run(environment.check())
-        with open_endpoint(player, sampling, settings, folder / "vllm.log", **server) as endpoint:
-            yield environment, endpoint
+        yield environment, endpoint
 
 
 @contextlib.contextmanager

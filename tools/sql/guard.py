@@ -163,8 +163,9 @@ def _check(sql: str, dialect: str, allowed_tables: frozenset[str], schema: str) 
         own_names, tables = Scopes(dialect, allowed_tables, schema).resolve(tree)
         _check_nodes(tree, sql, dialect)
         text = tree.sql(dialect=engine_dialect(dialect), comments=False)
-        _check_order(sql, text, dialect)
-        _check_words(text, dialect, own_names)
+        tokens = sqlglot.tokenize(text, read=engine_dialect(dialect))
+        _check_order(sql, tokens, dialect)
+        _check_words(tokens, dialect, own_names)
         return Statement(text, own_names, tables, comparisons)
     except Refused as refusal:
         raise _named_as_written(refusal, sql, dialect) from None
@@ -189,7 +190,7 @@ def _unwrapped(sql: str) -> str:
     if fenced:
         text = fenced[1].strip()
     quoted = text[:1] in "\"'" and text[-1:] == text[:1]
-    if quoted and text[1:-1].lstrip()[:6].upper() in ("SELECT", "WITH"):
+    if quoted and text[1:-1].lstrip().upper().startswith(("SELECT", "WITH")):
         text = text[1:-1]
     return text.strip().rstrip("; \t\n")
 
@@ -233,18 +234,18 @@ def _check_spelling(tokens: Sequence[Token], sql: str, dialect: str) -> None:
             raise Refused("名称不能放在方括号 [ ] 里。")
 
 
-def _check_order(sql: str, text: str, dialect: str) -> None:
+def _check_order(sql: str, tokens: Sequence[Token], dialect: str) -> None:
     """Refuse clauses in another order than SQL's, such as WHERE behind HAVING: sqlglot reads them
     in any order and would write what the engine itself refuses.
     """
-    read, written_ = (_clauses(words, dialect) for words in (sql, text))
-    if read != written_ and sorted(read) == sorted(written_):
+    read = _clauses(sqlglot.tokenize(sql, read=engine_dialect(dialect)), dialect)
+    rewritten = _clauses(tokens, dialect)
+    if read != rewritten and sorted(read) == sorted(rewritten):
         raise Refused("SQL 语法错误：子句的顺序应为 WHERE、GROUP BY、HAVING、ORDER BY、LIMIT。")
 
 
-def _clauses(text: str, dialect: str) -> list[str]:
+def _clauses(tokens: Sequence[Token], dialect: str) -> list[str]:
     marks = CLAUSES if dialect == "postgres" else CLAUSES | {TokenType.OFFSET}
-    tokens = sqlglot.tokenize(text, read=engine_dialect(dialect))
     return [token.token_type.name for token in tokens if token.token_type in marks]
 
 
@@ -357,11 +358,10 @@ def _check_building(node: exp.Expr) -> None:
         cte = cte.find_ancestor(exp.With)
 
 
-def _check_words(text: str, dialect: str, own_names: frozenset[str]) -> None:
+def _check_words(tokens: Sequence[Token], dialect: str, own_names: frozenset[str]) -> None:
     """Check the text that will run: every word before a parenthesis is a known function or plain
     syntax.
     """
-    tokens = sqlglot.tokenize(text, read=engine_dialect(dialect))
     own_words = frozenset(fold(name) for name in own_names)
     kinds = [None, *(token.token_type for token in tokens)]
     for before, token, after in zip(kinds, tokens, kinds[2:], strict=False):

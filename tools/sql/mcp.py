@@ -29,14 +29,8 @@ import anyio
 from mcp.server.fastmcp import FastMCP
 from mcp.server.stdio import stdio_server
 from mcp.server.transport_security import TransportSecuritySettings
-from mcp.types import (
-    INVALID_REQUEST,
-    ErrorData,
-    JSONRPCError,
-    JSONRPCMessage,
-    ToolAnnotations,
-)
-from pydantic import Field, ValidationError
+from mcp.types import INVALID_REQUEST, JSONRPCMessage, ToolAnnotations
+from pydantic import Field
 
 from common.access import Guard, is_loopback, require_token
 from common.command import Failure, UsageError, new_parser, run_command
@@ -145,18 +139,25 @@ class Pipes:
 
     async def __aiter__(self) -> AsyncIterator[str]:
         while (line := await self.lines.get()) is not None:
-            refusal = refusal_of(line) if line.strip() else None
-            if refusal:
-                await self.output.write(refusal)
-                await self.output.flush()
+            if not line.strip():
                 continue
-            self.asked += is_request(line)
-            yield line
+            try:
+                self.asked += is_request(line)
+            except ValueError as error:
+                await self._refuse(error)
+            else:
+                yield line
         with suppress(TimeoutError):
             async with asyncio.timeout(SECONDS_TO_ANSWER):
                 while self.asked > 0:
                     self.answered.clear()
                     await self.answered.wait()
+
+    async def _refuse(self, error: ValueError) -> None:
+        refused = {"code": INVALID_REQUEST, "message": str(error)[:200]}
+        answer = {"jsonrpc": "2.0", "id": None, "error": refused}
+        await self.output.write(json.dumps(answer) + "\n")
+        await self.output.flush()
 
     async def write(self, line: str) -> None:
         await self.output.write(line)
@@ -167,33 +168,14 @@ class Pipes:
         await self.output.flush()
 
 
-def refusal_of(line: str) -> str | None:
-    """Return the answer to a line that is no message of JSON-RPC; None if it is one."""
-    try:
-        JSONRPCMessage.model_validate_json(line)
-        message = json.loads(line)
-        if is_known_id(message.get("id", 0)):
-            return None
-    except ValidationError as error:
-        first = error.errors()[0]["msg"]
-    except (ValueError, RecursionError) as error:
-        first = str(error)
-    else:
-        first = "an id is a text or a whole number"
-    answer = JSONRPCError(
-        jsonrpc="2.0", id="", error=ErrorData(code=INVALID_REQUEST, message=first[:200])
-    )
-    found = answer.model_dump(exclude_none=True) | {"id": None}
-    return json.dumps(found) + "\n"
-
-
-def is_known_id(value: Any) -> bool:
-    return isinstance(value, (str, int)) and not isinstance(value, bool)
-
-
 def is_request(line: str) -> bool:
-    """Return whether a message wants an answer."""
-    return bool(line.strip()) and {"id", "method"} <= json.loads(line).keys()
+    """Return whether a message wants an answer. Raises ValueError: it is no message of JSON-RPC."""
+    JSONRPCMessage.model_validate_json(line)  # as the package reads it: no NaN, no half characters
+    message = json.loads(line)
+    identity = message.get("id", 0)
+    if not isinstance(identity, (str, int)) or isinstance(identity, bool):
+        raise ValueError("an id is a text or a whole number")
+    return {"id", "method"} <= message.keys()
 
 
 async def over_stdio(server: FastMCP) -> None:

@@ -87,14 +87,15 @@ class SqliteDatabase(Database):
         self.tables = self._read_tables()
 
     def _read_tables(self) -> frozenset[str]:
-        found = self._catalog("SELECT name, sql FROM sqlite_master WHERE type IN ('table', 'view')")
-        views = self._catalog("SELECT name FROM sqlite_master WHERE type = 'view'")
-        self._real_views = frozenset(fold(name) for (name,) in views)
+        found = self._catalog(
+            "SELECT name, type, sql FROM sqlite_master WHERE type IN ('table', 'view')"
+        )
+        self._real_views = frozenset(fold(name) for name, kind, _ in found if kind == "view")
         self._views: dict[frozenset[str], frozenset[str]] = {}
         self._virtual = frozenset(
-            fold(name) for name, sql in found if (sql or "").upper().startswith("CREATE VIRTUAL")
+            fold(name) for name, _, sql in found if (sql or "").upper().startswith("CREATE VIRTUAL")
         )
-        return frozenset(fold(name) for name, _ in found)
+        return frozenset(fold(name) for name, _, _ in found)
 
     def check_tables(self, tables: frozenset[str]) -> None:
         super().check_tables(tables)
