@@ -20,6 +20,11 @@ from pydantic import TypeAdapter
 from conditions.condition_types import Tables
 
 FOLDER = Path(__file__).parent
+# The system prompt of the rows of data/diagnosis, which is DiagAgent's
+INSTRUCTION = (
+    "You are a physician. Order one examination at a "
+    "time; when you know enough, give the diagnosis."
+)
 
 
 @cache

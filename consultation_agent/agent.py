@@ -9,19 +9,17 @@ Importing this is cheap; the tables, the patient and the judge come with `task` 
 from __future__ import annotations
 
 from argparse import ArgumentParser
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from random import Random
 from types import MappingProxyType
 from typing import Any
 
 from common.settings import Settings
 from conditions.judged import judged_diagnoses
 from consultation_agent import facts, shown
-from consultation_agent.demonstrations import framed_dialogues, patient_lessons
+from consultation_agent.demonstrations import framed_dialogues
 from consultation_agent.doctoragent_format import doctoragent
 from consultation_agent.environment import ConsultationEnvironment
-from consultation_agent.lessons import lessons
 from consultation_agent.llm_patient import MODEL_NAMES
 from consultation_agent.prompts import OWN, load_prompts
 from consultation_agent.protocol import framed
@@ -31,7 +29,6 @@ from episodes.agent import (
     Column,
     Environment,
     Format,
-    Lessons,
     Options,
     Record,
     Row,
@@ -98,27 +95,18 @@ class ConsultationShowing(Showing):
 class ConsultationTeaching(PartnerTeaching):
     """Gold consultations, dialogues of others, and what the bundled model is made from."""
 
-    def rehearsed(self, row: Row, prompts: Path | None) -> tuple[Task, Callable[[int], Episode]]:
-        task = task_of(row)
-        return task, lambda turns: gold_episode(task, load_prompts(prompts or OWN), turns)
+    role = "patient"
+    recipe = "recipes.doctors.consultation_lessons"
+    partner_recipe = "recipes.doctors.patient_lessons"
 
-    def demonstrations(
-        self, role: str, rows: Sequence[Row], settings: Settings
-    ) -> Iterable[Conversation]:
-        if role != "patient":
-            return super().demonstrations(role, rows, settings)
-        return patient_lessons(task_of(row) for row in rows)
+    def read(self, row: Row) -> Task:
+        return task_of(row)
+
+    def rehearsed(self, task: Any, turns: int) -> Episode:
+        return gold_episode(task, load_prompts(self.prompts or OWN), turns)
 
     def dialogues(self, path: Path, agent: str, settings: Settings) -> Iterable[Conversation]:
         return framed_dialogues(path, load_prompts(self.prompts or OWN), settings.max_turns)
-
-    def lessons(
-        self, rows: Sequence[Row], settings: Settings, right: int, flawed: int, random: Random
-    ) -> Lessons:
-        """Return lessons about patients drawn from the tables. `rows` are not used, because they
-        are too few to learn from.
-        """
-        return lessons(right, flawed, random)
 
 
 class ConsultationAgent(PartnerAgent):

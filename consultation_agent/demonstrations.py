@@ -1,53 +1,23 @@
-"""Supervised data: what the record patient answers, for a model of the patient; dialogues of a
-file, for the doctor.
+"""Dialogues of a file as a doctor learns them.
 
-python -m training.cold_start consultation --base MODEL --role patient --out models/patient python
--m training.cold_start consultation --base MODEL --dialogues my_consultations/dialogues.jsonl --out
-models/sft
+python -m training.cold_start consultation --base MODEL --dialogues my_consultations/dialogues.jsonl --out models/sft
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
 from pathlib import Path
 from reprlib import repr as shortly
 from typing import Any
 
 from common.jsonl import read_jsonl
-from consultation_agent.doctor_questions import SAID
-from consultation_agent.llm_patient import WORDS, Said, clean, messages_for
 from consultation_agent.prompts import Prompts
 from consultation_agent.protocol import Conclusion, Question, read_reply
-from consultation_agent.record_patient import RecordPatient, question_for
-from consultation_agent.rehearsal import CHECKLIST
-from consultation_agent.task import ConsultationTask
 from episodes.episode import AgentError, Conversation, Message
 from episodes.kept import conversation_of
 
 QUESTION_MARKS = re.compile(r"[?？]+")
 PAGE = "docs/consultation.md"
-
-
-def patient_lessons(tasks: Iterable[ConsultationTask]) -> Iterator[Conversation]:
-    """Yield the record patient's answers to first questions, in the form in which a served patient
-    is asked.
-
-    The questions are about each facet and symptom of the record, about two at once, and one that no
-    patient can answer.
-    """
-    patient = RecordPatient()
-    words = WORDS["served"]
-    for task in tasks:
-        items = dict.fromkeys([*task.distinguishing, *CHECKLIST, "age", "sex", *task.symptoms])
-        single = [question_for(item) for item in items]
-        for question in (*single, single[0] + single[-1], SAID["off_topic"]):
-            reply = patient.reply_to(task, question, [])
-            said = Said.model_validate(
-                {"kind": reply.kind, "facets": list(reply.facets), "text": reply.text}
-            )
-            answer = {"role": "assistant", "content": said.model_dump_json()}
-            yield Conversation([*messages_for(task, clean(question), words), answer], [True])
 
 
 def framed_dialogues(path: Path, prompts: Prompts, most_turns: int) -> list[Conversation]:

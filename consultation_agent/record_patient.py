@@ -15,7 +15,6 @@ from collections.abc import Container, Mapping, Sequence
 from types import MappingProxyType
 
 from conditions.table import load_tables
-from conditions.talk import sentence
 from consultation_agent.doctor_questions import (
     HAN_RUN,
     ITSELF,
@@ -34,6 +33,7 @@ from consultation_agent.topics import Topic, asked_first, asked_topics
 
 LONGEST = 400  # characters of a question that a patient listens to
 MOST = 3  # things that are answered at once
+ENDS = ("。", "？", "！", "?", "!", ".")
 JOINT = re.compile("|".join(SAID["heard"]["joint"]))
 
 
@@ -211,6 +211,11 @@ def _opening(text: str, task: ConsultationTask, mentioned: Mapping[str, Reply]) 
     if "complaint" in mentioned:
         return again(mentioned["complaint"], task)
     return Reply("informative", text, ("complaint",))
+
+
+def sentence(text: str) -> str:
+    """Return a text that ends like a sentence."""
+    return text if text.endswith(ENDS) else f"{text}。"
 
 
 def _not_understood(question: str) -> Reply:

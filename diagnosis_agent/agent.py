@@ -11,34 +11,30 @@ from __future__ import annotations
 
 import re
 from argparse import ArgumentParser, ArgumentTypeError
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from random import Random
 from typing import Any
 
 from common.settings import Settings
 from conditions.judged import judged_diagnoses
 from diagnosis_agent import facts, shown
 from diagnosis_agent.environment import DiagnosisEnvironment
-from diagnosis_agent.lessons import lessons
 from diagnosis_agent.llm_simulator import MODEL_NAMES
 from diagnosis_agent.prompts import OWN, load_prompts
 from diagnosis_agent.protocol import framed
 from diagnosis_agent.record_simulator import check_recorded
 from diagnosis_agent.rehearsal import gold_episode
 from diagnosis_agent.task import read_rows, task_of
-from diagnosis_agent.world_model import world_lessons
 from episodes.agent import (
     Column,
     Environment,
-    Lessons,
     Options,
     Record,
     Row,
     Showing,
     Sizes,
 )
-from episodes.episode import Conversation, Episode, Task
+from episodes.episode import Episode, Task
 from episodes.partner_agent import PartnerAgent, PartnerFlags, PartnerTeaching, split_files
 from episodes.shown import Shown
 
@@ -105,24 +101,15 @@ class DiagnosisShowing(Showing):
 class DiagnosisTeaching(PartnerTeaching):
     """Gold visits, and what the bundled models are made from."""
 
-    def rehearsed(self, row: Row, prompts: Path | None) -> tuple[Task, Callable[[int], Episode]]:
-        task = task_of(row)
-        return task, lambda turns: gold_episode(task, load_prompts(prompts or OWN), turns)
+    role = "simulator"
+    recipe = "recipes.doctors.diagnosis_lessons"
+    partner_recipe = "recipes.doctors.world_lessons"
 
-    def demonstrations(
-        self, role: str, rows: Sequence[Row], settings: Settings
-    ) -> Iterable[Conversation]:
-        if role != "simulator":
-            return super().demonstrations(role, rows, settings)
-        return world_lessons(task_of(row) for row in rows)
+    def read(self, row: Row) -> Task:
+        return task_of(row)
 
-    def lessons(
-        self, rows: Sequence[Row], settings: Settings, right: int, flawed: int, random: Random
-    ) -> Lessons:
-        """Return lessons about patients drawn from the tables. `rows` are not used, because they
-        are too few to learn from.
-        """
-        return lessons(right, flawed, random)
+    def rehearsed(self, task: Any, turns: int) -> Episode:
+        return gold_episode(task, load_prompts(self.prompts or OWN), turns)
 
 
 class DiagnosisAgent(PartnerAgent):

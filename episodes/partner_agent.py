@@ -13,15 +13,25 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from argparse import ArgumentParser
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from importlib import import_module
 from pathlib import Path
 from random import Random
 from typing import Any
 
 from common.settings import ROOT, Settings
-from episodes.agent import Agent, Answer, Flags, KnownEpisodes, Options, Row, Service
-from episodes.episode import Episode, Message, Policy, Task
+from episodes.agent import (
+    Agent,
+    Answer,
+    Flags,
+    KnownEpisodes,
+    Lessons,
+    Options,
+    Row,
+    Service,
+)
+from episodes.episode import Conversation, Episode, Message, Policy, Task
 from episodes.partners import PARTNERS, RECORD, SERVED, PromptedTeaching, partner_model
 from episodes.prompts import Prompts
 from episodes.rules import RuledEnvironment
@@ -91,17 +101,44 @@ class PartnerFlags(Flags):
 
 
 class PartnerTeaching(PromptedTeaching):
-    """Gold episodes by rehearsal against the record."""
+    """Gold episodes by rehearsal against the record.
+
+    recipe, partner_recipe: the modules that made what the bundled model and a model of the partner
+    learn. They are found by name, as agents are, because recipes stand above everything.
+    """
+
+    role: str
+    recipe: str
+    partner_recipe: str
 
     @abstractmethod
-    def rehearsed(self, row: Row, prompts: Path | None) -> tuple[Task, Callable[[int], Episode]]:
-        """Return the task of a row, and what plays its gold in so many turns with the words of a
-        file (None: the agent's own).
-        """
+    def read(self, row: Row) -> Task:
+        """Return the task of a row."""
+
+    def lessons(
+        self, rows: Sequence[Row], settings: Settings, right: int, flawed: int, random: Random
+    ) -> Lessons:
+        """Return lessons about newly drawn patients, because the rows are too few to learn from."""
+        made: Lessons = import_module(self.recipe).lessons(right, flawed, random)
+        return made
+
+    def demonstrations(
+        self, role: str, rows: Sequence[Row], settings: Settings
+    ) -> Iterable[Conversation]:
+        if role != self.role:
+            return super().demonstrations(role, rows, settings)
+        told: Iterable[Conversation] = import_module(self.partner_recipe).partner_lessons(
+            self.read(row) for row in rows
+        )
+        return told
+
+    @abstractmethod
+    def rehearsed(self, task: Any, turns: int) -> Episode:
+        """Return the gold episode of a task in so many turns."""
 
     def gold(self, row: Row, settings: Settings) -> Episode:
-        task, play = self.rehearsed(row, self.prompts)
-        return play(drawn_turns(settings, task.id) or settings.max_turns)
+        task = self.read(row)
+        return self.rehearsed(task, drawn_turns(settings, task.id) or settings.max_turns)
 
 
 class PartnerAgent(Agent):

@@ -39,8 +39,8 @@ import ijson
 from common.command import Failure, UsageError, new_parser, run_command
 from common.files import refuse_existing, replacing
 from common.terminal import watched
-from conditions.diagnosis_cases import INSTRUCTION
 from conditions.intake.consultation_rows import Refused, object_of, text_of, texts_of
+from conditions.table import INSTRUCTION
 from data.json_rows import json_events
 from data.parquet import DIAGNOSIS, Form, write_parquet
 from data.records import SourceError, detect_encoding, refusing

@@ -3,4 +3,4 @@
 from runpy import run_module
 
 if __name__ == "__main__":
-    run_module("conditions.cases", run_name="__main__")
+    run_module("recipes.doctors.cases", run_name="__main__")

@@ -10,8 +10,8 @@ import pytest
 
 from common.command import UsageError
 from conditions.condition_types import Condition, Tables, Weights, terms
-from conditions.speech import Speech
 from conditions.table import load_tables
+from recipes.doctors.speech import Speech
 
 
 @pytest.fixture(scope="module")

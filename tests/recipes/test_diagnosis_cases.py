@@ -17,10 +17,7 @@ import pytest
 
 from common.settings import ROOT
 from conditions.asking import posterior
-from conditions.cases import main
 from conditions.condition_types import Spread
-from conditions.consultation_cases import OPEN, ROWS, new_case
-from conditions.diagnosis_cases import PLAUSIBLE, SURE, DiagnosisCase, case_of, plausible
 from conditions.examination_results import (
     CREATININE,
     FEVER,
@@ -28,10 +25,19 @@ from conditions.examination_results import (
     Result,
     draw_results,
 )
-from conditions.table import FOLDER as TABLES_FOLDER
 from conditions.table import load_tables
 from diagnosis_agent.task import DiagnosisTask, read_rows, task_of
 from recipes.calculators.formula_questions import formula_of
+from recipes.doctors.cases import main
+from recipes.doctors.consultation_cases import OPEN, ROWS, new_case
+from recipes.doctors.diagnosis_cases import (
+    PLAUSIBLE,
+    SURE,
+    WORDINGS,
+    DiagnosisCase,
+    case_of,
+    plausible,
+)
 
 TABLES = load_tables()
 FOLDER = ROOT / "data" / "diagnosis"
@@ -133,7 +139,7 @@ def test_nothing_of_a_case_names_its_diagnosis() -> None:
 
 
 def test_unseen_rows_are_worded_as_no_training_row_is() -> None:
-    sections = tomllib.loads((TABLES_FOLDER / "summaries.toml").read_text(encoding="utf-8"))
+    sections = tomllib.loads(WORDINGS.read_text(encoding="utf-8"))
     more = sections.pop("more")
     wordings = [text for one in (sections, more) for texts in one.values() for text in texts]
     pieces = Counter(

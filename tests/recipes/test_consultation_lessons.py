@@ -10,16 +10,16 @@ from random import Random
 import pytest
 
 from conditions.condition_types import Phrase
-from conditions.consultation_cases import draw_cases
-from conditions.speech import Speech
 from conditions.table import load_tables
-from consultation_agent import lessons as recipe
 from consultation_agent.agent import AGENT
 from consultation_agent.doctor_questions import asked_for
-from consultation_agent.lessons import lessons
 from consultation_agent.prompts import load_prompts
 from consultation_agent.protocol import Conclusion, Malformed, Question, read_reply
 from episodes.episode import Conversation
+from recipes.doctors import consultation_lessons as recipe
+from recipes.doctors.consultation_cases import draw_cases
+from recipes.doctors.consultation_lessons import lessons
+from recipes.doctors.speech import Speech
 
 FEW = {"train": 3, "val": 2, "test": 4}  # rows drawn before the lessons
 

@@ -18,9 +18,9 @@ from common.terminal import watched
 from conditions.asking import most_telling, posterior
 from conditions.bayes import draw_patient
 from conditions.condition_types import Patient, Tables
-from conditions.speech import Speech
-from conditions.talk import Talk
 from data.records import compact
+from recipes.doctors.speech import Speech
+from recipes.doctors.talk import Talk
 
 ROWS = {"train": 960, "val": 96, "test": 320}
 UNSEEN = 0.25  # of the test rows

@@ -14,8 +14,6 @@ from __future__ import annotations
 from random import Random
 
 from conditions.condition_types import Condition
-from conditions.consultation_cases import ROWS
-from conditions.diagnosis_cases import draw_diagnosis_cases
 from conditions.table import load_tables
 from diagnosis_agent.prompts import load_prompts
 from diagnosis_agent.protocol import Order, spoken
@@ -24,6 +22,8 @@ from diagnosis_agent.rehearsal import WHY, best_match, rehearse
 from diagnosis_agent.task import DiagnosisTask, task_of
 from episodes.agent import Lessons
 from episodes.episode import Conversation
+from recipes.doctors.consultation_cases import ROWS
+from recipes.doctors.diagnosis_cases import draw_diagnosis_cases
 
 BUDGETS = (6, 6, 6, 6, 4, 5, 7, 8)
 # What is ordered beside the point.

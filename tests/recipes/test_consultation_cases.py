@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 
 from common.settings import ROOT
-from conditions.cases import main
-from conditions.consultation_cases import ROWS
 from conditions.table import load_tables
+from recipes.doctors.cases import main
+from recipes.doctors.consultation_cases import ROWS
 
 TABLES = load_tables()
 FOLDER = ROOT / "data" / "consultation"

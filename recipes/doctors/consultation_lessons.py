@@ -23,7 +23,6 @@ from pathlib import Path
 from random import Random
 
 from conditions.condition_types import Phrase, Tables
-from conditions.consultation_cases import ROWS, draw_cases
 from conditions.table import FOLDER, load_tables
 from consultation_agent.patient import Exchange
 from consultation_agent.prompts import Prompts, load_prompts
@@ -33,6 +32,7 @@ from consultation_agent.rehearsal import best_match
 from consultation_agent.task import ConsultationTask, task_of
 from episodes.agent import Lessons
 from episodes.episode import Conversation
+from recipes.doctors.consultation_cases import ROWS, draw_cases
 
 WORDINGS = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
 FURTHER = tomllib.loads(

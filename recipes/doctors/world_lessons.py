@@ -31,7 +31,7 @@ MOST_EVENTS = 8  # of a text
 OTHERS = 4  # examinations that the case has nothing of, each normal
 
 
-def world_lessons(tasks: Iterable[DiagnosisTask], seed: int = 0) -> Iterator[Conversation]:
+def partner_lessons(tasks: Iterable[DiagnosisTask], seed: int = 0) -> Iterator[Conversation]:
     """Yield the texts of each case, without a chat template; only the results are learned."""
     for task in tasks:
         random = Random(f"{seed}/{task.id}")

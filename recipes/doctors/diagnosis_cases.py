@@ -10,16 +10,17 @@ import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
+from pathlib import Path
 from random import Random
 from typing import Any
 
 from conditions.asking import posterior
 from conditions.bayes import Value
 from conditions.condition_types import Patient, Tables
-from conditions.consultation_cases import OPEN, Row, draw_rows
 from conditions.examination_results import Result, draw_results
-from conditions.speech import Speech
-from conditions.table import FOLDER
+from conditions.table import INSTRUCTION
+from recipes.doctors.consultation_cases import OPEN, Row, draw_rows
+from recipes.doctors.speech import Speech
 
 PLAUSIBLE = 0.05  # a summary leaves OPEN conditions that are at least so likely
 LIKELIEST = 0.5  # a fact that makes a condition likelier than this is not stated
@@ -38,10 +39,7 @@ ROUTINE = (
     "urinalysis",
 )
 KINDS = ("physical", "lab", "imaging", "procedure")  # in the order in which they are recorded
-INSTRUCTION = (
-    "You are a physician. Order one examination at a "
-    "time; when you know enough, give the diagnosis."
-)
+WORDINGS = Path(__file__).with_name("summaries.toml")
 
 
 @dataclass(frozen=True)
@@ -190,7 +188,7 @@ def _row(tables: Tables, case: DiagnosisCase, index: int, speech: Speech, wordin
 @cache
 def _wordings() -> dict[str, tuple[list[str], list[str]]]:
     """Return, by section, its two lists of wordings."""
-    read = tomllib.loads((FOLDER / "summaries.toml").read_text(encoding="utf-8"))
+    read = tomllib.loads(WORDINGS.read_text(encoding="utf-8"))
     return {name: (read[name], more) for name, more in read["more"].items()}
 
 

@@ -6,11 +6,11 @@ from random import Random
 
 import pytest
 
-from diagnosis_agent import lessons as recipe
-from diagnosis_agent.lessons import lessons
 from diagnosis_agent.protocol import Conclusion, Order, read_reply
 from episodes.episode import Conversation
 from episodes.text_loop import Malformed
+from recipes.doctors import diagnosis_lessons as recipe
+from recipes.doctors.diagnosis_lessons import lessons
 
 FEW = {"train": 3, "val": 2, "test": 4}  # rows drawn before the lessons
 

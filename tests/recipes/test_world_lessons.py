@@ -10,8 +10,8 @@ from diagnosis_agent.agent import AGENT
 from diagnosis_agent.llm_simulator import SEPARATOR, prompt_for, split_range
 from diagnosis_agent.simulator import Result
 from diagnosis_agent.task import DiagnosisTask, task_of
-from diagnosis_agent.world_model import MOST_EVENTS, world_lessons
 from episodes.episode import Conversation
+from recipes.doctors.world_lessons import MOST_EVENTS, partner_lessons
 
 EVENT = re.compile(r"Exam name:\n(.+)\n(?:Reference Range:\n(.+)\n)?Exam results:\n\Z")
 TASK = DiagnosisTask(
@@ -30,7 +30,9 @@ def text_of(told: Conversation) -> str:
 
 def test_every_recorded_result_is_learned_once_and_others_are_normal() -> None:
     for task in tasks():
-        asked = [message["content"] for told in world_lessons([task]) for message in told.messages]
+        asked = [
+            message["content"] for told in partner_lessons([task]) for message in told.messages
+        ]
         names = [match[1] for part in asked if (match := EVENT.search(part))]
         learned = dict(
             zip(names, (part for part in asked if part.endswith(SEPARATOR)), strict=True)
@@ -42,7 +44,7 @@ def test_every_recorded_result_is_learned_once_and_others_are_normal() -> None:
 
 
 def test_a_lesson_without_ranges_is_what_the_model_is_asked() -> None:
-    for told in world_lessons(tasks()):
+    for told in partner_lessons(tasks()):
         text = re.sub(r"Reference Range:\n.+\n", "", text_of(told))
         task = next(one for one in tasks() if text.startswith(one.text) and one.reference in text)
         events = [part.partition("\nExam results:\n") for part in text.split("Exam name:\n")[1:]]
@@ -56,9 +58,9 @@ def test_a_lesson_without_ranges_is_what_the_model_is_asked() -> None:
 
 
 def test_lessons_come_out_alike_and_a_case_without_results_has_none() -> None:
-    assert [*world_lessons(tasks())] == [*world_lessons(tasks())]
+    assert [*partner_lessons(tasks())] == [*partner_lessons(tasks())]
     assert [
         text_of(one).endswith("Ankle test\nExam results:\nwarm<SEP>")
-        for one in world_lessons([TASK])
+        for one in partner_lessons([TASK])
     ] == [True]
-    assert [*world_lessons([replace(TASK, results={})])] == []
+    assert [*partner_lessons([replace(TASK, results={})])] == []

@@ -12,9 +12,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from conditions.condition_types import Phrase, Tables
-from conditions.speech import Speech
-
-ENDS = ("。", "？", "！", "?", "!", ".")
+from recipes.doctors.speech import Speech
 
 
 class Talk:
@@ -65,8 +63,3 @@ class Talk:
 
     def _happens(self, name: str) -> bool:
         return self.speech.random.random() < self.tables.share[name]
-
-
-def sentence(text: str) -> str:
-    """Return a text that ends like a sentence."""
-    return text if text.endswith(ENDS) else f"{text}。"

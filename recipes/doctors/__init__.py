@@ -1,0 +1,1 @@
+"""How the invented patients of both doctors were drawn, and what their bundled models learned."""
