@@ -76,9 +76,9 @@ class SqlEnvironment(Environment):
 
     def _tools(self, queries: list[Query]) -> list[Tool]:
         async def query(sql: str) -> str:
-            result = await in_thread(self.tool.run, sql)
-            queries.append(Query(sql, result, self.tool.allowed_tables))
-            return str(result.to_json())
+            made: Query = await in_thread(Query.run, sql, self.tool)
+            queries.append(made)
+            return made.result.to_json()
 
         async def describe(name: str, **arguments: str) -> str:  # counts as a turn, not as a query
             return str(await in_thread(getattr(SchemaTools(self.tool), name), *arguments.values()))

@@ -16,7 +16,8 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 from common.command import UsageError
@@ -26,9 +27,12 @@ from scoring.judge import Case, Judge, Verdict
 from scoring.rubric import Reward, Rubric, parse_rubric
 from sql_agent import terms
 from sql_agent.judge.nothing import honesty, says_nothing
+from sql_agent.own_words import own_words, read_rows
 from sql_agent.prompts import COLUMNS
 from sql_agent.task import SqlTask
-from tools.sql.result import QueryResult
+from sql_agent.terms import Cell
+from tools.sql.query import QueryTool
+from tools.sql.result import QueryResult, compact
 
 DEFAULT_RUBRIC = Rubric({"rule": 0.1, "judge": 1.0}, {"judge": ["format"]})
 FEWEST_TURNS = 2  # one query and the answer
@@ -43,6 +47,37 @@ class Query:
     sql: str
     result: QueryResult
     tables: frozenset[str] = frozenset(COLUMNS)
+    dialect: str = "sqlite"
+
+    @classmethod
+    def run(cls, sql: str, tool: QueryTool) -> Query:
+        """Run a statement."""
+        result = tool.run(sql)
+        return cls(sql, result, tool.allowed_tables, tool.database().dialect)
+
+    @cached_property
+    def read(self) -> list[list[Any]]:
+        """The rows without the words of the statement itself; None for a cell that has no others."""
+        return read_rows(self.sql, self.dialect, self.result)
+
+    @property
+    def is_made_up(self) -> bool:
+        """Whether the rows hold values, and all of them are the statement's own."""
+        shown = [cell for row in self.result.rows for cell in row if cell is not None]
+        return bool(shown) and all(cell is None for row in self.read for cell in row)
+
+    @property
+    def for_judge(self) -> str:
+        """What the database returned, as JSON. Errors and hints are left out: they repeat words of
+        the statement.
+        """
+        result = self.result
+        columns = result.columns
+        if self.sql and result.ok:
+            own = own_words(self.sql, self.dialect)
+            columns = ["" if own.gives(name) else name for name in columns]
+        shown = {"status": result.status, "columns": columns, "rows": self.read}
+        return compact(shown | {"count": result.count, "truncated": result.truncated})
 
     @classmethod
     def of_gold(cls, task: SqlTask) -> list[Query]:
@@ -90,15 +125,18 @@ def term(range: str, earns: str) -> Callable[[Value], Value]:
 
 @term(
     "0 or 1",
-    "a query that the guard allowed ran and read an allowed table, once; empty results count",
+    "a query that the guard allowed ran and read an allowed table, once; empty results count, "
+    "results made of the query's own literals do not",
 )
 def rule(task: SqlTask, episode: Episode) -> float:
     """Return 1 if a query that ran read a table of its own, else 0. An empty result counts: it is
     what an honest look finds for an unanswerable question.
     """
-    return float(
-        any(query.result.ok and query.result.tables_read & query.tables for query in episode.events)
-    )
+    for query in episode.events:
+        read = query.result.ok and query.result.tables_read & query.tables
+        if read and not query.is_made_up:
+            return 1.0
+    return 0.0
 
 
 # The judge's value comes with the verdict
@@ -108,14 +146,20 @@ TERMS["judge"] = Term("0 to 1", "the judge's score of the answer", None)
 @term("0 or 1", "the last query that ran returned the gold result set")
 def execution(task: SqlTask, episode: Episode) -> float | None:
     """Return 1 if the last result is the gold result (`terms.same_result`), else 0; None without
-    gold. A result that is not shown in full does not match.
+    gold. A result that is not shown in full does not match, nor one that the statement made up
+    unless gold's does so too.
     """
     gold = task.result
-    ran = _returned(episode)
+    ran = _ran(episode)
     if gold is None:
         return None
-    whole = bool(ran) and ran[-1].count == len(ran[-1].rows)
-    return float(whole and terms.same_result(ran[-1].columns, ran[-1].rows, gold))
+    if not ran:
+        return 0.0
+    last = ran[-1]
+    result = last.result
+    if result.count != len(result.rows) or (last.is_made_up and not _makes_up(task, last)):
+        return 0.0
+    return float(terms.same_result(result.columns, _rows(result), gold))
 
 
 @term("0 to 1", "share of the gold evidence that the queries returned")
@@ -124,15 +168,15 @@ def evidence_recall(task: SqlTask, episode: Episode) -> float | None:
     if not quotes:
         return None
     if _in_another_column(task):  # of a search or a count: its rows are what can be returned
-        there = {str(cell) for cell in _cells(episode, object)}
+        there = {str(cell.value) for cell in _cells(episode)}
         return sum(quote in there for quote in quotes) / len(quotes)
-    return terms.evidence_found(quotes, _cells(episode))
+    return terms.evidence_found(quotes, _texts(episode))
 
 
 @term("0 to 1", "share of the cells returned that are gold evidence")
 def evidence_precision(task: SqlTask, episode: Episode) -> float | None:
     quotes = _quotes(task)
-    return terms.evidence_among(quotes, _cells(episode), task.question) if quotes else None
+    return terms.evidence_among(quotes, _texts(episode), task.question) if quotes else None
 
 
 @term("0 to 1", "share of the answer's numbers with units that are in the rows or the question")
@@ -206,7 +250,7 @@ def is_unanswerable(task: SqlTask) -> bool:
 
 def case_of(task: SqlTask, episode: Episode) -> Case:
     """Return what the judge sees of an episode; a missing answer is judged as the empty text."""
-    context = [query.result.to_json() for query in episode.events]
+    context = [query.for_judge for query in episode.events]
     return Case(task.question, episode.answer or "", task.reference, context, task.gold)
 
 
@@ -220,7 +264,7 @@ async def score_episode(
     values = term_values(task, episode, rubric.names)
     counters: dict[str, float] = {
         "sql_calls": len(episode.events),
-        "sql_ok": len(_returned(episode)),
+        "sql_ok": len(_ran(episode)),
     }
     if "judge" not in rubric.names:
         weighted = rubric.weigh(values)
@@ -276,23 +320,41 @@ def _in_another_column(task: SqlTask) -> bool:
     return bool(fields and task.result) and not fields & set((task.result or {})["columns"])
 
 
-def _returned(episode: Episode) -> list[QueryResult]:
-    return [query.result for query in episode.events if query.result.ok]
+def _ran(episode: Episode) -> list[Query]:
+    return [query for query in episode.events if query.result.ok]
 
 
-def _cells(episode: Episode, kind: type = str) -> list[Any]:
-    """Return the cells of one type, by default texts, from every result."""
-    return [
-        cell
-        for found in _returned(episode)
-        for row in found.rows
-        for cell in row
-        if isinstance(cell, kind)
-    ]
+def _makes_up(task: SqlTask, query: Query) -> bool:
+    """Return whether the gold statement's result is of its own literals too, such as 有 and 无."""
+    if not task.sql or not task.result:
+        return False
+    result = replace(query.result, rows=task.result["rows"])
+    return replace(query, sql=task.sql[-1], result=result).is_made_up
+
+
+def _rows(result: QueryResult) -> list[list[Cell]]:
+    """Return the rows with what the tool says of each cell."""
+    rows = []
+    for at, row in enumerate(result.rows):
+        rows.append([Cell(value, (at, place) in result.cut) for place, value in enumerate(row)])
+    return rows
+
+
+def _cells(episode: Episode) -> list[Cell]:
+    """Return the filled cells of every result, without the policy's own words."""
+    found = []
+    for query in _ran(episode):
+        for at, row in enumerate(query.read):
+            for place, value in enumerate(row):
+                if value is not None:
+                    found.append(Cell(value, (at, place) in query.result.cut))
+    return found
+
+
+def _texts(episode: Episode) -> list[Cell]:
+    return [cell for cell in _cells(episode) if isinstance(cell.value, str)]
 
 
 def _known(task: SqlTask, episode: Episode) -> str:
     """Return all text that the policy may rightly repeat: the rows returned and the question."""
-    return "\n".join(
-        [*(str(cell) for cell in _cells(episode, object) if cell is not None), task.question]
-    )
+    return "\n".join([*(str(cell.value) for cell in _cells(episode)), task.question])

@@ -129,13 +129,14 @@ def _found(names: Sequence[str], question: str) -> list[str]:
 
 def query_in(episode: Episode, sql: str, tool: QueryTool) -> QueryResult:
     """Run a statement as a policy's tool call and write both into the transcript."""
-    result = tool.run(sql)
+    query = Query.run(sql, tool)
+    result = query.result
     number = f"call-{len(episode.events)}"
     function = {"name": TOOL_NAME, "arguments": json.dumps({"sql": sql}, ensure_ascii=False)}
     call = {"id": number, "type": "function", "function": function}
     episode.messages.append({"role": "assistant", "content": None, "tool_calls": [call]})
     episode.messages.append({"role": "tool", "tool_call_id": number, "content": result.to_json()})
-    episode.events.append(Query(sql, result, tool.allowed_tables))
+    episode.events.append(query)
     episode.turns += 1
     return result
 

@@ -13,7 +13,7 @@ import re
 import unicodedata
 from collections.abc import Iterable, Sequence
 from itertools import permutations
-from typing import Any
+from typing import Any, NamedTuple
 
 from scoring.text import words_only
 from sql_agent.judge.fold import fold
@@ -36,7 +36,16 @@ MARKUP = re.compile(
 )
 
 
-def same_result(columns: Sequence[str], rows: Sequence[Row], gold: dict[str, Any]) -> bool:
+class Cell(NamedTuple):
+    """A value of a result, and whether the tool cut it."""
+
+    value: Any
+    cut: bool = False
+
+
+def same_result(
+    columns: Sequence[str], rows: Sequence[Sequence[Cell]], gold: dict[str, Any]
+) -> bool:
     """Return whether a result is the gold result: the same rows, each as often, in the same order
     if gold is "ordered".
 
@@ -53,12 +62,12 @@ def same_result(columns: Sequence[str], rows: Sequence[Row], gold: dict[str, Any
     )
 
 
-def _turned(rows: Sequence[Sequence[Any]], order: Sequence[int]) -> list[list[Any]]:
+def _turned(rows: Sequence[Sequence[Cell]], order: Sequence[int]) -> list[list[Cell]]:
     """Return the rows with their columns in this order."""
     return [[row[column] for column in order] for row in rows]
 
 
-def _same_rows(rows: list[list[Any]], wanted: list[list[Any]], ordered: bool) -> bool:
+def _same_rows(rows: list[list[Cell]], wanted: list[list[Any]], ordered: bool) -> bool:
     left = list(wanted)
     for row in rows:
         candidates = left[:1] if ordered else left
@@ -76,12 +85,10 @@ def _same_rows(rows: list[list[Any]], wanted: list[list[Any]], ordered: bool) ->
     return True
 
 
-def _same_cell(cell: Any, want: Any) -> bool:
-    shown = _plain(cell)
+def _same_cell(cell: Cell, want: Any) -> bool:
+    shown = _plain(cell.value)
     text = _plain(want)
-    return shown == text or (
-        shown.endswith(CUT) and len(shown) > 1 and text.startswith(shown[: -len(CUT)])
-    )
+    return shown == text or (cell.cut and text.startswith(shown.removesuffix(CUT)))
 
 
 def _plain(cell: Any) -> str:
@@ -99,7 +106,7 @@ def _plain(cell: Any) -> str:
         return text
 
 
-def evidence_found(quotes: Iterable[str], cells: Iterable[str]) -> float:
+def evidence_found(quotes: Iterable[str], cells: Iterable[Cell]) -> float:
     """Return the share of the quotes that are in a returned cell; 0 without quotes."""
     wanted = [words_only(quote) for quote in quotes]
     shown = [_cell_words(cell) for cell in cells]
@@ -107,7 +114,7 @@ def evidence_found(quotes: Iterable[str], cells: Iterable[str]) -> float:
     return len(found) / len(wanted) if wanted else 0.0
 
 
-def evidence_among(quotes: Iterable[str], cells: Iterable[str], question: str) -> float:
+def evidence_among(quotes: Iterable[str], cells: Iterable[Cell], question: str) -> float:
     """Return the share of the different returned cells that contain a quote or are part of one; 0
     without cells.
 
@@ -123,9 +130,8 @@ def evidence_among(quotes: Iterable[str], cells: Iterable[str], question: str) -
     )
 
 
-def _cell_words(cell: str) -> tuple[str, bool]:
-    """Return the cell's words, and whether the tool cut it."""
-    return words_only(cell), cell.endswith(CUT)
+def _cell_words(cell: Cell) -> tuple[str, bool]:
+    return words_only(cell.value), cell.cut
 
 
 def _holds(cell: tuple[str, bool], quote: str) -> bool:

@@ -46,7 +46,7 @@ _NUMERAL = re.compile(
     "(?!一(?:下|般|共|些|样|起|直|定|切))[零〇一二两三四五六七八九十百千万亿]{1,20}(?:点[零〇一二三四五六七八九]{1,9})?"
 )
 _SEVERAL = re.compile("[一二两三四五六七八九]{2}|[百千万亿]+")  # 两三 is about two or three
-_DECIMAL = re.compile(r"(?<![\d.a-z])\d{1,15}\.\d{1,9}(?![\d.])")
+_DECIMAL = re.compile(r"(?<![\d.a-z])\d{1,15}\.\d{1,17}(?![\d.])")
 _RANGE_SIGN = re.compile(r"(?<=\d)([a-zμ°%一-鿿]{0,4}?)(?:[至到~-]|—+)(?=\d)")
 
 # Spellings of units that are written in the first of their line, and how many of it each makes.
@@ -106,7 +106,7 @@ def _cn2an() -> Callable[[str, str], float]:
 
 
 def _shortest(match: re.Match[str]) -> str:
-    return f"{float(match.group()):.12g}"
+    return f"{float(match.group()):.15g}"
 
 
 def _in_kept_units(match: re.Match[str]) -> str:

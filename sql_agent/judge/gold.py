@@ -35,6 +35,7 @@ OTHER_NUMBER = re.compile(r"[-+.~<>≤≥≠±≈/∕^%\d]")
 MEASURES = "种个款类项例名位家样味条盒张床"
 COUNT = re.compile(rf"(?:一?共计?|总共|合计|总计|有)*(\d+)[{MEASURES}]?")
 MEASURE = re.compile(f"[{MEASURES}]?")
+ABOUT = re.compile("以[上下内外]|左右|上下|[多余来]")  # behind a count: not that many
 COURTESY_BEHIND = re.compile("(?:医生|医师|大夫|先生|女士|呢|哦|呀)$")
 PROGRAM = re.compile(
     r'^\W*[{\[]\s*["\[{]|"?(?:columns|rows|row_count)"?\s*:|"\w+"\s*:\s*["\[\d]|\|\s*:?-{2,}'
@@ -100,7 +101,8 @@ class Gold:
             behind = piece[found.end() :]
             tail = MEASURE.sub("", behind, count=1)
             apart = not OTHER_NUMBER.match(head[-1:]) and not OTHER_NUMBER.match(behind)
-            if apart and "?" not in tail and self.heads.leads(head) and self.heads.asks(tail):
+            exact = "?" not in tail and not ABOUT.match(tail)
+            if apart and exact and self.heads.leads(head) and self.heads.asks(tail):
                 return head
         return None
 

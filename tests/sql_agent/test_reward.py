@@ -98,9 +98,11 @@ def test_a_judge_without_a_score_leaves_no_total() -> None:
 def test_the_judge_sees_question_answer_reference_and_what_was_read() -> None:
     judge = FixedJudge(Verdict(1.0))
     asyncio.run(score_episode(TASK, played("密封", result()), judge))
-    assert judge.case == Case(TASK.question, "密封", "密封", [result().to_json()], None)
+    assert replace(judge.case, context=[]) == Case(TASK.question, "密封", "密封", [], None)
+    assert '"rows":[["b"]]' in judge.case.context[0]
     asyncio.run(score_episode(GOLDEN, played("密封", FOUND), judge))
-    assert judge.case == Case(GOLDEN.question, "密封", GOLDEN.reference, [FOUND.to_json()], GOLD)
+    assert judge.case.gold == GOLD
+    assert STORAGE in judge.case.context[0]
 
 
 # Each further term: an episode that earns it and one that does not, otherwise alike.

@@ -155,6 +155,11 @@ def check(sql: str, dialect: str, allowed_tables: Iterable[str], schema: str = "
     return run(sql, dialect, frozenset(allowed_tables), schema)
 
 
+def parsed(sql: str, dialect: str) -> exp.Query:
+    """Return the tree of a statement that `check` let pass."""
+    return _parse(_unwrapped(sql), dialect)
+
+
 def _check(sql: str, dialect: str, allowed_tables: frozenset[str], schema: str) -> Statement:
     try:
         sql = _unwrapped(sql)

@@ -51,7 +51,7 @@ class QueryResult:
 
     rows are lists of JSON values. count is the number of rows the statement returned, shown or not.
     truncated is False or says what was cut. error is None or the reason there is no result. hint is
-    help with an error or with an empty result, or "".
+    help with an error or with an empty result, or "". cut: row and column of each cell that was cut.
     """
 
     columns: list[str]
@@ -61,6 +61,7 @@ class QueryResult:
     error: str | None = None
     tables_read: frozenset[str] = frozenset()
     hint: str = ""
+    cut: frozenset[tuple[int, int]] = frozenset()
 
     @property
     def ok(self) -> bool:
@@ -123,9 +124,15 @@ def fit(found: Rows, limits: Limits) -> QueryResult:
         for shown in range(len(rows), 0, -1) or [0]:
             if used[shown] > limits.max_chars:
                 continue
-            note = _note(found, rows[:shown], size)
+            cut = _cut_cells(found, rows[:shown])
+            note = _note(found, shown, size if cut else 0)
             result = QueryResult(
-                columns, rows[:shown], found.count, note, tables_read=found.tables_read
+                columns,
+                rows[:shown],
+                found.count,
+                note,
+                tables_read=found.tables_read,
+                cut=cut,
             )
             if len(result.to_json()) <= limits.max_chars:
                 return result
@@ -138,16 +145,24 @@ def fit(found: Rows, limits: Limits) -> QueryResult:
         ]
 
 
-def _note(found: Rows, shown: list[list[Any]], size: int) -> str | bool:
+def _cut_cells(found: Rows, shown: list[list[Any]]) -> frozenset[tuple[int, int]]:
+    """Return the places of cells of which only the beginning is shown."""
+    cut = set()
+    for at, row in enumerate(shown):
+        for place, cell in enumerate(row):
+            ends = isinstance(cell, str) and cell.endswith("…")
+            if ends and cell != _cell(found.rows[at][place], len(cell) + 1):
+                cut.add((at, place))
+    return frozenset(cut)
+
+
+def _note(found: Rows, shown: int, size: int) -> str | bool:
+    """Return what is said about rows and cells that were cut, the latter to `size` if not 0."""
     notes = []
-    if found.count > len(shown):
+    if found.count > shown:
         total = f"共 {found.count} 行" if found.count_is_exact else f"超过 {found.count} 行"
-        notes.append(f"{total}，只显示前 {len(shown)} 行")
-    if any(
-        isinstance(cell, str) and len(cell) == size and cell.endswith("…")
-        for row in shown
-        for cell in row
-    ):
+        notes.append(f"{total}，只显示前 {shown} 行")
+    if size:
         notes.append(f"过长的内容已截断到 {size} 字")
     return "；".join(notes) or False
 
