@@ -61,7 +61,7 @@ LINES = tempfile.NamedTemporaryFile("w", prefix="faults-", suffix=".log", delete
 TITLES = {
     "trainer's actor and proxy": r"ray::TrainingActor",
     "Ray worker of the trainer": r"ray::WorkerDict",
-    "vLLM's server": r"ray::vLLMHttpServer",
+    "vLLM's server": r"ray::KeepingServer",
     "vLLM's engine": r"VLLM::EngineCore",
     "fork server": r"training\.fork_server",
     "raylet": r"^raylet",

@@ -1,6 +1,7 @@
 """Store, runners and trainer as three processes."""
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -81,9 +82,25 @@ def store(tmp_path: Path) -> Iterator[Store]:
         store.kill()
 
 
-def test_three_processes(store: Store, start: Callable[..., Run]) -> None:
-    """With a token; and the store is killed in the middle, and started again."""
+@pytest.fixture
+def spaced_model(tmp_path: Path) -> Path:
+    """The bundled model, whose template writes a tool call with a space that the model leaves out."""
+    folder = tmp_path / "spaced"
+    shutil.copytree(ROOT / "sql_agent/tiny_model", folder)
+    template = folder / "chat_template.jinja"
+    written = template.read_text(encoding="utf-8")
+    spaced = written.replace("'}\\n</tool_call>'", "' }\\n</tool_call>'")
+    assert spaced != written
+    template.write_text(spaced, encoding="utf-8")
+    return folder
+
+
+def test_three_processes(store: Store, spaced_model: Path, start: Callable[..., Run]) -> None:
+    """With a token; and the store is killed in the middle, and started again. Each episode is one
+    sequence, although the template writes its calls otherwise.
+    """
     external = ("--ci-fast", "--llm-proxy", "--external-store-address", store.address)
+    external += ("--model", str(spaced_model))
     told = {"AGL_MANAGED_STORE": "0", "AGL_TOKEN": TOKEN}
     runners = start(*external, "--n-runners", "2", AGL_CURRENT_ROLE="runner", **told)
     trackers = {"SWANLAB_MODE": "local", "WANDB_MODE": "offline"}
@@ -95,7 +112,7 @@ def test_three_processes(store: Store, start: Callable[..., Run]) -> None:
     assert trainer.wait() == 0, trainer.output
     summary = trainer.summary()
     assert summary["store"] == "external"
-    assert summary["rollouts"]["finished"] == 32
+    assert summary["rollouts"]["finished"] == summary["sequences"] == 32
     assert summary["generated_tokens"] == summary["trained_tokens"] > 0
     assert runners.process.poll() is None, "runners stay for the next trainer"
     os.killpg(runners.process.pid, signal.SIGINT)

@@ -30,6 +30,7 @@ def begun(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
         "ray": {"remote": lambda kind: kind},
         "transfer_queue": {"init": queue.update},
         MODULE: {"begin": lambda *_: found.append("servers")},
+        "training.engine.kept_tokens": {"serve_kept_tokens": lambda: found.append("verl's own")},
         "training.engine.trainer": {
             "train": lambda *_: found.append("trainer" if queue else "trainer without a queue")
         },
@@ -52,4 +53,4 @@ def test_servers_begin_before_the_trainer_on_one_machine_without_accelerators_on
     plan = plan_of(tmp_path, device=device)
     config = OmegaConf.create({"trainer": {"nnodes": nodes}, "transfer_queue": {"enable": True}})
     importlib.import_module(ACTOR).TrainingActor().run(config, plan)
-    assert begun == (["servers", "trainer"] if early else ["trainer"])
+    assert begun == (["servers", "trainer"] if early else ["verl's own", "trainer"])

@@ -20,6 +20,8 @@ from omegaconf import DictConfig
 from verl.workers.rollout.replica import RolloutMode, RolloutReplicaRegistry
 from verl.workers.rollout.vllm_rollout.vllm_async_server import vLLMReplica
 
+from training.engine.kept_tokens import KeepingReplica
+
 _begun: dict[int, Future[vLLMReplica]] = {}
 
 
@@ -59,7 +61,7 @@ def begin(config: DictConfig, pool: Executor) -> None:
     node = ray.get_runtime_context().get_node_id()
     size = settings.rollout.tensor_model_parallel_size
     for rank in range(config.trainer.n_gpus_per_node // size):
-        replica = vLLMReplica(
+        replica = KeepingReplica(
             rank, settings.rollout, settings.model, settings.rollout.n_gpus_per_node
         )
         replica.rollout_mode = RolloutMode.HYBRID

@@ -39,6 +39,10 @@ class TrainingActor:
                 from training.cpu.early_servers import begin
 
                 begin(config, pool)
+            else:
+                from training.engine.kept_tokens import serve_kept_tokens
+
+                serve_kept_tokens()
             from training.engine.trainer import train
 
             queue.result()

@@ -19,7 +19,7 @@ import orjson
 from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from training.proxy.gate import RequestSeeds
+from training.proxy.kept_turns import KeptTurns
 from training.proxy.recorder import CallRecorder, Taken
 
 ROUTE = re.compile(r"^/rollout/([^/]+)/attempt/([^/]+)(/.*)?$")
@@ -70,6 +70,7 @@ class RecordingMiddleware:
     def __init__(self, app: ASGIApp, recorder: CallRecorder | None = None) -> None:
         self.app = app
         self._recorder = recorder
+        self._turns = KeptTurns()
 
     @property
     def recorder(self) -> CallRecorder:
@@ -92,13 +93,17 @@ class RecordingMiddleware:
             reply.append(message)
 
         TAKEN.set(taken)
+        attempt = f"{route[1]}/{route[2]}"
         async with recorder.gate:
             started = time.time()
+            body = await Request(inner, receive).body()
             if recorder.seeds is not None:
-                inner, receive = await _seeded(inner, receive, recorder.seeds, recorder.version())
-            await self.app(inner, receive, hold_back)
+                body = recorder.seeds.add(body, recorder.version())
+            asked = self._turns.add(attempt, body)
+            await self.app(_with_length(inner, asked), _receiving(asked, receive), hold_back)
             if taken and reply and reply[0].get("status") == 200:
                 recorder.record(route[1], route[2], taken[0], started)
+                self._turns.remember(attempt, body, _body_of(reply), taken[0])
         for message in reply:  # complete and recorded
             await send(message)
         return None
@@ -111,19 +116,20 @@ class RecordingMiddleware:
         return message
 
 
-async def _seeded(
-    scope: Scope, receive: Receive, seeds: RequestSeeds, version: int
-) -> tuple[Scope, Receive]:
-    body = seeds.add(await Request(scope, receive).body(), version)
-    headers = [
-        (name, value) for name, value in scope["headers"] if name.lower() != b"content-length"
-    ]
+def _with_length(scope: Scope, body: bytes) -> Scope:
+    length = (b"content-length", str(len(body)).encode())
+    others = [one for one in scope["headers"] if one[0].lower() != b"content-length"]
+    return {**scope, "headers": [*others, length]}
+
+
+def _receiving(body: bytes, receive: Receive) -> Receive:
     messages: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
 
-    async def receive_seeded() -> Message:
+    async def receive_asked() -> Message:
         return messages.pop() if messages else await receive()
 
-    return {
-        **scope,
-        "headers": [*headers, (b"content-length", str(len(body)).encode())],
-    }, receive_seeded
+    return receive_asked
+
+
+def _body_of(reply: list[Message]) -> bytes:
+    return b"".join(message.get("body", b"") for message in reply)

@@ -1,0 +1,88 @@
+"""The next turn of an episode reads the tokens of the turns before, as the policy wrote them.
+
+Keeps of docs/architecture.md, "Token sequences".
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import orjson
+import pytest
+
+from training.proxy.kept_turns import KEPT, KeptTurns, continued
+from training.proxy.recorder import Taken
+
+ASKED = {"role": "user", "content": "Which?"}
+CALL = {"id": "call-1", "function": {"name": "look", "arguments": '{"sql":"1"}'}}
+REPLY = {"role": "assistant", "content": None, "tool_calls": [CALL]}
+RESULT = {"role": "tool", "tool_call_id": "call-1", "content": "[]"}
+TOOLS = [{"type": "function", "function": {"name": "look"}}]
+FIRST = {"model": "policy-0", "messages": [ASKED], "tools": TOOLS}
+TAKEN = Taken("reply-1", [1, 2], [3, 4], None)
+
+
+def asked_next(finish: str = "tool_calls", attempt: str = "r/a", **changed: Any) -> Any:
+    """The second request of an episode, as vLLM gets it."""
+    turns = KeptTurns()
+    reply = {"choices": [{"message": REPLY, "finish_reason": finish}]}
+    turns.remember("r/a", orjson.dumps(FIRST), orjson.dumps(reply), TAKEN)
+    # Clients order a call's fields as they like, and leave out what is null
+    call = {"function": {"arguments": '{"sql":"1"}', "name": "look"}, "id": "call-1"}
+    said = {"role": "assistant", "tool_calls": [call]}
+    request = {**FIRST, "messages": [ASKED, said, RESULT], **changed}
+    return orjson.loads(turns.add(attempt, orjson.dumps(request)))
+
+
+def test_a_request_names_the_turn_that_it_goes_on_from() -> None:
+    request = asked_next(chat_template_kwargs={})
+    assert request["chat_template_kwargs"] == {KEPT: {"messages": 2, "tokens": [1, 2, 3, 4]}}
+    assert request["messages"][2] == RESULT
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"attempt": "r/another"},
+        {"finish": "length"},
+        {"tools": []},
+        {"chat_template_kwargs": {"enable_thinking": True}},
+        {"messages": [{**ASKED, "content": "Another?"}, REPLY, RESULT]},
+        {"messages": [ASKED, {**REPLY, "content": "What the policy did not say"}, RESULT]},
+    ],
+)
+def test_what_is_another_conversation_is_rendered(changed: dict[str, Any]) -> None:
+    assert KEPT not in (asked_next(**changed).get("chat_template_kwargs") or {})
+
+
+def tokens(text: str) -> list[int]:
+    return [ord(sign) for sign in text]
+
+
+def text(ids: list[int]) -> str:
+    return "".join(map(chr, ids))
+
+
+def test_what_follows_a_turn_stands_behind_its_own_tokens() -> None:
+    """`$` ends a turn."""
+    prompt = continued(
+        tokens("q$ call $\nresult$\n>"), tokens("q$ call $\n"), tokens("q$call$"), text
+    )
+    assert text(prompt) == "q$call$\nresult$\n>"
+
+
+@pytest.mark.parametrize(
+    ("prompt", "written", "kept"),
+    [
+        # The template leaves thoughts out of earlier turns, or of all
+        ("q$call$\nresult$\n>", "q$<think>so</think>call$\n", "q$<think>so</think>call$"),
+        ("q$call$\nresult$\n>", "q$call$\n", "q$<think>so</think>call$"),
+        # A reply that ends with a word of its own, at which sampling stopped
+        ("q$a stop b$\nresult$\n>", "q$a stop b$\n", "q$a stop"),
+        ("q$call$\nresult$\n>", "q$call$\n", "q$call#"),
+    ],
+)
+def test_the_template_decides_where_it_writes_another_turn(
+    prompt: str, written: str, kept: str
+) -> None:
+    assert text(continued(tokens(prompt), tokens(written), tokens(kept), text)) == prompt

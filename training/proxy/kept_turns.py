@@ -1,0 +1,107 @@
+"""Remembers the tokens of each turn, so that the next turn of the episode reads the same ones.
+
+A chat template writes a tool call again in its own white space, and a tokenizer may cut a reply in
+other pieces than the policy did. Then the next prompt does not extend the turn before, and the
+episode becomes several sequences (`training.engine.trajectories`). A request that goes on from a
+recorded turn therefore names the tokens of that turn, which vLLM reads in place of what its
+template would write (`training.engine.kept_tokens`).
+"""
+
+from __future__ import annotations
+
+import hashlib
+from array import array
+from collections import OrderedDict
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+import orjson
+
+from training.proxy.recorder import Taken
+
+# The variable of the chat template by which a request names a turn; no template has it
+KEPT = "kept_turn"
+# Turns that are remembered; one of 2,000 tokens takes 8 KB
+MOST_TURNS = 8192
+THOUGHT_ENDS = "</think>"
+
+
+class Turn(NamedTuple):
+    """A turn of an episode: its number of messages, reply included, and its token ids."""
+
+    messages: int
+    tokens: array[int]
+
+
+class KeptTurns:
+    """The latest turns of all episodes. Belongs to one event loop."""
+
+    def __init__(self) -> None:
+        self._turns: OrderedDict[bytes, Turn] = OrderedDict()
+
+    def add(self, attempt: str, body: bytes) -> bytes:
+        """Return the request with the latest recorded turn of this attempt that it goes on from."""
+        try:
+            request = orjson.loads(body)
+            prefixes = list(_prefixes(attempt, request, request["messages"]))
+        except (orjson.JSONDecodeError, AttributeError, KeyError, TypeError):
+            return body
+        found = [self._turns[prefix] for prefix in prefixes if prefix in self._turns]
+        if not found:
+            return body
+        turn = {"messages": found[-1].messages, "tokens": found[-1].tokens.tolist()}
+        variables = {**(request.get("chat_template_kwargs") or {}), KEPT: turn}
+        return orjson.dumps({**request, "chat_template_kwargs": variables})
+
+    def remember(self, attempt: str, body: bytes, reply: bytes, taken: Taken) -> None:
+        """Remember the turn of this request and its reply. A reply that was cut is forgotten: no
+        next turn goes on from it as the template would.
+        """
+        request = orjson.loads(body)
+        choice = orjson.loads(reply)["choices"][0]
+        if choice["finish_reason"] == "length":
+            return
+        messages = [*request["messages"], choice["message"]]
+        *_, prefix = _prefixes(attempt, request, messages)
+        tokens = array("l", taken.prompt_ids + taken.response_ids)
+        self._turns[prefix] = Turn(len(messages), tokens)
+        if len(self._turns) > MOST_TURNS:
+            self._turns.popitem(last=False)
+
+
+def continued(
+    prompt: list[int], written: list[int], kept: list[int], decode: Callable[[list[int]], str]
+) -> list[int]:
+    """Return a prompt with the kept tokens of a turn in place of those that the template writes.
+
+    prompt: all messages as the template writes them. written: those of the turn, reply included.
+    kept: the turn's tokens, of which the last ends the reply.
+
+    The prompt is returned as it is where the template leaves thoughts of the turn out, or writes
+    the turn otherwise when more follows.
+    """
+    if kept[-1] not in written:
+        return prompt
+    end = len(written) - written[::-1].index(kept[-1])
+    cut = bool(decode(written[end:]).strip())
+    thoughtless = decode(written).count(THOUGHT_ENDS) != decode(kept).count(THOUGHT_ENDS)
+    if cut or thoughtless or prompt[:end] != written[:end]:
+        return prompt
+    return kept + prompt[end:]
+
+
+def _prefixes(
+    attempt: str, request: dict[str, Any], messages: list[dict[str, Any]]
+) -> Iterator[bytes]:
+    """Yield a digest for each message: of the tools, and of what has been said up to it."""
+    variables = dict(request.get("chat_template_kwargs") or {})
+    variables.pop(KEPT, None)
+    digest = hashlib.sha256(orjson.dumps([attempt, request.get("tools"), variables]))
+    for message in messages:
+        calls = [
+            [call["function"]["name"], call["function"]["arguments"]]
+            for call in message.get("tool_calls") or []
+        ]
+        said = [message["role"], message.get("content") or "", calls]
+        digest.update(orjson.dumps(said))
+        yield digest.digest()
