@@ -37,10 +37,11 @@ import psutil
 from sqlalchemy import Engine
 
 from bench._harness import main, medians, sampled, seconds
-from common.settings import DEFAULT_DATABASE, ROOT
+from common.settings import ROOT
 from tools.sql.database import open_database
 from tools.sql.guard import check
 from tools.sql.query import DEFAULT_TABLES, QueryTool
+from tools.sql.settings import DEFAULT_DATABASE
 
 DRUGS = 200_000
 DISEASES = 20_000

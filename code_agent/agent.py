@@ -16,6 +16,7 @@ from random import Random
 
 from code_agent import facts
 from code_agent.events import ENDINGS
+from code_agent.settings import CodeSettings
 from code_agent.shown import shown
 from code_agent.task import read_rows, task_of
 from common.settings import ROOT, Settings
@@ -119,6 +120,7 @@ class CodeAgent(Agent):
     }
     turns = 4
     draws_turns = True
+    settings = CodeSettings
     flags = CodeFlags()
     showing = CodeShowing()
     teaching = CodeTeaching()

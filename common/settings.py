@@ -1,11 +1,9 @@
-"""Every setting the project reads from the environment, in one place.
+"""The settings that commands read from the environment, else from `.env` in the repository root.
 
-Precedence: environment variable, then the `.env` file of the repository root, then the default
-here. Command-line flags are applied on top by the program that owns them. `env_template` lists the
-same names; a test keeps both equal.
+What belongs to one agent or tool stands in the `settings.py` of its folder, as a subclass:
 
-    from common.settings import load_settings
-    load_settings().database_url
+    load_settings().episode_timeout
+    load_settings().of(SqlSettings).database_url
 """
 
 from __future__ import annotations
@@ -14,7 +12,7 @@ import re
 from collections.abc import Mapping
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, Self, TypeVar, cast
 
 from pydantic import Field, SecretStr, ValidationError, field_validator
 from pydantic_core import ErrorDetails
@@ -24,12 +22,14 @@ from common.command import UsageError, undecoded
 
 ROOT = Path(__file__).resolve().parent.parent
 DEFAULT_LLM_CACHE = ROOT / "outputs" / "llm_cache.sqlite"
-DEFAULT_DATABASE = f"sqlite:///{ROOT / 'data' / 'medical.db'}"
 
 
 def below_root(path: Path | str) -> str:
     """Return a path of the repository without the way to it; any other as it is."""
     return str(Path(path).relative_to(ROOT)) if Path(path).is_relative_to(ROOT) else str(path)
+
+
+Own = TypeVar("Own", bound="Settings")
 
 
 class SettingsError(UsageError):
@@ -45,31 +45,7 @@ class Settings(BaseSettings):
         env_file=ROOT / ".env", env_file_encoding="utf-8", extra="ignore", env_ignore_empty=True
     )
 
-    # What the agent queries, and how it samples.
-    database_url: str = Field(
-        DEFAULT_DATABASE, description="SQLAlchemy URL of the database the tool reads."
-    )
-    database_tables: str = Field(
-        "drugs_info,disease", min_length=1, description="The tables the agent may read."
-    )
-    database_tools: Literal["query", "schema"] = Field(
-        "query", description="schema: also tools that list the tables."
-    )
-    database_strict: bool = Field(
-        False, description="1: refuse a database account that may do more than read."
-    )
-    fhir_base_url: str = Field(
-        "http://localhost:8080/fhir/", description="FHIR server that medagentbench asks."
-    )
-    sandbox: Literal["bubblewrap", "process"] = Field(
-        "bubblewrap", description="process: run programs unprotected."
-    )
-    sandbox_seconds: float = Field(
-        10.0, gt=0, le=3600, description="Seconds that a program of the model may take."
-    )
-    sandbox_memory: float = Field(
-        1.0, gt=0, le=1024, description="GiB of memory that the programs of an episode may have."
-    )
+    # How the agent plays and samples.
     max_turns: int = Field(
         3, ge=1, le=64, description="Calls of the policy in one episode; unset: the agent's own."
     )
@@ -112,38 +88,7 @@ class Settings(BaseSettings):
         30.0, gt=0, description="Seconds one judge call may take, retries included."
     )
 
-    # The patient of the consultation agent, where it is a model (--patient).
-    patient_model: str | None = Field(
-        None, description="litellm model name of the patient; served: a model folder."
-    )
-    patient_base_url: str | None = Field(None, description="Base URL of the patient's API.")
-    patient_api_key: SecretStr | None = Field(None, description="API key of the patient.")
-    patient_timeout: float = Field(
-        30.0, gt=0, description="Seconds one answer may take, retries included."
-    )
-
-    # The simulator of the diagnosis agent, where it is a model (--simulator).
-    simulator_model: str | None = Field(
-        None, description="Name the simulator's model is served by; served: a folder."
-    )
-    simulator_base_url: str | None = Field(
-        None, description="Base URLs of the simulator's API, joined by commas."
-    )
-    simulator_api_key: SecretStr | None = Field(None, description="API key of the simulator.")
-    simulator_timeout: float = Field(
-        60.0, gt=0, description="Seconds one result may take, retries included."
-    )
-    simulator_temperature: float = Field(
-        1.0, ge=0, le=2, description="Its sampling temperature in training."
-    )
-    simulator_eval_temperature: float = Field(
-        0.0, ge=0, le=2, description="Its temperature in an evaluation."
-    )
-
-    # What an episode earns, and what watches over the judge.
-    reward_terms: str = Field(
-        "rule=0.1,judge=1.0*format", description="Terms of the reward, their weights, factors."
-    )
+    # What watches over episodes and the judge.
     max_unscored_share: float = Field(
         0.3, ge=0, le=1, description="Share of unscored rollouts that skips a step."
     )
@@ -152,16 +97,6 @@ class Settings(BaseSettings):
     )
     judge_check: bool = Field(
         True, description="0: train although the judge cannot tell honest answers from others."
-    )
-    second_judge_model: str | None = Field(
-        None, description="litellm model name of a second judge, for agreement."
-    )
-    second_judge_api_key: SecretStr | None = Field(None, description="API key of the second judge.")
-    second_judge_base_url: str | None = Field(
-        None, description="Base URL of the second judge's API."
-    )
-    second_judge_share: float = Field(
-        0.05, ge=0, le=1, description="Share of answers the second judge sees too."
     )
 
     # The endpoint that sqlagent_test and evaluation ask when no flag names one.
@@ -213,19 +148,20 @@ class Settings(BaseSettings):
         None, description="Address of a self-hosted Weights & Biases server."
     )
 
-    @property
-    def tables(self) -> list[str]:
-        """The tables the agent may read, lower-case, in the order they are given."""
-        return [name for name in map(str.strip, self.database_tables.lower().split(",")) if name]
-
-    def under(self, flags: Mapping[str, Any]) -> Settings:
+    def under(self, flags: Mapping[str, Any]) -> Self:
         """Return these settings, overridden by the given flags that bear a setting's name."""
-        given = {
-            name: value
-            for name, value in flags.items()
-            if name in Settings.model_fields and value is not None
-        }
+        given = {}
+        for name, value in flags.items():
+            if name in type(self).model_fields and value is not None:
+                given[name] = value
         return self.model_copy(update=given)
+
+    def of(self, kind: type[Own]) -> Own:
+        """Return these settings together with an agent's or a tool's own."""
+        if isinstance(self, kind):
+            return self
+        given = {name: getattr(self, name) for name in self.model_fields_set & {*kind.model_fields}}
+        return cast("Own", load_settings(kind)).model_copy(update=given)
 
     @field_validator("*", mode="before")
     @classmethod
@@ -247,14 +183,14 @@ class Settings(BaseSettings):
         return value if value is None else ROOT / value  # an absolute path stays what it is
 
 
-@lru_cache(maxsize=1)
-def load_settings() -> Settings:
+@lru_cache
+def load_settings(kind: type[Settings] = Settings) -> Settings:
     """Read the settings once per process.
 
     Raises SettingsError that names every wrong variable and its problem.
     """
     try:
-        return Settings()
+        return kind()
     except ValidationError as error:
         raise SettingsError("; ".join(_explain(problem) for problem in error.errors())) from None
 

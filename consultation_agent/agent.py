@@ -24,6 +24,7 @@ from consultation_agent.llm_patient import MODEL_NAMES
 from consultation_agent.prompts import OWN, load_prompts
 from consultation_agent.protocol import framed
 from consultation_agent.rehearsal import gold_episode
+from consultation_agent.settings import ConsultationSettings
 from consultation_agent.task import check_recorded, read_rows, task_of
 from episodes.agent import (
     Column,
@@ -115,6 +116,7 @@ class ConsultationAgent(PartnerAgent):
     name = "consultation"
     prompt_version = "1"
     splits: Mapping[str, Path] = split_files("consultation")
+    settings = ConsultationSettings
     flags = ConsultationFlags()
     showing = ConsultationShowing()
     teaching = ConsultationTeaching()

@@ -31,6 +31,7 @@ from consultation_agent.doctor_questions import SAID
 from consultation_agent.patient import Exchange, Patient, Reply
 from consultation_agent.recall import hidden, memories
 from consultation_agent.record_patient import RecordPatient, again
+from consultation_agent.settings import ConsultationSettings
 from consultation_agent.task import ConsultationTask
 from episodes.agent import SERVED_NAME, Options
 from episodes.episode import ServiceError
@@ -82,14 +83,16 @@ def patient_of(settings: Settings, options: Options) -> Patient:
     return (
         RecordPatient()
         if kind == RECORD
-        else LLMPatient(settings.under(options), kind, options.get(ADDRESS))
+        else LLMPatient(
+            settings.of(ConsultationSettings).under(options), kind, options.get(ADDRESS)
+        )
     )
 
 
 class LLMPatient(Patient):
     """A model behind PATIENT_BASE_URL, or, `served`, at the address of the run's own service."""
 
-    def __init__(self, settings: Settings, name: str, address: str | None) -> None:
+    def __init__(self, settings: ConsultationSettings, name: str, address: str | None) -> None:
         self.settings = settings
         self.name = name
         self.model = partner_model("patient", name, settings, MODEL_NAMES)

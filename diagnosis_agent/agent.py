@@ -24,6 +24,7 @@ from diagnosis_agent.prompts import OWN, load_prompts
 from diagnosis_agent.protocol import framed
 from diagnosis_agent.record_simulator import check_recorded
 from diagnosis_agent.rehearsal import gold_episode
+from diagnosis_agent.settings import DiagnosisSettings
 from diagnosis_agent.task import read_rows, task_of
 from episodes.agent import (
     Column,
@@ -118,6 +119,7 @@ class DiagnosisAgent(PartnerAgent):
     name = "diagnosis"
     prompt_version = "1"
     splits: Mapping[str, Path] = split_files("diagnosis")
+    settings = DiagnosisSettings
     flags = DiagnosisFlags()
     showing = DiagnosisShowing()
     teaching = DiagnosisTeaching()

@@ -29,6 +29,7 @@ from common.text_store import TextStore
 from conditions.diagnosis import mention
 from conditions.orders import LONGEST, named
 from diagnosis_agent.record_simulator import UNAVAILABLE, ordered, repeated
+from diagnosis_agent.settings import DiagnosisSettings
 from diagnosis_agent.simulator import Result, Simulator
 from diagnosis_agent.task import DiagnosisTask
 from episodes.agent import SERVED_NAME, Options
@@ -99,7 +100,11 @@ class LLMSimulator(Simulator):
     """
 
     def __init__(
-        self, settings: Settings, name: str, address: str | None = None, evaluating: bool = False
+        self,
+        settings: DiagnosisSettings,
+        name: str,
+        address: str | None = None,
+        evaluating: bool = False,
     ) -> None:
         self.settings = settings
         self.name = name
@@ -114,9 +119,7 @@ class LLMSimulator(Simulator):
                 f"--simulator {name} needs an address; set "
                 "SIMULATOR_BASE_URL, many joined by commas"
             )
-        self.temperature = (
-            settings.simulator_eval_temperature if evaluating else settings.simulator_temperature
-        )
+        self.temperature = 0.0 if evaluating else 1.0  # as DiagGym evaluates and trains
         self.description: Mapping[str, str] = {
             "simulator": name, "simulator_model": self.model, "simulator_temperature": f"{self.temperature:g}",
         }  # fmt: skip
@@ -245,5 +248,8 @@ def simulator_model(settings: Settings, options: Options, evaluating: bool = Fal
     Raises AgentError: its model or its address is missing.
     """
     return LLMSimulator(
-        settings.under(options), str(options["simulator"]), options.get(ADDRESS), evaluating
+        settings.of(DiagnosisSettings).under(options),
+        str(options["simulator"]),
+        options.get(ADDRESS),
+        evaluating,
     )

@@ -322,7 +322,8 @@ class Agent(ABC):
     name: as commands know it. splits: the data files by "train", "val", "test". tools: what the
     policy may call; without any its chat template need not know tools. turns: calls of the policy
     in one episode, unless MAX_TURNS or --max-turns is set. draws_turns: these may be a range, from
-    which `episodes.turns.drawn_turns` draws a task's budget.
+    which `episodes.turns.drawn_turns` draws a task's budget. settings: with the agent's own, from
+    `settings.py` in its folder.
     """
 
     name: str
@@ -331,6 +332,7 @@ class Agent(ABC):
     tools: Sequence[ToolSpec] = ()
     turns: int = 3
     draws_turns: bool = False
+    settings: type[Settings] = Settings
     flags: Flags = Flags()
     showing: Showing = Showing()
     teaching: Teaching = Teaching()

@@ -57,10 +57,10 @@ HOSTILE = {
 
 
 @pytest.fixture(scope="module")
-def settings() -> Settings:
+def settings(agent: Agent) -> Settings:
     """Return the default settings, whatever the environment says: the offline judge scores."""
-    return Settings.model_construct(
-        **{name: field.get_default() for name, field in Settings.model_fields.items()}
+    return agent.settings.model_construct(
+        **{name: field.get_default() for name, field in agent.settings.model_fields.items()}
     )
 
 
@@ -201,11 +201,11 @@ def test_what_a_dead_judge_or_partner_leaves_is_unscored_and_named(
     known = {
         name: value
         for name, value in agent.flags.unreachable.items()
-        if name in Settings.model_fields
+        if name in agent.settings.model_fields
     }
     options = {name: value for name, value in agent.flags.unreachable.items() if name not in known}
     bounds: dict[str, Any] = {"llm_cache": tmp_path / "cache.sqlite"}
-    for name in Settings.model_fields:
+    for name in agent.settings.model_fields:
         if name.endswith("_timeout") and name != "episode_timeout":
             bounds[name] = 1.0
     dead = agent.open(settings.model_copy(update=bounds | known), options)

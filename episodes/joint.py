@@ -19,6 +19,8 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
+from pydantic import create_model
+
 from common.settings import Settings
 from episodes.agent import (
     Agent,
@@ -38,7 +40,6 @@ from episodes.agent import (
 from episodes.episode import AgentError, Episode, Policy, Task
 from episodes.row_files import read_rows
 from episodes.shown import Shown
-from episodes.turns import with_turns
 from scoring.rubric import Reward
 
 Members = Mapping[str, Agent]
@@ -90,6 +91,12 @@ class JointAgent(Agent):
         )
         self.tools = [tool for member in self.members.values() for tool in member.tools]
         self.turns = max(member.turns for member in self.members.values())
+        kinds = {member.settings for member in self.members.values()}
+        bases = sorted(kinds, key=lambda kind: len(kind.__mro__), reverse=True)
+        self.settings = create_model("JointSettings", __base__=tuple(bases))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return JointAgent, (self.members, self.weights)  # the class of its settings cannot travel
 
     @property
     def folders(self) -> Sequence[Path]:
@@ -134,7 +141,7 @@ class JointAgent(Agent):
     def open(self, settings: Settings, options: Options, evaluating: bool = False) -> Environment:
         environments: dict[str, Environment] = {}
         for name, member in self.members.items():
-            given = own_options(name, options)
+            given = own_options(member, options)
             own = own_turns(member, settings).under(given)
             environments[name] = member.open(own, given, evaluating)
         return JointEnvironment(environments, self.weights)
@@ -189,17 +196,17 @@ class JointAgent(Agent):
 
 def own_turns(member: Agent, settings: Settings) -> Settings:
     """Return the settings with the agent's own budget, or the run's where that is smaller."""
-    most = min(settings.max_turns, with_turns(member, Settings.model_construct()).max_turns)
-    return settings.under({"min_turns": most, "max_turns": most})
+    most = min(settings.max_turns, member.turns)
+    return settings.of(member.settings).under({"min_turns": most, "max_turns": most})
 
 
-def own_options(name: str, options: Options) -> dict[str, Any]:
+def own_options(member: Agent, options: Options) -> dict[str, Any]:
     """Return the options of one agent, under the names that it gave them."""
-    prefix = f"{name}_"
+    prefix = f"{member.name}_"
     return {
         option.removeprefix(prefix): value
         for option, value in options.items()
-        if option.startswith(prefix) or option in Settings.model_fields
+        if option.startswith(prefix) or option in member.settings.model_fields
     }
 
 
@@ -217,7 +224,7 @@ class JointFlags(Flags):
                 action.option_strings = [
                     f"--{name}-{flag.removeprefix('--')}" for flag in action.option_strings
                 ]
-                if action.dest not in Settings.model_fields:  # those are one agent's by their name
+                if action.dest not in member.settings.model_fields:  # else it is a setting's
                     action.dest = f"{name}_{action.dest}"
                 parser._add_action(action)
 
@@ -225,7 +232,7 @@ class JointFlags(Flags):
         return [
             replace(service, option=f"{name}_{service.option}")
             for name, member in self.members.items()
-            for service in member.flags.services(settings, own_options(name, options))
+            for service in member.flags.services(settings, own_options(member, options))
         ]
 
     def check(self, tasks: Sequence[Task], options: Options) -> list[str]:
@@ -233,7 +240,7 @@ class JointFlags(Flags):
             f"{name}: {note}"
             for name, member in self.members.items()
             for note in member.flags.check(
-                [task for task in tasks if task.agent == name], own_options(name, options)
+                [task for task in tasks if task.agent == name], own_options(member, options)
             )
         ]
 

@@ -31,7 +31,7 @@ def turns(text: str) -> tuple[int, int]:
 
 
 def with_turns(agent: Agent, settings: Settings, given: tuple[int, int] | None = None) -> Settings:
-    """Return the settings with a run's budget of turns: the flag's, else MIN_TURNS and MAX_TURNS,
+    """Return the settings, the agent's own too, with a run's budget of turns: the flag's, else MIN_TURNS and MAX_TURNS,
     else the agent's own.
 
     Raises AgentError: a range that this agent's tasks cannot have, or MIN_TURNS above the most.
@@ -49,7 +49,7 @@ def with_turns(agent: Agent, settings: Settings, given: tuple[int, int] | None =
             f"{where} {fewest}-{most}: the {agent.name} "
             "agent draws no budgets by task; give one number"
         )
-    return settings.under({"min_turns": fewest, "max_turns": most})
+    return settings.of(agent.settings).under({"min_turns": fewest, "max_turns": most})
 
 
 def drawn_turns(settings: Settings, task_id: str) -> int | None:

@@ -35,6 +35,7 @@ from recipes.questions.entities import read_catalogue
 from recipes.questions.generate import Dataset, Generator, Request, overlap
 from recipes.questions.streams import MIX, Rates
 from sql_agent.intake.question_files import DataError, write_rows
+from tools.sql.settings import DatabaseSettings
 
 Shares = Mapping[str, float]
 DATA = ROOT / "data"
@@ -147,7 +148,7 @@ def _build(options: argparse.Namespace) -> None:
     }
     for file in files.values():
         refuse_existing(file, options.force)
-    url = options.db or load_settings().database_url
+    url = options.db or load_settings().of(DatabaseSettings).database_url
     request = request_for(
         options.rows, MIX | options.mix, Rates(options.typo_rate, options.partial_rate)
     )

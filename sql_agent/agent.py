@@ -32,6 +32,7 @@ from episodes.episode import AgentError, Conversation
 from episodes.shown import Shown
 from sql_agent.intake.question_files import COLUMNS, load_rows
 from sql_agent.prompts import PROMPT_VERSION, TOOL
+from sql_agent.settings import SqlSettings
 from sql_agent.task import SqlTask, task_of
 
 
@@ -107,16 +108,15 @@ class SqlTeaching(Teaching):
             return super().demonstrations(role, rows, settings)
         from sql_agent.demonstrations import gold_conversations
 
-        return gold_conversations(
-            [task_of(row) for row in rows], settings.database_url, settings.tables
-        )
+        own = settings.of(SqlSettings)
+        return gold_conversations([task_of(row) for row in rows], own.database_url, own.tables)
 
     def lessons(
         self, rows: Sequence[Row], settings: Settings, right: int, flawed: int, random: Random
     ) -> Lessons:
         from sql_agent.demonstrations import lessons
 
-        return lessons(rows, settings.database_url, right, flawed, random)
+        return lessons(rows, settings.of(SqlSettings).database_url, right, flawed, random)
 
 
 class SqlAgent(Agent):
@@ -128,6 +128,7 @@ class SqlAgent(Agent):
     splits: Mapping[str, Path] = {
         split: ROOT / "data" / f"{split}.parquet" for split in ("train", "val", "test")
     }
+    settings = SqlSettings
     flags = SqlFlags()
     showing = SqlShowing()
     teaching = SqlTeaching()
@@ -160,14 +161,16 @@ class SqlAgent(Agent):
             return EhrsqlEnvironment(options["schema"])
         from sql_agent.environment import SqlEnvironment
 
-        return SqlEnvironment(settings.under(options), evaluating, options.get("mcp"))
+        return SqlEnvironment(
+            settings.of(SqlSettings).under(options), evaluating, options.get("mcp")
+        )
 
     def check(
         self, rows: Mapping[str, Sequence[Row]], settings: Settings, plays: bool
     ) -> list[str]:
         from sql_agent.row_checks import check
 
-        return check(rows, settings, plays)
+        return check(rows, settings.of(SqlSettings), plays)
 
 
 def _file(text: str) -> Path:

@@ -1,7 +1,7 @@
 """What the SQL agent's episodes need in a process: the database's tool, the judge, the reward's
 terms.
 
-environment = SqlEnvironment(load_settings())
+environment = SqlEnvironment(load_settings().of(SqlSettings))
 episode = await environment.play(task, policy)          # openai-agents calls `query_database_by_sql`
 reward = await environment.score(task, episode)
 """
@@ -13,7 +13,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from common.settings import Settings
 from episodes.agent import Answer, Environment, Judging, Record
 from episodes.episode import Episode, Policy, ServiceError, Task
 from episodes.mcp_tools import McpTools
@@ -26,6 +25,7 @@ from sql_agent.judge_words import WORDS
 from sql_agent.known import KnownAnswers
 from sql_agent.prompts import COLUMNS, SCHEMA_TOOLS, TOOL
 from sql_agent.reward import Query, rubric_from, score_episode
+from sql_agent.settings import SqlSettings
 from sql_agent.task import SqlTask, own
 from sql_agent.template_agent import prompt_for
 from sql_agent.threads import in_thread
@@ -47,7 +47,7 @@ class SqlEnvironment(Environment):
     """
 
     def __init__(
-        self, settings: Settings, evaluating: bool = False, mcp: Path | None = None
+        self, settings: SqlSettings, evaluating: bool = False, mcp: Path | None = None
     ) -> None:
         self.settings = settings
         specs = (TOOL, *SCHEMA_TOOLS) if settings.database_tools == "schema" else (TOOL,)

@@ -1,7 +1,7 @@
 """Named reward terms of the SQL agent and what an episode earns; docs/rewards.md shows the same
 table.
 
-    rubric = rubric_from(load_settings())                # REWARD_TERMS, "rule=0.1,judge=1.0*format"
+    rubric = rubric_from(load_settings().of(SqlSettings))    # REWARD_TERMS, "rule=0.1,judge=1.0*format"
     reward = await score_episode(task, episode, judge, rubric)
     reward.total, reward.terms, reward.unscored, reward.score
 
@@ -21,14 +21,15 @@ from functools import cached_property
 from typing import Any
 
 from common.command import UsageError
-from common.settings import Settings, SettingsError
+from common.settings import SettingsError
 from episodes.episode import Episode
-from scoring.judge import Case, Judge, Verdict
+from scoring.case import Case, Judge, Verdict
 from scoring.rubric import Reward, Rubric, parse_rubric
 from sql_agent import terms
 from sql_agent.judge.nothing import honesty, says_nothing
 from sql_agent.own_words import own_words, read_rows
 from sql_agent.prompts import COLUMNS
+from sql_agent.settings import SqlSettings
 from sql_agent.task import SqlTask
 from sql_agent.terms import Cell
 from tools.sql.query import QueryTool
@@ -224,7 +225,7 @@ def turns(task: SqlTask, episode: Episode) -> float:
     return _if_answered(task, episode, lambda _: min(1.0, FEWEST_TURNS / max(1, episode.turns)))
 
 
-def rubric_from(settings: Settings) -> Rubric:
+def rubric_from(settings: SqlSettings) -> Rubric:
     """Return the rubric of REWARD_TERMS. Raises SettingsError: the text names no usable terms."""
     try:
         return parse_rubric(settings.reward_terms, TERMS)
@@ -281,7 +282,6 @@ async def score_episode(
         "judge_calls": verdict.usage.calls,
         "judge_cached": verdict.usage.cached,
         "degenerate": float("degenerate" in verdict.parts),
-        "second_judged": float("second_judge_difference" in verdict.checks),
     }
     if verdict.usage.cost_usd is not None:  # an unknown cost is not 0, so it is not there
         counters["judge_cost_usd"] = verdict.usage.cost_usd

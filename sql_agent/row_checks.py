@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from common.settings import Settings
 from episodes.agent import Row
 from episodes.episode import AgentError
 from scoring.judge import choose_judge
@@ -15,11 +14,12 @@ from sql_agent.gold.checker import Checker
 from sql_agent.gold.draft import fill_answers
 from sql_agent.intake.question_files import count_without_reference
 from sql_agent.judge_words import WORDS
+from sql_agent.settings import SqlSettings
 
 CHECKED = 64  # questions of each file that are checked against the database
 
 
-def check(rows: Mapping[str, Sequence[Row]], settings: Settings, plays: bool) -> list[str]:
+def check(rows: Mapping[str, Sequence[Row]], settings: SqlSettings, plays: bool) -> list[str]:
     """Draft missing answers into the rows, check a sample against the database if episodes are
     played, and return a line for each thing to know.
 
@@ -41,7 +41,7 @@ def check(rows: Mapping[str, Sequence[Row]], settings: Settings, plays: bool) ->
     return notes
 
 
-def _notes_on(name: str, rows: list[Row], settings: Settings, plays: bool) -> list[str]:
+def _notes_on(name: str, rows: list[Row], settings: SqlSettings, plays: bool) -> list[str]:
     database = (settings.database_url, settings.tables)
     drafted = fill_answers(rows, *database)
     bare = count_without_reference(rows)

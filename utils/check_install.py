@@ -234,23 +234,26 @@ def check_ports(settings: Any) -> str:
 
 def check_database(settings: Any) -> str:
     from tools.sql.query import QueryTool
+    from tools.sql.settings import DatabaseSettings
 
-    tool = QueryTool(settings.database_url)
+    url = settings.of(DatabaseSettings).database_url
+    tool = QueryTool(url)
     tool.database()
     if tool.excess:
         raise Doubt(f"its account may do more than read the agent's tables: {tool.excess}")
-    return settings.database_url.rsplit("/", 1)[-1] + " opens, read-only"
+    return url.rsplit("/", 1)[-1] + " opens, read-only"
 
 
 def check_sandbox(settings: Any) -> str:
     """Check that a program runs; only the code agent needs it."""
     from tools.sandbox import SandboxError, probe
+    from tools.sandbox.settings import SandboxSettings
 
     try:
         asyncio.run(probe())
     except SandboxError as error:
         raise Doubt(str(error)) from None
-    return f"programs run in it (SANDBOX={settings.sandbox})"
+    return f"programs run in it (SANDBOX={settings.of(SandboxSettings).sandbox})"
 
 
 def check_judge(settings: Any) -> str:

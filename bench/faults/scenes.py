@@ -34,8 +34,8 @@ import psutil
 from bench.faults.disks import SmallDisk
 from bench.faults.doors import Services
 from bench.timeline import title_of
-from common.settings import DEFAULT_DATABASE
 from tests.runs import ROOT, free_port, has_mark
+from tools.sql.settings import DEFAULT_DATABASE
 from training.setup.plan import ConfigError
 from training.store.store_checks import check_external
 

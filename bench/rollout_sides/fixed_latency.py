@@ -27,10 +27,10 @@ from omegaconf import OmegaConf
 from bench._harness import at_once, medians
 from bench.rollout_sides.side_processes import AGENT, llm, plan_for, stores_with_runners
 from bench.rollout_sides.standin_llm import ANSWER
-from common.settings import DEFAULT_DATABASE
 from sql_agent.intake.question_files import COLUMNS
 from sql_agent.prompts import first_messages
 from tools.sql.query import QueryTool
+from tools.sql.settings import DEFAULT_DATABASE
 from training.engine.rollout_manager import Finished, RolloutManager
 from training.setup.plan import ProxyPlan
 

@@ -23,11 +23,12 @@ from verl.workers.rollout.llm_server import LLMServerClient
 from common.settings import load_settings
 from sql_agent.prompts import TOOL, TOOL_NAME, first_messages
 from tools.sql.query import QueryTool
+from tools.sql.settings import DatabaseSettings
 
 
 @cache
 def _tool() -> QueryTool:
-    return QueryTool(load_settings().database_url)
+    return QueryTool(load_settings().of(DatabaseSettings).database_url)
 
 
 @function_tool(TOOL_NAME, schema=TOOL)

@@ -25,6 +25,7 @@ from typing import Any
 from code_agent.actions import EpisodeContext
 from code_agent.judging import Check, Handed
 from code_agent.lookup import LookupRefused
+from code_agent.settings import CodeSettings
 from code_agent.task import CodeTask
 from code_agent.tasks.fhir import Bundle, alive, fetch
 from code_agent.tasks.gym_set import MedAgentGymSet
@@ -90,7 +91,7 @@ def base_url() -> str:
     """Return the server's address, with a slash at its end. Raises AgentError if that is not an
     HTTP address.
     """
-    base = load_settings().fhir_base_url
+    base = load_settings().of(CodeSettings).fhir_base_url
     if not re.fullmatch(r"https?://[^\s/?#@]+(/[^\s?#]*)?", base):
         raise AgentError(
             f"FHIR_BASE_URL is {base!r}; expected an address such as http://localhost:8080/fhir/"

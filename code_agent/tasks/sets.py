@@ -12,6 +12,7 @@ from typing import Any, ClassVar
 from code_agent.actions import HERE, placed
 from code_agent.graders import Gold
 from code_agent.judging import ByOutput, ByPredictions, ByTests, Check
+from code_agent.settings import CodeSettings
 from code_agent.task import CodeTask
 from code_agent.tasks.gym_set import MedAgentGymSet
 from code_agent.tasks.medagentbench import MedAgentBench
@@ -243,7 +244,7 @@ class Predictions(MedAgentGymSet):
 
     def __init__(self, data_path: Path | str | None = None, mode: str = "test") -> None:
         super().__init__(data_path, mode)
-        settings = load_settings()
+        settings = load_settings().of(CodeSettings)
         self.overview = self.overview.format(
             seconds=settings.sandbox_seconds, memory=settings.sandbox_memory
         )

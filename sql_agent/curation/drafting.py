@@ -21,6 +21,7 @@ from sql_agent.curation.cited_answer import INSTRUCTIONS, Draft, Refused, build_
 from sql_agent.curation.llm_pass import digest
 from sql_agent.curation.queried_rows import RowFinder, merged
 from sql_agent.gold.checker import Checker, project
+from sql_agent.settings import SqlSettings
 from sql_agent.task import SqlTask
 from tools.sql.query import QueryResult, QueryTool
 
@@ -46,13 +47,14 @@ class Drafter:
     def __init__(
         self, client: LLMClient, settings: Settings, database_url: str | None, max_turns: int
     ) -> None:
+        settings = settings.of(SqlSettings)
         url = database_url or settings.database_url
         self.client = client
         self.max_turns = max_turns
         self.timeout = settings.episode_timeout
         self.endpoint = agent_endpoint(client)
         # Episodes are not judged here: what is drafted from them is checked against the database.
-        unjudged = {"teacher_model": None, "reward_model_url": None, "second_judge_model": None}
+        unjudged = {"teacher_model": None, "reward_model_url": None}
         self.environment = AGENT.open(
             settings.model_copy(update={"database_url": url, **unjudged}), {}
         )

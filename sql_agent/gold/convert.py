@@ -26,6 +26,7 @@ from sql_agent.intake.question_files import (
     load_rows,
     write_rows,
 )
+from sql_agent.settings import SqlSettings
 from sql_agent.tables import TABLES
 
 SHOWN = 5  # rows left out that are listed by name
@@ -101,9 +102,8 @@ def run(options: argparse.Namespace) -> None:
     from common.settings import load_settings
 
     refuse_existing(options.out, options.force)
-    settings = load_settings().under(
-        {"database_url": options.db, "database_tables": options.tables}
-    )
+    given = {"database_url": options.db, "database_tables": options.tables}
+    settings = load_settings().of(SqlSettings).under(given)
     url = settings.database_url if options.draft_answers else None
     print(f"{options.out}: {convert(options.file, options.out, url, settings.tables)}")
 

@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from common.command import new_parser, positive, run_command
+from sql_agent.settings import SqlSettings
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -95,9 +96,8 @@ def run(options: argparse.Namespace) -> int:
     from sql_agent.gold.report import check_files, reasons_of, report_on
 
     with tempfile.TemporaryDirectory() as folder:
-        settings = load_settings().under(
-            {"database_url": options.db, "database_tables": options.tables}
-        )
+        given = {"database_url": options.db, "database_tables": options.tables}
+        settings = load_settings().of(SqlSettings).under(given)
         url = settings.database_url
         if options.rebuild_from_evidence is not None:
             target = Path(options.rebuild_from_evidence or f"{folder}/evidence.db")

@@ -10,6 +10,7 @@ import pytest
 from common.command import Failure, UsageError, number, positive, run_command
 from common.settings import SettingsError, load_settings
 from tests.messages import missing
+from tools.sql.settings import DatabaseSettings
 
 
 class SetupFailure(Failure):
@@ -102,4 +103,4 @@ def test_a_setting_in_another_encoding_is_refused_with_its_name(name, monkeypatc
     monkeypatch.setenv(name, f"sqlite:///{IN_GBK}")
     load_settings.cache_clear()
     with pytest.raises(SettingsError, match=f"^{name}"):
-        load_settings()
+        load_settings(DatabaseSettings)

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from common.settings import Settings
 from consultation_agent.llm_patient import KNOWN, LLMPatient
+from consultation_agent.settings import ConsultationSettings
 from episodes.outcomes import EpisodeError
 from episodes.policy import ChatPolicy, endpoint_elsewhere
 from scoring.judge import LLMJudge
@@ -69,7 +69,7 @@ def test_a_reasoning_model_is_a_patient(llm: LLMServer) -> None:
     llm.refuses = as_reasoning_models_of_openai
     llm.answer = lambda body: json.dumps(SAID)
     where = {"patient_model": "openai/gpt-5-mini", "patient_base_url": llm.url}
-    patient = LLMPatient(Settings(_env_file=None, **where), "llm", None)
+    patient = LLMPatient(ConsultationSettings(_env_file=None, **where), "llm", None)
     assert asyncio.run(patient.answer(KNOWN, "哪里疼？", [])).text == SAID["text"]
 
 

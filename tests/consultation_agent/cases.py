@@ -5,12 +5,12 @@ from __future__ import annotations
 from functools import cache
 from typing import Any
 
-from common.settings import Settings
 from consultation_agent.agent import AGENT
+from consultation_agent.settings import ConsultationSettings
 from consultation_agent.task import ConsultationTask, task_of
 
-SETTINGS = Settings.model_construct(
-    **{name: field.get_default() for name, field in Settings.model_fields.items()}
+SETTINGS = ConsultationSettings.model_construct(
+    **{name: field.get_default() for name, field in ConsultationSettings.model_fields.items()}
     | {"max_turns": 4}
 )
 

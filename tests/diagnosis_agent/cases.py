@@ -7,12 +7,12 @@ from __future__ import annotations
 from functools import cache
 from typing import Any
 
-from common.settings import Settings
 from diagnosis_agent.agent import AGENT
+from diagnosis_agent.settings import DiagnosisSettings
 from diagnosis_agent.task import DiagnosisTask, task_of
 
-SETTINGS = Settings.model_construct(
-    **{name: field.get_default() for name, field in Settings.model_fields.items()}
+SETTINGS = DiagnosisSettings.model_construct(
+    **{name: field.get_default() for name, field in DiagnosisSettings.model_fields.items()}
     | {"max_turns": 6}
 )
 

@@ -189,7 +189,7 @@ def test_demonstrations_have_their_own_agent_s_budget() -> None:
 
 def test_partners_are_those_of_their_own_agent_s_flags(agent: JointAgent) -> None:
     assert agent.flags.services(SETTINGS, {"diagnosis_simulator": "record"}) == []
-    with_model = SETTINGS.under({"simulator_model": "DIR"})
+    with_model = SETTINGS.of(agent.settings).under({"simulator_model": "DIR"})
     (served,) = agent.flags.services(with_model, {"diagnosis_simulator": "served"})
     assert served.option.startswith("diagnosis_")
 

@@ -19,7 +19,8 @@ from pathlib import Path
 import grimp
 import pytest
 
-from common.settings import ROOT
+from common.settings import ROOT, Settings
+from episodes import registry
 
 pytestmark = pytest.mark.system
 
@@ -108,12 +109,15 @@ def test_every_agent_is_under_the_contract() -> None:
 
 
 def test_rooms_below_the_agents_know_none_by_name() -> None:
-    """The words are taken from the agents' folders; `code`, a word of English, from the folder's
-    whole name. Docstrings may give an example.
+    """The words are their folders, names and settings, without words of English and what litellm
+    reads too. Docstrings may give an example.
     """
     folders = [path.name for path in ROOT.glob("*_agent")]
     names = [name.removesuffix("_agent") for name in folders]
-    words = "|".join([*folders, *(name for name in names if name != "code")])
+    kinds = [registry.get(name).settings for name in names]
+    own = {name for kind in kinds for name in kind.model_fields} - {*Settings.model_fields}
+    shared = {"code", "sandbox", "DATABASE_URL"}
+    words = "|".join({*folders, *names, *own, *map(str.upper, own)} - shared)
     named = re.compile(rf"(?<![a-z])({words})(?![a-z])")
     found = []
     for room in ("common", "episodes", "training", "evaluation"):

@@ -7,8 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from common.settings import ROOT, Settings
+from common.settings import ROOT
+from episodes import registry
+from episodes.joint import JOINED
 
+Settings = registry.get(JOINED.join(registry.names())).settings  # with every agent's own
 NAMES = sorted(name.upper() for name in Settings.model_fields)
 TEMPLATE = ROOT / "env_template"
 

@@ -11,7 +11,8 @@ from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from types import SimpleNamespace
 
-from scoring.judge import Case, LLMJudge, RewardModelJudge, Verdict
+from scoring.case import Case, Verdict
+from scoring.judge import LLMJudge, RewardModelJudge
 from sql_agent.judge_words import WORDS
 
 CASE = Case(

@@ -15,12 +15,11 @@ import pytest
 
 from common.llm import LLMError, Usage
 from common.settings import Settings
+from scoring.case import Verdict
 from scoring.judge import (
     Case,
     LLMJudge,
     RewardModelJudge,
-    SecondOpinion,
-    Verdict,
     choose_judge,
     why_unusable,
 )
@@ -173,7 +172,7 @@ def test_cancelling_is_not_swallowed(server):
     asyncio.run(cancelled())
 
 
-def test_the_settings_choose_the_judge():
+def test_the_settings_choose_the_judge(tmp_path):
     def choose(**values):
         return choose_judge(Settings(_env_file=None, **values), WORDS, ReferenceJudge())
 
@@ -194,6 +193,9 @@ def test_the_settings_choose_the_judge():
     reward_model = choose(reward_model_url="http://r", judge_timeout=7)
     assert isinstance(reward_model, RewardModelJudge)
     assert (reward_model.url, reward_model.patience.budget) == ("http://r", 7)
+    path, scale = tmp_path / "scale.json", LogisticScale(center=0.5, scale=2.0)
+    path.write_text(scale.model_dump_json())
+    assert choose(reward_model_url="http://r", reward_scale=path).scale == scale
     assert isinstance(choose(), ReferenceJudge)
 
 
@@ -238,11 +240,10 @@ def test_a_judge_that_is_down_is_described(server):
     server.replies = [(200, '{"score": 0.5}')]
     assert asyncio.run(why_unusable(RewardModelJudge(server.url, 20.0), WORDS.known_case)) is None
     server.replies = [(401, "wrong key")]
-    both = SecondOpinion(ReferenceJudge(), RewardModelJudge(server.url, 20.0), 0.1)
-    seen = asyncio.run(why_unusable(both, WORDS.known_case))
+    seen = asyncio.run(why_unusable(RewardModelJudge(server.url, 20.0), WORDS.known_case))
     assert not missing(str(seen), "reward_model", "judge_failed", server.url, 401, "wrong key")
     silent = Fixed(Verdict(None, cause="judge_timeout"))
-    seen = asyncio.run(why_unusable(SecondOpinion(silent, ReferenceJudge(), 0.1), WORDS.known_case))
+    seen = asyncio.run(why_unusable(silent, WORDS.known_case))
     assert not missing(str(seen), "fixed", "judge_timeout")
     assert silent.asked == [WORDS.known_case]
 

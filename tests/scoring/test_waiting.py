@@ -14,7 +14,8 @@ import pytest
 from common.llm import retry
 from common.settings import Settings
 from scoring import remote
-from scoring.judge import Case, LLMJudge, RewardModelJudge, Verdict
+from scoring.case import Case, Verdict
+from scoring.judge import LLMJudge, RewardModelJudge
 from scoring.remote import ATTEMPTS, FAILURES
 from sql_agent.judge_words import WORDS
 from tests.messages import missing

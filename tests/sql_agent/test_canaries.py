@@ -12,7 +12,6 @@ from random import Random
 
 import pytest
 
-from common.settings import Settings
 from episodes.agent import ACCEPTED_FROM
 from episodes.episode import Episode
 from scoring.judge import Case
@@ -28,6 +27,7 @@ from sql_agent.canaries import (
 from sql_agent.environment import SqlEnvironment
 from sql_agent.judge.reference import ReferenceJudge
 from sql_agent.reward import Query, case_of
+from sql_agent.settings import SqlSettings
 from sql_agent.task import SqlTask, task_of
 
 DOSAGE = {"structured_gt": {"columns": ["dosage"], "rows": [["一次15毫克"]]}}
@@ -74,7 +74,7 @@ def drawn(case: Case = CASE, names: tuple[str, ...] = ("朵朵片",), seed: int 
 @pytest.mark.system
 @pytest.mark.parametrize(("split", "every"), [("test", 1), ("train", 3)])
 def test_the_offline_judge_accepts_too_few_to_warn(split: str, every: int) -> None:
-    environment = SqlEnvironment(Settings(_env_file=None))
+    environment = SqlEnvironment(SqlSettings(_env_file=None))
     canaries, judge, random = environment.known.canaries, ReferenceJudge(), Random(1)
     judged, accepted = Counter[str](), []
     for task, case in tasks(split)[::every]:

@@ -11,7 +11,6 @@ from typing import Any
 
 import pytest
 
-from common.settings import Settings
 from episodes.episode import Episode, ServiceError
 from episodes.outcomes import EpisodeError
 from episodes.policy import ChatPolicy, Endpoint
@@ -19,6 +18,7 @@ from sql_agent.agent import AGENT
 from sql_agent.environment import SqlEnvironment
 from sql_agent.intake.question_files import COLUMNS
 from sql_agent.prompts import TOOL
+from sql_agent.settings import SqlSettings
 from sql_agent.task import task_of
 from tests.episodes.scripted import asks, calls, says
 from tests.sql_agent.small_database import STORAGE
@@ -36,7 +36,7 @@ TASK = task_of(ROW)
 
 
 def opened(url: str, evaluating: bool = False, **settings: Any) -> SqlEnvironment:
-    found = AGENT.open(Settings(_env_file=None, database_url=url, **settings), {}, evaluating)
+    found = AGENT.open(SqlSettings(_env_file=None, database_url=url, **settings), {}, evaluating)
     assert isinstance(found, SqlEnvironment)
     return found
 
@@ -150,7 +150,7 @@ def test_where_only_weights_are_made_answers_are_drafted_without_a_database(tmp_
     """The runners get the trainer's rows: an answer missing there would leave every episode
     unscored.
     """
-    settings = Settings(database_url=f"sqlite:///{tmp_path}/gone.db")
+    settings = SqlSettings(database_url=f"sqlite:///{tmp_path}/gone.db")
     row = {**ROW, "answer": "", "evidence": "", "entities": ""}
     notes = AGENT.check({"train": [row]}, settings, plays=False)
     assert row["answer"]

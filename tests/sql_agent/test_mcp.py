@@ -16,12 +16,13 @@ import psutil
 import pytest
 
 from common.command import UsageError
-from common.settings import ROOT, Settings
+from common.settings import ROOT
 from episodes.play_and_score import play
 from episodes.policy import ChatPolicy, Endpoint
 from episodes.registry import own_options
 from sql_agent.agent import AGENT
 from sql_agent.environment import SqlEnvironment
+from sql_agent.settings import SqlSettings
 from tests.episodes.scripted import ScriptedLLM, asks, calls, says
 from tests.sql_agent.small_database import STORAGE
 
@@ -41,7 +42,7 @@ def opened(url: str, path: Path, **settings: Any) -> SqlEnvironment:
     parser = argparse.ArgumentParser()
     AGENT.flags.add(parser)
     options = own_options(AGENT, parser.parse_args(["--mcp", str(path)]))
-    found = AGENT.open(Settings(_env_file=None, database_url=url, **settings), options)
+    found = AGENT.open(SqlSettings(_env_file=None, database_url=url, **settings), options)
     assert isinstance(found, SqlEnvironment)
     return found
 

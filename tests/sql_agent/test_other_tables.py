@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from common.settings import Settings, load_settings
+from common.settings import load_settings
 from episodes.episode import AgentError
 from episodes.policy import ChatPolicy, Endpoint
 from evaluation import evaluate
@@ -21,6 +21,7 @@ from sql_agent.agent import AGENT
 from sql_agent.environment import SqlEnvironment
 from sql_agent.gold import convert, validate
 from sql_agent.prompts import SYSTEM_PROMPT, TASK
+from sql_agent.settings import SqlSettings
 from sql_agent.template_agent import prompt_for
 from tests.episodes.scripted import asks, says
 
@@ -46,7 +47,7 @@ def questions(tmp_path: Path) -> Path:
 
 
 def opened(url: str, **options: Any) -> SqlEnvironment:
-    found = AGENT.open(Settings(_env_file=None, database_url=url), options)
+    found = AGENT.open(SqlSettings(_env_file=None, database_url=url), options)
     assert isinstance(found, SqlEnvironment)
     return found
 
@@ -113,7 +114,7 @@ def test_questions_with_gold_sql_are_validated_converted_and_evaluated(
 
 
 def test_training_checks_and_demonstrations_follow_too(url: str, questions: Path) -> None:
-    settings = Settings(_env_file=None, database_url=url).under(
+    settings = SqlSettings(_env_file=None, database_url=url).under(
         {"database_tables": "patients", "other": 1}
     )
     rows = AGENT.rows(questions)

@@ -23,7 +23,9 @@ import psutil
 import pytest
 from agentlightning.types import EnqueueRolloutRequest
 
-from common.settings import ROOT, Settings
+from common.settings import ROOT
+from episodes import registry
+from episodes.joint import JOINED
 from sql_agent.agent import AGENT
 from sql_agent.judge_words import WORDS
 from tests.common.llm_server import Fault, LLMServer
@@ -37,7 +39,7 @@ from training.store.store_client import StoreClient
 
 NAMES = [
     name.upper()
-    for name, field in Settings.model_fields.items()
+    for name, field in registry.get(JOINED.join(registry.names())).settings.model_fields.items()
     if "SecretStr" in str(field.annotation)
 ]
 SECRETS = {

@@ -19,6 +19,7 @@ from common.command import Failure
 from common.settings import Settings
 from episodes import registry
 from episodes.agent import Environment
+from sql_agent.settings import SqlSettings
 from tests.digits_agent.agent import AGENT
 from tests.messages import missing
 from training.start import prepare as preparing
@@ -27,7 +28,7 @@ from training.start.make_plan import run_settings
 from training.start.prepare import Prepared, prepare
 
 FILES = AGENT.splits
-SETTINGS = Settings(_env_file=None)
+SETTINGS = SqlSettings(_env_file=None)
 
 
 @pytest.fixture(autouse=True)

@@ -35,6 +35,7 @@ from tools.sandbox.inside.clock import MOST
 from tools.sandbox.inside.frames import frame
 from tools.sandbox.line import readable, receive
 from tools.sandbox.seccomp import filter_bytes
+from tools.sandbox.settings import SandboxSettings
 
 LOG = logging.getLogger(__name__)
 UNPROTECTED = (
@@ -219,7 +220,7 @@ class Sandbox:
         """Check the data. The sandbox starts with the first program. Raises SandboxError if data is
         missing or two have the same name.
         """
-        settings = load_settings()
+        settings = load_settings().of(SandboxSettings)
         self.protected = settings.sandbox == "bubblewrap"
         self.deadline = settings.sandbox_seconds
         self.paths = mounts.data_paths(data)

@@ -34,9 +34,10 @@ from pydantic import Field
 
 from common.access import Guard, is_loopback, require_token
 from common.command import Failure, UsageError, new_parser, run_command
-from common.settings import Settings, load_settings
+from common.settings import load_settings
 from common.stopping import STDOUT, stop_in_order
 from tools.sql.query import QueryTool, SchemaTools
+from tools.sql.settings import DatabaseSettings
 
 NAMES = ("127.0.0.1", "localhost", "[::1]")  # of this machine, for itself
 PATH = "/mcp"
@@ -255,7 +256,7 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
     return options
 
 
-def run(argv: Sequence[str] | None, settings: Settings) -> None:
+def run(argv: Sequence[str] | None, settings: DatabaseSettings) -> None:
     """Serve until the client closes stdin or the program is interrupted."""
     options = parse(argv)
     settings = settings.under(vars(options))
@@ -275,7 +276,7 @@ def run(argv: Sequence[str] | None, settings: Settings) -> None:
 
 def main(argv: Sequence[str] | None = None) -> int:
     stop_in_order()
-    return run_command("sql-mcp", lambda: run(argv, load_settings()))
+    return run_command("sql-mcp", lambda: run(argv, load_settings().of(DatabaseSettings)))
 
 
 if __name__ == "__main__":

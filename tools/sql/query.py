@@ -44,6 +44,7 @@ from tools.sql.hints import hint_for_empty, hint_for_error, hint_for_refusal, hi
 from tools.sql.pool import POOL, Overrun
 from tools.sql.result import Limits, QueryResult, compact, failure, fit, neutralise, shorten
 from tools.sql.scopes import fold
+from tools.sql.settings import DatabaseSettings
 
 __all__ = [
     "DEFAULT_TABLES",
@@ -270,7 +271,7 @@ def excess_of(database: Database, tables: frozenset[str]) -> str:
         from common.settings import load_settings
 
         message = f"the account of {database.label} may do more than read its tables: {excess}"
-        if load_settings().database_strict:
+        if load_settings().of(DatabaseSettings).database_strict:
             raise DatabaseError(f"{message}; DATABASE_STRICT wants the account of docs/safety.md")
         LOG.warning("%s; docs/safety.md says what to grant", message)
     return excess
@@ -291,7 +292,7 @@ def build_tool(
     if url is None:
         from common.settings import load_settings
 
-        url = load_settings().database_url
+        url = load_settings().of(DatabaseSettings).database_url
     tool = QueryTool(url, allowed_tables, limits, cache)
 
     def query_database_by_sql(sql: str) -> str:

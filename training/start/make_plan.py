@@ -56,7 +56,7 @@ RECORD_FILES = ("metrics.jsonl", "episodes.jsonl")
 def run_settings(agent: Agent, options: argparse.Namespace) -> tuple[Settings, Options]:
     """Return the settings of a run under the agent's own flags, and these flags."""
     flags = own_options(agent, options)
-    return with_turns(agent, load_settings().under(flags), options.max_turns), flags
+    return with_turns(agent, load_settings(), options.max_turns).under(flags), flags
 
 
 def make_plan(agent: Agent, options: argparse.Namespace) -> tuple[Plan, dict[str, Any]]:

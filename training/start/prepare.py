@@ -193,7 +193,7 @@ def parse_arguments(argv: Sequence[str] | None) -> tuple[Agent, argparse.Namespa
 def run(agent: Agent, arguments: argparse.Namespace) -> int:
     """Prepare the rows of the command line and return the exit code."""
     options = registry.own_options(agent, arguments)
-    settings = with_turns(agent, load_settings().under(options))
+    settings = with_turns(agent, load_settings()).under(options)
     given = {"train": arguments.train_file, "val": arguments.val_file}
     files = {name: path or agent.splits[name] for name, path in given.items()}
     rows = {name: agent.rows(path) for name, path in files.items()}

@@ -10,13 +10,14 @@ from pathlib import Path
 import pyarrow.parquet as parquet
 import pytest
 
-from common.settings import DEFAULT_DATABASE, ROOT
+from common.settings import ROOT
 from sql_agent.gold import convert
 from sql_agent.gold.checker import Checker, gold_tool
 from sql_agent.gold.draft import NOTHING_FOUND, draft_answer, fill_answers
 from sql_agent.intake.question_files import COLUMNS, count_without_reference, load_rows, statements
 from sql_agent.task import task_of
 from tests.messages import missing
+from tools.sql.settings import DEFAULT_DATABASE
 
 FOREIGN = {
     "qid": "f1",

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from common.settings import DEFAULT_DATABASE, ROOT
+from common.settings import ROOT
 from sql_agent.gold import validate
 from sql_agent.gold.checker import Checker
 from sql_agent.gold.markup import plain
@@ -22,6 +22,7 @@ from sql_agent.intake.question_files import load_rows
 from sql_agent.tables import metadata
 from tests.messages import missing
 from tools.sql.query import QueryTool
+from tools.sql.settings import DEFAULT_DATABASE
 
 FIELD = "口服，一次 4 片，一日 3 次。<br/>\n饭后<a class = 'x' data-id = '39'>温水</a>送服。"
 

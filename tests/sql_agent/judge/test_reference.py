@@ -17,7 +17,7 @@ from itertools import pairwise
 import pytest
 
 from common.settings import ROOT
-from scoring.judge import Case, Verdict
+from scoring.case import Case, Verdict
 from sql_agent.intake.question_files import load_rows
 from sql_agent.judge.nothing import says_nothing
 from sql_agent.judge.reference import ReferenceJudge

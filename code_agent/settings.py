@@ -1,0 +1,15 @@
+"""The settings of the code agent, besides those of the sandbox."""
+
+from __future__ import annotations
+
+from pydantic import Field
+
+from tools.sandbox.settings import SandboxSettings
+
+
+class CodeSettings(SandboxSettings):
+    """The server that tasks ask."""
+
+    fhir_base_url: str = Field(
+        "http://localhost:8080/fhir/", description="FHIR server that medagentbench asks."
+    )
