@@ -20,8 +20,8 @@ train: install  ## Install what is missing, train for one step on the bundled mo
 demo: install   ## Watch it learn: evaluate, train, evaluate, with a table and a picture (AGENT=sql SEED=2; AGENT=all)
 	$(PYTHON_BIN) -m evaluation.demo $(AGENT) $(if $(SEED),--seed $(SEED)) $(ARGS)
 
-real-model: install  ## Fetch a pretrained language model that runs on a laptop (93 MB): models/smollm2-135m
-	$(PYTHON_BIN) -m training.real_model
+real-model: install  ## Fetch a pretrained language model that runs on a laptop: MODEL=smollm2-135m (English, 98 MB) or qwen2.5-coder-0.5b (Chinese, 491 MB)
+	$(PYTHON_BIN) -m training.real_model $(MODEL) $(ARGS)
 
 test: install   ## Install what is missing, then lint, types, import contract and the tests: unit, system, engine
 	./check.sh

