@@ -26,8 +26,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import httpx
+
 from common import parent
-from common.command import Failure, new_parser, run_command
+from common.command import Failure, imported, new_parser, run_command
 from common.settings import Settings
 from common.stopping import stop_in_order
 from common.terminal import progress
@@ -39,7 +41,6 @@ from training.setup.device import (
     environment,
     in_bfloat16,
 )
-from training.setup.gpu_memory import ALONE, BESIDE
 from training.setup.model_folder import CACHE_BLOCK, cache_bytes, check_model
 from training.setup.plan import ConfigError
 from training.setup.ports import free_port, require_free
@@ -47,11 +48,11 @@ from training.setup.reading import reading_flags
 
 HOST = "127.0.0.1"
 # By its path, because a model may be named relative to this folder
-WITH_PARENT = (
-    sys.executable,
-    "-P",
-    parent.__file__,
-)
+WITH_PARENT = (sys.executable, "-P", parent.__file__)
+# Shares of a card that vLLM takes: a server's alone; a partner's beside a policy, whose own takes
+# half of it
+ALONE = 0.9
+BESIDE = 0.25
 START_SECONDS = 1800.0  # a model of the hub is downloaded first
 STOP_SECONDS = 20.0
 POLL_SECONDS = 0.5
@@ -143,13 +144,13 @@ def serve(
     begins = log.stat().st_size if log.exists() else 0
     reading = reading_flags(model, log, tools, tool_parser, thinking)
     asked = command(model, device, port, n_gpus, memory)
+    variables = os.environ | environment(device, model) | {"VLLM_HOST_IP": HOST}
+    if gpus:
+        variables["CUDA_VISIBLE_DEVICES"] = gpus
     with log.open("ab") as output:
         process = subprocess.Popen(
             [*WITH_PARENT, str(os.getpid()), *asked, *reading],
-            env=os.environ
-            | environment(device, model)
-            | {"VLLM_HOST_IP": HOST}
-            | ({"CUDA_VISIBLE_DEVICES": gpus} if gpus else {}),
+            env=variables,
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=subprocess.STDOUT,
@@ -184,14 +185,12 @@ def serve_environment(
         ServeError: a server did not start.
     """
     wanted = agent.flags.services(settings, options) if device else ()
+    served = dict(options)
     with contextlib.ExitStack() as stack:
-        addresses = {
-            service.option: stack.enter_context(
-                _serve_beside(service, folder, str(device))
-            ).base_url
-            for service in wanted
-        }
-        yield {**options, **addresses}
+        for service in wanted:
+            server = stack.enter_context(_serve_beside(service, folder, str(device)))
+            served[service.option] = server.base_url
+        yield served
 
 
 def _serve_beside(
@@ -209,24 +208,12 @@ def command(
     """Return the server's command line, without what says how it reads."""
     return [
         *(sys.executable, "-m", "vllm.entrypoints.openai.api_server"),
-        *(
-            "--model",
-            model,
-            "--served-model-name",
-            SERVED_NAME,
-            "--host",
-            HOST,
-            "--port",
-            str(port),
-        ),
-        *("--max-model-len", "auto"),
+        *("--model", model, "--served-model-name", SERVED_NAME),
+        *("--host", HOST, "--port", str(port), "--max-model-len", "auto"),
         *(() if Path(model).is_dir() else ("--load-format", "safetensors")),
         *("--middleware", "training.proxy.doors.ServedDoor", "--allowed-origins", "[]"),
         # Clients decide on sampling, not a file in the folder
-        *(
-            "--generation-config",
-            "vllm",
-        ),
+        *("--generation-config", "vllm"),
         *("--tensor-parallel-size", str(n_gpus), "--uvicorn-log-level", "warning"),
         *_device_flags(model, device, memory),
     ]
@@ -250,15 +237,11 @@ def _device_flags(model: str, device: str, memory: float) -> list[str]:
 def _wait(
     process: subprocess.Popen[bytes], model: str, address: str, log: Path, begins: int
 ) -> Server:
-    import httpx
-
     end = time.monotonic() + START_SECONDS
     with progress("waiting for vLLM", None, unit="") as bar:
         while process.poll() is None and time.monotonic() < end:
             with contextlib.suppress(httpx.HTTPError):  # it does not answer yet
                 reply = httpx.get(f"{address}/v1/models", timeout=5, trust_env=False)
-                if reply.status_code in (401, 403):
-                    raise ServeError(f"vLLM refuses its own token with {reply.status_code} ({log})")
                 if reply.status_code == 200:
                     length = int(reply.json()["data"][0]["max_model_len"])
                     return Server(model, f"{address}/v1", SERVED_NAME, length, process)
@@ -272,9 +255,9 @@ def _failed(process: subprocess.Popen[bytes], log: Path, begins: int = 0) -> Ser
     of the log.
     """
     code = process.poll()
-    seen = (
-        f"did not answer within {START_SECONDS:g} s" if code is None else f"ended with code {code}"
-    )
+    seen = f"did not answer within {START_SECONDS:g} s"
+    if code is not None:
+        seen = f"ended with code {code}"
     lines = log.read_bytes()[begins:].decode("utf-8", "replace").splitlines()
     last = [line for line in lines if "Error" in line] or lines
     return ServeError("\n".join([f"vLLM {seen} ({log}):", *last[-LOG_LINES:]]))
@@ -292,39 +275,28 @@ def _stop(process: subprocess.Popen[bytes]) -> None:
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line and return the exit code."""
     parser = new_parser(__doc__, prog="python -m training.serve")
+    add = parser.add_argument
     who = parser.add_mutually_exclusive_group(required=True)
-    who.add_argument(
-        "model", nargs="?", help="model folder, hub id, run folder or global_step_N folder"
-    )
-    who.add_argument(
-        "--reward-model", type=Path, metavar="DIR", help="a reward model, without vLLM"
-    )
-    parser.add_argument("--port", type=int, default=0, help="default: a free one")
-    parser.add_argument("--device", choices=("auto", "cpu", "cuda"), default="auto")
-    parser.add_argument("--n-gpus", type=int, default=1, help="GPUs the model is split over")
-    parser.add_argument(
-        "--no-tools", dest="tools", action="store_false", help="clients send no tools"
-    )
-    parser.add_argument(
-        "--tool-parser",
-        metavar="NAME",
-        help="vLLM's parser of tool calls; default: the one that fits",
-    )
-    parser.add_argument(
-        "--thinking", action="store_true", help="let a model think whose template can turn it off"
-    )
-    parser.add_argument(
-        "--log", type=Path, default=Path("runs/serve.log"), help="the server's output"
-    )
+    model = "model folder, hub id, run folder or global_step_N folder"
+    who.add_argument("model", nargs="?", help=model)
+    scorer = "a reward model, without vLLM"
+    who.add_argument("--reward-model", type=Path, metavar="DIR", help=scorer)
+    add("--port", type=int, default=0, help="default: a free one")
+    add("--device", choices=("auto", "cpu", "cuda"), default="auto")
+    add("--n-gpus", type=int, default=1, help="GPUs the model is split over")
+    add("--no-tools", dest="tools", action="store_false", help="clients send no tools")
+    tool_parser = "vLLM's parser of tool calls; default: the one that fits"
+    add("--tool-parser", metavar="NAME", help=tool_parser)
+    thinking = "let a model think whose template can turn it off"
+    add("--thinking", action="store_true", help=thinking)
+    add("--log", type=Path, default=Path("runs/serve.log"), help="the server's output")
     arguments = parser.parse_args(argv)
     stop_in_order()
 
     def body() -> None:
         reward_model = vars(arguments).pop("reward_model")
         if reward_model:
-            from training.pairs.score_server import serve_scores
-
-            serve_scores(reward_model, arguments.port)
+            imported("training.pairs.score_server").serve_scores(reward_model, arguments.port)
             return
         print(f"starting vLLM, log in {arguments.log}", flush=True)
         with serve(**vars(arguments)) as server:

@@ -57,7 +57,7 @@ def sides(run_dir: Path, rounds: int) -> dict[str, Any]:
     from training.engine.algorithm import _start_ray, _stop_ray
     from training.setup.presets import choose
     from training.setup.verl_config import build_config
-    from training.start.run import with_token
+    from training.start.make_plan import with_token
 
     chosen = choose(AGENT, "ci", device, 1)
     plan = with_token(plan_for("", run_dir, max_turns, ProxyPlan()))

@@ -127,7 +127,7 @@ def run_runners(address: str, count: int, concurrency: int, max_turns: int) -> N
     plan = plan_for(address, Path(os.devnull), max_turns, ProxyPlan())
     store = replace(plan.store, role="runner", n_runners=count, concurrency=concurrency)
     plan = replace(plan, store=store)
-    run(agent, None, plan, time.time())  # type: ignore[arg-type]
+    run(agent, None, plan, 1, time.time())  # type: ignore[arg-type]
 
 
 def run_agl_runners(agent: Any, address: str, count: int) -> None:

@@ -7,7 +7,6 @@ Keeps of docs/settings.md that a variable says what it says, and of README.md th
 import asyncio
 import json
 import os
-import shutil
 import socket
 import subprocess
 import sys
@@ -24,7 +23,6 @@ import pytest
 from common.llm import reveal
 from common.settings import ROOT, load_settings
 from episodes import registry
-from episodes.lit_agent import EpisodeAgent
 from sql_agent.agent import AGENT
 from tests.digits_agent.agent import AGENT as DIGITS
 from tests.episodes.guessing_agent import GuessingAgent
@@ -35,18 +33,16 @@ from tests.training.conftest import served
 from tests.training.plans import plan_of
 from training.setup.device import SYSTEM_LIBRARIES
 from training.start.arguments import parse
-from training.start.command import main, refuse_without_agent, start
-from training.start.make_plan import make_plan
-from training.start.prepare import Prepared
+from training.start.command import main, main_of_any, start
+from training.start.make_plan import make_plan, with_token
 from training.start.prepare import main as prepare
-from training.start.run import with_token
 from training.start.several import main as train_several
 
 DIAGNOSIS_MODEL = registry.get("diagnosis").model
 
 
 @pytest.fixture(autouse=True)
-def fresh_settings(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory):
+def fresh_settings(monkeypatch: pytest.MonkeyPatch):
     """Settings of the test, a port that is free while it runs (the default one may belong to a
     run on this machine), and no engine: whatever gets past the checks it is about fails at once.
     """
@@ -54,7 +50,6 @@ def fresh_settings(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.Tem
     monkeypatch.setattr(
         "training.start.command.run", lambda *arguments: pytest.fail("the engine was started")
     )
-    monkeypatch.setattr("training.start.prepare.FOLDER", tmp_path_factory.mktemp("prepared"))
     monkeypatch.setattr("training.setup.device.built_for", lambda: "cpu")  # of either lock
     load_settings.cache_clear()
     with socket.socket() as kept:
@@ -89,7 +84,7 @@ def write(path: Path, **columns: list) -> str:
     ("words", "named"),
     [
         (["--ci-fats"], ["--ci-fats", "--ci-fast"]),
-        (["--weave"], ["--weave", "--keep-spans"]),
+        (["--weave"], ["--weave", "episodes.jsonl"]),
         (["--no-llm-proxy"], ["--no-llm-proxy", "--proxy direct"]),
         (["--no-live"], ["--no-live", "leave it out"]),
         (["--mongo-uri", "mongodb://h"], ["--mongo-uri", "--persist"]),
@@ -179,7 +174,6 @@ def test_a_variable_reaches_the_run(
         (["--deterministic"], "engine.deterministic", True),
         (["--keep", "3"], "output.keep", 3),
         (["--keep-best", "--keep", "1"], "output.keep_best", True),
-        (["--keep-spans"], "output.keep_spans", True),
         (["--algorithm", "gspo"], "engine.algorithm", "gspo"),
     ],
 )
@@ -278,12 +272,13 @@ def test_episodes_have_the_budget_that_the_command_names(
     """verl has it, too, and the checks were made with it."""
     monkeypatch.setattr(DIGITS, "draws_turns", True)
     monkeypatch.setattr(registry, "_registered", {DIGITS.name: DIGITS})
-    begun: list[EpisodeAgent] = []
-    monkeypatch.setattr("training.start.command.run", lambda agent, *_: begun.append(agent) or 0)
+    begun: list[tuple[int, int]] = []
+    monkeypatch.setattr(
+        "training.start.command.run", lambda agent, served, turns, *_: begun.append(turns) or 0
+    )
     flags = ["--ci-fast", "--device", "cpu", "--model", AGENT.model, "--max-turns", "2-4"]
     assert main("digits", [*flags, "--run-dir", str(tmp_path / "run")]) == 0
-    playing = begun[0].settings
-    assert (playing.min_turns, playing.max_turns) == (2, 4)
+    assert begun == [(2, 4)]
 
 
 def test_a_drawn_token_is_what_all_parts_of_a_run_send(
@@ -304,13 +299,11 @@ def test_a_run_trains_on_the_rows_as_they_were_prepared(
     role: str, prepares: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     drafted = {"train": [{"id": "a", "answer": "drafted"}], "val": [{"id": "b", "answer": "own"}]}
-    monkeypatch.setattr(
-        f"training.start.command.{prepares}", lambda *_, **__: Prepared(drafted, notes=())
-    )
+    monkeypatch.setattr(f"training.start.command.{prepares}", lambda *_, **__: drafted)
     monkeypatch.setattr("training.start.command.run", lambda *arguments: 0)
     plan = plan_of(tmp_path, store_role=role)
     rows = {"train": [{"id": "a", "answer": None}], "val": drafted["val"]}
-    assert start(AGENT, {}, load_settings(), None, plan, AGENT.splits, rows) == 0
+    assert start(AGENT, {}, load_settings(), None, plan, rows, 1) == 0
     for name, kept in drafted.items():
         text = (tmp_path / "data" / f"{name}.jsonl").read_text(encoding="utf-8")
         assert [json.loads(line) for line in text.splitlines()] == kept
@@ -380,31 +373,6 @@ def test_a_run_that_ended_before_its_last_validation_validates(
     flags = ["--ci-fast", "--resume", "auto", "--run-dir", str(tmp_path), frequency]
     assert main("sql", flags) == 0
     assert told == ([True] if validates else [])
-
-
-def test_a_policy_that_cannot_be_dealt_to_the_gpus_is_said_at_once(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """verl would say so minutes later, or wait for GPUs for ever."""
-    model = Path(shutil.copytree(AGENT.model, tmp_path / "model"))
-    longer = json.loads((model / "config.json").read_text()) | {"max_position_embeddings": 2**20}
-    (model / "config.json").write_text(json.dumps(longer))
-    flags = ("--ci-fast", "--device", "cpu", "--model", str(model))
-    split = "actor_rollout_ref.rollout.tensor_model_parallel_size"
-    assert "heads of" in refused(capsys, *flags, f"{split}=3")
-    assert not missing(refused(capsys, *flags, f"{split}=2"), "1 x 1", "--n-nodes", "--n-gpus")
-
-
-def test_questions_that_the_context_does_not_hold_are_named_at_once(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """After a minute and a half three steps were skipped, "no_calls: 32. Mend the cause"."""
-    rows = AGENT.rows(AGENT.splits["train"])[:16]
-    rows[3] = rows[3] | {"question": rows[3]["question"] * 300}
-    file = tmp_path / "rows.jsonl"
-    file.write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows))
-    said = refused(capsys, "--ci-fast", "--train-file", str(file))
-    assert not missing(said, "1 of 16", "train", rows[3]["id"], "max_model_len")
 
 
 @pytest.mark.parametrize("name", ["episodes.jsonl", "notes.txt"])
@@ -530,7 +498,7 @@ def test_a_database_that_is_not_there(
 def test_an_agent_nobody_knows_or_names_is_said(capsys: pytest.CaptureFixture[str]) -> None:
     assert "'sqll'" in refused(capsys, agent="sqll")
     with pytest.raises(SystemExit, match="2"):
-        refuse_without_agent(["--model", "sql"])
+        main_of_any(["--model", "sql"])
     assert "AGENT" in capsys.readouterr().err
     assert train_several(["--ci-fast"]) == 2
     assert "--agents" in capsys.readouterr().err

@@ -38,7 +38,7 @@ def driver(tmp_path_factory: pytest.TempPathFactory) -> None:
 
 @pytest.fixture
 def card(driver: None, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A card of 80 GB, to vLLM and to our check of memory."""
+    """A card of 80 GB, to vLLM."""
     from vllm import platforms
     from vllm.platforms.cuda import NonNvmlCudaPlatform
     from vllm.platforms.interface import DeviceCapability
@@ -49,7 +49,6 @@ def card(driver: None, monkeypatch: pytest.MonkeyPatch) -> None:
         get_device_total_memory = classmethod(lambda cls, device_id=0: CARD)
 
     monkeypatch.setattr(platforms, "_current_platform", Card())
-    monkeypatch.setattr("training.setup.gpu_memory.smallest_card", lambda: CARD)
 
 
 @pytest.fixture(scope="session")

@@ -8,9 +8,7 @@ under a cause, never a number.
 from __future__ import annotations
 
 import asyncio
-import gzip
 import json
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -97,9 +95,8 @@ async def collected(
     ids: dict[str, str],
     response: int = 100,
     merge: bool = True,
-    folder: Path | None = None,
 ) -> tuple[RolloutRecord, Any]:
-    collector = Collector(store, ProxyTraceToTriplet(), Limits(100, response), merge, folder)
+    collector = Collector(store, ProxyTraceToTriplet(), Limits(100, response), merge)
     return await collector.collect(await rollout_of(store, ids), new_record(ids))
 
 
@@ -318,22 +315,3 @@ async def test_a_rollout_that_failed_is_left_out_whatever_it_wrote(store: RunSto
     await store.update_attempt(**ids, status="failed")
     record, trajectory = await collected(store, ids)
     assert (record.cause, record.reward, trajectory.sequences) == ("rollout_failed", None, [])
-
-
-@pytest.mark.parametrize("status", ["succeeded", "failed"])
-@pytest.mark.parametrize("reward", [1.0, None], ids=["scored", "unscored"])
-async def test_the_spans_of_every_rollout_are_kept_on_disk(
-    store: RunStore, tmp_path: Path, status: Any, reward: float | None
-) -> None:
-    """With --keep-spans they are all that is left of what an episode said; the store forgets them."""
-    ids = await attempt(store)
-    await store.add_span(call_span(ids, 3))
-    await report(store, ids, {"reward": reward}, reward=reward)
-    await store.update_attempt(**ids, status=status)
-    folder = tmp_path / "runs" / "spans"
-    for _ in range(2):
-        await collected(store, ids, folder=folder)
-    with gzip.open(folder / "train-000001.jsonl.gz", "rt") as file:
-        rows = [Span.model_validate_json(line) for line in file]
-    assert rows == [*await store.query_spans(ids["rollout_id"])] * 2
-    assert len(rows) >= 4

@@ -4,23 +4,19 @@ Keeps of docs/architecture.md, "max_turns": an override that makes agent and tra
 temperature, token budget or batch size that cannot work, stops the run.
 """
 
-import ast
 import subprocess
 import sys
-from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 
-from common.command import UsageError
 from sql_agent.agent import AGENT
 from tests.messages import missing
 from tests.training.plans import plan_of
-from training.setup.agreement import ESTIMATORS, LOGGERS, check_rows, last_step
+from training.setup.agreement import last_step
 from training.setup.plan import ConfigError
 from training.setup.presets import choose
 from training.setup.verl_config import build_config, parse_overrides
-from training.start.check import check_trackers
 
 ROOT = Path(__file__).parents[2]
 FILES = {"train": "train.parquet", "val": "val.parquet"}
@@ -78,15 +74,10 @@ def test_validation_samples_as_training_does(tmp_path: Path) -> None:
         ("actor_rollout_ref.model.lora_rank=8", ("lora_rank=8", "--lora-rank")),
         ("data.train_batch_sise=4", ("'data.train_batch_size'",)),
         ("trainer.max_actor_ckpt_to_keep=2", ("max_actor_ckpt_to_keep=2", "--keep")),
-        ("trainer.total_epochs=0", ("trainer.total_epochs=0", "1")),
         ("trainer.total_training_steps=-3", ("trainer.total_training_steps=-3", "1")),
         ("trainer.save_freq=null", ("trainer.save_freq=null", "-1")),
-        ("trainer.nnodes=0", ("trainer.nnodes=0", "1")),
-        ("data.max_prompt_length=-5", ("data.max_prompt_length=-5", "1")),
         ("data.train_batch_size=true", ("data.train_batch_size=true", "1")),
         ("actor_rollout_ref.rollout.max_num_seqs=0", ("max_num_seqs=0", "1")),
-        ("actor_rollout_ref.rollout.gpu_memory_utilization=2", ("gpu_memory_utilization=2", "1")),
-        ("actor_rollout_ref.actor.optim.lr=-1", ("optim.lr=-1", "0")),
         ("actor_rollout_ref.actor.optim.lr=.nan", ("optim.lr=.nan",)),
         ("trainer=null", ("trainer=null",)),
         ("trainer.default_local_dir=/elsewhere", ("/elsewhere", "--run-dir")),
@@ -95,10 +86,6 @@ def test_validation_samples_as_training_does(tmp_path: Path) -> None:
         ("+trainer.nonsense=1", ("'trainer.nonsense'",)),
         ("not-an-override", ("'not-an-override'", "--help")),
         ("data.seed=[1", ("'data.seed=[1'", "YAML")),
-        ("algorithm.adv_estimator=foo", ("algorithm.adv_estimator=foo", "grpo", "gae")),
-        ("trainer.logger=foo", ("trainer.logger=foo", "tensorboard")),
-        ("trainer.logger=[console,foo]", ("trainer.logger=[console,foo]", "tensorboard")),
-        ("trainer.logger=5", ("trainer.logger=5", "tensorboard")),
     ],
 )
 def test_a_contradiction_or_unknown_key_is_explained(
@@ -129,14 +116,15 @@ def test_the_last_step_is_that_of_the_epochs_or_an_earlier_one(
     ("changes", "named"),
     [
         ({"asynchronous": "colocate"}, "--async"),
-        ({"device": "cuda"}, "--device cuda"),
+        ({"device": "cuda"}, "--device"),
     ],
 )
 def test_deterministic_promises_nothing_it_cannot_keep(
     tmp_path: Path, changes: dict[str, object], named: str
 ) -> None:
-    with pytest.raises(ConfigError, match=f"--deterministic .*{named}"):
+    with pytest.raises(ConfigError) as refused:
         build(tmp_path, deterministic=True, **changes)
+    assert not missing(str(refused.value), "--deterministic", named)
 
 
 @pytest.mark.parametrize("text", ["3e-4", "3.0e-4", "0.0003"])
@@ -162,7 +150,7 @@ def test_on_the_cpu_vllm_s_log_probs_are_the_old_policy_s(tmp_path: Path) -> Non
     config = build(tmp_path, f"{rollout}=false")
     assert not config.algorithm.rollout_correction.bypass_mode
     assert config.actor_rollout_ref.actor.policy_loss.loss_mode == "vanilla"
-    with pytest.raises(ConfigError, match="set both or none"):
+    with pytest.raises(ConfigError, match="calculate_log_probs"):
         build(tmp_path, f"{rollout}=false", f"{bypass}=true")
 
 
@@ -173,12 +161,11 @@ def test_below_free_form_dictionaries_nothing_is_checked(tmp_path: Path) -> None
 
 def test_too_few_rows_for_a_batch(tmp_path: Path) -> None:
     config = build(tmp_path)
-    check_rows(config, 16)
     with pytest.raises(ConfigError, match="15 rows"):
-        check_rows(config, 15)
+        last_step(config, 15)
     config.data.train_max_samples = 1
     with pytest.raises(ConfigError, match="1 rows"):
-        check_rows(config, 16)
+        last_step(config, 16)
 
 
 @pytest.mark.system
@@ -215,47 +202,3 @@ def test_vllm_of_a_run_stands_behind_its_door(tmp_path: Path) -> None:
 def test_a_mode_of_verl_is_chosen_by_our_flag(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="--async"):
         build(tmp_path, "trainer.v1.trainer_mode=colocate_async")
-
-
-def test_the_names_that_are_checked_are_those_of_verl() -> None:
-    verl = Path(find_spec("verl").submodule_search_locations[0])
-    core = ast.parse((verl / "trainer" / "ppo" / "core_algos.py").read_text())
-    names = next(node for node in core.body if getattr(node, "name", "") == "AdvantageEstimator")
-    values = {node.value.value for node in names.body if isinstance(node, ast.Assign)}
-    assert values == set(ESTIMATORS)
-    tracking = ast.parse((verl / "utils" / "tracking.py").read_text())
-    (known,) = (
-        ast.literal_eval(node.value)
-        for node in ast.walk(tracking)
-        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "supported_backend"
-    )
-    assert {*known, "tracking"} == set(LOGGERS)
-
-
-def test_a_tracker_without_its_package_is_named(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setitem(LOGGERS, "mlflow", "no_such_package")
-    with pytest.raises(ConfigError) as refused:
-        build(tmp_path, "trainer.logger=[console,mlflow]")
-    assert not missing(str(refused.value), "mlflow", "no_such_package")
-
-
-@pytest.mark.parametrize(
-    ("variables", "named"),
-    [
-        ({"WANDB_MODE": "foo"}, "WANDB_MODE=foo"),
-        ({"SWANLAB_MODE": "foo"}, "SWANLAB_MODE=foo"),
-        ({"TENSORBOARD_DIR": "{file}/boards"}, "TENSORBOARD_DIR"),
-        ({"SWANLAB_LOG_DIR": "{file}/logs"}, "SWANLAB_LOG_DIR"),
-    ],
-)
-def test_what_a_tracker_cannot_use_is_named_before_anything_starts(
-    tmp_path: Path, variables: dict[str, str], named: str
-) -> None:
-    (tmp_path / "file").touch()
-    given = {name: value.format(file=tmp_path / "file") for name, value in variables.items()}
-    with pytest.raises(UsageError) as refused:
-        check_trackers(given, ["console", "wandb", "swanlab", "tensorboard"])
-    assert not missing(str(refused.value), named)
-    check_trackers(given, ["console"])

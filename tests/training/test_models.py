@@ -11,9 +11,7 @@ from pathlib import Path
 from threading import Thread
 from typing import ClassVar
 
-import numpy as np
 import pytest
-from safetensors.numpy import save_file
 
 from common.settings import ROOT
 from sql_agent.agent import AGENT
@@ -159,29 +157,14 @@ POINTER = "version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 9\n"
 # Kinds by the file that they write, and the kinds by what they change in config.json
 WRITTEN = {
     "pointer": ("model.safetensors", POINTER),
-    "no file": ("model.safetensors", "<html>not found</html>"),
     "index no json": (INDEX, "<html>not found</html>"),
-    "index a list": (INDEX, "[1]"),
-    "index without map": (INDEX, '{"weight_map": null}'),
-    "index a pointer": (INDEX, POINTER),
     "lost shard": (INDEX, '{"weight_map": {"a": "model.safetensors", "b": "model-2.safetensors"}}'),
-    "lost tensor": (INDEX, '{"weight_map": {"gone.weight": "model.safetensors"}}'),
-    "config null": ("config.json", "null"),
     "config cut": ("config.json", '{"model_type": '),
     "tokenizer cut": ("tokenizer.json", '{"version": '),
-    "tokenizer a pointer": ("tokenizer.json", POINTER),
-    "generation cut": ("generation_config.json", "{"),
 }
 CHANGED: dict[str, dict[str, object]] = {
     "quantised": {"quantization_config": {"quant_method": "awq"}},
     "quantised in a word": {"quantization_config": "gptq"},
-    "own code": {"auto_map": {"AutoConfig": "my.My"}, "model_type": "mymodel"},
-    "unknown type": {"model_type": "mymodel"},
-    "no type": {"model_type": None},
-    "no heads": {"num_attention_heads": None},
-    "positions in words": {"max_position_embeddings": "1024"},
-    "another dtype": {"dtype": "float12"},
-    "another vocabulary": {"vocab_size": 10},
 }
 
 
@@ -198,10 +181,6 @@ def spoil(folder: Path, kind: str) -> None:
         weights.write_bytes(weights.read_bytes()[:-1000])
     elif kind == "template of another encoding":
         (folder / "chat_template.jinja").write_bytes("{{ 'é' }}".encode("latin-1"))
-    elif kind == "one of two shards":
-        weights.rename(folder / "model-00001-of-00002.safetensors")
-    elif kind == "packed":
-        save_file({"a.qweight": np.zeros((2, 2), dtype=np.int32)}, str(weights))
     else:
         weights.unlink()
         if kind == "adapter":
@@ -213,31 +192,14 @@ def spoil(folder: Path, kind: str) -> None:
     [
         ("pointer", "git lfs pull"),
         ("cut", "model.safetensors"),
-        ("no file", "model.safetensors"),
         ("lost shard", "model-2.safetensors"),
         ("quantised", "awq"),
-        ("own code", "auto_map"),
         ("index no json", INDEX),
-        ("index a list", INDEX),
-        ("index without map", INDEX),
-        ("index a pointer", "git lfs pull"),
-        ("lost tensor", "gone.weight"),
-        ("one of two shards", INDEX),
         ("none", "model.safetensors"),
         ("adapter", "--lora-adapter-path"),
-        ("packed", "I32"),
         ("quantised in a word", "gptq"),
-        ("config null", "config.json"),
         ("config cut", "config.json"),
-        ("unknown type", "mymodel"),
-        ("no type", "model_type"),
-        ("no heads", "num_attention_heads"),
-        ("positions in words", "'1024'"),
-        ("another dtype", "float12"),
-        ("another vocabulary", "vocab_size"),
         ("tokenizer cut", "tokenizer.json"),
-        ("tokenizer a pointer", "git lfs pull"),
-        ("generation cut", "generation_config.json"),
         ("template of another encoding", "chat_template.jinja"),
     ],
 )
@@ -248,7 +210,7 @@ def test_weights_that_cannot_be_used_are_named(kind: str, named: str, tmp_path: 
     spoil(folder, kind)
     with pytest.raises(ConfigError, match=named):
         check_model(str(folder), trained=True)
-    if kind in ("quantised", "packed"):
+    if kind == "quantised":
         check_model(str(folder))  # it can be served
 
 

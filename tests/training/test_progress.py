@@ -37,14 +37,10 @@ def episode(step: int, **changes: Any) -> dict[str, Any]:
     return json.loads(record.to_json()) | changes
 
 
-def progress_of(folder: Path, steps: int = 4, deterministic: bool = False) -> Progress:
-    return Progress(folder, steps, deterministic)
-
-
 def test_a_judge_that_died_is_said_before_the_step_ends(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    progress = progress_of(tmp_path)
+    progress = Progress(tmp_path, 4)
     capsys.readouterr()
     failed = episode(1, cause="judge_failed")
     add(tmp_path, "episodes.jsonl", failed, failed, episode(1, cause="step_skipped"))
@@ -73,7 +69,7 @@ def test_lines_are_read_once_and_when_they_are_whole(tmp_path: Path) -> None:
 
 def test_each_event_and_step_is_a_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """What an episode said is in none of them."""
-    progress = progress_of(tmp_path, 2)
+    progress = Progress(tmp_path, 2)
     (tmp_path / "timeline.json").write_text('{"engine_ready": 1.0, "first_step": 2.0}')
     for step in (1, 2):
         add(tmp_path, "episodes.jsonl", *[episode(step, answer=HOSTILE)] * 20)
@@ -86,18 +82,3 @@ def test_each_event_and_step_is_a_line(tmp_path: Path, capsys: pytest.CaptureFix
     assert not missing(second, "step 2 of 2", "reward 0.250")
     assert "about" not in second
     assert "\x1b" not in shown
-
-
-@pytest.mark.parametrize("deterministic", [True, False])
-def test_a_deterministic_run_says_once_that_a_clock_ended_an_episode(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], deterministic: bool
-) -> None:
-    progress = progress_of(tmp_path, deterministic=deterministic)
-    add(tmp_path, "episodes.jsonl", *[episode(1)] * 20, episode(1, cause="judge_failed"))
-    progress.look()
-    assert "deterministic" not in capsys.readouterr().out, "a judge that failed has no clock"
-    for _ in range(2):
-        late = episode(1, cause="machine_too_slow")
-        add(tmp_path, "episodes.jsonl", *[episode(1)] * 20, late)
-        progress.look()
-    assert capsys.readouterr().out.count("machine_too_slow 1") == int(deterministic)

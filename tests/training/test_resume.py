@@ -28,7 +28,8 @@ from training.report.summary import read_lines
 from training.setup.model_folder import checkpoints_to_come
 from training.setup.plan import ConfigError, Plan
 from training.start.make_plan import holds_something
-from training.start.run import prepare_run_dir, run
+from training.start.run import run
+from training.start.run_folder import prepare_run_dir
 from training.start.run_lock import LOCK, held
 
 TINY = str(ROOT / "sql_agent" / "tiny_model")
@@ -243,7 +244,7 @@ def ended(
     monkeypatch.setattr("training.start.run._log_to_file", lambda _: None)
     monkeypatch.setattr("training.start.run.choose_reading", lambda *_: None)
     config = config_of(logger=["console"])
-    return run(None, config, plan(run_dir, **changes), 0.0)  # type: ignore[arg-type]
+    return run(None, config, plan(run_dir, **changes), 1, 0.0)  # type: ignore[arg-type]
 
 
 def test_what_fails_before_the_engine_starts_is_a_failure_and_no_interruption(

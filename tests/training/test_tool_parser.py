@@ -15,10 +15,8 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from omegaconf import OmegaConf
 
 from common.settings import ROOT
-from tests.messages import missing
 from training.setup import reading, tool_parser
 from training.setup.model_folder import read_template
 from training.setup.plan import ConfigError
@@ -181,30 +179,9 @@ def test_thinking_is_off_unless_it_is_asked_for(
     assert ("--default-chat-template-kwargs" in flags) is told
 
 
-def test_a_parser_that_vllm_lacks_is_named_at_once(tmp_path: Path) -> None:
-    """vLLM said so after half a minute, in a traceback."""
-    with pytest.raises(ConfigError) as refused:
-        reading.reading_flags(TINY, tmp_path / "log", tools=True, tool_parser="nosuch")
-    assert not missing(str(refused.value), "nosuch", "hermes", "llama3_json")
-
-
 def test_a_user_names_another_parser(tmp_path: Path) -> None:
     flags = reading.reading_flags(TINY, tmp_path / "log", tools=True, tool_parser="pythonic")
     assert flags == ["--enable-auto-tool-choice", "--tool-call-parser", "pythonic"]
-
-
-def test_a_model_whose_replies_would_never_end_is_named(tmp_path: Path) -> None:
-    """A base model with a chat template: all episodes were cut at their limit, exit code 0."""
-    folder = Path(shutil.copytree(TINY, tmp_path / "model"))
-    reading.check_end(str(folder), read_template(TINY))
-    for name in ("config.json", "generation_config.json"):
-        settings = json.loads((folder / name).read_text()) | {"eos_token_id": 0}
-        (folder / name).write_text(json.dumps(settings))
-    told = json.loads((folder / "tokenizer_config.json").read_text())
-    (folder / "tokenizer_config.json").write_text(json.dumps(told | {"eos_token": "<|endoftext|>"}))
-    with pytest.raises(ConfigError) as refused:
-        reading.check_end(str(folder), read_template(TINY))
-    assert not missing(str(refused.value), folder, "<|im_end|>", "<|endoftext|>", "eos_token_id")
 
 
 def test_thinking_needs_a_template_that_can_turn_it_off(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -212,13 +189,3 @@ def test_thinking_needs_a_template_that_can_turn_it_off(monkeypatch: pytest.Monk
         reading.thought_tokens(TINY, True)
     monkeypatch.setattr(reading, "read_template", lambda *_: SWITCHED)
     assert reading.thought_tokens(TINY, True) == reading.THOUGHT_TOKENS
-
-
-def test_a_resumed_run_says_that_it_reads_otherwise() -> None:
-    now = OmegaConf.create({})
-    OmegaConf.update(now, reading.PARSER, "hermes", force_add=True)
-    assert reading.changed_reading(now, now) == []
-    before = OmegaConf.create({})
-    OmegaConf.update(before, reading.PARSER, "glm45", force_add=True)
-    [line] = reading.changed_reading(now, before)
-    assert not missing(line, "hermes", "glm45")

@@ -26,7 +26,7 @@ from omegaconf import DictConfig
 from common.access import TOKEN
 from training.engine.watchdog import POLL_SECONDS
 from training.proxy.doors import keep_in_ray
-from training.report.progress import Progress, planned_steps
+from training.report.progress import Progress
 from training.setup.cluster import (
     check_nodes_found,
     check_none_lost,
@@ -62,8 +62,9 @@ class VerlAlgorithm(Algorithm):
     nothing.
     """
 
-    def __init__(self, plan: Plan, config: DictConfig) -> None:
+    def __init__(self, plan: Plan, config: DictConfig, last: int) -> None:
         super().__init__()
+        self.last = last  # step
         self.plan = plan
         self.config = config
         self.outcome = BEFORE
@@ -93,8 +94,7 @@ class VerlAlgorithm(Algorithm):
             self.outcome = Outcome("failed", message, traceback.format_exc())
 
     async def _train(self) -> None:
-        steps = planned_steps(self.config)
-        progress = Progress(self.plan.output.run_dir, steps, self.plan.engine.deterministic)
+        progress = Progress(self.plan.output.run_dir, self.last)
         ray = _start_ray(self.plan, self.config)
         nodes = living_nodes()
         from training.engine.actor import TrainingActor

@@ -8,12 +8,10 @@ there were, so the collector waits for them.
 from __future__ import annotations
 
 import asyncio
-import gzip
 import json
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 from agentlightning import LightningStore, Triplet, find_final_reward
 from agentlightning.adapter.triplet import TraceToTripletBase
@@ -36,30 +34,14 @@ FIRST_PAUSE = 0.01
 LONGEST_PAUSE = 0.2
 
 
-def keep_spans(folder: Path, record: RolloutRecord, spans: Sequence[Span]) -> None:
-    """Keep a rollout's spans on disk (`--keep-spans`), because the store forgets them.
-
-    They are appended to `<mode>-<step>.jsonl.gz` in the folder: one span a line, as agent-lightning
-    writes it in JSON. Each rollout is a gzip member of its own, so what was written before a crash
-    can be read.
-    """
-    folder.mkdir(parents=True, exist_ok=True)
-    lines = "".join(span.model_dump_json() + "\n" for span in spans)
-    with (folder / f"{record.mode}-{record.step:06d}.jsonl.gz").open("ab") as file:
-        file.write(gzip.compress(lines.encode()))
-
-
 @dataclass
 class Collector:
-    """Reads rollouts from the store, many at a time; `span_folder` is where their spans are kept,
-    or None.
-    """
+    """Reads rollouts from the store, many at a time."""
 
     store: LightningStore
     adapter: TraceToTripletBase
     limits: Limits
     merge: bool
-    span_folder: Path | None = None
 
     async def collect(
         self, rollout: Rollout, record: RolloutRecord
@@ -71,13 +53,8 @@ class Collector:
         record.seconds = (rollout.end_time or time.time()) - rollout.start_time
         if record.status != "succeeded":
             record.cause = f"rollout_{record.status}"
-            if self.span_folder is not None:
-                spans = await self.store.query_spans(rollout.rollout_id, attempt_id="latest")
-                keep_spans(self.span_folder, record, spans)
             return record, Trajectory()
         spans, calls, episode = await self._complete_spans(rollout.rollout_id)
-        if self.span_folder is not None:
-            keep_spans(self.span_folder, record, spans)
         _fill(record, spans, calls, episode)
         if record.cause is not None:
             return record, Trajectory()

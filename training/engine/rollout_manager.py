@@ -68,9 +68,8 @@ class RolloutManager:
         limits = Limits(
             prompt=config.data.max_prompt_length, response=config.data.max_response_length
         )
-        span_folder = plan.output.run_dir / "spans" if plan.output.keep_spans else None
         self.collector = Collector(
-            self.store, ProxyTraceToTriplet(), limits, plan.engine.trajectory_level, span_folder
+            self.store, ProxyTraceToTriplet(), limits, plan.engine.trajectory_level
         )
         self.watch = Watch(
             int(config.data.train_batch_size) * self.n_train, plan.engine.max_unscored_share

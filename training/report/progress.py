@@ -1,7 +1,7 @@
 """The lines that a run prints while it works, one for each event and step.
 
-    progress = Progress(run_dir, planned_steps(config), deterministic=False)
-    progress.look()                                    # again and again, until the run has ended
+    progress = Progress(run_dir, steps)
+    progress.look()                     # again and again, until the run has ended
 
 They are read from the run folder's files as they grow: `episodes.jsonl`, `metrics.jsonl` and
 `timeline.json`.
@@ -15,45 +15,27 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from omegaconf import DictConfig
-
-from common.jsonl import NewLines, read_jsonl
+from common.jsonl import NewLines
 from common.terminal import duration
-from training.engine.mixture import draws
 from training.engine.records import validation_reward
 from training.engine.watchdog import DIFFER, MISMATCH
 from training.report.summary import read_timeline
-from training.setup.agreement import last_step
 from training.setup.plan import MAX_UNSCORED_SHARE
 
 EVENTS = {
     "engine_ready": "engine ready (Ray, verl, vLLM, proxy)",
     "first_step": "first step begins",
 }
-# Causes of episodes/outcomes.toml that another machine, or another day, would not give, beside
-# those that end with `timeout`
-BY_CLOCK = ("machine_too_slow", "rollout_unresponsive")
-
-
-def planned_steps(config: DictConfig) -> int:
-    """Return the number of the last step, as verl counts: epochs of whole batches, or fewer if the
-    configuration says so.
-    """
-    named = config.data.train_files
-    files = [named] if isinstance(named, str) else named
-    rows = [row for file in files for _, row in read_jsonl(Path(file))]
-    return last_step(config, len(draws(rows, int(config.data.seed))))
 
 
 class Progress:
     """Prints what is new in a run's folder since the last look. `steps` is the number of the last
-    step; `deterministic` is whether the run has to be.
+    step.
     """
 
-    def __init__(self, run_dir: Path, steps: int, deterministic: bool) -> None:
+    def __init__(self, run_dir: Path, steps: int) -> None:
         self.run_dir = run_dir
         self.steps = steps
-        self.deterministic = deterministic  # as requested, and still true
         self.started = time.time()
         self.events: set[str] = set()
         self._episodes = NewLines(run_dir / "episodes.jsonl")
@@ -70,7 +52,6 @@ class Progress:
                 self.events.add(event)
                 self._say(EVENTS[event])
         episodes = self._episodes.look()
-        self._note_clocks(episodes)
         self._note_left_out([record for record in episodes if record["mode"] == "train"])
         for row in self._metrics.look():
             if "timing_s/step" in row["data"]:
@@ -79,22 +60,6 @@ class Progress:
             line = f"step {row['step']} of {self.steps}: {step_line(row['data'])}"
             left = self._seconds_left(row["step"])
             self._say(f"{line}, about {duration(left)} left" if left else line)
-
-    def _note_clocks(self, episodes: Sequence[Mapping[str, Any]]) -> None:
-        """Report once if a deterministic run no longer is one, because a clock ended an episode."""
-        causes = Counter(record["cause"] for record in episodes if record["cause"])
-        late = {
-            name: count
-            for name, count in causes.items()
-            if name in BY_CLOCK or name.endswith("timeout")
-        }
-        if self.deterministic and late:
-            self.deterministic = False
-            self._say(
-                f"this run is no longer deterministic: a time limit ended {sum(late.values())} "
-                f"episodes ({_named(late)}), and a machine that is less busy would have scored "
-                "them; run it with nothing beside it, or longer limits"
-            )
 
     def _note_left_out(self, episodes: Sequence[Mapping[str, Any]]) -> None:
         """Report at once if so many episodes that came together have no score that their step may

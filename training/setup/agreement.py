@@ -6,9 +6,7 @@ Every error names both values and where they came from. Used by `training.setup.
 
 from __future__ import annotations
 
-from importlib.util import find_spec
-
-from omegaconf import DictConfig, ListConfig, OmegaConf
+from omegaconf import DictConfig, OmegaConf
 
 from training.setup.plan import ConfigError, EnginePlan
 from training.setup.presets import ACTOR, ROLLOUT
@@ -41,31 +39,9 @@ FLAG_OF = {
 }
 MAX_TURNS_KEY = f"{ROLLOUT}.multi_turn.max_assistant_turns"
 STEPS_KEY = "trainer.total_training_steps"
-RATE_KEYS = (f"{ACTOR}.optim.lr", "critic.optim.lr")
-MEMORY_KEY = f"{ROLLOUT}.gpu_memory_utilization"
 TEMPERATURE_KEY = f"{ROLLOUT}.temperature"
+# verl's own rotation forgets what it saved before a restart, and knows no best step
 VERL_ROTATES = ("max_actor_ckpt_to_keep", "max_critic_ckpt_to_keep", "remove_previous_ckpt_in_save")
-# verl's trackers, with the package of each that is not verl's own
-LOGGERS = {
-    "console": None,
-    "file": None,
-    "tensorboard": "tensorboard",
-    "wandb": "wandb",
-    "tracking": "wandb",
-    "swanlab": "swanlab",
-    "mlflow": "mlflow",
-    "trackio": "trackio",
-    "clearml": "clearml",
-    "vemlp_wandb": "volcengine_ml_platform",
-    "rl_insight": "rl_insight",
-}
-LOGGER_KEY = "trainer.logger"
-ESTIMATORS = (
-    *("gae", "grpo", "reinforce_plus_plus", "reinforce_plus_plus_baseline", "remax", "rloo"),
-    *("opo", "grpo_passk", "gpg", "rloo_vectorized", "grpo_vectorized"),
-    *("optimal_token_baseline", "tir_optimal_token_baseline", "gdpo"),
-)
-ESTIMATOR_KEY = "algorithm.adv_estimator"
 # verl's estimators that do not compare answers to one question
 WITHOUT_GROUPS = ("gae", "reinforce_plus_plus")
 
@@ -83,17 +59,27 @@ def check_agreement(config: DictConfig, engine: EnginePlan, origins: dict[str, s
 
     `origins` maps overridden keys to the override as written.
     """
-    _check_keys(origins)
-    _check_numbers(config, origins)
-    _check_names(config, origins)
+    for key, flag in FLAG_OF.items():
+        if key in origins:
+            raise ConfigError(f"{origins[key]}: {key} follows from {flag}; give {flag} instead")
+    for key in VERL_ROTATES:
+        if value := config.trainer.get(key):
+            raise ConfigError(f"trainer.{key}={value}: use --keep N and --keep-best instead")
+    for key, least in LEAST.items():
+        _check_whole(config, key, least, origins)
+    if config.trainer.total_training_steps is not None:
+        _check_whole(config, STEPS_KEY, 1, origins)
     _check_mode(config, engine)
-    _check_deterministic(engine)
-    _check_adapter(config)
-    _check_max_turns(config, engine, origins)
-    _check_sampling(config, engine, origins)
+    _check_turns_and_sampling(config, engine, origins)
     _check_budgets(config, engine)
     _check_batches(config)
-    _check_rotation(config)
+
+
+def _check_whole(config: DictConfig, key: str, least: int, origins: dict[str, str]) -> None:
+    value = OmegaConf.select(config, key)
+    if type(value) is not int or value < least:
+        seen = origins.get(key, f"{key}={value}")
+        raise ConfigError(f"{seen}: expected a whole number of {least} or more")
 
 
 def _check_mode(config: DictConfig, engine: EnginePlan) -> None:
@@ -101,102 +87,41 @@ def _check_mode(config: DictConfig, engine: EnginePlan) -> None:
     expected = "sync" if engine.asynchronous is None else f"{engine.asynchronous}_async"
     if mode != expected:
         raise ConfigError(f"trainer.v1.trainer_mode={mode} but the run is {expected}; use --async")
+    if engine.deterministic and engine.asynchronous is not None:
+        raise ConfigError("--deterministic cannot be had with --async; leave out one of the two")
+    if engine.deterministic and engine.device != "cpu":
+        raise ConfigError("--deterministic needs --device cpu: a GPU's kernels sum in any order")
     log_probs = config.actor_rollout_ref.rollout.calculate_log_probs
     if config.algorithm.rollout_correction.bypass_mode and not log_probs:
         raise ConfigError(
             "algorithm.rollout_correction.bypass_mode=True needs "
-            f"{ROLLOUT}.calculate_log_probs=True; set both or none"
+            f"{ROLLOUT}.calculate_log_probs=True; set both or neither"
         )
-
-
-def _check_deterministic(engine: EnginePlan) -> None:
-    reasons = {
-        "--async": engine.asynchronous is not None,
-        "--device cuda (not run; its kernels sum in an order of their own)": engine.device != "cpu",
-    }
-    for name, given in reasons.items():
-        if engine.deterministic and given:
-            raise ConfigError(
-                f"--deterministic cannot be had with {name}; leave out one of the two"
-            )
-
-
-def _check_adapter(config: DictConfig) -> None:
-    """Refuse an unmerged adapter: vLLM applies it only where a request names it, which requests
-    over HTTP cannot.
-    """
     model = config.actor_rollout_ref.model
     if model.lora_rank and not model.lora.merge:
+        # vLLM applies an adapter only where a request names it
         raise ConfigError(
-            f"actor_rollout_ref.model.lora_rank={model.lora_rank} with "
-            "lora.merge=False: vLLM would play without the adapter "
-            "that is trained. Use --lora --lora-rank, which merges it"
+            f"actor_rollout_ref.model.lora_rank={model.lora_rank} with lora.merge=False: vLLM "
+            "would play without the adapter; use --lora --lora-rank, which merges it"
         )
 
 
-def _check_keys(origins: dict[str, str]) -> None:
-    """Refuse keys of verl in whose place a flag is read."""
-    for key, flag in FLAG_OF.items():
-        if key in origins:
-            raise ConfigError(f"{origins[key]}: {key} follows from {flag}; give {flag} instead")
-
-
-def _check_numbers(config: DictConfig, origins: dict[str, str]) -> None:
-    for key, least in LEAST.items():
-        _check_whole(key, OmegaConf.select(config, key), least, origins)
-    if config.trainer.total_training_steps is not None:
-        _check_whole(STEPS_KEY, config.trainer.total_training_steps, 1, origins)
-    for key in RATE_KEYS:
-        rate = OmegaConf.select(config, key)
-        if not rate >= 0:
-            raise ConfigError(f"{origins.get(key, f'{key}={rate}')}: expected 0 or more")
-    share = OmegaConf.select(config, MEMORY_KEY)
-    if not 0 < share <= 1:
-        seen = origins.get(MEMORY_KEY, f"{MEMORY_KEY}={share}")
-        raise ConfigError(f"{seen}: expected a share above 0, at most 1")
-
-
-def _check_names(config: DictConfig, origins: dict[str, str]) -> None:
-    """Refuse an estimator or a tracker that verl does not know, and a tracker without its package;
-    verl would after the engine has started.
-    """
-    estimator = OmegaConf.select(config, ESTIMATOR_KEY)
-    if estimator not in ESTIMATORS:
-        seen = origins.get(ESTIMATOR_KEY, f"{ESTIMATOR_KEY}={estimator}")
-        raise ConfigError(f"{seen}: expected one of {', '.join(ESTIMATORS)}")
-    loggers = OmegaConf.select(config, LOGGER_KEY)
-    for name in map(str, loggers if isinstance(loggers, ListConfig) else [loggers]):
-        seen = origins.get(LOGGER_KEY, f"{LOGGER_KEY}={name}")
-        if name not in LOGGERS:
-            raise ConfigError(f"{seen}: {name} is unknown; expected some of {', '.join(LOGGERS)}")
-        package = LOGGERS[name]
-        if package and find_spec(package) is None:
-            raise ConfigError(f"{seen}: {name} needs the package {package}, which is not installed")
-
-
-def _check_whole(key: str, value: object, least: int, origins: dict[str, str]) -> None:
-    if isinstance(value, bool) or not isinstance(value, int) or value < least:
-        seen = origins.get(key, f"{key}={value}")
-        raise ConfigError(f"{seen}: expected a whole number of {least} or more")
-
-
-def _check_max_turns(config: DictConfig, engine: EnginePlan, origins: dict[str, str]) -> None:
-    value = OmegaConf.select(config, MAX_TURNS_KEY)
-    if value != engine.max_turns:
+def _check_turns_and_sampling(
+    config: DictConfig, engine: EnginePlan, origins: dict[str, str]
+) -> None:
+    turns = OmegaConf.select(config, MAX_TURNS_KEY)
+    if turns != engine.max_turns:
         raise ConfigError(
-            f"max_turns differs: the agent plays {engine.max_turns} turns ({engine.max_turns_origin}), "
-            f"verl has {value} (override {origins.get(MAX_TURNS_KEY, MAX_TURNS_KEY)}). Set "
-            "--max-turns only; verl's is derived."
+            f"max_turns differs: the agent plays {engine.max_turns} turns"
+            f" ({engine.max_turns_origin}), verl has {turns} (override"
+            f" {origins.get(MAX_TURNS_KEY, MAX_TURNS_KEY)}). Set --max-turns only; verl's is derived."
         )
-
-
-def _check_sampling(config: DictConfig, engine: EnginePlan, origins: dict[str, str]) -> None:
     rollout = OmegaConf.select(config, ROLLOUT)
     if float(rollout.temperature) != engine.temperature:
         raise ConfigError(
-            f"temperature differs: the agent samples at {engine.temperature} "
-            f"(TEMPERATURE), verl has {rollout.temperature} (override "
-            f"{origins.get(TEMPERATURE_KEY, TEMPERATURE_KEY)}). Set TEMPERATURE only."
+            f"temperature differs: the agent samples at {engine.temperature} (TEMPERATURE), verl"
+            f" has {rollout.temperature} (override {origins.get(TEMPERATURE_KEY, TEMPERATURE_KEY)})."
+            " Set TEMPERATURE only."
         )
     if float(rollout.top_p) != 1.0 or int(rollout.top_k) != -1:
         raise ConfigError(
@@ -211,20 +136,16 @@ def _check_budgets(config: DictConfig, engine: EnginePlan) -> None:
     generated = engine.max_turns * engine.max_tokens
     if generated > response:
         raise ConfigError(
-            f"max_turns x max_tokens = {engine.max_turns} x {engine.max_tokens} = "
-            f"{generated} tokens do not fit data.max_response_length={response}. "
-            "Raise it, or lower --max-turns or MAX_TOKENS."
+            f"max_turns x max_tokens = {engine.max_turns} x {engine.max_tokens} = {generated} tokens"
+            f" do not fit data.max_response_length={response}. Raise it, or lower --max-turns or"
+            " MAX_TOKENS."
         )
-    places = {
-        f"{ROLLOUT}.max_model_len": "vLLM's context",
-        f"{ACTOR}.ppo_max_token_len_per_gpu": "one micro-batch",
-    }
-    for key, place in places.items():
+    for key in (f"{ROLLOUT}.max_model_len", f"{ACTOR}.ppo_max_token_len_per_gpu"):
         limit = OmegaConf.select(config, key)
         if limit is not None and prompt + response > int(limit):
             raise ConfigError(
-                f"data.max_prompt_length + data.max_response_length = {prompt} + "
-                f"{response} exceed {key}={limit}: the longest sequence must fit {place}"
+                f"data.max_prompt_length + data.max_response_length = {prompt} + {response} exceed"
+                f" {key}={limit}, which must hold the longest sequence"
             )
 
 
@@ -239,49 +160,26 @@ def _check_batches(config: DictConfig) -> None:
         )
     if (mini * n) % gpus:
         raise ConfigError(
-            f"{ACTOR}.ppo_mini_batch_size x n = {mini} x "
-            f"{n} rows cannot be shared by {gpus} devices"
+            f"{ACTOR}.ppo_mini_batch_size x n = {mini} x {n} rows cannot be shared by {gpus} devices"
         )
     if n < 2 and compares_groups(config):
-        raise ConfigError(
-            f"{ROLLOUT}.n={n}: {config.algorithm.adv_estimator} "
-            "compares answers and needs at least 2"
-        )
-
-
-def _check_rotation(config: DictConfig) -> None:
-    """Refuse verl's own rotation of checkpoints: it forgets what it saved before a restart, knows
-    no best step and leaves folders without an actor.
-    """
-    for key in VERL_ROTATES:
-        if value := config.trainer.get(key):
-            raise ConfigError(
-                f"trainer.{key}={value}: use --keep N, and "
-                "--keep-best, which keep whole checkpoints"
-            )
-
-
-def check_rows(config: DictConfig, n_train: int) -> None:
-    """Raise ConfigError if the training file cannot fill one batch."""
-    usable = _usable(config, n_train)
-    if usable < int(config.data.train_batch_size):
-        raise ConfigError(
-            f"the training file gives {usable} rows, fewer than "
-            f"data.train_batch_size={config.data.train_batch_size}; "
-            "use more rows or a smaller batch"
-        )
+        estimator = config.algorithm.adv_estimator
+        raise ConfigError(f"{ROLLOUT}.n={n}: {estimator} compares answers and needs at least 2")
 
 
 def last_step(config: DictConfig, n_train: int) -> int:
     """Return the number of the last step, as verl counts: epochs of whole batches, or fewer if the
     configuration says so.
+
+    Raises ConfigError: `n_train` rows do not fill one batch.
     """
-    steps = int(config.trainer.total_epochs) * (
-        _usable(config, n_train) // int(config.data.train_batch_size)
-    )
-    return min(steps, int(config.trainer.total_training_steps or steps))
-
-
-def _usable(config: DictConfig, n_train: int) -> int:
     limit = int(config.data.train_max_samples)
-    return min(n_train, limit) if limit > 0 else n_train
+    usable = min(n_train, limit) if limit > 0 else n_train
+    batch = int(config.data.train_batch_size)
+    if usable < batch:
+        raise ConfigError(
+            f"the training file gives {usable} rows, fewer than data.train_batch_size={batch}; use"
+            " more rows or a smaller batch"
+        )
+    steps = int(config.trainer.total_epochs) * (usable // batch)
+    return min(steps, int(config.trainer.total_training_steps or steps))

@@ -8,10 +8,10 @@ from typing import Any
 
 from training.setup.plan import ConfigError
 
-LFS_POINTER = "version https://git-lfs"
+COPY_AGAIN = "copy it again from the base model, and if it is a pointer of Git LFS: git lfs pull"
 
 
-def read_text(path: Path, hint: str) -> str:
+def read_text(path: Path, hint: str = COPY_AGAIN) -> str:
     """Return a text file's content. Raises ConfigError with the hint: it is not there, or not
     UTF-8.
     """
@@ -21,17 +21,12 @@ def read_text(path: Path, hint: str) -> str:
         raise ConfigError(f"cannot read {path} ({type(error).__name__}); {hint}") from None
 
 
-def read_json(path: Path, hint: str) -> dict[str, Any]:
+def read_json(path: Path, hint: str = COPY_AGAIN) -> dict[str, Any]:
     """Return the object in a JSON file. Raises ConfigError with the hint: there is no such file, or
     something else in it.
     """
     text = read_text(path, hint)
-    if text.startswith(LFS_POINTER):
-        raise ConfigError(f"{path} is a pointer of Git LFS; run: git lfs pull")
     try:
-        found = json.loads(text)
-    except ValueError as error:
-        raise ConfigError(f"cannot read {path} ({type(error).__name__}); {hint}") from None
-    if not isinstance(found, dict):
-        raise ConfigError(f"{path} holds {type(found).__name__}, expected an object; {hint}")
-    return found
+        return dict(json.loads(text))
+    except (ValueError, TypeError):
+        raise ConfigError(f"{path} holds no JSON object; {hint}") from None

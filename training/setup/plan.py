@@ -85,7 +85,6 @@ class OutputPlan:
     debug: bool = False
     keep: int | None = None  # checkpoints that stay, None: all of them
     keep_best: bool = False  # beside the last ones the best by validation
-    keep_spans: bool = False
     preset: Mapping[str, Any] = field(default_factory=dict)  # its name, and verl's keys
     # Variables of experiment trackers, which may hold keys
     trackers: Mapping[str, str] = field(default_factory=dict, repr=False)

@@ -9,7 +9,6 @@ that takes ten seconds and the rest of a start must stay light.
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import os
 import re
@@ -85,19 +84,16 @@ def rendered_call(template: str) -> str:
     """Return a reply that calls a tool, as the template writes it."""
     plain = render(template, [ASKED, SAID], [TOOL], opened=False)
     whole = render(template, [ASKED, CALLED], [TOOL], opened=False)
-    return whole[shared(plain, whole) :].removesuffix(reply_end(template))
-
-
-def reply_end(template: str) -> str:
-    """Return what the template writes behind a reply in words."""
-    plain = render(template, [ASKED, SAID], [TOOL], opened=False)
-    return plain.rpartition(SAID["content"])[2]
+    end = plain.rpartition(SAID["content"])[2]
+    return whole[shared(plain, whole) :].removesuffix(end)
 
 
 def shared(one: str, other: str) -> int:
     """Return how many characters two texts have in common at their beginning."""
-    pairs = enumerate(zip(one, other, strict=False))
-    return next((at for at, (a, b) in pairs if a != b), min(len(one), len(other)))
+    length = 0
+    while length < min(len(one), len(other)) and one[length] == other[length]:
+        length += 1
+    return length
 
 
 def _object(text: str) -> Any:
@@ -108,26 +104,9 @@ def _object(text: str) -> Any:
 
 
 def _is_the_call(found: Any) -> bool:
-    return isinstance(found, dict) and (found.get("name"), found.get("arguments")) == (
-        NAME,
-        ARGUMENTS,
-    )
-
-
-def check_known(name: str) -> None:
-    """Raise ConfigError if vLLM has no parser of this name, told from its source: importing it
-    would take ten seconds.
-    """
-    spec = importlib.util.find_spec("vllm")
-    package = Path(next(iter(spec.submodule_search_locations or [""]))) if spec else Path()
-    for listed in (package / "tool_parsers", package / "entrypoints/openai/tool_parsers"):
-        if (listed / "__init__.py").is_file():
-            text = (listed / "__init__.py").read_text(encoding="utf-8")
-            known = re.findall(r'^    "([\w-]+)": \(', text, re.MULTILINE)
-            if known and name not in known:
-                raise ConfigError(
-                    f"--tool-parser {name}: vLLM has no such parser; it has {', '.join(known)}"
-                )
+    if not isinstance(found, dict):
+        return False
+    return found.get("name") == NAME and found.get("arguments") == ARGUMENTS
 
 
 def readers(folder: Path, reply: str) -> list[str]:

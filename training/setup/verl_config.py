@@ -111,7 +111,7 @@ def build_config(
         # The same loss, which also measures how far apart vLLM and trainer are
         loss.loss_mode = "bypass_mode"
     given = {override.key: override.value for override in user}
-    check_algorithm(engine.algorithm, given, config.algorithm.rollout_correction.bypass_mode)
+    check_algorithm(engine.algorithm, given)
     check_agreement(config, engine, {override.key: override.text for override in user})
     return config
 

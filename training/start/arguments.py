@@ -42,7 +42,8 @@ LORA_RANK = 32
 OF_THE_AGENT = "agent"  # the group of the agent's own flags
 # Flags of agent-lightning's examples, and of earlier versions, that do not exist: what to use
 INSTEAD = {
-    "--weave": "--keep-spans keeps every call of a run, and WANDB_API_KEY sends its metrics to W&B",
+    "--weave": "episodes.jsonl keeps a sample of each step, and WANDB_API_KEY sends metrics to W&B",
+    "--keep-spans": "episodes.jsonl keeps messages and tokens of a few episodes of each step",
     "--mongo-uri": "a store that outlives its process is `python -m training.store serve --persist"
     " DIR`, which --external-store-address names",
     "--no-llm-proxy": "calls are always recorded before vLLM, by --proxy direct or --proxy litellm",

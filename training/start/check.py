@@ -6,21 +6,20 @@ check_ready(plan, config, done, last)
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from omegaconf import DictConfig
 
 from common.files import check_writable
 from common.proxies import why_unusable
-from episodes.agent import Row, Service
+from episodes.agent import Row
 from training.engine.checkpoints import checkpoints, step_of, was_validated
 from training.engine.mixture import draws
 from training.engine.resumable import check_resumable, differences
-from training.setup.agreement import check_rows, last_step
+from training.setup.agreement import last_step
 from training.setup.cluster import check_nodes_asked
 from training.setup.device import check_libraries
-from training.setup.gpu_memory import check_gpu_memory, share_of_partners
 from training.setup.model_folder import (
     check_adapter,
     check_disk,
@@ -31,13 +30,6 @@ from training.setup.model_folder import (
 from training.setup.plan import ConfigError, Plan
 from training.store.store_checks import check_proxy, check_store
 
-# What the trackers' own settings take
-MODES = {
-    "WANDB_MODE": ("online", "offline", "shared", "disabled", "dryrun", "run"),
-    "SWANLAB_MODE": ("cloud", "online", "local", "offline", "disabled"),
-}
-TRACKER_FOLDERS = ("TENSORBOARD_DIR", "SWANLAB_LOG_DIR")
-
 
 def steps_of(
     config: DictConfig, train_rows: Sequence[Row], checkpoint: Path | None
@@ -46,9 +38,7 @@ def steps_of(
 
     Raises ConfigError: the rows do not fill a batch, or the run cannot continue this checkpoint.
     """
-    n_train = len(draws(train_rows, int(config.data.seed)))
-    check_rows(config, n_train)
-    last = last_step(config, n_train)
+    last = last_step(config, len(draws(train_rows, int(config.data.seed))))
     if checkpoint is None:
         return 0, last
     check_resumable(checkpoint, config)
@@ -62,11 +52,9 @@ def lacks_validation(config: DictConfig, checkpoint: Path) -> bool:
     return config.trainer.test_freq > 0 and not was_validated(checkpoint)
 
 
-def check_ready(
-    plan: Plan, config: DictConfig, done: int, last: int, services: Sequence[Service] = ()
-) -> None:
+def check_ready(plan: Plan, config: DictConfig, done: int, last: int) -> None:
     """Check the model's folder, the run's disk, the device's libraries, the store's ports and the
-    nodes, for a run that goes on after step `done` to step `last`, beside models that it serves.
+    nodes, for a run that goes on after step `done` to step `last`.
 
     Raises UsageError, such as ConfigError: one of them cannot be used.
     """
@@ -75,40 +63,15 @@ def check_ready(
     if plan.store.role != "runner":
         check_libraries(plan.engine.device)
     rollout = config.actor_rollout_ref.rollout
-    split = int(rollout.tensor_model_parallel_size)
-    check_model(plan.engine.model, rollout.max_model_len, plan.engine.tools, split, trained=True)
+    check_model(plan.engine.model, rollout.max_model_len, plan.engine.tools, trained=True)
     to_come = checkpoints_to_come(
         config, plan.output, done, last, len(checkpoints(plan.output.run_dir))
     )
     check_writable(plan.output.run_dir, "--run-dir")
-    if plan.store.role != "runner":
-        check_trackers(plan.output.trackers, config.trainer.logger)
     check_disk(plan.engine.model, plan.output.run_dir, to_come, checkpoint_factor(config))
     if plan.engine.lora_adapter_path:
         check_adapter(plan.engine.lora_adapter_path, plan.engine.lora_rank)
     check_store(plan.store)
     if plan.store.role != "runner":
         check_proxy(plan.proxy, plan.store.token)
-        if plan.engine.device == "cuda":
-            taken = share_of_partners(services, int(config.trainer.n_gpus_per_node))
-            check_gpu_memory(config, plan.engine.model, taken=taken)
         check_nodes_asked(config)
-
-
-def check_trackers(variables: Mapping[str, str], loggers: str | Sequence[str]) -> None:
-    """Check the settings of the trackers that a run uses: trackers read them after the engine has
-    started, and do not name them.
-
-    Raises UsageError: an unknown mode, or a folder that cannot be written.
-    """
-    used = {
-        name: value
-        for name, value in variables.items()
-        if name.partition("_")[0].lower() in loggers
-    }
-    for name, modes in MODES.items():
-        if name in used and used[name] not in modes:
-            raise ConfigError(f"{name}={used[name]}: expected one of {', '.join(modes)}")
-    for name in TRACKER_FOLDERS:
-        if name in used:
-            check_writable(Path(used[name]), name)

@@ -11,16 +11,14 @@ from __future__ import annotations
 
 import argparse
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import closing, nullcontext
 from dataclasses import replace
-from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 from psutil import Process
-from tokenizers import Tokenizer
 
-from common.command import new_parser, run_command
+from common.command import imported, new_parser, run_command
 from common.files import check_temporary
 from common.settings import Settings
 from common.startup import collect_rarely
@@ -30,14 +28,20 @@ from episodes.agent import Agent, Options
 from training.cpu.fork_server import forking
 from training.serve import serve_environment
 from training.setup.device import environment
-from training.setup.model_folder import find_model
 from training.setup.plan import ConfigError, Plan
 from training.setup.verl_config import build_config, parse_overrides
 from training.start.arguments import parse
 from training.start.check import check_ready, lacks_validation, steps_of
-from training.start.make_plan import continued, make_plan, read_rows, run_settings, with_runners
+from training.start.make_plan import (
+    continued,
+    make_plan,
+    read_rows,
+    run_settings,
+    with_runners,
+    with_token,
+)
 from training.start.prepare import Rows, complete, prepare
-from training.start.run import run, with_token, write_inputs
+from training.start.run_folder import write_inputs
 from training.start.run_lock import held
 
 STARTED = Process().create_time()
@@ -76,14 +80,10 @@ def check_and_train(
             finished = f"{plan.output.run_dir} is finished: step {done} of {last}"
             print(f"{finished}; nothing is left to do", flush=True)
             return 0
-    both = plan.store.role == "both"
-    services = agent.flags.services(settings, flags) if both else ()
-    check_ready(plan, config, done, last, services)
-    if plan.store.role != "runner":
-        check_questions(agent, rows, settings, plan.engine.model, config)
+    check_ready(plan, config, done, last)
     plan = with_token(plan)
     with nullcontext() if plan.store.role == "runner" else held(plan.output.run_dir):
-        return start(agent, flags, settings, config, plan, files, rows)
+        return start(agent, flags, settings, config, plan, rows, last)
 
 
 def start(
@@ -92,24 +92,31 @@ def start(
     settings: Settings,
     config: Any,
     plan: Plan,
-    files: Mapping[str, Path | str],
     rows: Rows,
+    last: int,
 ) -> int:
-    """Start what episodes need, prepare the rows, write them into the run's folder and train."""
+    """Start what episodes need, prepare the rows, write them into the run's folder and train to the
+    `last` step.
+    """
     device = plan.engine.device if plan.store.role != "algorithm" else None
     with serve_environment(agent, settings, flags, plan.output.run_dir / "logs", device) as served:
         if plan.store.role == "algorithm":
-            prepared = complete(agent, rows, settings, flags, plays=False)
-            write_inputs(plan, prepared.rows, None)
+            write_inputs(plan, complete(agent, rows, settings, flags, plays=False), None)
         else:
             with closing(agent.open(settings, served)) as opened:
-                prepared = prepare(agent, files, rows, settings, flags, opened)
-                write_inputs(plan, prepared.rows, opened.description())
+                prepared = prepare(agent, rows, settings, flags, opened)
+                write_inputs(plan, prepared, opened.description())
         os.environ.update(environment(plan.engine.device))  # before the imports that read it
-        from episodes.lit_agent import EpisodeAgent
-
         turns = (settings.min_turns or plan.engine.max_turns, plan.engine.max_turns)
-        return run(EpisodeAgent(agent, served, turns), config, plan, STARTED)
+        return run(agent, served, turns, config, plan, last)
+
+
+def run(
+    agent: Agent, served: Options, turns: tuple[int, int], config: Any, plan: Plan, last: int
+) -> int:
+    """Import the engine, which takes seconds, run, and return the exit code."""
+    player = imported("episodes.lit_agent").EpisodeAgent(agent, served, turns)
+    return int(imported("training.start.run").run(player, config, plan, last, STARTED))
 
 
 def check_budgets(agent: Agent, rows: Rows, settings: Settings) -> None:
@@ -123,33 +130,6 @@ def check_budgets(agent: Agent, rows: Rows, settings: Settings) -> None:
                 f"turns, the run one of {settings.max_turns}"
             )
             raise ConfigError(f"{budgets}; raise --max-turns")
-
-
-def check_questions(agent: Agent, rows: Rows, settings: Settings, model: str, config: Any) -> None:
-    """Raise ConfigError if questions alone are longer than vLLM's context: their episodes would all
-    end without a call.
-    """
-    file = find_model(model) / "tokenizer.json"
-    if not file.is_file():
-        return
-    longest = int(config.actor_rollout_ref.rollout.max_model_len)
-    for name, part in rows.items():
-        tasks = [agent.task(row, settings) for row in part]
-        # A token has a character at least, so that short questions need not be counted
-        long = [task for task in tasks if len(task.question) > longest]
-        if not long:
-            continue
-        tokenizer = Tokenizer.from_file(str(file))
-        counted = tokenizer.encode_batch([task.question for task in long])
-        over = [
-            task.id for task, found in zip(long, counted, strict=True) if len(found.ids) > longest
-        ]
-        if over:
-            raise ConfigError(
-                f"{len(over)} of {len(tasks)} rows of the {name} file have questions of more tokens "
-                f"than the context holds ({longest}), the first is {over[0]}; leave them out, or "
-                "raise data.max_prompt_length and actor_rollout_ref.rollout.max_model_len"
-            )
 
 
 def main(name: str, arguments: list[str] | None = None) -> int:
@@ -169,19 +149,11 @@ def run_training(make: Callable[[], Agent], arguments: list[str] | None) -> int:
     return run_command("error", body)
 
 
-def refuse_without_agent(words: list[str]) -> NoReturn:
-    """Show the help that was asked for, or end with a usage error: the agent comes first, because
-    the flags depend on it.
-    """
+def main_of_any(words: list[str]) -> int:
+    """Run the training command of the agent that the first word names, and return the exit code."""
     parser = new_parser(__doc__, prog="python -m training.launch", usage="%(prog)s AGENT [flags]")
     listing = f"{', '.join(registry.names())}; AGENT --help lists the flags"
     parser.add_argument("agent", metavar="AGENT", help=listing)
-    parser.parse_args([word for word in words if word in ("-h", "--help")])
-    raise AssertionError("the parser ends the program")
-
-
-def main_of_any(words: list[str]) -> int:
-    """Run the training command of the agent that the first word names, and return the exit code."""
     if not words or words[0].startswith("-"):
-        refuse_without_agent(words)
+        parser.parse_args(words[:1])  # shows the help, or what is missing
     return main(words[0], words[1:])

@@ -10,10 +10,11 @@ continues.
 from __future__ import annotations
 
 import argparse
+import os
+import secrets
 import time
 from collections.abc import Mapping
 from dataclasses import replace
-from itertools import count
 from math import ceil
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,7 @@ from typing import Any
 from omegaconf import DictConfig
 from pydantic import SecretStr
 
+from common.access import TOKEN
 from common.command import undecoded
 from common.files import check_writable
 from common.llm import reveal
@@ -61,26 +63,17 @@ def run_settings(agent: Agent, options: argparse.Namespace) -> tuple[Settings, O
 
 def make_plan(agent: Agent, options: argparse.Namespace) -> tuple[Plan, dict[str, Any]]:
     """Return the run's plan and the preset's verl keys."""
-    own = (
-        "MAX_TURNS"
-        if "max_turns" in load_settings().model_fields_set
-        else f"the {agent.name} agent's own"
-    )
+    own = f"the {agent.name} agent's own"
+    if "max_turns" in load_settings().model_fields_set:
+        own = "MAX_TURNS"
     settings = with_turns(agent, load_settings(), options.max_turns)
     device = choose_device(options.device)
     purpose = "smoke" if options.ci_fast else "ci" if options.ci else "full"
     model = options.model or settings.base_model or (agent.model if device == "cpu" else GPU_MODEL)
     large = device == "cpu" and is_large(model)
     thought = thought_tokens(model, bool(agent.tools)) if options.thinking else 0
-    sizes = choose(
-        agent,
-        purpose,
-        device,
-        options.n_gpus,
-        options.n_nodes,
-        large,
-        thought * settings.max_turns,
-    )
+    thoughts = thought * settings.max_turns
+    sizes = choose(agent, purpose, device, options.n_gpus, options.n_nodes, large, thoughts)
     preset = {**sizes, **keys_of(options.algorithm)}
     run_dir = options.run_dir or new_run_dir(RUNS, f"{agent.name}-agent-{purpose}")
     if "${" in str(run_dir):
@@ -128,7 +121,6 @@ def make_plan(agent: Agent, options: argparse.Namespace) -> tuple[Plan, dict[str
         debug=options.debug,
         keep=options.keep,
         keep_best=options.keep_best,
-        keep_spans=options.keep_spans,
         preset={"name": named, "keys": preset},
         trackers=tracker_variables(settings),
     )
@@ -141,14 +133,25 @@ def with_runners(plan: Plan, options: argparse.Namespace, config: DictConfig) ->
     whole step needs; what a flag says stays.
     """
     episodes = int(config.data.train_batch_size) * int(config.actor_rollout_ref.rollout.n)
-    n_runners = options.n_runners
-    if n_runners is None:
-        n_runners = max(plan.store.n_runners, ceil(episodes / EPISODES_A_RUNNER))
-    concurrency = options.concurrency
-    if concurrency is None:
-        concurrency = max(plan.store.concurrency, ceil(episodes / n_runners))
+    least = max(plan.store.n_runners, ceil(episodes / EPISODES_A_RUNNER))
+    n_runners = options.n_runners or least
+    share = max(plan.store.concurrency, ceil(episodes / n_runners))
+    concurrency = options.concurrency or share
     store = replace(plan.store, n_runners=n_runners, concurrency=concurrency)
     return replace(plan, store=store)
+
+
+def with_token(plan: Plan) -> Plan:
+    """Return the plan with a token of this run alone if AGL_TOKEN is not set; processes started
+    from here inherit it.
+
+    The plan has passed `training.store.store_checks.check_store`, which refuses to go on where
+    others have to know the token.
+    """
+    token = plan.store.token or secrets.token_urlsafe(32)
+    os.environ[TOKEN] = token
+    load_settings.cache_clear()
+    return replace(plan, store=replace(plan.store, token=token))
 
 
 def continued(plan: Plan, options: argparse.Namespace) -> tuple[Plan, Path | None, dict[str, Any]]:
@@ -216,10 +219,14 @@ def read_rows(
 
 def loggers(settings: Settings) -> list[str]:
     """Return console and file, and the trackers whose variables are set."""
-    tensorboard = ["tensorboard"] if settings.tensorboard_dir else []
-    swanlab = ["swanlab"] if settings.swanlab_api_key or settings.swanlab_mode else []
-    wandb = ["wandb"] if settings.wandb_api_key or settings.wandb_mode else []
-    return ["console", "file", *tensorboard, *swanlab, *wandb]
+    found = ["console", "file"]
+    if settings.tensorboard_dir:
+        found.append("tensorboard")
+    if settings.swanlab_api_key or settings.swanlab_mode:
+        found.append("swanlab")
+    if settings.wandb_api_key or settings.wandb_mode:
+        found.append("wandb")
+    return found
 
 
 def tracker_variables(settings: Settings) -> dict[str, str]:
@@ -237,5 +244,9 @@ def tracker_variables(settings: Settings) -> dict[str, str]:
 def new_run_dir(runs_dir: Path, name: str) -> Path:
     """Return an unused run folder: name, date, time, and a number if two start in one second."""
     stem = f"{name}-{time.strftime('%Y%m%d-%H%M%S')}"
-    paths = (runs_dir / (f"{stem}-{number}" if number > 1 else stem) for number in count(1))
-    return next(path for path in paths if not path.exists())
+    number = 1
+    path = runs_dir / stem
+    while path.exists():
+        number += 1
+        path = runs_dir / f"{stem}-{number}"
+    return path

@@ -1,0 +1,92 @@
+"""What a run writes into its folder before it begins.
+
+write_inputs(plan, rows, described)     # the rows and what scores depend on
+prepare_run_dir(plan, config)           # the configuration; what an earlier part left is kept aside
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from importlib.metadata import distributions
+from pathlib import Path
+from typing import Any
+
+from omegaconf import DictConfig, OmegaConf
+
+from common.jsonl import write_jsonl, write_text
+from training.engine.checkpoints import run_of, step_of, sweep
+from training.engine.resumable import note_model
+from training.report.summary import ENVIRONMENT, read_lines
+from training.setup.plan import Plan
+from training.start.make_plan import RECORD_FILES
+
+OF_ONE_PART = ("timeline.json", "summary.json", "error.txt", "config.yaml")
+PACKAGES = (
+    *("agentlightning", "verl", "vllm", "torch", "transformers", "ray"),
+    *("litellm", "openai-agents"),
+)
+
+
+def write_inputs(
+    plan: Plan, rows: Mapping[str, Iterable[Any]], described: Mapping[str, Any] | None
+) -> None:
+    """Write the rows as trained on into the run's folder, which only a process that trains does,
+    and what scores depend on, which one that plays knows.
+    """
+    plan.output.run_dir.mkdir(parents=True, exist_ok=True)
+    if described is not None:
+        text = json.dumps(described, ensure_ascii=False)
+        write_text(plan.output.run_dir / ENVIRONMENT, text, force=True)
+    if plan.store.role != "runner":
+        (plan.output.run_dir / "data").mkdir(exist_ok=True)
+        for name, part in rows.items():
+            write_jsonl(plan.output.run_dir / "data" / f"{name}.jsonl", part, force=True)
+
+
+def prepare_run_dir(plan: Plan, config: DictConfig) -> None:
+    """Make the run folder and write the run's configuration into it; files of an earlier part of a
+    resumed run are kept aside.
+
+    The records go on, with the lines up to the checkpoint.
+    """
+    folder = plan.output.run_dir
+    folder.mkdir(parents=True, exist_ok=True)
+    if left := sweep(folder):  # safe now: no other run uses this one's ports
+        print(f"removed what was not completely saved or removed: {', '.join(left)}", flush=True)
+    checkpoint = None
+    if config.trainer.resume_mode == "resume_path":
+        checkpoint = Path(config.trainer.resume_from_path)
+    goes_on = checkpoint is not None and run_of(checkpoint) == folder
+    for name in OF_ONE_PART if goes_on else (*OF_ONE_PART, *RECORD_FILES):
+        if (folder / name).exists():
+            (folder / name).rename(_aside(folder / name))
+    if checkpoint is not None:
+        for name in RECORD_FILES:
+            continue_records(run_of(checkpoint) / name, folder / name, step_of(checkpoint))
+    OmegaConf.save(config, folder / "config.yaml", resolve=True)
+    versions = {}
+    for name in PACKAGES:
+        versions[name] = next((found.version for found in distributions(name=name)), None)
+    (folder / "versions.json").write_text(json.dumps(versions, indent=2))
+    if not goes_on:
+        note_model(folder, plan.engine.model)
+    (folder / "preset.json").write_text(json.dumps(plan.output.preset, indent=2))
+
+
+def continue_records(source: Path, path: Path, step: int) -> None:
+    """Write the lines of `source` up to a step to `path`. If the file itself goes on, the undone
+    lines are kept aside.
+    """
+    lines = read_lines(source)
+    undone = [line for line in lines if line["step"] > step]
+    if undone and source == path:
+        write_jsonl(_aside(path), undone, force=False)
+    write_jsonl(path, (line for line in lines if line["step"] <= step), force=True)
+
+
+def _aside(path: Path) -> Path:
+    number = 1
+    while path.with_name(f"{path.stem}.{number}{path.suffix}").exists():
+        number += 1
+    return path.with_name(f"{path.stem}.{number}{path.suffix}")
