@@ -1,3 +1,1 @@
-"""MedAgentGym's front: its command line, its YAML, its history files and its gymnasium
-environment.
-"""
+"""MedAgentGym's command line, its YAML, its history files and its gymnasium environment."""

@@ -1,13 +1,12 @@
-"""What the episodes of a folder scored: success, pass@k, best of k by majority, and a table by
-task.
+"""What the episodes of a folder scored: success, pass@k, best of k by majority.
 
     python code_agent/compute_score.py --local_path workdir/ehr_demo/tiny/test
     python code_agent/compute_score.py --local_path workdir/ehr_demo/tiny/test --json
 
-Finished episodes count with their own results. The others are named and do not count as failures.
 With several episodes of a task (`rollout.py`), success is the mean over tasks of each task's share
 of right episodes, pass@k the chance that one of k is right, and best of k whether the answer that
-most of them gave is right. Exit codes: 0 done, 2 wrong usage.
+most of them gave is right. Unfinished episodes are named and not counted. Exit codes: 0 done, 2
+wrong usage.
 """
 
 from __future__ import annotations
@@ -15,54 +14,45 @@ from __future__ import annotations
 import json
 import sys
 from collections import Counter, defaultdict
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from math import comb
 from pathlib import Path
 from statistics import fmean
-from typing import Any, TypeVar
+from typing import Any
 
 from code_agent.medagentgym.histories import NAME, History, read_all
 from common.command import UsageError, new_parser, run_command
 
-Key = TypeVar("Key", bound=Hashable)
-
 
 def scores_of(histories: Iterable[History]) -> dict[str, Any]:
-    """Return the numbers of a folder, overall and by task type.
+    """Return the numbers of finished episodes. A task of which some episodes are unscored weighs as
+    much as any other.
 
-    Raises UsageError if there is no finished episode.
+    Raises UsageError if there is no episode.
     """
-    found = list(histories)
-    if not found:
+    tasks: dict[int, list[History]] = defaultdict(list)
+    for history in histories:
+        tasks[history.index].append(history)
+    if not tasks:
         raise UsageError("there is no finished episode; look into the folder, or play some first")
-    groups = _grouped(found, lambda one: str(one.ending.get("task_type") or "unknown"))
-    by_type = {kind: _scores(part) for kind, part in sorted(groups.items())}
-    return {"overall": _scores(found), "by_task_type": by_type}
-
-
-def success_rate(histories: Iterable[History]) -> float:
-    """Return the mean over tasks of the share of right episodes: a task of which some episodes are
-    unscored weighs as much as any other.
-    """
-    tasks = _grouped(histories, lambda one: one.index).values()
-    return fmean(fmean(one.succeeded for one in each) for each in tasks)
-
-
-def _scores(histories: Sequence[History]) -> dict[str, Any]:
-    tasks = _grouped(histories, lambda one: one.index).values()
-    counts = [(len(each), sum(one.succeeded for one in each)) for each in tasks]
-    fewest = min(number for number, _ in counts)
+    shares = [fmean(one.succeeded for one in each) for each in tasks.values()]
+    fewest = min(len(each) for each in tasks.values())
     return {
         "tasks": len(tasks),
-        "episodes": len(histories),
-        "success": success_rate(histories),
-        "score": fmean(fmean(one.score for one in each) for each in tasks),
+        "episodes": sum(len(each) for each in tasks.values()),
+        "success": fmean(shares),
+        "score": fmean(fmean(one.score for one in each) for each in tasks.values()),
         "pass@k": {
-            str(k): fmean(1 - comb(n - right, k) / comb(n, k) for n, right in counts)
-            for k in range(1, fewest + 1)
+            str(k): fmean(pass_at(k, each) for each in tasks.values()) for k in range(1, fewest + 1)
         },
-        "best_of_k": fmean(majority(each).succeeded for each in tasks),
+        "best_of_k": fmean(majority(each).succeeded for each in tasks.values()),
     }
+
+
+def pass_at(k: int, histories: Sequence[History]) -> float:
+    """Return the chance that one of k episodes is right."""
+    wrong = sum(not one.succeeded for one in histories)
+    return 1 - comb(wrong, k) / comb(len(histories), k)
 
 
 def majority(histories: Sequence[History]) -> History:
@@ -74,28 +64,14 @@ def majority(histories: Sequence[History]) -> History:
     return histories[answers.index(often.most_common(1)[0][0])] if often else histories[0]
 
 
-def _grouped(
-    histories: Iterable[History], key: Callable[[History], Key]
-) -> dict[Key, list[History]]:
-    groups: dict[Key, list[History]] = defaultdict(list)
-    for history in histories:
-        groups[key(history)].append(history)
-    return groups
-
-
-def table(scores: dict[str, Any]) -> str:
-    """Return the numbers as lines: one for each task type, one for all, and the success rate."""
-    rows = [*scores["by_task_type"].items(), ("all", scores["overall"])]
-    width = max(len(name) for name, _ in rows)
-    lines = [f"{'task':{width}}  tasks  episodes  success  pass@k  best of k"]
-    for name, part in rows:
-        top = list(part["pass@k"].values())[-1]
-        numbers = (
-            f"{part['tasks']:5}  {part['episodes']:8}  "
-            f"{part['success']:7.1%}  {top:6.1%}  {part['best_of_k']:9.1%}"
-        )
-        lines.append(f"{name:{width}}  {numbers}")
-    return "\n".join([*lines, f"Success Rate: {scores['overall']['success']}"])
+def summary(scores: dict[str, Any]) -> str:
+    """Return the numbers as lines; the last is the reference's."""
+    k, top = list(scores["pass@k"].items())[-1]
+    return (
+        f"{scores['tasks']} tasks, {scores['episodes']} episodes, score {scores['score']:.1%}, "
+        f"pass@{k} {top:.1%}, best of k {scores['best_of_k']:.1%}\n"
+        f"Success Rate: {scores['success']}"
+    )
 
 
 def show(folder: Path, as_json: bool) -> None:
@@ -107,11 +83,11 @@ def show(folder: Path, as_json: bool) -> None:
         raise UsageError(f"{folder} is no folder; give one with files history_<i>.json")
     histories = read_all(folder)
     there = [path for path in folder.iterdir() if NAME.fullmatch(path.name)]
-    scores = scores_of(histories) | {"unfinished": len(there) - len(histories)}
-    print(json.dumps(scores, ensure_ascii=False) if as_json else table(scores))
-    if scores["unfinished"]:
-        missing = f"{scores['unfinished']} episodes are not finished and not counted"
-        print(missing, file=sys.stderr)
+    unfinished = len(there) - len(histories)
+    scores = scores_of(histories) | {"unfinished": unfinished}
+    print(json.dumps(scores) if as_json else summary(scores))
+    if unfinished:
+        print(f"{unfinished} episodes are not finished and not counted", file=sys.stderr)
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -1,37 +1,37 @@
-"""A run's configuration: MedAgentGym's flags over its YAML file, with the keys of credentials.toml.
+"""A run's configuration: MedAgentGym's flags over its YAML file, and the models that it names.
 
     config = load_config(parser_of("Plays.").parse_args(["--config_path", "demo.yaml", "--num_steps", "5"]))
 
-A flag that is given holds over the file, even if its value is 0. What cannot be used raises a
-UsageError of one line before any model is called. Keys go into this process's environment and
-nowhere else.
+A flag that is given holds over the file, even if its value is 0. Keys of credentials.toml go into
+this process's environment and stand in no message.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import sys
 import tomllib
-from difflib import get_close_matches
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
+import yaml
 from pydantic import BaseModel, ConfigDict, Field, NonNegativeInt, PositiveInt, ValidationError
 
+from code_agent.debugger import Debugger
 from code_agent.tasks import SETS
 from common.command import UsageError, new_parser, positive
+from common.llm.endpoint import LLMEndpoint
 
 JOBS = 5  # episodes at once with --async_run
-Kind = Literal["OpenAI", "Azure", "vLLM", "litellm"]
-IDLE = ("log_probs", "max_total_tokens", "max_input_tokens")  # the reference's, without effect here
-# What each type of model needs: a key of its section, and variables of the environment
-NEEDS: dict[str, tuple[str, tuple[str, ...]]] = {
-    "OpenAI": ("model_name", ("OPENAI_API_KEY",)),
-    "Azure": ("deployment_name", ("AZURE_OPENAI_API_KEY", "AZURE_OPENAI_ENDPOINT", "API_VERSION")),
-    "vLLM": ("model_name", ()),
-    "litellm": ("model_name", ()),
+TIMEOUT = 300.0  # seconds of one request
+# Keys of the reference's files that have no effect here
+IDLE = ("log_probs", "max_total_tokens", "max_input_tokens")
+# Variables that a type of model needs
+VARIABLES = {
+    "OpenAI": ("OPENAI_API_KEY",),
+    "Azure": ("AZURE_OPENAI_API_KEY", "AZURE_OPENAI_ENDPOINT", "API_VERSION"),
 }
 # Flags that are keys of the file, too
 FLAGS = {
@@ -53,24 +53,22 @@ class Section(BaseModel):
 
 
 class Model(Section):
-    """Where a model answers, and how it is sampled."""
+    """Where a model answers, and how it is sampled. n_retry: further tries of the debugger's
+    requests.
+    """
 
-    model_type: Kind
+    model_type: Literal["OpenAI", "Azure", "vLLM", "litellm"]
     model_name: str = ""
     deployment_name: str = ""
     port: int | None = None
     base_url: str | None = None
     max_new_tokens: PositiveInt | None = None
     temperature: float | None = None
+    n_retry: NonNegativeInt = 4
+    retry_delay: Any = None
     log_probs: Any = None
     max_total_tokens: Any = None
     max_input_tokens: Any = None
-
-
-class DebuggerModel(Model):
-    model_type: Kind = "litellm"
-    n_retry: NonNegativeInt = 4
-    retry_delay: Any = None
 
 
 class AgentSection(Section):
@@ -85,7 +83,7 @@ class AgentSection(Section):
 
 class DataSection(Section):
     data_path: Path | None = None
-    metadata_path: Path | None = None
+    metadata_path: Any = None
 
 
 class EnvSection(Section):
@@ -96,8 +94,8 @@ class EnvSection(Section):
 
 
 class RunConfig(Section):
-    """A checked run. end_idx: one past the last task, or -1 for all. jobs: episodes at once.
-    rollouts: episodes of each task; 0: one, whose file has no number of its own.
+    """A checked run. jobs: episodes at once. rollouts: episodes of each task; 0: one, whose file has
+    no number of its own.
     """
 
     task: str
@@ -109,7 +107,7 @@ class RunConfig(Section):
     credentials_path: Path | None = None
     Agent: AgentSection
     Data: DataSection
-    Debugger: DebuggerModel | None = None
+    Debugger: Model | None = None
     Env: EnvSection = EnvSection()
     mode: Literal["train", "valid", "test"] = "test"
     jobs: PositiveInt = 1
@@ -118,27 +116,6 @@ class RunConfig(Section):
     @property
     def folder(self) -> Path:
         return self.work_dir / self.task / self.result_dir_tag / self.mode
-
-    def indices(self, there: int) -> list[int]:
-        """Return the numbers of the tasks to play, of so many. Rollouts are of those that
-        `rollout_indices.json` beside the metadata file lists for the set and mode, if it does.
-
-        Raises UsageError: the file is no such list.
-        """
-        end = there if self.end_idx < 0 else min(self.end_idx, there)
-        wanted = range(self.start_idx, end)
-        metadata = self.Data.metadata_path
-        path = metadata.with_name("rollout_indices.json") if metadata else None
-        if not self.rollouts or path is None or not path.is_file():
-            return list(wanted)
-        try:
-            listed = json.loads(path.read_text(encoding="utf-8")).get(self.task, {})
-            chosen = [int(index) for index in listed.get(self.mode, wanted)]
-        except (OSError, ValueError, TypeError, AttributeError) as error:
-            raise UsageError(
-                f"{path} cannot be read ({error}); expected lists of numbers by set and mode"
-            ) from None
-        return [index for index in chosen if index in wanted]
 
 
 def parser_of(doc: str | None) -> argparse.ArgumentParser:
@@ -160,17 +137,14 @@ def load_config(given: argparse.Namespace, calls: bool = True) -> RunConfig:
 
     Without `calls` no model will be called, and no key is needed. Raises UsageError.
     """
+    place = str(given.config_path or "no --config_path")
     values = _read_yaml(given.config_path) if given.config_path else {}
     flags = {name: getattr(given, name, None) for name in RunConfig.model_fields}
     flags["jobs"] = given.n_jobs or (JOBS if given.async_run else None)
     values |= {name: value for name, value in flags.items() if value is not None}
-    place = str(given.config_path or "no --config_path")
-    try:
-        config = RunConfig.model_validate(
-            {name: value for name, value in values.items() if value is not None}
-        )
-    except ValidationError as error:
-        raise UsageError(f"{place}: {first_problem(error)}") from None
+    config: RunConfig = _checked(
+        RunConfig, {name: value for name, value in values.items() if value is not None}, place
+    )
     if config.task not in SETS:
         raise UsageError(f"task {config.task!r}: expected one of {', '.join(SETS)}")
     if 0 <= config.end_idx <= config.start_idx:
@@ -179,54 +153,33 @@ def load_config(given: argparse.Namespace, calls: bool = True) -> RunConfig:
             "no task; end_idx is one past the last, or -1"
         )
     _load_credentials(config.credentials_path)
-    models = {"Agent: llm": config.Agent.llm, "Debugger": config.Debugger}
-    for name, model in models.items():
-        if calls and model:
-            check_model(name, model)
-    used = {key for model in models.values() if model for key in model.model_fields_set}
+    sections = [config.Agent.llm, *([config.Debugger] if config.Debugger else ())]
+    if calls:
+        endpoint_of(config.Agent.llm)
+        debugger_of(config.Debugger)
+    used = {key for section in sections for key in section.model_fields_set}
     if idle := [key for key in IDLE if key in used]:
         print(f"{place}: {', '.join(idle)} have no effect here", file=sys.stderr)
     return config
 
 
-def check_model(name: str, model: Model) -> None:
-    """Raise UsageError if a section lacks the model's name, or the environment a key."""
-    key, variables = NEEDS[model.model_type]
-    if not getattr(model, key):
-        raise UsageError(f"{name}: model_type {model.model_type} needs {key}")
-    if absent := [variable for variable in variables if not os.environ.get(variable)]:
-        ways = "write it into the file of --credentials_path, or set it in the environment"
-        raise UsageError(f"{name}: model_type {model.model_type} needs {', '.join(absent)}; {ways}")
-
-
-def first_problem(error: ValidationError) -> str:
-    """Return on one line what is wrong with a section, and the key that may be meant."""
-    problem = error.errors()[0]
-    *sections, key = map(str, problem["loc"])
-    if problem["type"] == "missing":
-        return f"{'.'.join([*sections, key])} is missing; write it there, or give --{key}"
-    if problem["type"] != "extra_forbidden":
-        return f"{'.'.join([*sections, key])} is {problem['input']!r}: {problem['msg']}"
-    known = {name for kind in _sections(Section) for name in kind.model_fields}
-    near = get_close_matches(key, known, n=1)
-    hint = f"; did you mean {near[0]}?" if near else ""
-    return f"{'.'.join(sections) or 'the file'} has no key {key!r}{hint}"
-
-
-def _sections(kind: type[Section]) -> list[type[Section]]:
-    return [kind, *(each for below in kind.__subclasses__() for each in _sections(below))]
+def _checked(kind: type[Any], values: Any, place: str) -> Any:
+    try:
+        return kind.model_validate(values)
+    except ValidationError as error:
+        problem = error.errors()[0]
+        key = ".".join(map(str, problem["loc"]))
+        seen = "" if problem["type"] == "missing" else f" is {problem['input']!r}"
+        raise UsageError(f"{place}: {key}{seen}: {problem['msg']}") from None
 
 
 def _read_yaml(path: Path) -> dict[str, Any]:
-    import yaml
-
     try:
         value = yaml.safe_load(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise UsageError(f"--config_path {path}: {error.strerror}") from None
     except (yaml.YAMLError, UnicodeDecodeError) as error:
-        first = " ".join(str(error).split())
-        raise UsageError(f"--config_path {path} is no YAML: {first}") from None
+        raise UsageError(f"--config_path {path}: {' '.join(str(error).split())}") from None
     if not isinstance(value, dict):
         raise UsageError(
             f"--config_path {path}: expected keys and values, got {type(value).__name__}"
@@ -245,3 +198,50 @@ def _load_credentials(path: Path | None) -> None:
             f'credentials_path {path} cannot be read; expected lines such as OPENAI_API_KEY = "..."'
         ) from None
     os.environ.update({name: value for name, value in found.items() if isinstance(value, str)})
+
+
+def endpoint_of(model: Model) -> LLMEndpoint:
+    """Return where a model answers, by litellm's name of it.
+
+    Raises UsageError: its name or a key in the environment is missing.
+    """
+    name = model.deployment_name if model.model_type == "Azure" else model.model_name
+    if not name:
+        key = "deployment_name" if model.model_type == "Azure" else "model_name"
+        raise UsageError(f"model_type {model.model_type} needs {key}")
+    needed = VARIABLES.get(model.model_type, ())
+    if absent := [variable for variable in needed if not os.environ.get(variable)]:
+        raise UsageError(
+            f"model_type {model.model_type} needs {', '.join(absent)}; write it into the file of "
+            "--credentials_path, or set it in the environment"
+        )
+    if model.model_type == "litellm":
+        return LLMEndpoint(name, model.base_url, None, TIMEOUT)
+    if model.model_type == "Azure":
+        os.environ.setdefault("AZURE_API_VERSION", os.environ["API_VERSION"])  # litellm's name
+        address = os.environ["AZURE_OPENAI_ENDPOINT"]
+        return LLMEndpoint(f"azure/{name}", address, os.environ["AZURE_OPENAI_API_KEY"], TIMEOUT)
+    if model.model_type == "OpenAI":
+        address = model.base_url or os.environ.get("OPENAI_BASE_URL")
+        return LLMEndpoint(f"openai/{name}", address, os.environ["OPENAI_API_KEY"], TIMEOUT)
+    address = model.base_url or f"http://127.0.0.1:{model.port or 8000}/v1"
+    return LLMEndpoint(f"openai/{name}", address, os.environ.get("VLLM_API_KEY", "none"), TIMEOUT)
+
+
+def debugger_of(section: Model | Mapping[str, Any] | None) -> Debugger:
+    """Return the debugger of a section `Debugger`. Without one errors are explained offline.
+
+    Raises UsageError: the section has another form.
+    """
+    if not section:
+        return Debugger()
+    model: Model = _checked(Model, section, "Debugger")
+    where = endpoint_of(model)
+    return Debugger(
+        where.model,
+        where.base_url,
+        where.api_key,
+        max_tokens=model.max_new_tokens or 1024,
+        temperature=model.temperature or 0.0,
+        attempts=1 + model.n_retry,
+    )

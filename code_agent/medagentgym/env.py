@@ -1,8 +1,5 @@
 """MedAgentGym's environment as a `gymnasium.Env`: a synchronous face of `code_agent.game.Game`.
 
-    import gymnasium, code_agent.env
-    from code_agent.tasks import get_task_class
-
     env = gymnasium.make("MedAgentEnv-v0", task_entrypoint=get_task_class("ehr_demo")).unwrapped
     observation, info = env.reset(0)                                  # the task's number
     observation, reward, terminated, truncated, info = env.step("validate_code", code="answer = 1")
@@ -23,11 +20,10 @@ import gymnasium
 from code_agent.actions import Observation
 from code_agent.environment import CodeEnvironment
 from code_agent.game import LONGEST, Game
-from code_agent.medagentgym.models import debugger_of
+from code_agent.medagentgym.config import debugger_of
 from code_agent.protocol import Action
 from code_agent.tasks.base import TaskSet
 from common.settings import load_settings
-from common.thoughts import after_thought
 from episodes.episode import AgentError
 
 Result = TypeVar("Result")
@@ -49,23 +45,11 @@ class Anything(gymnasium.Space[Any]):
         return isinstance(x, self.kind)
 
 
-# What an observation has. status: of a run, SUCCESS or FAILED, else ""; execution_time: in seconds
-FIELDS: Mapping[str, type] = {
-    "type": str,
-    "env_message": str,
-    "status": str,
-    "execution_time": float,
-    "goal": str,
-    "info": dict,
-}
-
-
 class MedAgentEnv(gymnasium.Env[Observation, str]):
     """One task after another. env_history: the observations, the task first.
 
-    terminate_on_infeasible: whether `report_infeasible` ends an episode. action_mapping: other
-    functions for actions, by name, called with the parameters. Each returns an observation or its
-    text.
+    action_mapping: other functions for actions, by name, called with the parameters. Each returns
+    an observation or its text.
     """
 
     metadata: dict[str, Any] = {"render_modes": []}  # noqa: RUF012 (gymnasium's own form)
@@ -88,15 +72,12 @@ class MedAgentEnv(gymnasium.Env[Observation, str]):
         self.ending = ending
         self.action_mapping = dict(action_mapping or {})
         self.action_space = Anything(str)
-        self.observation_space = gymnasium.spaces.Dict(
-            {name: Anything(kind) for name, kind in FIELDS.items()}
-        )
-        self.terminate_on_infeasible = False
+        self.observation_space = Anything(dict)
         self.env_history: list[Observation] = []
         self.game: Game | None = None
         self._loop = _Loop()
-        options = {"ending": ending}
         sets = {self.tasks.name: self.tasks}
+        options = {"ending": ending}
         self._environment = CodeEnvironment(
             load_settings(), options, task_sets=sets, debugger=debugger
         )
@@ -120,18 +101,18 @@ class MedAgentEnv(gymnasium.Env[Observation, str]):
             raise AgentError(f"task {task.id} cannot be played here: it {why}")
         self.game = Game(self.tasks, task, self._environment.context_of(task), self.ending, LONGEST)
         permitted = self.game.permitted
-        overview = self.tasks.overview
-        opening = self._environment.prompts.opening(task, overview, permitted, 0)
-        self.goal = f"{task.note}\n{task.question}".strip()
-        self.env_history = []
-        about = {"task_goal": self.goal, "instruction": opening[0]["content"], "overall": overview}
+        prompts = self._environment.prompts
+        opening = prompts.opening(task, self.tasks.overview, permitted, 0)
+        goal = f"{task.note}\n{task.question}".strip()
+        about = {"task_goal": goal, "instruction": opening[0]["content"]}
         known = {
             "task_id": task.id,
             "question": task.question,
             "permitted_actions": list(permitted),
         }
-        observation = {"type": "initial_observation", "env_message": self.goal, "info": about}
-        return self._seen(observation), {"task_goal": self.goal, "task_info": known}
+        observation = {"type": "initial_observation", "env_message": goal, "info": about}
+        self.env_history = [observation]
+        return observation, {"task_goal": goal, "task_info": known}
 
     def step(
         self, action: str | Mapping[str, Any], **params: Any
@@ -150,10 +131,9 @@ class MedAgentEnv(gymnasium.Env[Observation, str]):
         elif params or action.isidentifier():
             taken = Action(action, params)
         else:
-            taken = after_thought(action) or ""
-        name = taken.name if isinstance(taken, Action) else ""
-        if isinstance(taken, Action) and name in self.action_mapping:
-            result = self.action_mapping[name](**taken.params)
+            taken = action
+        if isinstance(taken, Action) and taken.name in self.action_mapping:
+            result = self.action_mapping[taken.name](**taken.params)
             said = result if isinstance(result, dict) else {"env_message": str(result)}
             observation: Observation = {"type": "environment_feedback", "env_message": "", **said}
             done = False
@@ -161,10 +141,10 @@ class MedAgentEnv(gymnasium.Env[Observation, str]):
             step = self._loop.run(self.game.answer(taken))
             observation = step.observation
             done = step.done
-        done = done or (self.terminate_on_infeasible and name == "report_infeasible")
+        self.env_history.append(observation)
         reward = self.game.worth if done and self.game.handed else 0.0
         info = {"task_info": {"message": observation["env_message"], "ending": self.ending}}
-        return self._seen(observation), reward, done, False, info
+        return observation, reward, done, False, info
 
     def close(self) -> None:
         self._end()
@@ -172,19 +152,6 @@ class MedAgentEnv(gymnasium.Env[Observation, str]):
             self._loop.run(sandbox.close())
         self._environment.sandboxes.clear()
         self._loop.close()
-
-    def _seen(self, observation: Observation) -> Observation:
-        """Return an observation with every field of the space, and keep it."""
-        problem = {"problem": observation["problem"]} if "problem" in observation else {}
-        whole = {
-            "status": "",
-            "execution_time": 0.0,
-            "goal": self.goal,
-            "info": problem,
-            **{name: value for name, value in observation.items() if name in FIELDS},
-        }
-        self.env_history.append(whole)
-        return dict(whole)
 
     def _end(self) -> None:
         if self.game:

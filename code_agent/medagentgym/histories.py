@@ -1,8 +1,5 @@
 """Files of played episodes: MedAgentGym's `history_<i>.json` and `history_<i>_<k>.json`.
 
-    write(Path("history_3.json"), episode.messages, {"result": "success", "score": 1.0})
-    read(Path("history_3.json")).ending["score"]                    # None where it is not finished
-
 A file is a list of chat messages whose last element holds the result. A finished one is not played
 again and counts with its own result. "unscored", where the machine failed, is not finished.
 """
@@ -17,7 +14,6 @@ from pathlib import Path
 from typing import Any
 
 from common.files import replacing
-from common.terminal import watched
 from episodes.episode import Message
 
 NAME = re.compile(r"history_(\d+)(?:_(\d+))?\.json")
@@ -38,25 +34,18 @@ class History:
     @property
     def score(self) -> float:
         """The score, or 1 and 0 for a file without one, such as the reference's."""
-        return float(self.ending.get("score", self.ending["result"] == "success"))
+        return float(self.ending.get("score", self.succeeded))
 
     @property
     def succeeded(self) -> bool:
         return bool(self.ending["result"] == "success")
 
 
-def path_of(folder: Path, index: int, number: int | None) -> Path:
-    return folder / (
-        f"history_{index}.json" if number is None else f"history_{index}_{number}.json"
-    )
-
-
 def write(path: Path, messages: Sequence[Message], ending: Mapping[str, Any]) -> None:
     """Write a file, completely or not at all."""
+    text = json.dumps([*messages, ending], ensure_ascii=False, indent=1)
     with replacing(path) as draft:
-        draft.write_text(
-            json.dumps([*messages, ending], ensure_ascii=False, indent=1) + "\n", encoding="utf-8"
-        )
+        draft.write_text(f"{text}\n", encoding="utf-8")
 
 
 def read(path: Path) -> History | None:
@@ -73,5 +62,5 @@ def read(path: Path) -> History | None:
 
 def read_all(folder: Path) -> list[History]:
     """Return the finished episodes of a folder, by their numbers."""
-    found = filter(None, map(read, watched([*folder.iterdir()], "reading", "histories")))
+    found = [history for path in folder.iterdir() if (history := read(path))]
     return sorted(found, key=lambda history: (history.index, history.number))

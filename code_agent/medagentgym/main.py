@@ -5,8 +5,8 @@
 
 It writes <work_dir>/<task>/<result_dir_tag>/<mode>/history_<i>.json: the messages, then the result.
 A finished file is not played again and counts with its own result, so the same command goes on
-after Ctrl-C. docs/code.md has the file's keys. Exit codes: 0 done, 1 failed or some episodes are
-not scored, 2 wrong usage, 130 interrupted.
+after Ctrl-C. Exit codes: 0 done, 1 failed or some episodes are not scored, 2 wrong usage, 130
+interrupted.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import sys
 from collections.abc import Sequence
 
 from code_agent.medagentgym.config import load_config, parser_of
+from code_agent.medagentgym.runs import played
 from common.command import run_command
 from common.stopping import stop_in_order
 
@@ -22,13 +23,11 @@ from common.stopping import stop_in_order
 def main(argv: Sequence[str] | None = None) -> int:
     arguments = parser_of(__doc__).parse_args(argv)
     stop_in_order()
-
-    def body() -> int:
-        from code_agent.medagentgym.runs import played  # needs openai and litellm
-
-        return played(load_config(arguments))
-
-    return run_command("main", body, afterwards="the same command goes on from here")
+    return run_command(
+        "main",
+        lambda: played(load_config(arguments)),
+        afterwards="the same command goes on from here",
+    )
 
 
 if __name__ == "__main__":

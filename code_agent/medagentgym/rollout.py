@@ -12,6 +12,7 @@ wrong usage, 130 interrupted.
 
 from __future__ import annotations
 
+import argparse
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby, takewhile
@@ -20,6 +21,7 @@ from typing import Any
 
 from code_agent.medagentgym.config import load_config, parser_of
 from code_agent.medagentgym.histories import History, read_all
+from code_agent.medagentgym.runs import played
 from common.command import UsageError, positive, run_command
 from common.files import refuse_existing
 from common.jsonl import write_jsonl
@@ -56,50 +58,39 @@ def dpo_rows(histories: Iterable[History]) -> Iterator[dict[str, Any]]:
             }
 
 
-def write_rows(path: Path, rows: Iterator[dict[str, Any]], lacking: str) -> None:
-    """Write a file of data. Raises UsageError if it would be empty."""
-    lines = list(rows)
-    if not lines:
-        raise UsageError(f"{path} would be empty: {lacking}; play more with --num_rollouts")
-    write_jsonl(path, lines, force=False)
-    print(f"{len(lines)} lines in {path}")
+def rollout(arguments: argparse.Namespace) -> int:
+    wanted = {arguments.to_sft: sft_rows, arguments.to_dpo: dpo_rows}
+    wanted.pop(None, None)
+    if not wanted:
+        return played(load_config(arguments))
+    for path in wanted:
+        refuse_existing(path, force=False)
+    folder = load_config(arguments, calls=False).folder
+    histories = read_all(folder) if folder.is_dir() else []
+    for path, rows_of in wanted.items():
+        lines = list(rows_of(histories))
+        if not lines:
+            raise UsageError(
+                f"{path} would be empty: {folder} has no right episode, or for --to-dpo no task "
+                "with a right and a wrong one; play more with --num_rollouts"
+            )
+        write_jsonl(path, lines, force=False)
+        print(f"{len(lines)} lines in {path}")
+    return 0
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     parser = parser_of(__doc__)
     add = parser.add_argument
-    add(
-        "--num_rollouts",
-        dest="rollouts",
-        type=positive(int),
-        default=ROLLOUTS,
-        help=f"episodes of a task; default: {ROLLOUTS}",
-    )
+    count = f"episodes of a task; default: {ROLLOUTS}"
+    add("--num_rollouts", dest="rollouts", type=positive(int), default=ROLLOUTS, help=count)
     add("--to-sft", type=Path, metavar="FILE", help="play nothing; write right episodes")
     pairs = "play nothing; write pairs of right and wrong ones"
     add("--to-dpo", type=Path, metavar="FILE", help=pairs)
     arguments = parser.parse_args(argv)
     stop_in_order()
-
-    def body() -> int:
-        from code_agent.medagentgym.runs import played  # needs openai and litellm
-
-        sft = arguments.to_sft
-        dpo = arguments.to_dpo
-        if not (sft or dpo):
-            return played(load_config(arguments))
-        for path in filter(None, (sft, dpo)):
-            refuse_existing(path, force=False)
-        folder = load_config(arguments, calls=False).folder
-        histories = read_all(folder) if folder.is_dir() else []
-        if sft:
-            write_rows(sft, sft_rows(histories), f"there is no right episode in {folder}")
-        if dpo:
-            lacking = f"there is no task with a right and a wrong episode in {folder}"
-            write_rows(dpo, dpo_rows(histories), lacking)
-        return 0
-
-    return run_command("rollout", body, afterwards="the same command goes on from here")
+    again = "the same command goes on from here"
+    return run_command("rollout", lambda: rollout(arguments), afterwards=again)
 
 
 if __name__ == "__main__":

@@ -3,7 +3,7 @@
     exit_code = played(load_config(arguments))
 
 A finished file is not played again. An episode that the machine failed is written as "unscored" and
-tried again by the same command. The policy's failures are results.
+tried again by the same command.
 """
 
 from __future__ import annotations
@@ -12,27 +12,30 @@ import asyncio
 import contextlib
 import json
 import sys
-from collections import defaultdict
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from pathlib import Path
 
 from code_agent.environment import CodeEnvironment
 from code_agent.game import LONGEST
 from code_agent.medagentgym import histories
-from code_agent.medagentgym.compute_score import scores_of, success_rate, table
-from code_agent.medagentgym.config import RunConfig
+from code_agent.medagentgym.compute_score import scores_of, summary
+from code_agent.medagentgym.config import Model, RunConfig, debugger_of, endpoint_of
 from code_agent.medagentgym.histories import History
-from code_agent.medagentgym.models import debugger_of, policy_endpoint, served
 from code_agent.tasks import get_task_class
 from code_agent.tasks.base import TaskSet
 from common.command import Failure, UsageError
+from common.llm.endpoint import ChatModel
+from common.llm.retry import Patience
 from common.settings import load_settings
 from common.terminal import gathered
 from episodes.play_and_score import play
 from episodes.policy import ChatPolicy, Endpoint
+from training.serve import serve
 
 EPISODE_SECONDS = 3600.0
+REPLY_SECONDS = 900.0  # of one reply with all its tries
 FAILURES = 5  # machine failures one after the other: the endpoint is at fault, not the tasks
 MODES = {"valid": "val"}  # this project's names of modes, where they differ
 
@@ -54,40 +57,40 @@ class Run:
 
         Raises UsageError: no task can be played here; Failure: the endpoint fails again and again.
         """
-        indices = self.config.indices(len(self.tasks))
+        there = len(self.tasks)
+        end = there if self.config.end_idx < 0 else min(self.config.end_idx, there)
+        indices = range(self.config.start_idx, end)
         await self.check_tasks(indices)
-        numbers: list[int | None] = [*range(self.config.rollouts)] or [None]
-        wanted = [(index, number) for index in indices for number in numbers]
         slots = asyncio.Semaphore(self.config.jobs)
-        waiting = [self.episode(index, number, slots) for index, number in wanted]
+        waiting = []
+        for index in indices:
+            names = [f"history_{index}_{number}.json" for number in range(self.config.rollouts)]
+            for name in names or [f"history_{index}.json"]:
+                waiting.append(self.episode(index, self.config.folder / name, slots))
         found = await gathered(waiting, "episodes", "episodes")
-        return [history for history in found if history], len(wanted)
+        return [history for history in found if history], len(waiting)
 
-    async def check_tasks(self, indices: list[int]) -> None:
+    async def check_tasks(self, indices: range) -> None:
         """Say which tasks cannot be played here, before a model is called.
 
         Raises UsageError: none of them can be, or the set lacks what it needs.
         """
         if why := self.tasks.missing():
             raise UsageError(f"{self.config.task} cannot be played here: {why}")
-        unusable: dict[str, int] = defaultdict(int)
+        unusable = Counter[str]()
         for index in indices:
             if why := await self.environment.why_unusable(self.tasks.task(index)):
                 unusable[why] += 1
         said = [f"{count} of {len(indices)} tasks: {why}" for why, count in unusable.items()]
-        if indices and sum(unusable.values()) == len(indices):
+        if unusable.total() == len(indices):
             raise UsageError(f"{self.config.task} cannot be played here: {'; '.join(said)}")
         for line in said:
             print(f"unusable, {line}", file=sys.stderr)
 
-    async def episode(
-        self, index: int, number: int | None, slots: asyncio.Semaphore
-    ) -> History | None:
+    async def episode(self, index: int, path: Path, slots: asyncio.Semaphore) -> History | None:
         """Return one episode, from its file or played, or None if it is not scored."""
-        path = histories.path_of(self.config.folder, index, number)
         async with slots:
-            kept = histories.read(path)
-            if kept:
+            if kept := histories.read(path):
                 return kept
             task = self.tasks.task(index)
             policy = ChatPolicy(self.policy, self.config.num_steps)
@@ -95,7 +98,13 @@ class Run:
             scored = await play(self.environment, task, playing, policy, EPISODE_SECONDS)
         episode = scored.episode
         score = scored.reward.score
-        ending: dict[str, Any] = {
+        why = scored.detail or scored.reward.unscored
+        if score is None:
+            result = {"result": "unscored", "reason": why}
+        else:
+            right = score > 0 and score > self.tasks.success_above(task)
+            result = {"result": "success" if right else "failure", "score": score}
+        ending = {
             "task": self.config.task,
             "task_type": task.task_type,
             "difficulty": task.difficulty,
@@ -105,13 +114,8 @@ class Run:
             "steps": episode.turns,
             "prompt_tokens": episode.prompt_tokens,
             "seconds": round(scored.seconds, 2),
+            **result,
         }
-        why = scored.detail or scored.reward.unscored
-        if score is None:
-            ending |= {"result": "unscored", "reason": why}
-        else:
-            right = score > 0 and score > self.tasks.success_above(task)
-            ending |= {"result": "success" if right else "failure", "score": score}
         histories.write(path, episode.messages, ending)
         if scored.reward.unscored != "task_unusable":
             self.failed = self.failed + 1 if score is None else 0
@@ -147,9 +151,42 @@ def prepared(config: RunConfig) -> Iterator[Run]:
     with contextlib.closing(environment):
         asyncio.run(environment.check())
         with served(config.Agent.llm, config.folder / "vllm.log") as model:
-            attempts = (config.Agent.n_retry + 1) * config.Env.n_retry
-            policy = policy_endpoint(model, attempts, config.Agent.retry_delay)
-            yield Run(config, tasks, environment, policy)
+            yield Run(config, tasks, environment, policy_endpoint(config, model))
+
+
+@contextlib.contextmanager
+def served(model: Model, log: Path) -> Iterator[Model]:
+    """Yield the model with an address: a folder without a port or an address is served here until
+    the block ends.
+
+    Raises ConfigError: the folder cannot be served; ServeError: the server does not start.
+    """
+    answers_already = model.port or model.base_url
+    if model.model_type != "vLLM" or answers_already or not Path(model.model_name).is_dir():
+        yield model
+        return
+    print(f"starting vLLM for {model.model_name}, log in {log}", file=sys.stderr, flush=True)
+    with serve(model.model_name, log, tools=False) as server:
+        yield model.model_copy(update={"base_url": server.base_url, "model_name": server.name})
+
+
+def policy_endpoint(config: RunConfig, model: Model) -> Endpoint:
+    """Return where the policy answers and how it is sampled: one for all episodes of a run, with
+    its connections and its pauses.
+    """
+    where = endpoint_of(model)
+    attempts = (config.Agent.n_retry + 1) * config.Env.n_retry
+    patience = Patience(attempts, REPLY_SECONDS, config.Agent.retry_delay, pauses_count=True)
+    # A server of ours takes every value; what other models take, litellm knows
+    chat = ChatModel(where, patience, translated=model.model_type != "vLLM")
+    return Endpoint(
+        where.base_url or "",
+        where.model,
+        temperature=model.temperature,
+        top_p=None,
+        max_tokens=model.max_new_tokens,
+        chat_model=chat,
+    )
 
 
 def played(config: RunConfig) -> int:
@@ -159,21 +196,22 @@ def played(config: RunConfig) -> int:
     """
     with prepared(config) as run:
         found, wanted = asyncio.run(run.play_all())
+    scores = scores_of(found) if found else None
     line = {
         "task": config.task,
         "tag": config.result_dir_tag,
         "mode": config.mode,
         "episodes": len(found),
-        "success_rate": success_rate(found) if found else None,
+        "success_rate": scores["success"] if scores else None,
     }
     with open(config.work_dir / "running_records.jsonl", "a", encoding="utf-8") as file:
         file.write(json.dumps(line) + "\n")
-    if not found:
+    if not scores:
         raise Failure(
             f"none of {wanted} episodes was scored; the "
             f"reasons stand in {config.folder}/history_*.json"
         )
-    print(table(scores_of(found)))
+    print(summary(scores))
     print(config.folder)
     if len(found) < wanted:
         print(

@@ -202,8 +202,8 @@ def test_429_is_tried_again_no_more_often_and_no_later_than_configured(
     ("flags", "change", "said"),
     [
         (["--config", "x.yaml"], {}, ["x.yaml"]),
-        ([], {"Env": {"n_retries": 3}}, ["'n_retries'", "n_retry?"]),
-        ([], {"num_step": 4}, ["'num_step'", "num_steps?"]),
+        ([], {"Env": {"n_retries": 3}}, ["n_retries"]),
+        ([], {"num_step": 4}, ["num_step"]),
         (
             [],
             {"Agent": {"llm": {"model_type": "Azure", "deployment_name": "x"}}},
@@ -220,7 +220,7 @@ def test_429_is_tried_again_no_more_often_and_no_later_than_configured(
         ([], {"task": "medcalcbench"}, ["test_tasks.jsonl"]),
         ([], {"task": "mimic_iv"}, ["'mimic_iv'", "ehr_demo"]),
         ([], {"Agent": None}, ["Agent"]),
-        ([], {"start_idx": None}, ["start_idx", "--start_idx"]),
+        ([], {"start_idx": None}, ["start_idx"]),
         (["--start_idx", "2", "--end_idx", "2"], {}, ["start_idx 2", "end_idx 2"]),
         (["--start_idx", "5"], {}, ["start_idx 5", "2 tasks"]),
         ([], {"Env": {"ending": "when it is right"}}, ["submit", "oracle"]),
@@ -243,18 +243,6 @@ def test_keys_of_the_reference_that_do_nothing_are_named_once(config: Config, ca
     assert main.main(["--config", path, "--end_idx", "1"]) == 0
     said = capsys.readouterr().err
     assert [said.count(key) for key in idle] == [1, 1, 1]
-
-
-@pytest.mark.usefixtures("bubblewrap")
-def test_rollouts_are_of_the_tasks_that_the_file_beside_the_metadata_lists(
-    config: Config, tmp_path: Path, tables: Path
-) -> None:
-    (tmp_path / "rollout_indices.json").write_text('{"small": {"test": [1, 99]}}')
-    data = {"metadata_path": str(tmp_path / "metadata.json"), "data_path": str(tables)}
-    assert rollout.main([*config(Data=data), "--num_rollouts", "1"]) == 0
-    assert [path.name for path in folder(tmp_path).glob("history_*")] == ["history_1_0.json"]
-    (tmp_path / "rollout_indices.json").write_text('["small"]')
-    assert rollout.main([*config(Data=data), "--num_rollouts", "1"]) == 2
 
 
 class Unusable(Small):
@@ -334,7 +322,7 @@ def test_rollouts_are_played_scored_and_become_data(
     ]
     capsys.readouterr()
     assert compute_score.main(["--local_path", str(folder(tmp_path)), "--json"]) == 0
-    scores = json.loads(capsys.readouterr().out)["overall"]
+    scores = json.loads(capsys.readouterr().out)
     assert (scores["tasks"], scores["episodes"], scores["best_of_k"]) == (1, 3, 1.0)
     assert scores["success"] == pytest.approx(2 / 3)
     assert scores["pass@k"] == pytest.approx({"1": 2 / 3, "2": 1.0, "3": 1.0})
@@ -355,9 +343,7 @@ def test_the_success_rate_is_the_tables(tmp_path: Path, capsys: Any) -> None:
         write(tmp_path / f"history_0_{number}.json", [], {"result": "success"})
     write(tmp_path / "history_1_0.json", [], {"result": "failure"})
     assert compute_score.main(["--local_path", str(tmp_path)]) == 0
-    said = capsys.readouterr().out
-    assert "50.0%" in said
-    assert "Success Rate: 0.5\n" in said
+    assert "Success Rate: 0.5\n" in capsys.readouterr().out
 
 
 def test_an_episode_that_handed_in_nothing_has_no_vote(tmp_path: Path, capsys: Any) -> None:
@@ -365,7 +351,7 @@ def test_an_episode_that_handed_in_nothing_has_no_vote(tmp_path: Path, capsys: A
         ending = {"result": "success" if answer else "failure", "answer": answer}
         write(tmp_path / f"history_0_{number}.json", [], ending)
     assert compute_score.main(["--local_path", str(tmp_path), "--json"]) == 0
-    assert json.loads(capsys.readouterr().out)["overall"]["best_of_k"] == 1.0
+    assert json.loads(capsys.readouterr().out)["best_of_k"] == 1.0
 
 
 def test_data_of_nothing_is_refused(config: Config, tmp_path: Path, capsys: Any) -> None:
