@@ -16,7 +16,7 @@ import asyncio
 import json
 import sqlite3
 import tomllib
-from collections.abc import Awaitable, Callable, Collection
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from pathlib import Path
 from textwrap import dedent, indent
@@ -33,7 +33,6 @@ ACTIONS: dict[str, dict[str, Any]] = tomllib.loads(
 )
 SAID: dict[str, str] = ACTIONS.pop("said")
 ENDING = ("submit",)  # always permitted under the ending `submit`
-TALK = ("send_msg_to_user", "report_infeasible")  # permitted everywhere
 OK = "ok"
 TRACEBACK = "Traceback (most recent call last):\n"
 HERE = "<<insert solution here>>"  # where a context has room for the policy's program
@@ -54,9 +53,6 @@ class EpisodeContext:
     frame: str = ""
 
 
-Handler = Callable[[dict[str, Any], EpisodeContext], Awaitable[Observation]]
-
-
 def why_refused(action: Action, permitted: Collection[str]) -> tuple[str, str] | None:
     """Return the problem, by the names of actions.toml, and its detail, or None if the action may be
     taken.
@@ -75,31 +71,35 @@ def why_refused(action: Action, permitted: Collection[str]) -> tuple[str, str] |
 async def perform(
     action: Action, context: EpisodeContext, permitted: Collection[str]
 ) -> Observation:
-    """Take an action, or refuse it."""
+    """Take an action, or refuse it. `submit` is the game's own."""
     refused = why_refused(action, permitted)
     if refused:
         return refusal(*refused)
-    return await HANDLERS[action.name](action.params, context)
+    params = action.params
+    if action.name == "request_info":
+        return await request_info(params, context)
+    if action.name == "validate_code":
+        return await run_program(program_of(params["code"], context), context)
+    if action.name == "terminal":
+        return await run_program(params["cmd"], context, "cmd_result", "sh")
+    said = await context.debugger.debug(params["code"], params["error_msg"])
+    return {"type": "debugging_info", "env_message": said}
 
 
 def refusal(problem: str, detail: str = "") -> Observation:
     return {"type": "error", "env_message": SAID[problem].format(detail=detail), "problem": problem}
 
 
-async def _request_info(params: dict[str, Any], context: EpisodeContext) -> Observation:
+async def request_info(params: dict[str, Any], context: EpisodeContext) -> Observation:
     keyterm = params.get("keyterm")
+    asked = (params["data_path"], params["info_type"], "" if keyterm is None else str(keyterm))
     try:
-        asked = (params["data_path"], params["info_type"], "" if keyterm is None else str(keyterm))
         said = await asyncio.to_thread(context.look_up, *asked)
     except (LookupRefused, OSError, sqlite3.Error, ValueError) as error:
         return {"type": "error", "env_message": str(error), "problem": "lookup"}
     if params["info_type"] == "fhir":
         await run_in(context, f"import json; bundle = json.loads({said!r})")
     return {"type": "requested_info", "env_message": said}
-
-
-async def _validate_code(params: dict[str, Any], context: EpisodeContext) -> Observation:
-    return await run_program(program_of(params["code"], context), context)
 
 
 async def run_program(
@@ -149,10 +149,8 @@ async def run_in(
 
     Raises EpisodeError if there is no sandbox, or the machine is too slow.
     """
-    for (
-        path,
-        there,
-    ) in context.sandbox.paths.items():  # paths are below /data, unless programs run unprotected
+    # Paths are below /data, unless programs run unprotected
+    for path, there in context.sandbox.paths.items():
         program = program.replace(f"/data/{path.name}", there)
     try:
         return await context.sandbox.run(program, f"{context.episode}{apart}", language)
@@ -168,7 +166,8 @@ def program_of(code: str, context: EpisodeContext) -> str:
     """
     if context.frame:
         return placed(context.frame, code)
-    return f"{code}\nprint(answer)" if _only_answers(code) else code
+    names = {node.id for node in nodes_of(code) if isinstance(node, ast.Name)}
+    return f"{code}\nprint(answer)" if "answer" in names and "print" not in names else code
 
 
 def placed(context: str, code: str) -> str:
@@ -180,52 +179,19 @@ def placed(context: str, code: str) -> str:
 
 def doing_nothing(code: str) -> str:
     """Return the code with functions that do nothing, or "" if it is no program or has none."""
-    try:
-        tree = ast.parse(dedent(code))
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return ""
-    functions = [
-        node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
-    ]
+    nodes = nodes_of(dedent(code))
+    functions = [node for node in nodes if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
     for function in functions:
         function.body = [ast.Pass()]
-    return ast.unparse(tree) if functions else ""
+    return ast.unparse(nodes[0]) if functions else ""
 
 
-def _only_answers(code: str) -> bool:
-    """Return whether a program gives `answer` a value and prints nothing."""
+def nodes_of(code: str) -> list[ast.AST]:
+    """Return the nodes of a program, the module first, or [] if it is none."""
     try:
-        names = {node.id for node in ast.walk(ast.parse(code)) if isinstance(node, ast.Name)}
+        return list(ast.walk(ast.parse(code)))
     except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return False
-    return "answer" in names and "print" not in names
-
-
-async def _debug(params: dict[str, Any], context: EpisodeContext) -> Observation:
-    said = await context.debugger.debug(params["code"], params["error_msg"])
-    return {"type": "debugging_info", "env_message": said}
-
-
-async def _terminal(params: dict[str, Any], context: EpisodeContext) -> Observation:
-    return await run_program(params["cmd"], context, "cmd_result", "sh")
-
-
-def _said(kind: str, words: str) -> Handler:
-    async def say(params: dict[str, Any], context: EpisodeContext) -> Observation:
-        return {"type": kind, "env_message": SAID[words]}
-
-    return say
-
-
-HANDLERS: dict[str, Handler] = {
-    "request_info": _request_info,
-    "validate_code": _validate_code,
-    "debug": _debug,
-    "terminal": _terminal,
-    "send_msg_to_user": _said("user_message", "heard"),
-    "report_infeasible": _said("infeasible", "reported"),
-    "submit": _said("submitted", "handed_in"),
-}
+        return []
 
 
 def as_text(answer: Any) -> str:

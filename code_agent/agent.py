@@ -2,23 +2,24 @@
 
 from episodes import registry
 agent = registry.get("code")
-
-Importing this is cheap. The sandbox, the sets and the debugger come with `open`.
 """
 
 from __future__ import annotations
 
 from argparse import ArgumentParser
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from random import Random
 
 from code_agent import facts
+from code_agent.environment import CodeEnvironment
 from code_agent.events import ENDINGS
+from code_agent.lessons import lessons
+from code_agent.rehearsal import gold_steps
 from code_agent.settings import CodeSettings
 from code_agent.shown import shown
-from code_agent.task import read_rows, task_of
+from code_agent.task import CodeTask, read_rows, task_of
 from common.settings import ROOT, Settings
 from episodes.agent import (
     Agent,
@@ -74,12 +75,6 @@ class CodeShowing(Showing):
     baselines = ("at_once", "commonest")
     failures = ("right", "wrong_value", "no_program", "only_errors", "nothing_handed_in", "loop")
 
-    def summarise(self, records: Sequence[Record]) -> Mapping[str, float | None]:
-        """Return the share of all runs that raised, in which an episode with many runs counts by
-        each of them.
-        """
-        return {"runs_raised": facts.share_raised(records)}
-
     def gain_groups(self, record: Record) -> Mapping[str, int | None]:
         return {"gain_by_form": facts.group_of(record)}
 
@@ -98,15 +93,11 @@ class CodeTeaching(Teaching):
     ) -> Iterable[Conversation]:
         if role != "policy":
             return super().demonstrations(role, rows, settings)
-        from code_agent.demonstrations import gold_conversations
-
-        return gold_conversations([task_with_budget(row, settings) for row in rows], settings)
+        return gold_conversations(rows, settings)
 
     def lessons(
         self, rows: Sequence[Row], settings: Settings, right: int, flawed: int, random: Random
     ) -> Lessons:
-        from code_agent.lessons import lessons
-
         return lessons(rows, right, flawed, random)
 
 
@@ -139,15 +130,22 @@ class CodeAgent(Agent):
         return task_with_budget(row, settings)
 
     def open(self, settings: Settings, options: Options, evaluating: bool = False) -> Environment:
-        from code_agent.environment import CodeEnvironment
-
         return CodeEnvironment(settings, options, evaluating)
 
 
-def task_with_budget(row: Row, settings: Settings) -> Task:
+def task_with_budget(row: Row, settings: Settings) -> CodeTask:
     """Return the task of a row with the budget that the settings draw for it."""
     task = task_of(row)
     return replace(task, max_turns=drawn_turns(settings, task.id))
+
+
+def gold_conversations(rows: Iterable[Row], settings: Settings) -> Iterator[Conversation]:
+    """Yield episodes that run the gold program and hand in what it prints."""
+    environment = CodeEnvironment(settings, {})
+    for row in rows:
+        task = task_with_budget(row, settings)
+        episode = environment.rehearsed(task, gold_steps(task))
+        yield Conversation(episode.messages, [True] * episode.turns)
 
 
 AGENT = CodeAgent()

@@ -4,7 +4,6 @@ as they were taken.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from code_agent.events import loops
@@ -75,11 +74,3 @@ def failure(record: Record) -> str:
     if not record["facts"]["runs"]:
         return "no_program"
     return "wrong_value" if record["facts"]["printed_a_value"] else "only_errors"
-
-
-def share_raised(records: Sequence[Record]) -> float | None:
-    """Return the share of the runs of all episodes that raised, or None if nothing ran."""
-    runs = [
-        step for record in records for step in record["steps"] if step["kind"] == "code_execution"
-    ]
-    return sum(step["status"] == "FAILED" for step in runs) / len(runs) if runs else None

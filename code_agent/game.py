@@ -18,7 +18,6 @@ from dataclasses import dataclass, replace
 from code_agent.actions import (
     ENDING,
     SAID,
-    TALK,
     EpisodeContext,
     Observation,
     as_text,
@@ -152,8 +151,8 @@ class Game:
 
 
 def permitted(tasks: TaskSet, ending: str) -> tuple[str, ...]:
-    """Return the actions of a set's tasks, and those that every task has."""
-    return (*tasks.actions, *(ENDING if ending == "submit" else ()), *TALK)
+    """Return the actions of a set's tasks, and the one that hands in."""
+    return (*tasks.actions, *ENDING) if ending == "submit" else tasks.actions
 
 
 async def worth(tasks: TaskSet, task: CodeTask, handed: Handed, context: EpisodeContext) -> float:

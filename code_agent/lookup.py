@@ -5,8 +5,8 @@ term, and similar spellings.
     look_up(files, "D_LABITEMS.csv", "column_values", "LABEL")   # at most 10 are shown
     look_up(files, "D_LABITEMS.csv", "term", "hemoglobin")       # columns that hold it, else the nearest
 
-Tables are CSV files, Parquet files, and the tables of SQLite files (`hospital.db`, or one of its
-tables: `hospital.db/LABEVENTS`). Files are read row by row, so that a large one needs no memory.
+Tables are CSV files and the tables of SQLite files (`hospital.db`, or one of its tables:
+`hospital.db/LABEVENTS`). Files are read row by row, so that a large one needs no memory.
 """
 
 from __future__ import annotations
@@ -51,10 +51,7 @@ def look_up(files: Sequence[Path], name: str, kind: str, keyterm: str = "") -> s
     if kind == "column_names":
         return ", ".join(columns_of(path, table))
     if not keyterm.strip():
-        raise LookupRefused(
-            f"{kind} needs a keyterm: "
-            f"{'a column' if kind == 'column_values' else 'what to look for'}"
-        )
+        raise LookupRefused(f"{kind} needs a keyterm: a column, or for term what to look for")
     return values(path, table, keyterm) if kind == "column_values" else term(path, table, keyterm)
 
 
@@ -144,31 +141,17 @@ def opened(path: Path, table: str) -> Iterator[Table]:
         with open(path, newline="", encoding="utf-8", errors="replace") as file:
             reader = csv.reader(file)
             yield next(reader, []), (tuple(row) for row in reader)
-    elif path.suffix == ".parquet":
-        from pyarrow import parquet
-
-        whole = parquet.ParquetFile(path)
-        batches = (batch.to_pylist() for batch in whole.iter_batches(1000))
-        yield (
-            whole.schema.names,
-            (tuple(map(str, row.values())) for batch in batches for row in batch),
-        )
-    else:
-        with closing(_connect(path)) as connection:
-            yield _selected(connection, path, table)
-
-
-def _selected(connection: sqlite3.Connection, path: Path, table: str) -> Table:
+        return
     known = {name.lower(): name for name in tables_of(path)}
     if table.lower() not in known:
         raise LookupRefused(
             f"{path.name} has the tables {', '.join(known.values())}; name one: {path.name}/TABLE"
         )
     quoted = known[table.lower()].replace('"', '""')
-    found = connection.execute(f'SELECT * FROM "{quoted}"')
-    return [name for name, *_ in found.description], (
-        tuple("" if v is None else str(v) for v in row) for row in found
-    )
+    with closing(_connect(path)) as connection:
+        found = connection.execute(f'SELECT * FROM "{quoted}"')
+        names = [name for name, *_ in found.description]
+        yield names, (tuple("" if cell is None else str(cell) for cell in row) for row in found)
 
 
 def _connect(path: Path) -> sqlite3.Connection:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
-from code_agent.actions import ACTIONS, TALK
+from code_agent.actions import ACTIONS
 from code_agent.task import CodeTask
 from episodes.episode import Message
 
@@ -37,12 +37,8 @@ class Prompts:
     def opening(
         self, task: CodeTask, overview: str, permitted: Sequence[str], steps: int
     ) -> list[Message]:
-        """Return the messages with which an episode begins.
-
-        Actions that only talk are permitted, but not listed.
-        """
-        shown = [name for name in permitted if name not in TALK]
-        system = self.system.format(actions="\n".join(map(described, shown)), overview=overview)
+        """Return the messages with which an episode begins."""
+        system = self.system.format(actions="\n".join(map(described, permitted)), overview=overview)
         note = f"{task.note}\n" if task.note else ""
         first = self.first.format(note=note, question=task.question, step=1, steps=steps)
         user = self._with_last(first, 1, steps, "submit" in permitted)

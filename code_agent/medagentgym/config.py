@@ -57,7 +57,7 @@ class Model(Section):
     requests.
     """
 
-    model_type: Literal["OpenAI", "Azure", "vLLM", "litellm"]
+    model_type: Literal["OpenAI", "Azure", "vLLM", "litellm"] = "litellm"
     model_name: str = ""
     deployment_name: str = ""
     port: int | None = None
@@ -222,20 +222,20 @@ def endpoint_of(model: Model) -> LLMEndpoint:
         address = os.environ["AZURE_OPENAI_ENDPOINT"]
         return LLMEndpoint(f"azure/{name}", address, os.environ["AZURE_OPENAI_API_KEY"], TIMEOUT)
     if model.model_type == "OpenAI":
-        address = model.base_url or os.environ.get("OPENAI_BASE_URL")
-        return LLMEndpoint(f"openai/{name}", address, os.environ["OPENAI_API_KEY"], TIMEOUT)
-    address = model.base_url or f"http://127.0.0.1:{model.port or 8000}/v1"
-    return LLMEndpoint(f"openai/{name}", address, os.environ.get("VLLM_API_KEY", "none"), TIMEOUT)
+        url = model.base_url or os.environ.get("OPENAI_BASE_URL")
+        return LLMEndpoint(f"openai/{name}", url, os.environ["OPENAI_API_KEY"], TIMEOUT)
+    url = model.base_url or f"http://127.0.0.1:{model.port or 8000}/v1"
+    return LLMEndpoint(f"openai/{name}", url, os.environ.get("VLLM_API_KEY", "none"), TIMEOUT)
 
 
 def debugger_of(section: Model | Mapping[str, Any] | None) -> Debugger:
-    """Return the debugger of a section `Debugger`. Without one errors are explained offline.
+    """Return the debugger of a section `Debugger`. Without a model errors are explained offline.
 
     Raises UsageError: the section has another form.
     """
-    if not section:
+    model: Model = _checked(Model, section or {}, "Debugger")
+    if not (model.model_name or model.deployment_name):
         return Debugger()
-    model: Model = _checked(Model, section, "Debugger")
     where = endpoint_of(model)
     return Debugger(
         where.model,

@@ -16,6 +16,7 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from code_agent.environment import CodeEnvironment
 from code_agent.game import LONGEST
@@ -100,7 +101,7 @@ class Run:
         score = scored.reward.score
         why = scored.detail or scored.reward.unscored
         if score is None:
-            result = {"result": "unscored", "reason": why}
+            result: dict[str, Any] = {"result": "unscored", "reason": why}
         else:
             right = score > 0 and score > self.tasks.success_above(task)
             result = {"result": "success" if right else "failure", "score": score}

@@ -27,18 +27,13 @@ HAND_IN = '{"action": "submit"}'
 
 
 def write_tables(folder: Path) -> Path:
-    """patients.csv, and the same as a table of hospital.db and as a Parquet file."""
-    import pyarrow as arrow
-    from pyarrow import parquet
-
+    """patients.csv, and the same as a table of hospital.db."""
     folder.mkdir(parents=True, exist_ok=True)
     with (folder / "patients.csv").open("w", newline="", encoding="utf-8") as file:
         csv.writer(file).writerows(PATIENTS)
     with sqlite3.connect(folder / "hospital.db") as database:
         database.execute("CREATE TABLE patients (subject_id, gender, city)")
         database.executemany("INSERT INTO patients VALUES (?, ?, ?)", PATIENTS[1:])
-    columns = {name: [row[at] for row in PATIENTS[1:]] for at, name in enumerate(PATIENTS[0])}
-    parquet.write_table(arrow.table(columns), folder / "people.parquet")
     return folder
 
 
@@ -46,7 +41,7 @@ class Small(TaskSet):
     """Two questions about three patients."""
 
     name = "small"
-    shown = ("patients.csv", "people.parquet", "hospital.db")
+    shown = ("patients.csv", "hospital.db")
 
     def read(self) -> Sequence[Row]:
         return [

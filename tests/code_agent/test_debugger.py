@@ -10,7 +10,7 @@ import json
 import pytest
 
 from code_agent.debugger import Debugger, explain
-from code_agent.medagentgym.models import debugger_of
+from code_agent.medagentgym.config import debugger_of
 from common.command import UsageError
 from episodes.outcomes import EpisodeError
 from tests.common.llm_server import Fault, LLMServer
@@ -31,7 +31,7 @@ def test_without_a_model_an_error_is_explained_offline(section: dict[str, str] |
 
 
 def test_a_section_with_an_unknown_key_is_one_line() -> None:
-    with pytest.raises(UsageError, match="max_new_token'") as caught:
+    with pytest.raises(UsageError, match="max_new_token") as caught:
         debugger_of({"model_name": "stand-in", "max_new_token": 5})
     assert "\n" not in str(caught.value)
 

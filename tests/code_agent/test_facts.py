@@ -1,4 +1,4 @@
-"""What an evaluation says of episodes: groups of a gain by form, kinds of failure, runs that raised.
+"""What an evaluation says of episodes: groups of a gain by form, kinds of failure.
 
 Keeps of docs/code.md: the numbers of an evaluation are of what the page says.
 """
@@ -48,9 +48,3 @@ def test_kinds_of_failure(
     }
     assert AGENT.showing.failure(record) == kind
     assert kind in AGENT.showing.failures
-
-
-def test_runs_that_raised_count_by_each_run() -> None:
-    records = [{"steps": [RAN, RAISED, RAISED]}, {"steps": [RAN, SUBMITTED]}]
-    assert AGENT.showing.summarise(records) == {"runs_raised": 0.5}
-    assert AGENT.showing.summarise([{"steps": [SUBMITTED]}]) == {"runs_raised": None}

@@ -1,4 +1,4 @@
-"""`request_info` tells columns, values and what is spelled alike, of CSV, Parquet and SQLite, and
+"""`request_info` tells columns, values and what is spelled alike, of CSV and SQLite, and
 of no other file.
 """
 
@@ -21,7 +21,6 @@ EVERY_FORM = [
     "patients.csv",
     "/data/patients.csv",
     "hospital.db/patients",
-    "people.parquet",
 ]
 
 
