@@ -9,13 +9,13 @@ from __future__ import annotations
 from argparse import ArgumentParser
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from importlib import import_module
 from pathlib import Path
 from random import Random
 
 from code_agent import facts
 from code_agent.environment import CodeEnvironment
 from code_agent.events import ENDINGS
-from code_agent.lessons import lessons
 from code_agent.rehearsal import gold_steps
 from code_agent.settings import CodeSettings
 from code_agent.shown import shown
@@ -37,6 +37,9 @@ from episodes.agent import (
 from episodes.episode import Conversation, Task
 from episodes.shown import Shown
 from episodes.turns import drawn_turns
+
+# What the bundled model was made from. It is found by name, because recipes stand above agents.
+RECIPE = "recipes.hospital.lessons"
 
 
 class CodeFlags(Flags):
@@ -98,7 +101,8 @@ class CodeTeaching(Teaching):
     def lessons(
         self, rows: Sequence[Row], settings: Settings, right: int, flawed: int, random: Random
     ) -> Lessons:
-        return lessons(rows, right, flawed, random)
+        made: Lessons = import_module(RECIPE).lessons(rows, right, flawed, random)
+        return made
 
 
 class CodeAgent(Agent):

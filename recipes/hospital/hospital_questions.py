@@ -12,6 +12,7 @@ from __future__ import annotations
 import json
 import re
 import sqlite3
+import tomllib
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
@@ -20,9 +21,12 @@ from random import Random
 from string import Template
 from typing import Any
 
-from code_agent.hospital_templates import PREAMBLE, TEMPLATES
 from common.terminal import watched
 
+TEMPLATES: dict[str, dict[str, Any]] = tomllib.loads(
+    Path(__file__).with_name("hospital_templates.toml").read_text(encoding="utf-8")
+)
+PREAMBLE = "import pandas as pd"  # before each template's program
 ROWS = {"train": 960, "val": 96, "test": 320}
 SHARES = {"train": 0.62, "val": 0.14, "test": 0.24}  # of the names that a slot may have
 # The slots whose names belong to one split only, and the tables that list them.

@@ -23,7 +23,6 @@ from string import Template
 from typing import Any
 
 from code_agent.actions import SAID
-from code_agent.hospital_templates import PREAMBLE, TEMPLATES
 from code_agent.prompts import load_prompts
 from code_agent.protocol import Action
 from code_agent.rehearsal import Rehearsed, rehearse, submit
@@ -31,6 +30,7 @@ from code_agent.task import CodeTask
 from code_agent.tasks import get_task_class
 from episodes.agent import Lessons, Row
 from episodes.episode import Conversation
+from recipes.hospital.hospital_questions import PREAMBLE, TEMPLATES
 
 TABLE = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
 SHARES = TABLE["shares"]

@@ -1,22 +1,15 @@
-"""Lessons are of training alone, are what an episode would be, and hold the imperfections they are
-said to.
-"""
+"""Lessons of the bundled model are of training alone and are what an episode would be."""
 
 from __future__ import annotations
 
-import json
 import re
-from pathlib import Path
 from random import Random
 
-import pytest
-
 from code_agent.agent import AGENT
-from code_agent.lessons import Teacher, names_of
 from code_agent.protocol import Action, read_reply
 from code_agent.task import read_rows
-from episodes.episode import AgentError, Conversation
-from tests.code_agent.conftest import SETTINGS
+from episodes.episode import Conversation
+from recipes.hospital.lessons import Teacher, names_of
 
 ROWS = read_rows(AGENT.splits["train"])
 
@@ -62,26 +55,3 @@ def test_a_right_lesson_runs_the_gold_program_and_hands_in() -> None:
         assert first.name == "validate_code"
         compile(first.params["code"], "program", "exec")
         assert last == Action("submit")
-
-
-def test_gold_rows_are_supervised_data() -> None:
-    [first, *_] = AGENT.teaching.demonstrations("policy", ROWS[:3], SETTINGS)
-    assert first.learn == [True, True]
-    with pytest.raises(AgentError, match="'patient'"):
-        AGENT.teaching.demonstrations("patient", ROWS[:3], SETTINGS)
-
-
-def test_a_file_of_episodes_is_read_or_named(tmp_path: Path) -> None:
-
-    folder = tmp_path
-    messages = [
-        {"role": "user", "content": "?"},
-        {"role": "assistant", "content": str(Action("submit"))},
-    ]
-    (folder / "sft.jsonl").write_text(json.dumps({"messages": messages}) + "\n", encoding="utf-8")
-    [kept] = AGENT.teaching.dialogues(folder / "sft.jsonl", "code", SETTINGS)
-    assert (kept.messages, kept.learn) == (messages, [True])
-    for text, said in (('{"messages": [{"role": "user"}]}\n', "line 1"), ("", "has no episodes")):
-        (folder / "bad.jsonl").write_text(text, encoding="utf-8")
-        with pytest.raises(AgentError, match=said):
-            AGENT.teaching.dialogues(folder / "bad.jsonl", "code", SETTINGS)
