@@ -27,6 +27,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+from sqlalchemy import make_url
+
 from common.command import Failure, UsageError, new_parser, number, run_command
 from common.files import refuse_existing
 from common.settings import ROOT, load_settings
@@ -35,7 +37,8 @@ from recipes.questions.entities import read_catalogue
 from recipes.questions.generate import Dataset, Generator, Request, overlap
 from recipes.questions.streams import MIX, Rates
 from sql_agent.intake.question_files import DataError, write_rows
-from tools.sql.settings import DatabaseSettings
+from sql_agent.tables import TABLES
+from tools.sql.settings import DEFAULT_DATABASE, DatabaseSettings
 
 Shares = Mapping[str, float]
 DATA = ROOT / "data"
@@ -128,6 +131,12 @@ def report(dataset: Dataset, request: Request) -> list[str]:
         "names, search words and filter values in more "
         f"than one split: {len(overlap(dataset.splits))}"
     )
+    for table, columns in dataset.not_asked.items():
+        named = ", ".join(f"{TABLES[table].get(column, column)} ({column})" for column in columns)
+        lines.append(
+            f"no question asks for these columns of {table}: {named}; a wording in "
+            "sql_agent/templates.toml adds one (docs/your-data.md#ask-for-another-column)"
+        )
     for (split, kind), count in dataset.missing(request).items():
         lines.append(f"not made: {count} {kind} rows of {split}; the database has no more to ask")
     return lines
@@ -159,9 +168,10 @@ def _build(options: argparse.Namespace) -> None:
         from recipes.questions.paraphrase import paraphrase
 
         lines.append(paraphrase(dataset, options.paraphrase))
+    made_from = "" if url == DEFAULT_DATABASE else make_url(url).render_as_string()
     everything = [row for rows in dataset.splits.values() for row in rows]
     for split, rows in (dataset.splits | {"all": everything}).items():
-        write_rows(rows, files[split])
+        write_rows(rows, files[split], made_from)
     print(*lines, sep="\n")
 
 

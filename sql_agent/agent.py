@@ -30,7 +30,7 @@ from episodes.agent import (
 )
 from episodes.episode import AgentError, Conversation
 from episodes.shown import Shown
-from sql_agent.intake.question_files import COLUMNS, load_rows
+from sql_agent.intake.question_files import COLUMNS, load_rows, made_from
 from sql_agent.prompts import PROMPT_VERSION, TOOL
 from sql_agent.settings import SqlSettings
 from sql_agent.task import SqlTask, task_of
@@ -149,7 +149,12 @@ class SqlAgent(Agent):
                 f"{path} has questions of EHRSQL; give the schema of its database, which is drawn "
                 "for them: evaluation.evaluate sql --data FILE --schema mimic_iii.sql"
             )
-        return [{column: row[column] for column in COLUMNS} for row in rows]
+        kept = [{column: row[column] for column in COLUMNS} for row in rows]
+        database = made_from(path)
+        if database:
+            for row in kept:
+                row["database"] = database
+        return kept
 
     def task(self, row: Row, settings: Settings) -> SqlTask:
         return task_of(row)

@@ -6,17 +6,22 @@ Used by `SqlAgent.check`.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
+
+from sqlalchemy import make_url
 
 from episodes.agent import Row
 from episodes.episode import AgentError
 from scoring.judge import choose_judge
 from sql_agent.gold.checker import Checker
 from sql_agent.gold.draft import fill_answers
-from sql_agent.intake.question_files import count_without_reference
+from sql_agent.intake.question_files import count_without_reference, nested, statements
 from sql_agent.judge_words import WORDS
 from sql_agent.settings import SqlSettings
+from tools.sql.query import QueryTool
 
 CHECKED = 64  # questions of each file that are checked against the database
+FOUND_SHARE = 0.1  # of gold queries; fewer find something only in a database of somebody else
 
 
 def check(rows: Mapping[str, Sequence[Row]], settings: SqlSettings, plays: bool) -> list[str]:
@@ -49,7 +54,10 @@ def _notes_on(name: str, rows: list[Row], settings: SqlSettings, plays: bool) ->
     counts += [f", {bare} without an answer (judged without a reference)"] if bare else []
     notes = [f"{name}: {len(rows)} questions{''.join(counts)}"]
     sample = rows[:: max(1, len(rows) // CHECKED)][:CHECKED] if plays else []
-    findings = Checker(*database).check(sample) if sample else []
+    checker = Checker(*database)
+    if sample:
+        _refuse_foreign(name, sample, checker.tool)
+    findings = checker.check(sample)
     wrong = [(finding.row["id"], *finding.problems[0]) for finding in findings if finding.problems]
     if wrong:
         notes.append(
@@ -57,3 +65,29 @@ def _notes_on(name: str, rows: list[Row], settings: SqlSettings, plays: bool) ->
             f"{': '.join(wrong[0])}; python -m data.validate FILE lists all"
         )
     return notes
+
+
+def _refuse_foreign(name: str, rows: Sequence[Row], tool: QueryTool) -> None:
+    """Raise AgentError if gold queries that found something find nothing in this database."""
+    asked = 0
+    found = 0
+    for row in rows:
+        gold = nested(row, "structured_gt")
+        if not statements(row) or not gold or not _says_something(gold["rows"]):
+            continue
+        asked += 1
+        results = [tool.run(statement) for statement in statements(row)]
+        found += any(_says_something(result.rows) for result in results)
+    if asked and found < FOUND_SHARE * asked:
+        made_from = rows[0].get("database")
+        source = f"; the rows were made from {made_from}" if made_from else ""
+        raise AgentError(
+            f"{name}: {asked - found} of {asked} gold queries find nothing in the database "
+            f"{make_url(tool.database_url).render_as_string()}{source}; set DATABASE_URL to the "
+            "database that the rows were made from"
+        )
+
+
+def _says_something(rows: Sequence[Sequence[Any]]) -> bool:
+    """Return whether a result has a value; a count of 0 finds nothing."""
+    return any(cell not in (None, "", 0) for row in rows for cell in row)

@@ -67,4 +67,5 @@ SEARCH, COUNT = (
     for table in ("search", "count")
 )
 ANSWERS: dict[str, str] = _TEXTS["answers"]
+ADMINISTRATION: dict[str, str] = _TEXTS["administration"]
 MISNAMING: dict[str, str] = _TEXTS["misnaming"]

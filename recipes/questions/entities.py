@@ -81,12 +81,14 @@ class Entity:
 class Catalogue:
     """The content of the database, by table.
 
-    columns: all it has. titles: the name of every row, by key. names: how many rows bear each name.
-    askable: keys of all rows that may be asked about. texts: by table and column, the filled cells
-    of SEARCHED columns, by key. entities: those asked about.
+    columns: all it has. filled: those of them with a value in some row. titles: the name of every
+    row, by key. names: how many rows bear each name. askable: keys of all rows that may be asked
+    about. texts: by table and column, the filled cells of SEARCHED columns, by key. entities: those
+    asked about.
     """
 
     columns: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    filled: dict[str, set[str]] = field(default_factory=dict)
     titles: dict[str, dict[int, str]] = field(default_factory=dict)
     names: dict[str, Counter[str]] = field(default_factory=dict)
     askable: dict[str, set[int]] = field(default_factory=dict)
@@ -163,8 +165,10 @@ def _read_table(part: Part, catalogue: Catalogue, limit: int, rng: random.Random
         )
     searched = [column for column in SEARCHED[table] if column in part.columns]
     rows = {}
+    filled = catalogue.filled[table] = set()
     for record in part.records():
         row = record.values
+        filled |= {column for column in part.columns if column not in filled and row.get(column)}
         if not isinstance(row["id"], int):
             kind = type(row["id"]).__name__
             raise DataError(
@@ -199,6 +203,17 @@ def _entity(part: Part, row: Mapping[str, Any], titles: Mapping[int, str]) -> En
     texts = {column: None if cell is None else str(cell) for column, cell in cells.items()}
     filled = {column: text or "" for column, text in texts.items()}
     return Entity(part.name, row["id"], titles[row["id"]], filled, texts)
+
+
+def not_asked(catalogue: Catalogue) -> dict[str, list[str]]:
+    """Return the filled columns of each table whose value no question asks for."""
+    found = {}
+    for table, filled in catalogue.filled.items():
+        asked = {"id", "source", NAME_COLUMN[table], *ASKABLE[table]}
+        left = [name for name in catalogue.columns[table] if name in filled and name not in asked]
+        if left:
+            found[table] = left
+    return found
 
 
 @dataclass(frozen=True)

@@ -49,13 +49,14 @@ class Request:
 
 @dataclass
 class Dataset:
-    """Rows by split, in the order of the request; a finder of the database's names; and what was
-    refused, by reason.
+    """Rows by split, in the order of the request; a finder of the database's names; what was
+    refused, by reason; and the columns that no question asks for, by table.
     """
 
     splits: dict[str, list[Row]]
     mentions: Mentions
     refused: Counter[str] = field(default_factory=Counter)
+    not_asked: dict[str, list[str]] = field(default_factory=dict)
 
     def missing(self, request: Request) -> Counter[tuple[str, str]]:
         """Return the numbers of rows requested and not made, by split and type."""
@@ -84,6 +85,7 @@ class Generator:
         self.asked: set[str] = set()
         self.near = NearDuplicates()
         self.dataset = Dataset({split: [] for split in request.rows}, self.mentions)
+        self.dataset.not_asked = entities.not_asked(catalogue)
 
     def fill(self, url: str) -> Dataset:
         """Return all rows. The first split is filled last, so that the largest gives way to the

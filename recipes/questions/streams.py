@@ -22,6 +22,7 @@ from recipes.questions.entities import Catalogue, Entity, SearchWord, is_plain, 
 from scoring.text import words_only
 from sql_agent.tables import ASKABLE, NAME_COLUMN
 from sql_agent.templates import (
+    ADMINISTRATION,
     COMPARE,
     COUNT,
     MISNAMING,
@@ -47,6 +48,9 @@ ALIKE = {pair[at]: pair[1 - at] for pair in reversed(MISNAMING["alike"].split())
 ENDING, IN_BRACKETS, ALSO_CALLED = (
     re.compile(MISNAMING[name]) for name in ("ending", "in_brackets", "also_called")
 )
+
+EATEN = re.compile(ADMINISTRATION["eaten"])
+APPLIED = re.compile(ADMINISTRATION["applied"])
 
 T = TypeVar("T")
 Words = Sequence[SearchWord]
@@ -129,10 +133,25 @@ def _field(kind: str, table: str, column: str, pool: Pool) -> Iterator[Draft]:
         if template not in NEEDS
     ]
     for entity, template in worded(members, QUESTIONS[column], pool):
-        if not any(need in entity.fields[column] for need in NEEDS.get(template, ("",))):
-            template = pool.rng.choice(general)
+        needed = NEEDS.get(template, ("",))
+        if not any(need in entity.fields[column] for need in needed) or not suits(template, entity):
+            template = pool.rng.choice([one for one in general if suits(one, entity)])
         called = _called(entity, pool)
         yield about_fields(kind, [entity], [column], template, "", called)
+
+
+def suits(words: str, *entities: Entity) -> bool:
+    """Return whether the words go with the form of a drug: nobody eats eye drops."""
+    if not EATEN.search(words):
+        return True
+    texts = [f"{entity.name}\n{entity.fields.get('dosage', '')}" for entity in entities]
+    return all("口服" in text or not APPLIED.search(text) for text in texts)
+
+
+def _word(column: str, rng: random.Random, *entities: Entity) -> str:
+    """Return a word for the column, the first one where the drawn one does not suit."""
+    word = rng.choice(WORDS[column])
+    return word if suits(word, *entities) else WORDS[column][0]
 
 
 def _called(entity: Entity, pool: Pool) -> Called | None:
@@ -199,7 +218,7 @@ def _several(table: str, pool: Pool) -> Iterator[Draft]:
         ):
             chosen = chosen[:2]
         if len(chosen) > 1 and sum(len(entity.fields[column]) for column in chosen) <= LONGEST_TEXT:
-            *others, last = (rng.choice(WORDS[column]) for column in chosen)
+            *others, last = [_word(column, rng, entity) for column in chosen]
             yield about_fields(
                 "multi_field", [entity], chosen, template, "、".join(others) + "和" + last
             )
@@ -214,9 +233,8 @@ def _compare(kind: str, table: str, column: str, pool: Pool) -> Iterator[Draft]:
         for number, pair in enumerate(pairs):
             texts = [entity.fields[column] for entity in pair]
             if texts[0] != texts[1] and sum(map(len, texts)) <= LONGEST_TEXT:
-                yield about_fields(
-                    kind, pair, [column], order[number % len(order)], pool.rng.choice(WORDS[column])
-                )
+                word = _word(column, pool.rng, *pair)
+                yield about_fields(kind, pair, [column], order[number % len(order)], word)
 
 
 def _by_word(
@@ -254,6 +272,8 @@ def _empty(table: str, pool: Pool) -> Iterator[Draft]:
     for turn in range(PASSES):
         for number, (entity, column) in enumerate(cells):
             template = wordings[column][(number + turn) % len(wordings[column])]
+            if not suits(template, entity):
+                template = next(one for one in wordings[column] if suits(one, entity))
             yield without_answer(table, entity.name, column, template, ((entity.cells[column],),))
 
 

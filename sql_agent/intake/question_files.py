@@ -78,9 +78,9 @@ def load_rows(path: str | PathLike[str]) -> list[Row]:
     return rows
 
 
-def write_rows(rows: Iterable[Row], path: Path) -> None:
+def write_rows(rows: Iterable[Row], path: Path, made_from: str = "") -> None:
     """Write the COLUMNS of the rows, as JSONL if the name ends so, else as Parquet; completely or
-    not at all.
+    not at all. made_from: the URL of their database, without a password, which Parquet keeps.
     """
     known = [{column: row[column] for column in COLUMNS} for row in rows]
     with replacing(path) as draft:
@@ -90,8 +90,19 @@ def write_rows(rows: Iterable[Row], path: Path) -> None:
             import pyarrow as arrow
             import pyarrow.parquet as parquet
 
-            schema = arrow.schema([(column, arrow.string()) for column in COLUMNS])
+            kept = {"database": made_from} if made_from else None
+            schema = arrow.schema([(column, arrow.string()) for column in COLUMNS], kept)
             parquet.write_table(arrow.Table.from_pylist(known, schema=schema), draft)
+
+
+def made_from(path: Path | str) -> str:
+    """Return the URL of the database that the rows of a file were made from; "" if it is unknown."""
+    with Path(path).open("rb") as file:
+        if file.read(4) != b"PAR1":
+            return ""
+    from pyarrow.parquet import read_schema
+
+    return dict(read_schema(path).metadata or {}).get(b"database", b"").decode()
 
 
 def count_without_reference(rows: Iterable[Row]) -> int:

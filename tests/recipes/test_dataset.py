@@ -13,18 +13,23 @@ import re
 import sqlite3
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
+from episodes.episode import AgentError
 from recipes import build_database, build_dataset, fictional
 from recipes.questions.entities import Mentions
 from recipes.questions.generate import overlap
 from recipes.questions.streams import STREAMS
 from sql_agent import templates as words
+from sql_agent.agent import AGENT
 from sql_agent.gold.checker import Checker
 from sql_agent.intake.question_files import load_rows
+from sql_agent.settings import SqlSettings
 from sql_agent.tables import NAME_COLUMN, write_database
 from sql_agent.templates import QUESTIONS
+from tests.messages import missing
 
 URL = f"sqlite:///{build_database.DEFAULT_PATH}"
 FILES = [build_database.DATA / f"{split}.parquet" for split in build_dataset.ROWS]
@@ -196,3 +201,52 @@ def test_a_failed_write_leaves_the_old_database(database, tmp_path):
         )
     assert target.read_bytes() == b"old"
     assert list(tmp_path.iterdir()) == [target]
+
+
+def test_eye_drops_are_not_eaten_and_columns_without_a_wording_are_named(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    drops = [f"{first}{second}滴眼液" for first in "甲乙丙丁戊" for second in "明清润舒泰和"]
+    rows = [
+        {
+            "id": at,
+            "med_name": name,
+            "dosage": f"滴眼，一次{at}滴",
+            "storage": f"密封{at}",
+            "pack": "5ml",
+        }
+        for at, name in enumerate(drops, start=1)
+    ]
+    diseases = [
+        {"id": at, "disease_name": f"{name}氏病", "cause": f"受凉{at}", "overview": f"常见{at}"}
+        for at, name in enumerate(drops, start=1)
+    ]
+    write_database(tmp_path / "drops.db", {"drugs_info": rows, "disease": diseases})
+    url = f"sqlite:///{tmp_path}/drops.db"
+    output = tmp_path / "questions"
+    arguments = ["--db", url, "--output", str(output), "--rows", "train=200,val=10,test=30"]
+    assert build_dataset.main(arguments) == 0
+    assert "pack" in capsys.readouterr().out
+    made = [
+        row for split in ("train", "val", "test") for row in load_rows(output / f"{split}.parquet")
+    ]
+    about = [row["question"] for row in made if "滴眼液" in row["question"]]
+    assert len(about) > 20
+    assert not [question for question in about if "吃" in question or "服" in question]
+
+
+def test_rows_of_another_database_end_a_run_and_name_theirs(tmp_path: Path) -> None:
+    rows = [
+        {"id": at, "med_name": f"{name}片", "storage": f"密封{at}"}
+        for at, name in enumerate("甲乙丙丁戊己庚辛壬癸子丑寅卯辰巳午未申酉", start=1)
+    ]
+    write_database(tmp_path / "own.db", {"drugs_info": rows, "disease": []})
+    url = f"sqlite:///{tmp_path}/own.db"
+    output = tmp_path / "questions"
+    assert build_dataset.main(["--db", url, "--output", str(output), "--rows", "train=20"]) == 0
+    made = {"train": AGENT.rows(output / "train.parquet")}
+    settings = SqlSettings(_env_file=None)
+    with pytest.raises(AgentError) as refused:
+        AGENT.check(made, settings, plays=True)
+    assert not missing(str(refused.value), "DATABASE_URL", url, "medical.db")
+    assert AGENT.check(made, settings.model_copy(update={"database_url": url}), plays=True)
