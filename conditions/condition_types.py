@@ -131,8 +131,14 @@ class Condition:
     advice_zh: Texts
     red_flags_en: Texts
     red_flags_zh: Texts
+    optional: tuple[Text, ...] = ()
     smokers_en: Text | None = None
     smokers_zh: Text | None = None
+
+    @property
+    def recommended(self) -> Texts:
+        """The key examinations that a guideline recommends."""
+        return tuple(name for name in self.key if name not in self.optional)
 
     def advice_for(self, habits: object) -> Texts:
         """Return the items of advice in Chinese; the last one is for smokers alone."""

@@ -46,7 +46,7 @@ class ConsultationFlags(PartnerFlags):
 
     role = "patient"
     llm_name = MODEL_NAMES
-    schemes = "terms, doctoragent, walkthrough (consultation_agent/rewards.toml)"
+    schemes = "terms, doctoragent (consultation_agent/rewards.toml)"
     prompts = "consultation_agent/prompts.toml"
 
     def add(self, parser: ArgumentParser) -> None:

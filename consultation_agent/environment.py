@@ -15,7 +15,7 @@ from typing import Any
 
 from common.settings import Settings
 from consultation_agent.canaries import dishonest_episodes
-from consultation_agent.facts import facts_of, overlap_of, record_of
+from consultation_agent.facts import facts_of, record_of
 from consultation_agent.judge_words import WORDS
 from consultation_agent.llm_patient import patient_of
 from consultation_agent.patient import Exchange
@@ -38,7 +38,7 @@ from scoring.rubric import Reward
 
 
 class ConsultationEnvironment(PartnerEnvironment):
-    """Plays and scores. `evaluating`: texts are compared as well.
+    """Plays and scores.
 
     Raises AgentError: the patient or the prompts cannot be used; SettingsError: REWARD_SCALE
     cannot.
@@ -46,7 +46,6 @@ class ConsultationEnvironment(PartnerEnvironment):
 
     def __init__(self, settings: Settings, options: Options, evaluating: bool = False) -> None:
         super().__init__(settings, WORDS)
-        self.evaluating = evaluating
         self.partner = patient_of(settings, options)
         self.prompts = load_prompts(Path(options.get("prompts") or OWN))
         self.english = load_prompts(Path(options.get("prompts") or ENGLISH))
@@ -82,8 +81,7 @@ class ConsultationEnvironment(PartnerEnvironment):
         return await self.scheme.score(_own(task), episode)
 
     def facts(self, task: Task, episode: Episode) -> Mapping[str, float | None]:
-        facts = facts_of(_own(task), episode)
-        return facts | overlap_of(_own(task), episode) if self.evaluating else facts
+        return facts_of(_own(task), episode)
 
     def record(self, task: Task, episode: Episode) -> Record:
         return record_of(_own(task), episode)

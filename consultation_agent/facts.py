@@ -4,14 +4,12 @@ dialogue.
 
 from __future__ import annotations
 
-from statistics import fmean
 from typing import Any
 
 from consultation_agent.patient import KINDS, Exchange
 from consultation_agent.protocol import Conclusion, Malformed
 from consultation_agent.reward import conclusion_of, conclusion_values, found_facets, kinds_of
 from consultation_agent.task import ConsultationTask
-from consultation_agent.text_overlap import dei, text_overlap
 from episodes.agent import Record
 from episodes.episode import Episode
 
@@ -36,19 +34,6 @@ def facts_of(task: ConsultationTask, episode: Episode) -> dict[str, float | None
             sum(event.reply.leaked for event in episode.events if isinstance(event, Exchange))
         ),
     }
-
-
-def overlap_of(task: ConsultationTask, episode: Episode) -> dict[str, float | None]:
-    """Return the word overlap with the gold conclusion, 0 without a conclusion, and DEI by the mean
-    of diagnosis and advice; {} for a case with options.
-    """
-    right = fmean(conclusion_values(task, conclusion_of(episode)).values())
-    turns = max(1, episode.turns)
-    if task.options:  # a letter has no words to compare
-        return {}
-    gold = Conclusion(task.reference, task.recommendation)
-    overlap = text_overlap(str(conclusion_of(episode) or ""), str(gold))
-    return {**overlap, "dei": dei(right, turns, episode.completion_tokens / turns)}
 
 
 def record_of(task: ConsultationTask, episode: Episode) -> Record:

@@ -19,7 +19,7 @@ from scoring.case import Case
 from scoring.llm_judge import JudgeWords
 
 LONGEST_TEXT = 6_000  # characters of each text shown to the judge
-CODE = re.compile(r"\[[A-Z]\d{2}(?:\.\w{1,4})?\]")  # of ICD-10
+CODE = re.compile(r"\[[A-Z]{1,3}\d{1,2}(?:\.\w{1,4})?\]")  # of ICD-10, or a stage
 Count = Annotated[int, Field(strict=True, ge=0)]
 
 

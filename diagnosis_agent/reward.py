@@ -65,14 +65,24 @@ def key_seen(task: DiagnosisTask, episode: Episode) -> set[str]:
 
 
 def _key_by_order(task: DiagnosisTask, episode: Episode) -> list[set[str]]:
-    """Return for each order the recommended examinations that no earlier one brought."""
+    """Return for each order that counts the recommended examinations that no earlier one brought."""
     left = key_of(task)
     found = list[set[str]]()
-    for one in results_of(episode):
+    for one in counted(task, episode):
         made = covered_by(own_name(one.name)) if one.kind != "unavailable" else frozenset()
         found.append(left & made)
         left = left - made
     return found
+
+
+def counted(task: DiagnosisTask, episode: Episode) -> list[Result]:
+    """Return the results of orders that are paid or charged: all but the first of an optional one."""
+    free = {own_name(name) for name in task.optional}
+    return [
+        one
+        for one in results_of(episode)
+        if one.kind == "repeated" or own_name(one.name) not in free
+    ]
 
 
 def examination_values(task: DiagnosisTask, episode: Episode) -> dict[str, float | None]:
@@ -193,7 +203,8 @@ def case_of(task: DiagnosisTask, episode: Episode, conclusion: Conclusion) -> Ca
     """Return what a judge sees. Of the policy's own words these are the diagnosis, and orders that
     are not words to the judge.
     """
-    names = dict.fromkeys(one.name for one in results_of(episode) if one.kind != "unavailable")
+    orders = counted(task, episode)
+    names = dict.fromkeys(one.name for one in orders if one.kind != "unavailable")
     ordered = [name for name in names if not addresses_the_judge(name)]
-    gold = {"key": sorted(key_of(task)), "orders": len(results_of(episode))}
+    gold = {"key": sorted(key_of(task)), "orders": len(orders)}
     return Case(task.question, conclusion.diagnosis, task.reference, ordered, gold)

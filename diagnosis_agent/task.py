@@ -33,15 +33,17 @@ class DiagnosisTask(Task):
 
     text: history and complaint, without the diagnosis, as a simulator reads them. aliases: other
     names of the gold diagnosis. results: by examination, as recorded in order, with its reference
-    range where it has one; empty where none is recorded. key: the examinations that settle the
-    case. condition: its name in conditions; group: the complaint; age: in years; sex: "female"
-    or "male"; None: not known.
+    range where it has one; empty where none is recorded. key: the examinations that are
+    recommended. optional: those for which a doctor is neither paid nor charged. condition: its
+    name in conditions; group: the complaint; age: in years; sex: "female" or "male"; None: not
+    known.
     """
 
     text: str
     aliases: tuple[str, ...] = ()
     results: Mapping[str, str] = field(default_factory=dict)
     key: tuple[str, ...] = ()
+    optional: tuple[str, ...] = ()
     condition: str | None = None
     group: str | None = None
     age: int | None = None
@@ -104,16 +106,15 @@ def task_of(row: Row) -> DiagnosisTask:
 
 def _task_of(row: Row) -> DiagnosisTask:
     extra = row["extra_info"]
-    known = {
-        name: _text(name, extra[name])
-        for name in ("condition", "group", "sex")
-        if extra.get(name) is not None
-    }
-    if known.get("condition", "") not in {"", *load_tables().conditions}:
-        raise ValueError(f"condition {known['condition']!r} is not in conditions")
-    question = _text(
-        "prompt", next((turn["content"] for turn in row["prompt"] if turn["role"] == "user"), None)
-    )
+    known = {}
+    for name in ("condition", "group", "sex"):
+        if extra.get(name) is not None:
+            known[name] = _text(name, extra[name])
+    condition = load_tables().conditions[known["condition"]] if "condition" in known else None
+    optional = _names(condition.optional) if condition else ()
+    key = _texts("key_exam_names", extra.get("key_exam_names"))
+    asked = [turn["content"] for turn in row["prompt"] if turn["role"] == "user"]
+    question = _text("prompt", asked[0] if asked else None)
     return DiagnosisTask(
         id=str(row["id"]),
         question=question,
@@ -121,7 +122,8 @@ def _task_of(row: Row) -> DiagnosisTask:
         text=_text("text", extra.get("text") or question),
         aliases=_texts("aliases", extra.get("aliases")),
         results=_results(_list("examinations", extra.get("examinations"))),
-        key=_texts("key_exam_names", extra.get("key_exam_names")),
+        key=tuple(name for name in key if name not in optional),
+        optional=optional,
         condition=known.get("condition"),
         group=known.get("group"),
         sex=known.get("sex"),
@@ -130,6 +132,10 @@ def _task_of(row: Row) -> DiagnosisTask:
         difficulty=extra.get("difficulty") or "unknown",
         wording=extra.get("wording") or "",
     )
+
+
+def _names(keys: Iterable[str]) -> tuple[str, ...]:
+    return tuple(load_tables().examinations[key].en for key in keys)
 
 
 def _results(examinations: Iterable[Mapping[str, Any]]) -> dict[str, str]:

@@ -138,7 +138,7 @@ class Teacher:
 
     def _settling(self, condition: Condition, task: DiagnosisTask) -> list[str]:
         tables = load_tables()
-        names = [tables.examinations[key].en for key in condition.key]
+        names = [tables.examinations[key].en for key in condition.recommended]
         fit = [name for name in names if name not in task.key and ordered(task, name)]
         return self.random.sample(fit, min(1, len(fit)))
 
@@ -157,6 +157,6 @@ def by_use(task: DiagnosisTask) -> list[str]:
     keys = [
         tables.examinations[key].en
         for one in tables.group(task.group or "").values()
-        for key in one.key
+        for key in one.recommended
     ]
     return sorted(task.key, key=lambda name: -keys.count(name))

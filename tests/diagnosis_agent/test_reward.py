@@ -72,6 +72,26 @@ def test_synonyms_of_one_examination_count_once() -> None:
     ] == pytest.approx(0.5 * f1(1, 3, 1, 3))
 
 
+@pytest.mark.parametrize(
+    ("condition", "recommended", "optional"),
+    [
+        ("lumbar_strain", "back examination with straight leg raise", "spine X-ray"),
+        ("pancreatitis", "lipase", "abdominal CT"),
+        ("migraine", "neurological examination", "MRI of the brain"),
+    ],
+)
+def test_what_no_guideline_recommends_is_neither_paid_nor_charged(
+    condition: str, recommended: str, optional: str
+) -> None:
+    task = task_with(condition)
+    for orders in ((recommended,), (recommended, optional)):
+        reward = earned(ended(task.reference, *orders, task=task), task)
+        assert reward.terms["examinations"] == pytest.approx(0.5)
+    assert earned(ended(task.reference, optional, task=task), task).terms["examinations"] == 0
+    again = ended(task.reference, recommended, optional, optional, task=task)
+    assert earned(again, task).terms["examinations"] < 0.5
+
+
 def test_without_a_conclusion_nothing_is_paid() -> None:
     assert earned(ended(None, *TASK.key)).total == 0
 

@@ -1,0 +1,102 @@
+"""How much of the gold advice a doctor gives: by its terms, each read in the sense of its clause.
+
+advice_value(("多*休息*", "少喝*咖啡*"), "多休息，不要喝咖啡", "")      # 1.0
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Sequence
+from functools import cache
+from pathlib import Path
+from statistics import fmean
+
+from conditions.condition_types import terms
+from conditions.table import load_tables
+from consultation_agent.doctor_questions import content_of
+from scoring.text import words_only
+
+WORDS = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
+CLAUSE = re.compile(r"[，。；、,;.!！?？\n]")
+NEGATED = re.compile("|".join(map(re.escape, sorted(WORDS["negations"], key=len, reverse=True))))
+NO_NEGATION = re.compile("|".join(WORDS["no_negations"]))
+# Between a negation and what it acts on no other predicate begins; none but its manner is between it
+# and another negation that it undoes.
+WITHIN = re.compile(rf"(?!{'|'.join(WORDS['next_predicate'])}).*")
+DIRECTLY = re.compile(rf"了?(?:{'|'.join(WORDS['manner'])})?")
+ANY_ADVICE = re.compile("|".join(WORDS["any_advice"]))
+
+
+def advice_value(items: Sequence[str], advice: str, gold: str) -> float:
+    """Return the mean over the gold items of the share of their terms that are advised; a
+    contradicted term counts against it. Of a gold without items its text is compared.
+
+    It is worth as much less as the advice names terms of other conditions, so that a list that
+    fits every patient is worth little. Without known items it is the F1 of the content words,
+    without those that any advice has.
+    """
+    if not items:
+        return _content_f1(advice, gold)
+    clauses = CLAUSE.split(advice)
+    own = set[str]()
+    shares = list[float]()
+    for item in items:
+        wanted = CLAUSE.split(item)
+        own.update(terms(item))
+        shares.append(fmean(_given(term, wanted, clauses) for term in terms(item)))
+    right = sum(term in advice for term in own)
+    said_by_gold = "".join(items).replace("*", "")
+    others = sum(term in advice and term not in said_by_gold for term in _all_terms())
+    return max(0.0, fmean(shares)) * right / max(1, right + others)
+
+
+@cache
+def _all_terms() -> frozenset[str]:
+    """Return the terms of advice for any condition."""
+    found = set[str]()
+    for condition in load_tables().conditions.values():
+        for item in condition.advice_zh:
+            found.update(terms(item))
+    return frozenset(found)
+
+
+def _content_f1(advice: str, gold: str) -> float:
+    if words_only(advice) == words_only(gold):
+        return 1.0
+    said, wanted = (content_of(ANY_ADVICE.sub(" ", text.lower())) for text in (advice, gold))
+    return 2 * len(said & wanted) / max(1, len(said) + len(wanted))
+
+
+def _given(term: str, gold: list[str], clauses: list[str]) -> int:
+    """Return 1 if the term is advised in the gold's sense, -1 if in the opposite one, 0 if not at all
+    or in both.
+    """
+    senses = {_sense(term, clause) for clause in clauses} - {None}
+    if len(senses) != 1:
+        return 0
+    wanted = next(sense for clause in gold if (sense := _sense(term, clause)) is not None)
+    return 1 if wanted in senses else -1
+
+
+def _sense(term: str, clause: str) -> bool | None:
+    """Return whether a clause is for (True) or against (False) what the term names; None if it does
+    not name it.
+
+    The last negation before it decides. Another one undoes that only directly before it, as in
+    "不要停用"; coordinated ones ("少喝酒少喝咖啡") each act on their own thing.
+    """
+    before, named, _ = clause.partition(term)
+    if not named:
+        return None
+    before = NO_NEGATION.sub(" ", before)
+    acts = DIRECTLY if NEGATED.match(term) else WITHIN
+    sense = True
+    place = len(before)
+    for negation in reversed([*NEGATED.finditer(before)]):
+        if not acts.fullmatch(before, negation.end(), place):
+            break
+        acts = DIRECTLY
+        sense = not sense
+        place = negation.start()
+    return sense
