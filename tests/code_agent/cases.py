@@ -1,4 +1,4 @@
-"""A small set of tasks over invented tables, and policies that say what a list holds."""
+"""A small set of tasks over invented tables."""
 
 from __future__ import annotations
 
@@ -11,8 +11,6 @@ from code_agent.graders import Gold
 from code_agent.task import CodeTask
 from code_agent.tasks.base import TaskSet
 from episodes.agent import Row
-from episodes.episode import Message, ToolSpec
-from episodes.outcomes import PolicyStop
 
 PATIENTS = [
     ("subject_id", "gender", "city"),
@@ -60,18 +58,3 @@ class Small(TaskSet):
             gold=gold,
             program=program,
         )
-
-
-class Script:
-    """A policy that says what a list holds."""
-
-    def __init__(self, *texts: str, max_turns: int = 6) -> None:
-        self.texts, self.max_turns = list(texts), max_turns
-        self.turns = self.prompt_tokens = self.completion_tokens = 0
-        self.finish_reason: str | None = "stop"
-
-    async def reply(self, messages: Sequence[Message], tools: Sequence[ToolSpec] = ()) -> Message:
-        if self.turns >= self.max_turns:
-            raise PolicyStop("max_turns")
-        self.turns += 1
-        return {"role": "assistant", "content": self.texts[self.turns - 1]}

@@ -14,8 +14,9 @@ from code_agent.protocol import Action
 from code_agent.tasks.base import TaskSet
 from common.settings import Settings
 from episodes.episode import Episode
+from episodes.script import Script
 from scoring.rubric import Reward
-from tests.code_agent.cases import Script, Small, write_tables
+from tests.code_agent.cases import Small, write_tables
 from tests.sql_agent.curation.conftest import llm, no_waiting  # noqa: F401
 from tools.sandbox import sandbox
 
@@ -28,7 +29,7 @@ def played(tasks: TaskSet, *actions: Action, index: int = 0) -> tuple[Episode, R
     """An episode of these actions on a task of the set, and what it earns."""
     environment = CodeEnvironment(SETTINGS, {}, task_sets={tasks.name: tasks})
     task = tasks.task(index)
-    policy = Script(*map(str, actions), max_turns=len(actions))
+    policy = Script([str(action) for action in actions], len(actions))
 
     async def both() -> tuple[Episode, Reward]:
         episode = await environment.play(task, policy)

@@ -16,8 +16,9 @@ from code_agent.game import Game
 from code_agent.judging import Handed
 from code_agent.task import CodeTask
 from episodes.episode import Episode, Message, ServiceError, ToolSpec
+from episodes.script import Script
 from scoring.rubric import Reward
-from tests.code_agent.cases import COUNT, HAND_IN, RUN, SUBMIT, Script
+from tests.code_agent.cases import COUNT, HAND_IN, RUN, SUBMIT
 from tests.own_processes import OwnProcesses
 
 Opened = Callable[..., CodeEnvironment]
@@ -27,7 +28,7 @@ def played(environment: CodeEnvironment, *texts: str, index: int = 0) -> tuple[E
     task = environment.set_of_name("small").task(index)
 
     async def both() -> tuple[Episode, Reward]:
-        episode = await environment.play(task, Script(*texts, max_turns=len(texts)))
+        episode = await environment.play(task, Script(texts, len(texts)))
         return episode, await environment.score(task, episode)
 
     return asyncio.run(both())
@@ -59,6 +60,7 @@ def test_a_closed_environment_leaves_no_sandbox(opened: Opened, plain_processes:
 @pytest.mark.usefixtures("bubblewrap")
 def test_a_program_runs_and_what_it_printed_is_handed_in(opened: Opened) -> None:
     episode, reward = played(opened(), RUN % COUNT, HAND_IN)
+    assert played(opened(), RUN % COUNT, RUN % "1 / 0", HAND_IN)[1].score == 1.0
     assert (episode.stop_reason, episode.answer, reward.score, reward.total) == (
         "answered",
         "3",
@@ -112,7 +114,7 @@ class Meeting(Script):
     """Says its next text when another policy has come as far."""
 
     def __init__(self, *texts: str, waits: asyncio.Event, sets: asyncio.Event) -> None:
-        super().__init__(*texts, max_turns=len(texts))
+        super().__init__(texts, len(texts))
         self.waits, self.sets = waits, sets
 
     async def reply(self, messages: Sequence[Message], tools: Sequence[ToolSpec] = ()) -> Message:
@@ -200,11 +202,6 @@ def test_a_refusal_is_an_observation(opened: Opened, reply: str, said: str) -> N
 
 
 @pytest.mark.usefixtures("bubblewrap")
-def test_what_the_last_program_that_ran_said_is_handed_in(opened: Opened) -> None:
-    assert played(opened(), RUN % COUNT, RUN % "1 / 0", HAND_IN)[1].score == 1.0
-
-
-@pytest.mark.usefixtures("bubblewrap")
 @pytest.mark.parametrize("ending", ["submit", "oracle"])
 @pytest.mark.parametrize(
     "noise",
@@ -255,6 +252,6 @@ def test_what_gold_says_is_what_the_policy_would_read(opened: Opened) -> None:
     task = environment.set_of_name("small").task(0)
     gold = asyncio.run(environment.known.gold(task))
     texts = [str(message["content"]) for message in gold.messages if message["role"] == "assistant"]
-    policy = Script(*texts, max_turns=3)
+    policy = Script(texts, max_turns=3)
     episode = asyncio.run(environment.play(task, policy))
     assert episode.messages == gold.messages

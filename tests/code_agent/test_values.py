@@ -13,6 +13,7 @@ import json
 import types
 import zlib
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -150,27 +151,9 @@ def test_right_values_pass(judged: Judge, program: str, tests: str) -> None:
 
 
 TESTS = "assert n == 7401\nassert n > 0\nassert n.bit_length() == 13"
-EXITS = b"\x80\x04\x8c\x15numpy.lib._utils_impl\x8c\x08sys.exit\x93)R."  # a pickle that exits
-DECEIVERS = [
-    f"import pickle\npickle.dumps = lambda *a, **k: {EXITS!r}\nn = 1",
-    "n = 7400",
-    "pass",
-    "class Any(int):\n    def __eq__(self, other): return True\nn = Any(5)",
-    "class Any:\n    def __eq__(self, other): return True\n    __gt__ = __eq__\n"
-    "    def bit_length(self): return self\nn = Any()",
-    "class Exits:\n    def __eq__(self, other):\n        import os; os._exit(0)\nn = Exits()",
-    "import pandas as pd\nclass Exits(pd.Series):\n    def __eq__(self, other): raise SystemExit(0)\n"
-    "n = Exits([1])",
-    "class Exits:\n    def __getattr__(self, name): raise SystemExit(0)\nn = Exits()",
-    "class Says:\n    def __repr__(self): return 'passed'\n    def __reduce__(self): return (print, ('passed',))\n"
-    "n = Says()",
-    "import functools, os\nn = functools.partial(os._exit, 0)",
-    "import atexit, os\natexit.register(os._exit, 0)\nn = 1",
-    "import sys\nsys.modules['json'].dumps = lambda *a, **k: '{\"n\": \"7400\"}'\nn = 1",
-    "import zlib\nzlib.compress = lambda data, *a: b'junk'\nn = 7401",
-    "import os\nos._exit(0)",
-    "raise SystemExit(0)",
-]
+DECEIVERS = (
+    (Path(__file__).parent / "corpus" / "deceivers.txt").read_text("utf-8").split("# next\n")
+)
 
 
 @pytest.mark.parametrize("program", DECEIVERS, ids=range(len(DECEIVERS)))
