@@ -4,7 +4,7 @@ template, model card.
     .venv/bin/python -m training.export runs/NAME --to out/model                       # the latest checkpoint
     .venv/bin/python -m training.export runs/NAME --step best --to out/model --evaluation outputs/evaluations/NAME
     .venv/bin/python -m training.export runs/NAME --to out/adapter --adapter kept      # of LoRA, for its base model
-    HF_TOKEN=... .venv/bin/python -m training.export runs/NAME --to out/model --push OWNER/NAME
+    hf upload OWNER/NAME out/model --private                                            # to the hub
 
 Before the folder appears, transformers and vLLM load it and must answer a task of the run alike.
 docs/evaluate-and-serve.md describes its content. Exit codes: 0 done, 1 failed, 2 wrong usage, 130
@@ -37,7 +37,7 @@ from training.engine.checkpoints import (
     step_of,
 )
 from training.setup.device import environment
-from training.setup.model_folder import HUB_ID, check_model
+from training.setup.model_folder import check_model
 from training.ship.export_card import CARD, evaluation_of, read_config, write_card
 from training.ship.export_check import first_prompt, prove
 
@@ -145,12 +145,11 @@ def merge_shards(actor: Path, folder: Path) -> None:
 
 
 def export(arguments: argparse.Namespace) -> None:
-    """Write the folder, completely or not at all, and push it if requested.
+    """Write the folder, completely or not at all.
 
     Raises UsageError: what was given cannot be used; Failure: the model does not load, or answers
     differently.
     """
-    token = hub_token(arguments.push) if arguments.push else ""
     run = arguments.run
     target = arguments.to.resolve()
     if target.exists() or not target.parent.is_dir():
@@ -178,44 +177,6 @@ def export(arguments: argparse.Namespace) -> None:
             draft, agent, checkpoint, config, scores, proof, arguments.adapter, prompt.messages
         )
     print(f"{target}: {agent.name} agent, step {step_of(checkpoint)}; read {CARD}", flush=True)
-    if arguments.push:
-        push(target, arguments.push, token)
-
-
-def hub_token(repo: str) -> str:
-    """Return the token of the environment.
-
-    Raises UsageError if there is none, or `repo` is not a repository's name.
-    """
-    if not HUB_ID.fullmatch(repo):
-        raise UsageError(f"--push {repo}: expected OWNER/NAME")
-    token = os.environ.get("HF_TOKEN", "")
-    if not token:
-        raise UsageError("--push needs HF_TOKEN in the environment, a token that may write")
-    return token
-
-
-def push(folder: Path, repo: str, token: str) -> None:
-    """Upload a folder to a private repository, which is made if it is missing.
-
-    Raises Failure if the hub does not take it.
-    """
-    import httpx
-    from huggingface_hub import HfApi
-
-    api = HfApi(token=token)
-    try:
-        api.create_repo(repo, private=True, exist_ok=True)
-        print(
-            api.upload_folder(
-                repo_id=repo, folder_path=folder, commit_message=f"{folder.name}"
-            ).commit_url
-        )
-    except (httpx.HTTPError, OSError, ValueError) as error:
-        seen = str(error).strip().splitlines()[0].replace(token, "...")
-        raise Failure(
-            f"--push {repo}: the hub does not take it ({seen}); {folder} is there"
-        ) from None
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -247,11 +208,6 @@ def main(argv: Sequence[str] | None = None) -> int:
         help="do not load it in transformers and vLLM first",
     )
     add("--device", choices=("auto", "cpu", "cuda"), default="auto", help="of that check")
-    add(
-        "--push",
-        metavar="OWNER/NAME",
-        help="upload it to the Hugging Face hub, private; needs HF_TOKEN",
-    )
     arguments = parser.parse_args(argv)
     stop_in_order()
     return run_command("export", lambda: export(arguments))

@@ -16,12 +16,9 @@ from sql_agent.agent import AGENT
 from tests.messages import missing
 from tests.training.plans import plan_of
 from training.engine import algorithm
-from training.engine.algorithm import _init_ray, _start_ray, _stop_ray, memory_was_full
+from training.engine.algorithm import _init_ray, _start_ray, _stop_ray
 from training.setup import cluster
-from training.setup.cluster import (
-    check_nodes_asked,
-    check_none_lost,
-)
+from training.setup.cluster import check_nodes_asked
 from training.setup.plan import ConfigError, RunStopped
 
 
@@ -57,7 +54,6 @@ def test_replicas_that_share_out_nodes(ray_address: None, sizes: tuple[int, int,
     ("nodes", "gpus", "sizes", "replica"),
     [
         (1, 8, {"tensor": 3}, 3),
-        (1, 8, {"tensor": 4, "pipeline_model_parallel_size": 4}, 16),
         (2, 6, {"tensor": 4}, 4),  # a third replica would lie across the nodes
     ],
 )
@@ -85,23 +81,6 @@ def test_a_ray_that_does_not_answer(monkeypatch: pytest.MonkeyPatch) -> None:
         with pytest.raises(ConfigError) as refused:
             check_nodes_asked(config_of(1))
     assert not missing(str(refused.value), f"RAY_ADDRESS={address}", "./restart_ray.sh")
-
-
-def test_a_machine_that_is_lost_is_named_with_the_command_that_brings_it_back(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setenv("RAY_ADDRESS", "10.0.0.1:6379")
-    before = {"a": "10.0.0.1", "b": "10.0.0.2"}
-    with pytest.raises(RunStopped) as found:
-        check_none_lost(before, "vLLM does not answer", lambda: {"a": "10.0.0.1"})
-    assert not missing(
-        str(found.value),
-        "10.0.0.2",
-        "vLLM does not answer",
-        "./restart_ray.sh --address 10.0.0.1:6379",
-        "--resume auto",
-    )
-    check_none_lost(before, "a fault of another kind", lambda: before, wait=0.0)
 
 
 def test_a_ray_that_does_not_start_in_time_stops_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -160,22 +139,6 @@ def test_of_a_ray_of_its_own_a_run_keeps_the_workers_logs_and_leaves_no_process(
     assert (ending.wait(), hanging.wait()) == (-signal.SIGTERM, -signal.SIGKILL)
     kept = [path.name for path in run_dir.rglob("*") if path.is_file()]
     assert kept == ([] if joined else ["worker-1.out"])
-
-
-def test_a_worker_that_ray_ended_for_memory_is_one_line_with_what_to_do() -> None:
-    """Ray's own words are a page with a table of processes."""
-    said = memory_was_full(
-        "3 worker(s) were killed due to the node running low on memory. Memory on the node (IP: "
-        "127.0.0.1, ID: 02) was 22.18GB used / 23.54GB limit (0.94)\nOOM kill reason: ..."
-    )
-    assert not missing(said, "22.18GB used / 23.54GB limit", "--resume auto")
-    assert "\n" not in said
-
-
-def test_an_error_without_words_is_called_by_its_type() -> None:
-    """A bare assert of verl, or an empty file, was reported as an IndexError."""
-    assert algorithm.first_line(EOFError()) == "EOFError"
-    assert algorithm.first_line(ValueError("a\nb")) == "a"
 
 
 @pytest.mark.parametrize("joined", [False, True])

@@ -8,17 +8,12 @@ from __future__ import annotations
 
 import json
 import shutil
-import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import partial
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-import huggingface_hub
 import pytest
 
 from common.command import UsageError
@@ -27,7 +22,6 @@ from common.settings import ROOT
 from episodes import registry
 from sql_agent.agent import AGENT
 from tests.messages import missing
-from tests.serving import serving
 from training import export
 from training.engine.checkpoints import MARK
 from training.ship import export_check
@@ -84,12 +78,6 @@ def nothing_new(run: Path) -> bool:
 @pytest.mark.parametrize(("step", "found"), [("latest", 3), ("2", 2), ("best", 2)])
 def test_the_step_that_is_meant(run: Path, step: str, found: int) -> None:
     assert export.choose_checkpoint(run, step).name == f"global_step_{found}"
-
-
-def test_a_resumed_run_is_looked_at_from_its_beginning(run: Path) -> None:
-    (run / "metrics.jsonl").rename(run / "metrics.1.jsonl")
-    (run / "metrics.jsonl").write_text('{"step": 3, "data": {"val-core/a/reward/mean@1": 0.95}}\n')
-    assert export.choose_checkpoint(run, "best").name == "global_step_3"
 
 
 def test_without_a_validation_no_step_is_the_best(run: Path, capsys: Any) -> None:
@@ -177,24 +165,6 @@ def test_an_export_is_asked_with_the_agent_s_own_budget(
     assert asked[-1]["content"].endswith(said)
 
 
-@pytest.mark.nightly
-@pytest.mark.system
-def test_the_card_s_lines_of_transformers_run(run: Path) -> None:
-    _, folder = exported(run)
-    card = (folder / "README.md").read_text(encoding="utf-8")
-    system = export_check.first_prompt(AGENT, run).messages[0]["content"]
-    start = card.index("    from transformers import")
-    lines = [line.strip() for line in card[start:].splitlines()[:3]]
-    program = "\n".join(lines).replace("FOLDER", str(folder)).replace("=256", "=4")
-    told = subprocess.run(
-        [sys.executable, "-c", f"SYSTEM, QUESTION = {system!r}, 'x'\n{program}"],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert "'role': 'assistant'" in told.stdout, told.stderr[-2000:]
-
-
 def test_nothing_is_overwritten(run: Path, capsys: Any) -> None:
     (run.parent / "out").mkdir()
     assert exported(run)[0] == 2
@@ -268,57 +238,3 @@ def test_vllm_serves_what_is_exported_and_for_an_adapter_its_merged_model(
     whole, merged = folders
     assert not whole.is_relative_to(run)
     assert merged == run / "checkpoints/global_step_3/actor/huggingface"
-
-
-class Refusing(BaseHTTPRequestHandler):
-    def do_POST(self) -> None:
-        self.send_response(401)
-        self.send_header("Content-Length", "0")
-        self.end_headers()
-
-    def log_message(self, *arguments: object) -> None:
-        pass
-
-
-def test_a_push_needs_a_token_and_a_refusal_keeps_the_folder(
-    run: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
-) -> None:
-    monkeypatch.delenv("HF_TOKEN", raising=False)
-    assert exported(run, "--push", "me/model")[0] == 2
-    monkeypatch.setenv("HF_TOKEN", "hf_s3cret")
-    assert exported(run, "--push", "model")[0] == 2
-    assert nothing_new(run)
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Refusing)
-    with serving(server):
-        address = f"http://127.0.0.1:{server.server_port}"
-        monkeypatch.setattr(
-            huggingface_hub, "HfApi", partial(huggingface_hub.HfApi, endpoint=address)
-        )
-        code, folder = exported(run, "--push", "me/model")
-    said = capsys.readouterr()
-    assert (code, (folder / "README.md").is_file()) == (1, True)
-    assert not missing(said.err, "me/model", folder)
-    assert "hf_s3cret" not in said.out + said.err
-
-
-def test_a_push_uploads_the_folder_to_a_private_repository(
-    run: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    asked: list[Any] = []
-
-    class Hub:
-        def __init__(self, token: str) -> None:
-            asked.append(token)
-
-        def create_repo(self, repo: str, private: bool, exist_ok: bool) -> None:
-            asked.append((repo, private))
-
-        def upload_folder(self, repo_id: str, folder_path: Path, commit_message: str) -> Any:
-            asked.append({path.name for path in folder_path.iterdir()})
-            return SimpleNamespace(commit_url="https://hub/commit")
-
-    monkeypatch.setenv("HF_TOKEN", "hf_x")
-    monkeypatch.setattr(huggingface_hub, "HfApi", Hub)
-    code, folder = exported(run, "--push", "me/model")
-    assert code == 0
-    assert asked == ["hf_x", ("me/model", True), {path.name for path in folder.iterdir()}]

@@ -14,11 +14,8 @@ from code_agent.medagentgym.histories import History
 from code_agent.medagentgym.rollout import dpo_rows
 from common.command import UsageError
 from episodes import registry
-from episodes.kept import keep
-from episodes.record import EpisodeRecord
 from tests.messages import missing
-from training.pairs.asked import add_flags, pairs_asked
-from training.pairs.checked import problem_of
+from training.pairs.asked import add_flags, pairs_asked, problem_of
 from training.pairs.pair import Pair, Side, pairs_of_episodes, pairs_of_file
 
 AGENT = registry.get("code")
@@ -64,23 +61,6 @@ def test_the_best_stand_against_the_worst(tmp_path: Path) -> None:
     assert len(halves) == 1, "a difference of the margin itself is enough"
 
 
-def test_episodes_that_had_other_tools_are_learned_with_these(tmp_path: Path) -> None:
-    """Their prompt described these tools, such as an MCP server's, and not the agent's own."""
-    sql = registry.get("sql")
-    path = tmp_path / "kept.jsonl"
-    guide = {"type": "function", "function": {"name": "guide", "parameters": {}}}
-    for score in (1.0, 0.0):
-        keep(path, sql.name, EpisodeRecord.of_line(episode(score, f"{score}")), [guide])
-    [found], _ = pairs_of_episodes([path], sql, margin=0.2)
-    assert found.tools == (guide,)
-    keep(path, sql.name, EpisodeRecord.of_line(episode(0.0, "worst")), [])
-    [found], _ = pairs_of_episodes([path], sql, margin=0.2)
-    assert found.rejected.answer == "0.0", "it had no tools to answer with"
-    bare = written(tmp_path / "bare.jsonl", episode(1.0, "a"), episode(0.0, "b"))
-    [found], _ = pairs_of_episodes([bare], sql, margin=0.2)
-    assert found.tools == tuple(sql.tools) != ()
-
-
 def test_unscored_and_silent_episodes_are_counted_and_left_out(tmp_path: Path) -> None:
     silent = {**episode(1.0, "x"), "transcript": None}
     lines = [episode(1.0, "a"), episode(0.0, "b"), episode(None, "c"), episode(0.0), silent]
@@ -89,8 +69,7 @@ def test_unscored_and_silent_episodes_are_counted_and_left_out(tmp_path: Path) -
     assert [(one.chosen.answer, one.rejected.answer) for one in pairs] == [("a", "b")]
     assert left_out == {
         "episodes without a score": 1,
-        "episodes without a reply": 1,
-        "episodes without messages": 1,
+        "episodes without messages": 2,
     }
 
 
@@ -111,7 +90,6 @@ def test_a_pair_of_a_rollout_is_read(tmp_path: Path) -> None:
     "row",
     [
         {"prompt": "How many?", "chosen": "five", "rejected": "six"},
-        {"prompt": PROMPT[1:], "chosen": said("five"), "rejected": said("six")},
         {"chosen": [*PROMPT[1:], *said("five")], "rejected": [*PROMPT[1:], *said("six")]},
         {"prompt": "How many?", "chosen": [*PROMPT[1:], *said("five")], "rejected": "six"},
     ],
@@ -123,21 +101,12 @@ def test_public_forms_of_a_pair(tmp_path: Path, row: dict[str, Any]) -> None:
     assert (found.chosen.answer, found.rejected.answer) == ("five", "six")
 
 
-def test_a_line_without_a_score_is_counted(tmp_path: Path) -> None:
-    row = {"prompt": "How many?", "chosen": "five", "rejected": "six", "chosen_score": None}
-    assert pairs_of_file(written(tmp_path / "pairs.jsonl", row), AGENT) == (
-        [],
-        {"a side has no score": 1},
-    )
-
-
 @pytest.mark.parametrize(
     ("row", "named"),
     [
         ({"messages": PROMPT}, "chosen"),
         ({"prompt": "a", "chosen": "b", "rejected": 3}, "rejected"),
         ({"prompt": "a", "chosen": "b", "rejected": "c", "agent": "sql"}, "'sql'"),
-        ({"prompt": "a", "chosen": "b", "rejected": "c", "tools": "{"}, "'{'"),
         ({"prompt": "a", "chosen": "b", "rejected": "c", "chosen_score": "high"}, "'high'"),
     ],
 )
@@ -149,9 +118,6 @@ def test_a_file_of_another_form(tmp_path: Path, row: dict[str, Any], named: str)
 
 def test_places_without_episodes(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"episodes\.jsonl"):
-        pairs_of_episodes([tmp_path], AGENT, margin=0.2)
-    (tmp_path / "history_0_1.json").write_text("[]")
-    with pytest.raises(UsageError, match="--to-dpo"):
         pairs_of_episodes([tmp_path], AGENT, margin=0.2)
     (tmp_path / "scores.json").write_text('{"agent": "sql"}')
     written(tmp_path / "episodes.jsonl", episode(1.0, "a"))
@@ -179,10 +145,8 @@ def calling(arguments: str) -> Side:
     ],
 )
 def test_why_a_pair_is_left_out(found: Pair, reason: str | None) -> None:
-    problem = problem_of(found, {"tested"}, length_pairs=False)
+    problem = problem_of(found, {"tested"})
     assert problem == reason if reason is None else reason in str(problem)
-    if reason == "length alone":
-        assert problem_of(found, set(), length_pairs=True) is None
 
 
 def test_what_a_command_learns_from_is_checked(tmp_path: Path) -> None:
@@ -191,9 +155,9 @@ def test_what_a_command_learns_from_is_checked(tmp_path: Path) -> None:
     row = {"prompt": "?", "chosen": "better", "rejected": "worse"}
     path = written(tmp_path / "pairs.jsonl", {**row, "task": tested}, {**row, "task": "own"}, row)
     parser = ArgumentParser()
-    add_flags(parser, epochs=1.0, lr=1e-6, batch_size=8)
+    add_flags(parser, lr=1e-6)
     kept, left_out = pairs_asked(
-        AGENT, parser.parse_args(["--pairs", str(path), "--out", str(tmp_path / "out")])
+        AGENT, parser.parse_args(["code", "--pairs", str(path), "--out", str(tmp_path / "out")])
     )
     assert [one.task for one in kept] == ["own"]
     assert left_out == {"task of the test file": 1, "there already": 1}

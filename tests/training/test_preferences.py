@@ -27,7 +27,7 @@ from sql_agent.prompts import TOOL
 from tests.messages import missing
 from training.pairs import dpo
 from training.pairs.pair import Pair, Side
-from training.pairs.trainers import BEGUN, last_checkpoint, work_folder, work_path
+from training.pairs.trainers import last_checkpoint, work_path
 from training.preferences import main
 from training.warmup.supervised import encode
 
@@ -153,21 +153,6 @@ def test_a_pair_whose_earlier_turns_the_template_rewrites_is_left_out() -> None:
         dpo.encoded([Pair("t", "几？", *sides)], tokenizer, context, Counter())
 
 
-def test_a_pair_longer_than_the_context_is_left_out(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    _, tokenizer, context = dpo.load(TINY, tools=False, thinking=False)
-    prompt = [{"role": "user", "content": "How many?"}]
-    sides = [
-        Side([*prompt, {"role": "assistant", "content": text}], text, score)
-        for text, score in (("print(7) " * 2000, 1.0), ("print(8)", 0.0))
-    ]
-    left_out = Counter[str]()
-    with pytest.raises(UsageError, match=str(context)):
-        dpo.encoded([Pair("t", "How many?", *sides)], tokenizer, context, left_out)
-    assert left_out.total() == 1
-
-
 def test_what_exists_is_not_replaced(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     pairs_file(tmp_path)
     (tmp_path / "out").mkdir()
@@ -176,19 +161,6 @@ def test_what_exists_is_not_replaced(tmp_path: Path, capsys: pytest.CaptureFixtu
     (tmp_path / "out" / "config.json").touch()
     assert main(command(tmp_path, "out")) == 2
     assert not missing(capsys.readouterr().err, tmp_path / "out", "--force")
-
-
-def test_force_throws_away_what_another_command_began(tmp_path: Path) -> None:
-    out = tmp_path / "out"
-    begun = work_path(out) / "checkpoint-5"
-    begun.mkdir(parents=True)
-    (begun / "trainer_state.json").write_text("{}")
-    (begun.parent / BEGUN).write_text('{"lr": 1.0}')
-    with pytest.raises(UsageError, match="lr"), work_folder(out, {"lr": 2.0}, False):
-        pass
-    with work_folder(out, {"lr": 2.0}, force=True) as work:
-        assert last_checkpoint(work) is None
-    assert not work.exists(), "a training that has ended is not gone on with"
 
 
 def test_what_was_begun_with_another_model_is_not_gone_on_with(
@@ -208,13 +180,6 @@ def test_what_was_begun_with_another_model_is_not_gone_on_with(
     save_file(changed, other / "model.safetensors", {"format": "pt"})
     assert main([*command(tmp_path, "out"), "--model", str(other)]) == 2
     assert not missing(capsys.readouterr().err, "other model", "--force")
-
-
-def test_a_folder_that_is_no_model(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    pairs_file(tmp_path)
-    (tmp_path / "model").mkdir()
-    assert main([*command(tmp_path, "out"), "--model", str(tmp_path / "model")]) == 2
-    assert not missing(capsys.readouterr().err, tmp_path / "model")
 
 
 def killed_after_a_checkpoint(arguments: list[str], work: Path) -> None:

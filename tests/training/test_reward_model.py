@@ -15,9 +15,7 @@ from typing import Any
 
 import httpx
 import pytest
-import torch
 from safetensors.torch import load_file
-from starlette.testclient import TestClient
 from tokenizers.processors import TemplateProcessing
 
 from common.command import UsageError
@@ -26,12 +24,11 @@ from scoring.case import Case
 from scoring.reward_model_judge import RewardModelJudge
 from scoring.scale import load_scale
 from tests.messages import missing
-from training.pairs import ranking
 from training.pairs.answers import AnswerPair, answer_pairs, platt, ranked
 from training.pairs.pair import Pair, Side
-from training.pairs.ranking import AnswerPairTrainer, fitting, split_by_task
-from training.pairs.score_server import MOST_BYTES, build
-from training.pairs.scorer import Scorer, load_scorer
+from training.pairs.ranking import AnswerPairTrainer, split_by_task
+from training.pairs.score_server import MOST_BYTES
+from training.pairs.scorer import load_scorer
 from training.pairs.trainers import work_path
 from training.reward_model import main
 
@@ -99,23 +96,6 @@ def test_what_is_measured_on_is_what_was_held_out(learned: Path) -> None:
         split_by_task(pairs[:1], 0.2, seed=1)
 
 
-def test_a_training_begins_with_the_head_of_its_own_seed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Several seeds would be one run several times, and reward_model.json would say otherwise."""
-    begun: list[torch.Tensor] = []
-
-    def interrupted(scorer: Scorer, *_: Any) -> None:
-        begun.append(scorer.model.score.weight)
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(ranking, "train", interrupted)
-    for seed in ("2", "0"):
-        assert main(command(tmp_path, "--seed", seed, "--force", count=4)) == 130
-    assert begun[0].equal(load_scorer(TINY, 2).model.score.weight)
-    assert not begun[0].equal(begun[1])
-
-
 def test_a_token_that_the_template_writes_is_not_added_again() -> None:
     """Many tokenizers put a first token before each text, and their templates write it too."""
     scorer = load_scorer(TINY)
@@ -126,17 +106,6 @@ def test_a_token_that_the_template_writes_is_not_added_again() -> None:
         single=f"{first} $A", special_tokens=[(first, scorer.tokenizer.pad_token_id)]
     )
     assert scorer.tokens("药品5？", "皮疹") == [scorer.tokenizer.pad_token_id, *ids]
-
-
-def test_a_score_is_that_of_the_whole_model(learned: Path) -> None:
-    """Dropout is for training: it would draw another score each time."""
-    scorer = load_scorer(learned)
-    for module in scorer.model.modules():
-        if hasattr(module, "attention_dropout"):
-            module.attention_dropout = 0.5
-    asked = [("药品99？", "不良反应：皮疹")]
-    scorer.model.train()
-    assert scorer.scores(asked) == scorer.scores(asked) == load_scorer(learned).scores(asked)
 
 
 def test_a_training_that_was_interrupted_goes_on_from_its_checkpoint(
@@ -171,13 +140,6 @@ def test_scores_that_say_nothing_get_no_map(
     assert [name for name in names if "lora" in name] == []
 
 
-def test_a_pair_that_the_model_cannot_read_whole_is_left_out() -> None:
-    scorer, left_out = load_scorer(TINY), Counter[str]()
-    short, long = AnswerPair("1", "?", "a", "b"), AnswerPair("2", "?", "a", "b " * scorer.context)
-    assert fitting([short, long], scorer, left_out) == [short]
-    assert [str(scorer.context) in reason for reason in left_out] == [True]
-
-
 def test_pairs_without_two_answers_are_left_out() -> None:
     def side(answer: str) -> Side:
         return Side([{"role": "user", "content": "?"}], answer)
@@ -200,7 +162,6 @@ def test_the_accuracy_is_one_over_tasks_beside_that_of_length() -> None:
     facts = ranked(pairs, [(1.0, 0.0), (0.0, 1.0), (0.5, 0.5)], seed=0)
     assert facts["accuracy"] == 0.5  # of task 1 a half, of task 2 a tie
     assert facts["longer_wins"] == 0.25
-    assert facts["alike"] == {"pairs": 1, "tasks": 1}
     better = [AnswerPair(str(number), "?", "a", "b") for number in range(10)]
     low, high = ranked(better, [(1.0, 0.0)] * 8 + [(0.0, 1.0)] * 2, seed=0)["ci95"]
     assert low < 0.8 < high
@@ -255,14 +216,6 @@ def test_a_text_that_does_not_fit_is_unscored_and_never_cut(address: tuple[str, 
     verdict = asyncio.run(judge.judge(Case("药品5？", "不良反应：皮疹" * 2000, "", [], {})))
     assert verdict.score is None
     assert "1024" in judge.last_failure
-
-
-def test_a_text_that_just_fits_is_scored() -> None:
-    scorer = load_scorer(TINY)
-    room = scorer.context - len(scorer.tokens("药品5？", ""))
-    asked = [{"prompt": "药品5？", "response": "口" * count} for count in (room, room + 1)]
-    client = TestClient(build(scorer))
-    assert [client.post("/score", json=one).status_code for one in asked] == [200, 422]
 
 
 def test_a_request_of_any_size_is_not_read(address: tuple[str, str]) -> None:

@@ -11,7 +11,6 @@ import asyncio
 import contextlib
 import logging
 import os
-import re
 import shutil
 import signal
 import traceback
@@ -29,8 +28,6 @@ from training.proxy.doors import keep_in_ray
 from training.report.progress import Progress
 from training.setup.cluster import (
     check_nodes_found,
-    check_none_lost,
-    living_nodes,
     shared_files,
 )
 from training.setup.device import environment
@@ -40,7 +37,11 @@ from training.store.store_server import serving
 logger = logging.getLogger(__name__)
 
 END_SECONDS = 5.0
-USED_MEMORY = re.compile(r"[\d.]+ ?GB used / [\d.]+ ?GB limit")  # in Ray's own words
+MEMORY_WAS_FULL = (
+    "a machine's memory was full, so Ray ended a worker of this run. End other programs there, or "
+    "make a step smaller (data.train_batch_size, MAX_TOKENS, --n-runners); then the same command "
+    "with --resume auto goes on from the last checkpoint"
+)
 
 
 @dataclass
@@ -96,7 +97,6 @@ class VerlAlgorithm(Algorithm):
     async def _train(self) -> None:
         progress = Progress(self.plan.output.run_dir, self.last)
         ray = _start_ray(self.plan, self.config)
-        nodes = living_nodes()
         from training.engine.actor import TrainingActor
 
         here = ray.util.scheduling_strategies.NodeAffinitySchedulingStrategy(
@@ -112,11 +112,9 @@ class VerlAlgorithm(Algorithm):
                 progress.look()
                 await asyncio.sleep(POLL_SECONDS)
             ray.get(finished)
-        except Exception as error:  # a lost machine explains more than the first error it caused
-            cause = first_error(error)
-            await asyncio.to_thread(check_none_lost, nodes, first_line(cause))
-            if isinstance(cause, ray.exceptions.OutOfMemoryError):
-                raise RunStopped(memory_was_full(str(cause))) from error
+        except Exception as error:
+            if isinstance(first_error(error), ray.exceptions.OutOfMemoryError):
+                raise RunStopped(MEMORY_WAS_FULL) from error
             raise
         progress.look()
 
@@ -124,22 +122,6 @@ class VerlAlgorithm(Algorithm):
 def first_error(error: Exception) -> Exception:
     """Return the error that came first, without Ray's wrapping."""
     return getattr(error, "cause", None) or error
-
-
-def first_line(error: Exception) -> str:
-    """Return the first line of an error, its type where it has no words."""
-    return next(iter(str(error).splitlines()), type(error).__name__)
-
-
-def memory_was_full(said: str) -> str:
-    """Return what to say of a run of which Ray ended a worker, from Ray's page about it."""
-    used = USED_MEMORY.search(said)
-    return (
-        f"a machine's memory was full ({used.group() if used else said.splitlines()[0]}), so Ray "
-        "ended a worker of this run. End other programs there, or make a step smaller "
-        "(data.train_batch_size, MAX_TOKENS, --n-runners); then the same command with "
-        "--resume auto goes on from the last checkpoint"
-    )
 
 
 def _start_ray(plan: Plan, config: DictConfig) -> Any:

@@ -11,13 +11,16 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import log
+from statistics import fmean
 from typing import Any
 
-from common.command import UsageError
-from training.pairs.checked import counted
-from training.pairs.pair import LeftOut, Pair
+import numpy
+from scipy.optimize import minimize
+from scipy.stats import bootstrap
 
-ALIKE = 0.3  # two answers are of like length where the longer one has at most this share more
+from common.command import UsageError
+from training.pairs.asked import counted
+from training.pairs.pair import LeftOut, Pair
 
 
 @dataclass(frozen=True)
@@ -33,12 +36,6 @@ class AnswerPair:
     def answers(self) -> tuple[str, str]:
         """The better answer and the worse one."""
         return self.chosen, self.rejected
-
-    @property
-    def alike(self) -> bool:
-        """Whether the answers are of like length."""
-        shorter, longer = sorted(map(len, self.answers))
-        return longer <= (1 + ALIKE) * shorter
 
 
 def answer_pairs(pairs: Sequence[Pair], left_out: LeftOut) -> list[AnswerPair]:
@@ -67,52 +64,31 @@ def ranked(
     pairs: Sequence[AnswerPair], scores: Sequence[tuple[float, float]], seed: int
 ) -> dict[str, Any]:
     """Return how often the better answer has the higher score, with its 95 % interval over tasks,
-    beside how often it is the longer one; the same of pairs of like length under `alike`.
+    beside how often it is the longer one.
 
     A tie counts half. An accuracy is the mean over tasks of the mean over a task's pairs.
     """
-    right = [_higher(better, worse) for better, worse in scores]
-    longer = [_higher(len(pair.chosen), len(pair.rejected)) for pair in pairs]
-    alike = [number for number, pair in enumerate(pairs) if pair.alike]
-    every = [*range(len(pairs))]
-    facts = _measured(pairs, right, longer, every, seed)
-    return facts | {"alike": _measured(pairs, right, longer, alike, seed)}
-
-
-def _higher(one: float, other: float) -> float:
-    return 1.0 if one > other else 0.5 if one == other else 0.0
-
-
-def _measured(
-    pairs: Sequence[AnswerPair],
-    right: Sequence[float],
-    longer: Sequence[float],
-    among: Sequence[int],
-    seed: int,
-) -> dict[str, Any]:
-    import numpy
-    from scipy.stats import bootstrap
-
-    tasks: dict[str, list[int]] = defaultdict(list)
-    for number in among:
-        tasks[pairs[number].task].append(number)
-
-    def means(values: Sequence[float]) -> Any:
-        return numpy.array([numpy.mean([values[one] for one in of]) for of in tasks.values()])
-
-    facts: dict[str, Any] = {"pairs": len(among), "tasks": len(tasks)}
-    if len(tasks) < 2:
+    right: dict[str, list[float]] = defaultdict(list)
+    longer: dict[str, list[float]] = defaultdict(list)
+    for pair, (better, worse) in zip(pairs, scores, strict=True):
+        right[pair.task].append(_higher(better, worse))
+        longer[pair.task].append(_higher(len(pair.chosen), len(pair.rejected)))
+    facts: dict[str, Any] = {"pairs": len(pairs), "tasks": len(right)}
+    if len(right) < 2:
         return facts  # one task says nothing about others
-    of_tasks = means(right)
-    if of_tasks.min() == of_tasks.max():  # nothing varies that could be drawn again
-        low = high = float(of_tasks[0])
-    else:
+    of_tasks = numpy.array([fmean(values) for values in right.values()])
+    low = high = float(of_tasks[0])
+    if of_tasks.min() != of_tasks.max():
         interval = bootstrap((of_tasks,), numpy.mean, method="percentile", rng=seed)
         low, high = interval.confidence_interval
     facts["accuracy"] = round(float(of_tasks.mean()), 4)
     facts["ci95"] = [round(float(low), 4), round(float(high), 4)]
-    facts["longer_wins"] = round(float(means(longer).mean()), 4)
+    facts["longer_wins"] = round(fmean(map(fmean, longer.values())), 4)
     return facts
+
+
+def _higher(one: float, other: float) -> float:
+    return 1.0 if one > other else 0.5 if one == other else 0.0
 
 
 def platt(good: Sequence[float], bad: Sequence[float]) -> dict[str, Any] | None:
@@ -122,9 +98,6 @@ def platt(good: Sequence[float], bad: Sequence[float]) -> dict[str, Any] | None:
     It is Platt's fit (Advances in Large Margin Classifiers, 1999), whose smoothed targets keep it
     finite where the scores separate both kinds completely.
     """
-    import numpy
-    from scipy.optimize import minimize
-
     scores = numpy.array([*good, *bad])
     middle, spread = float(scores.mean()), float(scores.std()) or 1.0
     reached = [(len(good) + 1) / (len(good) + 2), 1 / (len(bad) + 2)]

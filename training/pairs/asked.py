@@ -1,50 +1,40 @@
-"""The flags that `training.preferences` and `training.reward_model` share, and the
-pairs they name.
+"""The flags that `training.preferences` and `training.reward_model` share, and the pairs they name,
+of which those that can be learned from are kept.
 """
 
 from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
-from common.command import number, positive
+from common.command import UsageError, number, positive
+from episodes import registry
 from episodes.agent import Agent
-from training.pairs.checked import counted, longer_wins, usable
 from training.pairs.pair import LeftOut, Pair, pairs_of_episodes, pairs_of_file
 
 MARGIN = 0.2
-LOPSIDED = 0.2  # distance from a half of the share of pairs whose longer side wins
 SHARE = number(float, lambda value: 0 < value <= 1, "above 0, at most 1")
 
 
-def add_flags(parser: argparse.ArgumentParser, epochs: float, lr: float, batch_size: int) -> None:
-    """Add where pairs come from, how they are learned, and where the result goes."""
+def add_flags(parser: argparse.ArgumentParser, lr: float) -> None:
+    """Add whose pairs are learned, where they come from, how, and where the result goes."""
     add = parser.add_argument
+    names = registry.names()
+    add("agent", choices=names, metavar="AGENT", help=", ".join(names))
     source = parser.add_mutually_exclusive_group(required=True)
-    source.add_argument(
-        "--episodes",
-        type=Path,
-        nargs="+",
-        metavar="PLACE",
-        help="folders of evaluations or runs, or files of episodes: best against worst of a task",
-    )
-    source.add_argument(
-        "--pairs", type=Path, metavar="FILE", help="JSON lines of prompt, chosen, rejected"
-    )
+    episodes = "folders of evaluations or runs, or files of episodes: best against worst of a task"
+    source.add_argument("--episodes", type=Path, nargs="+", metavar="PLACE", help=episodes)
+    pairs = "JSON lines of prompt, chosen, rejected"
+    source.add_argument("--pairs", type=Path, metavar="FILE", help=pairs)
     add("--out", type=Path, required=True, help="folder for the model")
     add("--force", action="store_true", help="replace --out, and begin anew")
-    add(
-        "--margin",
-        type=SHARE,
-        default=MARGIN,
-        help=f"least difference of two episodes' scores; default: {MARGIN:g}",
-    )
-    length = "keep pairs of which one side is the other one and goes on"
-    add("--length-pairs", action="store_true", help=length)
-    add("--epochs", type=positive(float), default=epochs, help=f"default: {epochs:g}")
+    margin = f"least difference of two episodes' scores; default: {MARGIN:g}"
+    add("--margin", type=SHARE, default=MARGIN, help=margin)
+    add("--epochs", type=positive(float), default=1.0, help="default: 1")
     add("--lr", type=positive(float), default=lr, help=f"learning rate; default: {lr:g}")
-    add("--batch-size", type=positive(int), default=batch_size, help=f"default: {batch_size}")
+    add("--batch-size", type=positive(int), default=8, help="default: 8")
     rank = "train an adapter of this rank and merge it; default: train all weights"
     add("--lora-rank", type=positive(int), metavar="RANK", help=rank)
     add("--seed", type=int, default=0)
@@ -59,13 +49,60 @@ def pairs_asked(agent: Agent, arguments: argparse.Namespace) -> tuple[list[Pair]
         found, left_out = pairs_of_file(arguments.pairs, agent)
     else:
         found, left_out = pairs_of_episodes(arguments.episodes, agent, arguments.margin)
-    kept = usable(found, agent, arguments.length_pairs, left_out)
-    share = longer_wins(kept)
-    lengths = "all of equal length" if share is None else f"the longer side wins {share:.0%}"
-    tasks = len({pair.task for pair in kept})
-    print(f"{len(kept)} pairs of {tasks} tasks; {lengths}", file=sys.stderr)
-    if share is not None and abs(share - 0.5) > LOPSIDED:
-        print("beware: what is learned from such pairs may be length", file=sys.stderr)
+    tested = {str(row["id"]) for row in agent.rows(agent.splits["test"])}
+    kept: dict[str, Pair] = {}
+    for pair in found:
+        key = repr((pair.chosen.messages, pair.rejected.messages))
+        reason = problem_of(pair, tested) or ("there already" if key in kept else None)
+        if reason:
+            left_out[reason] += 1
+        else:
+            kept[key] = pair
+    if not kept:
+        raise UsageError(f"no pair is left to learn from: {counted(left_out) or 'there were none'}")
+    pairs = [*kept.values()]
+    tasks = len({pair.task for pair in pairs})
+    print(
+        f"{len(pairs)} pairs of {tasks} tasks; the longer side wins {longer_wins(pairs):.0%}",
+        file=sys.stderr,
+    )
     if left_out:
         print(f"left out: {counted(left_out)}", file=sys.stderr)
-    return kept, left_out
+    return pairs, left_out
+
+
+def problem_of(pair: Pair, tested: set[str]) -> str | None:
+    """Return why a pair cannot be learned from, or None. tested: ids of the agent's test tasks."""
+    chosen, rejected = pair.chosen, pair.rejected
+    texts = [" ".join("\n".join(side.replies).split()) for side in (chosen, rejected)]
+    shorter, longer = sorted(texts, key=len)
+    if pair.task in tested:
+        return "task of the test file"
+    if chosen.prompt != rejected.prompt:
+        return "two different prompts"
+    if not shorter:
+        return "one side is empty"
+    scored = chosen.score is not None and rejected.score is not None
+    if scored and not (chosen.score or 0.0) > (rejected.score or 0.0):
+        return "the chosen side scores no higher"
+    if shorter == longer:
+        return "both sides are equal"
+    if longer.startswith(shorter):
+        return "they differ in length alone"
+    return None
+
+
+def longer_wins(pairs: Sequence[Pair]) -> float:
+    """Return the share of pairs whose chosen side is the longer one, in characters of the policy;
+    equal lengths count a half.
+    """
+    won = 0.0
+    for pair in pairs:
+        chosen, rejected = pair.chosen.length, pair.rejected.length
+        won += 0.5 if chosen == rejected else float(chosen > rejected)
+    return won / len(pairs)
+
+
+def counted(left_out: LeftOut) -> str:
+    """Return the reasons with their numbers in words, the commonest first."""
+    return "; ".join(f"{reason}: {count}" for reason, count in left_out.most_common())

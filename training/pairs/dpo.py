@@ -1,8 +1,6 @@
 """Direct preference optimization on pairs of whole episodes, by TRL.
 
-    model, tokenizer, context = load(Path("models/warm"), tools=True, thinking=False)
-    rows = encoded(pairs, tokenizer, context, left_out)
-    model, facts = train(model, tokenizer, rows, work, arguments)
+    prefer(arguments, pairs, left_out)      # of training.preferences
 
 TRL's own preparation counts everything behind the prompt as the policy's: with tools or a partner
 their words would be learned as well. So pairs are encoded here, by the encoder of the warm-up, with
@@ -16,6 +14,7 @@ import argparse
 import hashlib
 import json
 import sys
+import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -24,25 +23,40 @@ import torch
 from datasets import Dataset
 from jinja2 import TemplateError
 from torch.nn.utils.rnn import pad_sequence
-from transformers import AutoModelForCausalLM, AutoTokenizer, PrinterCallback
+from transformers import AutoModelForCausalLM, PrinterCallback
 from trl import DPOConfig, DPOTrainer
 
 from common.command import UsageError
+from common.files import replacing
 from common.terminal import watched
 from episodes.episode import Conversation
-from training.pairs.checked import counted
+from training.pairs.asked import counted, longer_wins
 from training.pairs.pair import LeftOut, Pair, Side
 from training.pairs.trainers import (
     Shown,
     Silent,
+    check_devices,
+    check_out,
     last_checkpoint,
-    no_bars_of_trl,
-    say_little,
+    load_model,
+    model_digest,
     trainer_settings,
+    work_folder,
 )
 from training.setup.chat_template import keep_thinking, with_tools
-from training.warmup.supervised import NOT_LEARNED, ColdStartError, Example, adapter, encode
+from training.setup.model_folder import find_model
+from training.warmup.supervised import (
+    NOT_LEARNED,
+    ColdStartError,
+    Example,
+    adapter,
+    encode,
+    save,
+)
 
+FACTS = "preferences.json"
+# Flags that change the weights
+LEARNS = ("epochs", "lr", "batch_size", "lora_rank", "seed", "beta")
 SIDES = ("chosen", "rejected")
 METRICS = ("loss", "rewards/accuracies", "rewards/margins", "logps/chosen", "logps/rejected")
 Row = dict[str, list[int]]
@@ -61,23 +75,10 @@ def load(folder: Path, tools: bool, thinking: bool) -> tuple[Any, Any, int]:
     thinking: change the template so that it keeps thoughts of earlier turns. The tokenizer's
     template shows tools where there are `tools`. Raises UsageError: the folder cannot be loaded.
     """
-    say_little()
-    try:
-        tokenizer = AutoTokenizer.from_pretrained(folder)
-        # bfloat16 would lose small updates.
-        model = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32)
-    except (OSError, ValueError) as error:
-        first = str(error).strip().splitlines()[0]
-        raise UsageError(
-            f"--model {folder} cannot be loaded: {first}; give a model folder"
-        ) from None
-    template = str(tokenizer.chat_template or "")
-    if not template:
-        raise UsageError(f"--model {folder} has no chat template; take an instruction-tuned model")
+    model, tokenizer = load_model(folder, AutoModelForCausalLM)
+    template = str(tokenizer.chat_template)
     template = with_tools(template) if tools else template
     tokenizer.chat_template = keep_thinking(template, tools) if thinking else template
-    if tokenizer.pad_token is None:
-        tokenizer.pad_token = tokenizer.eos_token
     context = getattr(model.config, "max_position_embeddings", None) or sys.maxsize
     return model, tokenizer, int(context)
 
@@ -142,11 +143,6 @@ def collator(pad: int) -> Callable[[Sequence[dict[str, Any]]], dict[str, torch.T
     return collate
 
 
-def digest(rows: Sequence[Row]) -> str:
-    """Return what tells these rows from others."""
-    return hashlib.sha256(json.dumps(rows).encode()).hexdigest()
-
-
 def train(
     model: Any, tokenizer: Any, rows: Sequence[Row], work: Path, arguments: argparse.Namespace
 ) -> tuple[Any, dict[str, Any]]:
@@ -170,8 +166,7 @@ def train(
         callbacks=[Shown("DPO")],
     )
     trainer.remove_callback(PrinterCallback)
-    with no_bars_of_trl():
-        trainer.train(resume_from_checkpoint=last_checkpoint(work))
+    trainer.train(resume_from_checkpoint=last_checkpoint(work))
     trained = trainer.accelerator.unwrap_model(trainer.model)
     history = [line for line in trainer.state.log_history if "loss" in line]
     facts = {"steps": trainer.state.global_step, "curve": [_shown(line) for line in history]}
@@ -180,3 +175,37 @@ def train(
 
 def _shown(line: dict[str, Any]) -> dict[str, float]:
     return {name: round(line[name], 5) for name in ("step", *METRICS) if name in line}
+
+
+def prefer(arguments: argparse.Namespace, pairs: Sequence[Pair], left_out: LeftOut) -> None:
+    """Train on the pairs, write the model, and print the facts as JSON."""
+    check_out(arguments.out, arguments.force)
+    check_devices()
+    folder = find_model(arguments.model)
+    tools = any(pair.tools for pair in pairs)
+    model, tokenizer, context = load(folder, tools, arguments.keep_thinking)
+    rows = encoded(pairs, tokenizer, context, left_out)
+    print(f"{len(rows)} pairs of {len(pairs)} can be encoded", file=sys.stderr)
+    flags = {name: getattr(arguments, name) for name in LEARNS}
+    digest = hashlib.sha256(json.dumps(rows).encode()).hexdigest()
+    began = {"model": model_digest(folder), "pairs": digest, **flags}
+    started = time.monotonic()
+    with work_folder(arguments.out, began, arguments.force) as work:
+        trained, found = train(model, tokenizer, rows, work, arguments)
+        facts: dict[str, Any] = {
+            "agent": arguments.agent,
+            "model": arguments.model,
+            "pairs": len(rows),
+            "longer_wins": longer_wins(pairs),
+            "left_out": dict(left_out),
+            **flags,
+            "seconds": round(time.monotonic() - started, 1),  # since the last start
+            **found,
+        }
+        with replacing(arguments.out) as draft:
+            trained.config.use_cache = True  # transformers' trainer turned it off
+            save(trained, tokenizer, draft)
+            text = json.dumps(facts, ensure_ascii=False, indent=1) + "\n"
+            (draft / FACTS).write_text(text, encoding="utf-8")
+    last = facts.pop("curve")[-1]
+    print(json.dumps(facts | {"last": last}, ensure_ascii=False))

@@ -3,11 +3,10 @@
     pairs, left_out = pairs_of_episodes([Path("outputs/evaluations/code-mine")], agent, margin=0.2)
     pairs, left_out = pairs_of_file(Path("pairs.jsonl"), agent)
 
-Episodes are lines of `episodes.record`, as evaluations and runs write them; only those with
-messages and a score can be used. A file has the public form, one pair a line: `prompt`, `chosen`
-and `rejected`, each a text or a list of messages; `chosen` and `rejected` may begin with the prompt
-instead. Beside them a line may have `task`, `tools`, `agent`, `chosen_score` and `rejected_score`.
-What is left out is counted by its reason. docs/training.md has the form.
+Episodes are lines of `episodes.record`, as evaluations and runs write them. A file has the public
+form, one pair a line: `prompt`, `chosen` and `rejected`, each a text or a list of messages; `chosen`
+and `rejected` may begin with the prompt instead. Beside them a line may have `task`, `tools`,
+`agent`, `chosen_score` and `rejected_score`. What is left out is counted by its reason.
 """
 
 from __future__ import annotations
@@ -26,9 +25,9 @@ from episodes.agent import Agent
 from episodes.episode import AgentError, Message, ToolSpec
 from episodes.kept import is_message
 from episodes.record import current
+from training.report.summary import read_object
 
 EPISODES = "episodes.jsonl"
-UNSCORED = "a side has no score"
 LeftOut = Counter[str]
 
 
@@ -63,6 +62,13 @@ class Side:
         return roles.index("assistant") if "assistant" in roles else len(roles)
 
 
+def _written(message: Message) -> str:
+    said = [str(message.get("content") or "")]
+    for call in message.get("tool_calls") or []:
+        said.append(f"{call['function']['name']} {call['function']['arguments']}")
+    return "\n".join(said).strip()
+
+
 @dataclass(frozen=True)
 class Pair:
     """Two conversations about one task. question: what a judge reads of the task."""
@@ -87,22 +93,21 @@ def pairs_of_episodes(
     left_out = LeftOut()
     for place in places:
         for line in _episodes(place, agent):
-            reason = _unusable(line)
-            if reason:
-                left_out[reason] += 1
+            messages = line.get("transcript") or []
+            if line["score"] is None:
+                left_out["episodes without a score"] += 1
+            elif not any(is_message(one) and one["role"] == "assistant" for one in messages):
+                left_out["episodes without messages"] += 1
             else:
                 tasks[str(line["id"]), json.dumps(line.get("tools"))].append(line)
-    pairs = []
+    pairs: list[Pair] = []
     for lines in tasks.values():
-        ranked = sorted(lines, key=lambda line: -line["score"])
-        sides = zip(ranked, reversed(ranked), strict=True)
-        found = [
-            _pair(better, worse, agent)
-            for better, worse in sides
-            if better["score"] - worse["score"] >= margin
-        ]
-        pairs += found
-        left_out["tasks whose episodes earn alike"] += not found
+        ranked = sorted(lines, key=_score)
+        before = len(pairs)
+        for worse, better in zip(ranked, reversed(ranked), strict=True):
+            if _score(better) - _score(worse) >= margin:
+                pairs.append(_pair(better, worse, agent))
+        left_out["tasks whose episodes earn alike"] += len(pairs) == before
     return pairs, +left_out
 
 
@@ -113,57 +118,46 @@ def pairs_of_file(path: Path, agent: Agent) -> tuple[list[Pair], LeftOut]:
     """
     pairs = []
     left_out = LeftOut()
-    number = 0
     for number, row in read_jsonl(path):
         where = f"{path}, line {number}"
-        if row.get("agent", agent.name) != agent.name:
-            raise AgentError(
-                f"{where}: expected a pair of the {agent.name} agent, got {row['agent']!r}"
-            )
+        _check_agent(row, agent, where)
         if any(name in row and row[name] is None for name in ("chosen_score", "rejected_score")):
-            left_out[UNSCORED] += 1
-        else:
-            pairs.append(_pair_of_row(row, agent, where))
-    if not number:
-        raise UsageError(f"{path} has no lines; expected one pair a line: prompt, chosen, rejected")
+            left_out["a side has no score"] += 1
+            continue
+        chosen = _side(row, "chosen", where)
+        rejected = _side(row, "rejected", where)
+        asked = [one["content"] for one in chosen.prompt if one["role"] == "user"]
+        question = str(row.get("question") or (asked[-1] if asked else ""))
+        tools = row.get("tools") or agent.tools
+        if not isinstance(tools, list | tuple) or not all(isinstance(one, dict) for one in tools):
+            raise UsageError(f"{where}, tools: expected a list of tools, got {shortly(tools)}")
+        task = str(row.get("task", question))
+        pairs.append(Pair(task, question, chosen, rejected, tuple(tools)))
     return pairs, left_out
-
-
-def _unusable(line: dict[str, Any]) -> str | None:
-    messages = line.get("transcript")
-    if line["score"] is None:
-        return "episodes without a score"
-    if not messages:
-        return "episodes without messages"
-    if not isinstance(messages, list) or not all(map(is_message, messages)):
-        return "episodes with messages that no template renders"
-    if not any(one["role"] == "assistant" for one in messages):
-        return "episodes without a reply"
-    return None
 
 
 def _episodes(place: Path, agent: Agent) -> list[dict[str, Any]]:
     path = place / EPISODES if place.is_dir() else place
-    if place.is_dir() and not path.is_file():
-        histories = any(place.glob("history_*.json"))
-        what = (
-            "history files of rollouts; write pairs "
-            "with that command's --to-dpo FILE and give --pairs FILE"
-            if histories
-            else f"no {EPISODES}; give the folder of a finished evaluation or of a run"
+    if not path.is_file():
+        raise UsageError(
+            f"{place} has no {EPISODES}; give the folder of a finished evaluation or of a run (of "
+            "history files, code_agent/rollout.py writes pairs: --to-dpo FILE, then --pairs FILE)"
         )
-        raise UsageError(f"{place} has {what}")
-    _same_agent(path.with_name("scores.json"), agent)
+    _check_agent(read_object(path.with_name("scores.json")), agent, str(place))
     found = []
     for number, row in read_jsonl(path):
         line = current(row)
         where = f"{path}, line {number}"
-        if "id" not in line or "score" not in line or not _is_score(line["score"]):
+        if "id" not in line or not _is_score(line.get("score", "")):
             raise UsageError(f"{where}: expected an episode with id and score, got {shortly(row)}")
-        if line.get("agent", agent.name) != agent.name:
-            raise AgentError(f"{where}: an episode of {line['agent']!r}, not of {agent.name}")
+        _check_agent(line, agent, where)
         found.append(line)
     return found
+
+
+def _check_agent(found: dict[str, Any], agent: Agent, where: str) -> None:
+    if found.get("agent", agent.name) != agent.name:
+        raise AgentError(f"{where}: expected the {agent.name} agent's, got {found['agent']!r}")
 
 
 def _is_score(found: Any) -> bool:
@@ -171,52 +165,22 @@ def _is_score(found: Any) -> bool:
     return found is None or (isinstance(found, int | float) and not isinstance(found, bool))
 
 
-def _same_agent(scores: Path, agent: Agent) -> None:
-    try:
-        name = json.loads(scores.read_text(encoding="utf-8")).get("agent", agent.name)
-    except (OSError, ValueError, AttributeError):
-        return  # no evaluation's folder
-    if name != agent.name:
-        raise AgentError(f"{scores.parent} has episodes of the {name} agent, not of {agent.name}")
+def _score(line: dict[str, Any]) -> float:
+    return float(line["score"])
 
 
 def _pair(better: dict[str, Any], worse: dict[str, Any], agent: Agent) -> Pair:
-    chosen, rejected = (
-        Side(line["transcript"], line.get("answer") or "", float(line["score"]))
-        for line in (better, worse)
-    )
-    tools = better.get("tools") or agent.tools
-    return Pair(str(better["id"]), str(better.get("question", "")), chosen, rejected, tuple(tools))
-
-
-def _pair_of_row(row: dict[str, Any], agent: Agent, where: str) -> Pair:
-    chosen, rejected = (_side(row, name, where) for name in ("chosen", "rejected"))
-    prompt = chosen.prompt
-    asked = [one["content"] for one in prompt if one["role"] == "user" and one.get("content")]
-    question = str(row.get("question") or (asked[-1] if asked else ""))
-    task = str(row.get("task", question))
-    return Pair(task, question, chosen, rejected, _tools(row, agent, where))
-
-
-def _tools(row: dict[str, Any], agent: Agent, where: str) -> tuple[ToolSpec, ...]:
-    """Return the tools of a line, or the agent's own where it names none."""
-    found = row.get("tools") or agent.tools
-    if isinstance(found, str):  # a table with columns of one type keeps them as JSON
-        try:
-            found = json.loads(found)
-        except ValueError:
-            raise UsageError(f"{where}, tools: not JSON: {shortly(found)}") from None
-    if not isinstance(found, list | tuple) or not all(isinstance(one, dict) for one in found):
-        raise UsageError(f"{where}, tools: expected a list of tools, got {shortly(found)}")
-    return tuple(found)
+    chosen = Side(better["transcript"], better.get("answer") or "", _score(better))
+    rejected = Side(worse["transcript"], worse.get("answer") or "", _score(worse))
+    tools = tuple(better.get("tools") or agent.tools)
+    return Pair(str(better["id"]), str(better.get("question", "")), chosen, rejected, tools)
 
 
 def _side(row: dict[str, Any], name: str, where: str) -> Side:
-    prompt = _messages(row.get("prompt", []), "user", f"{where}, prompt")
-    replied = _messages(row.get(name), "assistant", f"{where}, {name}")
-    whole = bool(replied) and replied[0]["role"] != "assistant"
-    messages = replied if whole else [*prompt, *replied]
-    if not any(one["role"] != "assistant" for one in messages):
+    messages = _messages(row.get(name), "assistant", f"{where}, {name}")
+    if not messages or messages[0]["role"] == "assistant":
+        messages = [*_messages(row.get("prompt", []), "user", f"{where}, prompt"), *messages]
+    if all(one["role"] == "assistant" for one in messages):
         raise UsageError(f"{where}: expected a prompt, in prompt or before the reply of {name}")
     said = [one for one in messages if one["role"] == "assistant"]
     answer = str(said[-1].get("content") or "") if said else ""
@@ -233,9 +197,3 @@ def _messages(found: Any, role: str, where: str) -> list[Message]:
     if not isinstance(found, list) or not all(map(is_message, found)):
         raise UsageError(f"{where}: expected a text or a list of messages, got {shortly(found)}")
     return [*found]
-
-
-def _written(message: Message) -> str:
-    calls = [call["function"] for call in message.get("tool_calls") or []]
-    said = [f"{call['name']} {call['arguments']}" for call in calls]
-    return "\n".join([str(message.get("content") or ""), *said]).strip()

@@ -1,13 +1,15 @@
 """The training of a reward model on pairs of answers, by TRL.
 
-pairs = fitting(pairs, scorer, left_out)
-taught, held = split_by_task(pairs, 0.2, seed=0)
-model, facts = train(scorer, taught, work, arguments)
+learn(arguments, pairs, left_out)       # of training.reward_model
 """
 
 from __future__ import annotations
 
 import argparse
+import hashlib
+import json
+import sys
+import time
 from collections.abc import Sequence
 from pathlib import Path
 from random import Random
@@ -18,14 +20,31 @@ from jinja2 import TemplateError
 from transformers import PrinterCallback
 from trl import RewardConfig, RewardTrainer
 
-from common.command import UsageError
+from common.command import Failure, UsageError
+from common.files import replacing
+from common.jsonl import write_jsonl
 from common.terminal import watched
-from training.pairs.answers import AnswerPair
-from training.pairs.checked import counted
-from training.pairs.pair import LeftOut
-from training.pairs.scorer import Scorer
-from training.pairs.trainers import Shown, Silent, last_checkpoint, trainer_settings
-from training.warmup.supervised import adapter
+from training.pairs.answers import AnswerPair, answer_pairs, platt, ranked
+from training.pairs.asked import counted
+from training.pairs.pair import LeftOut, Pair
+from training.pairs.score_server import FACTS, SCALE
+from training.pairs.scorer import Scorer, load_scorer
+from training.pairs.trainers import (
+    Shown,
+    Silent,
+    check_devices,
+    check_out,
+    last_checkpoint,
+    model_digest,
+    trainer_settings,
+    work_folder,
+)
+from training.setup.model_folder import find_model
+from training.warmup.supervised import adapter, save
+
+SCORES = "scores.jsonl"
+HELD_OUT = 0.2  # of the tasks
+LEARNS = ("epochs", "lr", "batch_size", "lora_rank", "seed")  # flags that change the weights
 
 
 class AnswerPairTrainer(Silent, RewardTrainer):
@@ -105,3 +124,65 @@ def split_by_task(
         [pair for pair in pairs if pair.task not in held],
         [pair for pair in pairs if pair.task in held],
     )
+
+
+def learn(arguments: argparse.Namespace, found: Sequence[Pair], left_out: LeftOut) -> None:
+    """Train on the answers of pairs, measure on held-out tasks, write the model, and print the
+    facts as JSON.
+    """
+    check_out(arguments.out, arguments.force)
+    pairs = answer_pairs(found, left_out)
+    check_devices()
+    folder = find_model(arguments.base)
+    scorer = load_scorer(folder, arguments.seed)
+    pairs = fitting(pairs, scorer, left_out)
+    taught, held = split_by_task(pairs, HELD_OUT, arguments.seed)
+    print(
+        f"{len(taught)} pairs to learn from, {len(held)} of other tasks held out", file=sys.stderr
+    )
+    flags = {name: getattr(arguments, name) for name in LEARNS}
+    digest = hashlib.sha256(repr(pairs).encode()).hexdigest()
+    began = {"base": model_digest(folder), "pairs": digest, **flags}
+    started = time.monotonic()
+    with work_folder(arguments.out, began, arguments.force) as work:
+        trained, learned = train(scorer, taught, work, arguments)
+        named = {"agent": arguments.agent, "base": arguments.base}
+        counts = {"pairs": len(taught), "left_out": dict(left_out)}
+        seconds = round(time.monotonic() - started, 1)  # since the last start
+        facts = {**named, **counts, **flags, "seconds": seconds, **learned}
+        with replacing(arguments.out) as draft:
+            facts = write(trained, scorer.tokenizer, held, facts, draft)
+    print(json.dumps({name: facts[name] for name in facts if name != "curve"}, ensure_ascii=False))
+    if not facts["calibrated"]:
+        raise Failure(
+            f"{arguments.out} is written, but its scores do not tell better "
+            "answers of held-out tasks from worse ones, so it has no map "
+            "to [0, 1]; train longer, on more pairs, or another --base"
+        )
+
+
+def write(
+    model: Any, tokenizer: Any, held: Sequence[AnswerPair], facts: dict[str, Any], folder: Path
+) -> dict[str, Any]:
+    """Write the model, score the held-out answers with what was written, and return the facts with
+    what that says.
+    """
+    save(model, tokenizer, folder)
+    texts = [(pair.question, answer) for pair in held for answer in pair.answers]
+    scores = load_scorer(folder).scores(texts)
+    good, bad = scores[::2], scores[1::2]
+    both = [*zip(good, bad, strict=True)]
+    measured = ranked(held, both, facts["seed"])
+    above_chance = "ci95" in measured and measured["ci95"][0] > 0.5
+    scale = platt(good, bad) if above_chance else None
+    facts = {**facts, "calibrated": scale is not None, "held_out": measured}
+    lines = []
+    for pair, better, worse in zip(held, good, bad, strict=True):
+        lines.append({"task": pair.task, "chosen": True, "score": better})
+        lines.append({"task": pair.task, "chosen": False, "score": worse})
+    write_jsonl(folder / SCORES, lines, force=True)
+    if scale:
+        write_jsonl(folder / SCALE, [scale], force=True)
+    text = json.dumps(facts, ensure_ascii=False, indent=1) + "\n"
+    (folder / FACTS).write_text(text, encoding="utf-8")
+    return facts

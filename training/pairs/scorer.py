@@ -16,11 +16,10 @@ from typing import Any
 
 import torch
 from torch.nn.utils.rnn import pad_sequence
-from transformers import AutoModelForSequenceClassification, AutoTokenizer, set_seed
+from transformers import AutoModelForSequenceClassification, set_seed
 
-from common.command import UsageError
 from common.terminal import watched
-from training.pairs.trainers import say_little
+from training.pairs.trainers import load_model
 
 SCORED_AT_ONCE = 16
 
@@ -63,20 +62,8 @@ def load_scorer(folder: Path, seed: int = 0) -> Scorer:
 
     Raises UsageError: it cannot be loaded or has no chat template.
     """
-    say_little()
     set_seed(seed)
-    try:
-        tokenizer = AutoTokenizer.from_pretrained(folder)
-        model = AutoModelForSequenceClassification.from_pretrained(
-            folder, num_labels=1, dtype=torch.float32
-        )
-    except (OSError, ValueError) as error:
-        first = str(error).strip().splitlines()[0]
-        raise UsageError(f"{folder} cannot be loaded: {first}; give a model folder") from None
-    if not tokenizer.chat_template:
-        raise UsageError(f"{folder} has no chat template; take an instruction-tuned model")
-    if tokenizer.pad_token is None:
-        tokenizer.pad_token = tokenizer.eos_token
+    model, tokenizer = load_model(folder, AutoModelForSequenceClassification, num_labels=1)
     model.config.get_text_config().pad_token_id = tokenizer.pad_token_id
     positions = getattr(model.config.get_text_config(), "max_position_embeddings", None)
     device = "cuda" if torch.cuda.is_available() else "cpu"

@@ -1,12 +1,8 @@
 """What both trainers of pairs share: the model's folder, a work folder from which a killed training
 continues, and the progress.
 
-    with work_folder(out, fingerprint, force) as work:        # OUT.training
-        settings = trainer_settings(work, arguments, steps)
-        trainer.train(resume_from_checkpoint=last_checkpoint(work))
-
-The work folder keeps checkpoints until the result is written. A command that is killed goes on from
-the last one when it is given again; other data, model or flags are refused.
+The work folder, OUT.training, keeps checkpoints until the result is written. A command that is
+killed goes on from the last one when it is given again; other data, model or flags are refused.
 """
 
 from __future__ import annotations
@@ -22,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from transformers import TrainerCallback
+from transformers import AutoTokenizer, TrainerCallback
 from transformers.utils import logging
 
 from common.command import UsageError
@@ -99,25 +95,25 @@ def model_digest(folder: Path) -> list[str]:
     ]
 
 
-def say_little() -> None:
-    """Show no bars of transformers for each checkpoint, nor that a new head is new."""
+def load_model(folder: Path, kind: Any, **options: Any) -> tuple[Any, Any]:
+    """Return the model of a folder, of a class of transformers, in 32 bit, and its tokenizer.
+
+    Raises UsageError: the folder cannot be loaded, or has no chat template.
+    """
     logging.set_verbosity_error()
     logging.disable_progress_bar()
-
-
-@contextmanager
-def no_bars_of_trl() -> Iterator[None]:
-    """Show no bars of TRL in the block. The variable it looks at would also silence the bars of
-    every program started later, so it does not outlive the block.
-    """
-    before = os.environ.get("TQDM_DISABLE")
-    os.environ["TQDM_DISABLE"] = "1"
     try:
-        yield
-    finally:
-        del os.environ["TQDM_DISABLE"]
-        if before is not None:
-            os.environ["TQDM_DISABLE"] = before
+        tokenizer = AutoTokenizer.from_pretrained(folder)
+        # bfloat16 would lose small updates.
+        model = kind.from_pretrained(folder, dtype=torch.float32, **options)
+    except (OSError, ValueError) as error:
+        first = str(error).strip().splitlines()[0]
+        raise UsageError(f"{folder} cannot be loaded: {first}; give a model folder") from None
+    if not tokenizer.chat_template:
+        raise UsageError(f"{folder} has no chat template; take an instruction-tuned model")
+    if tokenizer.pad_token is None:
+        tokenizer.pad_token = tokenizer.eos_token
+    return model, tokenizer
 
 
 def check_devices() -> None:

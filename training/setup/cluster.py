@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import socket
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from math import prod
 from pathlib import Path
 from typing import Any
@@ -23,13 +23,6 @@ REPLICA = ("tensor_model_parallel_size", "data_parallel_size", "pipeline_model_p
 ANSWER_SECONDS = 5.0
 CPUS_PER_GPU = 3  # of verl's placement groups, which wait for them without end
 JOIN_SECONDS = 60.0
-# Seconds until Ray declares a silent machine dead: it asks every 3 s, and waits 10 s five times
-LOST_SECONDS = 45.0
-
-
-def pools(config: DictConfig) -> list[tuple[int, int]]:
-    """Return (nodes, GPUs of each) that verl reserves."""
-    return [(int(config.trainer.nnodes), int(config.trainer.n_gpus_per_node))]
 
 
 def check_nodes_asked(config: DictConfig) -> None:
@@ -37,13 +30,13 @@ def check_nodes_asked(config: DictConfig) -> None:
     and no Ray has them.
     """
     rollout = OmegaConf.select(config, ROLLOUT)
-    nodes, gpus = pools(config)[-1]
+    nodes = int(config.trainer.nnodes)
+    gpus = int(config.trainer.n_gpus_per_node)
     replica = prod(int(rollout[name]) for name in REPLICA)
     if nodes * gpus % replica or (gpus % replica and replica % gpus):
         raise ConfigError(
             f"a vLLM replica takes {' x '.join(REPLICA)} = {replica} GPUs ({ROLLOUT}), "
-            f"which do not divide {nodes} x {gpus} (--n-nodes x --n-gpus): give it a "
-            "share of a node's GPUs that leaves none over, or whole nodes"
+            f"which do not divide {nodes} x {gpus} (--n-nodes x --n-gpus)"
         )
     address = os.environ.get("RAY_ADDRESS")
     if config.trainer.nnodes > 1 and not address:
@@ -53,19 +46,13 @@ def check_nodes_asked(config: DictConfig) -> None:
             "HOST:6379 on the others, then source runs/.ray/env (docs/gpu.md)"
         )
     host, _, port = (address or "").rpartition(":")
-    if host and port.isdigit() and not _answers(host, int(port)):
-        raise ConfigError(
-            f"no Ray answers on RAY_ADDRESS={address}; start "
-            "it (./restart_ray.sh), or unset RAY_ADDRESS"
-        )
-
-
-def _answers(host: str, port: int) -> bool:
-    try:
-        socket.create_connection((host, port), timeout=ANSWER_SECONDS).close()
-    except OSError:
-        return False
-    return True
+    if host and port.isdigit():
+        try:
+            socket.create_connection((host, int(port)), timeout=ANSWER_SECONDS).close()
+        except OSError:
+            raise ConfigError(
+                f"no Ray answers on RAY_ADDRESS={address}; start it (./restart_ray.sh), or unset it"
+            ) from None
 
 
 def living_nodes() -> dict[str, str]:
@@ -73,32 +60,6 @@ def living_nodes() -> dict[str, str]:
     import ray
 
     return {node["NodeID"]: node["NodeManagerAddress"] for node in ray.nodes() if node["Alive"]}
-
-
-def check_none_lost(
-    before: Mapping[str, str],
-    why: str,
-    look: Callable[[], Mapping[str, str]] = living_nodes,
-    wait: float = LOST_SECONDS,
-) -> None:
-    """Raise RunStopped if a machine of `before` (addresses by Ray's ids) has left the Ray that the
-    run joined.
-
-    `why` is what failed. Ray has `wait` seconds to notice. With a single machine nothing is
-    checked.
-    """
-    end = time.monotonic() + (wait if len(before) > 1 else 0)
-    while len(before) > 1 and before.keys() <= look().keys() and time.monotonic() < end:
-        time.sleep(1)
-    lost = (
-        sorted({before[node] for node in before.keys() - look().keys()}) if len(before) > 1 else []
-    )
-    if lost:
-        raise RunStopped(
-            f"lost from the Ray of this run: {', '.join(lost)} ({why}). When a machine is back, "
-            f"on it: ./restart_ray.sh --address {os.environ.get('RAY_ADDRESS', 'HOST:6379')}; "
-            "then, here, the same command with --resume auto"
-        )
 
 
 def shared_files(run_dir: Path, model: str) -> list[str]:
@@ -113,10 +74,12 @@ def check_nodes_found(config: DictConfig, shared: Sequence[str]) -> None:
     Nodes of a cluster have JOIN_SECONDS to come.
     """
     end = time.monotonic() + (JOIN_SECONDS if os.environ.get("RAY_ADDRESS") else 0)
+    nodes = int(config.trainer.nnodes)
+    gpus = int(config.trainer.n_gpus_per_node)
     while True:
         names, free = _free_gpus()
         try:
-            check_room(pools(config), [(names[node], count) for node, count in free.items()])
+            check_room(nodes, gpus, [(names[node], count) for node, count in free.items()])
             break
         except RunStopped:
             if time.monotonic() > end:
@@ -141,23 +104,19 @@ def _free_gpus() -> tuple[dict[str, str], dict[str, int]]:
     return names, free
 
 
-def check_room(asked: list[tuple[int, int]], free: list[tuple[str, int]]) -> None:
-    """Raise RunStopped if `asked`, (nodes, GPUs of each), does not fit the nodes' `free` GPUs,
-    (address, GPUs).
+def check_room(nodes: int, gpus: int, free: list[tuple[str, int]]) -> None:
+    """Raise RunStopped if fewer than `nodes` nodes have `gpus` free GPUs; `free` is (address, GPUs)
+    of each.
     """
-    left = [count for _, count in free]
-    for gpus in sorted((gpus for nodes, gpus in asked for _ in range(nodes)), reverse=True):
-        left.sort()
-        if not left or left[-1] < gpus:
-            wanted = " and ".join(f"{nodes} x {gpus}" for nodes, gpus in asked)
-            seen = ", ".join(f"{address}: {count}" for address, count in sorted(free))
-            raise RunStopped(
-                f"the run wants {wanted} GPUs (--n-nodes x --n-gpus), each with {CPUS_PER_GPU} "
-                f"processors; free in this Ray are {seen or 'none'}. Add nodes (./restart_ray.sh "
-                "--address; RAY_CPUS counts more processors than a machine has), wait for what "
-                "holds the others, or ask for fewer"
-            )
-        left[-1] -= gpus
+    if sum(count >= gpus for _, count in free) >= nodes:
+        return
+    seen = ", ".join(f"{address}: {count}" for address, count in sorted(free))
+    raise RunStopped(
+        f"the run wants {nodes} x {gpus} GPUs (--n-nodes x --n-gpus), each with {CPUS_PER_GPU} "
+        f"processors; free in this Ray are {seen or 'none'}. Add nodes (./restart_ray.sh "
+        "--address; RAY_CPUS counts more processors than a machine has), wait for what "
+        "holds the others, or ask for fewer"
+    )
 
 
 def _check_files(nodes: list[str], names: dict[str, str], paths: Sequence[str]) -> None:
