@@ -65,9 +65,9 @@ class OwnWords:
 
 def read_rows(sql: str, dialect: str, result: QueryResult) -> list[list[Any]]:
     """Return the rows of a result without the statement's own words: None for a cell that has no
-    others.
+    others. A statement that was refused has no rows, and may be unreadable.
     """
-    if not sql:
+    if not sql or not result.ok:
         return result.rows
     own = own_words(sql, dialect)
     return [[own.without(place, cell) for place, cell in enumerate(row)] for row in result.rows]

@@ -3,10 +3,8 @@
     judge("那孕妇呢？")                        # ("那孕妇呢？", "follow_up")
     judge("医生您好，布洛芬一天吃几次？谢谢")     # ("布洛芬一天吃几次？", None)
 
-It uses rules, not a model: they are fast, deterministic, and meant to let doubtful questions pass,
-because `utils/filter_with_llm.py` looks at every one of them. Words and patterns are in
-`chat_questions.toml`; docs/your-data.md explains the reasons. Used by
-`utils/chat_session_filter.py`.
+The rules let doubtful questions pass, because `utils/filter_with_llm.py` looks at every one of them.
+Words and patterns are in `chat_questions.toml`.
 """
 
 from __future__ import annotations
@@ -14,21 +12,19 @@ from __future__ import annotations
 import re
 import tomllib
 from pathlib import Path
-from types import SimpleNamespace
 
 _TEXTS = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
-_PARTS = {name: "|".join(text.split()) for name, text in _TEXTS["words"].items()} | {
-    "marks": _TEXTS["marks"]
-}
-RE = SimpleNamespace(
-    **{
-        name: re.compile(re.sub(r"{{(\w+)}}", lambda part: _PARTS[part[1]], text), re.I)
-        for name, text in _TEXTS["patterns"].items()
-    }
-)
-"""The compiled patterns of chat_questions.toml as attributes."""
+_PARTS = {name: "|".join(text.split()) for name, text in _TEXTS["words"].items()}
+_PARTS["marks"] = _TEXTS["marks"]
 SPARE = 1_000  # characters of greetings and pictures around a question of the allowed length
 NEEDED = 2  # least characters of a question without its general words
+
+
+def _pattern(text: str) -> re.Pattern[str]:
+    return re.compile(re.sub(r"{{(\w+)}}", lambda part: _PARTS[part[1]], text), re.IGNORECASE)
+
+
+RE = {name: _pattern(text) for name, text in _TEXTS["patterns"].items()}
 
 
 def judge(text: str, shortest: int = 4, longest: int = 200) -> tuple[str, str | None]:
@@ -39,28 +35,28 @@ def judge(text: str, shortest: int = 4, longest: int = 200) -> tuple[str, str | 
     """
     if len(text) > 2 * longest + SPARE:
         return text, "too_long"
-    text = RE.media.sub(" ", text).strip()
+    text = RE["media"].sub(" ", text).strip()
     if not re.search(r"[^\W_]", text):
         return text, "empty"
-    if RE.only_greeting.fullmatch(text):
+    if RE["only_greeting"].fullmatch(text):
         return text, "greeting"
-    if RE.only_thanks.fullmatch(text):
+    if RE["only_thanks"].fullmatch(text):
         return text, "thanks"
-    text = RE.trailing.sub("", RE.leading.sub("", text)).strip()
+    text = RE["trailing"].sub("", RE["leading"].sub("", text)).strip()
     if len(text) > longest:
         return text, "too_long"
     short = "too_short" if len(text) < shortest else None
-    if not RE.asking.search(text) and not RE.topic.search(text):
+    if not RE["asking"].search(text) and not RE["topic"].search(text):
         return text, short or "not_a_question"
-    return text, "follow_up" if is_follow_up(text) else short
+    return text, "follow_up" if _is_follow_up(text) else short
 
 
-def is_follow_up(text: str) -> bool:
+def _is_follow_up(text: str) -> bool:
     """Return whether the question needs what was said before: it lacks a subject, or points back to
     one before it names any.
     """
-    alone = RE.following.sub("", text)
-    if RE.ellipsis.match(alone) and not RE.concrete.search(alone):
+    alone = RE["following"].sub("", text)
+    if RE["ellipsis"].match(alone) and not RE["concrete"].search(alone):
         return True
-    before = RE.back.split(alone, maxsplit=1)[0]
-    return len(RE.general.sub("", before)) < NEEDED
+    before = RE["back"].split(alone, maxsplit=1)[0]
+    return len(RE["general"].sub("", before)) < NEEDED

@@ -3,12 +3,12 @@ data masked.
 
     python utils/chat_session_filter.py chats.json --output outputs/candidates.jsonl --report outputs/report.json
 
-In: JSON, JSONL, CSV, TSV, Excel or Parquet (`sql_agent/curation/chat_export.py` says which forms). Out:
-JSONL rows {id, question, session, time, masked}; `masked` lists the kinds of personal data replaced
-in the question. Only users' messages are taken. Dropped, and counted by reason, are greetings,
-thanks, texts without a question, too short or long ones, follow-ups that only their conversation
-explains, and repetitions. An id comes from the question's text, so the same question keeps its id.
-Exit codes: 0 done, 1 nothing could be read, 2 wrong usage, 130 interrupted.
+In: JSON, JSONL, CSV, TSV, Excel or Parquet (`sql_agent/curation/chat_export.py` says which forms).
+Out: JSONL rows {id, question, session, masked}. `masked` lists the kinds of personal data
+replaced in the question. Only users' messages are taken. Dropped, and counted by reason, are
+greetings, thanks, texts without a question, too short or long ones, follow-ups that only their
+conversation explains, and repetitions. An id comes from the question's text, so the same question
+keeps its id. Exit codes: 0 done, 1 nothing could be read, 2 wrong usage, 130 interrupted.
 """
 
 from __future__ import annotations
@@ -44,10 +44,9 @@ class Candidates:
 
     def __init__(self, options: argparse.Namespace) -> None:
         self._options = options
-        self._user_roles = frozenset(role.strip().lower() for role in options.user_role)
+        self._user_roles = {role.strip().lower() for role in options.user_role}
         self._digests: set[str] = set()
-        # Names of sessions that hold personal data, by their order
-        self._masked: dict[str, int] = {}
+        self._masked_sessions: dict[str, int] = {}
         self.kept = 0
         self.dropped: Counter[str] = Counter()
         self.masked: Counter[str] = Counter()
@@ -55,10 +54,9 @@ class Candidates:
         self.unreadable: list[str] = []
 
     def rows(self) -> Iterator[dict[str, Any]]:
-        """Yield the rows of the output; memory grows by some hundred bytes a question."""
-        for message in watched(
-            read_messages(self._options.input, self._options.encoding), "reading", "messages"
-        ):
+        """Yield the rows of the output."""
+        messages = read_messages(self._options.input, self._options.encoding)
+        for message in watched(messages, "reading", "messages"):
             made = self._row_or_reason(message)
             if isinstance(made, str):
                 self.dropped[made] += 1
@@ -100,26 +98,28 @@ class Candidates:
             "id": f"chat-{digest}",
             "question": question,
             "session": self._session(message.session),
-            "time": message.time,
             "masked": sorted(set(kinds)),
         }
 
     def _session(self, name: str) -> str:
-        """Return the session's own name; a number in its place when the name holds personal data,
-        such as a phone number.
-        """
+        """Return the session's name, or a number where the name holds personal data."""
         clean, kinds = mask(name)
-        return f"masked-{self._masked.setdefault(name, len(self._masked) + 1)}" if kinds else clean
+        if not kinds:
+            return clean
+        number = self._masked_sessions.setdefault(name, len(self._masked_sessions) + 1)
+        return f"masked-{number}"
 
 
 def print_report(report: dict[str, Any]) -> None:
-    lines = [
-        f"{report['messages']:,} messages, {report['kept']:,} candidate questions; dropped because"
-    ]
-    lines += [f"{count:>12,}  {reason}" for reason, count in report["dropped"].items()]
-    lines += [f"{count:>12,}  (masked: {kind})" for kind, count in report["masked"].items()]
-    lines += [f"unreadable: {line}" for line in report["unreadable"]]
-    print(*lines, sep="\n", file=sys.stderr)
+    err = sys.stderr
+    counts = f"{report['messages']:,} messages, {report['kept']:,} candidate questions"
+    print(f"{counts}; dropped because", file=err)
+    for reason, count in report["dropped"].items():
+        print(f"{count:>12,}  {reason}", file=err)
+    for kind, count in report["masked"].items():
+        print(f"{count:>12,}  (masked: {kind})", file=err)
+    for line in report["unreadable"]:
+        print(f"unreadable: {line}", file=err)
 
 
 def parse_arguments(argv: Sequence[str] | None) -> argparse.Namespace:

@@ -1,5 +1,4 @@
-"""An answer made of statements that each cite a cell of the database, and its verification. Used by
-`openevidence.py`.
+"""An answer made of statements that each cite a cell of the database, and its verification.
 
     draft = (await client.ask(build_messages(question, rows), Draft)).value
     evidence = verify(draft, question, rows)      # or Refused("bad_citation", "...")
@@ -11,14 +10,12 @@ in the statement, and the rest of the statement is short and holds no number of 
 from __future__ import annotations
 
 import hashlib
-import json
-import tomllib
-from pathlib import Path
 from typing import Any
 
 from pydantic import BaseModel
 
 from scoring.text import numbers, words_only
+from sql_agent.curation.prompts import CITED, as_json
 from sql_agent.curation.queried_rows import QueriedRow
 from sql_agent.gold.markup import comparable
 
@@ -27,10 +24,6 @@ LONGEST_CELL = 1_500  # characters
 SHORTEST_QUOTE = 2  # characters of words
 # Characters a statement may add to its quotes, besides the words of question, name and field
 OWN_CHARACTERS = 24
-
-INSTRUCTIONS: str = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))[
-    "instructions"
-]
 
 
 class Refused(Exception):
@@ -42,8 +35,6 @@ class Refused(Exception):
 
 
 class Citation(BaseModel, extra="forbid"):
-    """A piece of a cell."""
-
     table: str
     row_id: int
     field: str
@@ -51,8 +42,6 @@ class Citation(BaseModel, extra="forbid"):
 
 
 class Statement(BaseModel, extra="forbid"):
-    """A sentence of the answer and its citations."""
-
     text: str
     citations: list[Citation]
 
@@ -68,23 +57,16 @@ def build_messages(question: str, rows: list[QueriedRow]) -> list[dict[str, str]
     """Return the prompt: instructions, then question and rows as JSON between marks that no cell
     can guess.
 
-    The mark is made of the content, so the same question and rows give the same prompt, which the
-    cache recognises. "<" is written as a JSON escape, so that no chat token survives.
+    The mark is made of the content, so that the cache recognises the same question and rows.
     """
-    shown = [
-        {
-            "table": row.table,
-            "row_id": row.row_id,
-            **{name: text[:LONGEST_CELL] for name, text in row.cells.items()},
-        }
-        for row in rows[:MOST_ROWS]
-    ]
-    text = json.dumps({"问题": question, "数据库行": shown}, ensure_ascii=False, indent=1).replace(
-        "<", "\\u003c"
-    )
+    shown = []
+    for row in rows[:MOST_ROWS]:
+        cells = {name: text[:LONGEST_CELL] for name, text in row.cells.items()}
+        shown.append({"table": row.table, "row_id": row.row_id, **cells})
+    text = as_json({"问题": question, "数据库行": shown}, indent=1)
     mark = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
     user = f"----- 材料开始 {mark} -----\n{text}\n----- 材料结束 {mark} -----"
-    return [{"role": "system", "content": INSTRUCTIONS}, {"role": "user", "content": user}]
+    return [{"role": "system", "content": CITED}, {"role": "user", "content": user}]
 
 
 def verify(draft: Draft, question: str, rows: list[QueriedRow]) -> list[dict[str, Any]]:
@@ -97,33 +79,28 @@ def verify(draft: Draft, question: str, rows: list[QueriedRow]) -> list[dict[str
     if not draft.can_answer or not draft.statements:
         raise Refused("declined", "the rows do not answer the question, says the LLM")
     by_key = {row.key: row for row in rows}
-    evidence = {}
+    evidence: list[dict[str, Any]] = []
     for statement in draft.statements:
         if not statement.citations:
             raise Refused("uncited", f"{statement.text[:60]!r} cites nothing")
-        cited = [_cited_row(citation, by_key) for citation in statement.citations]
-        _check_statement(statement, question, cited)
-        for citation, row in zip(statement.citations, cited, strict=True):
-            item = {
-                "table": row.table,
-                "row_id": row.row_id,
-                "field": citation.field.lower(),
-                "quote": citation.quote,
-            }
-            evidence[json.dumps(item, sort_keys=True)] = item
-    return list(evidence.values())
+        names = []
+        for citation in statement.citations:
+            row = _cited_row(citation, by_key)
+            names.append(row.name)
+            place = {"table": row.table, "row_id": row.row_id, "field": citation.field.lower()}
+            item = {**place, "quote": citation.quote}
+            if item not in evidence:
+                evidence.append(item)
+        _check_statement(statement, question, names)
+    return evidence
 
 
 def _cited_row(citation: Citation, by_key: dict[tuple[str, int], QueriedRow]) -> QueriedRow:
     place = f"{citation.table}.{citation.field} of row {citation.row_id}"
     row = by_key.get((citation.table.lower(), citation.row_id))
-    if row is None:
-        raise Refused(
-            "bad_citation", f"the agent found no row {citation.row_id} in {citation.table!r}"
-        )
-    cell = row.cells.get(citation.field.lower())
-    if cell is None:
-        raise Refused("bad_citation", f"{place} is empty or was not read")
+    cell = row.cells.get(citation.field.lower()) if row else None
+    if row is None or cell is None:
+        raise Refused("bad_citation", f"the agent did not read {place}, or it is empty")
     if len(words_only(citation.quote)) < SHORTEST_QUOTE:
         raise Refused("bad_citation", f"the quote {citation.quote!r} says nothing")
     if comparable(citation.quote) not in comparable(cell):
@@ -131,22 +108,18 @@ def _cited_row(citation: Citation, by_key: dict[tuple[str, int], QueriedRow]) ->
     return row
 
 
-def _check_statement(statement: Statement, question: str, cited: list[QueriedRow]) -> None:
+def _check_statement(statement: Statement, question: str, names: list[str]) -> None:
+    shown = repr(statement.text[:60])
     quotes = [citation.quote for citation in statement.citations]
     said = words_only(statement.text)
     for quote in quotes:
         if words_only(quote) not in said:
-            raise Refused(
-                "not_quoted", f"{statement.text[:60]!r} does not hold its quote {quote[:60]!r}"
-            )
-    known = "\n".join([*quotes, question, *(row.name for row in cited)])
-    strange = numbers(statement.text) - numbers(known)
+            raise Refused("not_quoted", f"{shown} does not hold its quote {quote[:60]!r}")
+    strange = numbers(statement.text) - numbers("\n".join([*quotes, question, *names]))
     if strange:
-        raise Refused(
-            "own_number", f"{statement.text[:60]!r} says {min(strange):g}, which no quote says"
-        )
-    for text in sorted([*quotes, *(row.name for row in cited)], key=len, reverse=True):
+        raise Refused("own_number", f"{shown} says {min(strange):g}, which no quote says")
+    for text in sorted([*quotes, *names], key=len, reverse=True):
         said = said.replace(words_only(text), "") if words_only(text) else said
     own = "".join(char for char in said if char not in words_only(question))
     if len(own) > OWN_CHARACTERS:
-        raise Refused("own_words", f"{statement.text[:60]!r} says what no quote says: {own[:40]!r}")
+        raise Refused("own_words", f"{shown} says what no quote says: {own[:40]!r}")

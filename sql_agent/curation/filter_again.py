@@ -16,7 +16,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pydantic import ValidationError
@@ -24,70 +24,52 @@ from pydantic import ValidationError
 from common.files import FileError
 from common.jsonl import JsonlRows, write_jsonl, write_text
 from common.llm import LLMClient
-from sql_agent.curation import llm_pass
-from sql_agent.curation.screening import FIELDS, STRICT, Screening, Verdict, is_kept
+from sql_agent.curation.llm_filter import Row, Screening, beside, filter_rows, run_program
+from sql_agent.curation.prompts import STRICT, Verdict
 
 PROGRAM = "filter_again"
-Row = dict[str, Any]
+FIELDS = ("is_medical", "answerable", "task_type", "kept")
+HEADING = "| field | rows | agree | share | kappa |\n|---|---|---|---|---|\n"
 NO_KAPPA = "n/a"
 CONSTANT = (
-    "kappa n/a: one of the two gave every row the same "
-    "value (give the dropped rows as a further input).\n"
+    "\nkappa n/a: one of the two gave every row the same value (give the dropped rows as a further "
+    "input).\n"
 )
 
 Pairs = Counter[tuple[Any, Any]]  # how often the first and the second pass gave which values
 
 
-def agreement(pairs_of: dict[str, Pairs]) -> str:
-    """Return rows, agreement and kappa of each field, and the disagreements, the most frequent
-    first, as Markdown.
-    """
-    measured = []
-    differing = []
+def agreement(pairs_of: Mapping[str, Pairs]) -> str:
+    """Return rows, agreement and kappa of each field as Markdown."""
+    text = HEADING
     for name, pairs in pairs_of.items():
         rows = pairs.total()
-        agreed = _agreed(pairs)
+        agreed = agreed_of(pairs)
         value = kappa(pairs)
         share = f"{agreed / rows:.1%}" if rows else NO_KAPPA
-        measured.append(
-            (name, f"{rows:,}", f"{agreed:,}", share, NO_KAPPA if value is None else f"{value:.3f}")
-        )
-        differing += [
-            (name, str(one), str(other), count)
-            for (one, other), count in pairs.items()
-            if one != other
-        ]
-    text = _table(("field", "rows", "agree", "share", "kappa"), measured)
-    if any(line[-1] == NO_KAPPA for line in measured):
-        text += f"\n{CONSTANT}"
-    if differing:
-        differing.sort(key=lambda line: (-line[3], line[:3]))
-        text += "\n" + _table(("field", "first", "second", "rows"), differing)
-    return text
+        shown = NO_KAPPA if value is None else f"{value:.3f}"
+        text += f"| {name} | {rows:,} | {agreed:,} | {share} | {shown} |\n"
+    return text + (CONSTANT if NO_KAPPA in text else "")
+
+
+def agreed_of(pairs: Pairs) -> int:
+    return sum(count for (first, second), count in pairs.items() if first == second)
 
 
 def kappa(pairs: Pairs) -> float | None:
     """Return Cohen's kappa (1960): (p_o - p_e) / (1 - p_e); None where a judge gave one
     value only.
     """
-    first, second = (
-        (Counter(values) for values in zip(*pairs.elements(), strict=True)) if pairs else ({}, {})
-    )
-    if len(first) < 2 or len(second) < 2:
+    firsts: Counter[Any] = Counter()
+    seconds: Counter[Any] = Counter()
+    for (first, second), count in pairs.items():
+        firsts[first] += count
+        seconds[second] += count
+    if len(firsts) < 2 or len(seconds) < 2:
         return None
     rows = pairs.total()
-    expected = sum(first[value] * second[value] for value in first) / rows**2
-    return (_agreed(pairs) / rows - expected) / (1 - expected)
-
-
-def _agreed(pairs: Pairs) -> int:
-    return sum(count for (first, second), count in pairs.items() if first == second)
-
-
-def _table(heading: tuple[str, ...], lines: list[tuple[Any, ...]]) -> str:
-    return "".join(
-        f"| {' | '.join(map(str, line))} |\n" for line in (heading, ("---",) * len(heading), *lines)
-    )
+    expected = sum(firsts[value] * seconds[value] for value in firsts) / rows**2
+    return (agreed_of(pairs) / rows - expected) / (1 - expected)
 
 
 def first_verdict(row: Row) -> Verdict:
@@ -99,48 +81,41 @@ def first_verdict(row: Row) -> Verdict:
         raise FileError(f"row {row['id']!r}: {expected}, got {row.get('verdict')!r}") from None
 
 
-def filter_rows(options: argparse.Namespace, rows: JsonlRows, client: LLMClient) -> int:
+def screen_again(options: argparse.Namespace, rows: JsonlRows, client: LLMClient) -> int:
     for row in rows:
         first_verdict(row)
-    files = (
-        llm_pass.beside(options.output, "disagreements"),
-        options.output.with_suffix(".agreement.md"),
-    )
-    pairs_of: dict[str, Pairs] = {name: Counter() for name in (*FIELDS, "kept")}
+    disagreements = beside(options.output, "disagreements")
+    table = options.output.with_suffix(".agreement.md")
+    pairs_of: dict[str, Pairs] = {name: Counter() for name in FIELDS}
     differing: list[Row] = []
 
     def judge(row: Row, result: Row) -> tuple[Row, bool]:
         first = first_verdict(row)
         second = Verdict(**result)
-        one, other = (
-            verdict.model_dump() | {"kept": is_kept(verdict)} for verdict in (first, second)
-        )
+        one = first.model_dump() | {"kept": first.keeps}
+        other = second.model_dump() | {"kept": second.keeps}
         for name, pairs in pairs_of.items():
             pairs[one[name], other[name]] += 1
-        if differ := [name for name in pairs_of if one[name] != other[name]]:
+        if differ := [name for name in FIELDS if one[name] != other[name]]:
             verdicts = {"first": first.model_dump(), "second": second.model_dump()}
-            differing.append(
-                {"id": row["id"], "question": row["question"], "differ": differ, **verdicts}
-            )
-        columns = {
-            "task_type": second.task_type,
-            "second_verdict": result | {"model": client.model},
-        }
-        return row | columns, one["kept"] and other["kept"]
+            asked = {"id": row["id"], "question": row["question"]}
+            differing.append({**asked, "differ": differ, **verdicts})
+        second_verdict = result | {"model": client.model}
+        columns = {"task_type": second.task_type, "second_verdict": second_verdict}
+        return row | columns, first.keeps and second.keeps
 
     def compare() -> None:
-        write_jsonl(files[0], differing, force=True)
-        write_text(files[1], agreement(pairs_of), force=True)
+        write_jsonl(disagreements, differing, force=True)
+        write_text(table, agreement(pairs_of), force=True)
         print(agreement(pairs_of), file=sys.stderr)
 
     work = Screening(client, STRICT)
-    return llm_pass.run_pass(
-        PROGRAM, options, rows, client, work, judge=judge, others=files, finish=compare
-    )
+    others = (disagreements, table)
+    return filter_rows(PROGRAM, options, rows, work, judge, others, compare)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    return llm_pass.run_program(PROGRAM, __doc__, filter_rows, argv)
+    return run_program(PROGRAM, __doc__, screen_again, argv)
 
 
 if __name__ == "__main__":

@@ -13,28 +13,25 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Sequence
-from typing import Any
 
 from common.jsonl import JsonlRows
 from common.llm import LLMClient
-from sql_agent.curation import llm_pass
-from sql_agent.curation.screening import FIRST, Screening, Verdict, is_kept
+from sql_agent.curation.llm_filter import Row, Screening, filter_rows, run_program
+from sql_agent.curation.prompts import FIRST, Verdict
 
 PROGRAM = "filter_with_llm"
-Row = dict[str, Any]
 
 
-def filter_rows(options: argparse.Namespace, rows: JsonlRows, client: LLMClient) -> int:
-
+def screen(options: argparse.Namespace, rows: JsonlRows, client: LLMClient) -> int:
     def judge(row: Row, verdict: Row) -> tuple[Row, bool]:
         columns = {"task_type": verdict["task_type"], "verdict": verdict | {"model": client.model}}
-        return row | columns, is_kept(Verdict(**verdict))
+        return row | columns, Verdict(**verdict).keeps
 
-    return llm_pass.run_pass(PROGRAM, options, rows, client, Screening(client, FIRST), judge=judge)
+    return filter_rows(PROGRAM, options, rows, Screening(client, FIRST), judge)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    return llm_pass.run_program(PROGRAM, __doc__, filter_rows, argv)
+    return run_program(PROGRAM, __doc__, screen, argv)
 
 
 if __name__ == "__main__":

@@ -5,36 +5,159 @@ quote is verified.
 
 In: JSONL rows with `id` and `question`. For each, the project's SQL agent queries the database with
 the teacher LLM (TEACHER_MODEL; its endpoint must speak OpenAI's chat completions), then one
-structured call writes statements that cite {table, row_id, field, quote}. What can not be verified
+structured call writes statements that cite {table, row_id, field, quote}. What cannot be verified
 is refused: a quote that is not in its cell, a statement without one, numbers or sentences of the
-LLM's own. Out: rows that `python -m data.validate` accepts, with `answer`, `evidence`, `sql` (the
-agent's queries that read the cited rows) and `structured_gt` where the answer says all they return;
-refused rows stand in OUT.dropped.jsonl with `refused` {reason, detail}. An answer "nothing found"
-is never drafted: a query that finds nothing proves nothing.
+LLM's own. Out: rows that `python -m data.validate` accepts, with `answer`, `evidence`, `entities`
+and `sql` (the agent's queries that read the cited rows). Refused rows stand in OUT.dropped.jsonl
+with `refused` {reason, detail}. An answer "nothing found" is never drafted: a query that finds
+nothing proves nothing.
 """
 
 from __future__ import annotations
 
 import argparse
+import asyncio
 import sys
 from collections import Counter
 from collections.abc import Sequence
-from typing import Any
 
 from common.command import positive
 from common.jsonl import JsonlRows
-from common.llm import LLMClient
+from common.llm import LLMClient, LLMError
+from common.llm.errors import clean
 from common.settings import load_settings
-from sql_agent.curation import llm_pass
+from data.records import compact
+from episodes.episode import Episode
+from episodes.play_and_score import play
+from episodes.policy import ChatPolicy, Endpoint
+from sql_agent.agent import AGENT
+from sql_agent.curation.cited_answer import Draft, Refused, build_messages, verify
+from sql_agent.curation.llm_filter import Row, filter_rows, run_program
+from sql_agent.curation.prompts import CITED, digest
+from sql_agent.curation.queried_rows import RowFinder, merged
+from sql_agent.gold.checker import Checker
+from sql_agent.settings import SqlSettings
+from sql_agent.task import SqlTask
+from tools.sql.query import QueryTool
 
 PROGRAM = "openevidence"
-Row = dict[str, Any]
+# The form of a question's outcome; a higher number keeps an unfinished journal from being continued
+VERSION = 2
+ANSWER_TOKENS = 2_048
+OPENAI_URL = "https://api.openai.com/v1"
+
+
+class Drafter:
+    """Drafts answers from one database with one LLM.
+
+    Raises:
+        DatabaseError: the database cannot be read.
+        LLMError: cause "setup", the model's endpoint does not speak OpenAI's chat completions.
+    """
+
+    def __init__(
+        self, client: LLMClient, settings: SqlSettings, database_url: str | None, max_turns: int
+    ) -> None:
+        url = database_url or settings.database_url
+        self.client = client
+        self.max_turns = max_turns
+        self.timeout = settings.episode_timeout
+        self.endpoint = agent_endpoint(client)
+        # Episodes are not judged here: what is drafted from them is checked against the database.
+        unjudged = {"teacher_model": None, "reward_model_url": None}
+        self.environment = AGENT.open(
+            settings.model_copy(update={"database_url": url, **unjudged}), {}
+        )
+        self.finder = RowFinder(url)
+        self.checker = Checker(url)
+        self.depends: Row = {
+            "version": VERSION,
+            "prompt": digest(CITED)[:16],
+            "database": QueryTool(url).database().label,
+            "max_turns": max_turns,
+        }
+
+    def key(self, row: Row) -> str:
+        return digest(f"{row['id']}\0{row['question']}")
+
+    async def __call__(self, row: Row) -> Row:
+        """Return the columns to add to the row, or `refused` with reason and detail.
+
+        Raises LLMError if the machine failed.
+        """
+        episode = await self._play(row["question"])
+        try:
+            return await self._drafted(row, episode)
+        except Refused as refused:
+            return {"refused": {"reason": refused.reason, "detail": str(refused)}}
+
+    async def _play(self, question: str) -> Episode:
+        task = SqlTask(id="draft", question=question)
+        policy = ChatPolicy(self.endpoint, self.max_turns)
+        episode = self.environment.play(task, policy)
+        played = await play(self.environment, task, episode, policy, self.timeout)
+        if played.detail:
+            late = played.reward.unscored == "timeout"
+            detail = clean(played.detail, self.endpoint.api_key)
+            raise LLMError(detail, "timeout" if late else "status")
+        return played.episode
+
+    async def _drafted(self, row: Row, episode: Episode) -> Row:
+        """Return the columns of a row that `data.validate` accepts. Raises Refused."""
+        rows_of = {}
+        complete = set()
+        for query in episode.events:
+            if query.result.ok and query.result.rows:
+                rows_of[query.sql] = await asyncio.to_thread(self.finder.rows_of, query.sql)
+                if query.result.count == len(query.result.rows):
+                    complete.add(query.sql)
+        rows = merged(row for found in rows_of.values() for row in found)
+        if not rows:
+            ran = f"{len(rows_of)} of {len(episode.events)} queries gave rows"
+            raise Refused("no_rows", f"no row can be cited ({ran}, {episode.stop_reason})")
+        messages = build_messages(row["question"], rows)
+        draft = (await self.client.ask(messages, Draft, max_tokens=ANSWER_TOKENS)).value
+        evidence = verify(draft, row["question"], rows)
+        cited = {(item["table"], item["row_id"]) for item in evidence}
+        used = []
+        for sql, found in rows_of.items():
+            if sql in complete and any(shown.key in cited for shown in found):
+                used.append(sql)
+        names = [shown.name for shown in rows if shown.key in cited and shown.name]
+        columns: Row = {
+            "answer": "\n".join(statement.text.strip() for statement in draft.statements),
+            "evidence": compact(evidence),
+            "entities": compact(list(dict.fromkeys(names))),
+            "sql": used[0] if len(used) == 1 else used,
+        }
+        (finding,) = await asyncio.to_thread(self.checker.check, [row | columns])
+        if finding.problems or finding.lacks_rows:
+            raise Refused("check_failed", ": ".join((finding.problems + finding.unchecked)[0]))
+        return columns
+
+
+def agent_endpoint(client: LLMClient) -> Endpoint:
+    """Return the address at which the agent finds the client's model.
+
+    Raises LLMError if no known address speaks chat completions.
+    """
+    provider = client.provider
+    url = provider.base_url or (OPENAI_URL if provider.name == "openai" else None)
+    if not url:
+        wanted = "an endpoint that speaks OpenAI's chat completions"
+        raise LLMError(f"{client.model}: set TEACHER_BASE_URL to {wanted}", "setup")
+    return Endpoint(
+        url,
+        provider.model,
+        provider.api_key,
+        temperature=0.0,
+        top_p=None,
+        chat_model=client.chat_model(),
+    )
 
 
 def draft_answers(options: argparse.Namespace, rows: JsonlRows, client: LLMClient) -> int:
-    from sql_agent.curation.drafting import Drafter
-
-    drafter = Drafter(client, load_settings(), options.db, options.max_turns)
+    drafter = Drafter(client, load_settings().of(SqlSettings), options.db, options.max_turns)
     refused: Counter[str] = Counter()
 
     def judge(row: Row, result: Row) -> tuple[Row, bool]:
@@ -46,37 +169,18 @@ def draft_answers(options: argparse.Namespace, rows: JsonlRows, client: LLMClien
         reasons = ", ".join(f"{count:,} {reason}" for reason, count in refused.most_common())
         print(f"{PROGRAM}: refused: {reasons or 'none'}")
 
-    def describe() -> str:
-        return (
-            f"{drafter.episodes:,} episodes (their tokens are not counted); drafts: {client.usage}"
-        )
-
-    return llm_pass.run_pass(
-        PROGRAM,
-        options,
-        rows,
-        client,
-        drafter,
-        judge=judge,
-        finish=count_refused,
-        describe=describe,
-    )
+    return filter_rows(PROGRAM, options, rows, drafter, judge, finish=count_refused)
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    add = parser.add_argument
-    add("--db", metavar="URL", help="the database (default: DATABASE_URL, else the embedded one)")
-    add(
-        "--max-turns",
-        type=positive(int),
-        default=6,
-        metavar="N",
-        help="calls of the agent a question (6)",
-    )
+    what = "the database (default: DATABASE_URL, else the embedded one)"
+    parser.add_argument("--db", metavar="URL", help=what)
+    what = "calls of the agent a question (6)"
+    parser.add_argument("--max-turns", type=positive(int), default=6, metavar="N", help=what)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    return llm_pass.run_program(PROGRAM, __doc__, draft_answers, argv, add_options)
+    return run_program(PROGRAM, __doc__, draft_answers, argv, add_options)
 
 
 if __name__ == "__main__":

@@ -5,7 +5,7 @@
     # [QueriedRow(table="drugs_info", row_id=7, name="布洛芬片", cells={"dosage": "..."})]
 
 Each SELECT of the statement is asked again for the key, the name and the columns it looked at, with
-its own conditions, through the agent's own guarded tool. Used by `utils/openevidence.py`.
+its own conditions, through the agent's own guarded tool.
 """
 
 from __future__ import annotations
@@ -27,9 +27,7 @@ KEY = "id"
 
 @dataclass(frozen=True)
 class QueriedRow:
-    """A row that a query read: table, key, name of the drug or disease, and the columns the query
-    looked at.
-    """
+    """A row that a query read. name: of the drug or disease. cells: the columns it looked at."""
 
     table: str
     row_id: int
@@ -38,7 +36,6 @@ class QueriedRow:
 
     @property
     def key(self) -> tuple[str, int]:
-        """The row's identity: table and key."""
         return self.table, self.row_id
 
 
@@ -55,67 +52,63 @@ class RowFinder:
     """Finds rows in one database; safe to use from many threads.
 
     Raises:
-        DatabaseError: the database can not be read.
+        DatabaseError: the database cannot be read.
     """
 
     def __init__(self, database_url: str) -> None:
         self.tool = QueryTool(database_url, limits=LIMITS)
         database = self.tool.database()
         self.dialect = database.dialect
-        self.columns = {
-            table: [column.name.lower() for column in database.columns(table)]
-            for table in NAME_COLUMN
-        }
+        self.columns = {}
+        for table in NAME_COLUMN:
+            self.columns[table] = [column.name.lower() for column in database.columns(table)]
 
     def rows_of(self, sql: str) -> list[QueriedRow]:
-        """Return the rows that a statement the tool accepts reads; [] if its form does not allow
-        finding them.
-        """
+        """Return the rows that a statement reads; [] if its form does not allow finding them."""
         try:
             tree = sqlglot.parse_one(sql, read=self.dialect)
         except SqlglotError:  # the tool's guard reports this to the agent; there is nothing to find
             return []
-        return merged(
-            row for select in tree.find_all(exp.Select) for row in self._rows_of_select(select)
-        )
+        found: list[QueriedRow] = []
+        for select in tree.find_all(exp.Select):
+            found += self._rows_of_select(select)
+        return merged(found)
 
     def _rows_of_select(self, select: exp.Select) -> Iterator[QueriedRow]:
-        clauses = [
-            select.args.get("from_") or select.args.get("from"),
-            *(select.args.get("joins") or []),
-        ]
-        sources = [clause.this for clause in clauses if clause is not None]
-        if not all(
-            isinstance(source, exp.Table) and source.name.lower() in self.columns
-            for source in sources
-        ):
-            return
+        origin = select.args.get("from_")
+        clauses = [origin] if origin else []
+        sources = [clause.this for clause in [*clauses, *(select.args.get("joins") or [])]]
         for source in sources:
-            table = source.name.lower()
-            columns = list(dict.fromkeys([KEY, NAME_COLUMN[table], *self._asked(select, source)]))
-            asked = select.copy()
-            grouping = ("group", "having", "order") if select.args.get("group") else ()
-            for clause in ("distinct", "with_", "with", *grouping):
-                asked.set(clause, None)
-            asked.set(
-                "expressions", [exp.column(column, source.alias_or_name) for column in columns]
-            )
-            for values in self.tool.run(asked.sql(dialect=self.dialect)).rows:
-                named = zip(columns, values, strict=True)
-                cells = {
-                    name: str(value) for name, value in named if value is not None and name != KEY
-                }
-                if isinstance(values[0], int):
-                    yield QueriedRow(table, values[0], cells.get(NAME_COLUMN[table], ""), cells)
+            if not isinstance(source, exp.Table) or source.name.lower() not in self.columns:
+                return
+        for source in sources:
+            yield from self._asked_again(select, source)
 
-    def _asked(self, select: exp.Select, source: exp.Table) -> list[str]:
+    def _asked_again(self, select: exp.Select, source: exp.Table) -> Iterator[QueriedRow]:
+        """Yield the rows of one table of a SELECT."""
+        table = source.name.lower()
+        name_column = NAME_COLUMN[table]
+        columns = list(dict.fromkeys([KEY, name_column, *self._looked_at(select, source)]))
+        asked = select.copy()
+        grouping = ("group", "having", "order") if select.args.get("group") else ()
+        for clause in ("distinct", "with_", *grouping):
+            asked.set(clause, None)
+        asked.set("expressions", [exp.column(column, source.alias_or_name) for column in columns])
+        for key, *values in self.tool.run(asked.sql(dialect=self.dialect)).rows:
+            cells = {}
+            for column, value in zip(columns[1:], values, strict=True):
+                if value is not None:
+                    cells[column] = str(value)
+            if isinstance(key, int):
+                yield QueriedRow(table, key, cells.get(name_column, ""), cells)
+
+    def _looked_at(self, select: exp.Select, source: exp.Table) -> list[str]:
         """Return the table's columns that the SELECT shows or compares."""
         known = self.columns[source.name.lower()]
         if any(isinstance(shown, exp.Star) for shown in select.expressions):
             return known
-        used = {
-            column.name.lower()
-            for column in select.find_all(exp.Column)
-            if column.table.lower() in ("", source.alias_or_name.lower())
-        }
+        used = set()
+        for column in select.find_all(exp.Column):
+            if column.table.lower() in ("", source.alias_or_name.lower()):
+                used.add(column.name.lower())
         return [column for column in known if column in used]

@@ -1,17 +1,14 @@
-"""Fit the map from a reward model's raw scores to [0, 1], show it, and write the file that the
-judge reads.
+"""Fit the map from a reward model's raw scores to [0, 1], and write the file that the judge reads.
 
     python utils/reward_scale.py --pairs pairs.jsonl --output outputs/reward_scale.json      # asks REWARD_MODEL_URL
-    python utils/reward_scale.py --run runs/NAME --column terms.judge --output outputs/reward_scale.json
-    python utils/reward_scale.py --scores scores.jsonl --kind logistic --output outputs/reward_scale.json
+    python utils/reward_scale.py --scores scores.jsonl --column raw --output outputs/reward_scale.json
 
 Raw scores come from the endpoint (`--pairs`: JSONL rows {prompt, response}, each sent by POST,
-{score} comes back), from a run's episodes.jsonl, or from a column of any JSONL. `--kind quantile`
-spreads them evenly over [0, 1]; `--kind logistic` keeps their shape and bends only the ends.
-Written: OUT.json, OUT.png (before, map, after) and, with --pairs, OUT.scores.jsonl. Set
-REWARD_SCALE to OUT.json to use it. Rows without a score are counted and left out: not scored is not
-0. A killed --pairs run goes on when the same command is given again. Exit codes: 0 done, 1 the
-endpoint failed, 2 wrong usage, 130 interrupted.
+{score} comes back) or from a column of any JSONL, such as a run's episodes.jsonl. The map spreads
+them evenly over [0, 1]. Written: OUT.json and, with --pairs, OUT.scores.jsonl. Set REWARD_SCALE to
+OUT.json to use it. Rows without a score are counted and left out: not scored is not 0. A killed
+--pairs run goes on when the same command is given again. Exit codes: 0 done, 1 the endpoint failed,
+2 wrong usage, 130 interrupted.
 """
 
 from __future__ import annotations
@@ -25,13 +22,41 @@ from math import isfinite
 from pathlib import Path
 from typing import Any
 
+import numpy
+
 from common.command import UsageError, new_parser, positive, run_command
 from common.files import FileError, file_digest, refuse_existing
 from common.journal import MISSING, Failed, RunError, open_journal, run_all
 from common.jsonl import JsonlRows, read_jsonl, write_jsonl
+from common.llm import LLMError, Usage
+from common.llm.endpoint import without_secrets
 from common.settings import load_settings
+from scoring.reward_model_judge import RewardModelJudge
+from scoring.scale import QuantileScale
 
 PROGRAM = "reward_scale"
+POINTS = 21  # of the map: every five percent
+LARGEST = 1e100  # a score beyond it is an endpoint's fault
+FEWEST = 100  # scores; with fewer, five percent are less than five scores
+
+
+def fit(scores: Sequence[float]) -> QuantileScale:
+    """Return POINTS quantiles of the scores, evenly from 0 to 1; equal ones become one point in the
+    middle of their shares, as in rank statistics.
+
+    Raises UsageError: fewer than two different scores, or some of an unusable size.
+    """
+    huge = [score for score in scores if abs(score) > LARGEST]
+    if huge:
+        seen = f"{len(huge)} scores are beyond {LARGEST:g}, such as {huge[0]:g}"
+        raise UsageError(f"{seen}; is the endpoint broken?")
+    if len(set(scores)) < 2:
+        seen = f"all {len(scores)} are {scores[0]:g}" if scores else "there are none"
+        raise UsageError(f"a map needs scores that differ, and {seen}")
+    shares = numpy.linspace(0, 1, POINTS)
+    raw, place = numpy.unique(numpy.quantile(scores, shares), return_inverse=True)
+    unit = numpy.bincount(place, shares) / numpy.bincount(place)
+    return QuantileScale(raw=raw.tolist(), unit=unit.tolist())
 
 
 def read_scores(path: Path, column: str) -> tuple[list[float], int]:
@@ -47,157 +72,101 @@ def read_scores(path: Path, column: str) -> tuple[list[float], int]:
         value: Any = row
         for name in column.split("."):
             value = value.get(name, MISSING) if isinstance(value, dict) else MISSING
-        if value is None or (value is MISSING and _has_no_score(row)):
+        is_unscored = bool(row.get("unscored")) or row.get("status") == "failed"
+        if value is None or (value is MISSING and is_unscored):
             unscored += 1
         elif isinstance(value, bool) or not isinstance(value, int | float) or not isfinite(value):
-            seen = (
-                f"no column {column}; it has {', '.join(row)}"
-                if value is MISSING
-                else f"{column} is {value!r}"
-            )
+            seen = f"{column} is {value!r}"
+            if value is MISSING:
+                seen = f"no column {column}; it has {', '.join(row)}"
             raise FileError(f"{path}, line {number}: {seen}; expected a number (give --column)")
         else:
             scores.append(float(value))
     return scores, unscored
 
 
-def _has_no_score(row: dict[str, Any]) -> bool:
-    """Return whether a row is an episode that failed or could not be scored."""
-    return bool(row.get("unscored")) or row.get("status") == "failed"
-
-
-def ask_endpoint(arguments: argparse.Namespace) -> list[float]:
+def ask_endpoint(options: argparse.Namespace) -> list[float]:
     """Return the raw score of every pair, in order; kept in a journal until OUT.scores.jsonl is
     written.
 
     Raises:
         UsageError: no endpoint is set; RunError: some pairs have no score.
     """
-    from common.llm import LLMError, Usage
-    from common.llm.endpoint import without_secrets
-    from scoring.reward_model_judge import RewardModelJudge
-
-    url = arguments.url or load_settings().reward_model_url
+    url = options.url or load_settings().reward_model_url
     if not url:
         raise UsageError("no endpoint: set REWARD_MODEL_URL (environment or .env), or give --url")
-    pairs = JsonlRows(arguments.pairs, texts=("prompt", "response"))
-    model = RewardModelJudge(url, arguments.timeout)
+    pairs = JsonlRows(options.pairs, texts=("prompt", "response"))
+    model = RewardModelJudge(url, options.timeout)
     spent = Usage()
-    fingerprint = {
-        "program": PROGRAM,
-        "url": without_secrets(url),
-        "input": file_digest(arguments.pairs),
-    }
-    others = [arguments.output.with_suffix(suffix) for suffix in (".png", ".scores.jsonl")]
-    with open_journal(
-        arguments.output, fingerprint, force=arguments.force, others=others
-    ) as journal:
+    where = {"program": PROGRAM, "url": without_secrets(url)}
+    fingerprint = {**where, "input": file_digest(options.pairs)}
+    kept = options.output.with_suffix(".scores.jsonl")
+
+    def key(row: dict[str, Any]) -> str:
+        return hashlib.sha256(f"{row['prompt']}\0{row['response']}".encode()).hexdigest()[:32]
+
+    with open_journal(options.output, fingerprint, force=options.force, others=[kept]) as journal:
         everything = run_all(
             pairs,
-            key=lambda row: hashlib.sha256(
-                f"{row['prompt']}\0{row['response']}".encode()
-            ).hexdigest()[:32],
+            key=key,
             work=lambda row: model.raw_score(row["prompt"], row["response"], spent),
             journal=journal,
-            concurrency=arguments.concurrency,
+            concurrency=options.concurrency,
             title=PROGRAM,
             failures=LLMError,
         )
         scores = list(asyncio.run(everything))
         failed = [score for score in scores if isinstance(score, Failed)]
         if failed:
-            raise RunError(
-                f"{len(failed):,} of {len(scores):,} pairs have "
-                f"no score, the first one: {failed[0].reason}"
-            )
-        rows = ({"row": number, "raw": score} for number, score in enumerate(scores))
-        write_jsonl(arguments.output.with_suffix(".scores.jsonl"), rows, force=True)
+            seen = f"{len(failed):,} of {len(scores):,} pairs have no score"
+            raise RunError(f"{seen}, the first one: {failed[0].reason}")
+        rows = [{"row": number, "raw": score} for number, score in enumerate(scores)]
+        write_jsonl(kept, rows, force=True)
         journal.remove()
     return scores
 
 
-def fit_scale(arguments: argparse.Namespace) -> None:
-    from sql_agent.curation.scale_fit import FEWEST, draw, fit, summary
-
-    output = arguments.output
-    picture = arguments.output.with_suffix(".png")
-    if arguments.pairs:
-        scores = ask_endpoint(arguments)
+def fit_scale(options: argparse.Namespace) -> None:
+    if options.pairs:
+        scores = ask_endpoint(options)
         unscored = 0
-        source = str(arguments.pairs)
     else:
-        for file in (output, picture):
-            refuse_existing(file, arguments.force)
-        path = arguments.run / "episodes.jsonl" if arguments.run else arguments.scores
-        column = arguments.column or ("reward" if arguments.run else "score")
-        scores, unscored = read_scores(path, column)
-        source = f"{path}, {column}"
-    scale = fit(scores, arguments.kind)
-    draw(scores, scale, source, picture)
-    write_jsonl(output, [scale.model_dump()], force=True)
-    print(
-        f"{len(scores):,} scores of {source}, {unscored:,} "
-        f"rows not scored\n{'':<24}{'before':>12}{'after':>12}"
-    )
-    after = summary([scale.apply(score) for score in scores])
-    for name, before in summary(scores).items():
-        print(f"{name:<24}{before:>12.4g}{after[name]:>12.4g}")
+        refuse_existing(options.output, options.force)
+        scores, unscored = read_scores(options.scores, options.column)
+    scale = fit(scores)
+    write_jsonl(options.output, [scale.model_dump()], force=True)
+    print(f"{len(scores):,} scores, {unscored:,} rows not scored")
+    for name, share in (("least", 0), ("25 %", 0.25), ("median", 0.5), ("75 %", 0.75), ("most", 1)):
+        raw = float(numpy.quantile(scores, share))
+        print(f"{name:<8}{raw:>12.4g} becomes {scale.apply(raw):.4g}")
     if len(scores) < FEWEST:
-        print(
-            f"{PROGRAM}: only {len(scores)} scores; with fewer than {FEWEST} the map is rough",
-            file=sys.stderr,
-        )
-    print(f"map: {output}, picture: {picture}\nto use it, set  REWARD_SCALE={output.resolve()}")
+        few = f"only {len(scores)} scores; with fewer than {FEWEST} the map is rough"
+        print(f"{PROGRAM}: {few}", file=sys.stderr)
+    print(f"to use it, set  REWARD_SCALE={options.output.resolve()}")
 
 
 def parse_arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     parser = new_parser(__doc__)
-    add = parser.add_argument
     source = parser.add_mutually_exclusive_group(required=True)
-    source.add_argument(
-        "--pairs",
-        type=Path,
-        metavar="FILE",
-        help="JSONL {prompt, response} to send to the endpoint",
-    )
-    source.add_argument(
-        "--run", type=Path, metavar="FOLDER", help="a run's folder: its episodes.jsonl"
-    )
-    source.add_argument(
-        "--scores", type=Path, metavar="FILE", help="JSONL with a column of raw scores"
-    )
-    add("--column", help="of the scores; a.b is b inside a (default: score, with --run: reward)")
+    what = "JSONL {prompt, response} to send to the endpoint"
+    source.add_argument("--pairs", type=Path, metavar="FILE", help=what)
+    what = "JSONL with a column of raw scores"
+    source.add_argument("--scores", type=Path, metavar="FILE", help=what)
+    add = parser.add_argument
+    add("--column", default="score", help="of --scores; a.b is b inside a (default: score)")
     add("--url", help="the reward model's address (default: REWARD_MODEL_URL)")
-    add(
-        "--kind",
-        choices=("quantile", "logistic"),
-        default="quantile",
-        help="the map (default: quantile)",
-    )
     add("--output", type=Path, required=True, metavar="OUT.json", help="the map's file")
-    add(
-        "--timeout",
-        type=positive(float),
-        default=60.0,
-        metavar="S",
-        help="seconds for a pair, retries included (60)",
-    )
+    limit = "seconds for a pair, retries included (60)"
+    add("--timeout", type=positive(float), default=60.0, metavar="S", help=limit)
     add("--concurrency", type=positive(int), default=8, metavar="N", help="requests at once (8)")
     add("--force", action="store_true", help="replace existing outputs")
-    arguments = parser.parse_args(argv)
-    if arguments.column and arguments.pairs:
-        parser.error("--column belongs to --run and --scores; --pairs asks the endpoint")
-    if arguments.output.suffix != ".json":
-        parser.error(f"--output {arguments.output}: expected a name that ends in .json")
-    return arguments
+    return parser.parse_args(argv)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    arguments = parse_arguments(argv)
-    afterwards = (
-        "what was scored is kept: give the same command again to go on" if arguments.pairs else ""
-    )
-    return run_command(PROGRAM, lambda: fit_scale(arguments), afterwards)
+    options = parse_arguments(argv)
+    afterwards = "what was scored is kept: give the same command again to go on"
+    return run_command(PROGRAM, lambda: fit_scale(options), afterwards if options.pairs else "")
 
 
 if __name__ == "__main__":

@@ -11,7 +11,6 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from sql_agent.curation.chat_export import as_time
 from sql_agent.curation.chat_questions import judge
 from sql_agent.curation.chat_session_filter import main
 from tests.sql_agent.curation.survivors import survivors
@@ -25,8 +24,8 @@ TURNS = [
     ("user", "谢谢！", "2024-01-01 10:03:00"),
 ]
 KEPT = [
-    ("我叫[姓名]，布洛芬一天吃几次？", "2024-01-01 10:00:00", ["name"]),
-    ("高血压患者能喝酒吗？我电话[电话]", "2024-01-01 10:02:00", ["phone"]),
+    ("我叫[姓名]，布洛芬一天吃几次？", ["name"]),
+    ("高血压患者能喝酒吗？我电话[电话]", ["phone"]),
 ]
 MESSAGES = [{"role": role, "content": text, "time": time} for role, text, time in TURNS]
 
@@ -86,7 +85,7 @@ EXPORTS = {
 @pytest.mark.parametrize("name", EXPORTS)
 def test_every_form_of_export_gives_the_same_rows(tmp_path, name):
     rows, report = filtered(tmp_path, name, EXPORTS[name])
-    assert [(row["question"], row["time"], row["masked"]) for row in rows] == KEPT
+    assert [(row["question"], row["masked"]) for row in rows] == KEPT
     assert {row["session"] for row in rows} == {"s1"}
     assert len({row["id"] for row in rows}) == 2
     assert report["messages"] == 5
@@ -142,7 +141,10 @@ def test_a_session_named_by_a_phone_number_is_numbered(tmp_path):
 
 
 def test_unreadable_records_are_counted_and_named(tmp_path, capsys):
-    lines = ["nonsense", "3", dump({"role": "user"}), dump({"messages": ["x"]}), dump(MESSAGES[0])]
+    lines = ["call 13800138000", "3", dump({"1380013800": ""}), dump({"messages": ["x"]})]
+    _, report = filtered(tmp_path, "a.jsonl", "\n".join(lines).encode(), code=1)
+    assert "13800138000" not in dump(report)
+    lines.append(dump(MESSAGES[0]))
     rows, report = filtered(tmp_path, "a.jsonl", "\n".join(lines).encode())
     assert len(rows) == 1
     assert report["dropped"] == {"unreadable": 4}
@@ -156,19 +158,6 @@ def test_unreadable_records_are_counted_and_named(tmp_path, capsys):
     assert all(f"unreadable: {line}" in said for line in report["unreadable"])
 
 
-def test_a_file_without_a_readable_record_fails(tmp_path, capsys):
-    (tmp_path / "a.jsonl").write_text(dump({"messages": ["x"]}))
-    assert main([str(tmp_path / "a.jsonl"), "--output", str(tmp_path / "out.jsonl")]) == 1
-    assert "a.jsonl" in capsys.readouterr().err
-
-
-def test_personal_data_of_an_unreadable_record_is_in_no_report(tmp_path):
-    lines = ["call 13800138000 back", dump({"13800138000": "?"}), dump(MESSAGES[0])]
-    _, report = filtered(tmp_path, "a.jsonl", "\n".join(lines).encode())
-    assert len(report["unreadable"]) == 2
-    assert "13800138000" not in dump(report)
-
-
 def test_personal_data_in_a_role_is_in_no_report_and_not_on_the_terminal(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -179,14 +168,7 @@ def test_personal_data_in_a_role_is_in_no_report_and_not_on_the_terminal(
     said = capsys.readouterr().err
     assert "患者[姓名][电话]" in said
     assert "13800138000" not in said
-
-
-def test_unknown_roles_are_named(tmp_path, capsys):
-    content = dump([{"role": "甲方", "content": "布洛芬怎么吃？"}]).encode()
-    _, report = filtered(tmp_path, "a.json", content, code=1)
-    assert report["unknown_roles"] == {"甲方": 1}
-    assert "--user-role" in capsys.readouterr().err
-    rows, _ = filtered(tmp_path, "a.json", content, "--user-role", "甲方")
+    rows, _ = filtered(tmp_path, "a.json", content, "--user-role", "患者王建国13800138000")
     assert len(rows) == 1
 
 
@@ -209,14 +191,6 @@ def test_a_file_that_is_no_export_is_refused_in_one_line(tmp_path, capsys, name,
     assert says in message
     assert message.count("\n") == 1
     assert not (tmp_path / "out.jsonl").exists()
-
-
-def test_an_existing_output_is_kept(tmp_path, capsys):
-    (tmp_path / "a.json").write_bytes(EXPORTS["list.json"])
-    (tmp_path / "out.jsonl").write_text("mine")
-    assert main([str(tmp_path / "a.json"), "--output", str(tmp_path / "out.jsonl")]) == 2
-    assert "--force" in capsys.readouterr().err
-    assert (tmp_path / "out.jsonl").read_text() == "mine"
 
 
 VALUES = st.recursive(
@@ -255,4 +229,3 @@ def test_hostile_exports_end_in_rows_without_numbers_or_in_one_message(tmp_path,
     for line in output.read_text().splitlines() if output.exists() else ():
         row = json.loads(line)
         assert survivors(row["question"]) == survivors(row["session"]) == []
-        assert row["time"] is None or as_time(row["time"]) == row["time"]

@@ -189,12 +189,3 @@ def test_an_output_that_is_an_input_is_refused_even_with_force(tmp_path, capsys)
         assert main([str(new), *flags]) == 2
         assert output.name in capsys.readouterr().err
     assert (new.read_bytes(), known.read_bytes()) == before
-
-
-def test_existing_outputs_are_kept(tmp_path, capsys):
-    new = questions(tmp_path / "in.jsonl", "发烧了怎么办？")
-    (tmp_path / "new.dropped.jsonl").write_text("mine")
-    assert main([str(new), "--output", str(tmp_path / "new.jsonl")]) == 2
-    assert "--force" in capsys.readouterr().err
-    assert (tmp_path / "new.dropped.jsonl").read_text() == "mine"
-    assert not (tmp_path / "new.jsonl").exists(), "it was refused after the work"

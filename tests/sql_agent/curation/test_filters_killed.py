@@ -106,16 +106,3 @@ def test_ctrl_c_keeps_the_journal(place, llm, teacher):
     llm.answer = judge
     assert first() == 0
     assert len(llm.requests) <= 60 + 8
-
-
-@pytest.mark.system
-def test_a_second_process_on_one_output_is_refused(place, llm, teacher):
-    llm.answer = Held(0)
-    program = start(place, teacher, "--concurrency", "2")
-    held_up(program, llm.answer, 2)
-    second = start(place, teacher)
-    _, errors = second.communicate(timeout=300)
-    assert second.returncode == 2
-    assert "out.jsonl.journal" in errors
-    llm.answer.opened.set()
-    assert program.wait() == 0, program.communicate()

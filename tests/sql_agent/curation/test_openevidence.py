@@ -127,7 +127,6 @@ def test_a_verified_answer_becomes_a_row_that_validation_accepts(llm, draft, dat
     (row,) = rows_of(output)
     assert row["answer"] == f"甲片的用法用量为：{DOSAGE}。"
     assert row["sql"] == SQL
-    assert json.loads(row["structured_gt"]) == {"columns": ["dosage"], "rows": [[DOSAGE]]}
     assert json.loads(row["evidence"]) == [
         {"table": "drugs_info", "row_id": 7, "field": "dosage", "quote": DOSAGE}
     ]
@@ -137,21 +136,6 @@ def test_a_verified_answer_becomes_a_row_that_validation_accepts(llm, draft, dat
     (finding,) = Checker(database).check([row])
     assert (finding.problems, finding.unchecked) == ([], [])
     assert not output.with_name("out.jsonl.journal").exists()
-
-
-def test_an_answer_that_says_less_than_the_query_returned_has_no_gold_table(llm, draft, database):
-    said = {
-        "can_answer": True,
-        "statements": [statement("甲片：遮光，密封保存。", "遮光，密封保存", field="storage")],
-    }
-    play(llm, ["SELECT * FROM drugs_info"], said)
-    code, output, shown = draft("甲片怎么保存？")
-    assert code == 0, shown.err
-    (row,) = rows_of(output)
-    assert row["structured_gt"] == ""
-    assert row["sql"] == "SELECT * FROM drugs_info"
-    (finding,) = Checker(database).check([row])
-    assert finding.problems == []
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,73 @@
+"""The three prompts of the LLM filter: FIRST of filter_with_llm, STRICT of filter_again, CITED of
+openevidence. Their words are in `prompts.toml`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import tomllib
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import BaseModel, Field
+
+from sql_agent.tables import TABLES
+
+LONGEST_QUESTION = 2_000  # characters shown to the LLM
+_TEXTS = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
+TYPES: dict[str, str] = _TEXTS["types"]
+# Columns that questions are never about
+WORKING_COLUMNS = {"id", "med_name_initial", "created_at", "create_at", "update_at", "source"}
+
+
+class Verdict(BaseModel):
+    """One LLM's judgement of one question. The reason comes first, so that the model writes it
+    before it decides.
+    """
+
+    reason: str = Field(description="一两句话的理由")
+    is_medical: bool
+    answerable: bool
+    task_type: Literal[*TYPES]  # type: ignore[valid-type]
+
+    @property
+    def keeps(self) -> bool:
+        """Whether the question may enter a data set."""
+        return self.is_medical and self.answerable and self.task_type != "unanswerable"
+
+
+def _screening(rules: str) -> str:
+    tables = []
+    for table, columns in TABLES.items():
+        asked = []
+        for name, label in columns.items():
+            if name not in WORKING_COLUMNS:
+                asked.append(f"{label}（{name}）")
+        tables.append(f"{table}：{'、'.join(asked)}")
+    types = [f"- {name}：{meaning}" for name, meaning in TYPES.items()]
+    parts = {"tables": "\n".join(tables), "types": "\n".join(types), "rules": rules}
+    return str(_TEXTS["task"].format(**parts))
+
+
+FIRST = _screening("")
+STRICT = _screening(_TEXTS["strict_rules"])
+CITED: str = _TEXTS["cited"]
+
+
+def screening_messages(question: str, instructions: str) -> list[dict[str, str]]:
+    """Return the prompt that asks for a Verdict."""
+    text = as_json({"问题": question[:LONGEST_QUESTION]})
+    return [{"role": "system", "content": instructions}, {"role": "user", "content": text}]
+
+
+def as_json(value: Any, indent: int | None = None) -> str:
+    """Return JSON with "<" escaped, so that what users wrote holds no chat token and cannot end its
+    quotation.
+    """
+    return json.dumps(value, ensure_ascii=False, indent=indent).replace("<", "\\u003c")
+
+
+def digest(text: str) -> str:
+    """Return a short name of a text."""
+    return hashlib.sha256(text.encode()).hexdigest()[:32]
