@@ -141,3 +141,13 @@ def test_only_the_tool_says_which_cells_it_cut(database_url):
     }.items():
         found = term_values(task, played(database_url, sql, "x"), names)
         assert found == dict.fromkeys(names, paid), sql
+
+
+@pytest.mark.parametrize("sql", ["DROP TABLE drugs_info", "not SQL (", ""])
+def test_a_statement_that_was_refused_has_read_nothing(database_url, sql):
+    query = Query.run(sql, QueryTool(database_url))
+    assert not query.result.ok
+    episode = Episode(answer="密封", stop_reason="answered", events=[query], turns=2)
+    task = SqlTask(id="r", question="朵莎洛片怎么保存？", reference="密封", gold=GOLD)
+    assert not any(term_values(task, episode, ("rule", "execution", "evidence_recall")).values())
+    assert case_of(task, episode).context
