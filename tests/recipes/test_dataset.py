@@ -60,15 +60,6 @@ def test_committed_database_is_what_the_script_builds(database):
     assert dump(build_database.DEFAULT_PATH) == dump(database)
 
 
-def test_more_names_than_the_vocabulary_has_is_one_line(tmp_path, capsys):
-    assert (
-        build_database.main(["--output", str(tmp_path / "a.db"), "--fictional-drugs", "9000000"])
-        == 2
-    )
-    assert "names for" in capsys.readouterr().err
-    assert list(tmp_path.iterdir()) == []
-
-
 def test_questions_name_invented_entities_only(committed):
     with sqlite3.connect(build_database.DEFAULT_PATH) as connection:
         find = [

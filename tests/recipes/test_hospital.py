@@ -50,21 +50,6 @@ def test_the_same_seed_gives_the_committed_bytes(rebuilt: Path) -> None:
         assert (rebuilt / DATABASE).read_bytes() == (TABLES / DATABASE).read_bytes()
 
 
-def test_what_is_there_is_kept(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (tmp_path / "tables").mkdir()
-    assert build.main(["--out", str(tmp_path / "tables")]) == 2
-    assert "--force" in capsys.readouterr().err
-    assert not list((tmp_path / "tables").iterdir())
-
-
-def test_more_patients_than_there_are_numbers_for_are_refused(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert build.main(["--out", str(tmp_path / "tables"), "--patients", "15001"]) == 2
-    assert "15000" in capsys.readouterr().err
-    assert not list(tmp_path.iterdir())
-
-
 @pytest.mark.nightly
 def test_the_same_seed_gives_the_committed_questions(tmp_path: Path) -> None:
     assert questions.main(["--out", str(tmp_path)]) == 0

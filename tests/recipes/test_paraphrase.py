@@ -60,27 +60,6 @@ def test_a_rewording_that_is_nearly_a_question_of_another_split_is_refused():
     assert (splits["train"][1]["question"], splits["test"][0]["question"]) == (replies["b"], ours)
 
 
-def test_a_rewording_is_compared_with_those_that_were_taken_before() -> None:
-    """Two rows of a split would have one question, or a test question would have been trained on."""
-
-    def row(name, question):
-        return {"id": name, "question": question, "entities": "[]", "difficulty": "easy"}
-
-    splits = {
-        "train": [row("a", "头一个问题问的是价格"), row("b", "第二件事情是关于疗程长短")],
-        "test": [row("c", "完全不一样的第三个话题")],
-    }
-    once = "医生您好，想请教平时应该怎么保存它才好呢"
-    replies = {"a": once, "b": once, "c": f"{once}呀"}
-    assert reword(splits, replies, Mentions([])) == 1
-    assert [row["question"] == once for rows in splits.values() for row in rows] == [
-        True,
-        False,
-        False,
-    ]
-    assert splits["test"][0]["question"] == "完全不一样的第三个话题"
-
-
 @pytest.fixture
 def build(teacher, monkeypatch, capsys):  # noqa: F811
     """The command, in this process: its exit code and what it printed."""

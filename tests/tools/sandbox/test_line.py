@@ -21,7 +21,7 @@ from tests.own_processes import OwnProcesses
 from tools.sandbox import MachineTooSlowError, Sandbox, SandboxError, mounts
 from tools.sandbox import sandbox as sandbox_module
 from tools.sandbox.inside.frames import READY, frame
-from tools.sandbox.sandbox import Episode, stopped, waiting_time
+from tools.sandbox.sandbox import Episode
 
 ANSWER = {"status": "ok", "printed": "1\n", "errors": "", "fresh": True}
 QUESTION = {"source": "x", "language": "python", "deadline": 1.0}
@@ -121,20 +121,6 @@ async def test_one_that_waited_for_a_processor_is_the_machine_s(
             await asking
     else:
         assert (await asking).status == "timeout"
-
-
-def test_the_kernel_s_words_about_a_process(monkeypatch, tmp_path) -> None:
-    """proc(5): the second number of schedstat is nanoseconds on a run queue; the name of a program,
-    in parentheses, may look like what follows it.
-    """
-    for number, state in enumerate(("7 (a) T 1) S 1 7", "7 (b) S) T 1 7")):
-        folder = tmp_path / "proc" / str(number)
-        folder.mkdir(parents=True)
-        (folder / "stat").write_text(state)
-        (folder / "schedstat").write_text("9000000000 2500000000 70\n")
-    monkeypatch.setattr(sandbox_module, "Path", lambda path: tmp_path / path[1:])
-    assert [stopped(number) for number in (0, 1, 2)] == [False, True, False]
-    assert [waiting_time(number) for number in (0, 2)] == [2.5, 0.0]
 
 
 @pytest.mark.parametrize("sent", [b"", READY, READY + frame(ANSWER)[:-1]])

@@ -16,24 +16,6 @@ from tools.sql.database import Access, StatementError, open_database
 
 TABLES = frozenset({"drugs_info", "disease"})
 
-HOSTILE = """
-DROP TABLE drugs_info
-WITH x AS (SELECT 1) DELETE FROM disease
-SELECT 1; DROP TABLE disease
-PRAGMA query_only = 0
-SELECT * FROM pragma_table_info('disease')
-SELECT (SELECT sql FROM sqlite_master LIMIT 1) FROM disease
-WITH disease AS (SELECT 1 AS a) SELECT * FROM disease
-SELECT (WITH secrets AS (SELECT 1) SELECT 1), (SELECT count(*) FROM secrets)
-SELECT * FROM open_door
-ATTACH '/etc/passwd' AS x
-VACUUM INTO 'copy.db'
-SELECT load_extension('x')
-SELECT hex(zeroblob(100000000))
-SELECT :x
-今天天气怎么样
-""".strip().splitlines()
-
 
 @pytest.fixture
 def guarded(database):
@@ -50,19 +32,6 @@ def state(path):
     return hashlib.sha256(path.read_bytes()).hexdigest(), sorted(
         item.name for item in path.parent.iterdir()
     )
-
-
-@pytest.mark.parametrize("sql", HOSTILE)
-def test_hostile_statements_change_and_reveal_nothing(tool, guarded, sql):
-    before = state(guarded)
-    result = tool.run(sql)
-    assert not result.ok
-    assert result.rows == []
-    assert not result.tables_read
-    assert "canary" not in result.to_json()
-    assert str(guarded) not in result.to_json()
-    assert state(guarded) == before
-    assert tool.run("SELECT 1 FROM disease LIMIT 1").ok
 
 
 def test_the_file_is_opened_for_reading_only(database):
