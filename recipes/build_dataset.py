@@ -2,7 +2,7 @@
 them.
 
 Nine types of question (recipes/questions/drafts.py), asked in natural Chinese
-(sql_agent/templates.toml) about the database's own entities; where it has invented ones
+(recipes/questions/wordings.toml) about the database's own entities; where it has invented ones
 (column `source`), about those only. Every row's gold SQL has been run by the agent's own tool, and
 its gold answer earns 1 from the project's own judge. Names, search words and filter values of one
 split occur in no other (recipes/questions/split.py), and neither do questions that are nearly the same
@@ -135,7 +135,7 @@ def report(dataset: Dataset, request: Request) -> list[str]:
         named = ", ".join(f"{TABLES[table].get(column, column)} ({column})" for column in columns)
         lines.append(
             f"no question asks for these columns of {table}: {named}; a wording in "
-            "sql_agent/templates.toml adds one (docs/your-data.md#ask-for-another-column)"
+            "recipes/questions/wordings.toml adds one (docs/your-data.md#ask-for-another-column)"
         )
     for (split, kind), count in dataset.missing(request).items():
         lines.append(f"not made: {count} {kind} rows of {split}; the database has no more to ask")

@@ -1,15 +1,10 @@
-"""The SQL agent: answers medical questions by querying a database of drugs and diseases.
-
-from episodes import registry
-agent = registry.get("sql")
-
-Importing this is cheap; the database, the judge and openai-agents come with `open`.
-"""
+"""The SQL agent: answers medical questions by querying a database of drugs and diseases."""
 
 from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
 from collections.abc import Iterable, Mapping, Sequence
+from importlib import import_module
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -30,10 +25,17 @@ from episodes.agent import (
 )
 from episodes.episode import AgentError, Conversation
 from episodes.shown import Shown
+from sql_agent import facts, row_checks
+from sql_agent.ehrsql.questions import DrawnSet, prepare
 from sql_agent.intake.question_files import COLUMNS, load_rows, made_from
 from sql_agent.prompts import PROMPT_VERSION, TOOL
 from sql_agent.settings import SqlSettings
+from sql_agent.shown import shown
 from sql_agent.task import SqlTask, task_of
+from sql_agent.template_agent import gold_conversations
+
+# What the bundled model was made from. It is found by name, because recipes stand above agents.
+RECIPE = "recipes.drugs.lessons"
 
 
 class SqlFlags(Flags):
@@ -55,8 +57,6 @@ class SqlFlags(Flags):
         """
         if arguments.schema is None:
             return
-        from sql_agent.ehrsql.questions import DrawnSet, prepare
-
         arguments.schema = prepare(arguments.data, arguments.schema)
         arguments.data = DrawnSet.read(arguments.schema).questions
 
@@ -83,18 +83,12 @@ class SqlShowing(Showing):
     )
 
     def summarise(self, records: Sequence[Record]) -> Mapping[str, Any]:
-        from sql_agent.facts import summarise
-
-        return summarise(records)
+        return facts.summarise(records)
 
     def failure(self, record: Record) -> str:
-        from sql_agent.facts import failure
-
-        return failure(record)
+        return facts.failure(record)
 
     def shown(self, record: Record) -> Sequence[Shown]:
-        from sql_agent.shown import shown
-
         return shown(record)
 
 
@@ -106,17 +100,15 @@ class SqlTeaching(Teaching):
     ) -> Iterable[Conversation]:
         if role != "policy":
             return super().demonstrations(role, rows, settings)
-        from sql_agent.demonstrations import gold_conversations
-
         own = settings.of(SqlSettings)
         return gold_conversations([task_of(row) for row in rows], own.database_url, own.tables)
 
     def lessons(
         self, rows: Sequence[Row], settings: Settings, right: int, flawed: int, random: Random
     ) -> Lessons:
-        from sql_agent.demonstrations import lessons
-
-        return lessons(rows, settings.of(SqlSettings).database_url, right, flawed, random)
+        url = settings.of(SqlSettings).database_url
+        made: Lessons = import_module(RECIPE).lessons(rows, url, right, flawed, random)
+        return made
 
 
 class SqlAgent(Agent):
@@ -173,9 +165,7 @@ class SqlAgent(Agent):
     def check(
         self, rows: Mapping[str, Sequence[Row]], settings: Settings, plays: bool
     ) -> list[str]:
-        from sql_agent.row_checks import check
-
-        return check(rows, settings.of(SqlSettings), plays)
+        return row_checks.check(rows, settings.of(SqlSettings), plays)
 
 
 def _file(text: str) -> Path:

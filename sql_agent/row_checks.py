@@ -54,10 +54,11 @@ def _notes_on(name: str, rows: list[Row], settings: SqlSettings, plays: bool) ->
     counts += [f", {bare} without an answer (judged without a reference)"] if bare else []
     notes = [f"{name}: {len(rows)} questions{''.join(counts)}"]
     sample = rows[:: max(1, len(rows) // CHECKED)][:CHECKED] if plays else []
-    checker = Checker(*database)
+    findings = []
     if sample:
+        checker = Checker(*database)
         _refuse_foreign(name, sample, checker.tool)
-    findings = checker.check(sample)
+        findings = checker.check(sample)
     wrong = [(finding.row["id"], *finding.problems[0]) for finding in findings if finding.problems]
     if wrong:
         notes.append(

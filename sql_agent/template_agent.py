@@ -11,15 +11,14 @@ column, asks for that cell and repeats it. It uses only the question of a row.
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
 
-from episodes.episode import AgentError, Episode
-from sql_agent.prompts import COLUMNS, TOOL_NAME, first_messages, system_prompt
+from episodes.episode import AgentError, Conversation, Episode
+from sql_agent.prompts import COLUMNS, TOOL, TOOL_NAME, first_messages, system_prompt
 from sql_agent.reward import Query
-from sql_agent.tables import NAME_COLUMN
+from sql_agent.tables import KEYWORDS, NAME_COLUMN
 from sql_agent.task import SqlTask
-from sql_agent.templates import KEYWORDS
 from tools.sql.database import DatabaseError
 from tools.sql.query import Limits, QueryResult, QueryTool
 
@@ -51,6 +50,29 @@ def gold_episode(task: SqlTask, tool: QueryTool) -> Episode:
     for statement in task.sql:
         query_in(episode, statement, tool)
     return answer_in(episode, task.reference)
+
+
+def gold_conversations(
+    tasks: Sequence[SqlTask], database_url: str, tables: Iterable[str] = COLUMNS
+) -> Iterable[Conversation]:
+    """Yield the episodes of a policy that runs the gold SQL and gives the gold answer, one for each
+    task that has both.
+
+    Raises AgentError: a gold statement fails; DatabaseError: the database cannot be read.
+    """
+    tool = QueryTool(database_url, tables)
+    for task in tasks:
+        if task.sql and task.reference:
+            episode = gold_episode(task, tool)
+            failed = next(
+                (query.result.error for query in episode.events if not query.result.ok), None
+            )
+            if failed:
+                raise AgentError(
+                    f"the gold SQL of {task.id} fails: {failed}; "
+                    "is DATABASE_URL the right database?"
+                )
+            yield Conversation(episode.messages, [True] * episode.turns, (TOOL,))
 
 
 def answered_at_once(question: str, tool: QueryTool, answer: str) -> Episode:

@@ -17,9 +17,9 @@ from typing import Any
 
 from data.records import compact
 from recipes.questions.entities import Entity, SearchWord
+from recipes.questions.wordings import ANSWERS, LABELS
 from sql_agent.intake.question_files import Row
 from sql_agent.tables import NAME_COLUMN
-from sql_agent.templates import ANSWERS, LABELS
 
 
 @dataclass(frozen=True)

@@ -19,9 +19,7 @@ from typing import TypeVar
 
 from recipes.questions.drafts import Called, Draft, about_fields, about_word, without_answer
 from recipes.questions.entities import Catalogue, Entity, SearchWord, is_plain, names_of
-from scoring.text import words_only
-from sql_agent.tables import ASKABLE, NAME_COLUMN
-from sql_agent.templates import (
+from recipes.questions.wordings import (
     ADMINISTRATION,
     COMPARE,
     COUNT,
@@ -34,6 +32,8 @@ from sql_agent.templates import (
     WORDS,
     Phrases,
 )
+from scoring.text import words_only
+from sql_agent.tables import ASKABLE, NAME_COLUMN
 from tools.sql.result import neutralise
 
 LONGEST_TEXT = 300  # characters of all texts of an answer; the tool cuts cells at 500

@@ -19,16 +19,16 @@ import pytest
 
 from episodes.episode import AgentError
 from recipes import build_database, build_dataset, fictional
+from recipes.questions import wordings as words
 from recipes.questions.entities import Mentions
 from recipes.questions.generate import overlap
 from recipes.questions.streams import STREAMS
-from sql_agent import templates as words
+from recipes.questions.wordings import QUESTIONS
 from sql_agent.agent import AGENT
 from sql_agent.gold.checker import Checker
 from sql_agent.intake.question_files import load_rows
 from sql_agent.settings import SqlSettings
 from sql_agent.tables import NAME_COLUMN, write_database
-from sql_agent.templates import QUESTIONS
 from tests.messages import missing
 
 URL = f"sqlite:///{build_database.DEFAULT_PATH}"

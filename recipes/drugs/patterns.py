@@ -3,7 +3,7 @@ of it with new ones put in.
 
 `⟦n0⟧` is the first name in the question (of an entity, or what is searched for), `⟦v0⟧` the first
 value of the answer, `⟦listing⟧` the names a search returns, `⟦count⟧` how many there are. Used by
-`sql_agent/demonstrations.py`.
+`recipes/drugs/lessons.py`.
 """
 
 from __future__ import annotations

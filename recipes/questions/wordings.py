@@ -51,12 +51,6 @@ WORDS: dict[str, list[str]] = {
 }
 # The word for the field in gold answers.
 LABELS = {name: words[0] for name, words in WORDS.items()}
-# By table and column, words that mean the column in any question; the more specific columns come
-# first.
-KEYWORDS: dict[str, dict[str, list[str]]] = {
-    table: {name: texts["keywords"] for name, texts in columns.items()}
-    for table, columns in _TEXTS["columns"].items()
-}
 # Phrasings that ask for a detail, and words of which a text with that detail contains one.
 NEEDS: dict[str, list[str]] = _TEXTS["needs"]
 # Fields are joined by 、 and 和 into {field}.

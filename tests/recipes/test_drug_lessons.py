@@ -15,17 +15,17 @@ import pytest
 
 from common.settings import ROOT, load_settings
 from episodes.episode import AgentError, Conversation
-from sql_agent.agent import AGENT
-from sql_agent.demonstrations import (
+from recipes.drugs.lessons import (
     Cases,
     alphabet,
-    gold_conversations,
     lessons,
     names_in,
 )
+from recipes.drugs.patterns import SyntheticCase
+from sql_agent.agent import AGENT
 from sql_agent.intake.question_files import load_rows
-from sql_agent.patterns import SyntheticCase
 from sql_agent.prompts import TOOL, first_messages
+from sql_agent.template_agent import gold_conversations
 from tools.sql.database import DatabaseError
 
 DATABASE = f"sqlite:///{ROOT / 'data' / 'medical.db'}"

@@ -1,7 +1,5 @@
-"""Supervised data of the SQL agent: the gold episodes, and what the bundled tiny model is made
-from.
+"""What the bundled tiny model of the SQL agent is made from.
 
-    gold_conversations(tasks, database_url)                        # to warm up any model
     lessons(rows, database_url, right=12_000, flawed=3_200, random=Random(2))
 
 The tiny model's conversations are synthetic. A training row that looks up fields of named entities
@@ -25,8 +23,8 @@ from random import Random
 from common.terminal import watched
 from episodes.agent import Lessons, Row
 from episodes.episode import AgentError, Conversation
+from recipes.drugs.patterns import SEARCHES, SyntheticCase, gold_of, misnamed_in, pattern_of
 from sql_agent.intake.question_files import nested
-from sql_agent.patterns import SEARCHES, SyntheticCase, gold_of, misnamed_in, pattern_of
 from sql_agent.prompts import COLUMNS, TOOL
 from sql_agent.tables import NAME_COLUMN
 from sql_agent.task import SqlTask
@@ -61,29 +59,6 @@ SCRATCH_CASES = 600
 BAD = {"no_call": 24, "wrong_column": 46, "empty": 6, "right": 24}
 GOOD = {"no_call": 10, "wrong_column": 26, "empty": 4, "right": 60}
 MISNAMED = {"no_call": 12, "gives_up": 58, "right": 30}
-
-
-def gold_conversations(
-    tasks: Sequence[SqlTask], database_url: str, tables: Iterable[str] = COLUMNS
-) -> Iterable[Conversation]:
-    """Yield the episodes of a policy that runs the gold SQL and gives the gold answer, one for each
-    task that has both.
-
-    Raises AgentError: a gold statement fails; DatabaseError: the database cannot be read.
-    """
-    tool = QueryTool(database_url, tables)
-    for task in tasks:
-        if task.sql and task.reference:
-            episode = gold_episode(task, tool)
-            failed = next(
-                (query.result.error for query in episode.events if not query.result.ok), None
-            )
-            if failed:
-                raise AgentError(
-                    f"the gold SQL of {task.id} fails: {failed}; "
-                    "is DATABASE_URL the right database?"
-                )
-            yield Conversation(episode.messages, [True] * episode.turns, (TOOL,))
 
 
 def lessons(

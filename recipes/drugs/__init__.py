@@ -1,0 +1,1 @@
+"""What the SQL agent's bundled model was made from."""
