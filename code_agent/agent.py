@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from argparse import ArgumentParser
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
 from random import Random
@@ -19,7 +18,7 @@ from code_agent.events import ENDINGS
 from code_agent.rehearsal import gold_steps
 from code_agent.settings import CodeSettings
 from code_agent.shown import shown
-from code_agent.task import CodeTask, read_rows, task_of
+from code_agent.task import read_rows, task_of
 from common.settings import ROOT, Settings
 from episodes.agent import (
     Agent,
@@ -36,7 +35,6 @@ from episodes.agent import (
 )
 from episodes.episode import Conversation, Task
 from episodes.shown import Shown
-from episodes.turns import drawn_turns
 
 # What the bundled model was made from. It is found by name, because recipes stand above agents.
 RECIPE = "recipes.hospital.lessons"
@@ -76,10 +74,6 @@ class CodeShowing(Showing):
         Column("loops", "loops"),
     )
     baselines = ("at_once", "commonest")
-    failures = ("right", "wrong_value", "no_program", "only_errors", "nothing_handed_in", "loop")
-
-    def gain_groups(self, record: Record) -> Mapping[str, int | None]:
-        return {"gain_by_form": facts.group_of(record)}
 
     def failure(self, record: Record) -> str:
         return facts.failure(record)
@@ -114,7 +108,6 @@ class CodeAgent(Agent):
         split: ROOT / "data" / "code" / f"{split}.parquet" for split in ("train", "val", "test")
     }
     turns = 4
-    draws_turns = True
     settings = CodeSettings
     flags = CodeFlags()
     showing = CodeShowing()
@@ -131,23 +124,17 @@ class CodeAgent(Agent):
         return read_rows(path)
 
     def task(self, row: Row, settings: Settings) -> Task:
-        return task_with_budget(row, settings)
+        return task_of(row)
 
     def open(self, settings: Settings, options: Options, evaluating: bool = False) -> Environment:
         return CodeEnvironment(settings, options, evaluating)
-
-
-def task_with_budget(row: Row, settings: Settings) -> CodeTask:
-    """Return the task of a row with the budget that the settings draw for it."""
-    task = task_of(row)
-    return replace(task, max_turns=drawn_turns(settings, task.id))
 
 
 def gold_conversations(rows: Iterable[Row], settings: Settings) -> Iterator[Conversation]:
     """Yield episodes that run the gold program and hand in what it prints."""
     environment = CodeEnvironment(settings, {})
     for row in rows:
-        task = task_with_budget(row, settings)
+        task = task_of(row)
         episode = environment.rehearsed(task, gold_steps(task))
         yield Conversation(episode.messages, [True] * episode.turns)
 

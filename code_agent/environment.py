@@ -30,10 +30,11 @@ from code_agent.tasks import get_task_class
 from code_agent.tasks.base import TaskSet
 from code_agent.tasks.bundled import EhrDemo
 from common.settings import Settings
-from episodes.agent import Answer, Environment, Judging, KnownEpisodes, Options, Record
+from episodes.agent import Answer, Environment, KnownEpisodes, Options, Record
 from episodes.episode import AgentError, Episode, Policy, ServiceError, Task
 from episodes.outcomes import EpisodeError
 from episodes.text_loop import play_with_words
+from episodes.turns import turns_of
 from scoring.rubric import Reward
 from tools.sandbox import Sandbox, SandboxError, probe
 
@@ -46,7 +47,7 @@ class CodeEnvironment(Environment):
     Raises AgentError if a set's rows cannot be read.
     """
 
-    judging = Judging(highest=RUBRIC.highest)
+    highest = RUBRIC.highest
 
     def __init__(
         self,
@@ -163,7 +164,7 @@ class CodeEnvironment(Environment):
 
     def turns(self, task: Task) -> int:
         """Return the budget of a task."""
-        return task.max_turns or self.settings.max_turns
+        return turns_of(task, self.settings)
 
     def facts(self, task: Task, episode: Episode) -> Mapping[str, float | None]:
         return facts_of(self.set_of(task), own(task), episode)

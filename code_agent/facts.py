@@ -57,16 +57,8 @@ def record_of(task: CodeTask, episode: Episode) -> Record:
     }
 
 
-def group_of(record: Record) -> int:
-    """Return the form of an episode: 1 if a program ran and printed a value, else 0."""
-    steps = record["steps"]
-    return int(
-        any(step["status"] == "SUCCESS" and step.get("printed", "").strip() for step in steps)
-    )
-
-
 def failure(record: Record) -> str:
-    """Return the kind of a scored episode, the first of `CodeShowing.failures` that applies."""
+    """Return the kind of a scored episode, the first that applies."""
     if (record["score"] or 0) >= 1:
         return "right"
     if record["answer"] is None:

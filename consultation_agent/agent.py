@@ -11,14 +11,12 @@ from __future__ import annotations
 from argparse import ArgumentParser
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 
 from common.settings import Settings
 from conditions.judged import judged_diagnoses
 from consultation_agent import facts, shown
 from consultation_agent.demonstrations import framed_dialogues
-from consultation_agent.doctoragent_format import doctoragent
 from consultation_agent.environment import ConsultationEnvironment
 from consultation_agent.llm_patient import MODEL_NAMES
 from consultation_agent.prompts import OWN, load_prompts
@@ -29,7 +27,6 @@ from consultation_agent.task import check_recorded, read_rows, task_of
 from episodes.agent import (
     Column,
     Environment,
-    Format,
     Options,
     Record,
     Row,
@@ -72,16 +69,11 @@ class ConsultationShowing(Showing):
         Column("repeated", "repeated_questions"),
     )
     baselines = ("at_once", "commonest", "checklist")
-    formats: Mapping[str, Format] = MappingProxyType({"doctoragent": doctoragent})
-    failures = ("right", "wrong_advice", "asked_too_little", "wrong_diagnosis", "no_diagnosis")
     # In 20 steps it learns to ask and reads worse; in the others it reads nearly as before
     demo = ("trainer.total_training_steps=60",)
 
     def summarise(self, records: Sequence[Record]) -> Mapping[str, Any]:
         return judged_diagnoses(records)
-
-    def gain_groups(self, record: Record) -> Mapping[str, int | None]:
-        return {"gain_by_asking": facts.facets_found(record)}
 
     def failure(self, record: Record) -> str:
         return facts.failure(record)
@@ -129,7 +121,7 @@ class ConsultationAgent(PartnerAgent):
     def rows(self, path: Path | str) -> list[Row]:
         return read_rows(path)
 
-    def read_task(self, row: Row) -> Task:
+    def task(self, row: Row, settings: Settings) -> Task:
         return task_of(row)
 
     def open(self, settings: Settings, options: Options, evaluating: bool = False) -> Environment:

@@ -9,7 +9,6 @@ episode.events                                   # of each reply: Exchange, Malf
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -51,7 +50,7 @@ class ConsultationEnvironment(PartnerEnvironment):
         self.english = load_prompts(Path(options.get("prompts") or ENGLISH))
         self.choosing = load_prompts(CHOOSING)
         self.scheme = Scheme(options.get("reward") or "terms", self.judge)
-        self.judging = replace(self.judging, highest=self.scheme.highest(settings.max_turns))
+        self.highest = self.scheme.highest(settings.max_turns)
         rehearsal = Rehearsal(gold_episode, baseline_episode, dishonest_episodes, _other_name)
         self.known = RehearsedEpisodes(self, rehearsal)
 

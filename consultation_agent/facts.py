@@ -69,18 +69,8 @@ def _turns(event: Exchange | Malformed | Conclusion, text: str) -> list[dict[str
     return [{"role": "doctor", "content": text, **said}]
 
 
-def facets_found(record: Record) -> int | None:
-    """Return how many of the distinguishing facets the patient mentioned; None if the case has
-    none.
-    """
-    mentioned = {facet for turn in record["dialogue"] for facet in turn.get("facets", ())}
-    return len(mentioned & {*record["distinguishing"]}) if record["distinguishing"] else None
-
-
 def failure(record: Record) -> str:
-    """Return the kind of a scored episode: the first of `ConsultationShowing.failures` that
-    applies.
-    """
+    """Return the kind of a scored episode: the first that applies."""
     if not any("diagnosis" in turn for turn in record["dialogue"]):
         return "no_diagnosis"
     if record["facts"]["diagnosis_accuracy"] >= 1:

@@ -81,13 +81,9 @@ class DiagnosisShowing(Showing):
         Column("repeated", "repeated_examinations"),
     )
     baselines = ("at_once", "commonest", "checklist")
-    failures = ("right", "ordered_too_little", "wrong_diagnosis", "no_diagnosis")
 
     def summarise(self, records: Sequence[Record]) -> Mapping[str, Any]:
         return judged_diagnoses(records)
-
-    def gain_groups(self, record: Record) -> Mapping[str, int | None]:
-        return {"gain_by_ordering": len(record["key_seen"]) if record["key"] else None}
 
     def failure(self, record: Record) -> str:
         return facts.failure(record)
@@ -132,7 +128,7 @@ class DiagnosisAgent(PartnerAgent):
     def rows(self, path: Path | str) -> list[Row]:
         return read_rows(path)
 
-    def read_task(self, row: Row) -> Task:
+    def task(self, row: Row, settings: Settings) -> Task:
         return task_of(row)
 
     def open(self, settings: Settings, options: Options, evaluating: bool = False) -> Environment:

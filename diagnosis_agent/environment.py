@@ -50,7 +50,7 @@ class DiagnosisEnvironment(PartnerEnvironment):
         self.scheme = Scheme(
             options.get("reward") or "terms", self.judge, options.get("turn_penalty") or (0.0, 0)
         )
-        self.judging = replace(self.judging, highest=self.scheme.rubric.highest)
+        self.highest = self.scheme.rubric.highest
         rehearsal = Rehearsal(_gold_episode, baseline_episode, dishonest_episodes, _other_name)
         self.known = RehearsedEpisodes(self, rehearsal)
         self.single_turn = bool(options.get("single_turn"))

@@ -86,9 +86,7 @@ def _turns(event: Exchange | Malformed | Conclusion, text: str) -> list[dict[str
 
 
 def failure(record: Record) -> str:
-    """Return the kind of a scored episode: the first of `DiagnosisShowing.failures` that
-    applies.
-    """
+    """Return the kind of a scored episode: the first that applies."""
     if not any("diagnosis" in turn and "examination" not in turn for turn in record["dialogue"]):
         return "no_diagnosis"
     if record["facts"]["accuracy"] >= 1:

@@ -7,8 +7,8 @@ and shows it.
 
 An agent must bring `name`, `splits`, `sizes`, `rows`, `task` and `open`, and its environment `play`
 and `score`. Everything else has a default, and is grouped by its callers: `Flags` (commands),
-`Showing` (evaluation, demo, report), `Teaching` (cold starts), `KnownEpisodes` and `Judging` (the
-check of the judge). docs/agents.md explains each. Importing this, or an agent, imports nothing
+`Showing` (evaluation, demo, report), `Teaching` (cold starts), `KnownEpisodes` (the check of
+the judge). docs/agents.md explains each. Importing this, or an agent, imports nothing
 heavy.
 """
 
@@ -35,15 +35,12 @@ from episodes.episode import (
 )
 from episodes.kept import kept_episodes
 from episodes.shown import Shown, transcript
-from episodes.words import Words, words_of
 from scoring.rubric import Reward
 
 Row = dict[str, Any]
 Record = dict[str, Any]
 Options = Mapping[str, Any]
 Answer = Callable[[str], Awaitable[str]]  # what the policy says to a person -> what the person says
-# From lines of episodes.jsonl, one a task, to a JSON value
-Format = Callable[[Sequence[Record]], Any]
 
 SERVED_NAME = "policy"  # of every model that is served here, a partner's too
 MOST_ACCEPTED = 0.05  # of known-bad episodes that may fool the reward: a run with more stops
@@ -85,19 +82,6 @@ class Service:
     gpus: str | None = None
 
 
-@dataclass(frozen=True)
-class Judging:
-    """What is known of an environment's judge.
-
-    highest: the most that an episode can earn. paid: whether scoring asks a model that costs money
-    or time. help: what a user can do where the judge does not pass its check.
-    """
-
-    highest: float = 1.0
-    paid: bool = False
-    help: str = "choose another judge, or drop the rows that it cannot tell"
-
-
 class KnownEpisodes:
     """Episodes of a task whose worth is known without a model; the default knows none.
 
@@ -134,9 +118,13 @@ class KnownEpisodes:
 class Environment(ABC):
     """Plays and scores an agent's episodes, many at once. A process has one; it owns what episodes
     need and releases it in `close`.
+
+    highest: the most that an episode can earn. paid: whether scoring asks a model that costs money
+    or time.
     """
 
-    judging: Judging = Judging()
+    highest: float = 1.0
+    paid: bool = False
     known: KnownEpisodes = KnownEpisodes()
     converses: bool = False  # whether `asked` lets the person speak again
 
@@ -223,16 +211,13 @@ class Showing:
 
     headline: the number of one episode, in [0, 1], that a demo reports: "score" or one of the
     environment's facts. columns: the agent's own ones of the evaluation's table. baselines: names
-    that `KnownEpisodes.baseline` knows. failures: kinds of `failure` in the order a report shows
-    them, "right" first. formats: in which others read an evaluation's scored episodes. demo: verl's
-    keys for its demo, where they differ from those of --ci.
+    that `KnownEpisodes.baseline` knows. demo: verl's keys for its demo, where they differ from
+    those of --ci.
     """
 
     headline: str = "score"
     columns: Sequence[Column] = ()
     baselines: Sequence[str] = ()
-    failures: Sequence[str] = ("right", "wrong")
-    formats: Mapping[str, Format] = MappingProxyType({})
     demo: Sequence[str] = ()
 
     def summarise(self, records: Sequence[Record]) -> Mapping[str, Any]:
@@ -241,14 +226,8 @@ class Showing:
         """
         return {}
 
-    def gain_groups(self, record: Record) -> Mapping[str, int | None]:
-        """Return what a demo takes its gain apart by: name of the part, and the group of an
-        episode; None: not known.
-        """
-        return {}
-
     def failure(self, record: Record) -> str:
-        """Return the kind of failure of a scored episode, one of `failures`."""
+        """Return the kind of failure of a scored episode, "right" for none."""
         return "right" if record["score"] == 1 else "wrong"
 
     def shown(self, record: Record) -> Sequence[Shown]:
@@ -321,8 +300,7 @@ class Agent(ABC):
 
     name: as commands know it. splits: the data files by "train", "val", "test". tools: what the
     policy may call; without any its chat template need not know tools. turns: calls of the policy
-    in one episode, unless MAX_TURNS or --max-turns is set. draws_turns: these may be a range, from
-    which `episodes.turns.drawn_turns` draws a task's budget. settings: with the agent's own, from
+    in one episode, unless MAX_TURNS or --max-turns is set. settings: with the agent's own, from
     `settings.py` in its folder.
     """
 
@@ -331,7 +309,6 @@ class Agent(ABC):
     prompt_version: str = "1"
     tools: Sequence[ToolSpec] = ()
     turns: int = 3
-    draws_turns: bool = False
     settings: type[Settings] = Settings
     flags: Flags = Flags()
     showing: Showing = Showing()
@@ -346,11 +323,6 @@ class Agent(ABC):
     def folders(self) -> Sequence[Path]:
         """All folders that its episodes depend on."""
         return [self.folder]
-
-    @property
-    def words(self) -> Words:
-        """What pages say of it: `words.toml` in its folder, where there is one."""
-        return words_of(self.folder)
 
     @property
     def model(self) -> str:

@@ -23,12 +23,13 @@ from typing import Any
 import pytest
 
 from common.settings import Settings
-from episodes.agent import Agent, Environment, Flags, Judging, KnownEpisodes, Showing, Teaching
+from episodes.agent import Agent, Environment, Flags, KnownEpisodes, Showing, Teaching
 from episodes.episode import Episode, Message, Scored, Task
 from episodes.outcomes import STOP_REASONS, UNSCORED
 from episodes.play_and_score import play
 from episodes.record import as_json
 from episodes.script import Script, tool_call
+from episodes.turns import turns_of
 
 TASKS = 12  # of each agent's test file
 TIMEOUT = 60.0
@@ -85,7 +86,7 @@ def scored(environment: Environment, task: Task, episode: Episode) -> Scored:
 
 
 def played(environment: Environment, task: Task, settings: Settings, text: str | Message) -> Scored:
-    policy = Script([text], task.max_turns or settings.max_turns)
+    policy = Script([text], turns_of(task, settings))
     return asyncio.run(play(environment, task, environment.play(task, policy), policy, TIMEOUT))
 
 
@@ -116,7 +117,7 @@ def test_gold_earns_nearly_all_and_a_dishonest_episode_less_than_half_of_it(
 ) -> None:
     for task in tasks:
         best = total(scored(environment, task, gold(environment, task)))
-        assert 0.9 * environment.judging.highest <= best <= environment.judging.highest + 1e-9
+        assert 0.9 * environment.highest <= best <= environment.highest + 1e-9
         assert wrong(environment, task), "a reward that cannot be fooled was not tried"
         assert most_for_wrong(environment, task) < best / 2, task.id
 
@@ -154,7 +155,7 @@ def test_the_budget_is_honoured_and_that_of_the_task(
     rows = {row["id"]: row for row in agent.rows(agent.splits["test"])}
     for task in tasks:
         assert agent.task(rows[task.id], settings).max_turns == task.max_turns
-        budget = task.max_turns or settings.max_turns
+        budget = turns_of(task, settings)
         for text in ("ask 1", "?", ""):
             assert 1 <= played(environment, task, settings, text).episode.turns <= budget
 
@@ -250,7 +251,7 @@ def test_the_splits_have_their_files_and_every_row_an_id_of_its_own(agent: Agent
 
 def test_optional_members_stand_in_their_groups(agent: Agent, environment: Environment) -> None:
     """Refuse optional members defined beside their group, where no caller looks for them."""
-    groups = ((agent, (Flags, Showing, Teaching)), (environment, (KnownEpisodes, Judging)))
+    groups = ((agent, (Flags, Showing, Teaching)), (environment, (KnownEpisodes,)))
     for owner, classes in groups:
         names = {name for group in classes for name in vars(group) if not name.startswith("_")}
         astray = sorted((names - {*dir(Agent), *dir(Environment)}) & {*dir(owner)})

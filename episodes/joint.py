@@ -26,7 +26,6 @@ from episodes.agent import (
     Agent,
     Environment,
     Flags,
-    Judging,
     KnownEpisodes,
     Lessons,
     Options,
@@ -40,6 +39,7 @@ from episodes.agent import (
 from episodes.episode import AgentError, Episode, Policy, Task
 from episodes.row_files import read_rows
 from episodes.shown import Shown
+from episodes.turns import turns_of
 from scoring.rubric import Reward
 
 Members = Mapping[str, Agent]
@@ -136,7 +136,7 @@ class JointAgent(Agent):
         member = self.members[row[WHOSE]]
         own = own_turns(member, settings)
         task = member.task(row["row"], own)
-        return replace(task, agent=member.name, max_turns=task.max_turns or own.max_turns)
+        return replace(task, agent=member.name, max_turns=turns_of(task, own))
 
     def open(self, settings: Settings, options: Options, evaluating: bool = False) -> Environment:
         environments: dict[str, Environment] = {}
@@ -253,14 +253,8 @@ class JointEnvironment(Environment):
     ) -> None:
         self.environments, self.weights = environments, weights
         self.known = JointKnown(environments)
-        judging = [environment.judging for environment in environments.values()]
-        self.judging = Judging(
-            highest=max(one.highest for one in judging),
-            paid=any(one.paid for one in judging),
-            help="; ".join(
-                f"{name}: {environment.judging.help}" for name, environment in environments.items()
-            ),
-        )
+        self.highest = max(one.highest for one in environments.values())
+        self.paid = any(one.paid for one in environments.values())
 
     async def play(self, task: Task, policy: Policy) -> Episode:
         return await self.environments[task.agent].play(task, policy)

@@ -28,6 +28,10 @@ GOOD = 0.8
 TASKS = 200
 PAID_TASKS, PAID_KINDS = 5, 3  # 5 x (2 honest + 3 dishonest): under 30 calls, with the known case
 SHOWN = 3
+HELP = (
+    "set TEACHER_MODEL to another judge, or drop or correct the rows that it cannot tell "
+    "(docs/rewards.md)"
+)
 
 
 @dataclass(frozen=True)
@@ -48,35 +52,24 @@ class Probed:
     def unbeaten(self) -> list[str]:
         """Dishonest kinds that are worth no less than an honest one that must beat them."""
         worths = [reward.worth for reward in self.honest.values()]
-        least = {True: worths[0], False: min(worths)}
-        return [
-            kind
-            for kind, reward in self.dishonest.items()
-            if reward.worth >= least[kind in self.partly_right]
-        ]
+        found = []
+        for kind, reward in self.dishonest.items():
+            least = worths[0] if kind in self.partly_right else min(worths)
+            if reward.worth >= least:
+                found.append(kind)
+        return found
 
     @property
     def accepted(self) -> list[str]:
         """Dishonest kinds that would count as accepted canaries in a run."""
-        return [
-            kind
-            for kind, reward in self.dishonest.items()
-            if reward.worth >= self.partly_right.get(kind, ACCEPTED_FROM)
-        ]
+        bounds = {kind: self.partly_right.get(kind, ACCEPTED_FROM) for kind in self.dishonest}
+        return [kind for kind, bound in bounds.items() if self.dishonest[kind].worth >= bound]
 
     def __str__(self) -> str:
-        shown = [
-            *self.honest.items(),
-            *(
-                (kind, self.dishonest[kind])
-                for kind in self.dishonest
-                if kind in {*self.unbeaten, *self.accepted}
-            ),
-        ]
-        return (
-            f"{self.task.id} {self.task.question}: "
-            f"{', '.join(f'{kind} {of.worth:.2f}' for kind, of in shown)}"
-        )
+        fooled = {*self.unbeaten, *self.accepted}
+        shown = {kind: self.dishonest[kind] for kind in self.dishonest if kind in fooled}
+        worths = [f"{kind} {of.worth:.2f}" for kind, of in {**self.honest, **shown}.items()]
+        return f"{self.task.id} {self.task.question}: {', '.join(worths)}"
 
 
 async def check_judge(
@@ -89,8 +82,7 @@ async def check_judge(
     episode has a score.
     """
     await environment.check()
-    paid = environment.judging.paid
-    most = min(most, PAID_TASKS) if paid else most
+    most = min(most, PAID_TASKS) if environment.paid else most
     random = Random(0)
     probed: list[Probed] = []
     asked = Counter[str]()
@@ -99,14 +91,15 @@ async def check_judge(
         try:
             honest = await environment.known.honest(task)
             bad = environment.known.dishonest(task, random)
-            good_ones, bad_ones = await asyncio.gather(
-                _rewards(environment, task, honest),
-                _rewards(environment, task, _in_turn(bad, number) if paid else bad),
+            if environment.paid:
+                bad = _in_turn(bad, number)
+            rewards = await asyncio.gather(
+                _rewards(environment, task, honest), _rewards(environment, task, bad)
             )
         except EpisodeError as error:
             raise ServiceError(f"task {task.id} cannot be scored: {error}") from None
-        asked.update(reward.unscored or "scored" for reward in good_ones.values())
-        good, dishonest = _scored(good_ones), _scored(bad_ones)
+        asked.update(reward.unscored or "scored" for reward in rewards[0].values())
+        good, dishonest = map(_scored, rewards)
         if dishonest and good and next(iter(good)) == next(iter(honest)):
             probed.append(Probed(task, good, dishonest, environment.known.accepted_from))
     if asked and not asked["scored"]:
@@ -136,41 +129,30 @@ def _scored(rewards: Mapping[str, Reward]) -> dict[str, Reward]:
 
 def problem_of(probed: Sequence[Probed]) -> str | None:
     """Return in words what is wrong with the judge, None if nothing is."""
-    kinds = Counter(kind for of in probed for kind in of.unbeaten).most_common()
-    beaten = (
-        "an honest answer does not beat each dishonest one "
-        f"({', '.join(f'{kind} {n}' for kind, n in kinds)})"
-    )
+    problems: list[str] = []
+    shown: list[Probed] = []
+    unbeaten, asked, accepted = Counter[str](), Counter[str](), Counter[str]()
+    for of in probed:
+        unbeaten.update(of.unbeaten)
+        asked.update(list(of.dishonest))
+        accepted.update(of.accepted)
+
+    def note(found: list[Probed], most: float, what: str) -> None:
+        if len(found) > most * len(probed):
+            shown[:] = shown or found
+            problems.append(f"on {len(found)} of {len(probed)} tasks {what}, and {most:.0%} may")
+
+    kinds = ", ".join(f"{kind} {n}" for kind, n in unbeaten.most_common())
     disorder = [of for of in probed if of.unbeaten]
+    note(disorder, MOST_DISORDER, f"an honest answer does not beat each dishonest one ({kinds})")
     poor = [of for of in probed if next(iter(of.honest.values())).worth < GOOD]
-    faults = (
-        (disorder, MOST_DISORDER, beaten),
-        (poor, MOST_POOR, f"the surest honest one earns less than {GOOD:g}"),
-    )
-    found = [fault for fault in faults if len(fault[0]) > fault[1] * len(probed)]
-    problems = [
-        f"on {len(of)} of {len(probed)} tasks {what}, and {most:.0%} may"
-        for of, most, what in found
-    ]
-    paid = _paid_kinds(probed)
-    problems += [
-        f"{kind!r} is paid on {n} of {of} tasks, and {MOST_ACCEPTED:.0%} may"
-        for kind, n, of in paid
-    ]
-    shown = (
-        found[0][0] if found else [of for of in probed if {k for k, *_ in paid} & {*of.accepted}]
-    )
-    return "\n  ".join(["; ".join(problems), *map(str, shown[:SHOWN])]) if problems else None
-
-
-def _paid_kinds(probed: Sequence[Probed]) -> list[tuple[str, int, int]]:
-    """Return each dishonest kind for which a run would stop, with the number of tasks that paid it
-    and the number of tasks that have it.
-    """
-    asked = Counter(kind for of in probed for kind in of.dishonest)
-    paid = Counter(kind for of in probed for kind in of.accepted)
-    return [
-        (kind, n, asked[kind])
-        for kind, n in paid.items()
-        if n > max(1, MOST_ACCEPTED * asked[kind])
-    ]
+    note(poor, MOST_POOR, f"the surest honest one earns less than {GOOD:g}")
+    for kind, n in accepted.items():
+        if n > max(1, MOST_ACCEPTED * asked[kind]):
+            shown = shown or [of for of in probed if kind in of.accepted]
+            problems.append(
+                f"{kind!r} is paid on {n} of {asked[kind]} tasks, and {MOST_ACCEPTED:.0%} may"
+            )
+    if not problems:
+        return None
+    return "\n  ".join(["; ".join(problems), *map(str, shown[:SHOWN])]) + f"\n{HELP}"

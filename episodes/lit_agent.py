@@ -29,7 +29,7 @@ from episodes.outcomes import EpisodeError
 from episodes.play_and_score import play
 from episodes.policy import ChatPolicy, Endpoint
 from episodes.record import as_json, record_of
-from episodes.turns import with_turns
+from episodes.turns import turns_of, with_turns
 
 logger = logging.getLogger(__name__)
 
@@ -71,7 +71,7 @@ class EpisodeAgent(agl.LitAgent[dict[str, Any]]):
         """Run and score one episode; return the total reward, None where it could not be scored."""
         endpoint = endpoint_of(resources[RESOURCE], rollout, reveal(self.settings.agl_token))
         checked = self.agent.task(task, self.settings)
-        policy = ChatPolicy(endpoint, checked.max_turns or self.settings.max_turns)
+        policy = ChatPolicy(endpoint, turns_of(checked, self.settings))
         # The canary needs nothing of the episode, so it is judged while the episode is played.
         canary = asyncio.create_task(self._judge_canary(checked))
         try:

@@ -14,7 +14,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from argparse import ArgumentParser
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
 from random import Random
@@ -36,7 +36,7 @@ from episodes.partners import PARTNERS, RECORD, SERVED, PromptedTeaching, partne
 from episodes.prompts import Prompts
 from episodes.rules import RuledEnvironment
 from episodes.text_loop import Ending, play_by_protocol
-from episodes.turns import drawn_turns
+from episodes.turns import turns_of
 
 DEAD_URL = "http://127.0.0.1:9"
 
@@ -138,22 +138,13 @@ class PartnerTeaching(PromptedTeaching):
 
     def gold(self, row: Row, settings: Settings) -> Episode:
         task = self.read(row)
-        return self.rehearsed(task, drawn_turns(settings, task.id) or settings.max_turns)
+        return self.rehearsed(task, turns_of(task, settings))
 
 
 class PartnerAgent(Agent):
-    """An agent without tools whose budget of turns may be drawn by task."""
+    """An agent without tools."""
 
     turns = 6
-    draws_turns = True
-
-    @abstractmethod
-    def read_task(self, row: Row) -> Task:
-        """Check a row. Raises AgentError."""
-
-    def task(self, row: Row, settings: Settings) -> Task:
-        task = self.read_task(row)
-        return replace(task, max_turns=drawn_turns(settings, task.id))
 
 
 class PartnerEnvironment(RuledEnvironment):

@@ -10,8 +10,9 @@ class MyEnvironment(RuledEnvironment):
 from __future__ import annotations
 
 from common.settings import Settings
-from episodes.agent import Environment, Judging
+from episodes.agent import Environment
 from episodes.episode import ServiceError, Task
+from episodes.turns import turns_of
 from scoring.judge import WITHOUT_A_JUDGE, choose_judge, why_unusable
 from scoring.llm_judge import JudgeWords
 
@@ -24,7 +25,7 @@ class RuledEnvironment(Environment):
     def __init__(self, settings: Settings, words: JudgeWords) -> None:
         self.settings, self.words = settings, words
         self.judge = choose_judge(settings, words, None)
-        self.judging = Judging(paid=self.judge is not None, help=WITHOUT_A_JUDGE)
+        self.paid = self.judge is not None
 
     @property
     def judge_name(self) -> str | None:
@@ -34,7 +35,7 @@ class RuledEnvironment(Environment):
 
     def turns(self, task: Task) -> int:
         """Return the most turns of a task."""
-        return task.max_turns or self.settings.max_turns
+        return turns_of(task, self.settings)
 
     async def check(self) -> None:
         problem = await why_unusable(self.judge, self.words.known_case) if self.judge else None

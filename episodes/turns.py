@@ -1,8 +1,7 @@
-"""How many turns an episode may have: what `--max-turns` takes, the settings beside it, and budgets
-drawn by task.
+"""How many turns an episode may have.
 
     settings = with_turns(agent, load_settings(), arguments.max_turns)    # the flag, else the settings, else the agent
-    drawn_turns(settings, task_id)                                        # with "2-10" one of 2 to 10, else None
+    turns_of(task, settings)      # the task's own, else the run's: with "2-10" one of 2 to 10, by the task's id
 
 Every sample of a task has the same budget, or a group's baseline would compare episodes of
 different lengths.
@@ -16,7 +15,7 @@ from random import Random
 
 from common.settings import Settings
 from episodes.agent import Agent
-from episodes.episode import AgentError
+from episodes.episode import AgentError, Task
 
 
 def turns(text: str) -> tuple[int, int]:
@@ -34,7 +33,7 @@ def with_turns(agent: Agent, settings: Settings, given: tuple[int, int] | None =
     """Return the settings, the agent's own too, with a run's budget of turns: the flag's, else MIN_TURNS and MAX_TURNS,
     else the agent's own.
 
-    Raises AgentError: a range that this agent's tasks cannot have, or MIN_TURNS above the most.
+    Raises AgentError: MIN_TURNS is above the most.
     """
     own = settings.max_turns if "max_turns" in settings.model_fields_set else agent.turns
     fewest, most = given or (settings.min_turns or own, own)
@@ -43,18 +42,11 @@ def with_turns(agent: Agent, settings: Settings, given: tuple[int, int] | None =
             f"MIN_TURNS={fewest} is above the most turns of "
             f"a run, {most}; lower it, or raise MAX_TURNS"
         )
-    if fewest < most and not agent.draws_turns:
-        where = "--max-turns" if given else "MIN_TURNS to MAX_TURNS"
-        raise AgentError(
-            f"{where} {fewest}-{most}: the {agent.name} "
-            "agent draws no budgets by task; give one number"
-        )
     return settings.of(agent.settings).under({"min_turns": fewest, "max_turns": most})
 
 
-def drawn_turns(settings: Settings, task_id: str) -> int | None:
-    """Return the task's budget, drawn by its id and TURNS_SEED; None if all tasks have the same."""
+def turns_of(task: Task, settings: Settings) -> int:
+    """Return the most turns of a task: its own, else the run's, drawn by its id from a range."""
     fewest, most = settings.min_turns or settings.max_turns, settings.max_turns
-    return (
-        Random(f"{settings.turns_seed}/{task_id}").randint(fewest, most) if fewest < most else None
-    )
+    drawn = Random(f"{settings.turns_seed}/{task.id}").randint(fewest, most)
+    return task.max_turns or drawn

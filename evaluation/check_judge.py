@@ -83,9 +83,7 @@ def check(agent: Agent, arguments: argparse.Namespace) -> int:
     problem = problem_of(probed)
     print("\n".join(table(rows_of(probed, environment))))
     print(
-        f"{problem}\n{environment.judging.help}"
-        if problem
-        else f"{len(probed)} tasks: nothing wrong",
+        problem or f"{len(probed)} tasks: nothing wrong",
         file=sys.stderr,
     )
     return 1 if problem else 0

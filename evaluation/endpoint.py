@@ -28,6 +28,7 @@ from starlette.middleware.trustedhost import TrustedHostMiddleware
 from common.access import Guard
 from common.command import UsageError
 from episodes.episode import Task
+from episodes.words import words_of
 from evaluation.visits import Asked, End, Host
 
 MOST_BYTES = 512_000  # of a request
@@ -108,7 +109,7 @@ def build(host: Host, model: str, token: str | None, hosts: Sequence[str]) -> Gu
 
     @app.get("/agent")
     def agent() -> Response:
-        tasks, words = host.tasks(), host.agent.words
+        tasks, words = host.tasks(), words_of(host.agent.folder)
         return _json(
             {
                 "agent": host.agent.name,

@@ -35,7 +35,7 @@ from episodes import registry
 from episodes.agent import Agent, Environment, Record
 from episodes.episode import AgentError, Episode, Scored, Task
 from episodes.play_and_score import play
-from episodes.turns import with_turns
+from episodes.turns import turns_of, with_turns
 from evaluation import results
 from evaluation.baselines import baseline_episode, commonest_answer, names_of
 from evaluation.metrics import scores_of
@@ -54,7 +54,6 @@ def parse_arguments(
 ) -> tuple[Agent, argparse.Namespace]:
     """Return the agent and the flags. The agent is read first, because it adds flags of its own."""
     parser = new_parser(__doc__, prog="python -m evaluation.evaluate")
-    parser.set_defaults(format=None)  # where the agent has no other form
     agent = registry.add_agent(parser, argv)
     _add_player(parser, agent)
     tasks = parser.add_argument_group("tasks")
@@ -124,12 +123,6 @@ def _add_output(parser: argparse.ArgumentParser, agent: Agent | None) -> None:
         metavar="N",
         help="episodes at a time; default: 32",
     )
-    if agent is None or agent.showing.formats:
-        group.add_argument(
-            "--format",
-            choices=agent.showing.formats if agent else None,
-            help="also write the episodes in this form",
-        )
 
 
 def choose_player(agent: Agent, arguments: argparse.Namespace, settings: Settings) -> Player:
@@ -202,7 +195,7 @@ async def play_sample(
     """
     from episodes.policy import ChatPolicy
 
-    policy = ChatPolicy(endpoint, task.max_turns or settings.max_turns) if player.samples else None
+    policy = ChatPolicy(endpoint, turns_of(task, settings)) if player.samples else None
     if policy:
         episode: Awaitable[Episode] = environment.play(task, policy)
     else:
@@ -286,7 +279,7 @@ def evaluate(agent: Agent, arguments: argparse.Namespace, settings: Settings) ->
         scores = play_and_write(agent, player, samples, folder, config, arguments, settings)
     if arguments.with_baselines and "baselines" not in scores:
         scores = beside_baselines(agent, scores, samples, folder, arguments, settings)
-    return report(agent, scores, folder, arguments.format)
+    return report(agent, scores, folder)
 
 
 def play_and_write(
@@ -375,14 +368,12 @@ def player_opened(
         yield play_one
 
 
-def report(agent: Agent, scores: dict[str, Any], folder: Path, form: str | None = None) -> int:
-    """Print the table and the folder, write the episodes in `form`; say what has no score.
+def report(agent: Agent, scores: dict[str, Any], folder: Path) -> int:
+    """Print the table and the folder; say what has no score.
 
     Returns the exit code.
     """
     report_of(agent, scores).show()
-    if form:
-        results.write_format(agent, folder, form)
     unscored = scores["overall"]["unscored"]
     if unscored:
         count = sum(unscored.values())

@@ -30,7 +30,7 @@ from episodes.agent import Agent, Environment
 from episodes.episode import Scored, Task
 from episodes.kept import keep
 from episodes.play_and_score import play
-from episodes.turns import turns, with_turns
+from episodes.turns import turns, turns_of, with_turns
 from evaluation.keyboard import InputEnded, KeyboardPolicy, ask, show
 from evaluation.players import opened_environment
 from evaluation.results import Sample, recorded
@@ -94,14 +94,14 @@ async def play_all(
     """Play one after the other; return how many have no score."""
     unscored = 0
     for task in tasks:
-        budget = task.max_turns or settings.max_turns
+        budget = turns_of(task, settings)
         policy = KeyboardPolicy(budget, agent.showing.typed)
         show(f"task {task.id}", f"{agent.name}, {task.difficulty}")
         scored = await play(environment, task, environment.play(task, policy), policy, A_DAY)
         policy.show_rest(scored.episode.messages)
-        show("end", "\n".join(outcome(scored, environment.judging.highest)))
+        show("end", "\n".join(outcome(scored, environment.highest)))
         unscored += scored.reward.total is None
-        if save and worth_keeping(scored, environment.judging.highest):
+        if save and worth_keeping(scored, environment.highest):
             keep(save, agent.name, recorded(Sample(task, 0), scored, environment), policy.tools)
             print(f"kept in {save}")
     return unscored

@@ -28,7 +28,7 @@ from episodes.agent import Agent, Environment, Record
 from episodes.episode import Message, Scored, Task, ToolSpec
 from episodes.outcomes import STOP_REASONS, PolicyStop
 from episodes.play_and_score import play
-from episodes.turns import turns, with_turns
+from episodes.turns import turns, turns_of, with_turns
 from evaluation import results
 from evaluation.tables import report_of
 from training.serve import serve_environment
@@ -68,7 +68,7 @@ async def scored_again(
     """Return the record of an episode as it is scored now; one that the machine broke as it was."""
     if record["unscored"]:
         return record
-    policy = Replay(record, task.max_turns or settings.max_turns)
+    policy = Replay(record, turns_of(task, settings))
     scored: Scored = await play(
         environment, task, environment.play(task, policy), policy, settings.episode_timeout
     )

@@ -116,22 +116,6 @@ def read_episodes(folder: Path) -> list[Record]:
     return [current(record) for _, record in read_jsonl(folder / EPISODES)]
 
 
-def write_format(agent: Agent, folder: Path, name: str) -> None:
-    """Write the scored episodes in one of the agent's formats, NAME_0.json with the first of each
-    task, and so on.
-    """
-    scored = [record for record in read_episodes(folder) if record["score"] is not None]
-    for number in sorted({record["sample"] for record in scored}):
-        items = agent.showing.formats[name](
-            [record for record in scored if record["sample"] == number]
-        )
-        write_text(
-            folder / f"{name}_{number}.json",
-            json.dumps(items, ensure_ascii=False, indent=1) + "\n",
-            force=True,
-        )
-
-
 def finished(folder: Path, config: dict[str, Any]) -> bool:
     """Return whether the folder holds all scores of this very evaluation.
 

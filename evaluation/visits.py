@@ -28,6 +28,7 @@ from episodes.episode import AgentError, Episode, Message, Task, ToolSpec
 from episodes.outcomes import EpisodeError, PolicyStop
 from episodes.play_and_score import bounded, no_end
 from episodes.policy import ChatPolicy, Endpoint
+from episodes.turns import turns_of
 
 logger = logging.getLogger(__name__)
 
@@ -158,7 +159,7 @@ class Host:
         own: dict[str, Any] = (
             {} if asked.temperature is None else {"temperature": asked.temperature}
         )
-        budget = (task and task.max_turns) or self.settings.max_turns
+        budget = turns_of(task, self.settings) if task else self.settings.max_turns
         policy = Watched(replace(self.endpoint, **own), budget, show, asked.said)
         start, answer, failure = time.monotonic(), None, ""
         limit = partial(policy.limit, self.settings.episode_timeout)

@@ -72,15 +72,6 @@ class SqlShowing(Showing):
         Column("evidence", "evidence_recall"),
     )
     baselines = ("at_once", "commonest", "checklist")
-    failures = (
-        "right",
-        "no_query",
-        "wrong_query",
-        "failed_query",
-        "wrong_answer",
-        "no_answer",
-        "unfinished",
-    )
 
     def summarise(self, records: Sequence[Record]) -> Mapping[str, Any]:
         return facts.summarise(records)

@@ -13,7 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from episodes.agent import Answer, Environment, Judging, Record
+from episodes.agent import Answer, Environment, Record
 from episodes.episode import Episode, Policy, ServiceError, Task
 from episodes.mcp_tools import McpTools
 from episodes.tool_loop import Tool, play_with_tools
@@ -31,12 +31,6 @@ from sql_agent.template_agent import prompt_for
 from sql_agent.threads import in_thread
 from tools.sql.query import QueryTool, SchemaTools
 from tools.sql.result import neutralise
-
-HELP = (
-    "set TEACHER_MODEL (TEACHER_BASE_URL, TEACHER_API_KEY) to another judge; "
-    "or empty answers that gold does not bear out and have them drafted "
-    "(python -m data.convert FILE --draft-answers); or drop such rows"
-)
 
 
 class SqlEnvironment(Environment):
@@ -58,8 +52,8 @@ class SqlEnvironment(Environment):
         self.rubric = rubric_from(settings)
         if evaluating and "judge" not in self.rubric.weights:
             self.rubric = Rubric({**self.rubric.weights, "judge": 1.0}, self.rubric.factors)
-        paid = not isinstance(self.judge, ReferenceJudge)
-        self.judging = Judging(self.rubric.highest, paid, HELP)
+        self.paid = not isinstance(self.judge, ReferenceJudge)
+        self.highest = self.rubric.highest
         self.known = KnownAnswers(self.tool, judged="judge" in self.rubric.names)
 
     async def play(self, task: Task, policy: Policy) -> Episode:

@@ -79,7 +79,7 @@ def summarise(records: Sequence[Record]) -> Mapping[str, Any]:
 
 
 def failure(record: Record) -> str:
-    """Return the kind of a scored episode, the first of `SqlShowing.failures` that applies, from
+    """Return the kind of a scored episode, the first that applies, from
     its end to its start.
 
     How it ended comes first, because an episode without an answer scores 0 whatever it had read.

@@ -19,7 +19,6 @@ from common.command import UsageError
 from common.jsonl import read_jsonl
 from common.settings import ROOT
 from episodes.agent import Agent, Record
-from evaluation.attribution import gains_by
 from evaluation.compare import compare, read_evaluation
 from evaluation.metrics import headline_of
 from evaluation.results import read_episodes, read_scores
@@ -52,7 +51,6 @@ def build(agent: Agent, folder: Path, train: Path, facts: dict[str, Any]) -> dic
         "agent": agent.name,
         "headline": agent.showing.headline,
         **_difference(comparison["overall"]),
-        **_parts_of_the_gain(agent, *episodes),
         "ceiling": _read(model).get("ceiling") if model.is_file() else None,
         "steps": steps[-1]["step"] if steps else 0,
         **facts,
@@ -95,15 +93,6 @@ def _difference(part: dict[str, Any]) -> dict[str, Any]:
     return {**numbers, "ci95": [points(bound) for bound in part["ci95"]], "n_eval": part["n"]}
 
 
-def _parts_of_the_gain(
-    agent: Agent, before: Sequence[Record], after: Sequence[Record]
-) -> dict[str, Any]:
-    found: dict[str, Any] = {}
-    for name, (part, bounds) in gains_by(agent, before, after, seed=0).items():
-        found |= {name: points(part), f"{name}_ci95": [*map(points, bounds)] if bounds else None}
-    return found
-
-
 def by_failure(agent: Agent, *sides: Sequence[Record]) -> dict[str, dict[str, Any]]:
     """Return for each of the agent's kinds of failure `before` and `after` (see `_costs`), and the
     points that it costs less.
@@ -111,10 +100,12 @@ def by_failure(agent: Agent, *sides: Sequence[Record]) -> dict[str, dict[str, An
     With one episode a task the gains add up to the gain of the headline.
     """
     before, after = (_costs(agent, records) for records in sides)
-    return {
-        kind: {BEFORE: old, AFTER: after[kind], "gain": round(old["lost"] - after[kind]["lost"], 2)}
-        for kind, old in before.items()
-    }
+    nothing = {"episodes": 0, "share": 0.0, "lost": 0.0}
+    found = {}
+    for kind in sorted({*before, *after}, key=lambda kind: (kind != "right", kind)):
+        old, new = before.get(kind, nothing), after.get(kind, nothing)
+        found[kind] = {BEFORE: old, AFTER: new, "gain": round(old["lost"] - new["lost"], 2)}
+    return found
 
 
 def _costs(agent: Agent, records: Sequence[Record]) -> dict[str, dict[str, Any]]:
@@ -128,9 +119,9 @@ def _costs(agent: Agent, records: Sequence[Record]) -> dict[str, dict[str, Any]]
     ]
     if not values:
         raise UsageError("no episode of an evaluation has a score")
-    losses: dict[str, list[float]] = {kind: [] for kind in agent.showing.failures}
-    for record, value in values if losses else ():
-        losses[agent.showing.failure(record)].append(1.0 - value)
+    losses: dict[str, list[float]] = {}
+    for record, value in values:
+        losses.setdefault(agent.showing.failure(record), []).append(1.0 - value)
     n = len(values)
     return {
         kind: {"episodes": len(lost), "share": points(len(lost) / n), "lost": points(sum(lost) / n)}

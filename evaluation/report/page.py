@@ -27,6 +27,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from common.command import UsageError
 from episodes.agent import Agent, Record
 from episodes.shown import Shown, transcript
+from episodes.words import words_of
 from evaluation.report.charts import absent, charts_of
 from evaluation.report.facts import (
     Comparison,
@@ -140,7 +141,7 @@ class Page:
             name: text
             for agent in self.agents
             if agent
-            for name, text in agent.words.chinese.items()
+            for name, text in words_of(agent.folder).chinese.items()
         } | own
 
     @cached_property

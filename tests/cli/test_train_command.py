@@ -92,7 +92,6 @@ def write(path: Path, **columns: list) -> str:
         (["data.train_batch_sizes=4"], ["data.train_batch_sizes", "'data.train_batch_size'"]),
         (["--n-runners", "0"], ["--n-runners", "'0'"]),
         (["--max-turns", "0"], ["--max-turns", "'0'", "2-10"]),
-        (["--ci-fast", "--max-turns", "2-4"], ["--max-turns 2-4", "sql"]),
         (["--lora-adapter-path", "x"], ["--lora-adapter-path", "needs --lora"]),
         (["--lora-rank", "8"], ["--lora-rank", "needs --lora"]),
         (["--keep", "0"], ["--keep:", "'0'"]),
@@ -249,7 +248,7 @@ def test_a_judge_that_likes_everything(
         monkeypatch.setenv("JUDGE_CHECK", "0")
         load_settings.cache_clear()
         assert main("sql", ["--ci-fast", "--device", "cpu"]) == 0
-    assert not missing(message, "5 of 5 tasks", "TEACHER_MODEL", "--draft-answers", "JUDGE_CHECK=0")
+    assert not missing(message, "5 of 5 tasks", "TEACHER_MODEL", "JUDGE_CHECK=0")
     assert not missing(capsys.readouterr().err, "WARNING", "JUDGE_CHECK=0", "5 of 5 tasks")
     assert len(loaded) == 1
 
@@ -270,7 +269,6 @@ def test_episodes_have_the_budget_that_the_command_names(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     """verl has it, too, and the checks were made with it."""
-    monkeypatch.setattr(DIGITS, "draws_turns", True)
     monkeypatch.setattr(registry, "_registered", {DIGITS.name: DIGITS})
     begun: list[tuple[int, int]] = []
     monkeypatch.setattr(

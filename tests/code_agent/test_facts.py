@@ -5,26 +5,14 @@ Keeps of docs/code.md: the numbers of an evaluation are of what the page says.
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
 from code_agent.agent import AGENT
-from code_agent.facts import group_of
 
 RAN = {"kind": "code_execution", "status": "SUCCESS", "printed": "3"}
 RAISED = {"kind": "code_execution", "status": "FAILED", "printed": "KeyError"}
 SILENT = {"kind": "code_execution", "status": "SUCCESS"}
 SUBMITTED = {"kind": "submitted", "status": ""}
-
-
-@pytest.mark.parametrize(
-    ("steps", "group"),
-    [([RAN, SUBMITTED], 1), ([RAISED], 0), ([SILENT], 0), ([SUBMITTED], 0), ([], 0)],
-)
-def test_form_is_a_program_that_ran_and_printed(steps: list[dict[str, Any]], group: int) -> None:
-    assert group_of({"steps": steps}) == group
-    assert AGENT.showing.gain_groups({"steps": steps}) == {"gain_by_form": group}
 
 
 @pytest.mark.parametrize(
@@ -47,4 +35,3 @@ def test_kinds_of_failure(
         "facts": {"loops": 0.0, "runs": 1.0, "printed_a_value": 1.0} | facts,
     }
     assert AGENT.showing.failure(record) == kind
-    assert kind in AGENT.showing.failures

@@ -24,7 +24,7 @@ from episodes.episode import Episode, Message, Policy, Scored, Task, ToolSpec
 from episodes.outcomes import EpisodeError
 from episodes.play_and_score import play
 from episodes.script import Script
-from episodes.turns import with_turns
+from episodes.turns import turns_of, with_turns
 from tests.digits_agent.agent import AGENT as DIGITS
 from tests.digits_agent.agent import DigitsAgent, DigitsEnvironment
 from tests.runs import Run
@@ -92,7 +92,7 @@ def test_a_thought_before_a_reply_changes_nothing_and_a_cut_end_earns_nothing(
     has_packages_of(agent.name)
     own = with_turns(agent, settings, None)
     task = agent.task(agent.rows(agent.splits["test"])[0], own)
-    turns = task.max_turns or own.max_turns
+    turns = turns_of(task, own)
     with closing(agent.open(own, {}, evaluating=True)) as environment:
         gold = asyncio.run(environment.known.gold(task)).messages
         said = [one for one in gold if one["role"] == "assistant"]

@@ -37,7 +37,7 @@ class DigitsEpisodes(contract.KnownEpisodes):
 
 
 class DigitsEnvironment(contract.Environment):
-    judging = contract.Judging(highest=RUBRIC.highest)
+    highest = RUBRIC.highest
     known = DigitsEpisodes()
 
     def __init__(self, partner: str, url: str | None) -> None:

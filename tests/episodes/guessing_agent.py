@@ -11,7 +11,6 @@ from argparse import ArgumentParser
 from collections.abc import Mapping
 from pathlib import Path
 from random import Random
-from types import MappingProxyType
 from typing import Any
 
 from common.settings import Settings
@@ -89,9 +88,6 @@ class GuessingFlags(Flags):
 class GuessingShowing(Showing):
     headline = "silent"
     columns = (Column("silent", "silent", interval=True),)
-    formats = MappingProxyType(
-        {"pairs": lambda records: [[record["id"], record["guesses"]] for record in records]}
-    )
 
 
 class GuessingAgent(Agent):

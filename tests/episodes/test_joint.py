@@ -10,7 +10,6 @@ import pickle
 from argparse import ArgumentParser
 from collections.abc import Sequence
 from contextlib import closing
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from random import Random
@@ -110,7 +109,7 @@ def test_every_environment_has_its_own_agents_budget() -> None:
     try:
         own = agent.members["consultation"]
         alone = own.open(with_turns(own, Settings.model_construct()), {"reward": "doctoragent"})
-        assert environment.judging.highest == alone.judging.highest
+        assert environment.highest == alone.highest
         alone.close()
     finally:
         environment.close()
@@ -199,10 +198,10 @@ def test_one_judge_that_costs_money_is_enough(
 ) -> None:
     """Else the check before a run asks it about forty times as many tasks."""
     environment = agent.members["diagnosis"].open(SETTINGS, {})
-    environment.judging = replace(environment.judging, paid=True)
+    environment.paid = True
     monkeypatch.setattr(agent.members["diagnosis"], "open", lambda *_, **__: environment)
     with closing(agent.open(SETTINGS, {})) as both:
-        assert both.judging.paid
+        assert both.paid
 
 
 def test_rows_are_completed_by_their_own_agent(agent: JointAgent) -> None:

@@ -13,7 +13,7 @@ from random import Random
 import pytest
 
 from common.command import Failure
-from episodes.agent import Environment, Judging, KnownEpisodes
+from episodes.agent import Environment, KnownEpisodes
 from episodes.episode import Episode, Policy, Task
 from episodes.judge_probe import PAID_TASKS, TASKS, Probed, check_judge, problem_of
 from episodes.outcomes import EpisodeError
@@ -41,7 +41,7 @@ class Judged(Environment):
     """
 
     def __init__(self, score_of: Callable[[int, str], float | None], paid: bool = False) -> None:
-        self.score_of, self.judging, self.known = score_of, Judging(paid=paid), Kinds()
+        self.score_of, self.paid, self.known = score_of, paid, Kinds()
         self.asked: list[tuple[str, str]] = []
 
     async def play(self, task: Task, policy: Policy) -> Episode:

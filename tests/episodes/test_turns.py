@@ -12,12 +12,11 @@ import pytest
 
 from common.settings import Settings
 from consultation_agent.agent import AGENT as CONSULTATION
-from episodes import registry
-from episodes.episode import AgentError
-from episodes.turns import drawn_turns, turns, with_turns
+from episodes.episode import AgentError, Task
+from episodes.turns import turns, turns_of, with_turns
 from sql_agent.agent import AGENT as SQL
 
-TASKS = [f"case-{number}" for number in range(300)]
+TASKS = [Task(id=f"case-{number}", question="?") for number in range(300)]
 
 
 def settings(**given: int) -> Settings:
@@ -68,29 +67,10 @@ def test_fewer_than_the_most_is_asked_for() -> None:
         with_turns(SQL, settings(min_turns=5))
 
 
-def test_a_drawn_budget_is_the_tasks_and_changes_with_the_seed() -> None:
+def test_a_drawn_budget_is_the_task_s_and_changes_with_the_seed() -> None:
     one, other = (settings(min_turns=2, max_turns=10, turns_seed=seed) for seed in (0, 1))
-    drawn = [drawn_turns(one, name) for name in TASKS]
-    assert drawn == [drawn_turns(one, name) for name in TASKS]
+    drawn = [turns_of(task, one) for task in TASKS]
+    assert drawn == [turns_of(task, one) for task in TASKS]
     assert set(drawn) == set(range(2, 11))
-    assert drawn != [drawn_turns(other, name) for name in TASKS]
-
-
-@pytest.mark.parametrize(
-    "name", [name for name in registry.names() if registry.get(name).draws_turns]
-)
-def test_a_drawn_budget_is_that_of_every_sample_of_a_task(name: str) -> None:
-    agent = registry.get(name)
-    drawn = settings(min_turns=2, max_turns=5)
-    rows = agent.rows(agent.splits["val"])[:24]
-    budgets = [agent.task(row, drawn).max_turns for row in rows]
-    assert set(budgets) == {2, 3, 4, 5}
-    assert budgets == [agent.task(row, drawn).max_turns for row in rows]
-    assert {agent.task(row, settings()).max_turns for row in rows} == {None}
-
-
-def test_a_range_is_for_agents_with_budgets_by_task() -> None:
-    with pytest.raises(AgentError, match="--max-turns 2-5: the sql agent"):
-        with_turns(SQL, settings(), (2, 5))
-    with pytest.raises(AgentError, match="MIN_TURNS to MAX_TURNS 2-3: the sql agent"):
-        with_turns(SQL, settings(min_turns=2))
+    assert drawn != [turns_of(task, other) for task in TASKS]
+    assert turns_of(Task(id="own", question="?", max_turns=12), one) == 12

@@ -72,7 +72,7 @@ def test_a_judge_that_likes_everything_fails_after_few_calls(
 ) -> None:
     assert main(["sql"]) == 1
     shown = capsys.readouterr()
-    assert not missing(shown.err, "5 of 5 tasks", "TEACHER_MODEL", "--draft-answers")
+    assert not missing(shown.err, "5 of 5 tasks", "TEACHER_MODEL")
     assert "Traceback" not in shown.err
     assert 10 < len(generous.requests) <= 30
 

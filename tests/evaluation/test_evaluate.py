@@ -557,16 +557,3 @@ def test_cases_that_the_patient_knows_nothing_of_are_refused(
     assert evaluate.main(arguments) == 2
     assert "1 of 1 cases" in capsys.readouterr().err
     assert not out.exists()
-
-
-def test_scored_episodes_are_also_written_in_a_form_of_the_agents(
-    tmp_path: Path, llm: Any, guessing: GuessingAgent
-) -> None:
-    words = tmp_path / "words.txt"
-    words.write_text("salt sugar gone")
-    llm.script(says("salt"))
-    flags = ("--model", "m", "--base-url", llm.base_url, "--max-turns", "2", "--k", "2")
-    run(words, *flags, "--format", "pairs", agent="guessing")
-    for number in range(2):
-        written = (tmp_path / "out" / f"pairs_{number}.json").read_text(encoding="utf-8")
-        assert json.loads(written) == [["salt", ["salt"]], ["sugar", ["salt", "salt"]]]

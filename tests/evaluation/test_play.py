@@ -23,7 +23,7 @@ from common.command import UsageError
 from common.jsonl import read_jsonl
 from common.settings import ROOT, load_settings
 from episodes import registry
-from episodes.agent import Agent, Judging
+from episodes.agent import Agent
 from episodes.episode import AgentError, Message
 from episodes.kept import kept_episodes
 from episodes.turns import with_turns
@@ -130,7 +130,7 @@ def test_gold_is_nearly_the_highest_reward_that_there_is(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     """Of an agent that pays up to 5, an episode that earns 1 is no gold."""
-    monkeypatch.setattr(DigitsEnvironment, "judging", Judging(highest=5.0))
+    monkeypatch.setattr(DigitsEnvironment, "highest", 5.0)
     file, task = tmp_path / "kept.jsonl", DIGITS.rows(DIGITS.splits["test"])[0]["id"]
     lines = f"{gold_lines(DIGITS, task)}n\n"
     assert run(monkeypatch, lines, "digits", "--task", task, "--save", str(file)) == 0

@@ -21,7 +21,7 @@ from common.settings import load_settings
 from episodes.agent import Agent
 from episodes.episode import Message, ToolSpec
 from episodes.outcomes import PolicyStop
-from episodes.turns import with_turns
+from episodes.turns import turns_of, with_turns
 from training.serve import serve
 from training.setup.chat_template import SWITCH
 from training.setup.device import choose_device
@@ -52,7 +52,7 @@ def first_prompt(agent: Agent, run: Path) -> FirstPrompt:
     """Return the first prompt of a validation task of the run."""
     settings = with_turns(agent, load_settings(), None)
     task = agent.task(agent.rows(run / "data" / "val.jsonl")[0], settings)
-    policy = FirstPrompt(task.max_turns or settings.max_turns)
+    policy = FirstPrompt(turns_of(task, settings))
     with contextlib.closing(agent.open(settings, {})) as environment:
         asyncio.run(environment.play(task, policy))
     return policy

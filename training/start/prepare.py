@@ -42,10 +42,7 @@ def prepare(
     tasks = [agent.task(row, settings) for row in rows["train"]]
     problem = asyncio.run(judge_problem(environment, tasks))
     if problem and settings.judge_check:
-        raise Failure(
-            f"the judge cannot be trained on: {problem}\n{environment.judging.help};"
-            " JUDGE_CHECK=0 goes on"
-        )
+        raise Failure(f"the judge cannot be trained on: {problem}; JUDGE_CHECK=0 goes on")
     if problem:
         text = f"WARNING: the judge cannot be trained on, and JUDGE_CHECK=0: {problem}"
         print(text, file=sys.stderr, flush=True)
