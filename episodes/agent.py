@@ -320,11 +320,6 @@ class Agent(ABC):
         return Path(inspect.getfile(type(self))).resolve().parent
 
     @property
-    def folders(self) -> Sequence[Path]:
-        """All folders that its episodes depend on."""
-        return [self.folder]
-
-    @property
     def model(self) -> str:
         """The bundled cold start."""
         return str(self.folder / "tiny_model")

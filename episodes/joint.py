@@ -98,10 +98,6 @@ class JointAgent(Agent):
     def __reduce__(self) -> tuple[Any, ...]:
         return JointAgent, (self.members, self.weights)  # the class of its settings cannot travel
 
-    @property
-    def folders(self) -> Sequence[Path]:
-        return [member.folder for member in self.members.values()]
-
     def sizes(self, device: str) -> Sizes:
         """Return the largest of each."""
         all_sizes = [member.sizes(device) for member in self.members.values()]
