@@ -7,6 +7,12 @@
 #   ./check.sh nightly            what a commit's CI leaves out: generated, trainings, mutants, faults, gpu
 #   ./check.sh system -- -x -k sql     what follows -- goes to pytest
 set -uo pipefail
+case "${1:-}" in
+    -h | --help)
+        sed -n '2,/^[^#]/s/^# \{0,1\}//p' "$0"
+        exit
+        ;;
+esac
 cd "$(dirname "${BASH_SOURCE[0]}")" || exit 1
 
 PYTHON="${VENV:-.venv}/bin/python"

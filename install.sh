@@ -11,6 +11,12 @@
 # rest goes on: tests without their packages are skipped by name, an agent without them says so when it starts.
 # Variables: PYTHON (interpreter to use), VENV (folder, default .venv), DEVICE (cpu or gpu).
 set -euo pipefail
+case "${1:-}" in
+    -h | --help)
+        sed -n '2,/^[^#]/s/^# \{0,1\}//p' "$0"
+        exit
+        ;;
+esac
 cd "$(dirname "${BASH_SOURCE[0]}")"
 
 VENV="${VENV:-.venv}"

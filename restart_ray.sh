@@ -16,6 +16,12 @@
 # on 127.0.0.1 only, unless told a --host. Ray 2.60 replaces that address by the machine's own unless a variable, named after the systems
 # where that is the default, says there is no cluster; runs that use the head need the same variables, which is what runs/.ray/env is for.
 set -euo pipefail
+case "${1:-}" in
+    -h | --help)
+        sed -n '2,/^[^#]/s/^# \{0,1\}//p' "$0"
+        exit
+        ;;
+esac
 cd "$(dirname "${BASH_SOURCE[0]}")"
 
 RAY_PORT="${RAY_PORT:-6379}"

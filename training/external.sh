@@ -7,6 +7,12 @@
 #
 # All three need the same AGL_TOKEN; where none is set, one is drawn for this run.
 set -euo pipefail
+case "${1:-}" in
+    -h | --help)
+        sed -n '2,/^[^#]/s/^# \{0,1\}//p' "$0"
+        exit
+        ;;
+esac
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 PYTHON="${PYTHON:-.venv/bin/python}"
