@@ -14,7 +14,7 @@ from random import Random
 from episodes.agent import KnownEpisodes
 from episodes.episode import Episode, Task
 from scoring.judge import Case
-from sql_agent.canaries import ACCEPTED_FROM, Canaries, honest_answers
+from sql_agent.canaries import ACCEPTED_FROM, bad_answers, honest_answers
 from sql_agent.reward import Query, case_of
 from sql_agent.task import SqlTask, own
 from sql_agent.template_agent import TemplateAgent, answered_at_once, gold_episode
@@ -31,7 +31,6 @@ class KnownAnswers(KnownEpisodes):
     def __init__(self, tool: QueryTool, judged: bool) -> None:
         self.tool = tool
         self.judged = judged
-        self.canaries = Canaries(self._column)
         self._columns: dict[str, list[str]] = {}
         self._template: TemplateAgent | None = None
 
@@ -56,9 +55,9 @@ class KnownAnswers(KnownEpisodes):
 
     def dishonest(self, task: Task, random: Random) -> Mapping[str, Episode]:
         names = own(task).names
-        return self._answered(own(task), lambda case: self.canaries.answers(case, names, random))
+        return self._answered(own(task), lambda case: bad_answers(case, names, self.column, random))
 
-    def _column(self, name: str) -> Sequence[str]:
+    def column(self, name: str) -> Sequence[str]:
         """Return some values of a column of the tables, read once; [] if there is no such column,
         or it cannot be read.
 

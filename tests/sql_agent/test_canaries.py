@@ -20,7 +20,7 @@ from sql_agent.canaries import ACCEPTED_FROM as OWN
 from sql_agent.canaries import (
     DENIED,
     NOTHING_FOUND,
-    Canaries,
+    bad_answers,
     honest_answers,
     is_nothing,
 )
@@ -33,13 +33,6 @@ from sql_agent.task import SqlTask, task_of
 DOSAGE = {"structured_gt": {"columns": ["dosage"], "rows": [["一次15毫克"]]}}
 CASE = Case(
     "朵朵片怎么吃？", "", "朵朵片的用法用量：一次15毫克", ['{"rows":[["一次15毫克"]]}'], DOSAGE
-)
-OTHER = Case(
-    "图图片怎么吃？",
-    "",
-    "图图片的用法用量：外敷",
-    [],
-    {"structured_gt": {"columns": ["dosage"], "rows": [["外敷"]]}},
 )
 EMPTY = Case(
     "花花片怎么吃？",
@@ -66,24 +59,22 @@ def tasks(split: str) -> list[tuple[SqlTask, Case]]:
 
 
 def drawn(case: Case = CASE, names: tuple[str, ...] = ("朵朵片",), seed: int = 1) -> dict[str, str]:
-    canaries = Canaries(lambda _: COLUMN)
-    canaries.answers(OTHER, ["图图片"], Random(seed))
-    return canaries.answers(case, names, Random(seed))
+    return bad_answers(case, names, lambda _: COLUMN, Random(seed))
 
 
 @pytest.mark.system
 @pytest.mark.parametrize(("split", "every"), [("test", 1), ("train", 3)])
 def test_the_offline_judge_accepts_too_few_to_warn(split: str, every: int) -> None:
     environment = SqlEnvironment(SqlSettings(_env_file=None))
-    canaries, judge, random = environment.known.canaries, ReferenceJudge(), Random(1)
+    column, judge, random = environment.known.column, ReferenceJudge(), Random(1)
     judged, accepted = Counter[str](), []
     for task, case in tasks(split)[::every]:
-        for kind, answer in canaries.answers(case, task.names, random).items():
+        for kind, answer in bad_answers(case, task.names, column, random).items():
             score = judge.compare(replace(case, answer=answer)).score
             judged[kind] += 1
             if score is None or score >= OWN.get(kind, ACCEPTED_FROM):
                 accepted.append((kind, case.question, answer, score))
-    assert len(judged) == 17, "every kind was tried"
+    assert len(judged) == 16, "every kind was tried"
     assert len(accepted) <= 0.01 * judged.total(), accepted
     kinds = Counter(kind for kind, *_ in accepted)
     assert all(kinds[kind] <= 0.05 * judged[kind] for kind in judged), accepted
