@@ -1,4 +1,4 @@
-"""What is done about what: the one place that decides to skip a step or to stop the run.
+"""Failure policy: the one place that decides to skip a step or to stop the run.
 
 docs/architecture.md shows the same as a table; a test compares the two through `EVENTS`. `Watch`
 judges finished rollouts; before every update `check_episodes` and `check_advantages` compare what
