@@ -7,7 +7,7 @@ names_it("Chronic appendicitis", ["acute appendicitis", "appendicitis"])        
 
 Read like a clinician reads it, by rules of grammar: what is said holds all words of a name, in any
 order and spelling, and besides only words that leave a diagnosis what it is (`diagnosis.toml`).
-Where the names have an acuity, side, type or stage, another one is wrong; where they have none, an
+Where the names have an acuity, side, agent or stage, another one is wrong; where they have none, an
 added one is right unless the tables have that as another condition. What follows "with" or "due to"
 may be anything but another condition of the tables.
 """
@@ -17,8 +17,10 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Iterable
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import NamedTuple
+
+from rapidfuzz.distance import OSA
 
 from conditions.diagnosis_words import (
     HAN,
@@ -27,6 +29,7 @@ from conditions.diagnosis_words import (
     Words,
     beside,
     conditions,
+    known_words,
     organs,
     words_of,
 )
@@ -34,8 +37,9 @@ from conditions.framing import unframed
 
 LONGEST = 200  # characters of a diagnosis
 OWN_NAMES = 2  # of a condition, in English and Chinese; all others are aliases
+MISSPELT = 8  # letters of a word in which one may be wrong; in a shorter one it is another word
 GAP = r"[ _*·-]{0,3}"  # between the letters of a name that is written apart; a comma or a new line is none
-NUMBER = re.compile(r"(type|stage|grade|class|phase)\d[a-c]?")
+NUMBER = re.compile(r"(type|stage|grade|class|phase)(?:\d[a-c]?|[a-d])")
 PARTS = re.compile(r"[;；\n]")
 JOINED = re.compile(r"[;；\n、,，+&]|\band\b|" + "|".join(TABLE["said"]["clause"]), re.I)
 CLAUSE = re.compile(
@@ -43,77 +47,11 @@ CLAUSE = re.compile(
 )
 UNDECIDED = re.compile("|".join(TABLE["said"]["undecided"]), re.I)
 NOTHING = re.compile("|".join(TABLE["said"]["nothing"]), re.I)
-
-
-def names_it(said: str, names: Iterable[str]) -> bool:
-    """Return whether the words are the diagnosis that has these names, and no other one beside it.
-
-    A gold of several parts, joined by ";", needs all of them, in any order and nothing else.
-    """
-    known = [name for name in names if name.strip()]
-    said = unframed(unicodedata.normalize("NFKC", said))
-    if not known or len(said) > LONGEST or _undecided(said, known):
-        return False
-    said, known = _without_a_common_code(NOTHING.sub(" ", said), known)
-    several = [parts for name in known if len(parts := _parts(name)) > 1]
-    return _names_one(said, known) or any(_names_all(said, parts) for parts in several)
-
-
-def _without_a_common_code(said: str, names: list[str]) -> tuple[str, list[str]]:
-    """Return both without the ICD code with which the words and a name begin."""
-    code = LEADING_CODE.match(said)
-    if not code:
-        return said, names
-    bare = []
-    for name in names:
-        own = LEADING_CODE.match(name)
-        same = own is not None and own[1].lower() == code[1].lower()
-        bare.append(name[own.end() :] if own and same else name)
-    return (said if bare == names else said[code.end() :]), bare
-
-
-def _undecided(said: str, names: list[str]) -> bool:
-    """Return whether the words leave the diagnosis undecided. Words of a name do not count, such as
-    "status" in "status epilepticus".
-    """
-    beside_names = re.sub("|".join(map(re.escape, names)), " ", said, flags=re.I)
-    return bool(UNDECIDED.search(NOTHING.sub(" ", beside_names)))
-
-
-def _parts(name: str) -> list[str]:
-    return [part for part in PARTS.split(name) if words_of(part)]
-
-
-def _names_all(said: str, parts: list[str]) -> bool:
-    """Return whether the words, cut into single things, name each part and nothing else."""
-    things = [thing for thing in JOINED.split(said) if words_of(thing)]
-    found = [[part for part in parts if _names_one(thing, [part])] for thing in things]
-    stated = {part for one in found for part in one}
-    return stated == {*parts} and all(
-        one or words_of(thing) <= beside() for one, thing in zip(found, things, strict=True)
-    )
-
-
-def _names_one(said: str, names: list[str]) -> bool:
-    gold = _gold(tuple(names))
-    if any(_is(words, gold) for words in _readings(said, gold)):
-        return True
-    clause = CLAUSE.search(said)
-    if not clause or any(CLAUSE.search(name) for name in gold.names):
-        return False
-    behind = words_of(said[clause.end() :])
-    before = _readings(said[: clause.start()], gold)
-    return any(_is(words, gold) for words in before) and not _others(behind, gold)
-
-
-def _readings(said: str, gold: Gold) -> tuple[Words, Words]:
-    """Return the words of a text twice: unchanged, and with a Chinese name cut out of its
-    neighbours.
-    """
-    chinese = [re.escape(name) for name in gold.names if HAN.search(name)]
-    longest = "|".join(sorted(chinese, key=len, reverse=True))
-    cut = re.sub(longest, lambda m: f" {m[0]} ", said) if chinese else said
-    return words_of(said), words_of(cut)
+# An abbreviation behind a name that it stands for, and a Chinese adjective behind its noun
+GLOSS = re.compile(r"(?<=\w)\s*[(（\[]\s*([A-Z]{2,6})\s*[)）\]]")
+ADJECTIVE = re.compile(r"([\u4e00-\u9fff]+)\(([\u4e00-\u9fff]{1,4}[性型])\)")
+EITHER = re.compile(r"\s/\s")  # between two names of a gold diagnosis
+DOUBT = re.compile(r"^(?:possible|probable|suspected|likely)\s+", re.I)
 
 
 class Gold(NamedTuple):
@@ -126,32 +64,167 @@ class Gold(NamedTuple):
     others: tuple[Words, ...]
 
 
+def names_it(said: str, names: Iterable[str]) -> bool:
+    """Return whether the words are the diagnosis that has these names, and no other one beside it.
+
+    A gold of several parts, joined by ";", needs all of them, in any order and nothing else; one of
+    two joined by " / " needs either.
+    """
+    known = list[str]()
+    for name in names:
+        several = [DOUBT.sub("", part).strip() for part in EITHER.split(name)]
+        known += filter(None, [name.strip(), *several] if len(several) > 1 else several)
+    said = unframed(unicodedata.normalize("NFKC", said))
+    if not known or len(said) > LONGEST or _undecided(said, known):
+        return False
+    said, known = _without_codes(NOTHING.sub(" ", said), known)
+    said = ADJECTIVE.sub(r"\2\1", GLOSS.sub(_unless_known, said))
+    if _names_one(said, known):
+        return True
+    for name in known:
+        parts = _parts(name)
+        if len(parts) > 1 and _names_all(said, parts):
+            return True
+    return False
+
+
+def _without_codes(said: str, names: list[str]) -> tuple[str, list[str]]:
+    """Return both without the ICD code with which the words, and perhaps a name, begin."""
+    code = LEADING_CODE.match(said)
+    if not code:
+        return said, names
+    coded = False
+    bare = list[str]()
+    for name in names:
+        own = LEADING_CODE.match(name)
+        coded = coded or own is not None
+        same = own is not None and own[1].lower() == code[1].lower()
+        bare.append(name[own.end() :] if own and same else name)
+    rest = said[code.end() :]
+    alone = len(words_of(rest)) > 1 and not coded and not rest.startswith(".")
+    return (rest if alone or bare != names else said), bare
+
+
+def _unless_known(gloss: re.Match[str]) -> str:
+    """Return the gloss of an abbreviation that the tables read as something of its own."""
+    word = gloss[1].lower()
+    return gloss[0] if words_of(word) != {word} or word in known_words() else " "
+
+
+def _undecided(said: str, names: list[str]) -> bool:
+    """Return whether the words leave the diagnosis undecided. Words of a name do not count, such as
+    "status" in "status epilepticus".
+    """
+    beside_names = re.sub("|".join(map(re.escape, names)), " ", NOTHING.sub(" ", said), flags=re.I)
+    return bool(UNDECIDED.search(beside_names))
+
+
+def _parts(name: str) -> list[str]:
+    return [part for part in PARTS.split(name) if words_of(part)]
+
+
+def _names_all(said: str, parts: list[str]) -> bool:
+    """Return whether the words, cut into single things, name each part and nothing else."""
+    stated = set[str]()
+    for thing in JOINED.split(said):
+        found = [part for part in parts if _names_one(thing, [part])]
+        if not found and not words_of(thing) <= beside():
+            return False
+        stated.update(found)
+    return stated == {*parts}
+
+
+def _names_one(said: str, names: list[str]) -> bool:
+    gold = _gold(tuple(names))
+    if any(_is(words, gold) for words in _readings(said, gold)):
+        return True
+    clause = CLAUSE.search(said)
+    if not clause:
+        return False
+    before = _readings(said[: clause.start()], gold)
+    behind = words_of(said[clause.end() :])
+    return any(_is(words, gold) for words in before) and not _others(behind, gold)
+
+
+def _readings(said: str, gold: Gold) -> tuple[Words, Words]:
+    """Return the words of a text twice: unchanged, and with a Chinese name cut out of its
+    neighbours.
+    """
+    chinese = [re.escape(name) for name in gold.names if HAN.search(name)]
+    if not chinese:
+        return words_of(said), words_of(said)
+    longest = "|".join(sorted(chinese, key=len, reverse=True))
+    return words_of(said), words_of(re.sub(longest, lambda m: f" {m[0]} ", said))
+
+
 @lru_cache(maxsize=1024)
 def _gold(names: tuple[str, ...]) -> Gold:
     """Return the gold diagnosis with all names that the tables have for the same condition."""
     given = {words_of(name) for name in names}
-    own = [one for one in conditions() if given & {words_of(name) for name in one[:2]}]
-    alike = [one for one in conditions() if given & {words_of(name) for name in one}]
-    every = tuple(dict.fromkeys((*names, *(name for one in own for name in one))))
-    readings = {words for name in every if (words := words_of(name))}
-    others = {words_of(name) for one in conditions() if one not in alike for name in one}
-    return Gold(every, tuple(readings), tuple(others - readings))
+    every = dict.fromkeys(names)
+    others = set[Words]()
+    for one in conditions():
+        words = [words_of(name) for name in one]
+        if given.intersection(words[:OWN_NAMES]):
+            every.update(dict.fromkeys(one))
+        if not given.intersection(words):
+            others.update(words)
+    readings = {words_of(name) for name in every} - {frozenset()}
+    for general, narrower in _narrower():
+        for name in [name for name in readings if general <= name]:
+            readings.add((name - general) | narrower)
+    return Gold(tuple(every), tuple(readings), tuple(others - readings))
+
+
+@cache
+def _narrower() -> list[tuple[Words, Words]]:
+    """Return pairs of a wide name and a narrower one that answers it."""
+    return [
+        (words_of(general), words_of(one))
+        for general, several in TABLE["narrower"].items()
+        for one in several
+    ]
 
 
 def _is(words: Words, gold: Gold) -> bool:
     """Return whether the words are names of the diagnosis, with only words beside them that do not
     change it.
     """
-    stated = {word for name in gold.readings if name <= words for word in name}
+    words = _spelt(words, gold)
+    stated = set[str]()
+    for name in gold.readings:
+        if name <= words:
+            stated.update(name)
     beyond = words - stated
     own = any(words_of(name) <= words for name in gold.names[:OWN_NAMES])
-    return (
-        bool(stated)
-        and (own or not beyond & organs())
-        and all(word in beside() or NUMBER.fullmatch(word) for word in beyond)
-        and not any(_contradicts(word, gold) for word in beyond)
-        and not _others(words, gold)
-    )
+    if not stated or (beyond & organs() and not own) or _others(words, gold):
+        return False
+    for word in beyond:
+        allowed = word in beside() or NUMBER.fullmatch(word)
+        if not allowed or _contradicts(word, gold):
+            return False
+    return True
+
+
+def _spelt(words: Words, gold: Gold) -> Words:
+    """Return the words with those in which one letter is wrong as the names have them; either side
+    may be the misspelt one, and a known word is none.
+    """
+    wanted = {word for name in gold.readings for word in name}
+    found = set[str]()
+    for word in words:
+        alike = [one for one in wanted - words if _misspelt(word, one)]
+        found.add(alike[0] if len(alike) == 1 else word)
+    return frozenset(found)
+
+
+def _misspelt(word: str, other: str) -> bool:
+    if min(len(word), len(other)) < MISSPELT or word[0] != other[0] or word in known_words():
+        return False
+    if word.startswith(other) or other.startswith(word):
+        return False
+    spellings = (word, f"{word}s")  # the plural's s was taken away
+    return any(OSA.distance(one, other, score_cutoff=1) <= 1 for one in spellings)
 
 
 def _contradicts(word: str, gold: Gold) -> bool:
@@ -159,34 +232,37 @@ def _contradicts(word: str, gold: Gold) -> bool:
     named = {other for name in gold.readings for other in name}
     number = NUMBER.fullmatch(word)
     if number:
-        kinds = {found[1] for other in named if (found := NUMBER.fullmatch(other))}
-        return number[1] in kinds
-    kind = next((words for words in TABLE["one_of"].values() if word in words), ())
-    return any(other in named and other != word for other in kind)
+        return any(one[1] == number[1] for other in named if (one := NUMBER.fullmatch(other)))
+    for kind in TABLE["one_of"].values():
+        if word in kind:
+            return any(other in named for other in kind if other != word)
+    return False
 
 
 def _others(words: Words, gold: Gold) -> bool:
     """Return whether the words contain a name of another condition of the tables that is not part
     of a name of this one.
     """
-    return any(
-        other <= words and not any(other <= name and name <= words for name in gold.readings)
-        for other in gold.others
-    )
+    for other in gold.others:
+        if other <= words:
+            within = [name for name in gold.readings if other <= name <= words]
+            if not within:
+                return True
+    return False
 
 
 def mention(names: Iterable[str]) -> re.Pattern[str]:
     """Return a pattern that finds one of the names in a text, also spaced out or in American
     spelling; English names match whole words only.
     """
-    return re.compile(
-        "|".join(filter(None, map(_apart, sorted(names, key=len, reverse=True)))) or r"(?!)", re.I
-    )
+    apart = [_apart(name) for name in sorted(names, key=len, reverse=True)]
+    return re.compile("|".join(filter(None, apart)) or r"(?!)", re.I)
 
 
 def _apart(name: str) -> str:
     letters = [re.escape(letter) for letter in re.findall(r"[^\W_]", name)]
     if not (letters and name.isascii()):
         return GAP.join(letters)
-    american = re.findall(".", re.sub("[ao]e", "e", "".join(letters).lower()))
-    return rf"(?<![a-z]){GAP.join('[ao]?e' if letter == 'e' else letter for letter in american)}(?![a-z])"
+    american = re.sub("[ao]e", "e", "".join(letters).lower())
+    spelt = GAP.join("[ao]?e" if letter == "e" else letter for letter in american)
+    return rf"(?<![a-z]){spelt}(?![a-z])"

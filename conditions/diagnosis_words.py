@@ -28,7 +28,7 @@ DIGITS = dict(zip(("i", "ii", "iii", "iv", "v"), "12345", strict=True))
 DIGITS |= dict(zip(("one", "two", "three", "four", "five"), "12345", strict=True))
 DIGITS |= dict(zip("一二三四五", "12345", strict=True))
 NUMBER = "|".join(sorted((*DIGITS, r"\d"), key=len, reverse=True))
-NUMBERED = re.compile(rf"\b(type|stage|grade|class|phase) ({NUMBER})([a-c]?)\b")
+NUMBERED = re.compile(rf"\b(type|stage|grade|class|phase) (?:({NUMBER})([a-c]?)|([a-d]))\b")
 NUMBERED_ZH = re.compile(rf"({NUMBER})([ab]?) ?([型期级度])(?!糖)|({NUMBER})()([型])(?=糖)")
 KINDS = {"型": "type", "期": "stage", "级": "class", "度": "grade"}
 CATEGORY = r"(?!b12|t1[0-2])[a-z]\d{2}"  # of ICD-10; a vitamin and vertebrae are none
@@ -41,6 +41,8 @@ PREFIX = re.compile(
     r"\b(gastro|keto|non(?!-st\b)|hyper|hypo|sub|peri|broncho|cardio|cerebro|cholecysto|cholangio|myo|neuro)-(?=[a-z])"
 )
 VIRUS = re.compile(r"\bhepatitis (?:type )?([a-e])\b")  # its letter is no article
+LEVEL_ZH = re.compile(r"([颈胸腰])\d{1,2}(?: ?[/、~–-] ?[颈胸腰骶]?\d{1,2})?(?=椎)")  # 腰4/5椎间盘
+REGIONS = {"c": "cervical", "t": "thoracic", "l": "lumbar", "s": "lumbar"}
 LEVELS = re.compile(r"(?<![a-z\d])([clts])(\d{1,2}) ?[/~–-] ?([clts]?)(\d{1,2})(?!\d)")  # L4/5
 POSSESSIVE = re.compile(r"(?<=[a-z])['’]s?\b|(?<=s)['’]")
 HAN = re.compile(r"[\u4e00-\u9fff]")
@@ -58,11 +60,12 @@ def plain(text: str) -> str:
     )
     text = simplified(text) if HAN.search(text) else text
     text = CODE.sub(" ", POSSESSIVE.sub("", unicodedata.normalize("NFKC", text).lower()))
-    text = LEVELS.sub(lambda m: f"{m[1]}{m[2]} {m[3] or m[1]}{m[4]} ", text)
+    text = LEVELS.sub(lambda m: f"{REGIONS[m[1]]} {m[1]}{m[2]} {m[3] or m[1]}{m[4]} ", text)
     text = PREFIX.sub(r"\1", _american(text))
     text = _american(re.sub(r"[^\w\u4e00-\u9fff/?:]+", " ", text)).replace("_", " ")
-    text = NUMBERED.sub(lambda m: f"{m[1]}{DIGITS.get(m[2], m[2])}{m[3]}", text)
-    text = VIRUS.sub(r"hepatitis\1", NUMBERED_ZH.sub(_numbered, text))
+    text = VIRUS.sub(r"hepatitis\1", text)
+    text = NUMBERED.sub(lambda m: f"{m[1]}{DIGITS.get(m[2], m[2]) or ''}{m[3] or m[4] or ''}", text)
+    text = NUMBERED_ZH.sub(_numbered, LEVEL_ZH.sub(r"\1", text))
     for other, usual in TABLE["written"].items():
         text = text.replace(other, usual)
     return " ".join(text.split())
@@ -124,11 +127,26 @@ def _same() -> dict[str, str]:
 
 
 @cache
+def known_words() -> Words:
+    """Return every word of the tables: none of them is another one misspelt."""
+    texts = [*_same(), *_same().values()]
+    for one in conditions():
+        texts += one
+    found = {*beside(), *TABLE["said"]["look_alike"]}
+    for text in texts:
+        found.update(words_of(text))
+    return frozenset(found)
+
+
+@cache
 def beside() -> Words:
     """Return the words that may stand beside a diagnosis, with those of which it has only one."""
-    known = [*(word for words in TABLE["beside"].values() for word in words)]
-    exclusive = [word for words in TABLE["one_of"].values() for word in words]
-    return frozenset(word for text in (*known, *exclusive) for word in words_of(text))
+    found = set[str]()
+    for kinds in (TABLE["beside"], TABLE["one_of"]):
+        for texts in kinds.values():
+            for text in texts:
+                found.update(words_of(text))
+    return frozenset(found) - frozenset(TABLE["said"]["changing"])
 
 
 @cache
