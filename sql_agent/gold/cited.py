@@ -1,7 +1,7 @@
 """The cells that evidence names.
 
 cells = CitedCells(open_database(url))
-cells.find({"table": "disease", "row_id": 7, "field": "cause", "quote": "..."})     # (name, text) or Missing
+cells.find({"table": "disease", "row_id": 7, "field": "cause", "quote": "..."})     # text or Missing
 """
 
 from __future__ import annotations
@@ -14,8 +14,6 @@ from tools.sql.database import Access, Database, StatementError
 
 DEADLINE = 10.0  # seconds for one row
 LARGEST_KEY = 2**63
-# The tool keeps 40,000 bytes of a cell; a text shorter than this is complete
-KEPT_CHARACTERS = 13_000
 
 
 class Missing(NamedTuple):
@@ -29,7 +27,7 @@ class Missing(NamedTuple):
 
 class CitedCells:
     """Cells of the tables that may be read, by table, key and field. Only our own tables have a
-    known key and name column.
+    known key.
 
     Raises:
         DatabaseError: the database cannot be read.
@@ -38,67 +36,38 @@ class CitedCells:
     def __init__(self, database: Database, tables: Iterable[str] = NAME_COLUMN) -> None:
         self.database = database
         self.tables = frozenset(tables)
-        own = [table for table in NAME_COLUMN if table in self.tables]
-        self.columns = {
-            table: {column.name.lower() for column in database.columns(table)} for table in own
-        }
+        self.columns = {}
+        for table in NAME_COLUMN:
+            if table in self.tables:
+                self.columns[table] = {column.name.lower() for column in database.columns(table)}
 
-    def find(self, item: dict[str, Any]) -> tuple[str, str] | Missing:
-        """Return the name of the drug or disease that an evidence item cites, and the text of the
-        cell it names.
-        """
+    def find(self, item: dict[str, Any]) -> str | Missing:
+        """Return the text of the cell that an evidence item names."""
         key = item.get("row_id")
         table = (item.get("table") or "").lower()
         field = (item.get("field") or "").lower()
         if not table or key is None or not field:
-            return Missing(
-                "a quote without table, row_id or field cannot be looked up", wrong=False
-            )
-        if table in self.tables - self.columns.keys():
-            return Missing(f"quotes of table {table[:64]} cannot be looked up", wrong=False)
+            return Missing("a quote without table, row_id or field cannot be looked up", False)
         if table not in self.columns:
-            known = self.columns or sorted(self.tables)
-            return Missing(
-                f"no table {item['table'][:64]!r}; expected {' or '.join(known)}", wrong=True
-            )
+            if table in self.tables:
+                return Missing(f"quotes of table {table[:64]} cannot be looked up", False)
+            known = " or ".join(self.columns or sorted(self.tables))
+            return Missing(f"no table {item['table'][:64]!r}; expected {known}", True)
         if field not in self.columns[table]:
-            return Missing(f"{table} has no column {item['field'][:64]!r}", wrong=True)
+            return Missing(f"{table} has no column {item['field'][:64]!r}", True)
         number = row_key(key)
         if number is None:
-            return Missing(f"row_id {str(key)[:64]!r} is no whole number", wrong=True)
+            return Missing(f"row_id {str(key)[:64]!r} is not a whole number", True)
+        # Made of known names and a number
+        sql = f"SELECT {field} FROM {table} WHERE id = {number}"
+        access = Access(frozenset({table}), named=frozenset({table}))
         try:
-            rows = self._select(
-                f"SELECT {NAME_COLUMN[table]}, {field} FROM {table} WHERE id = {number}", table
-            )
+            rows = self.database.read(sql, access, DEADLINE, 1).rows
         except StatementError as error:
-            return Missing(f"row {number} of {table} cannot be read: {error}", wrong=False)
+            return Missing(f"row {number} of {table} cannot be read: {error}", False)
         if not rows:
-            return Missing(f"the database has no row {number} in {table}", wrong=False)
-        name, text = ("" if cell is None else str(cell) for cell in rows[0])
-        return name, text
-
-    def has_entity(self, names: Iterable[str]) -> bool:
-        """Return whether a drug or a disease has one of the names."""
-        from sqlglot import exp
-
-        # A statement cannot hold U+0000, and no name contains it
-        sayable = [name for name in names if "\0" not in name]
-        for table in self.columns if sayable else ():
-            column = NAME_COLUMN[table]
-            query = (
-                exp.select(column).from_(table).where(exp.column(column).isin(*sayable)).limit(1)
-            )
-            if self._select(query.sql(dialect=self.database.dialect), table):
-                return True
-        return False
-
-    def _select(self, sql: str, table: str) -> list[tuple[Any, ...]]:
-        """Return the rows of our own statement, made of known names, numbers and escaped texts, on
-        the tool's read-only connection.
-        """
-        return self.database.read(
-            sql, Access(frozenset({table}), named=frozenset({table})), DEADLINE, 1
-        ).rows
+            return Missing(f"the database has no row {number} in {table}", False)
+        return "" if rows[0][0] is None else str(rows[0][0])
 
 
 def row_key(value: Any) -> int | None:

@@ -3,11 +3,11 @@
     python -m data.convert my.jsonl --out my.parquet
     python -m data.convert my.jsonl --out my.parquet --draft-answers --db sqlite:///my.db
 
-Other names and nested values become the columns of `sql_agent/intake/question_files.py`, all of them text; HTML is
-removed from questions, answers, quotes and gold; a row whose question asks for HTML is left out and
-named. `--draft-answers` writes missing answers from gold SQL or evidence
-(`sql_agent/gold/draft.py`). Rows are not checked against the database: `python -m data.validate`
-does that. Exit codes: 0 done, 1 failed, 2 wrong usage, 130 interrupted.
+Other names and nested values become the columns of `sql_agent/intake/question_files.py`, all of
+them text; HTML is removed from questions, answers, quotes and gold; a row whose question asks for
+HTML is left out and named. `--draft-answers` writes missing answers from gold SQL or evidence. Rows
+are not checked against the database: `python -m data.validate` does that. Exit codes: 0 done, 1
+failed, 2 wrong usage, 130 interrupted.
 """
 
 from __future__ import annotations
@@ -19,6 +19,9 @@ from pathlib import Path
 
 from common.command import new_parser, run_command
 from common.files import refuse_existing
+from common.settings import load_settings
+from sql_agent.gold.draft import fill_answers
+from sql_agent.gold.markup import markup_asked, without_markup
 from sql_agent.intake.question_files import (
     COLUMNS,
     DataError,
@@ -45,32 +48,31 @@ def convert(
     left out.
 
     Raises:
-        DataError: a row cannot be used (the message names the file, the row and the column), or
-            none is left.
+        DataError: a row cannot be used, or none is left.
         DatabaseError: drafting needs the database, and it cannot be read.
     """
-    from sql_agent.gold.draft import fill_answers
-    from sql_agent.gold.markup import markup_asked, without_markup
-
-    loaded = list(enumerate(load_rows(source)))
-    refused = [f"row {number} ({asked})" for number, row in loaded if (asked := markup_asked(row))]
-    rows = [without_markup(row) for _, row in loaded if not markup_asked(row)]
+    rows = []
+    refused = []
+    unknown: set[str] = set()
+    for number, row in enumerate(load_rows(source)):
+        asked = markup_asked(row)
+        if asked:
+            refused.append(f"row {number} ({asked})")
+        else:
+            rows.append(without_markup(row))
+            unknown |= row.keys() - set(COLUMNS)
     if not rows:
-        raise DataError(
-            f"{source}: every question asks for HTML, such as {refused[0]}; expected words"
-        )
+        seen = f"every question asks for HTML, such as {refused[0]}"
+        raise DataError(f"{source}: {seen}; expected words")
     drafted = fill_answers(rows, database_url, tables) if database_url else 0
     write_rows(rows, target)
     bare = f"{count_without_reference(rows)} without an answer (judged without a reference)"
     notes = [f"{len(rows)} rows", f"{drafted} answers drafted", bare]
     if refused:
-        notes.append(
-            f"{len(refused)} rows left out, whose question "
-            f"asks for HTML: {', '.join(refused[:SHOWN])}"
-        )
-    left_out = {column for row in rows for column in row} - set(COLUMNS)
-    if left_out:
-        notes.append(f"columns left out: {', '.join(sorted(left_out))}")
+        shown = ", ".join(refused[:SHOWN])
+        notes.append(f"{len(refused)} rows left out, whose question asks for HTML: {shown}")
+    if unknown:
+        notes.append(f"columns left out: {', '.join(sorted(unknown))}")
     return ", ".join(notes)
 
 
@@ -79,16 +81,10 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
     add = parser.add_argument
     add("file", type=Path, metavar="FILE", help="Parquet, JSONL or a JSON list")
     add("--out", type=Path, required=True, metavar="X.parquet", help="file to write")
-    add(
-        "--draft-answers",
-        action="store_true",
-        help="write missing answers from gold SQL or evidence",
-    )
-    add(
-        "--db",
-        metavar="URL",
-        help="database for drafting (default: DATABASE_URL, else the embedded one)",
-    )
+    what = "write missing answers from gold SQL or evidence"
+    add("--draft-answers", action="store_true", help=what)
+    what = "database for drafting (default: DATABASE_URL, else the embedded one)"
+    add("--db", metavar="URL", help=what)
     add("--tables", metavar="A,B", help="tables that SQL may read (default: DATABASE_TABLES)")
     add("--force", action="store_true", help="replace --out if it exists")
     options = parser.parse_args(arguments)
@@ -98,9 +94,6 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
 
 
 def run(options: argparse.Namespace) -> None:
-    """Convert the file, print the outcome and return the exit code."""
-    from common.settings import load_settings
-
     refuse_existing(options.out, options.force)
     given = {"database_url": options.db, "database_tables": options.tables}
     settings = load_settings().of(SqlSettings).under(given)

@@ -18,7 +18,7 @@ from sql_agent.gold.checker import SEARCHES, gold_tool, without_key
 from sql_agent.gold.markup import plain
 from sql_agent.intake.question_files import Row, count_without_reference, nested, statements
 from sql_agent.tables import NAME_COLUMN, TABLES
-from tools.sql.query import QueryTool
+from tools.sql.query import QueryResult, QueryTool
 
 LABELS = {column: label for columns in TABLES.values() for column, label in columns.items()}
 NAMES = frozenset(NAME_COLUMN.values())
@@ -68,40 +68,36 @@ def _returned(row: Row, tool: QueryTool) -> dict[str, Any]:
     """Return what the gold statements return as one table; without rows if one fails or their
     columns differ.
     """
-    results = [tool.run(statement) for statement in statements(row)]
-    if (
-        not all(result.ok for result in results)
-        or len({tuple(result.columns) for result in results}) != 1
-    ):
-        return {"columns": [], "rows": []}
-    tables = [without_key(result) for result in results]
-    return {
-        "columns": tables[0]["columns"],
-        "rows": [line for table in tables for line in table["rows"]],
-    }
+    columns: list[str] | None = None
+    rows: list[Any] = []
+    for statement in statements(row):
+        result = tool.run(statement)
+        if not result.ok or (columns is not None and result.columns != columns):
+            return {"columns": [], "rows": []}
+        columns = result.columns
+        rows += result.rows
+    return without_key(QueryResult(columns or [], rows, len(rows)))
 
 
 def from_table(gold: dict[str, Any], names: list[str]) -> str:
     """Return the answer that states a result; `names` are the entities asked about."""
     columns = [column.lower() for column in gold["columns"]]
     lines = [["" if cell is None else plain(str(cell)) for cell in line] for line in gold["rows"]]
-    if not any(cell for line in lines for cell in line):
+    if not any(map(any, lines)):
         return NOTHING_FOUND
     if len(columns) == 1 and (columns[0] == "count" or COUNTED.fullmatch(columns[0])):
         return f"共有{lines[0][0]}个。"
     if len(columns) == 1 and columns[0] in NAMES:
         return f"符合条件的有：{'、'.join(line[0] for line in lines)}。"
-    subject = next((place for place, column in enumerate(columns) if column in NAMES), None)
+    named = [place for place, column in enumerate(columns) if column in NAMES]
     said = []
     for number, line in enumerate(lines):
         name = names[number] if len(names) == len(lines) else ""
-        if subject is not None:
-            name = line[subject]
-        said += [
-            _sentence(name, columns[at], cell)
-            for at, cell in enumerate(line)
-            if cell and at != subject
-        ]
+        if named:
+            name = line[named[0]]
+        for place, cell in enumerate(line):
+            if cell and place not in named[:1]:
+                said.append(_sentence(name, columns[place], cell))
     return "\n".join(said)
 
 
@@ -111,12 +107,12 @@ def from_quotes(evidence: list[dict[str, Any]], names: list[str]) -> str:
         names = names * len(evidence)
     elif len(names) != len(evidence):
         names = [""] * len(evidence)
-    sentences = [
-        _sentence(name, item.get("field") or "", quote)
-        for name, item in zip(names, evidence, strict=True)
-        if (quote := plain(item["quote"]))
-    ]
-    return "\n".join(dict.fromkeys(sentences))
+    said = []
+    for name, item in zip(names, evidence, strict=True):
+        quote = plain(item["quote"])
+        if quote:
+            said.append(_sentence(name, item.get("field") or "", quote))
+    return "\n".join(dict.fromkeys(said))
 
 
 def _label_of(column: str) -> str:

@@ -72,14 +72,12 @@ def without_markup(row: Row) -> Row:
     """
     texts = {column: without_tags(row[column]) or row[column] for column in ("question", "answer")}
     if row["evidence"]:
-        texts["evidence"] = compact(
-            [item | {"quote": plain(item["quote"])} for item in nested(row, "evidence")]
-        )
+        items = [item | {"quote": plain(item["quote"])} for item in nested(row, "evidence")]
+        texts["evidence"] = compact(items)
     if row["structured_gt"]:
         gold = nested(row, "structured_gt")
-        texts["structured_gt"] = compact(
-            gold | {"rows": [[*map(plain_cell, line)] for line in gold["rows"]]}
-        )
+        rows = [list(map(plain_cell, line)) for line in gold["rows"]]
+        texts["structured_gt"] = compact(gold | {"rows": rows})
     return row | texts
 
 
@@ -88,12 +86,12 @@ def markup_asked(row: Row) -> str | None:
     None.
     """
     left = REMAINS.search(without_tags(row["question"]))
-    searched = [text for statement in statements(row) for text in SEARCHED.findall(statement)]
-    return (
-        left[0]
-        if left
-        else next((text for text in searched if not normalise(without_tags(text))), None)
-    )
+    if left:
+        return left[0]
+    for text in SEARCHED.findall("\n".join(statements(row))):
+        if not normalise(without_tags(text)):
+            return str(text)
+    return None
 
 
 def storable(text: str) -> str | None:

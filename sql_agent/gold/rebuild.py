@@ -1,10 +1,10 @@
 """A small database made of what evidence quotes, for question files whose own database is missing.
 
-    print(rebuild([Path("questions.jsonl")], Path("evidence.db")))    # rebuilt 61 rows with 96 fields from ...
+    print(rebuild([Path("questions.jsonl")], Path("evidence.db")))    # rebuilt 61 rows with 96 fields
 
 Every quote fills the field it names, in a row of its own key; several quotes of one field stand
-below each other. The row's name is the entity that belongs to its key. Everything else is empty, so
-searches find only what was quoted.
+below each other. The row's name is the entity that is listed in its place. Everything else is
+empty, so searches find only what was quoted.
 """
 
 from __future__ import annotations
@@ -20,8 +20,7 @@ from sql_agent.intake.question_files import Row, iterate_rows, nested
 from sql_agent.tables import NAME_COLUMN, NAME_LENGTH, TABLES, Cells, write_database
 
 SOURCE = "evidence"
-NAMELESS = STAND_IN + " {key}）"
-
+Place = tuple[str, int | None]  # table and key
 Tables = dict[str, dict[int, Cells]]  # by table and key
 
 
@@ -41,20 +40,16 @@ def rebuild(files: list[Path], target: Path, force: bool = False) -> str:
             if not {"", "evidence", "entities"} & {column for column, _ in problems}:
                 unused += _add(tables, row)
     write_database(target, {table: rows.values() for table, rows in tables.items()})
-    return _described(tables, unused)
-
-
-def _described(tables: Tables, unused: int) -> str:
-    named = [
-        (cells, NAME_COLUMN[table]) for table, rows in tables.items() for cells in rows.values()
-    ]
-    fields = sum(
-        cells[column] is not None
-        for cells, name in named
-        for column in cells.keys() - {"id", "source", name}
-    )
-    nameless = sum(cells[name] == NAMELESS.format(key=cells["id"]) for cells, name in named)
-    notes = [f"rebuilt {len(named)} rows with {fields} fields from the evidence"]
+    fields = 0
+    nameless = 0
+    for table, rows in tables.items():
+        for cells in rows.values():
+            named = str(cells[NAME_COLUMN[table]])
+            nameless += named.startswith(STAND_IN)
+            filled = sum(cell is not None for cell in cells.values())
+            fields += filled - len(("id", "source", "name"))
+    count = sum(map(len, tables.values()))
+    notes = [f"rebuilt {count} rows with {fields} fields from the evidence"]
     notes += [f"{nameless} rows of unknown name"] if nameless else []
     notes += [f"{unused} quotes without a known table, key or field left out"] if unused else []
     return ", ".join(notes)
@@ -63,65 +58,34 @@ def _described(tables: Tables, unused: int) -> str:
 def _add(tables: Tables, row: Row) -> int:
     """Put what the row quotes into the tables, and return how many quotes fit nowhere."""
     items = nested(row, "evidence")
-    names = _names(row, items)
+    places = [_place(item) for item in items]
+    listed = nested(row, "entities")
+    cited = list(dict.fromkeys(places))
+    names = dict(zip(cited, listed, strict=True)) if len(cited) == len(listed) else {}
     unused = 0
-    for item in items:
-        table = str(item.get("table")).lower()
+    for place, item in zip(places, items, strict=True):
+        table, key = place
         field = str(item.get("field")).lower()
-        key = row_key(item.get("row_id"))
         quote = storable(item["quote"])
-        if (
-            field not in TABLES.get(table, {})
-            or field in ("id", "source")
-            or key is None
-            or quote is None
-        ):
+        known = field in TABLES.get(table, {}) and field not in ("id", "source")
+        if key is None or quote is None or not known:
             unused += 1
             continue
         name = NAME_COLUMN[table]
-        unknown = {"id": key, name: NAMELESS.format(key=key), "source": SOURCE}
+        unknown = {"id": key, name: f"{STAND_IN} {key}）", "source": SOURCE}
         cells = tables[table].setdefault(key, dict.fromkeys(TABLES[table]) | unknown)
-        if (table, key) in names:
-            cells[name] = names[table, key][:NAME_LENGTH]
-        cells[field] = quote[:NAME_LENGTH] if field == name else _joined(cells[field], quote)
+        named = storable(names.get(place, ""))
+        if named:
+            cells[name] = named[:NAME_LENGTH]
+        old = cells[field]
+        if field == name:
+            cells[name] = quote[:NAME_LENGTH]
+        elif old is None or str(old) in quote:
+            cells[field] = quote
+        elif quote not in str(old):
+            cells[field] = f"{old}\n{quote}"
     return unused
 
 
-def _joined(old: Any, quote: str) -> str:
-    """Return the old text with the quote added, unless the text contains it."""
-    if old is None or old in quote:
-        return quote
-    return old if quote in old else f"{old}\n{quote}"
-
-
-def _names(row: Row, items: list[dict[str, Any]]) -> dict[tuple[str, int], str]:
-    """Return names by table and key: from `meta.entity`, where a name and a key stand side by side,
-    else from `entities`, when there are as many as rows cited, in the same order.
-    """
-    cited = list(
-        dict.fromkeys(
-            (str(item.get("table")).lower(), row_key(item.get("row_id"))) for item in items
-        )
-    )
-    by_key = _side_by_side(row.get("meta"))
-    names = nested(row, "entities")
-    found = {place: by_key[place[1]] for place in cited if place[1] in by_key}
-    if not found and len(names) == len(cited):
-        found = dict(zip(cited, names, strict=True))
-    storables = {place: storable(name) for place, name in found.items()}
-    return {
-        (table, key): name for (table, key), name in storables.items() if key is not None and name
-    }
-
-
-def _side_by_side(meta: Any) -> dict[int | None, str]:
-    """Return names by key: `drug_id_a` belongs to `drug_name_a`."""
-    entity = meta.get("entity") if isinstance(meta, dict) else None
-    fields = entity if isinstance(entity, dict) else {}
-    names = {
-        field: name for field, name in fields.items() if "name" in field and isinstance(name, str)
-    }
-    return {
-        row_key(fields.get("id".join(field.rsplit("name", 1)))): name
-        for field, name in names.items()
-    }
+def _place(item: dict[str, Any]) -> Place:
+    return str(item.get("table")).lower(), row_key(item.get("row_id"))

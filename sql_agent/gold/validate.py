@@ -5,10 +5,10 @@
     python -m data.validate my.jsonl --rebuild-from-evidence my.db
 
 A row is invalid if it has a problem; else not checkable if some check could not be made, because
-the database lacks the rows it needs or the row brings nothing to check with; else valid.
+the database lacks the rows it cites or the row brings nothing to check with; else valid.
 `entity_overlap` counts entities in more than one split; a row without a split belongs to its
 file's. With --rebuild-from-evidence the checks run on a small database made of the quotes
-themselves. Exit codes: 0 no row is invalid, 1 some are or a file can not be written, 2 wrong usage,
+themselves. Exit codes: 0 no row is invalid, 1 some are or a file cannot be written, 2 wrong usage,
 130 interrupted.
 """
 
@@ -19,44 +19,146 @@ import json
 import sys
 import tempfile
 from collections import Counter
+from collections.abc import Iterable, Sequence
+from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+from sqlalchemy import make_url
 
 from common.command import new_parser, positive, run_command
+from common.settings import load_settings
+from scoring.text import words_only
+from sql_agent.gold.checker import Checker, Finding
+from sql_agent.gold.rebuild import rebuild
+from sql_agent.intake.question_files import DataError, in_several, nested, read_records
 from sql_agent.settings import SqlSettings
+from tools.sql.query import DEFAULT_TABLES
 
-if TYPE_CHECKING:
-    from rich.console import Console
-
+STATES = ("valid", "not_checkable", "invalid")
 SHOWN_PROBLEMS = 20
 SHOWN_REASONS = 5
 
 
-def show(report: dict[str, Any], reasons: Counter[str], console: Console) -> None:
-    """Print the report: a table by task type, the first problems, and what could not be checked."""
-    from rich.markup import escape
-    from rich.table import Table
+def check_files(
+    files: Sequence[Path],
+    database_url: str,
+    sample: int | None = None,
+    tables: Iterable[str] = DEFAULT_TABLES,
+) -> list[Finding]:
+    """Check every row, or the first `sample` of each file.
 
+    Raises:
+        DataError: a file cannot be read.
+        DatabaseError: the database cannot be opened or read.
+    """
+    checker = Checker(database_url, tables)
+    findings = []
+    for path in files:
+        found = checker.check(record for _, record in islice(read_records(path), sample))
+        if not found:
+            raise DataError(f"{path} has no rows")
+        for number, finding in enumerate(found):
+            finding.number = number
+            finding.file = str(path) if len(files) > 1 else ""
+        findings += found
+    _find_repetitions(findings)
+    return findings
+
+
+def _find_repetitions(findings: Iterable[Finding]) -> None:
+    """Add problems to the later row of an id used twice, or of a question asked in two splits."""
+    ids: dict[str, Finding] = {}
+    questions: dict[str, Finding] = {}
+    for finding in findings:
+        key = finding.value("id")
+        question = words_only(finding.value("question"))
+        earlier = ids.get(key)
+        asked = questions.get(question)
+        ids[key] = finding
+        questions[question] = finding
+        if key and earlier:
+            finding.problems.append(("id", f"is already the id of {_place(earlier)}"))
+        if question and asked and _split(asked) != _split(finding):
+            said = f"{_place(asked)}, of another split, asks the same"
+            finding.problems.append(("question", said))
+
+
+def _place(finding: Finding) -> str:
+    return f"row {finding.number} of {finding.file}" if finding.file else f"row {finding.number}"
+
+
+def _split(finding: Finding) -> str:
+    return finding.value("split") or f"\n{finding.file}"
+
+
+def report_on(findings: Sequence[Finding]) -> dict[str, Any]:
+    """Return the report: rows, valid, not_checkable, entity_overlap, problems and by_task_type.
+
+    `problems` are {row, id, field, message}, with `file` when there are several files.
+    """
+    by_type: dict[str, list[Finding]] = {}
+    problems: list[dict[str, Any]] = []
+    entities = []
+    for finding in findings:
+        by_type.setdefault(finding.value("task_type") or "unknown", []).append(finding)
+        entities += [(name, _split(finding)) for name in _entities(finding)]
+        file = {"file": finding.file} if finding.file else {}
+        where = {**file, "row": finding.number, "id": finding.value("id")}
+        for name, message in finding.problems:
+            problems.append({**where, "field": name, "message": message})
+    counts = _counts(findings)
+    return {
+        **{name: counts[name] for name in ("rows", "valid", "not_checkable")},
+        "entity_overlap": len(in_several(entities)),
+        "problems": problems,
+        "by_task_type": {name: _counts(found) for name, found in sorted(by_type.items())},
+    }
+
+
+def _entities(finding: Finding) -> set[str]:
+    """Return the entities by name; without names, the rows the evidence cites."""
+    if {"row", "entities", "evidence"} & {name for name, _ in finding.problems}:
+        return set()
+    names = {words_only(name) for name in nested(finding.row, "entities")} - {""}
+    cited = nested(finding.row, "evidence")
+    return names or {f"{item.get('table')}\n{item.get('row_id')}" for item in cited}
+
+
+def _counts(findings: Sequence[Finding]) -> dict[str, int]:
+    states = Counter(finding.state for finding in findings)
+    without = sum(not finding.row.get("answer") for finding in findings)
+    counts = {name: states[name] for name in STATES}
+    return {"rows": len(findings), **counts, "without_answer": without}
+
+
+def show(report: dict[str, Any], findings: Sequence[Finding]) -> None:
+    """Print the report: a table by task type, the first problems, and what could not be checked."""
+    console = Console(soft_wrap=True)
     console.print(escape(f"compared with {report['database']}"))
-    table = Table(
-        "task type", title=f"{report['rows']} rows, entity overlap {report['entity_overlap']}"
-    )
+    title = f"{report['rows']} rows, entity overlap {report['entity_overlap']}"
+    table = Table("task type", title=title)
     for heading in ("rows", "valid", "not checkable", "invalid", "without answer"):
         table.add_column(heading, justify="right")
     for name, counts in report["by_task_type"].items():
-        table.add_row(escape(name), *(str(count) for count in counts.values()))
+        table.add_row(escape(name), *map(str, counts.values()))
     console.print(table)
     for problem in report["problems"][:SHOWN_PROBLEMS]:
-        file, key = (f"{problem[name]} " if problem.get(name) else "" for name in ("file", "id"))
-        console.print(
-            escape(f"{file}row {problem['row']} {key}{problem['field']}: {problem['message']}")
-        )
-    if (more := len(report["problems"]) - SHOWN_PROBLEMS) > 0:
-        fields = Counter(problem["field"] for problem in report["problems"]).most_common()
-        console.print(
-            f"... and {more} more problems; in all: "
-            + ", ".join(f"{name} {n}" for name, n in fields)
-        )
+        file = f"{problem['file']} " if "file" in problem else ""
+        place = f"{file}row {problem['row']} {problem['id']}"
+        console.print(escape(f"{place} {problem['field']}: {problem['message']}"))
+    more = len(report["problems"]) - SHOWN_PROBLEMS
+    if more > 0:
+        console.print(f"... and {more} more problems; --json prints all")
+    reasons: Counter[str] = Counter()
+    for finding in findings:
+        for name, message in finding.unchecked:
+            # Reasons that differ only in the row count as one
+            words = f"{name}: {message.split(':')[0]}".split()
+            reasons[" ".join("…" if word.isdigit() else word for word in words)] += 1
     for reason, count in reasons.most_common(SHOWN_REASONS):
         console.print(escape(f"not checkable: {reason} ({count} times)"))
 
@@ -66,39 +168,26 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
     add = parser.add_argument
     add("files", nargs="+", type=Path, metavar="FILE", help="Parquet, JSONL or a JSON list")
     add("--json", action="store_true", help="print nothing but the report as JSON")
-    add(
-        "--sample", type=positive(int), metavar="N", help="check only the first N rows of each file"
-    )
+    sample = "check only the first N rows of each file"
+    add("--sample", type=positive(int), metavar="N", help=sample)
     database = parser.add_mutually_exclusive_group()
-    add = database.add_argument
-    add(
-        "--db",
-        metavar="URL",
-        help="database to check against (default: DATABASE_URL, else the embedded one)",
-    )
-    parser.add_argument(
-        "--tables", metavar="A,B", help="tables that SQL may read (default: DATABASE_TABLES)"
-    )
+    url = "database to check against (default: DATABASE_URL, else the embedded one)"
+    database.add_argument("--db", metavar="URL", help=url)
     rebuilt = "check against a database made of the quotes, kept at PATH if one is given"
-    add("--rebuild-from-evidence", nargs="?", const="", metavar="PATH", help=rebuilt)
-    parser.add_argument("--force", action="store_true", help="replace the file at PATH")
+    database.add_argument(
+        "--rebuild-from-evidence", nargs="?", const="", metavar="PATH", help=rebuilt
+    )
+    add("--tables", metavar="A,B", help="tables that SQL may read (default: DATABASE_TABLES)")
+    add("--force", action="store_true", help="replace the file at PATH")
     return parser.parse_args(arguments)
 
 
 def run(options: argparse.Namespace) -> int:
     """Validate, print the report, and return the exit code."""
-    # Imported late, so that --help need not wait for SQLAlchemy and sqlglot.
-    from rich.console import Console
-    from sqlalchemy import make_url
-
-    from common.settings import load_settings
-    from sql_agent.gold.rebuild import rebuild
-    from sql_agent.gold.report import check_files, reasons_of, report_on
-
+    given = {"database_url": options.db, "database_tables": options.tables}
+    settings = load_settings().of(SqlSettings).under(given)
+    url = settings.database_url
     with tempfile.TemporaryDirectory() as folder:
-        given = {"database_url": options.db, "database_tables": options.tables}
-        settings = load_settings().of(SqlSettings).under(given)
-        url = settings.database_url
         if options.rebuild_from_evidence is not None:
             target = Path(options.rebuild_from_evidence or f"{folder}/evidence.db")
             print(rebuild(options.files, target, options.force), file=sys.stderr)
@@ -108,8 +197,8 @@ def run(options: argparse.Namespace) -> int:
     if options.json:
         print(json.dumps(report, ensure_ascii=False))
     else:
-        show(report, reasons_of(findings), Console(soft_wrap=True))
-    return 0 if report["valid"] + report["not_checkable"] == report["rows"] else 1
+        show(report, findings)
+    return 1 if any(finding.problems for finding in findings) else 0
 
 
 def main(arguments: list[str] | None = None) -> int:

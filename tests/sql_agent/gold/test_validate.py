@@ -18,6 +18,7 @@ from common.settings import ROOT
 from sql_agent.gold import validate
 from sql_agent.gold.checker import Checker
 from sql_agent.gold.markup import plain
+from sql_agent.gold.rebuild import rebuild
 from sql_agent.intake.question_files import load_rows
 from sql_agent.tables import metadata
 from tests.messages import missing
@@ -110,7 +111,6 @@ def report(capsys, *arguments) -> tuple[int, dict]:
     "changes",
     [
         {},
-        {"structured_gt": None},
         {"answer": ""},
         {"sql": "SELECT id, med_name, STORAGE FROM drugs_info WHERE id = 1"},
         {
@@ -126,11 +126,6 @@ def report(capsys, *arguments) -> tuple[int, dict]:
             "structured_gt": None,
             "evidence": quote(field="dosage", quote="一日3次。\n饭后温水送服"),
             "answer": "**用法**：\n- 口服，一次4片，一日３次。\n- 饭后温水送服。",
-        },
-        {
-            "evidence": quote(field="dosage", quote=" data-id = '39'>温水</a>送服"),
-            "structured_gt": None,
-            "answer": "",
         },
         {
             "task_type": "unanswerable",
@@ -174,6 +169,7 @@ def test_good_rows_are_valid(url, tmp_path, capsys, changes):
         ({"evidence": quote(table="sqlite_master")}, "evidence", "'sqlite_master'"),
         ({"evidence": quote(field="storage FROM drugs_info; --")}, "evidence", "no column"),
         ({"evidence": quote(row_id="1 OR 1=1")}, "evidence", "'1 OR 1=1'"),
+        ({"evidence": quote(row_id=2**63)}, "evidence", str(2**63)),
         ({"answer": "甲片要避光"}, "answer", "'密封'"),
         (  # the name is gold, too, and the question says it
             {
@@ -195,16 +191,7 @@ def test_good_rows_are_valid(url, tmp_path, capsys, changes):
             "0.92",
         ),
         ({"question": "适应症包含<li><p的药品有哪些？"}, "question", "'<p'"),
-        (
-            {
-                "question": "适应症包含<ol>的药有哪些？",
-                "sql": "SELECT storage FROM drugs_info WHERE storage LIKE '%<ol>%'",
-            },
-            "question",
-            "'<ol>'",
-        ),
         ({"evidence": "{"}, "evidence", "not JSON"),
-        ({"question": 7}, "question", "7 is int"),
         ({"id": None}, "id", "empty"),
     ],
 )
@@ -223,30 +210,14 @@ def test_each_problem_is_named_by_row_and_field(url, tmp_path, capsys, changes, 
     ("changes", "reason"),
     [
         ({"evidence": quote(row_id=221029)}, "221029"),
-        ({"evidence": quote(row_id=2**63), "structured_gt": None}, None),
         ({"evidence": quote(row_id=None)}, "cannot be looked up"),
-        (
-            {"evidence": quote(quote="冷藏", row_id=2), "entities": ["丁丸"], "answer": "密封"},
-            "'乙丸'",
-        ),
         ({"evidence": quote(field="precautions", quote="禁用"), "answer": ""}, "longer"),
         ({"sql": None}, "no gold SQL"),
         ({"sql": None, "structured_gt": None, "evidence": None, "entities": None}, "neither"),
-        (
-            {
-                "sql": "SELECT storage FROM drugs_info WHERE id = 7",
-                "evidence": None,
-                "entities": ["丁丸"],
-            },
-            "structured_gt says",
-        ),
     ],
 )
 def test_what_the_database_lacks_is_not_checkable(url, changes, reason):
     (finding,) = Checker(url).check([row(**changes)])
-    if reason is None:
-        assert finding.problems == [("evidence", f"row_id '{2**63}' is no whole number")]
-        return
     assert finding.problems == []
     assert reason in " ".join(message for _, message in finding.unchecked)
 
@@ -281,15 +252,17 @@ def test_the_report_counts_every_row_once(url, tmp_path, capsys):
     rows[9]["answer"] = ""
     rows[9]["task_type"] = "own"
     rows[11]["id"] = "3"
+    rows[12] |= {"split": "test", "question": "2号 问题"}
     path = write(tmp_path / "a.jsonl", *rows)
     with path.open("a", encoding="utf-8") as file:
         file.write('{"id": "torn", "quest')
     code, found = report(capsys, path, "--db", url)
     assert code == 1
-    assert (found["rows"], found["valid"], found["not_checkable"]) == (21, 17, 1)
+    assert (found["rows"], found["valid"], found["not_checkable"]) == (21, 16, 1)
     assert [(problem["row"], problem["field"]) for problem in found["problems"]] == [
         (7, "answer"),
         (11, "id"),
+        (12, "question"),
         (20, "row"),
     ]
     assert "row 3" in found["problems"][1]["message"]
@@ -309,19 +282,6 @@ def test_entities_in_several_splits_are_counted(url, tmp_path, capsys):
     files = [write(tmp_path / "b.jsonl", *first), write(tmp_path / "c.jsonl", second[1])]
     code, found = report(capsys, *files, "--db", url)
     assert (code, found["entity_overlap"]) == (0, 1)  # a row without a split belongs to its file's
-
-
-def test_the_same_question_in_two_splits_is_a_problem(url, tmp_path, capsys):
-    path = write(
-        tmp_path / "a.jsonl",
-        row(id="1", split="train"),
-        row(id="2", split="train"),
-        row(id="3", split="test", question="甲片 怎么保存"),
-    )
-    _, found = report(capsys, path, "--db", url)
-    assert [(problem["row"], problem["field"]) for problem in found["problems"]] == [
-        (2, "question")
-    ]
 
 
 @pytest.mark.system
@@ -459,13 +419,10 @@ FIELDS = ("answer", "sql", "entities", "split", "task_type", "structured_gt", "e
     )
 )
 def test_hostile_files_give_a_report(url, tmp_path_factory, rows):
-    from sql_agent.gold.rebuild import rebuild
-    from sql_agent.gold.report import check_files, report_on
-
     folder = tmp_path_factory.mktemp("hostile")
     path = folder / "a.jsonl"
     path.write_text("".join(json.dumps(one) + "\n" for one in rows), encoding="utf-8")
-    found = report_on(check_files([path], url))
+    found = validate.report_on(validate.check_files([path], url))
     assert found["rows"] == len(rows)
     assert all(problem.keys() == {"row", "id", "field", "message"} for problem in found["problems"])
     json.dumps(found, ensure_ascii=False).encode("utf-8")
