@@ -27,11 +27,10 @@ from common.command import Failure, new_parser, positive, run_command
 from common.files import replacing
 from common.terminal import watched
 from sql_agent.intake.columns import Given, Planned, plan_parts, read_mapping
-from sql_agent.intake.proposal import confirmed_mapping
 from sql_agent.intake.sources import encoding_note, open_parts
 from sql_agent.intake.staging import DUPLICATE, EMPTY, FOOTER, REJECTED, Staging
 from sql_agent.intake.target import APPEND, MISSING, REPLACE, Target
-from sql_agent.tables import NAME_COLUMN, SOURCE_LENGTH, TABLES
+from sql_agent.tables import TABLES
 
 SHOWN = 20
 
@@ -60,11 +59,6 @@ def parse(arguments: list[str] | None = None) -> argparse.Namespace:
         help="JSON or YAML: source column: our column (null: leave out)",
     )
     add(
-        "--propose",
-        action="store_true",
-        help="ask the LLM of TEACHER_MODEL; it sees column names and a few cells",
-    )
-    add(
         "--header-row",
         type=positive(int),
         metavar="N",
@@ -76,7 +70,6 @@ def parse(arguments: list[str] | None = None) -> argparse.Namespace:
         "(default: found out; printed where it is not UTF-8)",
     )
     add("--strip-html", action="store_true", help="remove tags, entities and control characters")
-    add("--label", default="imported", help="the column `source` of these rows (default: imported)")
     existing = parser.add_mutually_exclusive_group()
     for mode, what in (
         (REPLACE, "delete the table's rows first"),
@@ -88,10 +81,7 @@ def parse(arguments: list[str] | None = None) -> argparse.Namespace:
     add("--skip-rejected", action="store_true", help="import the other rows when some are rejected")
     add("--dry-run", action="store_true", help="read and report, write nothing")
     add("--report", type=Path, metavar="FILE", help="write every finding to a TSV file")
-    options = parser.parse_args(arguments)
-    if not 0 < len(options.label) <= SOURCE_LENGTH:
-        parser.error(f"--label: expected 1 to {SOURCE_LENGTH} characters")
-    return options
+    return parser.parse_args(arguments)
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -111,10 +101,7 @@ def run(options: argparse.Namespace) -> int:
     parts = open_parts(options.source, options.encoding, options.part, options.header_row)
     if encoding := encoding_note(options.source, options.encoding):
         print(encoding)
-    table = options.table
-    if options.propose:
-        table, given = confirmed_mapping(parts, table, given)
-    planned, skipped = plan_parts(parts, table, given)
+    planned, skipped = plan_parts(parts, options.table, given)
     for name in skipped:
         print(
             f"left out: {name}, its columns are those of "
@@ -162,11 +149,9 @@ def _import(options: argparse.Namespace, planned: list[Planned], target: Target)
     for table in tables:
         if lone := staging.keyless(table):
             print(f"{table}: {lone} rows have no id, so all of its rows are numbered anew")
-        if target.mode == APPEND:
-            _print_known(table, staging, target)
     if options.dry_run:
         return 0
-    counts = target.write({table: staging.rows(table) for table in tables}, options.label)
+    counts = target.write({table: staging.rows(table) for table in tables})
     written = [f"{target.name}: {count} rows written to {table}" for table, count in counts.items()]
     try:
         print("\n".join(written), flush=True)
@@ -174,14 +159,6 @@ def _import(options: argparse.Namespace, planned: list[Planned], target: Target)
         print("\n".join(written), file=sys.stderr)
         sys.stdout = open(os.devnull, "w")  # noqa: SIM115 (for the interpreter's last flush)
     return 0
-
-
-def _print_known(table: str, staging: Staging, target: Target) -> None:
-    there = target.names(table)
-    names = dict.fromkeys(row[NAME_COLUMN[table]] for row in staging.rows(table))
-    known = [str(name) for name in names if name in there]
-    if known:
-        print(f"{table} has {len(known)} of the names already: {'、'.join(known[:SHOWN])}")
 
 
 def _stage(

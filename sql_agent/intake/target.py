@@ -15,7 +15,7 @@ from sqlalchemy.exc import ArgumentError, NoSuchModuleError, SQLAlchemyError
 from common.command import Failure, UsageError
 from data.records import first_line
 from sql_agent.intake.sources import DRIVERS
-from sql_agent.tables import NAME_COLUMN, TABLES, Cells, insert_rows, metadata
+from sql_agent.tables import TABLES, Cells, insert_rows, metadata
 
 ENGINES = {
     "sqlite": "sqlite:///FILE",
@@ -81,13 +81,12 @@ class Target:
             for table in filter(inspect(connection).has_table, tables):
                 self._check(connection, table)
 
-    def write(self, rows: Mapping[str, Iterable[Cells]], label: str) -> dict[str, int]:
+    def write(self, rows: Mapping[str, Iterable[Cells]]) -> dict[str, int]:
         """Put all rows into their tables in one transaction, and return the number written by
         table.
 
         The other table is made too, empty, if it is not there: the tool expects both. MySQL commits
-        whenever it makes a table, so all are made first. `label` fills the column `source` of rows
-        that bring none.
+        whenever it makes a table, so all are made first.
 
         Raises:
             TargetError: anything went wrong; no row was written.
@@ -106,8 +105,7 @@ class Target:
                     elif name in rows:
                         self._check(connection, name)
                 return {
-                    name: self._fill(connection, tables[name], part, label)
-                    for name, part in rows.items()
+                    name: self._fill(connection, tables[name], part) for name, part in rows.items()
                 }
         except BaseException:
             self.engine.dispose()
@@ -141,22 +139,11 @@ class Target:
                 name for name in there if connection.scalar(text(f"SELECT count(*) FROM {name}"))
             }
 
-    def names(self, table: str) -> set[str]:
-        """Return the names in a table; an empty set if there is no such table.
-
-        Raises TargetError if they cannot be read.
-        """
-        if self.file and not self.file.exists():
-            return set()
-        with self._refusing(), self.engine.connect() as connection:
-            query = text(f"SELECT DISTINCT {NAME_COLUMN[table]} FROM {table}")
-            return set(connection.scalars(query)) if inspect(connection).has_table(table) else set()
-
-    def _fill(self, connection: Connection, table: Table, rows: Iterable[Cells], label: str) -> int:
+    def _fill(self, connection: Connection, table: Table, rows: Iterable[Cells]) -> int:
         if self.mode == REPLACE:
             connection.execute(table.delete())
         last = connection.scalar(select(func.max(table.c.id))) or 0
-        empty = dict.fromkeys(table.c.keys()) | {"source": label}
+        empty = dict.fromkeys(table.c.keys()) | {"source": "imported"}
         numbered = enumerate(rows, start=last + 1)
         if self.mode == APPEND:
             return insert_rows(

@@ -107,8 +107,8 @@ def test_existing_rows_are_kept_replaced_or_added_to_as_asked(source, tmp_path, 
     assert main([other, "--to", url(target)]) == 1
     assert "--replace or --append" in capsys.readouterr().err
     assert len(read(target)) == 2
-    assert main([other, "--to", url(target), "--append", "--label", "医院"]) == 0
-    assert read(target)[-1] == (3, "丙片", "z", None, "医院")
+    assert main([other, "--to", url(target), "--append"]) == 0
+    assert read(target)[-1] == (3, "丙片", "z", None, "imported")
     assert main([other, "--to", url(target), "--replace"]) == 0
     assert [row[:2] for row in read(target)] == [(1, "丙片")]
 
@@ -199,11 +199,11 @@ def test_a_failed_write_leaves_the_target_as_it_was(source, target):
     assert main([source, "--to", url(target)]) == 0
     before = target.read_bytes()
     with pytest.raises(KeyboardInterrupt):
-        Target(url(target), REPLACE).write({"drugs_info": failing_rows()}, "x")
+        Target(url(target), REPLACE).write({"drugs_info": failing_rows()})
     assert target.read_bytes() == before
     new = target.with_name("new.db")
     with pytest.raises(TargetError, match="nothing written"):
-        Target(url(new)).write({"drugs_info": [{"id": 1, "med_name": "a"}] * 2}, "x")
+        Target(url(new)).write({"drugs_info": [{"id": 1, "med_name": "a"}] * 2})
     assert [path.name for path in target.parent.iterdir()] == ["my.db"]
 
 
@@ -212,9 +212,9 @@ def test_rows_that_came_after_the_check_are_not_added_to(tmp_path):
     file = tmp_path / "shared.db"
     target = Target(url(file))
     target.check(TABLES)
-    Target(url(file)).write({"drugs_info": [{"id": 1, "med_name": "a"}]}, "x")
+    Target(url(file)).write({"drugs_info": [{"id": 1, "med_name": "a"}]})
     with pytest.raises(TargetError, match="has rows"):
-        target.write({"drugs_info": [{"id": 2, "med_name": "b"}]}, "x")
+        target.write({"drugs_info": [{"id": 2, "med_name": "b"}]})
 
 
 def test_ctrl_c_is_said_in_one_line(source, target, capsys, monkeypatch):

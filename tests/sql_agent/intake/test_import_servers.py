@@ -54,7 +54,7 @@ def test_both_tables_arrive_with_comments_and_index_all_or_nothing(url, capsys):
     assert not missing(capsys.readouterr().err, "--replace", "--append")
     twice = [{"id": 5, "med_name": "甲片"}] * 2
     with pytest.raises(TargetError, match="nothing written"):
-        Target(url, REPLACE).write({"drugs_info": twice}, "x")
+        Target(url, REPLACE).write({"drugs_info": twice})
     assert rows(url, "drugs_info") == rows(source, "drugs_info")
     assert main([*arguments, "--replace"]) == 0
     assert rows(url, "disease") == rows(source, "disease")

@@ -5,17 +5,14 @@ is told one.
 from __future__ import annotations
 
 import csv
-import io
 import json
 import sqlite3
-import threading
 from datetime import datetime
 
 import openpyxl
 import pytest
 import yaml
 
-from common.settings import load_settings
 from data.records import SourceError
 from recipes import build_dataset
 from sql_agent.gold import validate
@@ -23,7 +20,6 @@ from sql_agent.intake.columns import map_columns
 from sql_agent.intake.import_database import main
 from sql_agent.intake.sources import open_parts
 from tests.messages import missing
-from tests.scoring.judge_servers import Server, completion
 from tools.sql.query import build_tool
 
 PLACES = {
@@ -211,57 +207,3 @@ def test_drugs_alone_give_questions_that_the_database_confirms(tmp_path, capsys)
     assert validate.main([*files, *database, "--json"]) == 0
     report = json.loads(capsys.readouterr().out)
     assert report["valid"] == report["rows"] > 20
-
-
-@pytest.fixture
-def teacher(monkeypatch):
-    server = Server()
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    monkeypatch.setenv("TEACHER_MODEL", "openai/teacher")
-    monkeypatch.setenv("TEACHER_BASE_URL", f"{server.url}/v1")
-    monkeypatch.setenv("TEACHER_API_KEY", "key-canary")
-    load_settings.cache_clear()
-    yield server
-    server.shutdown()
-    server.server_close()
-    load_settings.cache_clear()
-
-
-def test_an_llm_proposes_and_the_user_confirms(tmp_path, teacher, monkeypatch, capsys):
-    pairs = {
-        "品": "med_name",
-        "治": "indication",
-        "价": None,
-        "假": "storage",
-        "批": "no_such_column",
-        "类": "med_name",
-    }
-    columns = [{"source": source, "column": column} for source, column in pairs.items()]
-    teacher.replies = [(200, completion(json.dumps({"table": "drugs_info", "columns": columns})))]
-    source = csv_file(
-        tmp_path / "a.csv", [["品", "治", "价", "批", "类"], ["甲片", "头痛", "9", "H1", "片剂"]]
-    )
-    arguments = [str(source), "--to", f"sqlite:///{tmp_path / 'my.db'}"]
-    assert main(arguments) == 2, "without --propose nothing is guessed"
-    assert teacher.requests == []
-    for said, code in (("n\n", 1), ("", 1), ("y\n", 0)):
-        monkeypatch.setattr("sys.stdin", io.StringIO(said))
-        assert main([*arguments, "--propose"]) == code
-        assert (tmp_path / "my.db").exists() == (code == 0)
-    assert '"品": med_name' in capsys.readouterr().out
-    (row,) = stored(tmp_path / "my.db")
-    assert (row["med_name"], row["indication"], row["storage"]) == ("甲片", "头痛", None)
-    asked = teacher.requests[0][2]["messages"][0]["content"]
-    assert "头痛" in asked
-    assert "med_approval" in asked
-
-
-def test_of_a_column_the_llm_sees_three_cells(tmp_path, teacher, monkeypatch):
-    """They are a hospital's, and leave its machine."""
-    teacher.replies = [(200, completion(json.dumps({"table": "drugs_info", "columns": []})))]
-    names = ["甲片", "乙片", "丙片", "丁片", "戊片"]
-    source = csv_file(tmp_path / "a.csv", [["品", "治"], *([name, "头痛"] for name in names)])
-    monkeypatch.setattr("sys.stdin", io.StringIO("n\n"))
-    assert main([str(source), "--to", f"sqlite:///{tmp_path / 'my.db'}", "--propose"]) == 1
-    asked = teacher.requests[0][2]["messages"][0]["content"]
-    assert sum(name in asked for name in names) == 3
