@@ -17,7 +17,7 @@ help:           ## This list
 train: install  ## Install what is missing, train for one step on the bundled model, validate, save a checkpoint (AGENT=sql; AGENT=all)
 	$(PYTHON_BIN) $(PROGRAM) $(or $(ARGS),--ci-fast)
 
-demo: install   ## Watch it learn: evaluate, train, evaluate, with a table and a picture (AGENT=sql SEED=2; AGENT=all)
+demo: install   ## Watch it learn: evaluate, train, evaluate, with a table and a report (AGENT=sql SEED=2; AGENT=all)
 	$(PYTHON_BIN) -m evaluation.demo $(AGENT) $(if $(SEED),--seed $(SEED)) $(ARGS)
 
 real-model: install  ## Fetch a pretrained language model that runs on a laptop: MODEL=smollm2-135m (English, 98 MB) or qwen2.5-coder-0.5b (Chinese, 491 MB)

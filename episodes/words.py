@@ -19,13 +19,15 @@ FILE = "words.toml"
 @dataclass(frozen=True)
 class Words:
     """language: the one the agent speaks, "en" or "zh". title, about: by language. chinese: Chinese
-    names of task types, terms and facts, by their own names.
+    names of task types, terms and facts, by their own names. meaning: what the columns of its table
+    say, by heading and language.
     """
 
     language: str = "en"
     title: Mapping[str, str] = field(default_factory=dict)
     about: Mapping[str, str] = field(default_factory=dict)
     chinese: Mapping[str, str] = field(default_factory=dict)
+    meaning: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
 
 
 def words_of(folder: Path) -> Words:

@@ -15,8 +15,7 @@ from collections.abc import Sequence
 
 from episodes.agent import Agent, Environment
 from episodes.episode import Episode, Task
-
-SILENT = "silent"
+from evaluation.tables import SILENT
 
 
 def names_of(agent: Agent) -> tuple[str, ...]:

@@ -1,12 +1,11 @@
-"""Two evaluations of the same tasks, paired: what B does better or worse than A, and on which of
-them.
+"""Two evaluations of the same tasks, paired: what B does better or worse than A, and on which.
 
     .venv/bin/python -m evaluation.compare outputs/evaluations/BEFORE outputs/evaluations/AFTER
     .venv/bin/python -m evaluation.compare BEFORE AFTER --json
 
 A difference is B minus A of a task's mean score (or whatever number the agent's headline is), so
-what is hard for both cancels out; the 95 % interval comes from resampling tasks. On a terminal it
-prints tables, into a pipe Markdown. Exit codes: 0 done, 2 wrong usage.
+what is hard for both cancels out. B is called better where the 95 % interval of the difference
+leaves 0 out and an exact sign test over tasks agrees. Exit codes: 0 done, 2 wrong usage.
 """
 
 from __future__ import annotations
@@ -23,15 +22,20 @@ from typing import Any
 from common.command import UsageError, new_parser, run_command
 from episodes import registry
 from episodes.agent import Record
-from evaluation.metrics import GROUPINGS, groups_of, headline_of, interval
+from evaluation.metrics import FEW, GROUPINGS, SAME, TOO_FEW, groups_of, headline_of, judge_changes
 from evaluation.results import read_episodes, read_scores
-from evaluation.tables import FEW, IDENTITY, MEASURED, Report, Rows, groups_in, points, span
+from evaluation.tables import IDENTITY, MEASURED, Report, Rows, groups_in, points, span
 
 SHOWN = 20  # questions listed in each direction; --json has all
 SIDES = ("a", "b")
 NAMES = ("A", "B")  # of the sides, for a reader
-SAME = 1e-9
 ANSWER_LENGTH = 60
+VERDICTS = {
+    "better": "better",
+    "worse": "worse",
+    "unclear": "no difference that chance could not make",
+    TOO_FEW: f"fewer than {FEW} tasks say nothing",
+}
 
 
 @dataclass(frozen=True)
@@ -51,16 +55,11 @@ class Evaluation:
 
     def summary(self) -> dict[str, Any]:
         """Return the folder, the model, the data and the number of unscored episodes."""
-        model, data, unscored = (
-            self.scores["model"],
-            self.scores["data"],
-            self.scores["overall"]["unscored"],
-        )
         return {
             "folder": str(self.folder),
-            "model": model,
-            "data": data,
-            "unscored": sum(unscored.values()),
+            "model": self.scores["model"],
+            "data": self.scores["data"],
+            "unscored": sum(self.scores["overall"]["unscored"].values()),
         }
 
 
@@ -87,43 +86,45 @@ def compare(a: Evaluation, b: Evaluation, seed: int) -> dict[str, Any]:
 
     Raises UsageError: the evaluations are of two agents, or have no task in common.
     """
-    of_a, of_b = a.scores["agent"], b.scores["agent"]
-    if of_a != of_b:
-        raise UsageError(f"{a.folder} is of the {of_a} agent, {b.folder} of the {of_b} agent")
+    if a.scores["agent"] != b.scores["agent"]:
+        raise UsageError(
+            f"{a.folder} is of the {a.scores['agent']} agent, "
+            f"{b.folder} of the {b.scores['agent']} agent"
+        )
     both = [name for name in a.means if name in b.means and a.asked(name) == b.asked(name)]
     if not both:
         raise UsageError(
             f"{a.folder} and {b.folder} have no question in common (same id, same text)"
         )
     episodes = [b.episodes[name] for name in both]
-    groups = {f"by_{column}": groups_of(episodes, column) for column in GROUPINGS}
-    changes = sorted((b.means[name] - a.means[name], name) for name in both)
-    return {
+    result = {
         "a": a.summary(),
         "b": b.summary(),
         "same_data": a.scores["data"]["sha256"] == b.scores["data"]["sha256"],
         "left_out": len(a.means.keys() | b.means.keys()) - len(both),
         "different_conditions": _different_conditions(a.scores, b.scores),
         "overall": _difference(a, b, episodes, seed),
-        **{
-            by: {name: _difference(a, b, part, seed) for name, part in parts.items()}
-            for by, parts in groups.items()
-        },
-        "better": [_change(a, b, name) for change, name in reversed(changes) if change > SAME],
-        "worse": [_change(a, b, name) for change, name in changes if change < -SAME],
     }
+    for column in GROUPINGS:
+        parts = groups_of(episodes, column).items()
+        result[f"by_{column}"] = {name: _difference(a, b, part, seed) for name, part in parts}
+    changes = sorted((b.means[name] - a.means[name], name) for name in both)
+    better = [name for change, name in reversed(changes) if change > SAME]
+    worse = [name for change, name in changes if change < -SAME]
+    result["better"] = [_change(a, b, name) for name in better]
+    result["worse"] = [_change(a, b, name) for name in worse]
+    return result
 
 
 def _different_conditions(a: dict[str, Any], b: dict[str, Any]) -> dict[str, list[Any]]:
     """Return the settings that differ. If there are any, the difference is not due to the models
     alone.
-
-    A player that is not a model has no sampling, and its name says so already.
     """
-    unsampled = a.get("sampling") is None or b.get("sampling") is None
-    passed = (*IDENTITY, *MEASURED, *(["sampling"] if unsampled else []))
-    pairs = {name: [a.get(name), b.get(name)] for name in a | b if name not in passed}
-    return {name: pair for name, pair in pairs.items() if pair[0] != pair[1]}
+    passed = {*IDENTITY, *MEASURED}
+    if a.get("sampling") is None or b.get("sampling") is None:
+        passed.add("sampling")  # a player that is not a model has none, and its name says so
+    names = [name for name in a | b if name not in passed]
+    return {name: [a.get(name), b.get(name)] for name in names if a.get(name) != b.get(name)}
 
 
 def _difference(
@@ -133,32 +134,23 @@ def _difference(
     changes = [b.means[name] - a.means[name] for name in names]
     return {
         "n": len(names),
-        **{
-            side: fmean(of.means[name] for name in names)
-            for side, of in zip(SIDES, (a, b), strict=True)
-        },
+        "a": fmean(a.means[name] for name in names),
+        "b": fmean(b.means[name] for name in names),
         "difference": fmean(changes),
-        "ci95": interval(changes, seed, bounds=(-1.0, 1.0)),
-        "better": sum(change > SAME for change in changes),
-        "worse": sum(change < -SAME for change in changes),
+        **judge_changes([changes], seed),
     }
 
 
 def _change(a: Evaluation, b: Evaluation, name: str) -> dict[str, Any]:
     """Return a question that changed, with the first scored episode's answer on both sides."""
-    first = a.episodes[name]
-    sides = {
-        side: {
-            "score": of.means[name],
-            **{key: of.episodes[name][key] for key in ("answer", "stop_reason")},
-        }
-        for side, of in zip(SIDES, (a, b), strict=True)
-    }
-    return {
-        "id": name,
-        **{key: first[key] for key in ("task_type", "question", "reference")},
-        **sides,
-    }
+    found: dict[str, Any] = {"id": name}
+    for key in ("task_type", "question", "reference"):
+        found[key] = a.episodes[name][key]
+    for side, evaluation in zip(SIDES, (a, b), strict=True):
+        first = evaluation.episodes[name]
+        ended = {"answer": first["answer"], "stop_reason": first["stop_reason"]}
+        found[side] = {"score": evaluation.means[name], **ended}
+    return found
 
 
 def report_of(result: dict[str, Any], names: Sequence[str] = NAMES) -> Report:
@@ -168,23 +160,21 @@ def report_of(result: dict[str, Any], names: Sequence[str] = NAMES) -> Report:
     names: of the two sides.
     """
     a, b = names
-    header = ("group", "tasks", a, b, f"{b} - {a}", "95 % interval", "better", "worse")
+    header = ("group", "tasks", a, b, f"{b} - {a}", "95 % interval", "better", "worse", "sign p")
+    groups: list[Sequence[str]] = [header]
+    groups += [_row(name, part) for name, part in groups_in(result).items()]
+    tables: dict[str, Rows] = {"": groups}
     changed = ("question", "id", a, b, f"answer of {a}", f"answer of {b}")
-    tables: dict[str, Rows] = {
-        "": [header, *(_row(name, part) for name, part in groups_in(result).items())]
-    }
     for name in ("better", "worse"):
-        if changes := result[name]:
+        changes = result[name]
+        if changes:
             most = f", the {SHOWN} that changed most" if len(changes) > SHOWN else ""
-            tables[f"{len(changes)} questions {name}{most}"] = [
-                changed,
-                *map(_changed_row, changes[:SHOWN]),
-            ]
-    sides = [
-        f"{name}: {result[side]['model']} ({result[side]['folder']})"
-        for name, side in zip(names, SIDES, strict=True)
-    ]
-    facts = [*sides, *conditions(result, names), _verdict(result, names)]
+            rows = [_changed_row(change) for change in changes[:SHOWN]]
+            tables[f"{len(changes)} questions {name}{most}"] = [changed, *rows]
+    facts = []
+    for name, side in zip(names, SIDES, strict=True):
+        facts.append(f"{name}: {result[side]['model']} ({result[side]['folder']})")
+    facts += [*conditions(result, names), verdict_line(result, names)]
     return Report(f"{b} against {a}", facts, tables)
 
 
@@ -208,45 +198,43 @@ def conditions(result: dict[str, Any], names: Sequence[str] = NAMES) -> list[str
     return lines
 
 
-def _verdict(result: dict[str, Any], names: Sequence[str]) -> str:
+def verdict_line(result: dict[str, Any], names: Sequence[str] = NAMES) -> str:
     """Return whether the second side is better, and by how much at least and at most."""
-    low, high = result["overall"]["ci95"]
-    verdict = (
-        "better" if low > 0 else "worse" if high < 0 else "no difference that chance could not make"
+    overall = result["overall"]
+    interval = span([100 * bound for bound in overall["ci95"]], overall["n"])
+    return (
+        f"{names[1]} against {names[0]}: {VERDICTS[overall['verdict']]} "
+        f"(95 % interval of the difference in points: {interval}; "
+        f"sign test: p = {overall['sign_p']:.2g})"
     )
-    interval = f"95 % interval of the difference in points: {_span([low, high])}"
-    return f"{names[1]} against {names[0]}: {verdict} ({interval})"
-
-
-def _span(shares: Sequence[float], n: int = FEW) -> str:
-    return span([100 * share for share in shares], n)
 
 
 def _row(name: str, part: dict[str, Any]) -> list[str]:
-    means = [points(part[side]) for side in SIDES]
-    counts = [str(part[name]) for name in ("better", "worse")]
     return [
         name,
         str(part["n"]),
-        *means,
+        *(points(part[side]) for side in SIDES),
         points(part["difference"], "+.1f"),
-        _span(part["ci95"], part["n"]),
-        *counts,
+        span([100 * bound for bound in part["ci95"]], part["n"]),
+        str(part["better"]),
+        str(part["worse"]),
+        f"{part['sign_p']:.2g}",
     ]
 
 
 def _changed_row(change: dict[str, Any]) -> list[str]:
-    episodes = [change[side] for side in SIDES]
-    answers = [episode["answer"] or f"({episode['stop_reason']})" for episode in episodes]
-    short = [
-        text if len(text) <= ANSWER_LENGTH else text[: ANSWER_LENGTH - 1] + "…" for text in answers
-    ]
-    return [
-        change["question"],
-        change["id"],
-        *(points(episode["score"]) for episode in episodes),
-        *short,
-    ]
+    scores = []
+    answers = []
+    for side in SIDES:
+        episode = change[side]
+        scores.append(points(episode["score"]))
+        answers.append(shortened(episode["answer"] or f"({episode['stop_reason']})"))
+    return [change["question"], change["id"], *scores, *answers]
+
+
+def shortened(text: str) -> str:
+    """Return an answer as it fits into a table's cell."""
+    return text if len(text) <= ANSWER_LENGTH else text[: ANSWER_LENGTH - 1] + "…"
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -261,9 +249,10 @@ def main(argv: Sequence[str] | None = None) -> int:
 
     def body() -> None:
         result = compare(read_evaluation(arguments.a), read_evaluation(arguments.b), arguments.seed)
-        print(json.dumps(result, ensure_ascii=False)) if arguments.json else report_of(
-            result
-        ).show()
+        if arguments.json:
+            print(json.dumps(result, ensure_ascii=False))
+        else:
+            report_of(result).show()
 
     return run_command("compare", body)
 

@@ -1,16 +1,14 @@
 """Watch it learn: evaluate a model on tasks it never trained on, train it, evaluate it again, show
 what changed.
 
-    make demo                                                     # the SQL agent, seed 1, its bundled model
+    make demo                                # the SQL agent, seed 1, its bundled model
     make demo AGENT=sql SEED=2
-    make demo AGENT=all                                           # one policy that learns to be all agents
-    .venv/bin/python -m evaluation.demo --collect runs/A runs/B   # one table of seeds; --picture FILE draws
+    make demo AGENT=all                      # one policy that learns to be all agents
 
 Every part is one of the project's own commands, printed before it runs; its results lie in the
-folder's `before/`, `train/` and `after/`. `demo.json`, `demo.png` and `report.html` sum them up
+folder's `before/`, `train/` and `after/`. `demo.json` and `report.html` sum them up
 (docs/training.md). Each of several agents has a folder with its own of all these, beside the one
-`train/`. Nothing imports this program. Exit codes: 0 done, 1 a part
-failed, 2 wrong usage, 130 interrupted.
+`train/`. Exit codes: 0 done, 1 a part failed, 2 wrong usage, 130 interrupted.
 """
 
 from __future__ import annotations
@@ -34,20 +32,8 @@ from common.stopping import stop_in_order
 from episodes import registry
 from episodes.agent import Agent
 from episodes.joint import JOINED, JointAgent
-from evaluation.report.demo import (
-    AFTER,
-    BEFORE,
-    PICTURE,
-    RESULT,
-    TRAIN,
-    build,
-    read_result,
-    seed_rows,
-    show,
-)
+from evaluation.report.demo import AFTER, BEFORE, RESULT, TRAIN, build, show
 from evaluation.report.page import REPORT, read
-from evaluation.report.picture import draw
-from evaluation.tables import table
 
 SEED = number(int, lambda value: value >= 0, "from 0")
 TASKS = number(int, lambda value: value >= 2, "of at least 2, which an interval needs")
@@ -65,7 +51,7 @@ SECONDS_TO_STOP = 90.0  # training hands its servers back and writes its summary
 def parse_arguments(argv: Sequence[str]) -> argparse.Namespace:
     parser = new_parser(__doc__, prog="python -m evaluation.demo")
     names = f"{', '.join(registry.names())}; several with + between them, or {ALL}"
-    parser.add_argument("agent", nargs="?", help=names)
+    parser.add_argument("agent", help=names)
     parser.add_argument(
         "--seed", type=SEED, default=1, help="order of the training tasks; default: 1"
     )
@@ -73,26 +59,12 @@ def parse_arguments(argv: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--n", type=TASKS, help="test tasks; default: all of the agent's test file")
     parser.add_argument("--run-dir", type=Path, help="default: runs/demo-<agent>-seed<N>-<time>")
     parser.add_argument(
-        "--collect",
-        type=Path,
-        nargs="+",
-        metavar="DIR",
-        help="run nothing, show these finished demos",
-    )
-    parser.add_argument(
-        "--picture", type=Path, metavar="FILE", help="with --collect: draw them into a new PNG"
-    )
-    parser.add_argument(
         "overrides", nargs="*", metavar="key=value", help="for the training command"
     )
     arguments = parser.parse_intermixed_args(argv)
-    wrong = [text for text in arguments.overrides if "=" not in text]
-    if wrong:
-        parser.error(f"{wrong[0]!r} is neither a flag nor key=value")
-    if not arguments.agent and not arguments.collect:
-        parser.error(f"name an agent ({', '.join(registry.names())}), or demos with --collect")
-    if arguments.picture and not arguments.collect:
-        parser.error("--picture goes with --collect; a demo draws its own demo.png")
+    for text in arguments.overrides:
+        if "=" not in text:
+            parser.error(f"{text!r} is neither a flag nor key=value")
     return arguments
 
 
@@ -101,14 +73,16 @@ def demo(arguments: argparse.Namespace, argv: Sequence[str]) -> None:
 
     Raises UsageError: the folder is not empty; Failure: a part failed.
     """
-    agent, start = agent_of(arguments.agent), time.monotonic()
+    start = time.monotonic()
+    agent = agent_of(arguments.agent)
     name = f"demo-{agent.name}-seed{arguments.seed}-{time.strftime('%Y%m%d-%H%M%S')}"
     folder = (arguments.run_dir or ROOT / "runs" / name).resolve()
     if folder.exists() and any(folder.iterdir()):
         raise UsageError(f"--run-dir {folder} is not empty; choose another")
     model = _path(arguments.model or agent.model)
-    joint = isinstance(agent, JointAgent)
-    evaluated = {folder / one.name if joint else folder: one for one in members_of(agent)}
+    evaluated = {folder: agent}
+    if isinstance(agent, JointAgent):
+        evaluated = {folder / one.name: one for one in agent.members.values()}
     train = [
         *registry.training_command(agent.name),
         "--ci",
@@ -137,10 +111,7 @@ def demo(arguments: argparse.Namespace, argv: Sequence[str]) -> None:
         text = json.dumps(result, ensure_ascii=False, indent=1) + "\n"
         write_text(place / RESULT, text, force=False)
         show(result)
-        page = read([place])
-        draw(page, place / PICTURE)
-        write_text(place / REPORT, next(page.parts(every=False)), force=False)
-        print(place / PICTURE)
+        write_text(place / REPORT, read([place]).html(), force=False)
         print(place / REPORT)
     print(folder, flush=True)
 
@@ -151,16 +122,12 @@ def agent_of(name: str) -> Agent:
     return registry.get(JOINED.join(own) if name == ALL else name)
 
 
-def members_of(agent: Agent) -> list[Agent]:
-    """Return the agents to evaluate: itself, or those that it is made of."""
-    return [*agent.members.values()] if isinstance(agent, JointAgent) else [agent]
-
-
 def evaluation_of(agent: Agent, tasks: int | None, model: str | Path, out: Path) -> list[str]:
     """Return the command that evaluates a model as this agent."""
-    some = [] if tasks is None else ["--n", str(tasks)]
-    where = ["--model", str(model), "--out", str(out)]
-    return ["-m", "evaluation.evaluate", agent.name, *some, *where]
+    command = ["-m", "evaluation.evaluate", agent.name]
+    if tasks is not None:
+        command += ["--n", str(tasks)]
+    return [*command, "--model", str(model), "--out", str(out)]
 
 
 def _path(model: str) -> str:
@@ -215,30 +182,16 @@ def stop(process: subprocess.Popen[bytes]) -> None:
         process.wait()
 
 
-def collect(folders: Sequence[Path], picture: Path | None) -> None:
-    """Print finished demos as one table, and draw them.
-
-    Raises UsageError: one is not finished, or a picture exists.
-    """
-    if picture and picture.exists():
-        raise UsageError(f"--picture {picture} exists; remove it, or give another name")
-    results = [read_result(folder) for folder in folders]
-    print("\n".join(table(seed_rows(results))))
-    if picture:
-        draw(read(folders), picture)
-
-
 def main(argv: Sequence[str] | None = None) -> int:
     argv = sys.argv[1:] if argv is None else argv
     arguments = parse_arguments(argv)
     stop_in_order()
 
-    def body() -> None:
-        collect(arguments.collect, arguments.picture) if arguments.collect else demo(
-            arguments, argv
-        )
-
-    return run_command("demo", body, afterwards="what the parts wrote stays in the folder")
+    return run_command(
+        "demo",
+        lambda: demo(arguments, argv),
+        afterwards="what the parts wrote stays in the folder",
+    )
 
 
 if __name__ == "__main__":

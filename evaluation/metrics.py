@@ -1,20 +1,20 @@
 """From the records of an evaluation's episodes to its numbers.
 
     scores = summarise(agent, records, seed=0)  # {"overall": {...}, "by_task_type": {...}, ...}
+    judge_changes([[0.0, 1.0, ...]], seed=0)["verdict"]  # of paired changes, a value a task
 
-A record is a line of `episodes.jsonl` (`evaluation/results.py`). Several samples of a question are
-one cluster: every number is a mean over questions of the mean over a question's episodes, and
-intervals come from resampling questions. Unscored episodes are counted and otherwise left out. A
-number for which there was nothing to measure is None, not 0.
+A record is a line of `episodes.jsonl`. Several episodes of a task are one cluster: every number is
+a mean over tasks of the mean over a task's episodes. Unscored episodes are counted and otherwise
+left out. A number for which there was nothing to measure is None, not 0.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from math import comb
+from math import comb, sqrt
 from operator import itemgetter
-from statistics import fmean
+from statistics import NormalDist, fmean, pvariance
 from typing import Any
 
 from episodes.agent import Agent, Record
@@ -23,26 +23,24 @@ from episodes.episode import AgentError
 Clusters = list[list[float]]
 
 # Columns by which tasks are grouped; "" is in no group
-GROUPINGS = (
-    "task_type",
-    "difficulty",
-    "wording",
-)
+GROUPINGS = ("task_type", "difficulty", "wording")
 SUCCESS = 0.9  # an episode succeeds when its answer's score is at least this
+FEW = 10  # tasks; fewer have no interval in a table and no verdict
+SAME = 1e-9  # a smaller change is none
+LEVEL = 0.05  # of the sign test, and what the 95 % intervals leave out
 RESAMPLES = 10_000
-CHUNK = 500  # resamples drawn at a time, and fewer of many questions: memory stays at DRAWN numbers
+CHUNK = 500  # resamples drawn at a time, and fewer of many tasks: memory stays at DRAWN numbers
 DRAWN = 4_000_000
-TAILS = (2.5, 97.5)  # percentiles: a 95 % interval
+BETTER, WORSE, UNCLEAR, TOO_FEW = "better", "worse", "unclear", "too few"
 
 
 def summarise(agent: Agent, records: Sequence[Record], seed: int) -> dict[str, Any]:
     """Return the scores of all records, and of each group in every grouping."""
-    return {"overall": scores_of(agent, records, seed)} | {
-        f"by_{column}": {
-            name: scores_of(agent, part, seed) for name, part in groups_of(records, column).items()
-        }
-        for column in GROUPINGS
-    }
+    found = {"overall": scores_of(agent, records, seed)}
+    for column in GROUPINGS:
+        groups = groups_of(records, column).items()
+        found[f"by_{column}"] = {name: scores_of(agent, part, seed) for name, part in groups}
+    return found
 
 
 def groups_of(records: Sequence[Record], column: str) -> dict[str, list[Record]]:
@@ -90,13 +88,13 @@ def _facts(agent: Agent, records: Sequence[Record], seed: int) -> dict[str, Any]
     """Return the mean of every fact, with an interval for those that the agent's table or a demo
     reports.
     """
-    facts = _named(records, "facts")
-    shown = {column.metric for column in agent.showing.columns if column.interval} | {
-        agent.showing.headline
-    }
-    spreads = {name: [*map(fmean, values)] for name, values in facts.items() if name in shown}
-    intervals = {f"{name}_ci95": interval(means, seed) for name, means in spreads.items()}
-    return {name: mean(values) for name, values in facts.items()} | intervals
+    shown = {column.metric for column in agent.showing.columns if column.interval}
+    found: dict[str, Any] = {}
+    for name, values in _named(records, "facts").items():
+        found[name] = mean(values)
+        if name in shown or name == agent.showing.headline:
+            found[f"{name}_ci95"] = interval([*map(fmean, values)], seed)
+    return found
 
 
 def headline_of(agent: Agent, record: Record) -> float | None:
@@ -138,42 +136,110 @@ def mean(of: Clusters) -> float | None:
 def interval(
     values: Sequence[float], seed: int, bounds: tuple[float, float] = (0.0, 1.0)
 ) -> list[float] | None:
-    """Return the 95 % percentile bootstrap interval [low, high] of the mean, with one value a
-    question; None without values.
+    """Return the 95 % interval [low, high] of the mean, with one value a task; None without values.
 
-    One question says nothing about the spread of questions, so its interval is `bounds`.
+    Values in [0, 1] have Wilson's, others a bootstrap of tasks. One task says nothing about the
+    spread of tasks, so its interval is `bounds`.
     """
     if len(values) < 2:
         return list(bounds) if values else None
+    if min(values) >= 0 and max(values) <= 1:
+        return wilson(values)
     return interval_of_types([values], seed)
 
 
-def interval_of_types(types: Sequence[Sequence[float]], seed: int) -> list[float] | None:
-    """Return the same interval for the mean over types of question; the questions of each type are
-    resampled.
+def wilson(values: Sequence[float]) -> list[float]:
+    """Return Wilson's 95 % interval of the mean of values in [0, 1].
 
-    None if a type has fewer than two questions, which say nothing about its spread.
+    Values between 0 and 1 spread less than shares of the same mean, and count as so many more
+    tasks: the effective sample size (Korn and Graubard 1998, Survey Methodology 24).
+    """
+    n: float = len(values)
+    mean_value = fmean(values)
+    of_a_share = mean_value * (1 - mean_value)
+    if pvariance(values) > SAME:
+        n *= of_a_share / pvariance(values)
+    z = NormalDist().inv_cdf(1 - LEVEL / 2)
+    center = (mean_value + z**2 / (2 * n)) / (1 + z**2 / n)
+    reach = z / (1 + z**2 / n) * sqrt(of_a_share / n + z**2 / (4 * n**2))
+    return [max(0.0, center - reach), min(1.0, center + reach)]
+
+
+def interval_of_types(types: Sequence[Sequence[float]], seed: int) -> list[float] | None:
+    """Return the 95 % percentile bootstrap interval of the mean over types of task; the tasks of
+    each type are resampled.
+
+    None if a type has fewer than two tasks, which say nothing about its spread.
     """
     import numpy as np
 
     if not types or min(map(len, types)) < 2:
         return None
     generator = np.random.default_rng(seed)
-    means = np.mean([_resampled(values, generator) for values in types], axis=0)
-    limits: Any = np.percentile(means, TAILS)
+    means = np.zeros(RESAMPLES)
+    for values in types:
+        data = np.asarray(values)
+        chunk = min(CHUNK, max(1, DRAWN // len(data)))
+        for begun in range(0, RESAMPLES, chunk):
+            size = (min(chunk, RESAMPLES - begun), len(data))
+            drawn = data[generator.integers(0, len(data), size=size)]
+            means[begun : begun + chunk] += drawn.mean(axis=1)
+    tails = (100 * LEVEL / 2, 100 * (1 - LEVEL / 2))
+    limits: Any = np.percentile(means / len(types), tails)
     return [float(bound) for bound in limits]
 
 
-def _resampled(values: Sequence[float], generator: Any) -> Any:
-    """Return the means of RESAMPLES draws, made in pieces that fit into memory."""
+def sign_test(changes: Sequence[float], seed: int) -> float:
+    """Return the two-sided p of paired changes: how often they would be as far from 0 in sum if
+    chance chose their signs.
+
+    Exact where all have one size, as for answers right or wrong, else from RESAMPLES draws.
+    """
     import numpy as np
 
-    data = np.asarray(values)
-    chunk = min(CHUNK, max(1, DRAWN // len(data)))
-    sizes = [(min(chunk, RESAMPLES - begun), len(data)) for begun in range(0, RESAMPLES, chunk)]
-    return np.concatenate(
-        [data[generator.integers(0, len(data), size=size)].mean(axis=1) for size in sizes]
-    )
+    sizes = np.array([abs(change) for change in changes if abs(change) > SAME])
+    better = sum(change > SAME for change in changes)
+    if not len(sizes):
+        return 1.0
+    if sizes.max() - sizes.min() < SAME:
+        fewer = min(better, len(sizes) - better)
+        ways = sum(comb(len(sizes), k) for k in range(fewer + 1))
+        return min(1.0, 2 * ways / 2 ** len(sizes))
+    generator = np.random.default_rng(seed)
+    as_far = 1  # the changes themselves
+    chunk = min(CHUNK, max(1, DRAWN // len(sizes)))
+    for begun in range(0, RESAMPLES, chunk):
+        shape = (min(chunk, RESAMPLES - begun), len(sizes))
+        sums = (generator.integers(0, 2, size=shape) * 2 - 1) @ sizes
+        as_far += int((abs(sums) >= abs(sum(changes)) - SAME).sum())
+    return as_far / (RESAMPLES + 1)
+
+
+def judge_changes(types: Sequence[Sequence[float]], seed: int) -> dict[str, Any]:
+    """Return what paired changes say, a value a task, by types of task: `ci95` of their mean over
+    types, how many tasks are `better` and `worse`, `sign_p` (`sign_test`), and the `verdict`.
+
+    A change is better or worse where the interval leaves 0 out and the test says so as well.
+    """
+    changes = [change for values in types for change in values]
+    p = sign_test(changes, seed)
+    bounds = interval_of_types(types, seed)
+    if len(changes) == 1:
+        bounds = [-1.0, 1.0]
+    verdict = UNCLEAR
+    if len(changes) < FEW or bounds is None:
+        verdict = TOO_FEW
+    elif p < LEVEL and bounds[0] > SAME:
+        verdict = BETTER
+    elif p < LEVEL and bounds[1] < -SAME:
+        verdict = WORSE
+    return {
+        "ci95": bounds,
+        "better": sum(change > SAME for change in changes),
+        "worse": sum(change < -SAME for change in changes),
+        "sign_p": p,
+        "verdict": verdict,
+    }
 
 
 def pass_at(samples: int, successes: int, k: int) -> float:
@@ -191,17 +257,14 @@ def pass_all(samples: int, successes: int, k: int) -> float:
 
 
 def _passes(score: Clusters) -> dict[str, dict[str, float]]:
-    """Return pass@k and pass^k for every k up to the fewest scored samples of any question."""
-    largest = min(map(len, score), default=0)
+    """Return pass@k and pass^k for every k up to the fewest scored samples of any task."""
     counts = [(len(cluster), sum(value >= SUCCESS for value in cluster)) for cluster in score]
-
-    def by_k(chance: Callable[[int, int, int], float]) -> dict[str, float]:
-        return {
-            str(k): fmean([chance(samples, successes, k) for samples, successes in counts])
-            for k in range(1, largest + 1)
-        }
-
-    return {"pass@k": by_k(pass_at), "pass^k": by_k(pass_all)}
+    at_least_one: dict[str, float] = {}
+    all_of_them: dict[str, float] = {}
+    for k in range(1, min(map(len, score), default=0) + 1):
+        at_least_one[str(k)] = fmean(pass_at(*count, k) for count in counts)
+        all_of_them[str(k)] = fmean(pass_all(*count, k) for count in counts)
+    return {"pass@k": at_least_one, "pass^k": all_of_them}
 
 
 def _means(scored: Sequence[Record], column: str) -> dict[str, float | None]:
@@ -212,16 +275,13 @@ def _named(records: Sequence[Record], column: str) -> dict[str, Clusters]:
     """Return the clusters of each number in a column of named numbers, by name, over scored
     episodes.
     """
-    names = dict.fromkeys(name for record in records for name in record.get(column, {}))
-    scored = [record for record in records if record["score"] is not None]
-    return {name: clusters(scored, _number(column, name)) for name in names}
-
-
-def _number(column: str, name: str) -> Callable[[Record], float | None]:
-    """Return what reads the number `name` of a record's column; None where the record has none of
-    that name.
-    """
-    return lambda record: record.get(column, {}).get(name)
+    found: dict[str, dict[str, list[float]]] = {}
+    for record in records:
+        for name, value in record.get(column, {}).items():
+            of_name = found.setdefault(name, {})
+            if record["score"] is not None and value is not None:
+                of_name.setdefault(record["id"], []).append(float(value))
+    return {name: list(by_task.values()) for name, by_task in found.items()}
 
 
 def _latency(seconds: Sequence[float]) -> dict[str, float] | None:

@@ -11,20 +11,17 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from episodes.agent import Agent, Column
-from evaluation.baselines import SILENT
-from evaluation.metrics import GROUPINGS
+from episodes.agent import Agent
+from evaluation.metrics import FEW, GROUPINGS, TOO_FEW
 
 Scores = dict[str, Any]
-Cell = Callable[[Scores], str]
 Rows = Sequence[Sequence[str]]
 PARTS = ("overall", *(f"by_{column}" for column in GROUPINGS))
 MEASURED = (*PARTS, "baselines")  # what is measured; all else in scores.json is how
 # What tells evaluations apart without being a condition that their scores depend on.
 IDENTITY = ("agent", "model", "kind", "base_url", "model_digest", "data", "seed")
-NARROW = 8  # columns that fit a terminal; Markdown has all
-FEW = 10  # tasks; the interval of fewer says more than they know, such as [100, 100] of three
-TOO_FEW = "too few"  # stands where their interval would
+SILENT = "silent"  # the baseline that every agent has
+WRAPPED = 40  # cells of a terminal; a longer text is wrapped
 
 
 def number(value: float | None, form: str = ".1f") -> str:
@@ -65,8 +62,11 @@ class Report:
         """Return the whole report."""
         lines = [f"# {self.title}", "", *(f"- {fact}" for fact in self.facts)]
         for heading, rows in self.tables.items():
-            lines += ["", *([f"## {heading}", ""] if heading else []), *table(rows)]
-        return "\n".join([*lines, *(["", self.note, ""] if self.note else [])])
+            lines += ["", f"## {heading}", ""] if heading else [""]
+            lines += table(rows)
+        if self.note:
+            lines += ["", self.note, ""]
+        return "\n".join(lines)
 
     def show(self) -> None:
         """Print it; on a terminal without the title and the columns that have no room."""
@@ -80,22 +80,33 @@ class Report:
 
 def table(rows: Rows) -> list[str]:
     """Return a Markdown table, one line a row, the header first; texts cannot end their cell."""
-    cells = [[" ".join(cell.split()).replace("|", "\\|") for cell in row] for row in rows]
-    return [f"| {' | '.join(row)} |" for row in (cells[0], ["---"] * len(cells[0]), *cells[1:])]
+    lines = []
+    for row in (rows[0], ["---"] * len(rows[0]), *rows[1:]):
+        cells = [" ".join(cell.split()).replace("|", "\\|") for cell in row]
+        lines.append(f"| {' | '.join(cells)} |")
+    return lines
 
 
 def show_table(rows: Rows, title: str = "") -> None:
-    """Print a table on the terminal, its header first."""
+    """Print a table on the terminal, its header first, with as many columns as have room for their
+    whole text.
+    """
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
+    console = Console()
     shown = Table(title=title or None)
-    for place, name in enumerate(rows[0][:NARROW]):
+    left = console.width - 1
+    for place, name in enumerate(rows[0]):
+        widest = max(Text(row[place]).cell_len for row in rows)
+        left -= min(widest, WRAPPED) + 3  # a line and a space on each side
+        if left < 0 and place > 1:
+            break
         shown.add_column(name, justify="right" if place else "left")
     for row in rows[1:]:
-        shown.add_row(*map(Text, row[:NARROW]))
-    Console().print(shown)
+        shown.add_row(*map(Text, row[: len(shown.columns)]))
+    console.print(shown)
 
 
 def report_of(agent: Agent, scores: Scores) -> Report:
@@ -103,16 +114,18 @@ def report_of(agent: Agent, scores: Scores) -> Report:
 
     Points are 100 x the share or score.
     """
-    columns = _columns(agent)
-    rows = [
-        [name, *(cell(part) for cell in columns.values())]
-        for name, part in groups_in(scores).items()
+    own = [
+        f"{column.heading} [95 %]" if column.interval else column.heading
+        for column in agent.showing.columns
     ]
+    counted = ("turns", "unfinished", "pass@k", "pass^k", "tokens", "seconds")
+    rows: list[Sequence[str]] = [("group", "tasks", "score [95 %]", *own, *counted)]
+    for name, part in groups_in(scores).items():
+        rows.append([name, *_cells(agent, part)])
     note = (
         "Points are 100 x the share or score; what each column means: docs/evaluate-and-serve.md."
     )
-    title = f"Evaluation of {scores['model']}"
-    return Report(title, _facts(agent, scores), {"": [["group", *columns], *rows]}, note)
+    return Report(f"Evaluation of {scores['model']}", _facts(agent, scores), {"": rows}, note)
 
 
 def groups_in(scores: Scores) -> dict[str, Any]:
@@ -129,37 +142,30 @@ def groups_in(scores: Scores) -> dict[str, Any]:
     return groups
 
 
-def _columns(agent: Agent) -> dict[str, Cell]:
-    """Return for each column the function that fills its cell for a group of tasks; the agent's own
-    columns come after the score.
-    """
-    return {
-        "tasks": lambda part: str(part["n"]),
-        "score [95 %]": lambda part: _with_interval(part, part["score"], part["ci95"]),
-        **{
-            f"{column.heading} [95 %]" if column.interval else column.heading: _own(column)
-            for column in agent.showing.columns
-        },
-        "turns": lambda part: number(part["turns"], ".2f"),
-        "unfinished": lambda part: points(part["unfinished"]),
-        "pass@k": lambda part: points(_last(part["pass@k"])),
-        "pass^k": lambda part: points(_last(part["pass^k"])),
-        "tokens": lambda part: number(part["tokens"]["completion"], ".0f"),
-        "seconds": lambda part: number(part["latency"] and part["latency"]["p50"], ".2f"),
-    }
+def _cells(agent: Agent, part: Scores) -> list[str]:
+    """Return the cells of a group of tasks; the agent's own columns come after the score."""
+    cells = [str(part["n"]), _with_interval(part, "score", "ci95")]
+    for column in agent.showing.columns:
+        cells.append(_with_interval(part, column.metric, f"{column.metric}_ci95"))
+    return [
+        *cells,
+        number(part["turns"], ".2f"),
+        points(part["unfinished"]),
+        points(_last(part["pass@k"])),
+        points(_last(part["pass^k"])),
+        number(part["tokens"]["completion"], ".0f"),
+        number(part["latency"] and part["latency"]["p50"], ".2f"),
+    ]
 
 
-def _own(column: Column) -> Cell:
-    return lambda part: _with_interval(
-        part, part.get(column.metric), part.get(f"{column.metric}_ci95")
-    )
-
-
-def _with_interval(part: Scores, value: float | None, bounds: list[float] | None) -> str:
+def _with_interval(part: Scores, metric: str, interval: str) -> str:
+    value = points(part.get(metric))
+    bounds = part.get(interval)
     if bounds is None:
-        return points(value)
-    around = f"{points(bounds[0])}, {points(bounds[1])}" if part["n"] >= FEW else TOO_FEW
-    return f"{points(value)} [{around}]"
+        return value
+    if part["n"] < FEW:
+        return f"{value} [{TOO_FEW}]"
+    return f"{value} [{points(bounds[0])}, {points(bounds[1])}]"
 
 
 def _last(by_k: dict[str, float]) -> float | None:
@@ -168,28 +174,25 @@ def _last(by_k: dict[str, float]) -> float | None:
 
 def _facts(agent: Agent, scores: Scores) -> list[str]:
     """Return lines that say what was evaluated and how, and the numbers that have no column."""
-    overall, data, sampling = scores["overall"], scores["data"], scores["sampling"]
-    drawn = (
-        "temperature {temperature:g}, at most {max_tokens} tokens a reply".format(**sampling)
-        if sampling
-        else ""
-    )
-    conditions = {
-        name: scores[name] for name in scores if name not in (*IDENTITY, *MEASURED, "sampling", "k")
-    }
+    overall = scores["overall"]
+    data = scores["data"]
+    drawn = "no sampling"
+    if scores["sampling"]:
+        drawn = "temperature {temperature:g}, at most {max_tokens} tokens a reply".format(
+            **scores["sampling"]
+        )
+    conditions = [name for name in scores if name not in (*IDENTITY, *MEASURED, "sampling", "k")]
     lines = [
         f"{scores['agent']} agent, model {scores['model']} ({scores['kind']})",
         f"data {data['file']}, {data['questions']} tasks, {scores['k']} episodes each, "
-        f"sha256 {data['sha256'][:12]}, seed {scores['seed']}, {drawn or 'no sampling'}",
-        ", ".join(f"{name} {_words(value, setting)}" for name, value in conditions.items()),
-        *(
-            f"{name}: {_words(overall[name])}"
-            for name in agent.showing.summarise([])
-            if isinstance(overall[name], dict)
-            and any(value is not None for value in overall[name].values())
-        ),
-        f"stop reasons: {named(overall['stop_reasons'])}",
+        f"sha256 {data['sha256'][:12]}, seed {scores['seed']}, {drawn}",
+        ", ".join(f"{name} {_words(scores[name], setting)}" for name in conditions),
     ]
+    for name in agent.showing.summarise([]):
+        found = overall[name]
+        if isinstance(found, dict) and set(found.values()) != {None}:
+            lines.append(f"{name}: {_words(found)}")
+    lines.append(f"stop reasons: {named(overall['stop_reasons'])}")
     if unscored := overall["unscored"]:
         lines.append(
             f"NOT COMPLETE: {sum(unscored.values())} episodes have no score ({named(unscored)})"

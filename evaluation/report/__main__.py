@@ -2,7 +2,6 @@
 
     .venv/bin/python -m evaluation.report runs/NAME                          # runs/NAME/report.html
     .venv/bin/python -m evaluation.report BEFORE AFTER --out compared.html   # two to eight, side by side
-    .venv/bin/python -m evaluation.report runs/NAME --png                    # and report.png beside it
 
 The page is one file without an address in it: open it from disk, send it, keep it. docs/runs.md
 explains it and lists the files that are read. Without --out it lies in the first folder and
@@ -21,7 +20,6 @@ from common.files import refuse_existing
 from common.jsonl import write_text
 from common.stopping import stop_in_order
 from evaluation.report.page import PAGE_EPISODES, REPORT, read
-from evaluation.report.picture import draw
 
 
 def parse_arguments(argv: Sequence[str] | None) -> argparse.Namespace:
@@ -36,47 +34,28 @@ def parse_arguments(argv: Sequence[str] | None) -> argparse.Namespace:
         "--episodes",
         type=positive(int),
         metavar="N",
-        help=f"at most about N episodes on a page, a sample by task; default: {PAGE_EPISODES:,}",
-    )
-    parser.add_argument(
-        "--all",
-        action="store_true",
-        help="every episode, in parts where one page can not hold them",
-    )
-    parser.add_argument(
-        "--png", action="store_true", help="also a picture of the main curves, beside the page"
+        help=f"at most about N episodes, a sample by task; default: {PAGE_EPISODES:,}",
     )
     parser.add_argument("--force", action="store_true", help="replace --out where it exists")
     return parser.parse_args(argv)
 
 
 def report(arguments: argparse.Namespace) -> None:
-    """Read the folders and write what was asked for.
+    """Read the folders and write the page.
 
     Raises UsageError: a folder, or an output that exists.
     """
     page = read(arguments.folders, arguments.episodes)
     out = arguments.out or arguments.folders[0] / REPORT
-    count = page.count if arguments.all else 1
-    further = [out.with_name(f"{out.stem}-{part}{out.suffix}") for part in range(2, count + 1)]
-    paths = [out, *further]
-    picture = out.with_suffix(".png")
-    for path in [*paths, picture] if arguments.png else paths:
-        refuse_existing(path, force=arguments.force or arguments.out is None)
-    for path, text in zip(
-        paths, page.parts(arguments.all, [path.name for path in paths]), strict=True
-    ):
-        write_text(path, text, force=True)
-        print(path, flush=True)
-    if arguments.png:
-        draw(page, picture)
-        print(picture)
+    refuse_existing(out, force=arguments.force or arguments.out is None)
+    write_text(out, page.html(), force=True)
+    print(out)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     arguments = parse_arguments(argv)
     stop_in_order()
-    return run_command("report", lambda: report(arguments), afterwards="what is written is whole")
+    return run_command("report", lambda: report(arguments))
 
 
 if __name__ == "__main__":

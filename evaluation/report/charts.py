@@ -1,4 +1,4 @@
-"""The curves of training runs, as points by step: which there are stands in one table.
+"""The curves of training runs, as points by step.
 
 charts = charts_of(runs, validations)  # [{"group": "Reward", "title": "reward", "series": [{"run": 0, "points": ...}]}]
 
@@ -14,45 +14,42 @@ from statistics import fmean
 from typing import Any
 
 from common.terminal import watched
-from evaluation.metrics import interval, interval_of_types
+from evaluation.metrics import FEW, interval_of_types
 from evaluation.run_folder import Run, numbers
-from evaluation.tables import FEW
 
 Points = list[list[float]]
 Step = dict[str, float]
 Validation = dict[str, dict[int, dict[str, list[float]]]]  # rewards by task type, step and task
 
 SHARE = "share of 1"
-PLAY, TIME = ("How it plays",), ("Time of a step",)
+PLAY, LEARNING, TIME = "How it plays", "Learning", "Time of a step"
 # group, title, unit, metric of metrics.jsonl, and the metric it is divided by. A star is a name,
 # which becomes the title.
 CURVES = (
     ("Reward", "reward", "reward", "episodes/reward/mean", ""),
     ("Reward", "*", "reward", "episodes/terms/*", ""),
     ("Validation", "*", "reward", "val-core/*/reward/mean@1", ""),
-    (*PLAY, "episodes with an answer", SHARE, "episodes/counters/answered", "episodes/rollouts"),
-    (*PLAY, "unscored episodes", SHARE, "episodes/unscored", "episodes/rollouts"),
-    (*PLAY, "turns", "turns", "num_turns/mean", ""),
-    (*PLAY, "tokens after the prompt", "tokens", "response_length/mean", ""),
-    (*PLAY, "tokens of the prompt", "tokens", "prompt_length/mean", ""),
+    (PLAY, "episodes with an answer", SHARE, "episodes/counters/answered", "episodes/rollouts"),
+    (PLAY, "unscored episodes", SHARE, "episodes/unscored", "episodes/rollouts"),
+    (PLAY, "turns", "turns", "num_turns/mean", ""),
+    (PLAY, "tokens after the prompt", "tokens", "response_length/mean", ""),
+    (PLAY, "tokens of the prompt", "tokens", "prompt_length/mean", ""),
     ("Measures", "*", "mean of a step", "episodes/measures/*", ""),
-    ("Learning", "entropy", "nats", "actor/entropy", ""),
-    ("Learning", "vLLM against trainer, KL", "nats a token", "rollout_corr/k3_kl", ""),
+    (LEARNING, "entropy", "nats", "actor/entropy", ""),
+    (LEARNING, "vLLM against trainer, KL", "nats a token", "rollout_corr/k3_kl", ""),
     (
-        *("Learning", "groups without a difference", SHARE),
+        *(LEARNING, "groups without a difference", SHARE),
         *("episodes/equal_reward_groups", "books/groups"),
     ),
-    ("Learning", "gradient norm", "norm", "actor/grad_norm", ""),
-    (*TIME, "whole step", "seconds", "timing_s/step", ""),
-    (*TIME, "rollouts", "seconds", "timing_s/gen", ""),
-    (*TIME, "log-probabilities", "seconds", "timing_s/old_log_prob", ""),
-    (*TIME, "update", "seconds", "timing_s/update_actor", ""),
-    (*TIME, "weights to vLLM", "seconds", "timing_s/update_weights", ""),
-    (*TIME, "validation", "seconds", "timing_s/testing", ""),
-    (*TIME, "share of the time vLLM had no call", SHARE, "policy/idle_share", ""),
+    (LEARNING, "gradient norm", "norm", "actor/grad_norm", ""),
+    (TIME, "whole step", "seconds", "timing_s/step", ""),
+    (TIME, "rollouts", "seconds", "timing_s/gen", ""),
+    (TIME, "log-probabilities", "seconds", "timing_s/old_log_prob", ""),
+    (TIME, "update", "seconds", "timing_s/update_actor", ""),
+    (TIME, "weights to vLLM", "seconds", "timing_s/update_weights", ""),
+    (TIME, "validation", "seconds", "timing_s/testing", ""),
+    (TIME, "share of the time vLLM had no call", SHARE, "policy/idle_share", ""),
 )
-# vLLM has nothing to do then
-IDLE = (*TIME, "share of the step without rollouts")
 VALIDATION = "Validation"
 ALL = "validation reward, with 95 % interval"  # the mean over task types, as training has it
 
@@ -62,65 +59,48 @@ def charts_of(runs: Sequence[Run], validations: Sequence[Validation]) -> list[di
 
     validations: of each run.
     """
-    found: dict[tuple[str, str], list[dict[str, Any]]] = {}
+    units = {(group, title): unit for group, title, unit, *_ in CURVES}
+    found: dict[tuple[str, str], dict[str, Any]] = {}
     for number, (run, validation) in enumerate(zip(runs, validations, strict=True)):
-        for name, points in _curves(run, validation):
-            if points:
-                found.setdefault(name, []).append({"run": number, "points": points})
+        for group, title, points in _curves(run, validation):
+            if not points:
+                continue
+            unit = units.get((group, title)) or units.get((group, "*"), "reward")
+            chart = {"group": group, "title": title, "unit": unit, "series": []}
+            series = found.setdefault((group, title), chart)["series"]
+            series.append({"run": number, "points": points})
     order = list(dict.fromkeys(group for group, *_ in CURVES))
-    units = {(group, title): unit for group, title, unit, *_ in CURVES} | {IDLE: SHARE}
-    charts = [
-        {
-            "group": group,
-            "title": title,
-            "unit": units.get((group, title)) or units.get((group, "*"), "reward"),
-            "series": series,
-        }
-        for (group, title), series in found.items()
-    ]
-    return sorted(charts, key=lambda chart: order.index(chart["group"]))
+    return sorted(found.values(), key=lambda chart: order.index(chart["group"]))
 
 
-def absent(runs: Sequence[Run]) -> list[str]:
-    """Return the titles of the table's curves for which no training run here has numbers."""
-    steps = [data for run in runs for _, data in run.steps]
-    named = [(title, metric) for _, title, _, metric, _ in CURVES if "*" not in metric]
-    return [title for title, metric in named if steps and not any(metric in data for data in steps)]
-
-
-def _curves(run: Run, validation: Validation) -> Iterator[tuple[tuple[str, str], Points]]:
-    steps = run.steps
+def _curves(run: Run, validation: Validation) -> Iterator[tuple[str, str, Points]]:
     validated = sorted({step for kinds in validation.values() for step in kinds})
     asked = watched(validated, "intervals of the validation", "steps")
-    yield (VALIDATION, ALL), [over_types(step, validation) for step in asked]
+    yield VALIDATION, ALL, [over_types(step, validation) for step in asked]
     for kind, rewards in sorted(validation.items()):
         if kind:
             asked = watched(sorted(rewards), f"intervals of {kind}", "steps")
-            yield (VALIDATION, kind), [_with_interval(step, rewards[step]) for step in asked]
-    metrics = list(dict.fromkeys(metric for _, data in steps for metric in data))
+            yield VALIDATION, kind, [over_types(step, {kind: rewards}) for step in asked]
+    steps = run.steps
+    metrics = dict.fromkeys(metric for _, data in steps for metric in data)
     for group, title, _, wanted, per in CURVES:
         pattern = re.compile(re.escape(wanted).replace(r"\*", "([^/]+)"))
-        for match in filter(None, map(pattern.fullmatch, metrics)):
+        for metric in metrics:
+            match = pattern.fullmatch(metric)
+            if not match:
+                continue
             name = match[1] if title == "*" else title
             if group != VALIDATION or name not in validation:
-                yield (group, name), _points(steps, match[0], per)
-    yield (
-        IDLE,
-        [[step, 1 - share] for step, share in _points(steps, "timing_s/gen", "timing_s/step")],
-    )
+                yield group, name, _points(steps, metric, per)
 
 
 def _points(steps: Sequence[tuple[int, Step]], metric: str, per: str) -> Points:
-    there = [(step, data) for step, data in steps if metric in data and (not per or data.get(per))]
-    return [[step, data[metric] / (data[per] if per else 1)] for step, data in there]
-
-
-def _with_interval(step: int, tasks: dict[str, list[float]]) -> list[float]:
-    """Return the step, the mean over tasks and its interval, as in evaluations; without the
-    interval if there are fewer than FEW tasks.
-    """
-    means = [fmean(rewards) for rewards in tasks.values()]
-    return [step, fmean(means), *((interval(means, seed=0) or []) if len(means) >= FEW else [])]
+    points = []
+    for step, data in steps:
+        whole = data.get(per) if per else 1.0
+        if metric in data and whole:
+            points.append([step, data[metric] / whole])
+    return points
 
 
 def over_types(step: int, validation: Validation) -> list[float]:

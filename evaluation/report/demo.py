@@ -3,34 +3,31 @@
     result = build(agent, folder, folder / TRAIN, facts)  # after both evaluations and the training
     show(result)
 
-Everything is read from what the project's own commands wrote; nothing is measured here. Points are
-of 100, of the agent's headline.
+Everything is read from what the project's own commands wrote. Points are of 100, of the agent's
+headline.
 """
 
 from __future__ import annotations
 
 import json
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
 from common.command import UsageError
-from common.jsonl import read_jsonl
 from common.settings import ROOT
 from episodes.agent import Agent, Record
-from evaluation.compare import compare, read_evaluation
+from evaluation.compare import compare, read_evaluation, verdict_line
 from evaluation.metrics import headline_of
-from evaluation.results import read_episodes, read_scores
-from evaluation.tables import PARTS, Rows, groups_in, named, number, show_table, span
+from evaluation.results import read_episodes
+from evaluation.tables import PARTS, groups_in, named, number, show_table, span
 
 BEFORE, TRAIN, AFTER = "before", "train", "after"  # the parts of a demo, and their folders
 SIDES = (BEFORE, AFTER)
-RESULT, PICTURE = "demo.json", "demo.png"
+RESULT = "demo.json"
 COLD_START = "cold_start.json"  # beside a model that `training.cold_start` made
-PLAYED = ("rollouts", "generated_tokens", "trained_tokens", "weight_updates", "seconds")
 GAINS = ("group", "tasks", "before", "after", "gain", "95 % interval")
-SEEDS = ("seed", "before", "after", "gain", "95 % interval", "minutes", "steps", "answered")
 FAILURES = ("kind", "% before", "% after", "lost before", "lost after", "gained")
 
 
@@ -40,39 +37,33 @@ def build(agent: Agent, folder: Path, train: Path, facts: dict[str, Any]) -> dic
 
     Raises UsageError, OSError, KeyError: a part's folder is not what that part writes.
     """
-    comparison = compare(read_evaluation(folder / BEFORE), read_evaluation(folder / AFTER), seed=0)
-    scores = {side: read_scores(folder / side) for side in SIDES}
-    episodes = [read_episodes(folder / side) for side in SIDES]
-    steps = curve(train)
-    summary = _read(train / "summary.json")
-    validation, model = summary["validation"], ROOT / facts["model"] / COLD_START
-    shown = ["unfinished", *(column.metric for column in agent.showing.columns)]
+    sides = {side: read_evaluation(folder / side) for side in SIDES}
+    comparison = compare(sides[BEFORE], sides[AFTER], seed=0)
+    episodes = {side: read_episodes(folder / side) for side in SIDES}
+    validation = _read(train / "summary.json")["validation"]
+    model = ROOT / facts["model"] / COLD_START
+    groups = {}
+    for by in PARTS[1:]:
+        groups[by] = {name: _difference(part) for name, part in comparison[by].items()}
     return {
         "agent": agent.name,
         "headline": agent.showing.headline,
         **_difference(comparison["overall"]),
+        "verdict": verdict_line(comparison, SIDES),
         "ceiling": _read(model).get("ceiling") if model.is_file() else None,
-        "steps": steps[-1]["step"] if steps else 0,
+        "steps": steps_of(train),
         **facts,
         "commit": commit(),
-        "by_failure": by_failure(agent, *episodes),
-        **{
-            by: {name: _difference(part) for name, part in comparison[by].items()}
-            for by in PARTS[1:]
+        "by_failure": by_failure(agent, episodes[BEFORE], episodes[AFTER]),
+        **groups,
+        "stop_reasons": {
+            side: evaluation.scores["overall"]["stop_reasons"] for side, evaluation in sides.items()
         },
-        **{
-            name: {side: points(scores[side]["overall"].get(name)) for side in SIDES}
-            for name in shown
-        },
-        "stop_reasons": {side: scores[side]["overall"]["stop_reasons"] for side in SIDES},
-        **{name: scores[BEFORE][name] for name in ("sampling", "data")},
         "different_conditions": comparison["different_conditions"],
-        "curve": steps,
         "validation": {
             BEFORE: validation["first_reward"]["mean"],
             AFTER: validation["reward"]["mean"],
         },
-        "training": {name: summary[name] for name in PLAYED},
     }
 
 
@@ -80,32 +71,44 @@ def _read(path: Path) -> Any:
     return json.loads(path.read_text(encoding="utf-8"))
 
 
-def points(share: float | None) -> float | None:
-    """Return a share in [0, 1] as points of 100; None stays None."""
-    return None if share is None else round(100 * share, 2)
+def points(share: float) -> float:
+    """Return a share in [0, 1] as points of 100, exact enough to be rounded once more."""
+    return round(100 * share, 6)
 
 
 def _difference(part: dict[str, Any]) -> dict[str, Any]:
-    numbers = {
-        name: points(part[key])
-        for name, key in ((BEFORE, "a"), (AFTER, "b"), ("gain", "difference"))
+    return {
+        BEFORE: points(part["a"]),
+        AFTER: points(part["b"]),
+        "gain": points(part["difference"]),
+        "ci95": [points(bound) for bound in part["ci95"]],
+        "sign_p": part["sign_p"],
+        "n_eval": part["n"],
     }
-    return {**numbers, "ci95": [points(bound) for bound in part["ci95"]], "n_eval": part["n"]}
 
 
-def by_failure(agent: Agent, *sides: Sequence[Record]) -> dict[str, dict[str, Any]]:
+def by_failure(
+    agent: Agent, before: Sequence[Record], after: Sequence[Record]
+) -> dict[str, dict[str, Any]]:
     """Return for each of the agent's kinds of failure `before` and `after` (see `_costs`), and the
     points that it costs less.
 
     With one episode a task the gains add up to the gain of the headline.
     """
-    before, after = (_costs(agent, records) for records in sides)
+    old = _costs(agent, before)
+    new = _costs(agent, after)
     nothing = {"episodes": 0, "share": 0.0, "lost": 0.0}
     found = {}
-    for kind in sorted({*before, *after}, key=lambda kind: (kind != "right", kind)):
-        old, new = before.get(kind, nothing), after.get(kind, nothing)
-        found[kind] = {BEFORE: old, AFTER: new, "gain": round(old["lost"] - new["lost"], 2)}
+    for kind in right_first({*old, *new}):
+        sides = {BEFORE: old.get(kind, nothing), AFTER: new.get(kind, nothing)}
+        gain = points((sides[BEFORE]["lost"] - sides[AFTER]["lost"]) / 100)
+        found[kind] = {**sides, "gain": gain}
     return found
+
+
+def right_first(kinds: Iterable[str]) -> list[str]:
+    """Return kinds of failure in the order of a table."""
+    return sorted(kinds, key=lambda kind: (kind != "right", kind))
 
 
 def _costs(agent: Agent, records: Sequence[Record]) -> dict[str, dict[str, Any]]:
@@ -114,33 +117,24 @@ def _costs(agent: Agent, records: Sequence[Record]) -> dict[str, dict[str, Any]]
 
     Raises UsageError: no episode has a score.
     """
-    values = [
-        (record, value) for record in records if (value := headline_of(agent, record)) is not None
-    ]
-    if not values:
-        raise UsageError("no episode of an evaluation has a score")
     losses: dict[str, list[float]] = {}
-    for record, value in values:
-        losses.setdefault(agent.showing.failure(record), []).append(1.0 - value)
-    n = len(values)
+    for record in records:
+        value = headline_of(agent, record)
+        if value is not None:
+            losses.setdefault(agent.showing.failure(record), []).append(1.0 - value)
+    n = sum(map(len, losses.values()))
+    if not n:
+        raise UsageError("no episode of an evaluation has a score")
     return {
         kind: {"episodes": len(lost), "share": points(len(lost) / n), "lost": points(sum(lost) / n)}
         for kind, lost in losses.items()
     }
 
 
-def curve(train: Path) -> list[dict[str, Any]]:
-    """Return for each training step the mean reward of its episodes and, if groups are compared,
-    the number of groups with equal rewards.
-    """
-    steps = [(row["step"], row["data"]) for _, row in read_jsonl(train / "metrics.jsonl")]
-    reward, equal = "episodes/reward/mean", "episodes/equal_reward_groups"
-    return [
-        {"step": step, "reward": round(data[reward], 4)}
-        | ({"equal_reward_groups": int(data[equal])} if equal in data else {})
-        for step, data in steps
-        if reward in data
-    ]
+def steps_of(train: Path) -> int:
+    """Return the last step that a training run has written."""
+    lines = (train / "metrics.jsonl").read_text(encoding="utf-8").splitlines()
+    return int(json.loads(lines[-1])["step"]) if lines else 0
 
 
 def commit() -> str | None:
@@ -156,74 +150,38 @@ def commit() -> str | None:
 def read_result(folder: Path) -> dict[str, Any]:
     """Return the content of a finished demo's demo.json. Raises UsageError: there is none."""
     try:
-        found = _read(folder / RESULT)
-        return {name: found[name] for name in ("headline", "by_failure", "curve")} | found
+        found = dict(_read(folder / RESULT))
+        if "headline" not in found:
+            raise KeyError("headline")
+        return found
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise UsageError(
             f"{folder} holds no finished demo: {type(error).__name__}: {error}"
         ) from None
 
 
-def seed_rows(results: Sequence[dict[str, Any]]) -> Rows:
-    """Return a table of several demos, a line each."""
-    rows: list[Sequence[str]] = [SEEDS]
-    for result in results:
-        ended = []
-        for side in SIDES:
-            reasons = result["stop_reasons"][side]
-            # Of all episodes: n_eval counts tasks that both sides scored
-            ended.append(100 * reasons.get("answered", 0) / sum(reasons.values()))
-        run = [number(result["minutes"]), str(result["steps"]), " -> ".join(map(number, ended))]
-        rows.append([str(result["seed"]), *_gain_row("", result)[2:], *run])
-    return rows
-
-
 def show(result: dict[str, Any]) -> None:
     """Print the tables and what has to be known with them."""
-    gains = groups_in(result | {"overall": result})
-    title = f"{result['headline'].replace('_', ' ')} on tasks never trained"
-    show_table([GAINS, *(_gain_row(*group) for group in gains.items())], title)
-    if failures := result["by_failure"]:
-        rows = [_failure_row(*kind) for kind in failures.items()]
-        show_table([FAILURES, *rows], "what happened, and the points it cost")
-    print("\n".join(_facts(result)), flush=True)
-
-
-def _gain_row(name: str, part: dict[str, Any]) -> list[str]:
-    means = [number(part[side]) for side in SIDES]
-    return [
-        name,
-        str(part["n_eval"]),
-        *means,
-        number(part["gain"], "+.1f"),
-        span(part["ci95"], part["n_eval"]),
-    ]
-
-
-def _failure_row(kind: str, part: dict[str, Any]) -> list[str]:
-    cells = [number(part[side][column]) for column in ("share", "lost") for side in SIDES]
-    return [kind, *cells, number(part["gain"], "+.1f")]
-
-
-def _facts(result: dict[str, Any]) -> list[str]:
-    """Return the lines that have no table: about the run, and how episodes ended."""
-    differ = result["different_conditions"].items()
-    parts = {name: bounds for name in result if (bounds := result.get(f"{name}_ci95"))}
-    return [
+    gains: list[Sequence[str]] = [GAINS]
+    for name, part in groups_in(result | {"overall": result}).items():
+        change = [number(part["gain"], "+.1f"), span(part["ci95"], part["n_eval"])]
+        means = [number(part[side]) for side in SIDES]
+        gains.append([name, str(part["n_eval"]), *means, *change])
+    show_table(gains, f"{result['headline'].replace('_', ' ')} on tasks never trained")
+    failures: list[Sequence[str]] = [FAILURES]
+    for kind, part in result["by_failure"].items():
+        shares = [number(part[side]["share"]) for side in SIDES]
+        lost = [number(part[side]["lost"]) for side in SIDES]
+        failures.append([kind, *shares, *lost, number(part["gain"], "+.1f")])
+    show_table(failures, "what happened, and the points it cost")
+    print(result["verdict"])
+    ceiling = "not known" if result["ceiling"] is None else result["ceiling"]
+    print(
         f"{result['steps']} steps of seed {result['seed']} on {result['model']}, "
-        f"{result['minutes']:.1f} minutes in all, commit {result['commit']}",
-        "ceiling of the cold start: "
-        f"{'not known' if result['ceiling'] is None else result['ceiling']}",
-        *(
-            f"{name.replace('_', ' ')}: {result[name]:+.1f} ({span(bounds)})"
-            for name, bounds in parts.items()
-        ),
-        *(
-            f"episodes ended, {side}: {named(reasons)}"
-            for side, reasons in result["stop_reasons"].items()
-        ),
-        *(
-            f"CONDITIONS DIFFER: {name} was {first} before and {second} after"
-            for name, (first, second) in differ
-        ),
-    ]
+        f"{result['minutes']:.1f} minutes in all, commit {result['commit']}\n"
+        f"ceiling of the cold start: {ceiling}"
+    )
+    for side, reasons in result["stop_reasons"].items():
+        print(f"episodes ended, {side}: {named(reasons)}")
+    for name, (first, second) in result["different_conditions"].items():
+        print(f"CONDITIONS DIFFER: {name} was {first} before and {second} after")

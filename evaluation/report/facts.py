@@ -1,7 +1,5 @@
-"""The texts beside the curves of a report: facts of each run, its tables, differences, and what has
-no score.
-
-Everything here is texts and numbers by name; the page and the Markdown show the same.
+"""The texts beside the curves of a report: facts of each run, its tables, what went wrong, what was
+compared, and what has no score.
 """
 
 from __future__ import annotations
@@ -19,75 +17,72 @@ from episodes import registry
 from episodes.agent import Agent, Record
 from episodes.joint import JOINED
 from episodes.outcomes import UNSCORED
-from evaluation.compare import Evaluation, compare, conditions
-from evaluation.compare import report_of as comparison_of
+from evaluation.compare import Evaluation, compare
 from evaluation.metrics import headline_of
 from evaluation.report.charts import Validation, note_validation
+from evaluation.report.demo import right_first
 from evaluation.run_folder import EVALUATION, Run, flat
-from evaluation.tables import MEASURED, Rows, report_of
+from evaluation.tables import MEASURED, Rows, points, report_of
 
 Fact = tuple[str, str, str]  # section, name, value
 RUN = "Run"  # the section that says which run it is
+CHANGED = "Settings that differ from the preset"
+# Of an episode, for a comparison
 ASKED = (
-    "id",
-    "task_type",
-    "difficulty",
-    "wording",
-    "question",
-    "reference",
-    "answer",
-    "stop_reason",
+    *("id", "task_type", "difficulty", "wording"),
+    *("question", "reference", "answer", "stop_reason"),
 )
-OWN_PATHS = (
-    "trainer.experiment_name",
-    "trainer.default_local_dir",
-    "data.train_files",
-    "data.val_files",
+# Of a run's summary
+NUMBERS = (
+    *("rollouts", "generated_tokens", "trained_tokens", "weight_updates", "steps_without_signal"),
+    *("signal", "canaries", "stop_reasons", "seconds"),
 )
-COUNTS = (
-    "rollouts",
-    "generated_tokens",
-    "trained_tokens",
-    "weight_updates",
-    "steps_without_signal",
-)
-NUMBERS = (*COUNTS, "signal", "canaries", "stop_reasons", "seconds")
+MALFORMED = (KeyError, TypeError, ValueError, AttributeError)  # a record is not as we write it
 
 
 @dataclass
 class Tally:
-    """The counts from reading all episodes of a run once; records are kept only if evaluations are
-    compared.
-    """
+    """What reading all episodes of a run once gave; `values` and `asked` of evaluations alone."""
 
     episodes: int = 0
     causes: Counter[str] = field(default_factory=Counter)
+    failures: Counter[str] = field(default_factory=Counter)
     validation: Validation = field(default_factory=dict)
     values: dict[str, list[float]] = field(default_factory=dict)
     asked: dict[str, Record] = field(default_factory=dict)
 
-    @classmethod
-    def of(cls, run: Run, agent: Agent | None, compared: bool) -> Tally:
-        tally = cls()
-        for record in run.episodes():
-            tally.episodes += 1
-            cause = record.get("unscored") or record.get("cause")
-            tally.causes.update([str(cause)] if cause else [])
-            note_validation(tally.validation, record)
-            if compared and run.kind == EVALUATION and agent and record.get("score") is not None:
-                try:
-                    tally._note(record, headline_of(agent, record))
-                except (KeyError, TypeError, ValueError) as error:
-                    run.say(
-                        "a record of another version is not "
-                        f"compared: {type(error).__name__}: {error}"
-                    )
-        return tally
 
-    def _note(self, record: Record, value: float | None) -> None:
-        if value is not None:
-            self.values.setdefault(record["id"], []).append(value)
-            self.asked.setdefault(record["id"], {name: record.get(name, "") for name in ASKED})
+def tally_of(run: Run, agent: Agent | None) -> Tally:
+    """Read all episodes of a run, and keep of each what counts and comparisons need."""
+    tally = Tally()
+    for record in run.episodes():
+        tally.episodes += 1
+        if cause := record.get("unscored") or record.get("cause"):
+            tally.causes[str(cause)] += 1
+        note_validation(tally.validation, record)
+        if run.kind != EVALUATION or agent is None or record.get("score") is None:
+            continue
+        try:
+            value = headline_of(agent, record)
+            if value is not None:
+                tally.values.setdefault(record["id"], []).append(value)
+                kept = {name: record.get(name, "") for name in ASKED}
+                tally.asked.setdefault(record["id"], kept)
+        except MALFORMED as error:
+            run.say(f"a record of another version is not compared: {type(error).__name__}: {error}")
+        if kind := failure_of(record, agent):
+            tally.failures[kind] += 1
+    return tally
+
+
+def failure_of(record: Record, agent: Agent | None) -> str:
+    """Return the kind of failure of an evaluation's episode; "" where it is not known."""
+    if agent is None or record.get("score") is None or "rollout_id" in record:
+        return ""
+    try:
+        return agent.showing.failure(record)
+    except MALFORMED:
+        return ""
 
 
 def agent_of(run: Run) -> Agent | None:
@@ -103,75 +98,48 @@ def agent_of(run: Run) -> Agent | None:
 
 def facts_of(run: Run) -> list[Fact]:
     """Return the facts of a run by section: what it was, when, and under which conditions."""
-    return [*_evaluation_facts(run)] if run.kind == EVALUATION else [*_training_facts(run)]
-
-
-def _evaluation_facts(run: Run) -> Iterator[Fact]:
-    yield from (
-        (RUN, name, run.agent if name == "agent" else text(run.scores.get(name)))
-        for name in ("agent", "model")
-    )
-    yield RUN, "when", run.when
-    for name, value in flat(
-        {
-            name: value
-            for name, value in run.scores.items()
-            if name not in ("agent", "model", *MEASURED)
-        }
-    ):
-        yield "Conditions", name, text(value)
-
-
-def _training_facts(run: Run) -> Iterator[Fact]:
+    if run.kind == EVALUATION:
+        named = {"agent": run.agent, "model": run.scores.get("model"), "when": run.when}
+        passed = {"agent", "model", *MEASURED}
+        conditions = {name: value for name, value in run.scores.items() if name not in passed}
+        return [*_section(RUN, named), *_section("Conditions", conditions)]
     summary = run.summary
-    yield RUN, "agent", run.agent
-    yield (
-        RUN,
-        "model",
-        text(summary.get("model") or run.config.get("actor_rollout_ref.model.path")),
-    )
-    yield RUN, "when", run.when
-    ended = {"exit_reason": summary.get("exit_reason"), "message": summary.get("message")}
-    if ended["exit_reason"] == "done":
-        ended = {}
-    for name, value in {**ended, "device": summary.get("device")}.items():
-        if value:
-            yield RUN, name, text(value)
-    conditions = {name: summary[name] for name in ("store",) if name in summary}
-    for name, value in flat(conditions | (summary.get("environment") or {})):
-        yield "Conditions", name, text(value)
-    yield from changed_settings(run)
-    for name, value in flat({name: summary[name] for name in NUMBERS if name in summary}):
-        yield "Numbers", name, text(value)
-    yield from (("Versions", name, text(value)) for name, value in run.versions.items())
+    named = {
+        "agent": run.agent,
+        "model": summary.get("model") or run.config.get("actor_rollout_ref.model.path"),
+        "when": run.when,
+    }
+    if summary.get("exit_reason") != "done":
+        named |= {name: summary[name] for name in ("exit_reason", "message") if name in summary}
+    if summary.get("device"):
+        named["device"] = summary["device"]
+    conditions = {"store": summary["store"]} if "store" in summary else {}
+    conditions |= summary.get("environment") or {}
+    numbers = {name: summary[name] for name in NUMBERS if name in summary}
+    return [
+        *_section(RUN, named),
+        *_section("Conditions", conditions),
+        *changed_settings(run),
+        *_section("Numbers", numbers),
+        *_section("Versions", run.versions),
+    ]
+
+
+def _section(name: str, tree: dict[str, Any]) -> Iterator[Fact]:
+    for key, value in flat(tree):
+        if key:
+            yield name, key, text(value)
 
 
 def changed_settings(run: Run) -> Iterator[Fact]:
     """Yield the name of the preset, then each of its keys that has another value in the run."""
-    section, keys = "Settings that differ from the preset", run.preset.get("keys")
-    yield section, "preset", text(run.preset.get("name"))
-    preset_keys = {
-        key.lstrip("+"): value for key, value in flat(keys if isinstance(keys, dict) else {}) if key
-    }
-    for key, value in preset_keys.items():
+    yield CHANGED, "preset", text(run.preset.get("name"))
+    keys = run.preset.get("keys")
+    for name, value in flat(keys if isinstance(keys, dict) else {}):
+        key = name.lstrip("+")
         usual = run.config.get(value[2:-1]) if str(value).startswith("${") else value
         if key in run.config and run.config[key] != usual:
-            yield section, key, f"{text(run.config[key])} ({text(usual)})"
-
-
-def differing_settings(runs: Sequence[Run]) -> Rows:
-    """Return every key of verl's configuration that is not the same in all training runs, after a
-    header; () if there is none.
-    """
-    known = [run for run in runs if run.config]
-    keys = dict.fromkeys(key for run in known for key in run.config if key not in OWN_PATHS)
-    rows = [[key, *(text(run.config.get(key)) for run in known)] for key in keys]
-    different = [row for row in rows if len(set(row[1:])) > 1]
-    return (
-        [["setting", *(run.label or "run" for run in known)], *different]
-        if len(known) > 1 and different
-        else ()
-    )
+            yield CHANGED, key, f"{text(run.config[key])} ({text(usual)})"
 
 
 def tables_of(run: Run, agent: Agent | None) -> dict[str, Rows]:
@@ -185,6 +153,20 @@ def tables_of(run: Run, agent: Agent | None) -> dict[str, Rows]:
         return {}
 
 
+def failures_of(tallies: Sequence[Tally]) -> list[tuple[str, dict[int, str]]]:
+    """Return for each kind of failure its episodes and their share in points, by the number of the
+    evaluation; [] without evaluations.
+    """
+    found: dict[str, dict[int, str]] = {}
+    known = {number: tally.failures for number, tally in enumerate(tallies) if tally.failures}
+    for kind in right_first({kind for failures in known.values() for kind in failures}):
+        found[kind] = {}
+        for number, failures in known.items():
+            share = points(failures[kind] / failures.total())
+            found[kind][number] = f"{failures[kind]} ({share})"
+    return list(found.items())
+
+
 def unscored(runs: Sequence[Run], tallies: Sequence[Tally]) -> Rows:
     """Return a table of the causes for which episodes have no score or entered no update; only the
     header if there are none.
@@ -193,22 +175,12 @@ def unscored(runs: Sequence[Run], tallies: Sequence[Tally]) -> Rows:
     for run, tally in zip(runs, tallies, strict=True):
         tokens = run.summary.get("dropped_tokens") or {}
         for cause in dict.fromkeys([*tally.causes, *tokens]):
-            rows.append(
-                [
-                    run.label,
-                    cause,
-                    text(tally.causes.get(cause)),
-                    text(tokens.get(cause)),
-                    _meaning(cause),
-                ]
-            )
+            meaning = UNSCORED.get(cause, "")
+            if cause == "no_update":
+                meaning = "scored, but its step made no update"
+            counts = [text(tally.causes.get(cause)), text(tokens.get(cause))]
+            rows.append([run.label, cause, *counts, meaning])
     return rows
-
-
-def _meaning(cause: str) -> str:
-    return (
-        "scored, but its step made no update" if cause == "no_update" else UNSCORED.get(cause, "")
-    )
 
 
 @dataclass(frozen=True)
@@ -224,38 +196,19 @@ def comparisons(runs: Sequence[Run], tallies: Sequence[Tally]) -> list[Compariso
     """Return a comparison of every other finished evaluation with the first of its agent, on the
     tasks that both have.
     """
-    finished = [
-        number
-        for number, (run, tally) in enumerate(zip(runs, tallies, strict=True))
-        if run.scores and tally.values
-    ]
+    first: dict[str, int] = {}
     found = []
-    for number in finished:
-        run = runs[number]
-        base = next(one for one in finished if runs[one].agent == run.agent)
+    for number, (run, tally) in enumerate(zip(runs, tallies, strict=True)):
+        if not run.scores or not tally.values:
+            continue
+        base = first.setdefault(run.agent, number)
         if base == number:
             continue
         try:
-            before, after = (_side(runs[one], tallies[one]) for one in (base, number))
-            found.append(Comparison(base, number, compare(before, after, seed=0)))
+            before = _side(runs[base], tallies[base])
+            found.append(Comparison(base, number, compare(before, _side(run, tally), seed=0)))
         except (UsageError, KeyError, TypeError) as error:
             run.say(f"not compared with {runs[base].label}: {type(error).__name__}: {error}")
-    return found
-
-
-def differences(runs: Sequence[Run], compared: Sequence[Comparison]) -> list[dict[str, Any]]:
-    """Return the tables of every comparison, and warnings to read before they are believed."""
-    found = []
-    for one in compared:
-        names = [runs[number].label for number in (one.base, one.run)]
-        report = comparison_of(one.result, names)
-        found.append(
-            {
-                "sides": names[::-1],
-                "facts": conditions(one.result, names),
-                "tables": dict(report.tables),
-            }
-        )
     return found
 
 

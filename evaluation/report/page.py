@@ -1,8 +1,7 @@
 """Runs -> one HTML file that needs nothing else: data as JSON, a script and a style of our own, no
 address.
 
-    page = read([Path("runs/NAME")])
-    for number, html in enumerate(page.parts(every=False)): ...     # the first part alone, or all of them
+    read([Path("runs/NAME")]).html()
 
 Texts of episodes are data: they reach the page as JSON that holds no "<", and its script puts them
 there as text. The page's policy (CSP) allows the one style and the one script by their hashes and
@@ -28,48 +27,37 @@ from common.command import UsageError
 from episodes.agent import Agent, Record
 from episodes.shown import Shown, transcript
 from episodes.words import words_of
-from evaluation.report.charts import absent, charts_of
+from evaluation.compare import conditions
+from evaluation.compare import report_of as comparison_of
+from evaluation.report.charts import charts_of
 from evaluation.report.facts import (
+    MALFORMED,
     Comparison,
     Tally,
     agent_of,
     comparisons,
-    differences,
-    differing_settings,
     facts_of,
+    failure_of,
+    failures_of,
     tables_of,
+    tally_of,
     unscored,
 )
 from evaluation.report.result import results_of
-from evaluation.run_folder import EVALUATION, TRAINING, Run, numbers, open_folders
+from evaluation.run_folder import Run, numbers, open_folders
 
 FOLDER = Path(__file__).with_name("assets")
 REPORT = "report.html"
 SCRIPTS = ("look.js", "charts.js", "tokens.js", "episodes.js", "page.js")
 MOST = 8  # folders side by side: as many as there are colours
-# Episodes of the runs on one page; more become a sample, or parts
-PAGE_EPISODES, PAGE_BYTES = (
-    5_000,
-    32 * 2**20,
-)
-# Of an episode: characters of a text, items of a list, levels
-MOST_TEXT, MOST_ITEMS, DEEPEST = (
-    20_000,
-    400,
-    10,
-)
+PAGE_EPISODES = 5_000  # of all runs; more become a sample by task, and so do more bytes
+PAGE_BYTES = 32 * 2**20
+MOST_TEXT = 20_000  # characters of an episode's text
+MOST_ITEMS = 400  # of a list
+DEEPEST = 10  # levels
 MOST_ROWS = 100_000  # of a table or a curve
-MALFORMED = (KeyError, TypeError, ValueError, AttributeError)  # a record is not as we write it
 # Keys that the page shows in places of their own
-PLACED = (
-    "id",
-    "sample",
-    "transcript",
-    "tokens",
-    "unscored",
-    "cause",
-    "detail",
-)
+PLACED = ("id", "sample", "transcript", "tokens", "unscored", "cause", "detail")
 ASKED = ("task_type", "difficulty", "wording", "question", "reference")
 ENDED = ("answer", "stop_reason", "score", "reward", "turns", "seconds", "completion_tokens")
 NAMED = (*ASKED, *ENDED, "mode", "step")
@@ -77,55 +65,43 @@ NAMED = (*ASKED, *ENDED, "mode", "step")
 
 @dataclass
 class Page:
-    """What all parts of a report share; the episodes are read again for each part."""
+    """A report: its runs, and what reading their episodes gave. These are read again for the page.
+
+    most: episodes on the page; None: what a browser opens at once.
+    """
 
     runs: Sequence[Run]
     agents: Sequence[Agent | None]
     tallies: Sequence[Tally]
-    most: int  # episodes on one page
+    most: int | None
 
     @property
     def title(self) -> str:
         """The names of the folders that were asked for."""
         return " · ".join(dict.fromkeys(run.given.resolve().name for run in self.runs))
 
-    @property
+    @cached_property
     def total(self) -> int:
+        """How many episodes there are."""
         return sum(tally.episodes for tally in self.tallies)
 
     @cached_property
-    def count(self) -> int:
-        """How many parts hold every episode."""
+    def one_of(self) -> int:
+        """Of so many tasks one is in the sample."""
+        if self.most:
+            return max(1, -(-self.total // self.most))
         paths = [run.folder / "episodes.jsonl" for run in self.runs]
         size = sum(path.stat().st_size for path in paths if path.is_file())
-        return max(1, -(-self.total // self.most), -(-size // PAGE_BYTES))
+        return max(1, -(-self.total // PAGE_EPISODES), -(-size // PAGE_BYTES))
 
-    def parts(self, every: bool, names: Sequence[str] = ()) -> Iterator[str]:
-        """Yield the HTML of each part, or only of the first part, which is the sample.
-
-        names: the files of all parts.
-        """
-        for part in range(self.count if every else 1):
-            episodes = [*self.episodes(part)]
-            shared = self.shared | {
-                "parts": [*names] if every and len(names) > 1 else [],
-                "part": part,
-            }
-            yield html(self.title, shared, episodes)
-
-    def episodes(self, part: int) -> Iterator[str]:
-        """Yield the JSON of each episode in a part.
-
-        A task is in one part only, and in the same one for every run.
-        """
+    def episodes(self) -> Iterator[str]:
+        """Yield the JSON of each episode in the sample, which has the same tasks of every run."""
         for number, (run, agent) in enumerate(zip(self.runs, self.agents, strict=True)):
             for record in run.episodes():
-                name = (
-                    str(record.get("group"))
-                    if record.get("mode") == "train"
-                    else task_of(record)[0]
-                )
-                if zlib.crc32(name.encode("utf-8", "replace")) % self.count == part:
+                name = task_of(record)[0]
+                if record.get("mode") == "train":
+                    name = str(record.get("group"))
+                if zlib.crc32(name.encode("utf-8", "replace")) % self.one_of == 0:
                     yield dumped(episode_of(number, record, agent))
 
     @cached_property
@@ -135,47 +111,82 @@ class Page:
 
     @cached_property
     def words(self) -> dict[str, str]:
-        """What the page says in Chinese, by what it says in English: its own words and agents'."""
-        own = tomllib.loads((FOLDER / "words.toml").read_text(encoding="utf-8"))
-        return {
-            name: text
-            for agent in self.agents
-            if agent
-            for name, text in words_of(agent.folder).chinese.items()
-        } | own
+        """What the page says in Chinese, by what it says in English: agents' words and its own."""
+        found: dict[str, str] = {}
+        for agent in filter(None, self.agents):
+            found |= words_of(agent.folder).chinese
+        return found | read_toml("words.toml")
+
+    @cached_property
+    def heads(self) -> dict[str, dict[str, str]]:
+        """What the heads of tables mean, in both languages."""
+        found = read_toml("heads.toml")
+        for agent in filter(None, self.agents):
+            found |= words_of(agent.folder).meaning
+        return found
 
     @cached_property
     def shared(self) -> dict[str, Any]:
         """All but the episodes."""
-        runs = [
-            {"label": run.label or run.folder.name, "kind": run.kind, "facts": facts_of(run)}
-            | {"tables": tables_of(run, agent), "episodes": tally.episodes}
-            for run, agent, tally in zip(self.runs, self.agents, self.tallies, strict=True)
-        ]
+        runs = []
+        for run, agent, tally in zip(self.runs, self.agents, self.tallies, strict=True):
+            shown = {"label": run.label or run.folder.name, "kind": run.kind}
+            told = {"facts": facts_of(run), "tables": tables_of(run, agent)}
+            runs.append({**shown, **told, "episodes": tally.episodes})
+        compared = []
+        for one in self.compared:
+            names = [self.runs[number].label for number in (one.base, one.run)]
+            tables = dict(comparison_of(one.result, names).tables)
+            facts = conditions(one.result, names)
+            compared.append({"sides": names[::-1], "facts": facts, "tables": tables})
         return {
             "title": self.title,
             "words": self.words,
+            "heads": self.heads,
             "runs": runs,
             "charts": charts_of(self.runs, [tally.validation for tally in self.tallies]),
-            "absent": absent(self.runs),
+            "failures": failures_of(self.tallies),
             "unscored": unscored(self.runs, self.tallies),
-            "settings": differing_settings([run for run in self.runs if run.kind == TRAINING]),
-            "differences": differences(self.runs, self.compared),
+            "differences": compared,
             "results": results_of(self.runs, self.agents, self.tallies, self.compared),
             "total": self.total,
-            "count": self.count,
-            "missing": [
-                f"{run.label}: {line}" if run.label else line
-                for run in self.runs
-                for line in run.missing
-            ],
+            "missing": self.missing,
         }
+
+    @property
+    def missing(self) -> list[str]:
+        """What the runs' folders lack, a line each."""
+        lines = []
+        for run in self.runs:
+            lines += [f"{run.label}: {line}" if run.label else line for line in run.missing]
+        return lines
+
+    def html(self) -> str:
+        """Return the page."""
+        style = (FOLDER / "page.css").read_text(encoding="utf-8")
+        script = "\n".join((FOLDER / name).read_text(encoding="utf-8") for name in SCRIPTS)
+        loader = FileSystemLoader(FOLDER)
+        template = Environment(loader=loader, autoescape=True, undefined=StrictUndefined)
+        shared = dumped(self.shared, MOST_ROWS)
+        return template.get_template("page.html.j2").render(
+            title=self.title,
+            data=f'{{"shared":{shared},"episodes":[{",".join(self.episodes())}]}}',
+            style=style,
+            script=script,
+            style_hash=_digest(style),
+            script_hash=_digest(script),
+        )
+
+
+def read_toml(name: str) -> dict[str, Any]:
+    """Return the content of one of the report's own files."""
+    return tomllib.loads((FOLDER / name).read_text(encoding="utf-8"))
 
 
 def read(folders: Sequence[Path], most: int | None = None) -> Page:
     """Return a page of the runs in these folders; each folder is read once.
 
-    most: episodes on a page.
+    most: episodes on the page.
 
     Raises UsageError: see open_folders; or too many folders.
     """
@@ -183,9 +194,8 @@ def read(folders: Sequence[Path], most: int | None = None) -> Page:
         raise UsageError(f"{len(folders)} folders; at most {MOST} stand side by side")
     runs = open_folders(folders)
     agents = [agent_of(run) for run in runs]
-    compared = sum(run.kind == EVALUATION for run in runs) > 1
-    tallies = [Tally.of(run, agent, compared) for run, agent in zip(runs, agents, strict=True)]
-    return Page(runs, agents, tallies, most or PAGE_EPISODES)
+    tallies = [tally_of(run, agent) for run, agent in zip(runs, agents, strict=True)]
+    return Page(runs, agents, tallies, most)
 
 
 def task_of(record: Record) -> tuple[str, Any]:
@@ -210,16 +220,19 @@ def episode_of(run: int, record: Record, agent: Agent | None) -> dict[str, Any]:
     try:
         tokens = tokens_of(record)
     except MALFORMED as error:
-        tokens, problem = [], f"tokens: {type(error).__name__}: {error}"
+        tokens = []
+        problem = f"tokens: {type(error).__name__}: {error}"
     own = {name: value for name, value in record.items() if name not in (*PLACED, *NAMED)}
-    groups = {
-        name: numbers(own.pop(name))
-        for name in ("terms", "measures", "facts", "checks")
-        if name in own
-    }
+    groups = {}
+    for name in ("terms", "measures", "facts", "checks"):
+        if name in own:
+            groups[name] = numbers(own.pop(name))
+    task, sample = task_of(record)
     return {
         "run": run,
-        **dict(zip(("id", "sample"), task_of(record), strict=True)),
+        "id": task,
+        "sample": sample,
+        "failure": failure_of(record, agent),
         "unscored": record.get("unscored") or record.get("cause"),
         "detail": record.get("detail"),
         "problem": problem,
@@ -249,33 +262,37 @@ def tokens_of(record: Record) -> list[dict[str, Any]]:
     """Return for each sequence the number of its tokens, the number trained, and its stretches cut
     into parts for the page.
     """
-    return [
-        {
-            "count": sum(len(stretch["ids"]) for stretch in sequence),
-            "trained": sum(len(stretch["ids"]) for stretch in sequence if stretch["trained"]),
-            "parts": [part for stretch in sequence for part in _parts(stretch)],
-        }
-        for sequence in record.get("tokens") or ()
-    ]
+    sequences = []
+    for sequence in record.get("tokens") or ():
+        shown: dict[str, Any] = {"count": 0, "trained": 0, "parts": []}
+        for stretch in sequence:
+            shown["count"] += len(stretch["ids"])
+            shown["trained"] += len(stretch["ids"]) if stretch["trained"] else 0
+            shown["parts"] += _parts(stretch)
+        sequences.append(shown)
+    return sequences
 
 
 def _parts(stretch: dict[str, Any]) -> Iterator[dict[str, Any]]:
     """Yield parts of at most MOST_ITEMS tokens. Several tokens of one character count as one, with
     the sum of their log probabilities.
     """
-    whole: list[tuple[str, float]] = []
+    rated = "log_probs" in stretch
+    of_tokens = stretch["log_probs"] if rated else [0.0] * len(stretch["texts"])
+    texts = []
+    log_probs = []
     begun = 0.0
-    for text, log_prob in zip(
-        stretch["texts"], stretch.get("log_probs") or [0.0] * len(stretch["texts"]), strict=True
-    ):
+    for text, log_prob in zip(stretch["texts"], of_tokens, strict=True):
         begun += log_prob
         if text:
-            whole.append((str(text), begun))
+            texts.append(str(text))
+            log_probs.append(begun)
             begun = 0.0
-    for first in range(0, len(whole), MOST_ITEMS):
-        texts, log_probs = zip(*whole[first : first + MOST_ITEMS], strict=True)
-        rated = {"log_probs": log_probs} if "log_probs" in stretch else {}
-        yield {"trained": stretch["trained"], "texts": texts, **rated}
+    for first in range(0, len(texts), MOST_ITEMS):
+        part = {"trained": stretch["trained"], "texts": texts[first : first + MOST_ITEMS]}
+        if rated:
+            part["log_probs"] = log_probs[first : first + MOST_ITEMS]
+        yield part
 
 
 def dumped(value: Any, most: int = MOST_ITEMS) -> str:
@@ -295,43 +312,21 @@ def plain(value: Any, most: int, depth: int = 0) -> Any:
     missing.
     """
     if isinstance(value, str):
-        return (
-            value
-            if len(value) <= MOST_TEXT
-            else f"{value[:MOST_TEXT]} … (+{len(value) - MOST_TEXT})"
-        )
+        cut = len(value) - MOST_TEXT
+        return value if cut <= 0 else f"{value[:MOST_TEXT]} … (+{cut})"
     if depth > DEEPEST:
         return "…"
     if isinstance(value, dict):
-        return {
-            str(name)[:MOST_TEXT]: plain(item, most, depth + 1)
-            for name, item in list(value.items())[:most]
-        }
+        items = list(value.items())[:most]
+        return {str(name)[:MOST_TEXT]: plain(item, most, depth + 1) for name, item in items}
     if isinstance(value, list | tuple):
-        left = len(value) - most
-        return [plain(item, most, depth + 1) for item in value[:most]] + (
-            [f"… (+{left})"] if left > 0 else []
-        )
+        found = [plain(item, most, depth + 1) for item in value[:most]]
+        if len(value) > most:
+            found.append(f"… (+{len(value) - most})")
+        return found
     if isinstance(value, float):
         return value if abs(value) < float("inf") else None
     return value if value is None or isinstance(value, bool | int) else str(value)
-
-
-def html(title: str, shared: dict[str, Any], episodes: Sequence[str]) -> str:
-    """Return the page."""
-    style = (FOLDER / "page.css").read_text(encoding="utf-8")
-    script = "\n".join((FOLDER / name).read_text(encoding="utf-8") for name in SCRIPTS)
-    template = Environment(
-        loader=FileSystemLoader(FOLDER), autoescape=True, undefined=StrictUndefined
-    )
-    data = f'{{"shared":{dumped(shared, MOST_ROWS)},"episodes":[{",".join(episodes)}]}}'
-    values = {
-        "style": style,
-        "script": script,
-        "style_hash": _digest(style),
-        "script_hash": _digest(script),
-    }
-    return template.get_template("page.html.j2").render(title=title, data=data, **values)
 
 
 def _digest(text: str) -> str:

@@ -161,6 +161,27 @@ def test_filters_search_and_order(two: Path, open_page: Any) -> None:
     assert (found.inner_text(), rows.count()) == ("1 of 48", 1)
 
 
+def test_the_table_of_failures_leads_to_its_episodes_and_worst_is_of_the_chosen_run(
+    two: Path, open_page: Any
+) -> None:
+    page = open_page(two)
+    row = page.locator("#failures tr", has_text="no query")
+    assert row.inner_text() == "no query\t20 (50.0)\t0 (0.0)"
+    row.get_by_role("button", name="20 (50.0)").click()
+    assert page.get_by_role("status").inner_text() == "20 of 48"
+    assert page.get_by_label("Failure").input_value() == "no_query"
+    page.get_by_label("Failure").select_option("")
+    run = page.locator(".filters label", has_text="Run").first.locator("select")
+    run.select_option("2")  # after: nothing is wrong
+    page.get_by_label("Order").select_option("worst first")
+    assert "t0" in page.locator("#list li").first.text_content()
+    run.select_option("0")
+    page.get_by_label("Order").select_option("best first")
+    assert "t1" in page.locator("#list li").first.text_content()
+    assert page.locator(".card.better").count() == 1, "one verdict, and the training has none"
+    assert page.locator("thead th:not([title])").all_text_contents() == []
+
+
 def test_a_link_to_one_episode_survives_copying(two: Path, open_page: Any) -> None:
     page = open_page(two, "#episode=t3&sample=0")
     assert page.inner_text("#one h3") == "question t3"

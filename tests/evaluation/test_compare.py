@@ -76,10 +76,11 @@ def test_the_report_shows_the_20_that_changed_most_and_what_else_differs(
     [
         ([0.1] * 20, "better"),
         ([-0.1] * 20, "worse"),
-        ([0.0] * 20, "no difference"),
-        ([0.5, -0.6] * 10, "no difference"),  # lower on average, as it may be by chance
+        ([0.0] * 20, "unclear"),
+        ([0.5, -0.6] * 10, "unclear"),  # lower on average, as it may be by chance
         ([0.5, -0.1] * 10, "better"),
-        ([-0.9], "no difference"),  # of one question
+        ([1.0] * 4 + [0.0] * 96, "unclear"),  # four heads in a row are no news: p = 0.125
+        ([1.0] * 9, "too few"),
     ],
 )
 def test_chance_is_not_called_a_change(
@@ -90,8 +91,9 @@ def test_chance_is_not_called_a_change(
     before = {str(number): 0.5 - change / 2 for number, change in enumerate(changes)}
     a = evaluation(tmp_path / "a", [record(name, score) for name, score in before.items()])
     b = evaluation(tmp_path / "b", [record(name, score) for name, score in after.items()])
+    assert compared(a, b, capsys)["overall"]["verdict"] == verdict
     assert compare.main([str(a), str(b)]) == 0
-    assert f"B against A: {verdict}" in capsys.readouterr().out
+    assert f"B against A: {compare.VERDICTS[verdict]}" in capsys.readouterr().out
 
 
 def test_other_data_compares_what_both_have_and_says_so(tmp_path: Path, capsys: Any) -> None:

@@ -25,9 +25,7 @@ from evaluation import demo
 from evaluation.report.demo import (
     by_failure,
     commit,
-    curve,
     read_result,
-    seed_rows,
 )
 from sql_agent.agent import AGENT, SqlAgent
 from tests.episodes.guessing_agent import GuessingAgent
@@ -55,7 +53,11 @@ def test_the_gains_of_all_kinds_add_up_to_the_gain_of_the_score() -> None:
     assert sum(part["gain"] for part in found.values()) == pytest.approx(
         100 * (1.5 - 1.25) / 3, abs=0.05
     )
-    assert found["no_query"]["before"] == {"episodes": 1, "share": 33.33, "lost": 23.33}
+    assert found["no_query"]["before"] == {
+        "episodes": 1,
+        "share": pytest.approx(100 / 3),
+        "lost": pytest.approx(70 / 3),
+    }
     assert sum(part["after"]["episodes"] for part in found.values()) == 3
     quiet, loud = record(score=0.0, facts={"silent": 0.0}), record(score=1.0, facts={"silent": 1.0})
     silent = by_failure(GuessingAgent(), [quiet], [loud])
@@ -148,14 +150,13 @@ def test_several_agents_are_evaluated_each_and_trained_once(
         ("sql", f"{folder}/sql/after"),
         ("other", f"{folder}/other/after"),
     ]
-    assert read_result(folder / "sql")["gain"] == 53.33
+    assert read_result(folder / "sql")["gain"] == pytest.approx(160 / 3)
     assert read_result(folder / "other")["agent"] == "other"
     for name in ("sql", "other"):
-        assert (folder / name / "demo.png").read_bytes().startswith(b"\x89PNG")
         assert (folder / name / "report.html").is_file()
 
 
-def test_its_parts_become_numbers_and_a_picture(
+def test_its_parts_become_numbers_and_a_report(
     tmp_path: Path, commands: list[list[str]], capsys: Any
 ) -> None:
     folder = tmp_path / "run"
@@ -165,21 +166,16 @@ def test_its_parts_become_numbers_and_a_picture(
     assert demo.main(["sql", "--run-dir", str(folder), "--seed", "7", "--model", model]) == 0
     result = read_result(folder)
     assert (result["agent"], result["headline"]) == ("sql", "score")
-    assert (result["before"], result["after"], result["gain"]) == (40.0, 93.33, 53.33)
-    assert result["ci95"][0] <= 53.33 <= result["ci95"][1]
+    assert (result["before"], result["gain"]) == (40.0, pytest.approx(160 / 3))
+    assert result["ci95"][0] <= result["gain"] <= result["ci95"][1]
     assert (result["n_eval"], result["steps"], result["seed"], result["ceiling"]) == (3, 2, 7, 93.5)
     for grouping, group in (("by_task_type", "drug_field"), ("by_difficulty", "easy")):
-        assert result[grouping][group]["gain"] == 53.33
+        assert result[grouping][group]["gain"] == result["gain"]
     sides = {name: (part["before"], part["after"]) for name, part in result["by_wording"].items()}
     assert sides == {"seen": (50.0, 100.0), "unseen": (20.0, 80.0)}
     assert result["stop_reasons"] == {"before": {"answered": 3}, "after": {"answered": 3}}
-    assert result["unfinished"] == {"before": 0, "after": 0}
-    assert result["execution_accuracy"] == {"before": None, "after": None}
-    assert curve(folder / "train") == [
-        {"step": step, "reward": reward, "equal_reward_groups": equal}
-        for step, reward, equal in TRAINING
-    ]
-    assert (folder / "demo.png").read_bytes().startswith(b"\x89PNG")
+    assert result["validation"] == {"before": 0.5, "after": 0.8}
+    assert "too few" in result["verdict"] or "fewer" in result["verdict"]
     assert "drug_field" in (folder / "report.html").read_text()
     assert capsys.readouterr().out.splitlines()[-1] == str(folder)
 
@@ -204,48 +200,16 @@ def test_a_commit_with_changed_files_is_named_dirty(
     assert commit() == f"{clean}-dirty"
 
 
-def test_several_demos_are_one_table_and_one_picture(
-    tmp_path: Path, commands: list[list[str]], capsys: Any
-) -> None:
-    folders = [tmp_path / "a", tmp_path / "b"]
-    for seed, folder in enumerate(folders, start=1):
-        assert demo.main(["sql", "--run-dir", str(folder), "--seed", str(seed)]) == 0
-    capsys.readouterr()
-    picture = tmp_path / "seeds.png"
-    command = ["--collect", *map(str, folders), "--picture", str(picture)]
-    assert demo.main(command) == 0
-    lines = capsys.readouterr().out.splitlines()
-    assert lines[2].startswith("| 1 | 40.0 | 93.3 | +53.3 | ")
-    assert lines[3].startswith("| 2 | ")
-    drawn = picture.read_bytes()
-    assert demo.main(command) == 2
-    assert picture.read_bytes() == drawn
-
-
-def test_the_share_of_answers_is_of_all_episodes() -> None:
-    """It was of the tasks that both sides scored, and so more than 100 where some were not."""
-    ended = {"before": {"answered": 3, "failed": 1}, "after": {"answered": 4}}
-    result = {"before": 0.5, "after": 1.0, "gain": 0.5, "ci95": [0.1, 0.9], "n_eval": 2}
-    about = {"seed": 1, "minutes": 1.0, "steps": 2, "stop_reasons": ended}
-    assert seed_rows([result | about])[1][-1] == "75.0 -> 100.0"
-
-
 def test_a_folder_that_holds_something_is_refused(
     tmp_path: Path, commands: list[list[str]], capsys: Any
 ) -> None:
     (tmp_path / "notes.txt").write_text("mine")
     assert demo.main(["sql", "--run-dir", str(tmp_path)]) == 2
-    (tmp_path / "old").mkdir()
-    (tmp_path / "old" / "demo.json").write_text('{"by_failure": {}, "curve": []}')
-    for folder in (tmp_path, tmp_path / "old"):
-        assert demo.main(["--collect", str(folder)]) == 2
-    lines = capsys.readouterr().err.splitlines()
-    for line, named in zip(lines, (tmp_path, tmp_path, "'headline'"), strict=True):
-        assert str(named) in line
+    assert str(tmp_path) in capsys.readouterr().err
     assert commands == []
 
 
-@pytest.mark.parametrize("arguments", [[], ["sql", "--n", "1"], ["sql", "--picture", "p.png"]])
+@pytest.mark.parametrize("arguments", [[], ["sql", "--n", "1"], ["sql", "word"]])
 def test_wrong_usage_ends_with_2(arguments: list[str]) -> None:
     with pytest.raises(SystemExit, match="2"):
         demo.main(arguments)

@@ -13,13 +13,10 @@ import pytest
 
 from evaluation.report.page import read
 from evaluation.report.result import (
-    BETTER,
     NO_VALIDATION,
     NOT_ENDED,
     ONE_VALIDATION,
-    TOO_FEW,
-    UNCLEAR,
-    WORSE,
+    VERDICTS,
 )
 from tests.evaluation.evaluations import evaluation, record
 from tests.evaluation.folders import rollout, training_run, write_lines
@@ -49,29 +46,38 @@ def trained(folder: Path, first: list[float], last: list[float]) -> Path:
 @pytest.mark.parametrize(
     ("before", "after", "verdict"),
     [
-        ([0.0] * 12, [1.0] * 9 + [0.0] * 3, BETTER),
-        ([1.0] * 12, [0.0] * 11 + [1.0], WORSE),
-        ([1.0, 0.0, 0.0, 1.0] * 3, [0.0, 1.0] * 6, UNCLEAR),
+        ([0.0] * 12, [1.0] * 9 + [0.0] * 3, "better"),
+        ([1.0] * 12, [0.0] * 11 + [1.0], "worse"),
+        ([1.0, 0.0, 0.0, 1.0] * 3, [0.0, 1.0] * 6, "unclear"),
     ],
 )
 def test_two_evaluations_have_one_card_that_says_what_the_interval_says(
     tmp_path: Path, before: list[float], after: list[float], verdict: str
 ) -> None:
     [card] = cards(scored(tmp_path / "before", *before), scored(tmp_path / "after", *after))
-    low, high = card["change_bounds"]
-    assert low <= card["change"] <= high
-    assert card["verdict"] == verdict
+    low, high = map(float, card["bounds"])
+    assert low <= float(card["change"]) <= high
+    assert (card["tone"], card["verdict"]) == (verdict, VERDICTS[verdict])
     assert card["title"] == ["after", "before"]
-    assert card["after"] - card["before"] == pytest.approx(card["change"])
     assert dict(card["facts"])["episodes"] == 24
 
 
 def test_fewer_than_ten_tasks_give_no_verdict_and_no_interval(tmp_path: Path) -> None:
     few = [scored(tmp_path / "a", *[0.0] * 9), scored(tmp_path / "b", *[1.0] * 9)]
     [card] = cards(*few)
-    assert (card["verdict"], card["change_bounds"], card["change"]) == (TOO_FEW, None, 100)
+    assert (card["tone"], card["bounds"], card["change"]) == ("too few", None, "+100.0")
     [alone] = cards(few[0])
-    assert (alone["verdict"], alone["bounds"]) == (TOO_FEW, None)
+    assert alone["verdict"] == VERDICTS["too few"]
+    assert "bounds" not in alone
+
+
+def test_a_training_whose_evaluations_are_compared_has_no_second_verdict(tmp_path: Path) -> None:
+    before = scored(tmp_path / "before", *[0.0, 1.0] * 6)
+    run = trained(tmp_path / "run", [0.0, 0.2] * 6, [1.0, 0.8] * 6)
+    after = scored(tmp_path / "after", *[0.0, 1.0] * 6)
+    compared, training = cards(before, run, after)
+    assert compared["tone"] == "unclear"
+    assert (training["tone"], training["verdict"], training["before"]) == ("", "", "0.100")
 
 
 def test_a_training_run_is_its_first_validation_and_its_last(tmp_path: Path) -> None:
@@ -79,22 +85,22 @@ def test_a_training_run_is_its_first_validation_and_its_last(tmp_path: Path) -> 
     summary = json.loads((run / "summary.json").read_text())
     (run / "summary.json").write_text(json.dumps(summary | {"seconds": {"total": 90}}))
     [card] = cards(run)
-    assert card["verdict"] == BETTER
-    assert (card["before"], card["after"]) == (pytest.approx(0.1), pytest.approx(0.9))
+    assert card["tone"] == "better"
+    assert (card["before"], card["after"]) == ("0.100", "0.900")
     assert dict(card["facts"]) == {
         "steps": 3,
-        "reward in training": [0.1, 0.3],
+        "reward in training": "0.100 → 0.300",
         "episodes": 26,
-        "minutes": 1.5,
+        "minutes": "1.5",
         "unscored": 1,
     }
     [few] = cards(trained(tmp_path / "few", [0.0] * 4, [1.0] * 4))
-    assert (few["verdict"], few["change_bounds"]) == (TOO_FEW, None)
+    assert (few["tone"], few["bounds"]) == ("too few", None)
 
 
 def test_what_was_measured_once_or_not_at_all_is_no_change(tmp_path: Path) -> None:
     [once] = cards(trained(tmp_path / "once", [], [1.0] * 12))
-    assert (once["verdict"], once["after"]) == (ONE_VALIDATION, 1.0)
+    assert (once["verdict"], once["after"]) == (ONE_VALIDATION, "1.000")
     [never] = cards(trained(tmp_path / "never", [], []))
     assert never["verdict"] == NO_VALIDATION
     (tmp_path / "never" / "summary.json").unlink()

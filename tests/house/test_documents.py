@@ -74,7 +74,7 @@ def test_programs_named_exist(page: str) -> None:
         for agent in re.findall(
             r"python -m (?:evaluation\.(?:evaluate|demo|play)|training\.cold_start) (\S+)", command
         ):
-            known = [*registry.names(), "<name>", "AGENT", "--collect"]
+            known = [*registry.names(), "<name>", "AGENT"]
             several = {*agent.split(JOINED)} <= {*registry.names()}
             written_here = f"episodes.new {agent}" in text(page)
             assert agent in known or several or written_here, f"{page}: {command} names no agent"

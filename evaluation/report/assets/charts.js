@@ -73,9 +73,8 @@ function curves() {
     return fold(t(group), place < 3, el("div", { class: "charts" }, own.map((one) => chart(one, scale(alike ? own : [one])))));
   });
   const single = shared.charts.filter((one) => !isCurve(one));
-  const without = shared.absent.length ? el("p", { class: "quiet" }, t("Not written by these runs:") + " " + shared.absent.map(t).join(", ")) : null;
   const numbers = single.length ? fold(t("Measured once: a single step draws no curve"), !drawn.length, once(single)) : null;
-  return [drawn.length ? legend("training") : null, ...drawn, numbers, without];
+  return [drawn.length ? legend("training") : null, ...drawn, numbers];
 }
 
 const isCurve = (one) => new Set(allPoints([one]).map(([step]) => step)).size > 1;
@@ -87,7 +86,7 @@ function once(some) {
     const [point] = one.series.find((series) => series.run === run)?.points ?? [];
     return point ? number(point[1]) + (point.length > 2 ? ` [${number(point[2])}, ${number(point[3])}]` : "") : "–";
   };
-  const head = [t("what"), ...runs.map((run) => (shared.runs.length > 1 ? shared.runs[run].label : t("value"))), t("unit"), t("step")];
+  const head = ["what", ...runs.map((run) => (shared.runs.length > 1 ? shared.runs[run].label : "value")), "unit", "step"];
   return table([head, ...some.map((one) => [one.title, ...runs.map((run) => cell(one, run)), t(one.unit), String(allPoints([one])[0][0])])], t("Measured once: a single step draws no curve"));
 }
 

@@ -5,20 +5,22 @@ const rowByKey = new Map(rows.map((row) => [row.key, row]));
 const ends = (episode) => episode.unscored || episode.stop_reason || "–";
 const kind = (episode) => [episode.mode, episode.task_type].filter(Boolean).join(" · ") || "–";
 const kindLabel = (name) => name.split(" · ").map(label).join(" · ");
-const rewards = (row) => row.members.map((one) => one.reward).filter((value) => typeof value === "number");
+const rewardsOf = (members) => members.map((one) => one.reward).filter((value) => typeof value === "number");
+// Of the chosen run alone, where one is chosen.
+const rewards = (row) => rewardsOf(row.members.filter((one) => chosen.run === "" || one.run === Number(chosen.run)));
 const ORDERS = {
   "order of the file": null,
   "worst first": (row) => Math.min(...rewards(row)),
   "best first": (row) => -Math.max(...rewards(row)),
   "with messages first": (row) => Math.min(...row.members.map((one) => (one.shown.length ? 0 : 2) - (one.tokens.length ? 1 : 0))),
-  "most changed first": (row) => Math.min(...rewards(row)) - Math.max(...rewards(row)),
+  "most changed first": (row) => Math.min(...rewardsOf(row.members)) - Math.max(...rewardsOf(row.members)),
 };
-const chosen = { run: "", type: "", end: "", low: "", high: "", text: "", order: episodes.some((one) => !one.shown.length) ? "with messages first" : "order of the file" };
+const chosen = { run: "", type: "", end: "", failure: "", low: "", high: "", text: "", order: episodes.some((one) => !one.shown.length) ? "with messages first" : "order of the file" };
 
 function passes(row) {
   const low = chosen.low === "" ? -Infinity : Number(chosen.low), high = chosen.high === "" ? Infinity : Number(chosen.high);
   const bounded = low !== -Infinity || high !== Infinity;
-  const fits = (one) => (!chosen.run || one.run === Number(chosen.run)) && (!chosen.type || kind(one) === chosen.type) && (!chosen.end || ends(one) === chosen.end)
+  const fits = (one) => (!chosen.run || one.run === Number(chosen.run)) && (!chosen.type || kind(one) === chosen.type) && (!chosen.end || ends(one) === chosen.end) && (!chosen.failure || one.failure === chosen.failure)
     && (!bounded || (typeof one.reward === "number" && one.reward >= low && one.reward <= high));
   if (!row.members.some(fits)) return false;
   if (!chosen.text) return true;
@@ -46,7 +48,7 @@ function item(row) {
   return el("li", {}, el("a", { href: address(row) },
     el("span", { class: "asked", dir: "auto" }, said(String(asked(first)).slice(0, 160))),
     el("span", { class: "values" }, row.members.map((one) => [shared.runs.length > 1 ? swatch(one.run) : null, el("b", { class: one.reward === null || one.reward === undefined ? "none" : undefined }, number(one.reward)), " "])),
-    el("span", { class: "kind", dir: "auto" }, said([kindLabel(kind(first)), ...(first.mode ? [`${t("step")} ${[...new Set(row.members.map((one) => one.step))].join(", ")}`] : []), ...new Set(row.members.map((one) => label(ends(one))))].join(" · ").slice(0, 120)))));
+    el("span", { class: "kind", dir: "auto" }, said([kindLabel(kind(first)), ...(first.mode ? [`${t("step")} ${[...new Set(row.members.map((one) => one.step))].join(", ")}`] : []), ...new Set(row.members.map((one) => label(ends(one)))), ...new Set(row.members.map((one) => one.failure).filter(Boolean).map(label))].join(" · ").slice(0, 120)))));
 }
 
 // The rows that pass, of which those in sight and SPARE around them are in the document: scrolling costs the same,
@@ -96,7 +98,7 @@ function list() {
   const filters = el("form", { class: "filters", role: "search", onsubmit: (event) => event.preventDefault() },
     field("Text (/)", "text", "search"),
     shared.runs.length > 1 ? choice("Run", "run", [["", t("all")], ...shared.runs.map((run, number) => [String(number), runName(run.label)])]) : null,
-    choice("Task type", "type", every(kind, kindLabel)), choice("Ended", "end", every(ends, label)), field("Reward from", "low", "number"), field("to", "high", "number"),
+    choice("Task type", "type", every(kind, kindLabel)), choice("Ended", "end", every(ends, label)), shared.failures.length ? choice("Failure", "failure", [["", t("all")], ...shared.failures.map(([name]) => [name, label(name)])]) : null, field("Reward from", "low", "number"), field("to", "high", "number"),
     choice("Order", "order", Object.keys(ORDERS).map((name) => [name, t(name)])));
   show();
   return [filters, el("div", { class: "panes" }, el("div", { class: "pane" }, count, box), one)];
@@ -125,7 +127,7 @@ function open(scroll) {
   mark();
   if (!location.hash.startsWith("#episode=")) return place.replaceChildren(el("p", { class: "quiet" }, t("Choose an episode. Keys: / searches, j and k go down and up, Escape goes back to the list.")));
   const back = el("a", { href: "#episodes", class: "back" }, t("Back to the list"));
-  if (!row) return place.replaceChildren(back, el("p", {}, t("This episode is not on this page."), " ", partLinks(location.hash)));
+  if (!row) return place.replaceChildren(back, el("p", {}, t("This episode is not on this page.")));
   const [first] = row.members;
   place.replaceChildren(back,
     el("p", { class: "quiet", dir: "auto" }, said([first.id, first.sample ? `${t("sample")} ${first.sample}` : "", ...[first.task_type, first.difficulty, first.wording].filter(Boolean).map(label)].filter(Boolean).join(" · ")), " ", el("a", { href: address(row), class: "link" }, t("link to this episode"))),
@@ -135,7 +137,7 @@ function open(scroll) {
 }
 
 function member(one, several) {
-  const facts = [["reward", one.reward], ["score", one.score], ["ended", label(ends(one))], ["turns", one.turns], ["seconds", one.seconds], ["step", one.step], ["tokens", one.completion_tokens || undefined]].filter(([, value]) => value !== undefined);
+  const facts = [["reward", one.reward], ["score", one.score], ["ended", label(ends(one))], ["failure", one.failure ? label(one.failure) : undefined], ["turns", one.turns], ["seconds", one.seconds], ["step", one.step], ["tokens", one.completion_tokens || undefined]].filter(([, value]) => value !== undefined);
   const numbers = Object.entries(one.numbers).filter(([, found]) => Object.keys(found).length);
   return el("section", { class: "member", "aria-label": shared.runs[one.run].label },
     several || shared.runs.length > 1 ? el("h4", {}, swatch(one.run), el("bdi", {}, said(runName(shared.runs[one.run].label)))) : null,
@@ -145,7 +147,7 @@ function member(one, several) {
     one.problem ? el("p", { class: "warning" }, t("Shown plainly; the record is not as its agent writes it:"), " ", said(one.problem)) : null,
     one.shown.length ? el("ol", { class: "pieces", "aria-label": t("What happened") }, one.shown.map(piece)) : el("p", { class: "quiet" }, one.mode ? t("A training run keeps the messages of a sample: of each step and each validation the worst and the best few.") : t("No messages of this episode were kept.")),
     tokens(one),
-    numbers.map(([name, found]) => fold(t(name), name === "terms", table([[t("name"), t("value"), t("share of 1")], ...Object.entries(found).map(([part, value]) => [el("bdi", {}, said(label(part))), number(value), measure(value)])], t(name)))),
+    numbers.map(([name, found]) => fold(t(name), name === "terms", table([["name", "value", "share of 1"], ...Object.entries(found).map(([part, value]) => [el("bdi", {}, said(label(part))), number(value), measure(value)])], t(name)))),
     Object.keys(one.more).length ? fold(t("The record as it is kept"), false, el("pre", { dir: "auto" }, coloured(JSON.stringify(one.more, null, 1), "json"))) : null);
 }
 

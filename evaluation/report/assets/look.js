@@ -92,10 +92,18 @@ function table(rows, caption, { marked = new Set(), named = true } = {}) {
   const figures = rows[0].map((_, place) => place > 0 && rows.length > 1 && rows.slice(1).every((row) => typeof row[place] === "string" && FIGURE.test(row[place])));
   const word = (cell, ours) => said(named && (ours || cell.endsWith("too few]")) ? label(cell).replace("too few", t("too few")) : named && cell === "too few" ? t(cell) : named && FIGURE.test(cell) ? cell.replace(" to ", ` ${t("to")} `) : cell);
   const cells = (row, tag) => row.map((cell, place) =>
-    el(place || tag === "th" ? tag : "th", { scope: tag === "th" ? "col" : place ? undefined : "row", dir: "auto", class: figures[place] ? "figure" : undefined },
+    el(place || tag === "th" ? tag : "th", { title: tag === "th" && named ? meaning(typeof cell === "string" ? cell : "a run") : undefined, scope: tag === "th" ? "col" : place ? undefined : "row", dir: "auto", class: figures[place] ? "figure" : undefined },
       typeof cell === "string" ? word(cell, tag === "th" || !place) : cell));
   const body = rows.slice(1).map((row, place) => el("tr", { class: marked.has(place + 1) ? "differs" : undefined }, cells(row, "td")));
   return scrolling(caption, el("table", {}, el("thead", {}, el("tr", {}, cells(rows[0], "th"))), el("tbody", {}, body)));
+}
+
+// What the head of a column means, in the reader's language.
+function meaning(head) {
+  const base = head.replace(/ \[95 %\]$/, "");
+  const ofRun = shared.runs.some((run) => run.label === base) ? "a run" : base.includes(" - ") ? "difference" : base.startsWith("answer of ") ? "answer of" : "";
+  const found = shared.heads[Object.hasOwn(shared.heads, base) ? base : ofRun];
+  return found && found[language];
 }
 
 const swatch = (run) => el("span", { class: `swatch run${run % 8}`, "aria-hidden": "true" });

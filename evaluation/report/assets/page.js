@@ -11,10 +11,6 @@ const tables = (found, caption) => Object.entries(found).map(([title, cells]) =>
 const titled = (title) => title.replace(/^(\d+) (questions (?:better|worse))(, the \d+ that changed most)?$/, (_, count, what, most) => `${count} ${t(what)}${most ? t(", those that changed most") : ""}`);
 const named = (run, ...children) => [shared.runs.length > 1 ? el("h3", {}, swatch(shared.runs.indexOf(run)), el("bdi", {}, said(runName(run.label)))) : null, ...children];
 
-function partLinks(hash = "") {
-  return shared.parts.map((name, number) => [el("a", { href: encodeURIComponent(name) + hash, "aria-current": number === shared.part ? "page" : undefined }, `${t("part")} ${number + 1}`), " "]);
-}
-
 // Facts of all runs by section: a column a run, what differs first.
 function overview() {
   const sections = [...new Set(shared.runs.flatMap((run) => run.facts.map(([section]) => section)))];
@@ -24,53 +20,64 @@ function overview() {
     const names = [...new Set(asked.flatMap((number) => [...told[number].keys()]))];
     const differs = (name) => new Set(asked.filter((number) => told[number].has(name)).map((number) => told[number].get(name))).size > 1;
     const sorted = [...names.filter(differs), ...names.filter((name) => !differs(name))];
-    const head = [t("name"), ...asked.map((number) => (shared.runs.length > 1 ? el("span", {}, swatch(number), el("bdi", {}, said(runName(shared.runs[number].label)))) : t("value")))];
+    const head = ["name", ...asked.map((number) => (shared.runs.length > 1 ? el("span", {}, swatch(number), el("bdi", {}, said(runName(shared.runs[number].label)))) : "value"))];
     const cells = [head, ...sorted.map((name) => [name, ...asked.map((number) => told[number].get(name) ?? "–")])];
     const marked = new Set(sorted.map((name, place) => (differs(name) ? place + 1 : 0)));
     return fold(t(section), section === "Run", table(cells, t(section), { marked }));
   });
 }
 
-const POINTS = "points of 100";
-const figure = (value, unit) => (unit === POINTS ? value.toFixed(1) : number(value));
-const signed = (value, unit) => (value < 0 ? "−" : "+") + figure(Math.abs(value), unit);
-const between = (bounds, unit, form) => `${t("95 % interval")} ${bounds.map((bound) => form(bound, unit)).join(` ${t("to")} `)}`;
+const between = (bounds) => `${t("95 % interval")} ${bounds.join(` ${t("to")} `)}`;
 
-// One answer: the verdict, the two numbers, how sure they are, and what it took.
+// One answer: the verdict, the two numbers, how sure they are, and what it took. Its numbers are texts already.
 function card(one) {
-  const known = typeof one.after === "number", changed = typeof one.change === "number";
+  const changed = one.change !== undefined, unit = label(one.measure).includes(t(one.unit)) ? "" : `${language === "zh" ? "，" : ", "}${t(one.unit)}`;
   const title = one.title.length > 1 ? against(one.title) : one.title.filter(Boolean).map((name) => el("bdi", {}, said(runName(name))));
-  const facts = one.facts.filter(([, value]) => value !== null && value !== undefined).map(([name, value]) => [name, Array.isArray(value) ? value.map(number).join(" → ") : number(name === "minutes" ? Number(value.toFixed(1)) : value)]);
-  return el("article", { class: `card run${one.run % 8}` },
+  const facts = one.facts.filter(([, value]) => value !== null && value !== undefined).map(([name, value]) => [name, number(value)]);
+  const sure = [one.bounds ? between(one.bounds) : null, one.bounds && one.p ? `${t("sign test")} p = ${one.p}` : null].filter(Boolean).join("; ");
+  return el("article", { class: `card ${one.tone.replace(" ", "-")}` },
     title.length ? el("h3", {}, swatch(one.run), title) : null,
-    el("p", { class: "verdict" }, t(one.verdict)),
+    one.verdict ? el("p", { class: "verdict" }, t(one.verdict)) : null,
     one.state ? el("p", { class: "warning", dir: "auto" }, said(one.state)) : null,
-    known ? el("p", { class: "big" }, changed ? [el("span", { class: "from" }, figure(one.before, one.unit)), " → "] : null, el("b", {}, figure(one.after, one.unit))) : null,
-    known ? el("p", { class: "quiet" }, `${label(one.measure)}${label(one.measure).includes(t(one.unit)) ? "" : `${language === "zh" ? "，" : ", "}${t(one.unit)}`}`) : null,
-    changed ? el("p", {}, `${t("change")} ${signed(one.change, one.unit)}`, one.change_bounds ? ` (${between(one.change_bounds, one.unit, signed)})` : "") : known && one.bounds ? el("p", {}, between(one.bounds, one.unit, figure)) : null,
+    one.after === undefined ? null : [
+      el("p", { class: "big" }, changed ? [el("span", { class: "from" }, one.before), " → "] : null, el("b", {}, one.after)),
+      el("p", { class: "quiet" }, label(one.measure) + unit),
+      changed ? el("p", {}, `${t("change")} ${one.change}`, sure ? ` (${sure})` : "") : sure ? el("p", {}, sure) : null],
     el("dl", { class: "facts" }, facts.map(([name, value]) => el("div", {}, el("dt", {}, t(name)), el("dd", {}, value)))));
+}
+
+// The kinds of failure of every evaluation; each kind and each number shows its episodes.
+function failures() {
+  const runs = [...new Set(shared.failures.flatMap(([, counts]) => Object.keys(counts)))];
+  const shows = (name, text, run = "") => el("button", { type: "button", class: "shows", onclick: () => {
+    Object.assign(chosen, { failure: name, run });
+    render();
+    document.getElementById("episodes").scrollIntoView();
+  } }, text);
+  const head = ["kind", ...runs.map((run) => shared.runs[run].label)];
+  const body = shared.failures.map(([name, counts]) => [shows(name, label(name)), ...runs.map((run) => (counts[run] === undefined ? "–" : shows(name, counts[run], run)))]);
+  return [el("p", { class: "quiet" }, t("Episodes, and their share in points. A click shows them.")), table([head, ...body], t("Why it fails"))];
 }
 
 function sections() {
   const finished = shared.runs.filter((run) => Object.keys(run.tables).length);
   return [
-    part("result", shared.results.some((card) => card.change !== undefined) ? "Did it get better?" : "Result", el("div", { class: "cards" }, shared.results.map(card))),
+    part("result", shared.results.some((one) => one.change !== undefined) ? "Did it get better?" : "Result", el("div", { class: "cards" }, shared.results.map(card))),
     shared.missing.length ? part("missing", "What is missing", el("ul", {}, shared.missing.map((line) => el("li", { dir: "auto" }, said(line))))) : null,
     shared.differences.length ? part("differences", "Differences", shared.differences.map((one) => [el("h3", {}, against(one.sides)), el("ul", { class: "lines" }, one.facts.map((line) => el("li", { dir: "auto" }, said(line)))), tables(one.tables, one.sides.map(runName).join(` ${t("against")} `))])) : null,
+    shared.failures.length ? part("failures", "Why it fails", failures()) : null,
     shared.charts.length ? part("curves", "Curves", curves()) : null,
     finished.length ? part("scores", "Scores", el("p", { class: "quiet" }, t("Points are 100 times the share or score; the brackets hold 95 % intervals.")), finished.map((run) => named(run, tables(run.tables, `${t("Scores")}: ${runName(run.label)}`)))) : null,
     shared.total && part("unscored", "Unscored episodes", shared.unscored.length > 1 ? table(shared.unscored.map((row, at) => (at ? [row[0] || "–", label(row[1]), ...row.slice(2)] : row)).map((row) => (language === "zh" ? row.slice(0, 4) : row)), t("Unscored episodes")) : el("p", { class: "quiet" }, t("Every episode has a score, and no token was dropped."))),
     part("overview", "What was run", overview()),
-    shared.settings.length ? part("settings", "Settings that differ between the runs", table(shared.settings, t("Settings that differ between the runs"))) : null,
     part("episodes", "Episodes", sampled(), shared.total ? list() : [el("p", { class: "quiet" }, t("There are no episodes.")), el("div", { id: "one" })]),
   ].filter(Boolean);
 }
 
 function sampled() {
-  if (shared.count === 1) return null;
+  if (episodes.length === shared.total) return null;
   const share = `${number(episodes.length)} ${t("of")} ${number(shared.total)} ${t("episodes in all")}`;
-  if (shared.parts.length) return el("p", {}, `${share}. `, partLinks());
-  return el("p", { class: "warning" }, `${share}${language === "zh" ? "：" : ": "}${t("a sample by task, the same tasks of every run; --all writes every episode, in parts.")}`);
+  return el("p", { class: "warning" }, `${share}${language === "zh" ? "：" : ": "}${t("a sample by task, the same tasks of every run; --episodes N shows more.")}`);
 }
 
 // What this page is about, in a line: of which agent, and since when.
