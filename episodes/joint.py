@@ -6,7 +6,6 @@
 
 A row names its agent, and so does the task made of it. Everything else is asked of that agent, with
 its own budget and its own flags, which have its name in front here (`--diagnosis-reward`).
-Evaluation and serving are left to the single agents.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ from __future__ import annotations
 from argparse import ArgumentParser
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from itertools import zip_longest
+from itertools import chain, zip_longest
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -50,6 +49,178 @@ WHOSE = "__agent__"
 WEIGHT = "__weight__"
 
 
+class JointAgent(Agent):
+    """The agents of `members`: every step draws its tasks from each by weight.
+
+    Raises AgentError: fewer than two agents.
+    """
+
+    def __init__(self, members: Members, weights: Mapping[str, float]) -> None:
+        if len(members) < FEWEST:
+            raise AgentError(
+                f"--agents {','.join(members)}: expected two agents or more, "
+                "such as NAME,NAME:2; train_NAME_agent.py trains one"
+            )
+        agents = members.values()
+        self.members = dict(members)
+        self.weights = dict(weights)
+        self.name = JOINED.join(sorted(members))
+        self.flags = JointFlags(self.members)
+        self.showing = JointShowing(self.members)
+        self.teaching = JointTeaching(self.members)
+        self.splits = {split: self._files(split) for split in ("train", "val")}
+        self.prompt_version = ", ".join(f"{one.name} {one.prompt_version}" for one in agents)
+        self.tools = list(chain.from_iterable(one.tools for one in agents))
+        self.turns = max(one.turns for one in agents)
+        kinds = {one.settings for one in agents}
+        bases = sorted(kinds, key=lambda kind: len(kind.__mro__), reverse=True)
+        self.settings = create_model("JointSettings", __base__=tuple(bases))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return JointAgent, (self.members, self.weights)  # the class of its settings cannot travel
+
+    def sizes(self, device: str) -> Sizes:
+        """Return the largest of each."""
+        sizes = [member.sizes(device) for member in self.members.values()]
+        return Sizes(
+            prompt=max(one.prompt for one in sizes),
+            response=max(one.response for one in sizes),
+            reply=max(one.reply for one in sizes),
+        )
+
+    def rows(self, path: Path | str) -> list[Row]:
+        """Return the rows of NAME=FILE,NAME=FILE, the agents taking turns, so that the first rows
+        are of all agents; or those that a run wrote into its folder.
+
+        Raises AgentError: an agent has no file there, or a file is not as its agent wants it.
+        """
+        if "=" not in str(path) and Path(path).suffix == ".jsonl":
+            return self._written_rows(path)
+        parts = []
+        for name, file in self._named_files(str(path)).items():
+            rows = enumerate(self.members[name].rows(file))
+            parts.append(
+                [
+                    {"id": f"{name}/{at}", WHOSE: name, "task_type": name, "row": row}
+                    for at, row in rows
+                ]
+            )
+        turns = chain.from_iterable(zip_longest(*parts))
+        return [row for row in turns if row is not None]
+
+    def weighted(self, rows: Sequence[Row]) -> list[Row]:
+        """Return rows that also say how often their agent's turn comes."""
+        return [{**row, WEIGHT: self.weights[row[WHOSE]]} for row in rows]
+
+    def task(self, row: Row, settings: Settings) -> Task:
+        member = self.members[row[WHOSE]]
+        own = own_settings(member, settings)
+        task = member.task(row["row"], own)
+        return replace(task, agent=member.name, max_turns=turns_of(task, own))
+
+    def open(self, settings: Settings, options: Options, evaluating: bool = False) -> Environment:
+        environments: dict[str, Environment] = {}
+        for name, member in self.members.items():
+            given = own_options(member, options)
+            own = own_settings(member, settings).under(given)
+            environments[name] = member.open(own, given, evaluating)
+        return JointEnvironment(environments, self.weights)
+
+    def check(
+        self, rows: Mapping[str, Sequence[Row]], settings: Settings, plays: bool
+    ) -> list[str]:
+        notes = []
+        for name, member in self.members.items():
+            own_rows = {split: rows_of(name, part) for split, part in rows.items()}
+            for note in member.check(own_rows, own_settings(member, settings), plays):
+                notes.append(f"{name}: {note}")
+        return notes
+
+    def _files(self, split: str) -> Path:
+        files = [f"{name}={member.splits[split]}" for name, member in self.members.items()]
+        return Path(",".join(files))
+
+    def _written_rows(self, path: Path | str) -> list[Row]:
+        rows = read_rows(path, self.name)
+        for row in rows:
+            if row.get(WHOSE) not in self.members or "row" not in row:
+                raise AgentError(
+                    f"{path} has rows of none of {', '.join(self.members)}; "
+                    f"expected what such a run wrote, or {self._form()}"
+                )
+        return rows
+
+    def _named_files(self, text: str) -> dict[str, str]:
+        files: dict[str, str] = {}
+        for part in text.split(","):
+            name, equals, file = part.partition("=")
+            if not equals or name not in self.members or name in files:
+                raise AgentError(
+                    f"{part!r}: expected a file for each agent, such as {self._form()}"
+                )
+            files[name] = file
+        if missing := [name for name in self.members if name not in files]:
+            raise AgentError(f"no file is given for {', '.join(missing)}; add {missing[0]}=FILE")
+        return files
+
+    def _form(self) -> str:
+        return ",".join(f"{name}=FILE" for name in self.members)
+
+
+def rows_of(name: str, rows: Sequence[Row]) -> list[Row]:
+    """Return the rows of one agent, as it wrote them."""
+    return [row["row"] for row in rows if row[WHOSE] == name]
+
+
+def own_settings(member: Agent, settings: Settings) -> Settings:
+    """Return the settings with the agent's own budget, or the run's where that is smaller."""
+    most = min(settings.max_turns, member.turns)
+    return settings.of(member.settings).under({"min_turns": most, "max_turns": most})
+
+
+def own_options(member: Agent, options: Options) -> dict[str, Any]:
+    """Return the options of one agent, under the names that it gave them."""
+    prefix = f"{member.name}_"
+    found = {}
+    for option, value in options.items():
+        if option.startswith(prefix) or option in member.settings.model_fields:
+            found[option.removeprefix(prefix)] = value
+    return found
+
+
+class JointFlags(Flags):
+    """The flags of every agent, each with its agent's name in front."""
+
+    def __init__(self, members: Members) -> None:
+        self.members = members
+
+    def add(self, parser: ArgumentParser) -> None:
+        for name, member in self.members.items():
+            own = ArgumentParser(add_help=False)
+            member.flags.add(own)
+            for action in own._actions:
+                flags = [flag.removeprefix("--") for flag in action.option_strings]
+                action.option_strings = [f"--{name}-{flag}" for flag in flags]
+                if action.dest not in member.settings.model_fields:  # else it is a setting's
+                    action.dest = f"{name}_{action.dest}"
+                parser._add_action(action)
+
+    def services(self, settings: Settings, options: Options) -> Sequence[Service]:
+        found = []
+        for name, member in self.members.items():
+            for service in member.flags.services(settings, own_options(member, options)):
+                found.append(replace(service, option=f"{name}_{service.option}"))
+        return found
+
+    def check(self, tasks: Sequence[Task], options: Options) -> list[str]:
+        notes = []
+        for name, member in self.members.items():
+            own = [task for task in tasks if task.agent == name]
+            for note in member.flags.check(own, own_options(member, options)):
+                notes.append(f"{name}: {note}")
+        return notes
+
+
 class JointShowing(Showing):
     """Shows an episode as its own agent does. A step of a demo has an agent's share of the tasks
     only, so that it trains for more steps.
@@ -67,187 +238,14 @@ class JointShowing(Showing):
         return self.members[record["agent"]].showing.shown(record)
 
 
-class JointAgent(Agent):
-    """The agents of `members`: every step draws its tasks from each by weight.
-
-    Raises AgentError: fewer than two agents.
-    """
-
-    def __init__(self, members: Members, weights: Mapping[str, float]) -> None:
-        if len(members) < FEWEST:
-            raise AgentError(
-                f"--agents {','.join(members)}: expected two agents or more, "
-                "such as NAME,NAME:2; train_NAME_agent.py trains one"
-            )
-        self.weights = dict(weights)
-        self.members = dict(members)
-        self.name = JOINED.join(sorted(members))
-        self.flags = JointFlags(self.members)
-        self.showing = JointShowing(self.members)
-        self.teaching = JointTeaching(self.members)
-        self.splits = {split: self._files(split) for split in ("train", "val")}
-        self.prompt_version = ", ".join(
-            f"{name} {member.prompt_version}" for name, member in self.members.items()
-        )
-        self.tools = [tool for member in self.members.values() for tool in member.tools]
-        self.turns = max(member.turns for member in self.members.values())
-        kinds = {member.settings for member in self.members.values()}
-        bases = sorted(kinds, key=lambda kind: len(kind.__mro__), reverse=True)
-        self.settings = create_model("JointSettings", __base__=tuple(bases))
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return JointAgent, (self.members, self.weights)  # the class of its settings cannot travel
-
-    def sizes(self, device: str) -> Sizes:
-        """Return the largest of each."""
-        all_sizes = [member.sizes(device) for member in self.members.values()]
-        return Sizes(
-            prompt=max(sizes.prompt for sizes in all_sizes),
-            response=max(sizes.response for sizes in all_sizes),
-            reply=max(sizes.reply for sizes in all_sizes),
-        )
-
-    def rows(self, path: Path | str) -> list[Row]:
-        """Return the rows of NAME=FILE,NAME=FILE, the agents taking turns, so that the first rows
-        are of all agents; or those that a run wrote into its folder.
-
-        Raises AgentError: an agent has no file there, or a file is not as its agent wants it.
-        """
-        if "=" not in str(path) and Path(path).suffix == ".jsonl":
-            return self._written_rows(path)
-        parts = [
-            [
-                {"id": f"{name}/{at}", WHOSE: name, "task_type": name, "row": row}
-                for at, row in enumerate(self.members[name].rows(file))
-            ]
-            for name, file in self._named_files(str(path)).items()
-        ]
-        return [row for turn in zip_longest(*parts) for row in turn if row is not None]
-
-    def weighted(self, rows: Sequence[Row]) -> list[Row]:
-        """Return rows that also say how often their agent's turn comes."""
-        return [{**row, WEIGHT: self.weights[row[WHOSE]]} for row in rows]
-
-    def task(self, row: Row, settings: Settings) -> Task:
-        member = self.members[row[WHOSE]]
-        own = own_turns(member, settings)
-        task = member.task(row["row"], own)
-        return replace(task, agent=member.name, max_turns=turns_of(task, own))
-
-    def open(self, settings: Settings, options: Options, evaluating: bool = False) -> Environment:
-        environments: dict[str, Environment] = {}
-        for name, member in self.members.items():
-            given = own_options(member, options)
-            own = own_turns(member, settings).under(given)
-            environments[name] = member.open(own, given, evaluating)
-        return JointEnvironment(environments, self.weights)
-
-    def check(
-        self, rows: Mapping[str, Sequence[Row]], settings: Settings, plays: bool
-    ) -> list[str]:
-        notes = []
-        for name, member in self.members.items():
-            own_rows = {
-                split: [row["row"] for row in part if row[WHOSE] == name]
-                for split, part in rows.items()
-            }
-            found = member.check(own_rows, own_turns(member, settings), plays)
-            notes += [f"{name}: {note}" for note in found]
-        return notes
-
-    def _files(self, split: str) -> Path:
-        return Path(
-            ",".join(f"{name}={member.splits[split]}" for name, member in self.members.items())
-        )
-
-    def _written_rows(self, path: Path | str) -> list[Row]:
-        rows = [
-            # Earlier versions called the column "agent".
-            row if WHOSE in row else {**row, WHOSE: row.get("agent")}
-            for row in read_rows(path, self.name)
-        ]
-        if any(row.get(WHOSE) not in self.members or "row" not in row for row in rows):
-            raise AgentError(
-                f"{path} has rows of none of {', '.join(self.members)}; "
-                "expected what such a run wrote, or "
-                + ",".join(f"{name}=FILE" for name in self.members)
-            )
-        return rows
-
-    def _named_files(self, text: str) -> dict[str, str]:
-        files = {}
-        for part in text.split(","):
-            name, equals, file = part.partition("=")
-            if not equals or name not in self.members or name in files:
-                raise AgentError(
-                    f"{part!r} is no file of an agent; expected one for each, such as "
-                    + ",".join(f"{member}=FILE" for member in self.members)
-                )
-            files[name] = file
-        missing = [name for name in self.members if name not in files]
-        if missing:
-            raise AgentError(f"no file is given for {', '.join(missing)}; add {missing[0]}=FILE")
-        return files
-
-
-def own_turns(member: Agent, settings: Settings) -> Settings:
-    """Return the settings with the agent's own budget, or the run's where that is smaller."""
-    most = min(settings.max_turns, member.turns)
-    return settings.of(member.settings).under({"min_turns": most, "max_turns": most})
-
-
-def own_options(member: Agent, options: Options) -> dict[str, Any]:
-    """Return the options of one agent, under the names that it gave them."""
-    prefix = f"{member.name}_"
-    return {
-        option.removeprefix(prefix): value
-        for option, value in options.items()
-        if option.startswith(prefix) or option in member.settings.model_fields
-    }
-
-
-class JointFlags(Flags):
-    """The flags of every agent, each with its agent's name in front."""
-
-    def __init__(self, members: Members) -> None:
-        self.members = members
-
-    def add(self, parser: ArgumentParser) -> None:
-        for name, member in self.members.items():
-            own = ArgumentParser(add_help=False)
-            member.flags.add(own)
-            for action in own._actions:
-                action.option_strings = [
-                    f"--{name}-{flag.removeprefix('--')}" for flag in action.option_strings
-                ]
-                if action.dest not in member.settings.model_fields:  # else it is a setting's
-                    action.dest = f"{name}_{action.dest}"
-                parser._add_action(action)
-
-    def services(self, settings: Settings, options: Options) -> Sequence[Service]:
-        return [
-            replace(service, option=f"{name}_{service.option}")
-            for name, member in self.members.items()
-            for service in member.flags.services(settings, own_options(member, options))
-        ]
-
-    def check(self, tasks: Sequence[Task], options: Options) -> list[str]:
-        return [
-            f"{name}: {note}"
-            for name, member in self.members.items()
-            for note in member.flags.check(
-                [task for task in tasks if task.agent == name], own_options(member, options)
-            )
-        ]
-
-
 class JointEnvironment(Environment):
     """The environments of all agents in one process; a task names its agent."""
 
     def __init__(
         self, environments: Mapping[str, Environment], weights: Mapping[str, float]
     ) -> None:
-        self.environments, self.weights = environments, weights
+        self.environments = environments
+        self.weights = weights
         self.known = JointKnown(environments)
         self.highest = max(one.highest for one in environments.values())
         self.paid = any(one.paid for one in environments.values())
@@ -265,11 +263,11 @@ class JointEnvironment(Environment):
         return self.environments[task.agent].record(task, episode)
 
     def description(self) -> dict[str, Any]:
-        found = {name: each.description() for name, each in self.environments.items()}
-        notes = [
-            f"{name}: {note}" for name, each in found.items() for note in each.pop("notes", [])
-        ]
-        return {"weights": self.weights, "agents": found, **({"notes": notes} if notes else {})}
+        agents = {name: one.description() for name, one in self.environments.items()}
+        notes = []
+        for name, found in agents.items():
+            notes += [f"{name}: {note}" for note in found.pop("notes", [])]
+        return {"weights": self.weights, "agents": agents, **({"notes": notes} if notes else {})}
 
     async def check(self) -> None:
         for environment in self.environments.values():
@@ -284,23 +282,24 @@ class JointKnown(KnownEpisodes):
     """The known episodes of every agent; kinds have the agent's name in front."""
 
     def __init__(self, environments: Mapping[str, Environment]) -> None:
-        self.environments = environments
-        self.accepted_from = {
-            f"{name}: {kind}": bound
-            for name, environment in environments.items()
-            for kind, bound in environment.known.accepted_from.items()
-        }
+        self.known = {name: one.known for name, one in environments.items()}
+        accepted: dict[str, float] = {}
+        for name, known in self.known.items():
+            accepted |= _named(name, known.accepted_from)
+        self.accepted_from = accepted
 
     async def gold(self, task: Task) -> Episode | None:
-        return await self.environments[task.agent].known.gold(task)
+        return await self.known[task.agent].gold(task)
 
     async def honest(self, task: Task) -> Mapping[str, Episode]:
-        found = await self.environments[task.agent].known.honest(task)
-        return {f"{task.agent}: {kind}": episode for kind, episode in found.items()}
+        return _named(task.agent, await self.known[task.agent].honest(task))
 
     def dishonest(self, task: Task, random: Random) -> Mapping[str, Episode]:
-        found = self.environments[task.agent].known.dishonest(task, random)
-        return {f"{task.agent}: {kind}": episode for kind, episode in found.items()}
+        return _named(task.agent, self.known[task.agent].dishonest(task, random))
+
+
+def _named(agent: str, kinds: Mapping[str, Any]) -> dict[str, Any]:
+    return {f"{agent}: {kind}": value for kind, value in kinds.items()}
 
 
 class JointTeaching(Teaching):
@@ -311,8 +310,8 @@ class JointTeaching(Teaching):
 
     def demonstrations(self, role: str, rows: Sequence[Row], settings: Settings) -> Iterator[Any]:
         for name, member in self.members.items():
-            own = [row["row"] for row in rows if row[WHOSE] == name]
-            yield from member.teaching.demonstrations(role, own, own_turns(member, settings))
+            own = own_settings(member, settings)
+            yield from member.teaching.demonstrations(role, rows_of(name, rows), own)
 
     def lessons(
         self, rows: Sequence[Row], settings: Settings, right: int, flawed: int, random: Random
@@ -320,26 +319,21 @@ class JointTeaching(Teaching):
         """Return the lessons of all agents in random order: of each as many right ones as a model
         of its own has, since these are what it learns to copy from, and a vocabulary for two.
         """
-        share = len(self.members)
-        found = {
-            name: member.teaching.lessons(
-                [row["row"] for row in rows if row[WHOSE] == name],
-                own_turns(member, settings),
-                right,
-                flawed // share,
-                random,
-            )
-            for name, member in self.members.items()
-        }
-        right_ones = [one for lessons in found.values() for one in lessons.right]
-        flawed_ones = [one for lessons in found.values() for one in lessons.flawed]
+        found: dict[str, Lessons] = {}
+        for name, member in self.members.items():
+            own = own_settings(member, settings)
+            bad = flawed // len(self.members)
+            found[name] = member.teaching.lessons(rows_of(name, rows), own, right, bad, random)
+        every = found.values()
+        right_ones = list(chain.from_iterable(one.right for one in every))
+        flawed_ones = list(chain.from_iterable(one.flawed for one in every))
         return Lessons(
             right=random.sample(right_ones, len(right_ones)),
             flawed=random.sample(flawed_ones, len(flawed_ones)),
-            characters="".join(lessons.characters for lessons in found.values()),
-            facts={name: lessons.facts for name, lessons in found.items()},
-            apart=any(lessons.apart for lessons in found.values()),
-            vocabulary=2 * max(lessons.vocabulary for lessons in found.values()),
+            characters="".join(one.characters for one in every),
+            facts={name: one.facts for name, one in found.items()},
+            apart=any(one.apart for one in every),
+            vocabulary=2 * max(one.vocabulary for one in every),
         )
 
 
@@ -355,11 +349,9 @@ def weights(text: str) -> dict[str, float]:
             weight = float(number) if colon else 1.0
         except ValueError:
             weight = 0.0
-        if not name or not 0 < weight < float("inf"):
+        if not name or name in found or not 0 < weight < float("inf"):
             raise AgentError(
-                f"{part!r}: expected NAME or NAME:WEIGHT with a weight above 0, such as NAME:2"
+                f"{part!r}: expected each agent once, NAME or NAME:WEIGHT with a weight above 0"
             )
-        if name in found:
-            raise AgentError(f"{name} stands there twice; give it one weight")
         found[name] = weight
     return found

@@ -7,16 +7,15 @@ time and size.
     servers.described()                              # for the run's record
     servers.close()
 
-Servers are programs that speak over stdio, asked by openai-agents' client. A server that cannot be
-started, or offers what cannot be used, is an error before the run; one that dies, hangs or floods
-later leaves the episode unscored, under `tool_server_failed`. Beside episodes/tool_loop.py the only
-file that imports `agents`.
+Servers are programs that speak over stdio. One that cannot be started, or offers what cannot be
+used, is an error before the run; one that dies or hangs later leaves the episode unscored.
 """
 
 from __future__ import annotations
 
 import asyncio
 import json
+import os
 import re
 import shutil
 import sys
@@ -30,16 +29,15 @@ from typing import Any, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from common import parent
 from common.command import UsageError
 from episodes.episode import ServiceError, ToolSpec
 from episodes.outcomes import EpisodeError
 from episodes.tool_loop import Tool
 
-PIPE = Path(__file__).with_name("mcp_pipe.py")
 START_SECONDS = 30.0  # until a server has started and said what it offers
 CALL_SECONDS = 20.0
 STOP_SECONDS = 5.0
-MOST_TOOLS = 32
 MOST_PAGES = 4
 MOST_DESCRIBED = 8_000  # characters of all descriptions: the policy reads them in every call
 MOST_CHARACTERS = 8_000  # of one result, as of the SQL tool's
@@ -196,7 +194,7 @@ class McpTools:
 
         given = {
             "command": sys.executable,
-            "args": ["-P", str(PIPE), name, server.command, *server.args],
+            "args": ["-P", parent.__file__, str(os.getpid()), server.command, *server.args],
             "env": server.env,
             "cwd": server.cwd,
             "encoding_error_handler": "replace",
@@ -233,30 +231,15 @@ class McpTools:
         return {"type": "function", "function": function}
 
     def _check(self) -> None:
-        """Name tools apart whose names are taken, by their servers.
-
-        Raises UsageError for tools of one name all the same, too many, or too long descriptions.
-        """
+        """Raise UsageError: tools of one name, or too long descriptions."""
         names = [*self.taken, *(one.name for one in self._offered)]
-        for one in self._offered:
-            if names.count(one.name) > 1:
-                one.spec["function"]["name"] = f"{one.server.name}_{one.name}"
-        names = [*self.taken, *(one.spec["function"]["name"] for one in self._offered)]
-        wrong = {name for name in names if names.count(name) > 1 or not NAME.fullmatch(name)}
-        if wrong:
+        twice = sorted({name for name in names if names.count(name) > 1})
+        if twice:
             raise UsageError(
-                f"--mcp {self.path}: {', '.join(sorted(wrong))} is "
-                "more than one tool's name, or over 64 characters"
+                f"--mcp {self.path}: {', '.join(twice)} is more than one tool's name; "
+                "offer one of them under another name"
             )
-        if len(self._offered) > MOST_TOOLS:
-            raise UsageError(
-                f"--mcp {self.path}: {len(self._offered)} "
-                f"tools, at most {MOST_TOOLS} can be offered"
-            )
-        size = sum(
-            len(json.dumps(spec, ensure_ascii=False))
-            for spec in (one.spec for one in self._offered)
-        )
+        size = len(json.dumps([one.spec for one in self._offered], ensure_ascii=False))
         if size > MOST_DESCRIBED:
             raise UsageError(
                 f"--mcp {self.path}: the tools' descriptions have {size} characters, "

@@ -228,12 +228,3 @@ def test_an_agent_from_outside_takes_part(monkeypatch: pytest.MonkeyPatch) -> No
             asyncio.run(environment.check())
     finally:
         environment.close()
-
-
-def test_rows_of_an_earlier_run_are_read(agent: JointAgent, tmp_path: Path) -> None:
-    """Their column was called as a user's might be."""
-    row = agent.rows(agent.splits["val"])[0]
-    earlier = {name: value for name, value in row.items() if name != WHOSE}
-    file = tmp_path / "val.jsonl"
-    file.write_bytes(orjson.dumps(earlier | {"agent": row[WHOSE]}) + b"\n")
-    assert agent.rows(file)[0][WHOSE] == row[WHOSE]

@@ -8,10 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import json
-import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +19,7 @@ import pytest
 from common.command import UsageError
 from episodes import mcp_tools
 from episodes.episode import Episode, ServiceError
-from episodes.mcp_tools import MOST_CHARACTERS, PIPE, McpTools
+from episodes.mcp_tools import MOST_CHARACTERS, McpTools
 from episodes.outcomes import EpisodeError
 from episodes.tool_loop import play_with_tools
 from tests.episodes.scripted import ScriptedPolicy, calls, calls_text, says
@@ -124,53 +122,19 @@ def test_a_call_without_what_is_required_does_not_reach_the_server(
     [
         ("hangs", "2 s"),
         ("dies", "closed"),
-        ("floods_lines", ""),
+        ("floods_lines", "2 s"),
         ("broken_promise", "structured"),
     ],
 )
 def test_a_server_that_fails_leaves_the_episode_unscored(
     opened: Opener, mode: str, reason: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    if mode == "hangs":
-        monkeypatch.setattr(mcp_tools, "CALL_SECONDS", 2.0)
+    monkeypatch.setattr(mcp_tools, "CALL_SECONDS", 2.0)
     memory = psutil.Process().memory_info().rss
     with pytest.raises(EpisodeError, match=f"test0, repeat: .*{reason}") as caught:
         play(opened(mode), calls("repeat", word="a"))
     assert caught.value.cause == "tool_server_failed"
     assert psutil.Process().memory_info().rss - memory < 200 * 2**20
-
-
-@pytest.mark.nightly
-def test_a_server_may_send_any_amount_in_answers_to_calls(opened: Opener) -> None:
-    """What is bounded is what comes without a request: here 68 MB come, 4 MB at each call."""
-    servers = opened("good")
-    for _ in range(17):
-        assert result(servers, word="a", times=2_000_000).startswith("a a a")
-
-
-@pytest.mark.parametrize("mode", ["good", "hangs_at_once"])
-def test_a_server_whose_client_left_ends(mode: str) -> None:
-    command = [sys.executable, "-P", str(PIPE), "test", sys.executable, str(SERVER), mode]
-    run = subprocess.run(command, input="", capture_output=True, text=True, check=False)
-    assert run.stderr == ""
-
-
-def test_what_a_server_started_ends_with_it() -> None:
-    """A server that ends in order may leave a process behind."""
-    command = [
-        sys.executable,
-        "-P",
-        str(PIPE),
-        "test",
-        "sh",
-        "-c",
-        "sleep 60 >/dev/null 2>&1 & echo $!",
-    ]
-    run = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True)
-    assert run.returncode == 0
-    with suppress(psutil.NoSuchProcess):
-        left = psutil.Process(int(run.stdout))
-        assert psutil.wait_procs([left], timeout=10)[1] == []
 
 
 @pytest.mark.parametrize(
@@ -180,7 +144,8 @@ def test_what_a_server_started_ends_with_it() -> None:
         ("unknown_type", "'wort'"),
         ("elsewhere", "document"),
         ("odd_name", "64"),
-        ("many_tools", "99 .* 32"),
+        ("own_name", "query_database_by_sql"),
+        ("many_tools", "8000"),
     ],
 )
 def test_a_tool_that_cannot_be_used_is_refused_before_the_run(
@@ -188,21 +153,6 @@ def test_a_tool_that_cannot_be_used_is_refused_before_the_run(
 ) -> None:
     with pytest.raises(UsageError, match=message):
         opened(mode).start()
-
-
-def test_a_name_that_is_taken_has_its_servers_in_front(opened: Opener) -> None:
-    servers = opened("own_name", "good", "good")
-    names = [tool["name"] for tool in servers.described()]
-    assert names == ["test0_query_database_by_sql", "test1_repeat", "test2_repeat"]
-    episode = play(servers, calls("test2_repeat", word="salt"), calls(names[0], word="oil"))
-    said = [str(one["content"]).strip() for one in episode.messages if one["role"] == "tool"]
-    assert said == ["salt", "oil"]
-
-
-def test_a_name_that_two_tools_still_have_is_refused(opened: Opener) -> None:
-    """A call of it would go to either."""
-    with pytest.raises(UsageError, match=r"mcp\.json: test0_repeat"):
-        opened("good", taken=("repeat", "test0_repeat")).start()
 
 
 @pytest.mark.parametrize(
