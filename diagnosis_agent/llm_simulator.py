@@ -109,16 +109,9 @@ class LLMSimulator(Simulator):
         self.settings = settings
         self.name = name
         self.model = partner_model("simulator", name, settings, MODEL_NAMES)
-        self.urls = [
-            url.strip() for url in (settings.simulator_base_url or "").split(",") if url.strip()
-        ]
-        if name == "served":
-            self.urls = [address] if address else []
-        elif not self.urls:
-            raise AgentError(
-                f"--simulator {name} needs an address; set "
-                "SIMULATOR_BASE_URL, many joined by commas"
-            )
+        self.url = address if name == "served" else settings.simulator_base_url
+        if not self.url and name != "served":
+            raise AgentError(f"--simulator {name} needs an address; set SIMULATOR_BASE_URL")
         self.temperature = 0.0 if evaluating else 1.0  # as DiagGym evaluates and trains
         self.description: Mapping[str, str] = {
             "simulator": name, "simulator_model": self.model, "simulator_temperature": f"{self.temperature:g}",
@@ -127,11 +120,11 @@ class LLMSimulator(Simulator):
 
     @cached_property
     def client(self) -> Completions:
-        if not self.urls:
+        if not self.url:
             raise LLMError("the simulator's model is not served yet", "connection")
         model = SERVED_NAME if self.name == "served" else self.model.removeprefix("openai/")
         key = None if self.name == "served" else reveal(self.settings.simulator_api_key)
-        return Completions(model, self.urls, key, self.settings.simulator_timeout)
+        return Completions(model, self.url, key, self.settings.simulator_timeout)
 
     @cached_property
     def kept(self) -> TextStore:
@@ -139,13 +132,9 @@ class LLMSimulator(Simulator):
 
     @cached_property
     def source(self) -> list[str]:
-        """Whose results these are: two models may be served by one name, and one model at two
-        addresses in turn.
-        """
-        return [
-            self.model,
-            *(weights_of(self.model) if self.name == "served" else sorted(self.urls)),
-        ]
+        """Whose results these are: two models may be served by one name."""
+        where = weights_of(self.model) if self.name == "served" else [str(self.url)]
+        return [self.model, *where]
 
     async def examine(self, task: DiagnosisTask, name: str, past: Sequence[Result]) -> Result:
         found = examination(task, name, past)
