@@ -15,7 +15,6 @@ from sql_agent.guard_corpus import main
 from tests.messages import missing
 
 COUNT = "select count(*)>0 from visits where strftime('%y-%m',visits.charttime) >= '2102-10'"
-OTHER = "select visits.ward from visits where visits.ward = 'icu'"
 ROWS = [
     {"question": "Any visit?", "query": COUNT, "is_impossible": False},
     {"question": "Any visit at all?", "query": COUNT, "is_impossible": False},
@@ -53,26 +52,17 @@ def test_a_refused_statement_is_named(tmp_path: Path, capsys: pytest.CaptureFixt
 
 
 @pytest.mark.parametrize(
-    ("questions", "seen"),
+    ("questions", "schema", "seen"),
     [
-        (json.dumps(ROWS)[:80], "valid.json"),
-        ([], "no questions"),
-        ([*ROWS, {"question": "of another version", "sql": OTHER}], "EHRSQL"),
-        ({"version": "1", "data": [{"id": "a", "question": "Any visit?"}]}, "in place of"),
-        ({"a": "null"}, "SELECT"),
+        (json.dumps(ROWS)[:80], SCHEMA, "valid.json"),
+        ([], SCHEMA, "no questions"),
+        (ROWS, "-- nothing", "no tables"),
     ],
 )
 def test_another_file_is_one_line(
-    questions: Any, seen: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    questions: Any, schema: str, seen: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert run(tmp_path, questions) == 2
+    assert run(tmp_path, questions, schema) == 2
     err = capsys.readouterr().err
     assert seen in err
     assert len(err.strip().splitlines()) == 1
-
-
-def test_a_schema_without_tables_is_refused(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert run(tmp_path, ROWS, "-- nothing") == 2
-    assert "no tables" in capsys.readouterr().err
