@@ -1,12 +1,6 @@
-"""The actions of an episode, by MedAgentGym's names and parameters: what each does, and why one is
-refused.
-
-    context = EpisodeContext(sandbox, "episode 1", tasks.look_up, Debugger())
-    await perform(Action("validate_code", {"code": "answer = 6 * 7"}), context, permitted=("validate_code",))
-    # {"type": "code_execution", "env_message": "42", "status": "SUCCESS", "execution_time": 0.001}
-
-An observation is a dict with `type` and `env_message`. What the policy gets wrong is an observation
-of the type "error". What the machine gets wrong raises EpisodeError.
+"""The actions of an episode, by MedAgentGym's names: what each does, and why one is refused. An
+observation is a dict with `type` and `env_message`. What the policy gets wrong is of the type
+"error"; what the machine gets wrong raises EpisodeError.
 """
 
 from __future__ import annotations

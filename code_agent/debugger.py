@@ -1,9 +1,4 @@
-"""What `debug` answers: an explanation of a traceback, by the table of debugger.toml, or by a model
-if one is set.
-
-    explain("int('x')", "ValueError: invalid literal ...")              # offline
-    await Debugger("openai/NAME").debug(code, error)
-
+"""What `debug` answers: an explanation of a traceback, by the table of debugger.toml, or by a model.
 Neither sees the task's answer, so that it cannot be asked for it.
 """
 

@@ -1,9 +1,5 @@
-"""What the code agent's episodes need in a process: a sandbox, the sets of tasks, the policy's
-prompts, a debugger.
-
-environment = CodeEnvironment(load_settings(), {})
-episode = await environment.play(task, policy)
-episode.events                                   # of each reply: an Event
+"""What the code agent's episodes need in a process: a sandbox, the sets of tasks, the policy's prompts,
+a debugger.
 """
 
 from __future__ import annotations

@@ -1,14 +1,8 @@
-"""One episode as a game: replies of a policy in, observations out, until it ends. Every face of the
-agent plays this: training and evaluation (environment.py), the gymnasium class (env.py), `main.py`
-and `rollout.py`.
+"""One episode as a game: replies of a policy in, observations out, until it ends. Training, evaluation,
+the gymnasium class and MedAgentGym's commands all play this.
 
     game = Game(tasks, tasks.task(0), context, ending="submit")
     step = await game.answer('{"action": "validate_code", "params": {"code": "print(6 * 7)"}}')
-    step.observation["env_message"], step.done
-
-Endings: under "submit" the policy hands in an answer once and does not learn before whether it is
-right. Under "oracle", MedAgentGym's, the episode ends when a run's output is right, and otherwise
-the agent reads that it is not.
 """
 
 from __future__ import annotations
@@ -132,7 +126,6 @@ class Game:
         observation.pop("printed", None)
 
     async def _oracle_ends(self, observation: Observation) -> bool:
-        """Grade what a program printed under "oracle", and return whether that ends the episode."""
         if observation["type"] != "code_execution" or observation["status"] != "SUCCESS":
             return False
         handed = Handed(self.printed or "", self.program)

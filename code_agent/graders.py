@@ -1,12 +1,8 @@
-"""Decides whether an answer is the gold value: values are compared, not texts, and one answer is
-one value.
+"""Decides whether an answer is the gold value: values are compared, not texts, and one answer is one
+value. Further text beside it makes it another value. No answer makes the grader raise.
 
     grade("[4280, '041']", Gold("set", ("041", "4280"), items=("text",)))  # True
     grade("17 18 19", Gold("integer", 17))                                 # False: not one integer
-
-An answer is the whole text that was handed in: a value as Python or JSON writes it, or as `print`
-shows it. A list may also be given an item a line, or between commas. Further text beside the value
-makes it another value. No answer makes the grader raise.
 """
 
 from __future__ import annotations

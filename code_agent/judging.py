@@ -1,9 +1,6 @@
 """The value, from 0 to 1, of what was handed in, if it is not a value that `graders.py` compares.
-
-    await ByTests("assert rate > 0").worth(Handed("0.5", "rate = 0.5"), context)      # 1.0
-
-Programs are run in the sandbox: in another episode for a program (`ByOutput`), in the episode
-itself for what it left behind (`ByTests`, `ByPredictions`).
+Programs are run in the sandbox: in another episode for a program (`ByOutput`), in the episode itself
+for what it left behind (`ByTests`, `ByPredictions`).
 """
 
 from __future__ import annotations

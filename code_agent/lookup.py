@@ -1,12 +1,6 @@
-"""What `request_info` answers: columns of a table, values of a column, the columns that hold a
-term, and similar spellings.
-
-    look_up(files, "LABEVENTS.csv", "column_names")              # "ROW_ID, SUBJECT_ID, ..."
-    look_up(files, "D_LABITEMS.csv", "column_values", "LABEL")   # at most 10 are shown
-    look_up(files, "D_LABITEMS.csv", "term", "hemoglobin")       # columns that hold it, else the nearest
-
-Tables are CSV files and the tables of SQLite files (`hospital.db`, or one of its tables:
-`hospital.db/LABEVENTS`). Files are read row by row, so that a large one needs no memory.
+"""What `request_info` answers about CSV files and the tables of SQLite files: columns, values of a
+column, the columns that hold a term, and similar spellings. Files are read row by row, so that a
+large one needs no memory.
 """
 
 from __future__ import annotations
@@ -18,7 +12,6 @@ from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from itertools import islice
 from pathlib import Path
-from typing import Any
 
 from rapidfuzz import process
 from rapidfuzz.distance import Levenshtein
@@ -121,16 +114,18 @@ def term(path: Path, table: str, keyterm: str) -> str:
 
 
 def _nearest(wanted: str, seen: dict[str, dict[str, None]]) -> list[tuple[str, str]]:
-    there = sorted((value, column) for column, own in seen.items() for value in own)
-    limit: dict[str, Any] = {
-        "scorer": Levenshtein.normalized_distance,
-        "score_cutoff": FARTHEST,
-        "limit": NEAREST,
-    }
-    return [
-        there[at]
-        for *_, at in process.extract(wanted, [value.lower() for value, _ in there], **limit)
-    ]
+    there = []
+    for column, own in seen.items():
+        there += [(value, column) for value in own]
+    there.sort()
+    found = process.extract(
+        wanted,
+        [value.lower() for value, _ in there],
+        scorer=Levenshtein.normalized_distance,
+        score_cutoff=FARTHEST,
+        limit=NEAREST,
+    )
+    return [there[at] for *_, at in found]
 
 
 @contextmanager

@@ -1,8 +1,4 @@
-"""The words the policy reads: those of prompts.toml beside this file.
-
-prompts = load_prompts()
-prompts.opening(task, "", ("validate_code", "submit"), steps=6)      # [{"role": "system", ...}, {"role": "user", ...}]
-"""
+"""The words the policy reads: those of prompts.toml beside this file."""
 
 from __future__ import annotations
 

@@ -1,11 +1,6 @@
-"""What a reply of the policy says: one action, as one JSON object; MedAgentGym's protocol.
-
-    read_reply('{"action": "validate_code", "params": {"code": "answer = 1"}}')     # Action("validate_code", {...})
-    read_reply("I would count the rows first.")                                     # Malformed("no_action")
-
-Reading is tolerant: thoughts and words around the object, a Markdown fence, line breaks inside
-texts, a Python dict and parameters beside the name are accepted. Any text is read in time that
-grows with its length, and never raises.
+"""What a reply of the policy says: one action, as one JSON object; MedAgentGym's protocol. Thoughts and
+words around the object, a fence, line breaks inside texts, a Python dict and parameters beside the
+name are accepted. Any text is read in time that grows with its length, and never raises.
 """
 
 from __future__ import annotations
@@ -63,7 +58,6 @@ def read_reply(text: str) -> Action | Malformed:
 
 
 def _action(found: dict[str, Any]) -> Action | Malformed:
-    """Return the action of an object. Parameters stand under one of PARAMS, or beside the name."""
     name = found.pop("action").strip().lower()
     given = next((found[key] for key in PARAMS if key in found), found)
     if isinstance(given, str):  # an object written as a text

@@ -1,9 +1,5 @@
-"""Episodes without a model: gold, the baselines, and the parts of known-bad ones. They run no
-program.
-
-    rehearse(tasks, task, prompts, 6, [Step(action, printed="42"), Step(Action("submit"))])
-
-The output of a gold program is known beforehand: the validator of the data has run it.
+"""Episodes without a model: gold, the baselines, and the parts of known-bad ones. They run no program;
+what a gold program prints is known, because the validator of the data has run it.
 """
 
 from __future__ import annotations

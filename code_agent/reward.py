@@ -1,10 +1,5 @@
-"""What an episode earns: the terms of rewards.toml.
-
-    reward = score(tasks, task, episode)
-    reward.total, reward.terms, reward.score
-
-The score, in [0, 1], is what the answer is worth. Nothing is paid, not even for form, until an
-answer is handed in: otherwise a policy would learn to keep to the form and stop there.
+"""What an episode earns: the terms of rewards.toml. Nothing is paid, not even for form, until an answer
+is handed in: otherwise a policy would learn to keep to the form and stop there.
 """
 
 from __future__ import annotations

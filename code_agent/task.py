@@ -1,9 +1,5 @@
-"""One row of the code agent's data as a frozen type. Rows are those of `data/code/`.
-
-    rows = read_rows("data/code/val.parquet")
-    task_of(rows[0]).gold                    # Gold(kind="integer", value=17)
-
-The reference's sets make the same type of their own rows (code_agent/tasks/).
+"""One row of the code agent's data as a frozen type. Rows are those of `data/code/`; the reference's
+sets make the same type of their own rows (code_agent/tasks/).
 """
 
 from __future__ import annotations

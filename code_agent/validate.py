@@ -23,6 +23,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import closing, redirect_stdout
 from functools import partial
+from itertools import chain
 from pathlib import Path
 
 from code_agent.environment import CodeEnvironment
@@ -52,9 +53,7 @@ def selected(sql: str, kind: str, folder: Path) -> str:
     """
     with closing(sqlite3.connect(f"file:{folder / DATABASE}?mode=ro", uri=True)) as database:
         rows = database.execute(sql).fetchall()
-    if kind == "table":
-        return json.dumps(rows)
-    return json.dumps([cell for row in rows for cell in row])
+    return json.dumps(rows if kind == "table" else [*chain.from_iterable(rows)])
 
 
 def problems(task: CodeTask, folder: Path | None) -> Iterator[str]:
@@ -94,8 +93,9 @@ def validate(options: argparse.Namespace) -> int:
 def check_questions(options: argparse.Namespace, mode: str) -> int:
     """Print the problems of a bundled set in one mode and return their number."""
     tasks = BUNDLED[options.set](options.data, mode, options.questions)
-    numbers = watched(range(len(tasks)), mode, "questions")
-    found = [problem for index in numbers for problem in problems(tasks.task(index), tasks.folder)]
+    found = list[str]()
+    for index in watched(range(len(tasks)), mode, "questions"):
+        found += problems(tasks.task(index), tasks.folder)
     print("\n".join([*found, f"{mode}: {len(tasks)} questions, {len(found)} problems"]))
     return len(found)
 

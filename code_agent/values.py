@@ -1,13 +1,6 @@
-"""A program's values as JSON, and the same values made again where no line of that program ever
-ran.
-
-    keep(globals(), {"rate", "table"}, {"shape"}, "/scratch/values")  # in the program's interpreter
-    load(base64_of_the_file, {"rate", "table"})      # in another one: {"rate": 0.5, "table": ...}
-
+"""A program's values as JSON, and the same values made again where no line of that program ever ran.
 Both ends run in the sandbox, from this file's text. The program controls what the first one writes,
-so it is data only: it names neither a class to import nor code to run. Values are those of JSON,
-containers, dates, what numpy keeps in an npy file without objects, and series, frames and indexes
-of pandas. Any other object comes back as a namespace of the attributes that the tests read.
+so it is data only: it names neither a class to import nor code to run.
 """
 
 from __future__ import annotations
@@ -123,7 +116,6 @@ def _of_numpy_or_pandas(value: Any) -> Any:
 
 
 def _column(values: pd.Series | pd.Index) -> Any:
-    """Return the values of a column, by how they are stored."""
     dtype = values.dtype
     if isinstance(dtype, pd.CategoricalDtype):
         whole = pd.Categorical(values)
@@ -164,7 +156,6 @@ def _moment(value: Any) -> Any:
 
 
 def _record(value: Any, reads: Collection[str]) -> Any:
-    """Return the attributes that tests read of an object of any other class."""
     found = {}
     for name in reads:
         with suppress(Exception):

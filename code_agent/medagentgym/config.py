@@ -1,9 +1,5 @@
-"""A run's configuration: MedAgentGym's flags over its YAML file, and the models that it names.
-
-    config = load_config(parser_of("Plays.").parse_args(["--config_path", "demo.yaml", "--num_steps", "5"]))
-
-A flag that is given holds over the file, even if its value is 0. Keys of credentials.toml go into
-this process's environment and stand in no message.
+"""A run's configuration: MedAgentGym's flags over its YAML file, and the models that it names. Keys of
+credentials.toml go into this process's environment and stand in no message.
 """
 
 from __future__ import annotations
@@ -153,11 +149,12 @@ def load_config(given: argparse.Namespace, calls: bool = True) -> RunConfig:
             "no task; end_idx is one past the last, or -1"
         )
     _load_credentials(config.credentials_path)
-    sections = [config.Agent.llm, *([config.Debugger] if config.Debugger else ())]
     if calls:
         endpoint_of(config.Agent.llm)
         debugger_of(config.Debugger)
-    used = {key for section in sections for key in section.model_fields_set}
+    used = set(config.Agent.llm.model_fields_set)
+    if config.Debugger:
+        used |= config.Debugger.model_fields_set
     if idle := [key for key in IDLE if key in used]:
         print(f"{place}: {', '.join(idle)} have no effect here", file=sys.stderr)
     return config

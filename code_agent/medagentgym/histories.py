@@ -1,7 +1,5 @@
-"""Files of played episodes: MedAgentGym's `history_<i>.json` and `history_<i>_<k>.json`.
-
-A file is a list of chat messages whose last element holds the result. A finished one is not played
-again and counts with its own result. "unscored", where the machine failed, is not finished.
+"""Files of played episodes: MedAgentGym's `history_<i>.json` and `history_<i>_<k>.json`. The last
+element holds the result; "unscored", where the machine failed, is not finished and played again.
 """
 
 from __future__ import annotations

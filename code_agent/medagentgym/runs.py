@@ -1,9 +1,5 @@
-"""Play the episodes of a configuration, several at once, and keep each in a history file.
-
-    exit_code = played(load_config(arguments))
-
-A finished file is not played again. An episode that the machine failed is written as "unscored" and
-tried again by the same command.
+"""Play the episodes of a configuration, several at once, and keep each in a history file. A finished
+file is not played again; one that the machine failed is tried again by the same command.
 """
 
 from __future__ import annotations

@@ -1,8 +1,4 @@
-"""A set of tasks: where its rows lie, how a row becomes a task, what its programs may read and do.
-
-tasks = get_task_class("ehr_demo")(data_path=None, mode="test")     # None: the bundled or the usual folder
-tasks.task(0).question; len(tasks)
-"""
+"""A set of tasks: where its rows lie, how a row becomes a task, what its programs may read and do."""
 
 from __future__ import annotations
 

@@ -1,10 +1,6 @@
-"""Reads a FHIR server for a policy that may be hostile: only by GET, and only below one base.
-
-    fetch("http://localhost:8080/fhir/", "GET Observation?patient=S123&code=GLU")["entry"]
-
-A policy asks for a FHIR interaction that reads (`Patient/S1`, `Observation?code=GLU`, `metadata`,
-`?_getpages=...`), never an address. No redirect is followed and no proxy of the environment is
-used, so a request reaches the base's host or none.
+"""Reads a FHIR server for a policy that may be hostile: only by GET, and only below one base. A policy
+asks for a FHIR interaction that reads (`Patient/S1`, `Observation?code=GLU`), never an address; no
+redirect is followed and no proxy of the environment is used.
 """
 
 from __future__ import annotations
@@ -89,7 +85,6 @@ def alive(base: str) -> str:
 
 
 def _demand_alive(base: str) -> None:
-    """Raise EpisodeError if the server is at fault, not the request."""
     if why := alive(base):
         raise EpisodeError("database_error", f"the FHIR server at {base} does not answer: {why}")
 

@@ -1,10 +1,6 @@
 """MedAgentGym's twelve sets: files of its formats, read from the folder that `data_path` names.
-
-    get_task_class("medcalcbench")("data/medcalcbench", mode="test").task(0).gold
-
-gym_set.toml says for each set which actions it permits, how its data are described to the
-policy, and what a user has to put where. `sets.py` reads their rows. sql_answers.py types answers of
-queries, and code_agent/judging.py checks answers that are not values.
+gym_set.toml says what each set permits and shows, and what a user has to put where; `sets.py` reads
+the rows.
 """
 
 from __future__ import annotations
@@ -60,23 +56,18 @@ class MedAgentGymSet(TaskSet):
             ) from None
 
     def _file(self) -> Path:
-        """Return the file of the mode. A set with one file for all modes calls it `only`."""
         assert self.data_path is not None
         if self.mode not in FILES:
             raise AgentError(f"{self.name} has no mode {self.mode!r}; it has {', '.join(FILES)}")
         stems = (self.known["only"],) if "only" in self.known else FILES[self.mode]
-        found = [
-            path
-            for stem in stems
-            for end in ("jsonl", "json")
-            if (path := self.data_path / f"{stem}.{end}").is_file()
-        ]
-        if not found:
-            raise AgentError(
-                f"{self.name}: there is no {stems[0]}.jsonl "
-                f"in {self.data_path}; {self.known['needs']}"
-            )
-        return found[0]
+        for stem in stems:
+            for end in ("jsonl", "json"):
+                path = self.data_path / f"{stem}.{end}"
+                if path.is_file():
+                    return path
+        raise AgentError(
+            f"{self.name}: there is no {stems[0]}.jsonl in {self.data_path}; {self.known['needs']}"
+        )
 
     def _rows(self, path: Path) -> list[Row]:
         if path.suffix == ".json":

@@ -1,11 +1,6 @@
-"""MedAgentBench's tasks: questions and orders about patients whose records a FHIR server holds.
-
-    tasks = MedAgentBench("data/medagentbench")          # asks the server at FHIR_BASE_URL
-
-Programs have no network, so `request_info` asks the server, read-only. Records and orders are
-handed in under "POST", and nothing is sent. Gold is computed from the server when
-an answer is graded, and compared by value: the values under "GET", and of each payload what
-medagentbench.toml demands.
+"""MedAgentBench's tasks: questions and orders about patients whose records the FHIR server at
+FHIR_BASE_URL holds. `request_info` asks it, read-only; orders are handed in under "POST" and never
+sent. Gold is computed from the server when an answer is graded, and compared by value.
 """
 
 from __future__ import annotations
@@ -173,7 +168,6 @@ def _renewed(
 
 
 def _orders(code: str, level: float, question: str, fields: Mapping[str, str]) -> list[Any]:
-    """Return the order for a low level, by the dosing instructions of the tasks."""
     ndc = re.search(r"\b(\d{4,5}-\d{3,4}-\d{2})\b", question)
     drug = _filled(PAYLOADS["drug"], {**fields, "code": ndc[1] if ndc else ""})
     if code == "MG":

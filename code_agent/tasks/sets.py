@@ -225,7 +225,6 @@ class BioDSBench(MedAgentGymSet):
 
 
 def _texts(value: Any) -> list[str]:
-    """Return a list of texts, or such a list written as a text."""
     if isinstance(value, str):
         value = ast.literal_eval(value or "[]")
     return [str(part) for part in value or ()]

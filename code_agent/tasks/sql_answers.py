@@ -1,11 +1,7 @@
-"""Typed answers of the sets whose gold is the result of a query: EHRSQL's and TREQS's lists of
-texts.
+"""The typed answer of a query whose rows lie one after the other in a list of texts. The query says how
+many columns each has, and whether order counts.
 
     gold_of_query("select count(*)>0 from lab", ["1"])                           # Gold("boolean", True)
-    gold_of_query("select drug from prescriptions", ["insulin", "d5w"])          # Gold("set", ..., items=("text",))
-
-The rows lie one after the other in the list, so the query says how many columns each has, and
-whether order counts.
 """
 
 from __future__ import annotations

@@ -1,8 +1,4 @@
-"""The line to an episode's supervisor: whole messages of JSON over a socket, without blocking.
-
-await readable(line)
-answer = await receive(line)
-"""
+"""The line to an episode's supervisor: whole messages of JSON over a socket, without blocking."""
 
 from __future__ import annotations
 

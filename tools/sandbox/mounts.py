@@ -1,9 +1,5 @@
 """What the sandbox sees of this machine: the command line of bubblewrap, the environment and the
-program inside.
-
-The system's programs and libraries, the interpreter at /python, its packages at /packages and the
-task's data below /data are all there is, and all read-only. There is no /etc except the loader's
-cache, no /sys, no terminal, no device except the harmless ones. The repository's path is missing.
+program inside. mounts.toml has the lists, docs/safety.md what they keep out.
 """
 
 from __future__ import annotations

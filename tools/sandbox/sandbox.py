@@ -1,14 +1,9 @@
 """Runs programs that a model wrote, each episode isolated from everything else (docs/safety.md).
 
-    sandbox = Sandbox(data=["data/ehr/tables"])            # read-only inside, at sandbox.paths[...]
-    run = await sandbox.run("print(1 + 1)", "task-7")      # Run(status="ok", printed="2\n", ...)
-    await sandbox.run("ls -l", "task-7", language="sh")
-    await sandbox.end("task-7")
-    await sandbox.close()
-
-It starts with the first program, inside bubblewrap (tools/sandbox/mounts.py), and ends with this
-process at the latest. Programs of an episode run one after another, and what they define stays.
-Episodes do not see each other.
+sandbox = Sandbox(data=["data/ehr/tables"])            # read-only inside, at sandbox.paths[...]
+run = await sandbox.run("print(1 + 1)", "task-7")      # Run(status="ok", printed="2\\n", ...)
+await sandbox.end("task-7")
+await sandbox.close()
 """
 
 from __future__ import annotations
@@ -284,7 +279,6 @@ class Sandbox:
         return held
 
     async def _open(self, held: Episode) -> None:
-        """Start a supervisor for this episode in a fork. Raises SandboxError."""
         ours, theirs = socket.socketpair()
         ours.setblocking(False)
         try:
@@ -303,7 +297,6 @@ class Sandbox:
             raise
 
     def _start(self) -> None:
-        """Start the warm interpreter, unless it runs already."""
         if self._process and self._process.poll() is None:
             return
         line, environment = mounts.protected(self.paths) if self.protected else mounts.unprotected()
@@ -325,7 +318,6 @@ class Sandbox:
         os.close(asker)
 
     def _settings(self) -> dict[str, Any]:
-        """Return the settings of the processes inside."""
         return {
             "namespaces": self.protected,
             "warm": WARM,
@@ -351,6 +343,15 @@ class Sandbox:
             self._process.wait(1)
         self._errors.seek(0)
         return self._errors.read().decode(errors="replace").strip().rpartition("\n")[2]
+
+
+async def probe() -> None:
+    """Run one program. Raises SandboxError if this machine has no sandbox."""
+    sandbox = Sandbox()
+    try:
+        await sandbox.run("print(1)", "probe")
+    finally:
+        await sandbox.close()
 
 
 def finish(process: subprocess.Popen[bytes]) -> None:

@@ -1,10 +1,6 @@
-"""The system calls a program may not make, as the filter the kernel runs.
-
-`filter_bytes()` is classic BPF (seccomp(2)): a refused call fails with EPERM, clone3 with ENOSYS,
-so that the C library falls back to clone, whose flags the filter can read. A program has no
-capabilities, so calls that need one are not listed. The rest is: names that neighbours share
-(sockets, keys), memory no limit counts, other processes' memory, namespaces of one's own, where it
-would have capabilities again, and large interfaces that nothing here needs.
+"""The system calls a program may not make, as classic BPF (seccomp(2)): a refused call fails with
+EPERM, clone3 with ENOSYS, so that the C library falls back to clone, whose flags the filter can
+read. Calls that need a capability are not listed, because a program has none.
 """
 
 from __future__ import annotations

@@ -1,10 +1,5 @@
-"""How large a statement may be: its tokens before it is parsed, and what its WITH and subqueries
-unfold to afterwards.
-
-sqlglot tries a type name before a bracket as a type and then as a function, so that each level of
-`DATE(DATE(...` doubles its work; a database's planner may write every WITH out where it is named,
-so that each link of a chain doubles its plan. Neither looks at a clock, and this module sees both
-in one linear pass.
+"""How large a statement may be: its tokens before it is parsed, and what its WITH and subqueries unfold
+to. Neither sqlglot nor a planner looks at a clock, and each may double its work at every level.
 """
 
 from __future__ import annotations
@@ -141,7 +136,6 @@ def size_of(nodes: Sequence[exp.Expr], inner: Sequence[Size]) -> Size:
 
 
 def _most_named(nodes: Iterable[Any]) -> int:
-    """Return how often the most frequent column is named."""
     return max(
         Counter(node.name.lower() for node in nodes if isinstance(node, exp.Column)).values(),
         default=1,

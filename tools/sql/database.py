@@ -1,9 +1,5 @@
-"""Read-only access to the database behind a URL: connections that cannot write, and one statement
-at a time.
-
-This file holds what the engines share; tools/sql/sqlite.py, tools/sql/postgres.py and
-tools/sql/mysql.py hold one engine each, engines.toml their settings. What the model did wrong is a
-StatementError with the database's reason; what the machine did wrong is a DatabaseError.
+"""Read-only access to the database behind a URL: what the engines share. What the model did wrong is a
+StatementError with the database's reason, what the machine did wrong a DatabaseError.
 
     database = open_database("sqlite:////data/medical.db")
     database.read("SELECT ...", Access(tables=frozenset({"drugs_info"})), deadline=1.0, max_rows=20)
@@ -130,12 +126,10 @@ class Database(ABC):
     clock: Callable[[], float] = staticmethod(time.monotonic)
 
     def _pool(self, url: URL | str, **options: Any) -> Engine:
-        """Return a pool of connections that are made with SQLAlchemy's `options`."""
         size = {"pool_size": CONCURRENT, "max_overflow": 0, "pool_timeout": POOL_WAIT}
         return create_engine(url, poolclass=QueuePool, **size, **options)
 
     def _connection(self) -> PoolProxiedConnection:
-        """Return a pooled connection of the driver."""
         try:
             return self._engine.raw_connection()
         except (SQLAlchemyError, self._engine.dialect.loaded_dbapi.Error) as error:

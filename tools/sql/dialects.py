@@ -1,8 +1,5 @@
-"""How statements are read and written: sqlglot's dialects, without what it would rewrite, and the
-names of functions as the caller wrote them.
-
-    engine_dialect("sqlite")        # what to read and write with, in place of sqlglot's own
-    spelled(node, sql)              # "random", where sqlglot's node is called Rand
+"""How statements are read and written: sqlglot's dialects, without what it would rewrite, and the names
+of functions as the caller wrote them.
 """
 
 from __future__ import annotations
@@ -99,7 +96,8 @@ def spelled(function: exp.Func, sql: str) -> str:
     """Return a function's name as the statement has it, where sqlglot knows its place; else
     sqlglot's own name.
     """
-    start, end = function.meta.get("start"), function.meta.get("end")
+    start = function.meta.get("start")
+    end = function.meta.get("end")
     if start is None or end is None:
         return fold(function.sql_name())
     return sql[start : end + 1].strip("\"`'[]")

@@ -1,14 +1,6 @@
-"""Which statements may run: a single SELECT made of known syntax and functions over the allowed
-tables.
-
-The statement is parsed with sqlglot in the database's dialect, every node and name of the tree is
-compared with the allow-lists of `allowed.toml`, which also refuse what was not foreseen, and only
-the regenerated form is ever executed, so comments, stacked statements and parser tricks do not
-reach the database. This is the first of several layers (docs/safety.md): sqlglot is not a
-validator, so the connection itself refuses too (tools/sql/database.py).
-
-    from tools.sql.guard import check
-    check("select 1; drop table t", "sqlite", {"t"})      # raises Refused
+"""Which statements may run: a single SELECT made of the syntax and functions that allowed.toml lists,
+over the allowed tables. Only the regenerated text is executed. sqlglot is not a validator, so the
+connection itself refuses, too (tools/sql/database.py).
 """
 
 from __future__ import annotations
@@ -293,7 +285,6 @@ def _unknown(node: exp.Expr, sql: str) -> Refused:
 
 
 def _check_type(kind: exp.DataType, dialect: str) -> None:
-    """Refuse a cast to a type, or a conversion to a character set, that is not listed."""
     to_charset = kind.this == exp.DataType.Type.CHARACTER_SET
     is_known = dialect == "mariadb" and fold(kind.text("kind")) in CHARSETS
     if kind.this not in TYPES or (to_charset and not is_known):
@@ -386,7 +377,6 @@ def _check_words(tokens: Sequence[Token], dialect: str, own_names: frozenset[str
 
 
 def _named_as_written(refusal: Refused, sql: str, dialect: str) -> Refused:
-    """Return a refusal that names the function as the caller wrote it."""
     name = refusal.name
     if refusal.kind != "function" or name in fold(sql):
         return refusal

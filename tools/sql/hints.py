@@ -1,8 +1,5 @@
-"""Help for the model's mistakes, in one short Chinese sentence: near names, and near values for an
-empty result.
-
-The reason itself stays the database's own; a hint says what to try instead. Hints read no more than
-the statement was allowed to.
+"""Help for the model's mistakes, in one short Chinese sentence: near names, and near values for an empty
+result. The reason stays the database's own, and hints read no more than the statement may.
 """
 
 from __future__ import annotations
@@ -11,6 +8,7 @@ import re
 import string
 import unicodedata
 from collections.abc import Iterable
+from itertools import chain
 
 import sqlglot
 from rapidfuzz import fuzz, process
@@ -105,8 +103,8 @@ def hint_for_error(
     owners = [table for table in sorted(columns) if name in columns[table]]
     if owners:
         return shorten(neutralise(f"{name} 是表 {'、'.join(owners)} 的列"), MAX_HINT)
-    own = [column for table in statement.tables or allowed_tables for column in columns[table]]
-    return _near("列", name, own)
+    named = [columns[table] for table in statement.tables or allowed_tables]
+    return _near("列", name, chain.from_iterable(named))
 
 
 def hint_for_empty(statement: Statement, database: Database) -> str | None:

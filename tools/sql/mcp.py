@@ -26,6 +26,7 @@ from threading import Thread
 from typing import Annotated, Any
 
 import anyio
+import uvicorn
 from mcp.server.fastmcp import FastMCP
 from mcp.server.stdio import stdio_server
 from mcp.server.transport_security import TransportSecuritySettings
@@ -34,6 +35,7 @@ from pydantic import Field
 
 from common.access import Guard, is_loopback, require_token
 from common.command import Failure, UsageError, new_parser, run_command
+from common.connections import Server
 from common.settings import load_settings
 from common.stopping import STDOUT, stop_in_order
 from tools.sql.query import QueryTool, SchemaTools
@@ -214,10 +216,6 @@ def over_http(tool: QueryTool, host: str, port: int, token: str | None) -> None:
     )
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     with socket.create_server((host, port), family=family) as listener:
-        import uvicorn
-
-        from common.connections import Server
-
         app = build(tool, security).streamable_http_app()
         guarded = Guard(app, token, MOST_BYTES, most_per_second=MOST_PER_SECOND)
         name = f"[{host}]" if ":" in host else host

@@ -1,8 +1,5 @@
-"""MySQL and MariaDB through PyMySQL: read-only transaction, the server's time-out, KILL when that
-is not enough.
-
-By default PyMySQL asks for neither MULTI_STATEMENTS nor LOCAL INFILE; engines.toml switches both
-off explicitly all the same.
+"""MySQL and MariaDB through PyMySQL: read-only transaction, the server's time-out, KILL when that is not
+enough.
 """
 
 from __future__ import annotations

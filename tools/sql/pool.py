@@ -1,11 +1,5 @@
-"""The workers of this process: programs of their own, started when they are needed, kept, and
-replaced when they end.
-
-    POOL.ask(database.url, tool, sql)      # what `tool` answers, from another process
-
-A worker answers one question at a time; further questions wait before their deadline starts. One
-more worker than needed stands ready, so that the question after an overrun need not wait for a
-start. A forked child starts workers of its own.
+"""The workers of this process: programs of their own, each with one question at a time, kept, and
+replaced when they end. Further questions wait before their deadline starts.
 """
 
 from __future__ import annotations

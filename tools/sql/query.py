@@ -1,18 +1,11 @@
-"""The tools agents get: query_database_by_sql, SQL text in, a bounded JSON result or a helpful
-error out, and two more.
+"""The SQL tools that agents get: SQL text in, a bounded result or a helpful error out.
 
-    query = build_tool("sqlite:////data/medical.db")        # without a URL: the setting DATABASE_URL
-    query("SELECT indication FROM drugs_info WHERE med_name = '...'")
-
-    tool = QueryTool("sqlite:////data/medical.db")          # the same with the result as an object
-    tool.run("SELECT ...").tables_read
-
-    tools = SchemaTools(tool)                               # for agents on unfamiliar databases; JSON text
-    tools.list_tables(), tools.describe_table("drugs_info")
+    tool = QueryTool("sqlite:////data/medical.db")
+    tool.run("SELECT indication FROM drugs_info WHERE med_name = '...'").to_json()
+    SchemaTools(tool).describe_table("drugs_info")          # JSON text
 
 The model's mistakes come back as a result with status "error"; a database that is gone raises
-DatabaseError. SQL is read and run in worker processes (tools/sql/pool.py). One tool may be used
-from many threads. Results of one SQL are kept, for the database is read-only.
+DatabaseError. One tool may be used from many threads.
 """
 
 from __future__ import annotations
@@ -21,7 +14,7 @@ import logging
 import os
 import threading
 import time
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Hashable, Iterable
 from contextlib import suppress
 from dataclasses import replace
 from functools import lru_cache
@@ -30,6 +23,7 @@ from typing import Any, NamedTuple
 
 from cachetools import LRUCache
 
+from common.settings import load_settings
 from tools.sql.database import (
     Access,
     Database,
@@ -52,7 +46,6 @@ __all__ = [
     "QueryResult",
     "QueryTool",
     "SchemaTools",
-    "build_tool",
     "neutralise",
 ]
 
@@ -235,11 +228,8 @@ class QueryTool:
         try:
             statement = check(sql, database.dialect, self.allowed_tables, database.schema)
         except Refused as refusal:
-            hint = ""
-            if self.hints:
-                found = hint_for_refusal(refusal, database, self.allowed_tables)
-                hint = hint_for_spelling(sql, database, self.allowed_tables) or found
-            return Answer(replace(failure(str(refusal)), hint=hint))
+            near = hint_for_refusal(refusal, database, self.allowed_tables)
+            return Answer(self._failed(str(refusal), near, database, sql))
         try:
             access = Access(self.allowed_tables, statement.own_names, statement.tables)
             rows = database.read(
@@ -249,16 +239,20 @@ class QueryTool:
             text = f"查询超过 {self.limits.deadline:g} 秒，已停止。请增加条件或减少连接。"
             return Answer(failure(text), repeatable=False, overran=True)
         except StatementError as error:
-            hint = ""
-            if self.hints:
-                found = hint_for_error(str(error), statement, database, self.allowed_tables)
-                hint = hint_for_spelling(sql, database, self.allowed_tables) or found
-            return Answer(replace(failure(f"数据库报错：{error}"), hint=hint))
+            near = hint_for_error(str(error), statement, database, self.allowed_tables)
+            return Answer(self._failed(f"数据库报错：{error}", near, database, sql))
         result = fit(rows, self.limits)
         if result.count or not self.hints:
             return Answer(result)
-        near = hint_for_empty(statement, database)
-        return Answer(replace(result, hint=near or ""), repeatable=near is not None)
+        values = hint_for_empty(statement, database)
+        return Answer(replace(result, hint=values or ""), repeatable=values is not None)
+
+    def _failed(self, reason: str, near: str, database: Database, sql: str) -> QueryResult:
+        """Return a failure with a hint: how to spell the statement, or else what is near."""
+        if not self.hints:
+            return failure(reason)
+        hint = hint_for_spelling(sql, database, self.allowed_tables) or near
+        return replace(failure(reason), hint=hint)
 
 
 @lru_cache(maxsize=8)
@@ -268,38 +262,11 @@ def excess_of(database: Database, tables: frozenset[str]) -> str:
     """
     excess = ", ".join(sorted(database.excess(tables)))
     if excess:
-        from common.settings import load_settings
-
         message = f"the account of {database.label} may do more than read its tables: {excess}"
         if load_settings().of(DatabaseSettings).database_strict:
             raise DatabaseError(f"{message}; DATABASE_STRICT wants the account of docs/safety.md")
         LOG.warning("%s; docs/safety.md says what to grant", message)
     return excess
-
-
-def build_tool(
-    url: str | None = None,
-    allowed_tables: Iterable[str] = DEFAULT_TABLES,
-    limits: Limits = DEFAULT_LIMITS,
-    cache: bool = True,
-) -> Callable[[str], str]:
-    """Return a function from SQL to JSON text, for any agent framework. It raises DatabaseError
-    only for what the machine did.
-
-    Without a `url` the setting DATABASE_URL decides, else the embedded database is read; the other
-    arguments are as for QueryTool.
-    """
-    if url is None:
-        from common.settings import load_settings
-
-        url = load_settings().of(DatabaseSettings).database_url
-    tool = QueryTool(url, allowed_tables, limits, cache)
-
-    def query_database_by_sql(sql: str) -> str:
-        """Run one read-only SELECT and return the result as JSON text."""
-        return tool.run(sql).to_json()
-
-    return query_database_by_sql
 
 
 class SchemaTools:

@@ -1,8 +1,5 @@
-"""What the model gets to see of a statement: a bounded JSON text that nothing inside a cell or an
-error can end.
-
-The texts are read by a model, so they are in Chinese; `neutralise` keeps chat tokens and tags in
-the data harmless.
+"""What the model gets to see of a statement: a bounded JSON text that nothing inside a cell or an error
+can end. The texts are read by a model, so they are in Chinese.
 """
 
 from __future__ import annotations

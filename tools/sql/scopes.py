@@ -1,8 +1,5 @@
-"""Which relation every name of a statement means: an allowed table, or what a WITH around it
-defines.
-
-Names are compared as the engine compares them, and then written in the one way it cannot misread: a
-table with its schema, a WITH's name exactly as it was defined.
+"""Which relation every name of a statement means: an allowed table, or what a WITH around it defines.
+Names are compared as the engine compares them, and written in the one way it cannot misread.
 """
 
 from __future__ import annotations

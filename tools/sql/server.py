@@ -1,10 +1,6 @@
-"""What the two database servers share: a pool, a read-only transaction per call, a deadline that
-holds, bounded cells.
-
-A call is: begin read-only, ask which columns the statement has, fetch `max_rows` rows with every
-text cut by the server (a client that fetches a gigabyte and then cuts it has fetched a gigabyte),
-count the rest, roll back. The server's own time-out cancels a statement; when it does not, a timer
-of ours hangs up and has the connection terminated.
+"""What the two database servers share: a pool, a read-only transaction for each call, cells cut by the
+server (a client that fetches a gigabyte and then cuts it has fetched a gigabyte), and a deadline
+after which a timer of ours hangs up and has the connection terminated.
 """
 
 from __future__ import annotations
@@ -107,7 +103,6 @@ class ServerDatabase(Database):
         """Return the statement's columns."""
 
     def _shown(self, sql: str, columns: Columns, max_rows: int) -> str:
-        """Return a statement for the first rows of `sql`, with long values cut."""
         cut = (
             self.cut.format(f"c{i}", KEPT_CHARACTERS) if long else f"c{i}"
             for i, (_, long) in enumerate(columns)
@@ -164,7 +159,6 @@ class ServerDatabase(Database):
             raise self._broken(error) from None
 
     def _ask(self, sql: str, *values: Any) -> list[Any]:
-        """Return the rows of a statement of our own about the account."""
         try:
             with self._engine.connect() as connection:
                 return list(connection.exec_driver_sql(sql, values))
@@ -228,7 +222,6 @@ class ServerDatabase(Database):
     def _give_back(
         self, pooled: PoolProxiedConnection, problem: Exception | None, stopped: bool
     ) -> None:
-        """Return a connection to the pool; close one that failed and cannot be made clean."""
         doubtful = stopped or isinstance(problem, DatabaseError)
         try:
             if problem and not doubtful:
@@ -242,5 +235,4 @@ class ServerDatabase(Database):
 
 
 def _names(columns: Columns) -> str:
-    """Return names of our own for the columns of a statement, because its names may repeat."""
     return ", ".join(f"c{number}" for number in range(len(columns)))

@@ -1,9 +1,5 @@
-"""SQLite: a file that cannot be written, an authorizer that sees every table and function, a
-deadline, limits.
-
-The connection refuses writing, whatever a statement says: the file is opened with mode=ro and
-query_only, an authorizer allows reading the named tables only (through views and WITH too), and a
-progress handler stops long work.
+"""SQLite: a file opened with mode=ro and query_only, an authorizer that allows reading the named tables
+only (through views and WITH too), a progress handler that stops long work, limits.
 """
 
 from __future__ import annotations
@@ -84,6 +80,7 @@ class SqliteDatabase(Database):
         self._engine = self._pool("sqlite://", creator=lambda: _connect(path))
         event.listen(self._engine, "connect", self._remember_file)
         event.listen(self._engine, "checkout", self._same_file)
+        self._columns: dict[str, tuple[Hashable, list[Column]]] = {}
         self.tables = self._read_tables()
 
     def _read_tables(self) -> frozenset[str]:
@@ -120,6 +117,13 @@ class SqliteDatabase(Database):
         return _state(self.path), _state(self.path.with_name(self.path.name + "-wal"))
 
     def columns(self, table: str) -> list[Column]:
+        version = self.version()
+        kept = self._columns.get(table)
+        if kept is None or kept[0] != version:
+            kept = self._columns[table] = (version, self._read_columns(table))
+        return kept[1]
+
+    def _read_columns(self, table: str) -> list[Column]:
         # Hidden columns of virtual tables are 1; generated columns are 2 and 3
         found = self._catalog(
             "SELECT name, type FROM pragma_table_xinfo(?) WHERE hidden != 1", table
@@ -129,7 +133,6 @@ class SqliteDatabase(Database):
         return [Column(name, kind, comments.get(name, "").strip()) for name, kind in found]
 
     def _views_through(self, tables: frozenset[str]) -> frozenset[str]:
-        """Return the views among the tables, with the views that they are made of."""
         if tables not in self._views:
             self._views[tables] = self._find_views(tables)
         return self._views[tables]

@@ -1,12 +1,6 @@
-"""A process that reads, runs and shapes the model's SQL, and that can be ended: tools/sql/pool.py
-starts it.
-
-    python -m tools.sql.worker CHANNEL PARENT  # a socket it inherits, and the process it ends with
-
-No parser, planner or string function has to look at a clock here: the kernel ends the process when
-a statement has used more processor time than its deadline, and refuses it memory beyond its share.
-The caller sees the channel close. Processor time is not consumed by a busy machine, so a statement
-is not blamed for one; the wall clock is bounded only so that no caller waits for ever.
+"""A process that reads, runs and shapes the model's SQL: tools/sql/pool.py starts it. The kernel ends it
+when a statement has used more processor time than its deadline, and refuses it memory beyond its
+share, so no parser, planner or string function has to look at a clock.
 """
 
 from __future__ import annotations

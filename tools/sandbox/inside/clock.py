@@ -1,8 +1,5 @@
-"""The time of a program: a clock that stands still while the machine keeps the program from
-running.
-
-The machine is at fault only where the kernel or the supervisor's own ticks show it. A program that
-sleeps, waits for a pipe or shares the processors with many threads of its own uses up its time.
+"""The time of a program: a clock that stands still while the machine is shown to keep the program from
+running. A program that sleeps, or shares the processors with its own threads, uses up its time.
 """
 
 from __future__ import annotations

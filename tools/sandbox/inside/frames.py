@@ -1,8 +1,5 @@
-"""The messages between a supervisor and its caller: the length of a JSON text in four bytes, and
-the text.
-
-No program holds an end of that line: what it prints and reports goes to its supervisor, which
-writes the message.
+"""The messages between a supervisor and its caller: the length of a JSON text in four bytes, and the
+text. No program holds an end of that line.
 """
 
 from __future__ import annotations

@@ -1,8 +1,6 @@
 """Process 1 of an episode: starts its interpreter and commands, watches them, and ends what a step
-leaves behind.
-
-It stays outside their limits and filter, in the same namespaces. It runs no code of the model,
-reads no pickle from it, and never waits for it without a time limit.
+leaves behind. It runs no code of the model, reads no pickle from it, and never waits for it without
+a time limit.
 """
 
 from __future__ import annotations
