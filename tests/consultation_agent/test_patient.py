@@ -111,6 +111,23 @@ def test_every_ask_word_is_understood() -> None:
             assert asked_for(f"请问，{' '.join(parts)}？", "") == [item], parts
 
 
+@pytest.mark.parametrize(
+    ("question", "item"),
+    [
+        ("夜尿几次？", "nocturia"),
+        ("小便颜色有没有发红？", "blood_in_urine"),
+        ("家里人也痒吗？", "contacts_itch"),
+        ("平素身体健康状况如何？", "history"),
+        ("What meds do you take?", "medication"),
+        ("Do you feel steady on your feet?", "unsteadiness"),
+    ],
+)
+def test_what_is_asked_for_is_not_denied_for_another_thing(question: str, item: str) -> None:
+    for task in tasks():
+        if item in task.words:
+            assert item in asked(question, task=task).facets
+
+
 def test_most_questions_of_somebody_who_has_not_read_the_ask_words_are_understood() -> None:
     """Off topic is what must find nothing; of several items the first is what is answered."""
     lines = (
