@@ -15,7 +15,7 @@ from functools import lru_cache
 
 from conditions.diagnosis import mention
 from conditions.gold_sentence import secrets_of
-from consultation_agent.doctor_questions import SAID, asked_for, content_of
+from consultation_agent.doctor_questions import SAID, content_of
 from consultation_agent.task import ConsultationTask
 from consultation_agent.topics import asking_of
 
@@ -25,17 +25,6 @@ ASKED = ("?", "？")
 PERSON = re.compile(
     r"[(（][^()（）]*(?:\d+ ?(?:years?|岁|months?)|male|男|女)[^()（）]*[)）]", re.IGNORECASE
 )
-AGE = re.compile(
-    r"(\d{1,3})[ -]?(?:years?|yrs?)[ -]old|(?:aged|age of|age:) ?(\d{1,3})"
-    r"|(\d{1,3}) ?(?:y/?o\b|岁)|[(（][^()（）]*?(\d{1,3}) years?[)）]",
-    re.IGNORECASE,
-)
-# What names the sex of a patient, and in a description also what stands for one
-SEXES = {
-    "female": re.compile(r"\b(?:female|woman|girl|lady)\b|女", re.IGNORECASE),
-    "male": re.compile(r"\b(?:male|man|boy|gentleman)\b|男", re.IGNORECASE),
-}
-PRONOUNS = {"female": re.compile(r"\bshe\b", re.I), "male": re.compile(r"\bhe\b", re.I)}
 QUESTION_WORDS = {
     name: re.compile(pattern) for name, pattern in SAID["same_question"]["words"].items()
 }
@@ -47,11 +36,6 @@ Sense = tuple[frozenset[str], frozenset[str]]  # question words, and words of co
 
 def recalled(task: ConsultationTask, question: str) -> tuple[str, str] | None:
     """Return the name and the text of the record's answer to a question, None without one."""
-    items = asked_for(question, "")
-    if items[:1] == ["age"] and age_of(task):
-        return "age", age_of(task)
-    if items[:1] == ["sex"] and sex_of(task):
-        return "sex", sex_of(task)
     about_child = bool(CHILD.search(f"{task.opening} {task.exchanges}"))
     wanted = _sense(question, about_child)
     if not any(wanted):
@@ -113,23 +97,3 @@ def memories(task: ConsultationTask) -> dict[str, tuple[str, str]]:
     held = once | {f"sentence {number}": (text, text) for number, text in enumerate(sentences)}
     secret = mention(hidden(task))
     return {name: pair for name, pair in held.items() if not secret.search(pair[1])}
-
-
-def age_of(task: ConsultationTask) -> str:
-    """Return the age that the record states, "" if it states none."""
-    if task.age is not None:
-        return str(task.age)
-    found = AGE.search(f"{task.opening} {task.description}")
-    return next(filter(None, found.groups()), "") if found else ""
-
-
-def sex_of(task: ConsultationTask) -> str:
-    """Return "female" or "male", whichever the record names first; "" if it names neither."""
-    if task.sex:
-        return task.sex
-    texts = ((f"{task.opening} {task.description}", SEXES), (task.description, PRONOUNS))
-    for text, words in texts:
-        found = {sex: match.start() for sex, word in words.items() if (match := word.search(text))}
-        if found:
-            return min(found, key=lambda sex: found[sex])
-    return ""

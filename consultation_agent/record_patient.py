@@ -295,8 +295,4 @@ def _recalled(task: ConsultationTask, question: str, mentioned: Mapping[str, Rep
     name, text = found
     if name in mentioned:
         return again(mentioned[name], task)
-    if name == "age":
-        text = said["age"].format(age=text)
-    elif name == "sex":
-        text = said[text]
     return Reply("informative", text, (name,))

@@ -15,19 +15,17 @@ Each file is a JSON object of records by note id, or a list of records that have
 
 Written into the folder, both complete or neither: `train.parquet` and `test.parquet` with the
 reference's columns (docs/diagnosis.md). Each record left out is named on stderr with what was seen
-and expected; if it is more than half of the cases of a file, nothing is written. A batch of records
-is held, whatever a file's size; the notes wait in an unnamed file (TMPDIR says where). Exit codes:
-0 done, 1 failed, 2 wrong usage, 130 interrupted.
+and expected; if it is more than half of the cases of a file, nothing is written. Files are read
+record by record, and only the notes of the cases are held. Exit codes: 0 done, 1 failed, 2 wrong
+usage, 130 interrupted.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
-import sqlite3
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, closing
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack
 from decimal import Decimal
 from functools import partial
 from pathlib import Path
@@ -93,6 +91,7 @@ def _note_id(item: Any) -> str:
 
 
 Examinations = list[dict[str, str]]
+Note = tuple[str, Examinations]  # its history and what was found
 
 
 def examinations_of(note: dict[str, Any]) -> Examinations:
@@ -132,54 +131,38 @@ def _shown(value: Any, where: str) -> str:
     return text_of(value, where)
 
 
-class Notes:
-    """The content of DiagGym's notes by id, in an unnamed SQLite file that goes with
-    the process.
+def read_notes(path: Path, wanted: set[str], say: Say) -> dict[str, Note]:
+    """Return history and examinations of the notes that cases have, and name each note that has no
+    history. Raises SourceError.
     """
-
-    def __init__(self, path: Path, say: Say) -> None:
-        """Read the file, and name each note that has no history. Raises SourceError."""
-        self._file = sqlite3.connect("")
-        self._file.execute("CREATE TABLE notes (id TEXT PRIMARY KEY, history TEXT, found TEXT)")
-        for name, value in watched(read_records(path), path.name, "records"):
-            try:
-                note = object_of(value, "the record")
-                history = text_of(note.get("text"), "text").partition(EXAMINED)[0]
-                found = examinations_of(note)
-                self._add(name, text_of(history, f"text before {EXAMINED}"), found)
-            except Refused as refusal:
-                say(f"{path}, {name}: {refusal}")
-
-    def _add(self, name: str, history: str, found: Examinations) -> None:
-        values = (name, history, json.dumps(found))
-        if not self._file.execute("INSERT OR IGNORE INTO notes VALUES (?, ?, ?)", values).rowcount:
-            raise Refused("is there twice, expected once; the first counts")
-
-    def note(self, name: str) -> tuple[str, Examinations]:
-        """Return history and examinations. Raises Refused if there is no such note, or it has no
-        history.
-        """
-        select = "SELECT history, found FROM notes WHERE id = ?"
-        found = self._file.execute(select, (name,)).fetchone()
-        if not found:
-            raise Refused(
-                "has no note with a history of that id in the file of --diaggym_ref_data_path"
-            )
-        return str(found[0]), json.loads(found[1])
-
-    def close(self) -> None:
-        """Delete the unnamed file."""
-        self._file.close()
+    notes: dict[str, Note] = {}
+    for name, value in watched(read_records(path), path.name, "records"):
+        try:
+            note = object_of(value, "the record")
+            history = text_of(note.get("text"), "text").partition(EXAMINED)[0]
+            found = examinations_of(note)
+            history = text_of(history, f"text before {EXAMINED}")
+            if name in notes:
+                raise Refused("is there twice, expected once; the first counts")
+            if name in wanted:
+                notes[name] = (history, found)
+        except Refused as refusal:
+            say(f"{path}, {name}: {refusal}")
+    return notes
 
 
-def read_row(name: str, value: Any, notes: Notes, split: str, index: int) -> Row:
+def read_row(name: str, value: Any, notes: Mapping[str, Note], split: str, index: int) -> Row:
     """Return a case of DiagAgent with the reference's columns. Raises Refused."""
     item = object_of(value, "the record")
     question, answer = (text_of(item.get(key), key) for key in ("case_summary", "final_diagnosis"))
     key = texts_of(item.get("recommended_exam_names"), "recommended_exam_names")
     if not key:
         raise Refused("recommended_exam_names is empty, expected at least one name")
-    text, found = notes.note(name)
+    if name not in notes:
+        raise Refused(
+            "has no note with a history of that id in the file of --diaggym_ref_data_path"
+        )
+    text, found = notes[name]
     extra = {
         **{"split": split, "index": index, "answer": answer, "question": question},
         **{"text": text, "key_exam_names": key, "examinations": found},
@@ -196,7 +179,7 @@ def read_row(name: str, value: Any, notes: Notes, split: str, index: int) -> Row
     }
 
 
-def read_rows(path: Path, notes: Notes, split: str, say: Say) -> Iterator[Row]:
+def read_rows(path: Path, notes: Mapping[str, Note], split: str, say: Say) -> Iterator[Row]:
     """Yield the rows of a file of cases, and print why each record that is left out is.
 
     Raises:
@@ -239,8 +222,9 @@ def convert(folder: Path, notes: Path, cases: dict[str, Path], force: bool, say:
     files = {split: folder / f"{split}.parquet" for split in cases}
     for file in files.values():
         refuse_existing(file, force)
+    wanted = {name for path in cases.values() for name, _ in read_records(path)}
+    known = read_notes(notes, wanted, say)
     with ExitStack() as stack:
-        known = stack.enter_context(closing(Notes(notes, say)))
         for split, path in cases.items():
             draft = stack.enter_context(replacing(files[split]))
             write_parquet(read_rows(path, known, split, say), draft, COLUMNS)

@@ -49,8 +49,6 @@ def said(question: str, task: ConsultationTask = COUGH) -> str:
         ("What colour is the phlegm?", "Much phlegm. It turned yellowish."),
         ("Thank you. Have you ever had an ECG?", "No."),
         ("And how high was your fever?", "The highest was 38.9. The fever went down on Sunday."),
-        ("How old are you?", "I am 52 years old."),
-        ("Are you a man or a woman?", "I am a woman."),
     ],
 )
 def test_the_same_question_has_the_answer_of_then(question: str, text: str) -> None:
