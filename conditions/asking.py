@@ -46,7 +46,6 @@ def most_telling(
 def _doubt_after(
     tables: Tables, group: Mapping[str, Condition], chances: Mapping[str, float], item: str
 ) -> float:
-    """Return the expected entropy (nats) when the item is known."""
     values: Iterable[Value] = (
         (True, False) if item in tables.symptoms else tables.facets[item].values
     )

@@ -188,10 +188,10 @@ class Tables:
 
     def items_of(self, conditions: Iterable[Condition]) -> list[str]:
         """Return the symptoms that any of the conditions names, and every facet."""
-        return [
-            *dict.fromkeys(name for condition in conditions for name in condition.symptoms),
-            *self.facets,
-        ]
+        symptoms = dict[str, float]()
+        for condition in conditions:
+            symptoms |= condition.symptoms
+        return [*symptoms, *self.facets]
 
 
 def terms(item: str) -> Texts:

@@ -124,7 +124,6 @@ def _parts(name: str) -> list[str]:
 
 
 def _names_all(said: str, parts: list[str]) -> bool:
-    """Return whether the words, cut into single things, name each part and nothing else."""
     stated = set[str]()
     for thing in JOINED.split(said):
         found = [part for part in parts if _names_one(thing, [part])]
@@ -159,7 +158,6 @@ def _readings(said: str, gold: Gold) -> tuple[Words, Words]:
 
 @lru_cache(maxsize=1024)
 def _gold(names: tuple[str, ...]) -> Gold:
-    """Return the gold diagnosis with all names that the tables have for the same condition."""
     given = {words_of(name) for name in names}
     every = dict.fromkeys(names)
     others = set[Words]()
@@ -178,18 +176,13 @@ def _gold(names: tuple[str, ...]) -> Gold:
 
 @cache
 def _narrower() -> list[tuple[Words, Words]]:
-    """Return pairs of a wide name and a narrower one that answers it."""
-    return [
-        (words_of(general), words_of(one))
-        for general, several in TABLE["narrower"].items()
-        for one in several
-    ]
+    pairs = list[tuple[Words, Words]]()
+    for general, several in TABLE["narrower"].items():
+        pairs += [(words_of(general), words_of(one)) for one in several]
+    return pairs
 
 
 def _is(words: Words, gold: Gold) -> bool:
-    """Return whether the words are names of the diagnosis, with only words beside them that do not
-    change it.
-    """
     words = _spelt(words, gold)
     stated = set[str]()
     for name in gold.readings:
@@ -210,7 +203,7 @@ def _spelt(words: Words, gold: Gold) -> Words:
     """Return the words with those in which one letter is wrong as the names have them; either side
     may be the misspelt one, and a known word is none.
     """
-    wanted = {word for name in gold.readings for word in name}
+    wanted = frozenset[str]().union(*gold.readings)
     found = set[str]()
     for word in words:
         alike = [one for one in wanted - words if _misspelt(word, one)]
@@ -229,7 +222,7 @@ def _misspelt(word: str, other: str) -> bool:
 
 def _contradicts(word: str, gold: Gold) -> bool:
     """Return whether a word is of a kind of which the names of the diagnosis have another word."""
-    named = {other for name in gold.readings for other in name}
+    named = frozenset[str]().union(*gold.readings)
     number = NUMBER.fullmatch(word)
     if number:
         return any(one[1] == number[1] for other in named if (one := NUMBER.fullmatch(other)))

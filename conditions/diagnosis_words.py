@@ -101,9 +101,6 @@ def _words(text: str) -> Iterable[str]:
 
 
 def _apart(text: str) -> str:
-    """Return the text with Chinese cut at known words, the longest first, and each replaced by the
-    word it is read as.
-    """
     return _chinese().sub(lambda m: f" {_same().get(m[0], m[0])} ", text)
 
 
@@ -118,12 +115,11 @@ def _singular(text: str) -> str:
 
 @cache
 def _same() -> dict[str, str]:
-    """Return what each wording of the table is read as, by its plain form."""
-    return {
-        _singular(plain(other)): _singular(plain(read_as))
-        for read_as, others in TABLE["same"].items()
-        for other in others
-    }
+    same = {}
+    for read_as, others in TABLE["same"].items():
+        for other in others:
+            same[_singular(plain(other))] = _singular(plain(read_as))
+    return same
 
 
 @cache
@@ -142,23 +138,22 @@ def known_words() -> Words:
 def beside() -> Words:
     """Return the words that may stand beside a diagnosis, with those of which it has only one."""
     found = set[str]()
-    for kinds in (TABLE["beside"], TABLE["one_of"]):
-        for texts in kinds.values():
-            for text in texts:
-                found.update(words_of(text))
+    for texts in (*TABLE["beside"].values(), *TABLE["one_of"].values()):
+        found = found.union(*map(words_of, texts))
     return frozenset(found) - frozenset(TABLE["said"]["changing"])
 
 
 @cache
 def organs() -> Words:
     """Return the words among them that name places of the body."""
-    return frozenset(word for text in TABLE["beside"]["organ"] for word in words_of(text))
+    return frozenset[str]().union(*map(words_of, TABLE["beside"]["organ"]))
 
 
 @cache
 def _chinese() -> re.Pattern[str]:
-    tables = (TABLE["beside"], TABLE["one_of"])
-    known = (*_same(), *(word for one in tables for words in one.values() for word in words))
+    known = [*_same()]
+    for texts in (*TABLE["beside"].values(), *TABLE["one_of"].values()):
+        known += texts
     return _any(word for word in known if HAN.search(word))
 
 

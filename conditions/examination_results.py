@@ -207,9 +207,6 @@ def spread_of(finding: Finding, part: str, fever: Any = False) -> Spread | None:
 
 
 def _number(part: Part, usual: Range, spread: Spread | None, random: Random) -> float:
-    """Return a number, rounded as in reports; a normal one lies within its range, a finding near
-    its mean.
-    """
     mean, sd = (spread.mean, spread.sd) if spread else (usual.mean, usual.sd)
     low, high = (mean - WIDEST * sd, mean + WIDEST * sd) if spread else (usual.low, usual.high)
     while not low <= (value := random.gauss(mean, sd)) <= high:

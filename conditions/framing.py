@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import re
 import tomllib
+from collections.abc import Iterable
 from pathlib import Path
 from typing import NamedTuple
 
@@ -59,15 +60,26 @@ def diagnosis_in(text: str) -> str:
     """Return the diagnosis that an answer names: the text after its labels, else the text without a
     label. Several lines are joined by "; ".
     """
-    said = [one.text.splitlines() for one in parts_of(text) if not one.kind]
-    unlabelled = [unframed(line) for lines in said for line in lines]
-    return "; ".join(labelled_diagnoses(text) or filter(None, unlabelled))
+    named = labelled_diagnoses(text)
+    if not named:
+        for part in parts_of(text):
+            if not part.kind:
+                named += filter(None, map(unframed, part.text.splitlines()))
+    return "; ".join(named)
 
 
 def labelled_diagnoses(text: str) -> list[str]:
     """Return the diagnoses after the labels of an answer, unchanged."""
-    said = (one.text.splitlines() for one in parts_of(text) if one.kind == "diagnosis")
-    return [name for lines in said for line in lines if (name := bare(line))]
+    return labelled(parts_of(text))
+
+
+def labelled(parts: Iterable[Part]) -> list[str]:
+    """Return the diagnoses of the labelled parts."""
+    named = list[str]()
+    for part in parts:
+        if part.kind == "diagnosis":
+            named += filter(None, map(bare, part.text.splitlines()))
+    return named
 
 
 def leads(sentence: str) -> bool:

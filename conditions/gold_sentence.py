@@ -47,9 +47,6 @@ def diseases_in(sentence: str) -> tuple[str, ...]:
 
 
 def _named(sentence: str) -> list[str]:
-    """Return the illnesses after the first lead that is followed by any, else those of a short
-    sentence without its opening words.
-    """
     for lead in LEAD.finditer(sentence):
         if found := _alternatives(sentence[lead.end() :]):
             return found
@@ -59,9 +56,6 @@ def _named(sentence: str) -> list[str]:
 
 
 def _alternatives(text: str) -> list[str]:
-    """Return the illnesses that a text begins with, one of which is meant; [] if it begins with
-    none.
-    """
     between = BETWEEN.match(f"{text} ")
     text = text[between.end() :] if between else text
     stop = STOP.search(text)
@@ -78,20 +72,19 @@ def secrets_of(names: Iterable[str]) -> tuple[str, ...]:
     """Return the texts that give a diagnosis away: its names, the illnesses in them, with and
     without "acute" and the like, and their synonyms in both languages.
     """
-    parts = [part for name in names for part in (*diseases_in(name), *ILLNESS.findall(name))]
-    heads = [head for name in parts if (head := ALIKE.sub("", name).strip()) and words_of(head)]
-    wanted = {words_of(name) for name in (*parts, *heads)}
-    same = (
-        wording
-        for group in _same()
-        if any(words_of(one) in wanted for one in group)
-        for wording in group
-    )
-    return tuple(dict.fromkeys((*parts, *heads, *same)))
+    found = dict[str, None]()
+    for name in names:
+        for part in (*diseases_in(name), *ILLNESS.findall(name)):
+            head = ALIKE.sub("", part).strip()
+            found |= dict.fromkeys([part, head] if words_of(head) else [part])
+    wanted = {words_of(name) for name in found}
+    for group in _same():
+        if any(words_of(one) in wanted for one in group):
+            found |= dict.fromkeys(group)
+    return tuple(found)
 
 
 def _same() -> Iterator[tuple[str, ...]]:
-    """Yield groups of wordings, each of one illness."""
     yield from conditions()
     for read_as, others in TABLE["same"].items():
         yield (read_as, *others)

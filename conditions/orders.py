@@ -77,7 +77,7 @@ def named(text: str, own: Iterable[str] = ()) -> str | None:
 
 def side_of(text: str) -> str:
     """Return "left" or "right" if a text names one of the two, else ""."""
-    found = {SIDES.get(one, one) for pair in SIDE.findall(text.lower()) for one in pair if one}
+    found = {SIDES.get(match[0], match[0]) for match in SIDE.finditer(text.lower())}
     return found.pop() if len(found) == 1 else ""
 
 
@@ -119,9 +119,6 @@ def _plainly(text: str) -> str | None:
 
 
 def _is_number(text: str, name: str) -> bool:
-    """Return whether a text is one of the numbers of an examination, such as the glucose of a lumbar
-    puncture.
-    """
     key = table_key(name)
     parts = load_tables().examinations[key].parts.values() if key else ()
     return any(words_of(text) in (words_of(one.en), words_of(one.zh)) for one in parts)
@@ -185,27 +182,26 @@ def _by_bare_words() -> Index:
     """Return every examination by the bare words of its names, if they belong to it alone and say
     more than a kind of examination.
     """
-    tables = load_tables().examinations
-    further = [(tables[key].en, text) for key, names in ORDERS["names"].items() for text in names]
     homes: dict[Words, set[str]] = {}
-    for name, text in (*_of_tables(), *further, *_of_orders()):
+    for name, text in (*_of_tables(), *_of_orders()):
         homes.setdefault(_bare(text), set()).add(name)
-    return {
-        words: names.pop()
-        for words, names in homes.items()
-        if len(names) == 1 and (len(words) > 1 or not KINDS.issuperset(words))
-    }
+    for key, names in ORDERS["names"].items():
+        for text in names:
+            homes.setdefault(_bare(text), set()).add(load_tables().examinations[key].en)
+    kept: dict[Words, str] = {}
+    for words, found in homes.items():
+        if len(found) == 1 and (len(words) > 1 or not KINDS.issuperset(words)):
+            kept[words] = found.pop()
+    return kept
 
 
 def _of_tables() -> Iterator[tuple[str, str]]:
-    """Yield the examinations of the tables with each of their names."""
     for one in load_tables().examinations.values():
         for text in (one.en, *one.aliases_en, one.zh, *one.aliases_zh):
             yield one.en, text
 
 
 def _of_orders() -> Iterator[tuple[str, str]]:
-    """Yield the examinations that orders.toml alone knows, and the panels, with each of their names."""
     for name, others in ORDERS["further"].items():
         for text in (name, *others):
             yield name, text
@@ -215,9 +211,6 @@ def _of_orders() -> Iterator[tuple[str, str]]:
 
 
 def _bare(text: str) -> Words:
-    """Return the words of a name without those that may stand beside it, or all its words if no
-    other is left.
-    """
     plain = text
     for other, usual in BESIDE["chinese_words"].items():
         plain = plain.replace(other, usual)
@@ -238,9 +231,6 @@ def words_of(text: str) -> Words:
 
 
 def _word(word: str) -> str:
-    """Return a word in one spelling for British and American ones, plurals, "examination" and
-    "-gram".
-    """
     word = re.sub("[ao]e", "e", word)
     word = re.sub("(?<=[a-z]{3})graph(y|s|ies)?$", "gram", word)
     word = re.sub("(?<=[a-z]{3})ies$", "y", word)

@@ -54,7 +54,6 @@ def load_tables(folder: Path = FOLDER) -> Tables:
 
 
 def _name_single_parts(findings: dict[str, Any], examinations: dict[str, Any]) -> None:
-    """Assign a finding that is one mean and sd to the examination's only part."""
     for name, finding in findings.items():
         if "mean" in finding:
             [part] = examinations[name]["parts"]

@@ -47,12 +47,12 @@ def advice_value(items: Sequence[str], advice: str, gold: str) -> float:
         shares.append(fmean(_given(term, wanted, clauses) for term in terms(item)))
     right = sum(term in advice for term in own)
     said_by_gold = "".join(items).replace("*", "")
-    others = sum(term in advice and term not in said_by_gold for term in _all_terms())
+    others = sum(term in advice and term not in said_by_gold for term in all_terms())
     return max(0.0, fmean(shares)) * right / max(1, right + others)
 
 
 @cache
-def _all_terms() -> frozenset[str]:
+def all_terms() -> frozenset[str]:
     """Return the terms of advice for any condition."""
     found = set[str]()
     for condition in load_tables().conditions.values():

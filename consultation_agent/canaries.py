@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from random import Random
 
-from conditions.condition_types import terms
 from conditions.table import load_tables
+from consultation_agent.advice import all_terms
 from consultation_agent.doctor_questions import SAID
 from consultation_agent.prompts import Prompts
 from consultation_agent.protocol import Conclusion, Malformed
@@ -37,14 +37,7 @@ def dishonest_episodes(
     wrong = "；".join(item.replace("*", "") for item in other.advice_zh)
     every = [question_for(item) for item in SAID["questions"] if item != "symptom"]
 
-    everything = "，".join(
-        dict.fromkeys(
-            term
-            for one in tables.conditions.values()
-            for item in one.advice_zh
-            for term in terms(item)
-        )
-    )
+    everything = "，".join(sorted(all_terms()))
 
     def ended(diagnosis: str, advice: str, questions: Sequence[str] = ()) -> Episode:
         return rehearse(task, prompts, turns, questions, lambda _: Conclusion(diagnosis, advice))

@@ -58,9 +58,6 @@ def _messages(row: dict[str, Any], where: str) -> list[Message]:
 
 
 def _framed(said: list[Message], prompts: Prompts, most_turns: int) -> Conversation:
-    """Return the dialogue as the doctor reads it: after the system prompt, each patient's turn with
-    its number.
-    """
     replies = [str(message["content"]) for message in said[1::2]]
     open_end = not isinstance(
         read_reply(replies[-1]), Conclusion

@@ -97,7 +97,6 @@ class ConsultationEnvironment(PartnerEnvironment):
 
 
 def _other_name(task: ConsultationTask) -> str | None:
-    """Return another name of the gold diagnosis; a letter has none."""
     if task.options:
         return None
     return next((name for name in task.names if name != task.reference), None)

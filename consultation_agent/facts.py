@@ -8,10 +8,17 @@ from typing import Any
 
 from consultation_agent.patient import KINDS, Exchange
 from consultation_agent.protocol import Conclusion, Malformed
-from consultation_agent.reward import conclusion_of, conclusion_values, found_facets, kinds_of
+from consultation_agent.reward import (
+    conclusion_of,
+    conclusion_values,
+    exchanges_of,
+    found_facets,
+    kinds_of,
+)
 from consultation_agent.task import ConsultationTask
 from episodes.agent import Record
 from episodes.episode import Episode
+from episodes.partner_agent import dialogue_of
 
 RIGHT_FROM = 0.5  # of the advice
 
@@ -30,27 +37,17 @@ def facts_of(task: ConsultationTask, episode: Episode) -> dict[str, float | None
         "questions": float(questions),
         "useful_questions": kinds["informative"] / questions if questions else None,
         "repeated_questions": kinds["repeated"] / questions if questions else None,
-        "patient_leak": float(
-            sum(event.reply.leaked for event in episode.events if isinstance(event, Exchange))
-        ),
+        "patient_leak": float(sum(one.reply.leaked for one in exchanges_of(episode))),
     }
 
 
 def record_of(task: ConsultationTask, episode: Episode) -> Record:
     """Return gold, the facets to ask for, and the dialogue as it was understood."""
-    replies = [
-        str(message["content"]) for message in episode.messages if message["role"] == "assistant"
-    ]
-    turns = [_turns(event, text) for event, text in zip(episode.events, replies, strict=False)]
-    for (doctor, *_), tokens in zip(
-        turns, episode.reply_tokens, strict=False
-    ):  # a rehearsed episode has none
-        doctor["tokens"] = tokens
     return {
         "condition": task.condition,
         "gold": {"diagnosis": task.reference, "recommendation": task.recommendation},
         "distinguishing": list(task.distinguishing),
-        "dialogue": [turn for both in turns for turn in both],
+        "dialogue": dialogue_of(episode.events, episode, _turns),
     }
 
 

@@ -28,7 +28,7 @@ from common.settings import Settings
 from conditions.diagnosis import mention
 from conditions.table import load_tables
 from consultation_agent.doctor_questions import SAID
-from consultation_agent.patient import Exchange, Patient, Reply
+from consultation_agent.patient import Exchange, Patient, Reply, told
 from consultation_agent.recall import hidden, memories
 from consultation_agent.record_patient import RecordPatient, again
 from consultation_agent.settings import ConsultationSettings
@@ -38,7 +38,8 @@ from episodes.episode import ServiceError
 from episodes.outcomes import EpisodeError
 from episodes.partners import RECORD, partner_kind, partner_model
 
-ATTEMPTS, LONGEST_WAIT = 4, 5.0  # how often it is asked, and at most so many seconds apart
+ATTEMPTS = 4  # how often it is asked
+LONGEST_WAIT = 5.0  # seconds between two requests, at most
 LONGEST_TEXT = 120  # characters of an answer: what follows would fill the doctor's context
 LONGEST_NAME = 24
 MOST_FACETS = 2  # one question tells of one thing, and of what accompanies it
@@ -197,10 +198,10 @@ def record_lines(task: ConsultationTask) -> dict[str, str]:
     or single sentences, in place of names.
     """
     if not task.words:
-        return {
-            f"{name}（{by}）" if by != text else name: text
-            for name, (by, text) in memories(task).items()
-        }
+        remembered = {}
+        for name, (by, text) in memories(task).items():
+            remembered[name if by == text else f"{name}（{by}）"] = text
+        return remembered
     tables = load_tables()
     meanings = {name: phrase.zh for name, phrase in tables.general.items()}
     meanings |= {name: facet.zh for name, facet in tables.facets.items()}
@@ -222,9 +223,8 @@ def clean(text: str) -> str:
     """Return a question on one line, without invisible characters and the brackets of chat
     tokens.
     """
-    return " ".join(
-        "".join(char if char.isprintable() and char not in "<>|" else " " for char in text).split()
-    )
+    shown = [char if char.isprintable() and char not in "<>|" else " " for char in text]
+    return " ".join("".join(shown).split())
 
 
 def secret(task: ConsultationTask) -> re.Pattern[str]:
@@ -233,7 +233,6 @@ def secret(task: ConsultationTask) -> re.Pattern[str]:
 
 
 def _facets(task: ConsultationTask, said: Said) -> tuple[str, ...]:
-    """Return the facets that a model says it mentioned, without those that do not exist."""
     tables = load_tables()
     names = {*tables.facets, *tables.symptoms, *tables.general} if task.words else {*memories(task)}
     known = dict.fromkeys(name for name in said.facets if name in names)
@@ -244,9 +243,7 @@ def _told_before(reply: Reply, question: str, asked: Sequence[Exchange]) -> Repl
     """Return the first reply about the same facets, else to the same question in the same words;
     None if there is none.
     """
-    mentioned = {
-        facet: earlier.reply for earlier in reversed(asked) for facet in earlier.reply.facets
-    }
     if reply.facets:
-        return mentioned[reply.facets[0]] if {*reply.facets} <= mentioned.keys() else None
+        mentioned = told(asked)
+        return mentioned[reply.facets[0]] if mentioned.keys() >= {*reply.facets} else None
     return next((earlier.reply for earlier in asked if clean(earlier.question) == question), None)

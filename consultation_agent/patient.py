@@ -43,6 +43,15 @@ class Exchange:
     reply: Reply
 
 
+def told(asked: Sequence[Exchange]) -> dict[str, Reply]:
+    """Return by facet the first reply that mentioned it."""
+    found: dict[str, Reply] = {}
+    for exchange in asked:
+        for facet in exchange.reply.facets:
+            found.setdefault(facet, exchange.reply)
+    return found
+
+
 class Patient(ABC):
     """Answers questions about one record, in the same way in every episode. description: what its
     answers depend on.

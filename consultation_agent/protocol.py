@@ -16,7 +16,7 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 
 from common.thoughts import after_thought
-from conditions.framing import Part, bare, leads, parts_of, unframed
+from conditions.framing import Part, labelled, leads, parts_of, unframed
 from episodes.episode import AgentError
 from episodes.text_loop import Ending, Malformed
 
@@ -184,9 +184,6 @@ def read_reply(text: str, read_answer: Reading | None = None) -> Question | Conc
 
 
 def _read_answer(text: str) -> Question | Conclusion | Malformed:
-    """Return the question, which is all that follows its label, or the conclusion with its labelled
-    parts.
-    """
     question = QUESTION.match(text)
     if question:
         asked = text[question.end() :]
@@ -202,12 +199,8 @@ def _read_answer(text: str) -> Question | Conclusion | Malformed:
 
 
 def _conclusion(parts: list[Part], kinds: list[str]) -> Conclusion | Malformed:
-    """Return the conclusion, or what is malformed about it. Text before the first label must begin
-    as a sentence that names a diagnosis, and then names it.
-    """
     before = "\n".join(part.text for part in parts if not part.kind)
-    said = (part.text.splitlines() for part in parts if part.kind == "diagnosis")
-    named = [name for lines in said for line in lines if (name := bare(line))]
+    named = labelled(parts)
     advised = [part.text for part in parts if part.kind == "advice" and part.text]
     if before and ("diagnosis" in kinds or not leads(before)):
         return Malformed("no_label")
@@ -217,8 +210,6 @@ def _conclusion(parts: list[Part], kinds: list[str]) -> Conclusion | Malformed:
         named = []
     if not named:
         return Malformed("no_diagnosis")
-    return (
-        Conclusion("、".join(named), "；".join(advised))
-        if advised
-        else Malformed("no_recommendation")
-    )
+    if not advised:
+        return Malformed("no_recommendation")
+    return Conclusion("、".join(named), "；".join(advised))

@@ -64,7 +64,6 @@ def _sense(question: str, about_child: bool) -> Sense:
 
 
 def _told(text: str, secrets: tuple[str, ...]) -> str:
-    """Return the sentences of a text that neither give the diagnosis away nor ask the doctor back."""
     secret = mention(secrets)
     sentences = [one.strip() for one in SENTENCE_END.split(text)]
     told = [one for one in sentences if not one.endswith(ASKED) and not secret.search(one)]

@@ -26,7 +26,7 @@ from consultation_agent.doctor_questions import (
     parts_of,
     plain,
 )
-from consultation_agent.patient import Exchange, Patient, Reply
+from consultation_agent.patient import Exchange, Patient, Reply, told
 from consultation_agent.recall import complaint_of, recalled
 from consultation_agent.task import ConsultationTask
 from consultation_agent.topics import Topic, asked_first, asked_topics
@@ -49,25 +49,20 @@ class RecordPatient(Patient):
 
     def reply_to(self, task: ConsultationTask, question: str, asked: Sequence[Exchange]) -> Reply:
         """Return the patient's reply to a question, after the questions asked before."""
-        mentioned = {
-            facet: earlier.reply for earlier in reversed(asked) for facet in earlier.reply.facets
-        }
         question = question[:LONGEST]
-        return (
-            _from_facts(task, question, mentioned)
-            if task.words
-            else _recalled_parts(task, question, mentioned)
-        )
+        if task.words:
+            return _from_facts(task, question, told(asked))
+        return _recalled_parts(task, question, told(asked))
 
 
 def _from_facts(task: ConsultationTask, question: str, mentioned: Mapping[str, Reply]) -> Reply:
-    """Return what a patient says whose record has facets and symptoms."""
-    replies = [reply for part in parts_of(question) for reply in _to_each(task, part, mentioned)]
+    replies = list[Reply]()
+    for part in parts_of(question):
+        replies += _to_each(task, part, mentioned)
     return _together(replies, SAID["zh"]) if replies else _not_understood(question)
 
 
 def _to_each(task: ConsultationTask, question: str, mentioned: Mapping[str, Reply]) -> list[Reply]:
-    """Return what is said to each thing that one clause asks for."""
     if opens(question):
         return [_opening(task.opening, task, mentioned)]
     if task.complaint and asks_whether(question, task.complaint):
@@ -75,7 +70,10 @@ def _to_each(task: ConsultationTask, question: str, mentioned: Mapping[str, Repl
     items = _less_sides(question, asked_for(question, task.opening))
     first = asked_first(question)
     if len(items) > 1 and not (first and (first.is_side or not _joined(question))):
-        return [reply for item in items for reply in _of_several(task, question, item, mentioned)]
+        replies = list[Reply]()
+        for item in items:
+            replies += _of_several(task, question, item, mentioned)
+        return replies
     topics = _topics_of(task, question, items)
     if topics:
         return [_of_topic(task, topic, mentioned) for topic in topics]
@@ -85,7 +83,6 @@ def _to_each(task: ConsultationTask, question: str, mentioned: Mapping[str, Repl
 
 
 def _less_sides(question: str, items: Sequence[str]) -> list[str]:
-    """Return the items without sides, such as "how long", that belong to another item."""
     others = [item for item in items if item not in SIDES]
     return [*items] if ITSELF.search(plain(question)) or not others else others
 
@@ -93,7 +90,6 @@ def _less_sides(question: str, items: Sequence[str]) -> list[str]:
 def _of_several(
     task: ConsultationTask, question: str, item: str, mentioned: Mapping[str, Reply]
 ) -> list[Reply]:
-    """Return what is said to one of several items: of a facet to the topics of it that are named."""
     topics = _telling_first(task, _of_one_facet(question, [item]), item)
     if topics:
         return [_of_topic(task, topic, mentioned) for topic in topics]
@@ -116,15 +112,14 @@ def _together(replies: Sequence[Reply], said: Mapping[str, str]) -> Reply:
         text = said["compound"].format(text=text)
     elif any(reply.kind == "unknown" for reply in each):
         text = said["partly"].format(text=text)
-    facets = tuple(dict.fromkeys(facet for reply in known[:MOST] for facet in reply.facets))
+    facets = dict[str, None]()
+    for reply in known[:MOST]:
+        facets.update(dict.fromkeys(reply.facets))
     repeated = all(reply.kind == "repeated" for reply in each)
-    return Reply("repeated" if repeated else "compound", text, facets)
+    return Reply("repeated" if repeated else "compound", text, tuple(facets))
 
 
 def _topics_of(task: ConsultationTask, question: str, items: Sequence[str]) -> list[Topic]:
-    """Return the topics that are answered instead of what the ask-words found; several of one facet where
-    its words tell of none of them.
-    """
     several = _of_one_facet(question, items)
     if len(several) > 1 and not asked_first(question):
         return _telling_first(task, several, items[0])
@@ -135,7 +130,6 @@ def _topics_of(task: ConsultationTask, question: str, items: Sequence[str]) -> l
 
 
 def _telling_first(task: ConsultationTask, topics: Sequence[Topic], facet: str) -> list[Topic]:
-    """Of topics of one facet one that its words tell of, then those that they tell nothing of."""
     telling = [one for one in topics if _holds(task, one, facet)]
     return [*telling[:1], *(one for one in topics if one not in telling)]
 
@@ -160,7 +154,6 @@ def _topic_of(question: str, items: Sequence[str]) -> Topic | None:
 
 
 def _of_one_facet(question: str, items: Sequence[str]) -> list[Topic]:
-    """Return the topics that a question names within the one facet that its ask-words found."""
     facet = items[0] if len(items) == 1 and items[0] in load_tables().facets else None
     return [one for one in asked_topics(question) if [facet] == [*one.of][:1] and not one.kind]
 
@@ -192,14 +185,12 @@ def _of_topic(task: ConsultationTask, topic: Topic, mentioned: Mapping[str, Repl
 
 
 def _holds(task: ConsultationTask, topic: Topic, item: str) -> bool:
-    """Return whether the patient's words for a symptom or a facet are about a topic."""
     if item not in task.words:
         return False
     return item in load_tables().symptoms or bool(topic.own.search(task.words[item]))
 
 
 def _complaint(task: ConsultationTask, mentioned: Mapping[str, Reply]) -> Reply:
-    """Return the reply to a question about the complaint itself."""
     if "complaint" in mentioned:
         return again(mentioned["complaint"], task)
     word = load_tables().complaints[task.complaint].zh
@@ -207,7 +198,6 @@ def _complaint(task: ConsultationTask, mentioned: Mapping[str, Reply]) -> Reply:
 
 
 def _opening(text: str, task: ConsultationTask, mentioned: Mapping[str, Reply]) -> Reply:
-    """Return the reply to what a doctor opens with: the words that the patient came with."""
     if "complaint" in mentioned:
         return again(mentioned["complaint"], task)
     return Reply("informative", text, ("complaint",))
@@ -230,18 +220,15 @@ def _not_understood(question: str) -> Reply:
 def question_for(item: str) -> str:
     """Return a question that asks for a facet or a symptom."""
     symptom = load_tables().symptoms.get(item)
-    return (
-        SAID["questions"]["symptom"].format(word=symptom.ask[0])
-        if symptom
-        else SAID["questions"][item]
-    )
+    if not symptom:
+        return str(SAID["questions"][item])
+    return str(SAID["questions"]["symptom"].format(word=symptom.ask[0]))
 
 
 def again(earlier: Reply, task: ConsultationTask) -> Reply:
     """Return the reply to a question that was asked before."""
-    return Reply(
-        "repeated", SAID[_language(task)]["repeated"].format(text=earlier.text), earlier.facets
-    )
+    text = SAID[_language(task)]["repeated"].format(text=earlier.text)
+    return Reply("repeated", text, earlier.facets)
 
 
 def _language(task: ConsultationTask) -> str:
@@ -249,25 +236,19 @@ def _language(task: ConsultationTask) -> str:
 
 
 def _mentioned(task: ConsultationTask, item: str, mentioned: Container[str]) -> Reply:
-    """Return what the record says about an item."""
     said = SAID["zh"]
     tables = load_tables()
     if item == "accompanying":
-        more = next(
-            (name for name, there in task.symptoms.items() if there and name not in mentioned), None
-        )
-        text = sentence(task.words[more]) if more else said["nothing_else"]
-        return Reply("informative", text, (item, more) if more else (item,))
+        there = [name for name, has in task.symptoms.items() if has and name not in mentioned]
+        if not there:
+            return Reply("informative", said["nothing_else"], (item,))
+        return Reply("informative", sentence(task.words[there[0]]), (item, there[0]))
     if item in task.words:
-        return Reply(
-            "informative",
-            sentence(f"{'有，' if item in tables.symptoms else ''}{task.words[item]}"),
-            (item,),
-        )
+        yes = "有，" if item in tables.symptoms else ""
+        return Reply("informative", sentence(f"{yes}{task.words[item]}"), (item,))
     if item in tables.symptoms:
-        return Reply(
-            "informative", said["absent"].format(word=tables.symptoms[item].ask[0]), (item,)
-        )
+        absent = said["absent"].format(word=tables.symptoms[item].ask[0])
+        return Reply("informative", absent, (item,))
     if item == "age" and task.age is not None:
         return Reply("informative", said["age"].format(age=task.age), (item,))
     if item == "sex" and task.sex in said:
@@ -276,7 +257,6 @@ def _mentioned(task: ConsultationTask, item: str, mentioned: Container[str]) -> 
 
 
 def _recalled_parts(task: ConsultationTask, question: str, mentioned: Mapping[str, Reply]) -> Reply:
-    """Return what a record without facets tells of all that is asked, else of each part of it."""
     whole = _recalled(task, question, mentioned)
     parts = parts_of(question)
     if whole.kind != "unknown" or len(parts) == 1:
@@ -285,7 +265,6 @@ def _recalled_parts(task: ConsultationTask, question: str, mentioned: Mapping[st
 
 
 def _recalled(task: ConsultationTask, question: str, mentioned: Mapping[str, Reply]) -> Reply:
-    """Return the reply of a record without facets, "unknown" if it has no answer."""
     said = SAID[_language(task)]
     if opens(question) and (text := complaint_of(task)):
         return _opening(text, task, mentioned)

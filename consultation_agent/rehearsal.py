@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Sequence
 from conditions.asking import Value, posterior
 from conditions.condition_types import Phrase
 from conditions.table import load_tables
-from consultation_agent.patient import Exchange
+from consultation_agent.patient import Exchange, told
 from consultation_agent.prompts import Prompts
 from consultation_agent.protocol import Choice, Conclusion, spoken
 from consultation_agent.record_patient import RecordPatient, question_for
@@ -90,17 +90,11 @@ def baseline_episode(
     if task.options:
         first = Choice(next(iter(task.options)), "")
         return rehearse(task, prompts, turns, questions, lambda _: first)
-    return rehearse(
-        task, prompts, turns, questions, lambda asked: best_match(task, _mentioned(asked))
-    )
+    return rehearse(task, prompts, turns, questions, lambda asked: best_match(task, told(asked)))
 
 
 def _concluded(task: ConsultationTask, diagnosis: str, advice: str) -> Conclusion:
     return Choice(diagnosis, "") if task.options else Conclusion(diagnosis, advice)
-
-
-def _mentioned(asked: Sequence[Exchange]) -> set[str]:
-    return {item for exchange in asked for item in exchange.reply.facets}
 
 
 def best_match(task: ConsultationTask, mentioned: Iterable[str]) -> Conclusion | None:
@@ -123,9 +117,6 @@ def best_match(task: ConsultationTask, mentioned: Iterable[str]) -> Conclusion |
 
 
 def _value(task: ConsultationTask, item: str) -> Value | None:
-    """Return the meaning of the patient's words for an item; None if the patient has no words for
-    it.
-    """
     tables = load_tables()
     if item in tables.symptoms:
         return task.symptoms.get(item, False)

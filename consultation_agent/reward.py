@@ -179,7 +179,6 @@ class Scheme:
     def _summed(
         self, task: ConsultationTask, episode: Episode, values: Mapping[str, float], by_words: bool
     ) -> dict[str, float]:
-        """Return the amount that each kind of event earned in all."""
         conclusion = conclusion_of(episode)
         often = {**kinds_of(episode), "no_diagnosis": float(conclusion is None), **values}
         if conclusion and by_words:

@@ -167,9 +167,6 @@ def _task_of(row: Row) -> ConsultationTask:
 
 
 def _complaint(prompt: list[dict[str, Any]]) -> str:
-    """Return the patient's first words; the reference's prompts have them on a line among
-    instructions.
-    """
     said = _text(
         next((message["content"] for message in prompt if message["role"] == "user"), None)
     )

@@ -65,8 +65,10 @@ def asked_topics(question: str) -> tuple[Topic, ...]:
     """
     asking = asking_of(question)
     found = [one for one in topics().values() if one.ask.search(asking)]
-    others = {name for one in found for name in (*one.instead_of, one.under)}
-    kept = (one for one in found if one.name not in others)
+    others = set[str]()
+    for one in found:
+        others.update((*one.instead_of, one.under))
+    kept = [one for one in found if one.name not in others]
     return tuple(sorted(kept, key=lambda one: one.is_side))
 
 

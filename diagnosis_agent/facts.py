@@ -22,6 +22,7 @@ from diagnosis_agent.single_turn import hits_of
 from diagnosis_agent.task import DiagnosisTask
 from episodes.agent import Record
 from episodes.episode import Episode
+from episodes.partner_agent import dialogue_of
 from episodes.text_loop import Malformed
 
 
@@ -50,12 +51,8 @@ def facts_of(task: DiagnosisTask, episode: Episode) -> dict[str, float | None]:
 
 def record_of(task: DiagnosisTask, episode: Episode) -> Record:
     """Return gold, which of its examinations were seen, and the dialogue as it was understood."""
-    replies = [
-        str(message["content"]) for message in episode.messages if message["role"] == "assistant"
-    ]
-    said = [
-        event for event in episode.events if isinstance(event, Exchange | Malformed | Conclusion)
-    ]
+    kinds = (Exchange, Malformed, Conclusion)
+    said = [event for event in episode.events if isinstance(event, kinds)]
     return {
         "condition": task.condition,
         "gold": {
@@ -65,9 +62,7 @@ def record_of(task: DiagnosisTask, episode: Episode) -> Record:
         },
         "key": sorted(key_of(task)),
         "key_seen": sorted(key_seen(task, episode)),
-        "dialogue": [
-            turn for event, text in zip(said, replies, strict=False) for turn in _turns(event, text)
-        ],
+        "dialogue": dialogue_of(said, episode, _turns),
     }
 
 

@@ -48,7 +48,8 @@ LIMITS = {"max_tokens": 512, "stop": STOPS}
 END = re.compile("|".join((*STOPS, r"\nExam name:")))
 
 VERSION = 1  # of what is asked: raised where kept results are no longer what would be drawn
-DRAWS, REDRAWN_AT = 3, 1.0  # at temperature 0 the same text would come again
+DRAWS = 3
+REDRAWN_AT = 1.0  # at temperature 0 the same text would come again
 ADDRESS = "simulator_url"
 MODEL_NAMES = "the name its endpoint serves it by"
 CAUSES = {"malformed": "simulator_malformed", "timeout": "simulator_timeout"}
@@ -162,11 +163,6 @@ class LLMSimulator(Simulator):
             raise ServiceError(f"the simulator gives no usable result ({error}); {ways}") from None
 
     async def _result(self, task: DiagnosisTask, name: str, past: Sequence[Result]) -> str:
-        """Return the result of an examination, the first that any process drew; "" if it is
-        withheld.
-
-        Raises EpisodeError: the model failed.
-        """
         case = [VERSION, self.source, self.temperature, context(task), name.casefold()]
         key = hashlib.sha256(json.dumps(case).encode()).hexdigest()
         async with self._same.setdefault(key, asyncio.Lock()):

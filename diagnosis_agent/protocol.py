@@ -41,7 +41,8 @@ REASON = re.compile(
 ANOTHER = re.compile(r"final diagnosis ?[:：]|最终诊断[:：]", re.IGNORECASE)
 SENTENCE_END = re.compile(r"(?<=\w{3}[.!?]) |(?<=[)\]][.!?]) ")
 ITEM = re.compile(r"(?:[-•>]|\d{1,2}[.)]) ")
-SPACE, MARKDOWN = re.compile(r"[^\S\n]+"), re.compile(r"[*`#]+|__+")
+SPACE = re.compile(r"[^\S\n]+")
+MARKDOWN = re.compile(r"[*`#]+|__+")
 
 BY_HAND = "typed by hand"
 
@@ -123,9 +124,6 @@ def read_reply(text: str) -> Order | Conclusion | Malformed:
 
 
 def _order(text: str, phrases: list[re.Match[str]]) -> Order | Conclusion | Malformed:
-    """Return the order: its diagnosis comes before the sentence of the phrase, its examination
-    after the phrase.
-    """
     before = text[: phrases[0].start()]
     behind = text[phrases[0].end() :]
     last, *earlier = REASON.split(
@@ -144,9 +142,6 @@ def _order(text: str, phrases: list[re.Match[str]]) -> Order | Conclusion | Malf
 
 
 def _conclusion(text: str) -> Order | Conclusion | Malformed:
-    """Return the conclusion: its diagnosis is all text before the label of the reason or, without
-    that label, the labelled or first sentence.
-    """
     conclusion, *reasons = REASON.split(text, maxsplit=1)
     lines = _lines(conclusion)
     if reasons:
@@ -158,25 +153,21 @@ def _conclusion(text: str) -> Order | Conclusion | Malformed:
         distinct = {name.casefold(): name for name in reversed(named) if name}
         return _whole(Conclusion("; ".join(reversed(distinct.values())), reasons[0].strip()))
     labelled = [line for line in lines if _names_a_diagnosis(line)] or lines[:1]
-    sentences = [SENTENCE_END.split(line, maxsplit=1) for line in labelled]
-    reason = [
-        *(rest for _, *more in sentences for rest in more),
-        *(line for line in lines if line not in labelled),
-    ]
-    return _whole(
-        Conclusion(
-            "; ".join(filter(None, (_named(first) for first, *_ in sentences))), " ".join(reason)
-        )
-    )
+    names = list[str]()
+    reason = list[str]()
+    for line in labelled:
+        first, *rest = SENTENCE_END.split(line, maxsplit=1)
+        names.append(_named(first))
+        reason += rest
+    reason += [line for line in lines if line not in labelled]
+    return _whole(Conclusion("; ".join(filter(None, names)), " ".join(reason)))
 
 
 def _whole(said: Order | Conclusion) -> Order | Conclusion | Malformed:
-    """Return the order or conclusion, or the name of what it lacks."""
-    problems = {"diagnosis": "no_diagnosis", "examination": "no_examination", "reason": "no_reason"}
-    return next(
-        (Malformed(problem) for part, problem in problems.items() if vars(said).get(part) == ""),
-        said,
-    )
+    for part in ("diagnosis", "examination", "reason"):
+        if vars(said).get(part) == "":
+            return Malformed(f"no_{part}")
+    return said
 
 
 def _named(line: str) -> str:
@@ -188,9 +179,6 @@ def _names_a_diagnosis(line: str) -> bool:
 
 
 def _headed(line: str) -> str:
-    """Return a heading of a diagnosis with the colon that it may lack, so that what follows is on
-    its line.
-    """
     parts = parts_of(line)
     heads = not line.endswith((":", "：")) and parts == [("diagnosis", "")]
     return f"{line}:" if heads else line

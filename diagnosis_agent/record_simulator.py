@@ -26,7 +26,8 @@ from episodes.episode import AgentError
 UNAVAILABLE = "This examination is not available. Order one at a time, by its usual name."
 NOT_RECORDED = "Not recorded: the case has no result of this examination."
 WAYS = "choose --simulator llm or --simulator served"
-AGE, SEX = 40, "female"  # of a patient of whom these are not known
+AGE = 40  # of a patient of whom it is not known
+SEX = "female"
 
 
 class RecordSimulator(Simulator):
@@ -46,9 +47,6 @@ class RecordSimulator(Simulator):
 
 
 def _recorded(task: DiagnosisTask, found: str) -> Result:
-    """Return what the case has of an examination: the result of that name, else all results that are
-    parts of it.
-    """
     meant = own_name(found)
     if found in task.results and found != meant:
         return Result(found, task.results[found], "recorded")
@@ -82,7 +80,6 @@ def _joined(task: DiagnosisTask, names: Sequence[str]) -> str:
 
 
 def _panel(task: DiagnosisTask, panel: str, own: Sequence[str]) -> Result:
-    """Return what the case has of a panel: its own result, and that of each examination of it."""
     parts = [_recorded(task, name) for name in sorted(panels()[panel])]
     there = [one for one in parts if one.kind != "not_recorded"]
     if not there and not own:
@@ -143,7 +140,6 @@ def ordered(task: DiagnosisTask, name: str) -> str | None:
 
 
 def _recorded_as(task: DiagnosisTask, order: str) -> str | None:
-    """Return the result that has the very words of an order for its name."""
     wanted = _plain(order)
     return next((name for name in task.results if _plain(name) == wanted), None)
 
@@ -169,7 +165,6 @@ def repeated(found: str, past: Sequence[Result]) -> Result | None:
 
 
 def _normal(task: DiagnosisTask, key: str) -> str:
-    """Return a normal result for the patient's age and sex, drawn from the tables."""
     patient: Patient = {"age": AGE if task.age is None else task.age, "sex": task.sex or SEX}
     drawn = draw_results(load_tables(), [key], patient, Random(f"{task.id}/{key}"))[key]
     return f"{drawn.text} (reference range: {drawn.reference})" if drawn.reference else drawn.text

@@ -67,9 +67,6 @@ def _answer(
     turn: int,
     turns: int,
 ) -> str:
-    """Return what the doctor reads after an order, before turn `turn` of `turns`, and note it in
-    the episode.
-    """
     if isinstance(order, str):
         malformed = read_reply(order)
         assert isinstance(malformed, Malformed), order

@@ -65,7 +65,6 @@ def key_seen(task: DiagnosisTask, episode: Episode) -> set[str]:
 
 
 def _key_by_order(task: DiagnosisTask, episode: Episode) -> list[set[str]]:
-    """Return for each order that counts the recommended examinations that no earlier one brought."""
     left = key_of(task)
     found = list[set[str]]()
     for one in counted(task, episode):
@@ -186,7 +185,6 @@ class Scheme:
     async def _ask(
         self, task: DiagnosisTask, episode: Episode, conclusion: Conclusion
     ) -> str | None:
-        """Note the judge's values among the events; the cause where it has none."""
         assert self.judge
         episode.events = [event for event in episode.events if not isinstance(event, Judged)]
         values = values_of(task, episode)

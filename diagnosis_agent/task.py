@@ -158,9 +158,6 @@ def _texts(name: str, values: Any) -> tuple[str, ...]:
 
 
 def _list(name: str, values: Any) -> Iterable[Any]:
-    """Return a list, a tuple or a numpy array as it is, () for None. Raises TypeError: another
-    type.
-    """
     if isinstance(values, str | bytes | Mapping):
         raise TypeError(f"{name}: expected a list, got {str(values)[:60]!r}")
     return () if values is None else values

@@ -265,6 +265,22 @@ def rehearse(
     return episode
 
 
+def dialogue_of(
+    events: Sequence[Any], episode: Episode, turns: Callable[[Any, str], list[dict[str, Any]]]
+) -> list[dict[str, Any]]:
+    """Return the dialogue of an episode for its record. `turns` gives the policy's turn, and the
+    partner's if there is one, of an event and the reply that it was read from.
+    """
+    replies = [message for message in episode.messages if message["role"] == "assistant"]
+    dialogue = list[dict[str, Any]]()
+    for number, (event, reply) in enumerate(zip(events, replies, strict=False)):
+        own, *partners = turns(event, str(reply["content"]))
+        if number < len(episode.reply_tokens):  # a rehearsed episode has none
+            own["tokens"] = episode.reply_tokens[number]
+        dialogue += [own, *partners]
+    return dialogue
+
+
 def _say(episode: Episode, reply: str) -> None:
     episode.messages.append({"role": "assistant", "content": reply})
     episode.turns += 1

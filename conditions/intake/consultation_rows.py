@@ -173,7 +173,6 @@ def text_of(value: Any, where: str) -> str:
 
 
 def _bare(words: str) -> str:
-    """Return the patient's words without the text that the reference's prompts put around them."""
     words = (
         words.rpartition("Patient's description:")[2].partition("Decide next action:")[0].strip()
     )
@@ -181,9 +180,6 @@ def _bare(words: str) -> str:
 
 
 def _pairs(value: Any) -> list[Pair]:
-    """Return questions with their answers; an incomplete pair is left out, as the
-    reference does.
-    """
     where = "patient_information"
     if not isinstance(value, list | None):
         raise Refused(
@@ -228,10 +224,6 @@ def _conclusion(diagnosis: str, recommendation: str) -> str:
 
 
 def _checked(turns: list[Message]) -> list[Message]:
-    """Return the turns up to the doctor's last reply.
-
-    Raises Refused if one does not have the protocol's form.
-    """
     dialogue = turns if turns[-1]["role"] == "assistant" else turns[:-1]
     for reply in dialogue[1::2]:
         if not _well_formed(reply["content"]):

@@ -114,7 +114,6 @@ def examinations_of(note: dict[str, Any]) -> Examinations:
 
 
 def _items(note: dict[str, Any], key: str) -> list[tuple[str, dict[str, Any]]]:
-    """Return the objects of a list of the note with their places; [] if it has no such list."""
     several = note.get(key) or []
     if not isinstance(several, list):
         raise Refused(f"{key} is {shortly(several)}, expected a list")
@@ -123,7 +122,6 @@ def _items(note: dict[str, Any], key: str) -> list[tuple[str, dict[str, Any]]]:
 
 
 def _shown(value: Any, where: str) -> str:
-    """Return a result as text: a text or number unchanged, several named ones a line each."""
     if isinstance(value, dict) and value:
         return "\n".join(f"{name}: {_shown(part, where)}" for name, part in value.items())
     if isinstance(value, int | float | Decimal):
@@ -222,7 +220,9 @@ def convert(folder: Path, notes: Path, cases: dict[str, Path], force: bool, say:
     files = {split: folder / f"{split}.parquet" for split in cases}
     for file in files.values():
         refuse_existing(file, force)
-    wanted = {name for path in cases.values() for name, _ in read_records(path)}
+    wanted = set[str]()
+    for path in cases.values():
+        wanted.update(name for name, _ in read_records(path))
     known = read_notes(notes, wanted, say)
     with ExitStack() as stack:
         for split, path in cases.items():

@@ -52,11 +52,9 @@ def osce_case(row: Record, number: int) -> PublishedCase:
         raise UnusableCase("have no patient")
     who = text_of(patient.get("Demographics") or "")
     recorded = [f"{words(name)}: {text_of(patient[name])}" for name in HISTORY if patient.get(name)]
-    found = [
-        finding
-        for part in ("Physical_Examination_Findings", "Test_Results")
-        for finding in findings_of(osce.get(part) or {})
-    ]
+    found = list[Finding]()
+    for part in ("Physical_Examination_Findings", "Test_Results"):
+        found += findings_of(osce.get(part) or {})
     symptoms = patient.get("Symptoms")
     complaint = symptoms.get("Primary_Symptom") if isinstance(symptoms, Mapping) else symptoms
     return PublishedCase(
@@ -95,9 +93,6 @@ def findings_of(found: Mapping[str, Any], above: str = "") -> Iterator[Finding]:
 
 
 def _by_name(found: Iterable[Finding]) -> dict[str, str]:
-    """Return results by name. Of several that have one name, such as the sodium of blood and of urine,
-    each is named with its group.
-    """
     found = [*found]
     often = Counter(one.name for one in found)
     named = dict[str, str]()
