@@ -236,7 +236,7 @@ def convert(weights: Path, published: Published, draft: Path) -> None:
     end = end_of_turn(tokenizer)
     tokenizer.eos_token = tokenizer.convert_ids_to_tokens(end)
     tokenizer.model_max_length = model.config.max_position_embeddings
-    others = [model.config.bos_token_id, model.config.eos_token_id, tokenizer.pad_token_id]
+    others = [model.config.eos_token_id, tokenizer.pad_token_id]
     model.config.eos_token_id = end
     ends = [end, *(token for token in others if token is not None)]
     model.generation_config.eos_token_id = [*dict.fromkeys(ends)]

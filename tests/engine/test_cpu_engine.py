@@ -197,7 +197,8 @@ def test_every_kind_of_model_it_is_used_for_computes_the_same(kind: str) -> None
     from transformers import AutoConfig, AutoModelForCausalLM
     from verl.workers.engine.fsdp.transformer_impl import FSDPEngineWithLMHead
 
-    from training.cpu.shared_tokens import MODELS, TreeEngine
+    from training.cpu.prefix_tree import MODELS
+    from training.cpu.shared_tokens import TreeEngine
 
     torch.manual_seed(3)
     config = AutoConfig.for_model(kind, **SMALL)

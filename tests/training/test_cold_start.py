@@ -12,8 +12,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from random import Random
+from types import SimpleNamespace
 from typing import Any, ClassVar
 
+import psutil
 import pytest
 import torch
 from safetensors.torch import load_file
@@ -33,9 +35,12 @@ from training.warmup.cold_start_card import headline_of, measure
 from training.warmup.supervised import (
     NOT_LEARNED,
     ColdStartError,
+    PreciseAdamW,
     Schedule,
     batches,
     encode,
+    learn_padded,
+    learn_trees,
     loss_of,
     save,
     train,
@@ -494,3 +499,42 @@ def test_a_warm_up_learns_episodes_of_the_budget_that_a_run_has(
     assert main(["consultation", *flags]) == 0
     said = [told.messages[1]["content"].splitlines()[-1] for told in warmed_up_on]
     assert said == ["第1轮，共6轮。", "Turn 1 of 6.", "第1轮，共5轮。"]
+
+
+@pytest.mark.parametrize("tokens", [2048, 40], ids=["one tree", "several"])
+def test_shared_beginnings_are_computed_once_and_change_nothing(
+    tokens: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(supervised, "TREE_TOKENS", tokens)
+    monkeypatch.setattr(supervised, "HEAD_ROWS", 3)
+    tokenizer = AutoTokenizer.from_pretrained(TINY)
+    lessons = [conversation(learn) for learn in ([True, True], [False, True], [True, False])]
+    examples = [example for lesson in lessons for example in encode(lesson, tokenizer)]
+    (batch,) = batches(examples, 3, tokenizer.pad_token_id, Random(0))
+    found = []
+    for learn, data in ((learn_padded, batch), (learn_trees, examples)):
+        model = AutoModelForCausalLM.from_pretrained(TINY, dtype=torch.float32)
+        accuracy = learn(model, data)
+        found.append((accuracy, [weight.grad for weight in model.parameters()]))
+    (accuracy, gradients), (of_trees, gradients_of_trees) = found
+    assert of_trees == pytest.approx(accuracy)
+    torch.testing.assert_close(gradients_of_trees, gradients, rtol=1e-3, atol=1e-5)
+
+
+def test_small_updates_of_weights_in_bfloat16_are_not_lost() -> None:
+    """A step of 1e-5 is less than bfloat16 can add to 1."""
+    weight = torch.nn.Parameter(torch.ones(1, dtype=torch.bfloat16))
+    optimizer = PreciseAdamW(weight, lr=1e-5)
+    for _ in range(1000):
+        weight.grad = torch.ones_like(weight)
+        optimizer.step()
+    assert weight.item() == pytest.approx(1 - 0.01, abs=0.005)
+
+
+def test_a_warm_up_that_does_not_fit_the_memory_is_refused_before_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], echo: str
+) -> None:
+    monkeypatch.setattr(supervised, "is_large", lambda _: True)
+    monkeypatch.setattr(psutil, "virtual_memory", lambda: SimpleNamespace(available=1e9))
+    assert main([echo, "--base", str(TINY), "--out", str(tmp_path / "out")]) == 1
+    assert not missing(capsys.readouterr().err, "1.0 GB", "1.5 GB", "--lora-rank")

@@ -3,14 +3,19 @@
 The episodes of a question share its prompt, all of an agent its system prompt, and many their first
 query: of 40,000 tokens that a step of the bundled SQL agent trains on, 4,600 differ. If a token of
 the tree attends only to its ancestors and has its depth as position, a causal model computes the
-same for it as in the sequence alone. `training/cpu/shared_tokens.py` uses it.
+same for it as in the sequence alone. verl's updates (`training/cpu/shared_tokens.py`) and warm-ups
+(`training/warmup/supervised.py`) use it.
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
+
+import torch
 
 Sequences = list[list[int]]
+# Models with torch's attention over all earlier tokens: they need only a tree's mask and positions.
+MODELS = {"llama", "qwen2", "qwen3"}
 
 
 class PrefixTree(NamedTuple):
@@ -59,6 +64,25 @@ def deal(sequences: Sequences, most: int) -> list[list[int]]:
         groups[-1].append(index)
         room -= new
     return groups
+
+
+def reads_trees(config: Any) -> bool:
+    """Return whether a model of this configuration computes a tree as its sequences."""
+    kinds = set(getattr(config, "layer_types", None) or ["full_attention"])
+    return config.model_type in MODELS and kinds == {"full_attention"}
+
+
+def ancestors(tree: PrefixTree) -> torch.Tensor:
+    """Return the mask of shape (N, N) that is added to attention: 0 where the row's node sees the
+    column's, which is itself or before it, else -inf.
+    """
+    sees = torch.full((len(tree.tokens), len(tree.tokens)), -torch.inf)
+    for parent, branch in tree.branches:
+        rows = slice(branch.start, branch.stop)
+        if parent is not None:
+            sees[rows] = sees[parent]
+        sees[rows, rows] = torch.full((len(branch), len(branch)), -torch.inf).triu(1)
+    return sees
 
 
 def _sorted(sequences: Sequences) -> list[int]:

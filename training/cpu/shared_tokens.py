@@ -19,10 +19,8 @@ from verl.workers.engine.base import EngineRegistry
 from verl.workers.engine.fsdp import transformer_impl
 from verl.workers.engine.fsdp.transformer_impl import FSDPEngineWithLMHead, FSDPEngineWithValueHead
 
-from training.cpu.prefix_tree import PrefixTree, deal, grow
+from training.cpu.prefix_tree import ancestors, deal, grow, reads_trees
 
-# Models with torch's attention over all earlier tokens: they need only a tree's mask and positions.
-MODELS = {"llama", "qwen2", "qwen3"}
 # Settings that need rows as verl packs them, or more than log-probabilities and entropies; with
 # them verl's own engine is used.
 ROWS = (
@@ -65,17 +63,14 @@ class _OfTrees:
         """Run verl's method, with a mark that `data` is computed as trees where model and settings
         allow it.
         """
-        config = self.module.config  # type: ignore[attr-defined]  # verl's engine has it
-        whole = set(getattr(config, "layer_types", None) or ["full_attention"]) == {
-            "full_attention"
-        }
         dealt = (
             _flag(data, "use_dynamic_bsz")
             and tu.get_non_tensor_data(data, "force_group_size", 1) == 1
         )
         rows = any(_flag(data, name) for name in ROWS)
         tu.assign_non_tensor(
-            data, prefix_tree=config.model_type in MODELS and whole and dealt and not rows
+            data,
+            prefix_tree=reads_trees(self.module.config) and dealt and not rows,  # type: ignore[attr-defined]  # verl's engine has it
         )
         return super().forward_backward_batch(data, *arguments, **options)  # type: ignore[misc]
 
@@ -171,19 +166,6 @@ class TreeValueEngine(_OfTrees, FSDPEngineWithValueHead):
                 values, micro_batch["input_ids"].offsets()
             )
         }
-
-
-def ancestors(tree: PrefixTree) -> torch.Tensor:
-    """Return the mask of shape (N, N) that is added to attention: 0 where the row's node sees the
-    column's, which is itself or before it, else -inf.
-    """
-    sees = torch.full((len(tree.tokens), len(tree.tokens)), -torch.inf)
-    for parent, branch in tree.branches:
-        rows = slice(branch.start, branch.stop)
-        if parent is not None:
-            sees[rows] = sees[parent]
-        sees[rows, rows] = torch.full((len(branch), len(branch)), -torch.inf).triu(1)
-    return sees
 
 
 def before_trained(micro_batch: TensorDict) -> torch.Tensor:

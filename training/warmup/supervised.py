@@ -21,18 +21,22 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
+import psutil
 import torch
 from jinja2 import TemplateError
 from peft import LoraConfig, get_peft_model
 from torch.nn.utils.rnn import pad_sequence
+from torch.utils.checkpoint import checkpoint
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from common.command import Failure
 from common.files import replacing
 from common.terminal import progress, watched
 from episodes.episode import Conversation
+from training.cpu.memory import give_back
+from training.cpu.prefix_tree import ancestors, deal, grow, reads_trees
 from training.setup.chat_template import with_tools
-from training.setup.device import LARGE_BYTES, has_bfloat16
+from training.setup.device import in_bfloat16, is_large
 from training.setup.model_folder import find_model
 from training.setup.plan import ConfigError
 
@@ -40,6 +44,12 @@ NOT_LEARNED = -100
 WINDOW = 50  # steps over which accuracy is averaged
 ASKED_EVERY = 500  # steps between two looks at what the agent itself can do
 WARM_UP_SHARE = 0.1
+# In bfloat16: of a weight; of one that is learned its gradient, its copy and two moments in 32 bit
+WEIGHT_BYTES = 2
+LEARNED_BYTES = 14
+ACTIVATION_BYTES = 1_500_000_000  # measured with TREE_TOKENS and a model of 0.5 billion parameters
+TREE_TOKENS = 2048  # computed at once: 2 GB of activations of a model of 0.5 billion parameters
+HEAD_ROWS = 256  # positions whose logits are in memory at once: 156 MB with 152,000 tokens
 Example = dict[str, list[int]]
 Batch = dict[str, torch.Tensor]
 
@@ -111,10 +121,18 @@ def _tokens(text: str, spans: Sequence[tuple[int, int]], tokenizer: Any) -> Exam
 def batches(
     examples: Sequence[Example], size: int, pad: int, random: Random, alike: bool = False
 ) -> list[Batch]:
-    """Return token ids and labels of `size` examples each, (size, longest). Fewer examples than
-    that make one batch; a remainder is left out.
+    """Return token ids and labels of groups of `size` examples, (size, longest).
 
     Padded on the right: attention is causal, so no learned token sees it, and no mask is needed.
+    """
+    return [_padded(group, pad) for group in groups_of(examples, size, random, alike)]
+
+
+def groups_of(
+    examples: Sequence[Example], size: int, random: Random, alike: bool = False
+) -> list[Sequence[Example]]:
+    """Return groups of `size` examples. Fewer examples than that make one; a remainder is left out.
+
     `alike`: examples of similar length, which is faster. Length gives a decision away (without a
     query a conversation is short), so batches for learning decisions must be mixed.
     """
@@ -124,8 +142,7 @@ def batches(
         return len(example["input_ids"]) + noise if alike else noise
 
     order = sorted(examples, key=place)
-    groups = [order[at : at + size] for at in range(0, max(1, len(order) - size + 1), size)]
-    return [_padded(group, pad) for group in groups]
+    return [order[at : at + size] for at in range(0, max(1, len(order) - size + 1), size)]
 
 
 def _padded(group: Sequence[Example], pad: int) -> Batch:
@@ -202,6 +219,7 @@ def loss_of(model: Any, batch: Batch) -> tuple[torch.Tensor, float]:
     """Return the mean cross-entropy and the accuracy of the learned tokens. Other logits are not
     computed: they would be most of a small model's work.
     """
+    batch = {name: tensor.to(model.device) for name, tensor in batch.items()}
     learned = batch["labels"][:, 1:] != NOT_LEARNED
     (columns,) = learned.any(dim=0).nonzero(as_tuple=True)
     kept = learned[:, columns]
@@ -212,32 +230,82 @@ def loss_of(model: Any, batch: Batch) -> tuple[torch.Tensor, float]:
     ).float().mean().item()
 
 
+def learn_padded(model: Any, batch: Batch) -> float:
+    """Add the gradients of a batch to the model's, and return the accuracy."""
+    loss, accuracy = loss_of(model, batch)
+    loss.backward()
+    return accuracy
+
+
+def learn_trees(model: Any, examples: Sequence[Example]) -> float:
+    """Do the same with examples whose shared beginnings are computed once."""
+    learned = sum(label != NOT_LEARNED for one in examples for label in one["labels"][1:])
+    right = 0
+    for places in deal([one["input_ids"] for one in examples], TREE_TOKENS):
+        loss, hits = loss_of_tree(model, [examples[place] for place in places])
+        (loss / learned).backward()
+        right += hits
+    return right / learned
+
+
+def loss_of_tree(model: Any, examples: Sequence[Example]) -> tuple[torch.Tensor, int]:
+    """Return the cross-entropy of all learned tokens, and how many greedy decoding would get right.
+
+    Logits are made again for their gradients, HEAD_ROWS at a time.
+    """
+    tree = grow([example["input_ids"] for example in examples])
+    nodes: list[int] = []
+    labels: list[int] = []
+    for way, example in zip(tree.nodes, examples, strict=True):
+        for node, label in zip(way, example["labels"][1:], strict=False):
+            if label != NOT_LEARNED:
+                nodes.append(node)
+                labels.append(label)
+    read = model.base_model(
+        input_ids=torch.tensor([tree.tokens]),
+        position_ids=torch.tensor([tree.positions]),
+        attention_mask=ancestors(tree)[None, None].to(model.dtype),
+        use_cache=False,
+    ).last_hidden_state[0, nodes]
+    targets = torch.tensor(labels)
+    total = torch.zeros(())
+    right = 0
+    for hidden, target in zip(read.split(HEAD_ROWS), targets.split(HEAD_ROWS), strict=True):
+        loss, hits = checkpoint(_head_loss, model.lm_head, hidden, target, use_reentrant=False)
+        total = total + loss
+        right += hits
+    return total, right
+
+
+def _head_loss(head: Any, hidden: torch.Tensor, target: torch.Tensor) -> tuple[torch.Tensor, int]:
+    logits = head(hidden).float()
+    loss = torch.nn.functional.cross_entropy(logits, target, reduction="sum")
+    return loss, int((logits.argmax(-1) == target).sum())
+
+
 def train(
     title: str,
     model: Any,
     optimizers: Sequence[torch.optim.Optimizer],
-    data: Sequence[Batch],
+    data: Sequence[Any],
     schedule: Schedule,
     random: Random,
+    learn: Callable[[Any, Any], float] = learn_padded,
 ) -> None:
-    """Train in place until the schedule ends, on a GPU if there is one.
+    """Train in place until the schedule ends, on a GPU if there is one. `data`: what `learn`
+    takes, a step each.
 
     The same arguments and machine give the same weights.
     """
     device = "cuda" if torch.cuda.is_available() else "cpu"
-    weights = sum(weight.numel() * weight.element_size() for weight in model.parameters())
-    short = device == "cuda" or (weights > LARGE_BYTES and has_bfloat16())
     rates = [
         torch.optim.lr_scheduler.LambdaLR(optimizer, schedule.factor) for optimizer in optimizers
     ]
     model.to(device).train()
     with progress(title, schedule.end, "steps") as bar:
         for batch in schedule.until_end(data, random):
-            with torch.autocast(device, torch.bfloat16, enabled=short):
-                loss, accuracy = loss_of(
-                    model, {name: tensor.to(device) for name, tensor in batch.items()}
-                )
-            loss.backward()
+            with torch.autocast(device, torch.bfloat16, enabled=device == "cuda"):
+                accuracy = learn(model, batch)
             torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
             for part in (*optimizers, *rates):
                 part.step()
@@ -286,31 +354,90 @@ def warm_up(
     random = Random(seed)
     rise = max(1, round(WARM_UP_SHARE * steps))
     schedule = Schedule(steps, max(1, steps - rise), rise)
-    pad = tokenizer.pad_token_id if tokenizer.pad_token_id is not None else tokenizer.eos_token_id
     torch.manual_seed(seed)
-    if lora_rank:
-        model = get_peft_model(model, adapter(lora_rank, "CAUSAL_LM"))
-    optimizer = torch.optim.AdamW(
-        [weight for weight in model.parameters() if weight.requires_grad], lr=lr
-    )
-    train(
-        "warm-up", model, [optimizer], batches(fitting, batch_size, pad, random), schedule, random
-    )
+    adapted = get_peft_model(model, adapter(lora_rank, "CAUSAL_LM")) if lora_rank else None
+    if torch.cuda.is_available() or not reads_trees(model.config):
+        pad = tokenizer.pad_token_id
+        pad = tokenizer.eos_token_id if pad is None else pad
+        learn: Callable[[Any, Any], float] = learn_padded
+        data: list[Any] = batches(fitting, batch_size, pad, random)
+    else:
+        data = groups_of(fitting, batch_size, random)
+        learn = learn_trees
+        if model.dtype == torch.bfloat16:
+            save_memory(model)
+    weights = [weight for weight in model.parameters() if weight.requires_grad]
+    if is_large(base):
+        check_memory(model.num_parameters(), sum(weight.numel() for weight in weights))
+    print(f"{steps} steps of {batch_size} examples", file=sys.stderr)
+    train("warm-up", model, optimizers_of(weights, lr), data, schedule, random, learn)
     out.parent.mkdir(parents=True, exist_ok=True)
     with replacing(out) as folder:
-        save(model.merge_and_unload() if lora_rank else model, tokenizer, folder)
+        save(adapted.merge_and_unload() if adapted else model, tokenizer, folder)
     return {"steps": schedule.steps, "accuracy": schedule.accuracy}
 
 
+def check_memory(parameters: int, learned: int) -> None:
+    """Say what training on this machine's CPU takes. Raises ColdStartError: more than there is."""
+    if torch.cuda.is_available():
+        return
+    needed = WEIGHT_BYTES * parameters + LEARNED_BYTES * learned + ACTIVATION_BYTES
+    available = psutil.virtual_memory().available
+    said = f"the warm-up needs {needed / 1e9:.1f} GB of memory and has {available / 1e9:.1f} GB"
+    if available < needed:
+        raise ColdStartError(f"{said}; end other programs, or train an adapter with --lora-rank 16")
+    print(said, file=sys.stderr)
+
+
+def save_memory(model: Any) -> None:
+    """Keep the activations of every second layer alone: the others are computed again, a sixth more
+    work for half the memory.
+    """
+    give_back()
+    model.gradient_checkpointing_enable({"use_reentrant": False})
+    for layer in model.base_model.layers[1::2]:
+        layer.gradient_checkpointing = False
+
+
+def optimizers_of(weights: Sequence[torch.nn.Parameter], lr: float) -> list[torch.optim.Optimizer]:
+    """Return an AdamW for each weight, so that one gradient at a time is in memory in 32 bit.
+
+    Weights in bfloat16 would lose small updates: these go to copies of them in 32 bit.
+    """
+    return [PreciseAdamW(weight, lr) for weight in weights]
+
+
+class PreciseAdamW(torch.optim.AdamW):
+    """AdamW on a copy of a weight in 32 bit, which the weight then follows."""
+
+    def __init__(self, weight: torch.nn.Parameter, lr: float) -> None:
+        self.weight = weight
+        self.precise = weight.detach().float()
+        super().__init__([self.precise], lr=lr, fused=True)
+
+    @torch.no_grad()
+    def step(self, closure: Any = None) -> None:
+        """Take the weight's gradient, and leave it none."""
+        assert self.weight.grad is not None
+        self.precise.grad = self.weight.grad.float()
+        self.weight.grad = None
+        super().step()
+        self.precise.grad = None
+        self.weight.copy_(self.precise)
+
+
 def load_base(base: str) -> tuple[Any, Any]:
-    """Return the model in float32, because bfloat16 would lose small updates, and its tokenizer.
+    """Return the model and its tokenizer: in bfloat16 where this machine's CPU computes a large one
+    in it, else in float32.
 
     Raises ColdStartError: it cannot be loaded, or it has no chat template.
     """
     try:
         folder = find_model(base)
         tokenizer = AutoTokenizer.from_pretrained(folder)
-        model = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32)
+        short = not torch.cuda.is_available() and in_bfloat16(base)
+        kind = torch.bfloat16 if short else torch.float32
+        model = AutoModelForCausalLM.from_pretrained(folder, dtype=kind)
     except (OSError, ValueError) as error:
         first = str(error).strip().splitlines()[0]
         raise ColdStartError(

@@ -1,0 +1,19 @@
+"""Memory that a process of large tensors returns to the machine."""
+
+from __future__ import annotations
+
+import ctypes
+
+M_MMAP_THRESHOLD = -3
+# glibc raises its own to 32 MB: then activations of ever other sizes leave holes among each other,
+# 0.6 GB of a model of 0.5 billion parameters. Pages that are fresh each time cost a tenth more work.
+RETURNED_BYTES = 2**20
+
+
+def give_back() -> None:
+    """Let this process return every block of a MiB or more as soon as it is freed, where the C
+    library is glibc.
+    """
+    mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
+    if mallopt:
+        mallopt(M_MMAP_THRESHOLD, RETURNED_BYTES)
