@@ -61,14 +61,6 @@ def test_a_measurement_that_no_commit_repeats_is_refused(
     assert not (published / "page.md").exists()
 
 
-@pytest.mark.parametrize("argument", ["rollouts", "rollouts=nowhere.json", "rollouts=words.md"])
-def test_what_is_no_output_of_a_bench_is_refused(
-    published: Path, argument: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(published)
-    assert main([argument]) == 2
-
-
 def test_a_figure_that_is_not_there_is_named(
     published: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -92,21 +92,6 @@ def test_no_question_is_nearly_one_of_another_split(tmp_path):
     assert [row for row in dataset.splits["train"] if near.nearest(row["question"])] == []
 
 
-def test_names_of_several_rows_are_not_asked_about(tmp_path):
-    drugs = [
-        (
-            n,
-            f"药品{chr(0x4E00 + n // 2)}片" if n < 20 else f"丸药{chr(0x4E00 + n)}丸",
-            f"用于{n}病",
-            "口服",
-        )
-        for n in range(60)
-    ]
-    rows = rows_of(made(small(tmp_path / "a.db", drugs), 60, mix={"drug_field": 1}))
-    assert rows
-    assert not [row for row in rows if "药品" in row["question"]]
-
-
 def test_a_made_up_name_is_asked_about_in_one_split_alone(tmp_path: Path) -> None:
     """Names with few beginnings and endings give the same made-up ones in every split."""
     heads = [chr(0x4E00 + 7 * n) + chr(0x5E00 + 7 * n) for n in range(8)]
@@ -135,20 +120,6 @@ def test_awkward_cells_are_left_out_not_told_wrong(tmp_path):
     assert not [
         text for text in ("长长", "tool_call", "引'号", "百分%", "。。", "空格片") if text in told
     ]
-
-
-def test_what_can_not_be_made_is_said(tmp_path):
-    url = small(
-        tmp_path / "a.db",
-        [(n, f"药{chr(0x4E00 + n)}片", f"用于{n}病", "口服") for n in range(1, 9)],
-    )
-    request = request_for(500)
-    dataset = made(url, 500)
-    missing = dataset.missing(request)
-    count = sum(map(len, dataset.splits.values()))
-    assert 0 < count < 500
-    assert sum(missing.values()) == 500 - count
-    assert ("train", "disease_field") in missing
 
 
 @pytest.mark.parametrize(
