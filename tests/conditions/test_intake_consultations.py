@@ -108,13 +108,6 @@ def test_cases_keep_the_columns_of_the_reference(tmp_path, kind):
     assert dialogues == []
 
 
-def test_a_question_without_an_answer_is_not_part_of_the_record() -> None:
-    halves = [{"doctor_question": ["Is it red?"], "patient_response": said} for said in ([], [""])]
-    case = read_consultation(case_row(patient_information=[halves[0], *PAIRS, halves[1]])).case
-    assert case is not None
-    assert case["reward_model"]["patient_information"] == PAIRS
-
-
 def test_turns_in_any_order_become_each_dialogue_once(tmp_path):
     rows = [row for name in ("knee", "elbow") for row in turn_rows(name)] * 2
     random.Random(1).shuffle(rows)
@@ -130,20 +123,6 @@ def test_turns_in_any_order_become_each_dialogue_once(tmp_path):
         doctor(CONCLUDES),
     ]
     assert len(dialogues) == 2
-
-
-def test_a_dialogue_whose_last_turn_is_missing_ends_where_it_ends(tmp_path):
-    assert run(write(tmp_path / "a.parquet", turn_rows("knee")[:2]), tmp_path / "out") == 0
-    (dialogue,) = written(tmp_path / "out")[1]
-    assert [message["role"] for message in dialogue] == ["user", "assistant"] * 2
-
-
-def test_two_ways_on_from_one_turn_are_two_dialogues_of_one_case(tmp_path):
-    rows = turn_rows("knee")
-    rows.append(rows[-1] | {"response": CONCLUDES.replace("Rest", "Lie down")})
-    assert run(write(tmp_path / "a.parquet", rows), tmp_path / "out") == 0
-    cases, dialogues = written(tmp_path / "out")
-    assert (len(cases), len(dialogues)) == (1, 2)
 
 
 @pytest.mark.parametrize("kind", ["json", "jsonl", "parquet"])
@@ -171,14 +150,6 @@ def test_a_recommendation_of_the_row_s_own_is_gold_and_not_the_doctor_s_farewell
     found = read_consultation(PLAIN_ROW | {"messages": messages, "recommendation": "多休息。"})
     assert found.case["reward_model"]["ground_truth"]["recommendation"] == "多休息。"
     assert found.dialogue[-1] == doctor("<answer>诊断：偏头痛\n建议：多休息。</answer>")
-
-
-def test_without_a_diagnosis_only_the_questions_are_learned():
-    found = read_consultation(
-        {name: value for name, value in PLAIN_ROW.items() if name != "diagnosis"}
-    )
-    assert found.case is None
-    assert [message["role"] for message in found.dialogue] == ["user", "assistant"]
 
 
 def test_replies_in_the_protocol_stay_and_the_case_asks_in_bare_words():

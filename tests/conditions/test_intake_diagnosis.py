@@ -103,19 +103,6 @@ def test_results_of_one_examination_stand_together_with_their_times(
     assert full[1]["results"].splitlines() == ["08:00: 1 mg/dL", "09:30: value: 2", "unit: mg/dL"]
 
 
-def test_a_note_with_results_of_another_form_is_named(
-    run: Run, capsys: pytest.CaptureFixture[str]
-) -> None:
-    broken = {"n2": note(2) | {"events": [{"data": {"label": "CRP", "lab_data": None}}]}}
-    assert run(notes={f"n{number}": note(number) for number in range(2)} | broken) == 0
-    assert "n2: events[0].data.lab_data is None" in capsys.readouterr().err
-
-
-def test_a_list_of_records_with_note_ids(run: Run, tmp_path: Path) -> None:
-    assert run(train=[case(number, note_id=f"n{number}") for number in (1, 0)]) == 0
-    assert [row["extra_info"]["question"][-2] for row in rows_of(tmp_path, "train")] == ["1", "0"]
-
-
 LEFT_OUT = {
     "no object": (3, "the record is 3"),
     "no summary": (case(0, case_summary=" "), "case_summary is ' '"),

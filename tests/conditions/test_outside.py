@@ -12,9 +12,8 @@ from typing import Any
 
 import pytest
 
-from conditions.published.cases import PublishedError, sex_of
+from conditions.published.cases import PublishedError
 from episodes import registry
-from episodes.episode import AgentError
 from tests.messages import missing
 
 OSCE = {
@@ -89,21 +88,6 @@ def test_an_osce_case_for_the_diagnosis_agent(
     assert not {"Findings", "Imaging"} & set(task.results)
 
 
-def test_the_patient_is_who_is_named_first() -> None:
-    assert sex_of("A boy of four is brought in by a woman, his aunt.") == "male"
-    assert sex_of("A girl of four is brought in by a man, her uncle.") == "female"
-    assert sex_of("A child of four is brought in.") is None
-
-
-def test_the_summary_of_a_vignette_says_who_the_patient_is(tmp_path: Path, settings: Any) -> None:
-    agent = registry.get("diagnosis")
-    [row] = agent.rows(written(tmp_path, VIGNETTE))
-    task: Any = agent.task(row, settings)
-    assert "60 year old Male" in task.question
-    assert "beer every evening" in task.question
-    assert "Family history" not in task.question, "nothing is said of it"
-
-
 def test_an_image_challenge_is_marked_and_other_questions_are_counted(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], settings: Any
 ) -> None:
@@ -156,24 +140,6 @@ def test_bad_files_are_one_line(
         registry.get("diagnosis").rows(written(tmp_path, *rows))
 
 
-def test_a_truncated_file_names_its_line(tmp_path: Path) -> None:
-    path = tmp_path / "set.jsonl"
-    path.write_text(json.dumps(OSCE) + "\n" + json.dumps(OSCE)[:100], encoding="utf-8")
-    with pytest.raises(AgentError, match="line 2"):
-        registry.get("diagnosis").rows(path)
-
-
-@pytest.mark.parametrize("name", ["diagnosis", "consultation"])
-async def test_gold_earns_all_of_it(name: str, tmp_path: Path, settings: Any) -> None:
-    agent = registry.get(name)
-    [row] = agent.rows(written(tmp_path, OSCE))
-    task = agent.task(row, settings)
-    environment = agent.open(settings, {})
-    gold = await environment.known.gold(task)
-    assert gold is not None
-    assert (await environment.score(task, gold)).score == 1.0
-
-
 def opened(rows: list[Any], folder: Path, settings: Any) -> tuple[Any, list[Any]]:
     agent = registry.get("consultation")
     tasks = [agent.task(row, settings) for row in agent.rows(written(folder, *rows))]
@@ -220,36 +186,6 @@ async def test_a_choice_is_one_letter_in_its_form(
     episode = await environment.play(task, policy)
     assert (await environment.score(task, episode)).score == score
     assert environment.facts(task, episode)["questions"] == 1
-
-
-async def test_the_baselines_of_options(tmp_path: Path, settings: Any) -> None:
-    other = MEDIQ | {
-        "options": {"A": "Rest", "B": "A new walking stick"},
-        "answer": "Rest",
-        "answer_idx": "A",
-        "facts": ["1. The pain began two days ago after walking with a stick."],
-    }
-    environment, tasks = opened([MEDIQ, other], tmp_path, settings)
-    scores = {
-        name: [
-            (await environment.score(task, await environment.known.baseline(name, task, "B"))).score
-            for task in tasks
-        ]
-        for name in ("at_once", "commonest", "checklist")
-    }
-    assert scores["at_once"] == [0.0, 1.0]
-    assert scores["commonest"] == [1.0, 0.0]
-    assert scores["checklist"] == [0.0, 1.0]  # their patient, the record, has no answers
-    for task in tasks:
-        assert (await environment.score(task, await environment.known.gold(task))).score == 1.0
-
-
-def test_a_right_diagnosis_without_gold_advice_is_no_failure() -> None:
-    record = {
-        "dialogue": [{"role": "doctor", "diagnosis": "Gout"}],
-        "facts": {"diagnosis_accuracy": 1.0, "advice": None},
-    }
-    assert registry.get("consultation").showing.failure(record) == "right"
 
 
 @pytest.mark.parametrize("row", [OSCE, MEDIQ])

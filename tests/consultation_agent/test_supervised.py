@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 
 from common.command import UsageError
-from common.files import FileError
 from conditions.intake import consultations
 from consultation_agent.agent import AGENT
 from consultation_agent.llm_patient import WORDS, Said, messages_for
@@ -106,14 +105,6 @@ def test_what_is_no_dialogue_is_one_line(row: Any, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"dialogues\.jsonl, line 2") as caught:
         framed(tmp_path, {"messages": said("It hurts.", END)}, row)
     assert "\n" not in str(caught.value)
-
-
-def test_files_that_teach_nothing_are_refused(tmp_path: Path) -> None:
-    for dialogues in ([], [{"messages": said("It hurts.", spoken("Where? When?"))}]):
-        with pytest.raises(UsageError, match=r"dialogues\.jsonl"):
-            framed(tmp_path, *dialogues)
-    with pytest.raises(FileError, match=r"none\.jsonl"):
-        AGENT.teaching.dialogues(tmp_path / "none.jsonl", "consultation", SETTINGS)
 
 
 def test_what_the_intake_writes_is_learned(tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ from diagnosis_agent.facts import failure
 from diagnosis_agent.protocol import Conclusion, Order, spoken
 from diagnosis_agent.simulator import Exchange
 from diagnosis_agent.single_turn import Next
-from episodes.episode import AgentError, Episode, ServiceError
+from episodes.episode import AgentError, Episode
 from episodes.script import Script
 from episodes.text_loop import Malformed
 from tests.diagnosis_agent.cases import SETTINGS, task_with, tasks
@@ -76,14 +76,6 @@ def test_the_checklist_and_demonstrations_keep_to_the_budget() -> None:
     rows = AGENT.rows(AGENT.splits["val"])[:8]
     told = AGENT.teaching.demonstrations("policy", rows, small)
     assert {len(conversation.learn) for conversation in told} == {2}
-
-
-def test_a_rehearsed_episode_is_what_the_policy_would_have_played() -> None:
-    """What is learned from gold has the very messages that an episode has."""
-    gold = asyncio.run(environment().known.gold(TASK))
-    texts = [str(message["content"]) for message in gold.messages if message["role"] == "assistant"]
-    episode = played(*texts, max_turns=6)
-    assert (episode.messages, episode.events) == (gold.messages, gold.events)
 
 
 def test_facts_record_and_groups() -> None:
@@ -188,21 +180,3 @@ def test_a_penalty_of_turns_is_read() -> None:
     for text in ("0.05", "-1@3", "x@y", "0.05@", "nan@1"):
         with pytest.raises(ArgumentTypeError):
             turn_penalty(text)
-
-
-def test_an_episode_costs_what_the_flag_says() -> None:
-    episode = played(order("CBC"), END)
-    episode.turns = 2
-    free, costly = (
-        asyncio.run(environment(**options).score(TASK, episode)).total or 0.0
-        for options in ({}, {"turn_penalty": (0.05, 1)})
-    )
-    assert free - costly == pytest.approx(0.05)
-
-
-def test_a_judge_that_does_not_answer_is_said_before_anything_is_played() -> None:
-    """Every episode would be left without a score."""
-    dead = {"reward_model_url": "http://127.0.0.1:9/score", "judge_timeout": 0.5}
-    own = DiagnosisEnvironment(SETTINGS.model_copy(update=dead), {})
-    with pytest.raises(ServiceError, match="REWARD_MODEL_URL"):
-        asyncio.run(own.check())

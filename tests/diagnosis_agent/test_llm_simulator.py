@@ -13,7 +13,6 @@ from typing import Any
 import pytest
 from pydantic import SecretStr
 
-from common.command import Failure
 from common.llm.completions import ATTEMPTS
 from common.settings import Settings
 from diagnosis_agent.agent import AGENT
@@ -30,7 +29,7 @@ from diagnosis_agent.llm_simulator import (
 from diagnosis_agent.simulator import Result
 from diagnosis_agent.task import DiagnosisTask
 from episodes.agent import Service
-from episodes.episode import AgentError, ServiceError
+from episodes.episode import ServiceError
 from episodes.outcomes import UNSCORED, EpisodeError
 from tests.common.llm_server import KEY, Fault, LLMServer
 from tests.diagnosis_agent.cases import SETTINGS
@@ -137,14 +136,6 @@ def test_a_group_and_a_repeat_see_one_result_in_all_processes(
     )
 
 
-@pytest.mark.parametrize("name", ["telepathy", "test for appendicitis", "CBC and CRP", ""])
-def test_what_is_not_in_the_tables_is_not_made_up_for_their_cases(
-    name: str, llm: LLMServer, examine: Examine
-) -> None:
-    assert examine(name).kind == "unavailable"
-    assert llm.requests == []
-
-
 def test_for_other_cases_the_words_of_an_order_are_a_name(llm: LLMServer, examine: Examine) -> None:
     first = examine("Factor XIII  <|im_end|> activity", task=ELSEWHERE)
     assert (first.name, first.kind) == ("Factor XIII activity", "recorded")
@@ -179,14 +170,6 @@ def test_one_that_always_does_is_withheld_counted_and_kept(
     assert "<SEP>" not in prompt_for(TASK, "CRP", [result])
 
 
-def test_a_diagnosis_that_the_summary_names_is_no_leak(llm: LLMServer, examine: Examine) -> None:
-    llm.answer = saying("appendicitis again")
-    assert (
-        examine("CBC", task=replace(TASK, question="Treated for appendicitis.")).text
-        == "appendicitis again"
-    )
-
-
 FAULTS = {
     "down": (Fault(503), "simulator_failed", ATTEMPTS),
     "refused": (Fault(401), "simulator_failed", 1),
@@ -218,12 +201,6 @@ def test_a_dead_one_is_told_in_one_line(llm: LLMServer, settings: Settings) -> N
     assert KEY not in str(caught.value)
 
 
-def test_without_a_place_to_keep_results_no_run_starts(settings: Settings, tmp_path: Path) -> None:
-    simulator = LLMSimulator(settings.model_copy(update={"llm_cache": tmp_path}), "llm")
-    with pytest.raises(Failure, match=tmp_path.name):
-        asyncio.run(simulator.check())
-
-
 def test_the_served_one_is_asked_at_its_address_and_kept_by_its_weights(
     llm: LLMServer, settings: Settings, tmp_path: Path
 ) -> None:
@@ -244,17 +221,3 @@ def test_the_served_one_is_asked_at_its_address_and_kept_by_its_weights(
     weights.write_text("2 of another run")
     ask()
     assert len(llm.requests) == 2
-
-
-def test_before_it_is_served_it_is_described_and_asks_nobody(settings: Settings) -> None:
-    simulator = simulator_model(
-        settings, {"simulator": "served", "simulator_model": "models/world"}
-    )
-    assert simulator.description["simulator"] == "served"
-    with pytest.raises(ServiceError, match="not served yet"):
-        asyncio.run(simulator.check())
-
-
-def test_a_model_without_an_address_is_a_wrong_usage() -> None:
-    with pytest.raises(AgentError, match="SIMULATOR_BASE_URL"):
-        simulator_model(SETTINGS, {"simulator": "llm", "simulator_model": "m"})

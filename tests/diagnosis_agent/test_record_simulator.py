@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from conditions.examination_results import read_result
-from conditions.orders import named, panels
+from conditions.orders import panels
 from conditions.table import load_tables
 from diagnosis_agent.record_simulator import NOT_RECORDED, RecordSimulator, check_recorded
 from diagnosis_agent.simulator import KINDS, Result
@@ -27,13 +27,6 @@ FEMALE = next(task for task in tasks() if task.sex == "female")
 
 def result(name: str, *past: Result) -> Result:
     return RecordSimulator().result_of(TASK, name, past)
-
-
-def test_every_name_of_the_tables_is_known() -> None:
-    for one in load_tables().examinations.values():
-        assert {named(name) for name in (one.en, *one.aliases_en, one.zh, *one.aliases_zh)} == {
-            one.en
-        }
 
 
 def test_the_record_answers_and_a_panel_gives_its_parts() -> None:
@@ -70,14 +63,6 @@ def test_a_panel_is_the_results_of_its_parts() -> None:
     bare = replace(TASK, condition=None, results={"renal function tests": "creatinine 300 umol/L"})
     text = RecordSimulator().result_of(bare, "BMP", []).text
     assert text == "renal function tests: creatinine 300 umol/L"
-
-
-def test_a_repeat_by_another_name_gives_the_same_again() -> None:
-    first = result("CBC")
-    again = result("full blood count", first)
-    assert (again.kind, again.text, again.name) == ("repeated", first.text, first.name)
-    nonsense = result("telepathy")
-    assert result("telepathy", nonsense).kind == "unavailable"
 
 
 def test_what_the_patient_cannot_have_is_not_available() -> None:
@@ -171,10 +156,3 @@ def test_both_sides_answer_an_order_that_names_none() -> None:
     task = replace(task_of(reference_row()), results=results)
     text = RecordSimulator().result_of(task, "knee X-ray", []).text
     assert text == "Right knee X-ray: joint space lost | Left knee X-ray: normal"
-
-
-def test_results_of_one_name_are_all_kept() -> None:
-    row = reference_row()
-    found = [{"name": "Lactate", "results": value} for value in ("4.1", "2.0")]
-    row["extra_info"] = row["extra_info"] | {"examinations": found}
-    assert task_of(row).results == {"Lactate": "4.1 | 2.0"}

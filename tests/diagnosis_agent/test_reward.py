@@ -22,8 +22,7 @@ from diagnosis_agent.rehearsal import gold_episode, rehearse
 from diagnosis_agent.reward import Scheme, examination_values, key_of
 from diagnosis_agent.simulator import Exchange, Result
 from diagnosis_agent.task import DiagnosisTask
-from episodes.episode import AgentError, Episode
-from episodes.text_loop import Malformed
+from episodes.episode import Episode
 from scoring.case import Case, Verdict
 from scoring.llm_judge import LLMJudge
 from scoring.rubric import Reward
@@ -66,12 +65,6 @@ def test_what_the_patient_cannot_have_was_not_seen_though_it_is_recommended() ->
         assert examination_values(TASK, episode)["f1"] == share
 
 
-def test_synonyms_of_one_examination_count_once() -> None:
-    assert earned(ended("appendicitis", "CBC", "full blood count", "hemogram")).terms[
-        "examinations"
-    ] == pytest.approx(0.5 * f1(1, 3, 1, 3))
-
-
 @pytest.mark.parametrize(
     ("condition", "recommended", "optional"),
     [
@@ -107,27 +100,6 @@ def test_turns_beyond_a_number_may_cost() -> None:
     assert earned(ended(None, *TASK.key), penalty=(5.0, 0)).score == 0
 
 
-def test_weights_are_settings() -> None:
-    assert earned(ended("appendicitis"), scheme="diagnosis=2,examinations=1").terms == {
-        "diagnosis": 2,
-        "examinations": 0,
-    }
-    with pytest.raises(AgentError, match="--reward nonsense"):
-        Scheme("nonsense", None)
-
-
-def test_a_judge_gives_the_values_twice_alike() -> None:
-    judge, episode = (
-        Fixed(Verdict(0.9, {"diagnosis": 1.0, "examinations": 0.5})),
-        ended("inflammation", "CBC", "telepathy"),
-    )
-    for _ in range(2):
-        assert earned(episode, judge=judge).terms == pytest.approx(
-            {"format": 0.1, "diagnosis": 1.0, "examinations": 0.25}
-        )
-    assert judge.asked[0].context == ["complete blood count"]
-
-
 def test_an_episode_that_is_judged_again_has_the_later_values() -> None:
     episode = ended("inflammation", "CBC")
     earned(episode, judge=Fixed(Verdict(0.9, {"diagnosis": 1.0, "examinations": 1.0})))
@@ -161,14 +133,6 @@ def test_a_judge_sees_the_case_its_gold_and_what_came_of_the_orders() -> None:
     ]
 
 
-def test_a_name_of_the_record_that_speaks_to_the_judge_is_not_passed_on() -> None:
-    """Rows from outside may have any names, and an order repeats them."""
-    name = TO_THE_JUDGE[0]
-    judge, task = Fixed(Verdict(1.0)), replace(TASK, results={name: "normal", **TASK.results})
-    earned(ended("inflammation", "CBC", name, task=task), task, judge)
-    assert judge.asked[0].context == ["complete blood count"]
-
-
 def test_a_judge_s_single_score_is_that_of_the_diagnosis_and_rules_give_the_rest() -> None:
     reward = earned(ended("inflammation", *TASK.key), judge=Fixed(Verdict(0.25)))
     assert reward.terms == pytest.approx({"format": 0.1, "diagnosis": 0.25, "examinations": 0.5})
@@ -199,16 +163,6 @@ def test_a_case_without_recommended_examinations_is_paid_without_them() -> None:
     assert reward.terms == {"format": 0.1, "diagnosis": 1.0}
     assert reward.score == 1.0, "it earned what it could"
     assert earned(ended("gout", task=task), task).score == pytest.approx(0.1 / 1.1)
-
-
-def test_malformed_replies_cost_of_the_form_and_are_counted() -> None:
-    episode = ended("appendicitis", TASK.key[0])
-    episode.events.insert(0, Malformed("no_action"))
-    episode.turns = 4
-    reward = earned(episode)
-    assert reward.terms["format"] == pytest.approx(0.1 * 0.75)
-    assert reward.counters["malformed"] == 1.0
-    assert sum(reward.counters.values()) == 2.0, "the result of one order beside it"
 
 
 def test_a_judge_that_fails_leaves_it_unscored() -> None:
@@ -300,18 +254,11 @@ def test_an_llm_answers_by_exact_words_and_capped_counts(
     assert reward.terms == pytest.approx(terms)
 
 
-def test_under_an_llm_judge_repeated_orders_lower_the_value_of_examinations(llm: Any) -> None:
-    llm.answer = lambda body: '{"diagnosis": "Wrong", "recommended": 3, "covered": 3}'
-    judge = LLMJudge(WORDS, "openai/stand-in", llm.url, "key", 20.0)
-    for orders, of in ((TASK.key, 3), (TASK.key * 2, 6)):
-        terms = earned(ended("gout", *orders), judge=judge).terms
-        assert terms["examinations"] == pytest.approx(0.5 * f1(3, of, 3, 3))
-
-
 @pytest.mark.parametrize(
     "said",
     [
         "{} [K35.8]",
+        "{} [G4]",
         "{}, Alvarado score 8",
         "{}, temperature > 38",
         "{}, ASA score of 2",
@@ -321,9 +268,3 @@ def test_under_an_llm_judge_repeated_orders_lower_the_value_of_examinations(llm:
 )
 def test_a_code_and_a_score_are_no_words_to_the_judge(said: str) -> None:
     assert not addresses_the_judge(said.format(TASK.reference))
-
-
-async def test_a_right_diagnosis_with_its_code_is_paid() -> None:
-    for code in ("[K35.8]", "[K35]", "(K35.8)"):
-        episode = gold_episode(TASK, PROMPTS, 6, f"{TASK.reference} {code}")
-        assert (await Scheme("terms", None).score(TASK, episode)).terms["diagnosis"] > 0

@@ -45,12 +45,6 @@ def test_rows_of_the_reference(tmp_path: Path) -> None:
     assert (task.results, task.aliases, task.condition, task.age) == ({}, (), None, None)
 
 
-@pytest.mark.parametrize("text", [None, ""])
-def test_without_a_history_a_simulator_reads_the_summary(text: str | None) -> None:
-    task = task_of(row_with(text=text))
-    assert task.text == task.question
-
-
 @pytest.mark.parametrize(
     "row",
     [
