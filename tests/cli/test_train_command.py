@@ -307,18 +307,6 @@ def test_a_run_trains_on_the_rows_as_they_were_prepared(
         assert [json.loads(line) for line in text.splitlines()] == kept
 
 
-def test_terms_nobody_knows(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setenv("REWARD_TERMS", "rule=0.1,acuracy=1")
-    assert not missing(refused(capsys, "--ci-fast"), "'acuracy'", "rule, judge")
-
-
-def test_nothing_to_resume(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert "nothing to resume" in refused(capsys, "--resume", "--run-dir", str(tmp_path))
-    assert "not a checkpoint" in refused(capsys, "--resume", str(tmp_path))
-
-
 def make_run(folder: Path, agent: str) -> Path:
     """A run of one step with all that its checkpoint needs to be resumed, empty."""
     checkpoint = folder / "checkpoints/global_step_1"
@@ -377,13 +365,6 @@ def test_a_run_that_ended_before_its_last_validation_validates(
 def test_a_run_folder_in_use(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / name).write_text("{}")
     assert not missing(refused(capsys, "--run-dir", str(tmp_path)), tmp_path, "--resume")
-
-
-def test_a_wrong_value_of_managed_store(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setenv("AGL_MANAGED_STORE", "maybe")
-    assert not missing(refused(capsys), "AGL_MANAGED_STORE", "'maybe'")
 
 
 def test_settings_that_contradict_each_other(
@@ -500,16 +481,6 @@ def test_an_agent_nobody_knows_or_names_is_said(capsys: pytest.CaptureFixture[st
     assert "AGENT" in capsys.readouterr().err
     assert train_several(["--ci-fast"]) == 2
     assert "--agents" in capsys.readouterr().err
-
-
-@pytest.mark.system
-@pytest.mark.parametrize("program", sorted(path.name for path in ROOT.glob("train_*.py")))
-def test_a_program_ends_with_the_code_of_its_training(program: str) -> None:
-    """A scheduler looks at nothing else."""
-    ended = subprocess.run(
-        [sys.executable, program, "--agents", "nobody"], cwd=ROOT, capture_output=True, text=True
-    )
-    assert ended.returncode == 2, ended.stderr
 
 
 def test_a_task_with_a_larger_budget_than_the_run(

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import argparse
 import importlib
 
 import pytest
 
-from common.command import Failure, UsageError, number, positive, run_command
+from common.command import Failure, UsageError, run_command
 from common.settings import SettingsError, load_settings
 from tests.messages import missing
 from tools.sql.settings import DatabaseSettings
@@ -60,19 +59,6 @@ def test_faults_of_the_program_are_not_hidden() -> None:
     for fault in (ValueError, RuntimeError, KeyError):
         with pytest.raises(fault):
             failing(fault(), None)  # type: ignore[arg-type]
-
-
-def test_numbers_outside_their_bounds_are_refused() -> None:
-    share = number(float, lambda value: 0 < value <= 1, "above 0 and at most 1")
-    assert [share("0.5"), positive(int)("3")] == [0.5, 3]
-    for parse, text in (
-        (share, "nan"),
-        (share, "1.1"),
-        (positive(int), "0"),
-        (positive(float), "inf"),
-    ):
-        with pytest.raises(argparse.ArgumentTypeError, match=f"'{text}'"):
-            parse(text)
 
 
 IN_GBK = "/data/\udcb1\udced.jsonl"  # what Python makes of a name in GBK where the locale is UTF-8

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 import socket
 import threading
 from collections.abc import Iterator
@@ -164,16 +163,3 @@ def test_who_is_being_answered_is_not_dropped_where_no_token_is_needed(
             answer(one)
         released.set()
         assert allowed(visitor)
-
-
-def test_requests_that_are_none_fill_no_log(
-    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    log = logging.getLogger("uvicorn.error")
-    monkeypatch.setattr(log, "filters", [])  # what an earlier server left
-    monkeypatch.setattr(connections, "RARELY", connections.Rarely())
-    with serving() as port, ExitStack() as stack:
-        monkeypatch.setattr(log, "handlers", [caplog.handler])  # uvicorn hands nothing on
-        for one in [opened(stack, port, b"\x16\x03\x01nonsense\r\n\r\n") for _ in range(30)]:
-            assert b"400" in answer(one)
-    assert len([one for one in caplog.records if "Invalid HTTP" in one.getMessage()]) == 1

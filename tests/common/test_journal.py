@@ -6,7 +6,6 @@ Keeps of docs/your-data.md that a reply which arrived is never paid for twice.
 from __future__ import annotations
 
 import asyncio
-import shutil
 import subprocess
 import sys
 
@@ -15,7 +14,6 @@ import pytest
 from common.files import FileError
 from common.journal import (
     MISSING,
-    TOO_MANY_FAILURES,
     Failed,
     Journal,
     JournalError,
@@ -82,34 +80,6 @@ def test_a_killed_process_loses_nothing_it_was_told_is_kept(path):
             assert [journal.get(str(number)) for number in range(len(journal))] == list(
                 range(len(journal))
             )
-
-
-def test_cut_at_any_byte_the_first_rows_are_there(path, tmp_path):
-    """What a power loss leaves: the log that SQLite appends to ends anywhere."""
-    fill(path, RECORDS[:1])
-    with Journal(path, WORK) as journal:
-        for key, value in RECORDS[1:]:
-            journal.put(key, value)
-        log = path.with_name(path.name + "-wal").read_bytes()
-        shutil.copy(path, tmp_path / "main")
-    counts = set()
-    for length in (*range(0, len(log), 499), len(log)):
-        copy = tmp_path / "copy"
-        shutil.copy(tmp_path / "main", copy)
-        copy.with_name("copy-wal").write_bytes(log[:length])
-        done = fill(copy)
-        assert done == [key for key, _ in RECORDS[: len(done)]], f"cut at byte {length}"
-        assert fill(copy) == [key for key, _ in RECORDS]
-        counts.add(len(done))
-    assert counts == {1, 2, 3, 4}
-
-
-def test_damage_in_the_middle_is_not_passed_over(path):
-    fill(path, [(str(number), "x" * 500) for number in range(100)])
-    data = path.read_bytes()
-    path.write_bytes(data[: len(data) // 2])
-    with pytest.raises(JournalError, match="damaged"):
-        fill(path, [(str(number), "x" * 500) for number in range(100)])
 
 
 @pytest.mark.parametrize("force", [False, True])
@@ -220,12 +190,6 @@ def test_a_failed_row_is_told_and_tried_again(path):
     assert again.done == ["b", "d"]
 
 
-def test_equal_items_are_done_once(path):
-    work = Work()
-    assert run("aabaab", work, path)[0] == list("AABAAB")
-    assert sorted(work.done) == ["a", "b"]
-
-
 def test_an_endpoint_that_is_down_ends_the_run(path):
     items = [f"x{number}" for number in range(500)]
     work = Work(items[10:])
@@ -234,13 +198,3 @@ def test_an_endpoint_that_is_down_ends_the_run(path):
     assert len(work.done) < 40
     with Journal(path, WORK) as journal:
         assert len(journal) == 10
-
-
-def test_failures_with_successes_between_do_not_end_the_run(path):
-    """Three hours of paid replies are not given up for one bad row in a hundred."""
-    items = [
-        f"{kind}{number}" for number in range(TOO_MANY_FAILURES + 5) for kind in ("bad", "good")
-    ]
-    bad = items[::2]
-    _, failed = run(items, Work(bad), path, concurrency=1)
-    assert set(failed) == set(bad)

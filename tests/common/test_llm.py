@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import socket
 import time
 from email.utils import formatdate
 from typing import Any, Literal
@@ -17,11 +16,10 @@ from typing import Any, Literal
 import pytest
 from pydantic import BaseModel
 
-from common.llm import LLMClient, LLMError, retry
+from common.llm import LLMClient, LLMError
 from common.llm.endpoint import load_litellm
 from common.llm.errors import retry_after
 from tests.common.llm_server import KEY, Fault, completion, once_told_to_wait
-from tests.messages import missing
 
 
 class Verdict(BaseModel):
@@ -108,13 +106,6 @@ def test_a_malformed_reply_is_asked_again_and_never_an_answer(llm, client, text)
     assert len(llm.requests) == 7
 
 
-@pytest.mark.parametrize("body", ["not json", '{"choices": [{}]}'])
-def test_a_reply_that_is_no_completion_is_asked_again(llm, client, body):
-    llm.faults = [Fault(200, body=body)]
-    assert ask(client).value.kind == "drug"
-    assert len(llm.requests) == 2
-
-
 def test_an_endpoint_that_refuses_schemas_is_asked_in_json_mode_ever_after(llm, client):
     llm.refuses_schemas = True
     assert ask(client).value.kind == "drug"
@@ -151,33 +142,6 @@ def test_retry_after_may_be_a_date_and_does_no_harm_where_it_is_senseless():
         assert retry_after(header) in (None, 0.0), header
 
 
-def test_a_slow_endpoint_ends_within_the_budget(llm):
-    llm.delay = 10.0
-    client = LLMClient("openai/stand-in", base_url=llm.url, api_key=KEY, timeout=0.3)
-    load_litellm()  # its seconds are not counted
-    assert refusal(client).cause == "timeout"
-    assert llm.answered == 0, "the reply was not waited for"
-
-
-def test_each_wait_before_it_is_asked_again_is_longer_and_is_waited_for(llm, monkeypatch):
-    """An endpoint that is restarted would cost all attempts in no time."""
-    monkeypatch.setattr(retry, "FIRST_WAIT", 0.2)
-    monkeypatch.setattr(retry.random, "uniform", lambda low, high: high)
-    llm.faults = [Fault(503)] * 99
-    refusal(LLMClient("openai/stand-in", base_url=llm.url, api_key=KEY, timeout=20, attempts=3))
-    first, second, third = llm.times
-    assert second - first > 0.15
-    assert third - second > 0.3
-
-
-def test_nobody_listens(no_waiting):
-    with socket.socket() as silent:
-        silent.bind(("127.0.0.1", 0))  # nobody else gets the port
-        url = f"http://127.0.0.1:{silent.getsockname()[1]}/v1"
-        client = LLMClient("openai/stand-in", base_url=url, api_key=KEY, timeout=20, attempts=2)
-        assert refusal(client).cause == "connection"
-
-
 def test_a_missing_key_is_named(llm, monkeypatch):
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     error = refusal(LLMClient("openai/stand-in"))  # at the provider's own address
@@ -188,10 +152,6 @@ def test_a_missing_key_is_named(llm, monkeypatch):
         LLMClient("openai/stand-in", base_url=llm.url)
     ).value.certain  # many servers ask for none
     assert llm.keys == {None}
-
-
-def test_a_model_of_no_known_provider_is_named():
-    assert not missing(str(refusal(LLMClient("no-such-model"))), "no-such-model", "Provider")
 
 
 def test_keys_of_the_environment_do_not_reach_messages(llm, client, monkeypatch):
@@ -222,25 +182,11 @@ def test_a_reply_that_its_limit_cut_is_asked_again_with_more_room(llm, client):
     assert llm.requests[-1]["max_tokens"] == 400, "the next question begins there"
 
 
-def test_a_reply_that_stays_cut_is_no_answer_and_is_named(llm, client):
-    llm.faults = [replying(finish="length", content='{"kind": "drug"')] * 9
-    error = refusal(client, max_tokens=100)
-    assert error.cause == "malformed"
-    assert not missing(str(error), "cut", 800)
-
-
 def test_an_endpoint_without_more_room_is_asked_for_less_again(llm, client):
     llm.faults = [replying(finish="length", content="<think>")]
     llm.refuses = lambda body: "max_tokens is too large" if body["max_tokens"] > 100 else None
     assert ask(client, max_tokens=100).value.certain
     assert [body["max_tokens"] for body in llm.requests] == [100, 200, 100]
-
-
-def test_a_thought_without_an_answer_is_named(llm, client):
-    llm.faults = [replying(content=None, reasoning_content=GOOD)] * 9
-    error = refusal(client)
-    assert error.cause == "malformed"
-    assert not missing(str(error), "thought")
 
 
 @pytest.mark.parametrize(

@@ -6,9 +6,6 @@ Keeps of docs/your-data.md, "The LLM": a reply is paid for once, and what it cos
 from __future__ import annotations
 
 import asyncio
-import sqlite3
-import subprocess
-import sys
 import threading
 import time
 from dataclasses import replace
@@ -17,7 +14,6 @@ import pytest
 from pydantic import BaseModel
 
 from common.llm import LLMClient, LLMError, Usage
-from common.settings import ROOT
 from tests.common.llm_server import KEY, Fault
 
 
@@ -74,15 +70,6 @@ def test_malformed_replies_are_not_kept(llm, tmp_path):
     assert ask(client).cached
 
 
-def test_a_kept_reply_that_no_longer_fits_is_asked_again(llm, client, tmp_path):
-    client = LLMClient("openai/m", base_url=llm.url, api_key=KEY, cache=tmp_path / "c")
-    ask(client)
-    with sqlite3.connect(tmp_path / "c") as database:
-        database.execute("UPDATE replies SET reply = '{}'")
-    assert not ask(client).cached
-    assert ask(client).cached
-
-
 def test_one_question_of_many_tasks_is_one_call(llm, client, tmp_path):
     llm.delay = 0.2
     client = LLMClient("openai/m", base_url=llm.url, api_key=KEY, cache=tmp_path / "c")
@@ -93,31 +80,6 @@ def test_one_question_of_many_tasks_is_one_call(llm, client, tmp_path):
     answers = asyncio.run(many())
     assert sum(answer.cached for answer in answers) == 5
     assert len(llm.requests) == 1
-
-
-@pytest.mark.system
-def test_processes_share_the_cache(tmp_path):
-    program = (
-        "import sys; from pathlib import Path; from common.llm import open_cache\n"
-        "cache = open_cache(Path(sys.argv[1]))\n"
-        "for n in range(200): cache.put(f'{sys.argv[2]}-{n}', 'x')\n"
-    )
-    file = tmp_path / "cache.sqlite"
-    running = [
-        subprocess.Popen([sys.executable, "-c", program, str(file), str(n)], cwd=ROOT)
-        for n in range(4)
-    ]
-    assert [process.wait() for process in running] == [0] * 4
-    with sqlite3.connect(file) as database:
-        assert database.execute("SELECT count(*) FROM replies").fetchone() == (800,)
-
-
-def test_a_file_that_is_no_cache_is_named(tmp_path):
-    file = tmp_path / "notes.txt"
-    file.write_text("not a database, and long enough to be read as one " * 20)
-    with pytest.raises(LLMError, match=r"notes\.txt") as caught:
-        LLMClient("openai/m", cache=file)
-    assert caught.value.cause == "setup"
 
 
 def test_tokens_and_cost_are_counted(llm, client):

@@ -53,24 +53,6 @@ def test_a_reply_comes_whole_with_its_calls_and_tokens(llm: LLMServer) -> None:
     assert llm.keys == {f"Bearer {KEY}"}
 
 
-def test_what_may_pass_is_asked_again_and_no_more_than_so_often(llm: LLMServer) -> None:
-    llm.answer = lambda body: "密封"
-    llm.faults = [Fault(429), Fault(503)]
-    assert asked(policy(llm.url))["content"] == "密封"
-    llm.faults = [Fault(503)] * 9
-    with pytest.raises(EpisodeError, match="503") as caught:
-        asked(policy(llm.url))
-    assert (caught.value.cause, len(llm.faults)) == ("endpoint_error", 6)
-    assert KEY not in str(caught.value)
-
-
-def test_a_prompt_that_does_not_fit_is_the_policys_doing_and_asked_once(llm: LLMServer) -> None:
-    llm.faults = [Fault(400, body="maximum context length is 10 tokens")]
-    with pytest.raises(PolicyStop, match="context_overflow"):
-        asked(policy(llm.url))
-    assert len(llm.requests) == 1
-
-
 @pytest.mark.parametrize(
     "words",
     [

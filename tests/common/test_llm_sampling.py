@@ -10,8 +10,6 @@ from typing import Any
 
 import pytest
 
-from consultation_agent.llm_patient import KNOWN, LLMPatient
-from consultation_agent.settings import ConsultationSettings
 from episodes.outcomes import EpisodeError
 from episodes.policy import ChatPolicy, endpoint_elsewhere
 from scoring.judge import LLMJudge
@@ -21,7 +19,6 @@ from tests.scoring.judge_servers import CASE, SCORES
 
 pytestmark = pytest.mark.usefixtures("no_waiting")
 REASONING = ("gpt-5-mini", "o1", "o3", "o4-mini")
-SAID = {"kind": "informative", "facets": [], "text": "右下腹。"}
 
 
 def as_reasoning_models_of_openai(body: dict[str, Any]) -> str | None:
@@ -63,14 +60,6 @@ def test_a_reasoning_model_plays(llm: LLMServer, name: str) -> None:
     assert played(f"openai/{name}", llm.url) == "密封"
     [request] = llm.requests
     assert (request["max_completion_tokens"], "temperature" in request) == (99, False)
-
-
-def test_a_reasoning_model_is_a_patient(llm: LLMServer) -> None:
-    llm.refuses = as_reasoning_models_of_openai
-    llm.answer = lambda body: json.dumps(SAID)
-    where = {"patient_model": "openai/gpt-5-mini", "patient_base_url": llm.url}
-    patient = LLMPatient(ConsultationSettings(_env_file=None, **where), "llm", None)
-    assert asyncio.run(patient.answer(KNOWN, "哪里疼？", [])).text == SAID["text"]
 
 
 def test_an_endpoint_whose_models_litellm_does_not_know_says_what_it_refuses(

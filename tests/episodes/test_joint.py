@@ -7,9 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import pickle
-from argparse import ArgumentParser
 from collections.abc import Sequence
-from contextlib import closing
 from functools import partial
 from pathlib import Path
 from random import Random
@@ -20,11 +18,10 @@ import pytest
 from common.settings import Settings
 from episodes import registry
 from episodes.agent import Options
-from episodes.episode import AgentError, ServiceError, Task
+from episodes.episode import AgentError, Task
 from episodes.joint import WHOSE, JointAgent, weights
 from episodes.play_and_score import play
 from episodes.script import Script
-from episodes.turns import with_turns
 from sql_agent.canaries import ACCEPTED_FROM
 from tests.digits_agent.agent import AGENT as DIGITS
 
@@ -68,15 +65,6 @@ def test_it_is_found_by_its_name_and_travels(agent: JointAgent) -> None:
     assert registry.training_command(agent.name)[:2] == ["train_agents.py", "--agents"]
 
 
-def test_first_rows_are_of_all_agents_and_none_is_lost(agent: JointAgent) -> None:
-    found = agent.rows(agent.splits["val"])
-    assert {row[WHOSE] for row in found[:2]} == {"sql", "diagnosis"}
-    for name, member in agent.members.items():
-        own = [row["row"] for row in found if row[WHOSE] == name]
-        assert own == member.rows(member.splits["val"])
-    assert len({row["id"] for row in found}) == len(found)
-
-
 def test_files_are_given_by_agent(agent: JointAgent, tmp_path: Path) -> None:
     sql, diagnosis = (agent.members[name].splits["val"] for name in ("sql", "diagnosis"))
     given = agent.rows(f"diagnosis={diagnosis},sql={sql}")
@@ -99,20 +87,6 @@ def test_every_task_has_its_own_agents_budget(agent: JointAgent) -> None:
     assert budgets == {"sql": 3, "diagnosis": 6}
     fewer = SETTINGS.under({"max_turns": 2, "min_turns": 2})
     assert [agent.task(row, fewer).max_turns for row in rows] == [2, 2]
-
-
-def test_every_environment_has_its_own_agents_budget() -> None:
-    """The most that a consultation can earn depends on its turns, not on those of the run."""
-    agent = registry.joined({"consultation": 1.0, "sql": 1.0})
-    settings = SETTINGS.under({"max_turns": 100, "min_turns": 100})
-    environment = agent.open(settings, {"consultation_reward": "doctoragent"})
-    try:
-        own = agent.members["consultation"]
-        alone = own.open(with_turns(own, Settings.model_construct()), {"reward": "doctoragent"})
-        assert environment.highest == alone.highest
-        alone.close()
-    finally:
-        environment.close()
 
 
 def test_flags_are_checked_with_their_own_agents_tasks(
@@ -177,54 +151,3 @@ def test_lessons_of_the_agents_are_mixed(monkeypatch: pytest.MonkeyPatch) -> Non
     whose = ["digits" if "ask 1" in str(one.messages) else "sql" for one in lessons.right]
     assert sorted(whose) == ["digits"] * 20 + ["sql"] * 20
     assert {*whose[:20]} == {*whose[20:]} == {"digits", "sql"}
-
-
-def test_demonstrations_have_their_own_agent_s_budget() -> None:
-    agent = registry.joined({"code": 1.0, "diagnosis": 1.0})
-    rows = agent.rows(agent.splits["val"])[:6]
-    shown = [str(one) for one in agent.teaching.demonstrations("policy", rows, SETTINGS)]
-    assert sum(" of 4." in one for one in shown) == sum(row[WHOSE] == "code" for row in rows) > 0
-
-
-def test_partners_are_those_of_their_own_agent_s_flags(agent: JointAgent) -> None:
-    assert agent.flags.services(SETTINGS, {"diagnosis_simulator": "record"}) == []
-    with_model = SETTINGS.of(agent.settings).under({"simulator_model": "DIR"})
-    (served,) = agent.flags.services(with_model, {"diagnosis_simulator": "served"})
-    assert served.option.startswith("diagnosis_")
-
-
-def test_one_judge_that_costs_money_is_enough(
-    agent: JointAgent, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Else the check before a run asks it about forty times as many tasks."""
-    environment = agent.members["diagnosis"].open(SETTINGS, {})
-    environment.paid = True
-    monkeypatch.setattr(agent.members["diagnosis"], "open", lambda *_, **__: environment)
-    with closing(agent.open(SETTINGS, {})) as both:
-        assert both.paid
-
-
-def test_rows_are_completed_by_their_own_agent(agent: JointAgent) -> None:
-    rows = agent.rows(agent.splits["val"])
-    bare = next(row for row in rows if row[WHOSE] == "sql" and row["row"]["answer"])
-    bare["row"]["answer"] = ""
-    notes = agent.check({"train": rows, "val": rows[:4]}, SETTINGS, plays=False)
-    assert bare["row"]["answer"]
-    assert any(note.startswith("sql: ") and "drafted" in note for note in notes)
-
-
-def test_an_agent_from_outside_takes_part(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(registry, "_registered", {DIGITS.name: DIGITS})
-    agent = registry.joined({"sql": 1.0, "digits": 1.0})
-    row = next(row for row in agent.rows(agent.splits["val"]) if row[WHOSE] == "digits")
-    task = agent.task(row, SETTINGS)
-    parser = ArgumentParser()
-    agent.flags.add(parser)
-    options = registry.own_options(agent, parser.parse_args(["--digits-partner", "gone"]))
-    environment = agent.open(SETTINGS, options)
-    try:
-        assert task.max_turns == len(row["row"]["digits"]) + 1
-        with pytest.raises(ServiceError, match="the partner is gone"):
-            asyncio.run(environment.check())
-    finally:
-        environment.close()

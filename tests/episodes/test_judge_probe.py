@@ -94,10 +94,6 @@ def test_five_percent_of_the_tasks_may_be_poor() -> None:
     assert not missing(str(problem(poor(6))), "6 of 100", "0.8", "5%", "evidence 0.75")
 
 
-def test_the_reference_must_beat_what_is_wholly_wrong() -> None:
-    assert "wrong 100" in str(problem(lambda _, kind: {**WORTH, "reference": 0.1}[kind]))
-
-
 def test_what_is_not_scored_counts_nowhere_and_no_score_at_all_is_a_fault() -> None:
     probed = asked(Judged(lambda number, kind: None if number % 2 else WORTH[kind]))
     assert (len(probed), problem_of(probed)) == (50, None)

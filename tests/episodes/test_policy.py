@@ -11,7 +11,6 @@ from typing import Any
 
 import pytest
 
-from episodes import policy as policies
 from episodes.episode import Message
 from episodes.outcomes import EpisodeError, PolicyStop
 from episodes.policy import ChatPolicy, Endpoint
@@ -90,12 +89,6 @@ def test_only_the_last_allowed_call_forbids_tools_and_none_follows(
     assert len(llm.requests) == chat.turns == max_turns
 
 
-def test_without_tools_none_are_sent_or_forbidden(llm: Any) -> None:
-    llm.script(says("好"))
-    replies(policy(llm, 1), tools=())
-    assert llm.requests[0].keys() == {"model", "messages", "temperature", "top_p"}
-
-
 @pytest.mark.parametrize(
     "error",
     [
@@ -118,25 +111,6 @@ def test_an_endpoint_that_fails_raises(llm: Any, status: int, error: str) -> Non
     with pytest.raises(EpisodeError, match=str(status)) as caught:
         replies(policy(llm))
     assert caught.value.cause == "endpoint_error"
-
-
-def test_a_reply_without_choices_raises(llm: Any) -> None:
-    llm.script({})
-    with pytest.raises(EpisodeError, match="endpoint_error"):
-        replies(policy(llm))
-
-
-def test_an_endpoint_that_is_not_there_raises() -> None:
-    with pytest.raises(EpisodeError, match=r"127\.0\.0\.1:9/v1") as caught:
-        replies(ChatPolicy(Endpoint("http://127.0.0.1:9/v1", "tiny"), 3))
-    assert caught.value.cause == "endpoint_unreachable"
-
-
-def test_the_connections_of_a_loop_that_ended_are_not_kept(llm: Any) -> None:
-    llm.script(says("好"), says("好"))
-    for _ in range(2):
-        replies(policy(llm))
-    assert policies._pools == {}
 
 
 def odd(**call: Any) -> dict[str, Any]:
@@ -176,12 +150,6 @@ def test_calls_of_one_id_are_told_apart(raw: Any) -> None:
     raw.script(odd(), odd())
     messages = replies(policy(raw), 2)
     assert len({message["tool_calls"][0]["id"] for message in messages}) == 2
-
-
-def test_content_in_parts_is_one_text(raw: Any) -> None:
-    parts = [{"type": "text", "text": "密封"}, {"type": "text", "text": "保存"}]
-    raw.script({"message": {"role": "assistant", "content": parts}})
-    assert replies(policy(raw))[0]["content"] == "密封保存"
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import os
-from dataclasses import fields
 from typing import Any
 
 import numpy as np
@@ -60,16 +59,6 @@ def test_what_the_policy_did_not_finish_is_wrong_and_what_the_machine_broke_is_u
     assert broken.numbers == {}
 
 
-def test_a_reward_of_numpy_is_kept_as_numbers() -> None:
-    """An agent of one's own may compute with float32, whose 0.9 is 0.89999998."""
-    right = np.float32(0.9)
-    reward = Reward(0.1 + right, {"format": 0.1, "right": right}, score=right)
-    line = json.loads(json.dumps(record_of(scored(reward), {"words": np.int64(3)}).line()))
-    assert line["reward"] == pytest.approx(1.0)
-    assert line["terms"]["right"] == pytest.approx(0.9)
-    assert line["facts"] == {"words": 3.0}
-
-
 def test_what_an_agent_records_may_be_of_numpy() -> None:
     own = {
         "share": np.float32(0.5),
@@ -92,13 +81,6 @@ def test_what_json_does_not_hold_is_named() -> None:
     record = record_of(scored(Reward(1.0, {"right": 1.0}, score=1.0)), {}, {"when": {1, 2}})
     with pytest.raises(AgentError, match="set"):
         record.line()
-
-
-def test_a_training_line_is_a_line_of_the_same_schema() -> None:
-    shared = {one.name for one in fields(EpisodeRecord)}
-    assert shared < {one.name for one in fields(RolloutRecord)}
-    line = RolloutRecord(rollout_id="r1", sample=3, step=2, turns=2, triplets=2).line()
-    assert EpisodeRecord.of_line(line).turns == RolloutRecord.of_line(line).triplets == 2
 
 
 def test_lines_of_earlier_runs_are_read() -> None:

@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from episodes.episode import Episode
 from episodes.outcomes import EpisodeError, PolicyStop
 from episodes.tool_loop import Tool, play_with_tools
-from tests.episodes.scripted import Choice, ScriptedPolicy, calls, calls_text, says
+from tests.episodes.scripted import ScriptedPolicy, calls, calls_text, says
 from tests.messages import missing
 
 
@@ -105,12 +105,6 @@ def test_arguments_the_tool_does_not_take_are_answered_with_an_error_and_cost_a_
     assert isinstance(json.loads(sent["function"]["arguments"]), dict), "servers refuse others"
 
 
-def test_further_arguments_are_ignored_and_none_are_needed_where_none_are_required() -> None:
-    policy = ScriptedPolicy(calls_text("index", "{"), calls("look", word="a", why="b"), says("c"))
-    episode = play(policy)
-    assert [message["content"] for message in episode.messages[3::2]] == ["apple, salt", "seen: a"]
-
-
 WHOLE = spec("look", word="string")
 WHOLE["function"]["parameters"]["properties"]["why"] = {"type": "string"}
 
@@ -132,12 +126,6 @@ def test_an_unknown_tool_is_answered_with_the_names_of_those_there_are() -> None
     assert not missing(episode.messages[3]["content"], "error", "lok", "look", "add", "index")
 
 
-@pytest.mark.parametrize("content", [None, "  \n"])
-def test_an_empty_reply_is_no_answer(content: str | None) -> None:
-    episode = play(ScriptedPolicy(says(content)))
-    assert (episode.stop_reason, episode.answer) == ("no_answer", None)
-
-
 @pytest.mark.parametrize(
     "cut", [says("in the", "length"), says("", "length"), says("<tool_call>{", "length")]
 )
@@ -156,13 +144,6 @@ def test_what_stops_the_policy_is_the_reason() -> None:
         policy = ScriptedPolicy(first, max_turns=2)
         episode = play(policy)
         assert (episode.stop_reason, episode.answer, policy.turns) == ("max_turns", None, 2)
-
-
-def test_the_policys_budget_is_the_only_one() -> None:
-    """The library that runs the loop has one of its own, of ten turns."""
-    policy = ScriptedPolicy(*[calls("look", word="a")] * 14, says("here"), max_turns=15)
-    episode = play(policy)
-    assert (episode.stop_reason, episode.answer, policy.turns) == ("answered", "here", 15)
 
 
 @pytest.mark.parametrize(
@@ -211,29 +192,6 @@ JSON_VALUES = nested(
 def test_no_arguments_make_the_episode_raise(arguments: str) -> None:
     episode = play(ScriptedPolicy(calls_text("look", arguments), says("c")))
     assert episode.stop_reason in {"answered", "bad_tool_call"}
-
-
-def several(*asked: tuple[str, str]) -> Choice:
-    """A reply that makes these calls, names with their arguments."""
-    made = [
-        {"id": f"call_{n}", "type": "function", "function": {"name": name, "arguments": arguments}}
-        for n, (name, arguments) in enumerate(asked)
-    ]
-    message = {"role": "assistant", "content": None, "tool_calls": made}
-    return {"message": message, "finish_reason": "tool_calls"}
-
-
-def test_answers_come_in_the_order_of_the_calls() -> None:
-    """A template without ids shows the policy an answer as that to the call at its place."""
-    policy = ScriptedPolicy(
-        several(("nowhere", "{}"), ("look", '{"word": "a"}'), ("look", "[")), says("c")
-    )
-    episode = play(policy)
-    for messages in (policy.asked[1], episode.messages):
-        told = [message["content"] for message in messages if message["role"] == "tool"]
-        assert not missing(told[0], "nowhere")
-        assert told[1] == "seen: a"
-        assert not missing(told[2], "word")
 
 
 def test_half_a_surrogate_pair_in_arguments_is_the_policy_s_and_no_error() -> None:

@@ -4,7 +4,6 @@ whatever is wrong.
 
 import importlib
 import shutil
-import socket
 import subprocess
 import sys
 from itertools import pairwise
@@ -37,30 +36,6 @@ def test_a_python_without_any_package_gets_a_table_with_fixes(tmp_path: Path) ->
     lines = result.stdout.splitlines()
     for line, following in pairwise(lines):
         assert "fix:" in following or not line.startswith("failed ")
-
-
-def test_without_bubblewrap_the_package_to_install_is_named(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    monkeypatch.setenv("PATH", str(tmp_path))
-    row = row_of("sandbox", SimpleNamespace(sandbox="bubblewrap"))
-    assert row.verdict == "warning"
-    assert "apt-get install bubblewrap" in row.fix
-
-
-def test_a_port_in_use_is_named_with_its_variable() -> None:
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        taken.listen()
-        settings = SimpleNamespace(
-            agl_server_host="127.0.0.1",
-            agl_server_port=taken.getsockname()[1],
-            llm_proxy_host="",
-            llm_proxy_port=0,
-        )
-        row = row_of("ports", settings)
-    assert row.verdict == "failed"
-    assert "AGL_SERVER_PORT" in row.seen
 
 
 def judge_settings(**values: str) -> SimpleNamespace:
@@ -152,23 +127,6 @@ def test_a_driver_too_old_for_cuda_is_named(gpu_lock: Path, driver: str, verdict
     row = row_of("device")
     assert row.verdict == verdict
     assert not missing(row.seen, driver, *(["580"] if verdict == "failed" else ["H100"]))
-
-
-@pytest.mark.parametrize(
-    "module",
-    [
-        "NVRM version: NVIDIA UNIX x86_64 Kernel Module  570.86.15  Thu Jan 23",
-        "NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  570.86.15  Release Build",
-    ],
-)
-def test_without_nvidia_smi_the_kernel_names_the_driver(gpu_lock: Path, module: str) -> None:
-    """A container without NVIDIA's `utility` has none."""
-    (gpu_lock / "version").write_text(module)
-    assert not missing(row_of("device").seen, "570.86.15", "580")
-
-
-def test_the_gpu_lock_without_a_driver_is_a_warning(gpu_lock: Path) -> None:
-    assert row_of("device").verdict == "warning"
 
 
 @pytest.mark.parametrize(

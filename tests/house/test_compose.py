@@ -233,15 +233,6 @@ def test_the_flags_of_the_head_s_example_exist() -> None:
         parse(registry.get(agent), shlex.split(words))
 
 
-def test_models_of_the_hub_lie_on_a_disk_and_the_default_run_is_served() -> None:
-    services = yaml.safe_load(filled(FILE, WORDS))["services"]
-    for name in ("trainer", "runners", "serve"):
-        assert "cache:/cache" in services[name]["volumes"]
-        assert not [place for place in services[name]["tmpfs"] if place.startswith("/cache")]
-    assert "--run-dir runs/sql " in services["trainer"]["command"]
-    assert "sql runs/sql " in services["serve"]["command"]
-
-
 @pytest.mark.system
 def test_the_words_in_env_are_drawn_once(tmp_path) -> None:
     command = next(line for line in FILE.splitlines() if "umask" in line).lstrip("# ")

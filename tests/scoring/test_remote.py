@@ -39,7 +39,6 @@ from tests.scoring.judge_servers import (
     ask_llm,
     ask_reward_model,
     completion,
-    nobody,
 )
 
 
@@ -95,43 +94,6 @@ def test_a_filtered_reply_is_not_asked_for_again_and_named(server, caplog):
     assert judge.breaker.allows()
     server.replies = [(200, completion(json.dumps(SCORES)))]
     assert asyncio.run(judge.judge(CASE)).score == pytest.approx(TOTAL)
-
-
-class Priced(RemoteJudge):
-    """Sends so many requests, the last of which answers or fails, and knows the price of replies
-    only.
-    """
-
-    name = "priced"
-
-    def __init__(self, requests, answers):
-        super().__init__()
-        self.requests, self.answers = requests, answers
-
-    async def _ask(self, case, spent):
-        spent.add(Usage(calls=self.requests, cost_usd=0.5 if self.answers else 0.0))
-        if not self.answers:
-            raise LLMError("no", "timeout")
-        return Verdict(1.0)
-
-
-@pytest.mark.parametrize(
-    ("requests", "answers", "cost"),
-    [(1, True, 0.5), (2, True, None), (0, False, 0.0), (1, False, None), (4, False, None)],
-)
-def test_a_cost_is_claimed_only_where_every_request_of_it_was_answered(requests, answers, cost):
-    """An attempt that failed may have been billed: a sum without it would be reported as what a run
-    has cost.
-    """
-    verdict = asyncio.run(Priced(requests, answers).judge(CASE))
-    assert (verdict.score is not None) == answers
-    assert (verdict.usage.calls, verdict.usage.cost_usd) == (requests, cost)
-
-
-def test_a_judge_that_is_not_there_gives_no_score():
-    with nobody() as gone:
-        assert ask_llm(gone, timeout=5.0) == FAILED
-        assert ask_reward_model(gone, timeout=5.0) == FAILED
 
 
 @pytest.mark.parametrize(
@@ -213,16 +175,6 @@ def test_the_same_case_is_asked_once_and_one_with_anything_else_beside_it_again(
     assert (first.usage.calls, again.usage.calls, again.usage.cached) == (1, 0, 1)
     assert len(server.requests) == 3
     assert server.requests[0][2] == {"prompt": CASE.question, "response": CASE.answer}
-
-
-def test_a_failure_is_not_kept(server):
-    server.replies = [(401, "{}"), (200, '{"score": 0.5}')]
-    judge = RewardModelJudge(server.url, 20.0)
-
-    async def twice():
-        return await judge.judge(CASE), await judge.judge(CASE)
-
-    assert asyncio.run(twice()) == (FAILED, Verdict(0.5, {"reward_model": 0.5}))
 
 
 def test_a_scale_maps_raw_scores_and_refuses_none_that_is_finite(server):

@@ -13,12 +13,9 @@ import pytest
 
 from common.llm import retry
 from common.settings import Settings
-from scoring import remote
 from scoring.case import Case, Verdict
 from scoring.judge import LLMJudge, RewardModelJudge
-from scoring.remote import ATTEMPTS, FAILURES
 from sql_agent.judge_words import WORDS
-from tests.messages import missing
 from tests.scoring.judge_servers import (
     CASE,
     LATE,
@@ -26,7 +23,6 @@ from tests.scoring.judge_servers import (
     ask_llm,
     ask_reward_model,
     completion,
-    nobody,
 )
 
 JUDGES = {
@@ -77,41 +73,8 @@ def test_a_pause_that_a_reward_model_asks_one_call_for_holds_for_the_next(server
     assert len(server.requests) == 1
 
 
-def test_the_judges_wait_no_longer_than_their_longest_wait(server, monkeypatch):
-    monkeypatch.setattr(retry, "FIRST_WAIT", 3600)
-    monkeypatch.setattr(retry.random, "uniform", lambda least, most: most)
-    monkeypatch.setattr(remote, "LONGEST_WAIT", 0.0)
-    scored = (200, json.dumps({"score": 0.5, **json.loads(completion(json.dumps(SCORES)))}))
-    for ask in (ask_llm, ask_reward_model):
-        server.replies = [(500, "{}"), scored]
-        assert ask(server, timeout=10.0).score is not None
-
-
-@pytest.mark.parametrize("which", JUDGES)
-def test_a_wish_to_wait_longer_than_the_budget_ends_the_call_at_once(server, which):
-    server.busy, server.retry_after = 60.0, "3600"
-    judge = JUDGES[which](server, 20.0)
-
-    async def many():
-        return [(await judge.judge(CASE)).cause for _ in range(FAILURES + 1)]
-
-    assert asyncio.run(many()) == ["judge_timeout"] * FAILURES + ["judge_unavailable"]
-    assert len(server.requests) == FAILURES
-    assert not missing(judge.last_failure, 3600)
-
-
 def calls(judge):
     return asyncio.run(judge.judge(CASE)).usage.calls
-
-
-@pytest.mark.parametrize("which", JUDGES)
-def test_requests_count_that_were_refused_too_slow_or_reached_nobody(server, which):
-    server.replies = [(529, "{}")]
-    assert calls(JUDGES[which](server, 20.0)) == len(server.requests) == ATTEMPTS
-    server.delay = 4.0
-    assert calls(JUDGES[which](server, 0.5)) == 1
-    with nobody() as gone:
-        assert calls(JUDGES[which](gone, 20.0)) == ATTEMPTS
 
 
 def test_a_slow_judge_ends_within_its_budget(server):
