@@ -26,6 +26,7 @@ from rapidfuzz import process
 from rapidfuzz.distance import Levenshtein
 
 from data.records import refusing
+from sql_agent.gold.markup import plain
 from sql_agent.intake.grid import Part
 from sql_agent.intake.question_files import DataError
 from sql_agent.intake.sources import database_parts
@@ -247,7 +248,7 @@ def search_words(catalogue: Catalogue, rng: random.Random) -> Iterator[SearchWor
         texts = catalogue.texts.get((table, column), {})
         seen: set[str] = set()
         for key in keys:
-            for part in parts_of(texts.get(key, "")):
+            for part in parts_of(plain(texts.get(key, ""))):
                 if part in seen:
                     break
                 seen.add(part)
