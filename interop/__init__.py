@@ -1,0 +1,1 @@
+"""Agents of this repository in other people's trainers and evaluators (docs/interop.md)."""

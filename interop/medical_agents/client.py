@@ -1,0 +1,135 @@
+"""Play episodes of this project's agents from another program, in any Python environment.
+
+    async with Player("diagnosis") as player:
+        result = await player.play(task, complete)   # complete(body) -> completion
+
+The agents run in the repository's own environment (`interop/player.py`), so this needs the standard
+library alone. The repository is the folder that this file was installed from, or MEDICAL_AGENT_RL.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import json
+import os
+import subprocess
+from collections.abc import Awaitable, Callable, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+Complete = Callable[[dict[str, Any]], Awaitable[dict[str, Any]]]
+PROGRAM = (".venv/bin/python", "-m", "interop.player")
+LINE_BYTES = 64 * 2**20  # of one line: the messages of an episode, or the list of tasks
+
+
+class PlayerError(Exception):
+    """The player could not be started, or ended; the message says why."""
+
+
+def repository() -> Path:
+    """Return the folder of the repository. Raises PlayerError: it is not installed there."""
+    named = os.environ.get("MEDICAL_AGENT_RL")
+    folder = Path(named) if named else Path(__file__).resolve().parents[2]
+    if not (folder / ".venv/bin/python").exists():
+        raise PlayerError(
+            f"{folder} has no .venv/bin/python; set MEDICAL_AGENT_RL to the folder of "
+            "medical-agent-rl, in which ./install.sh was run"
+        )
+    return folder
+
+
+def tasks_of(agent: str, flags: Sequence[str] = ()) -> list[dict[str, str]]:
+    """Return an agent's tasks. Raises PlayerError: it cannot be started so."""
+    command = [*PROGRAM, agent, *flags]
+    done = subprocess.run(
+        command, cwd=repository(), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, check=False
+    )
+    if not done.stdout:
+        raise PlayerError(f"the player ended with {done.returncode}; its words are above")
+    tasks: list[dict[str, str]] = json.loads(done.stdout)["tasks"]
+    return tasks
+
+
+class Player:
+    """Plays episodes of an agent, many at once. Belongs to one event loop.
+
+    agent: its name. flags: of `python -m interop.player`, such as ["--data", "FILE"].
+    """
+
+    def __init__(self, agent: str, flags: Sequence[str] = ()) -> None:
+        self._command = [*PROGRAM, agent, *flags]
+        self._numbers = itertools.count(1)
+        self._episodes: dict[int, tuple[Complete, asyncio.Future[dict[str, Any]]]] = {}
+        self._calls: set[asyncio.Task[None]] = set()
+
+    async def __aenter__(self) -> Player:
+        self._process = await asyncio.create_subprocess_exec(
+            *self._command,
+            cwd=repository(),
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+            limit=LINE_BYTES,
+        )
+        assert self._process.stdin
+        assert self._process.stdout
+        self._stdin = self._process.stdin
+        first = await self._process.stdout.readline()
+        if not first:
+            code = await self._process.wait()
+            raise PlayerError(f"the player ended with {code}; its words are above")
+        self._reader = asyncio.create_task(self._read(self._process.stdout))
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._reader.cancel()
+        if self._process.returncode is None:
+            self._process.terminate()
+        await self._process.wait()
+
+    async def play(self, task: str, complete: Complete) -> dict[str, Any]:
+        """Play an episode of a task, and return its result.
+
+        complete: answers a call of the policy, the body of a chat completion, with the completion.
+        What it raises leaves the episode unscored.
+
+        Raises PlayerError: the player ended.
+        """
+        if self._reader.done():
+            raise PlayerError("the player has ended")
+        number = next(self._numbers)
+        future: asyncio.Future[dict[str, Any]] = asyncio.get_running_loop().create_future()
+        self._episodes[number] = complete, future
+        await self._send({"episode": number, "task": task})
+        return await future
+
+    async def _send(self, line: dict[str, Any]) -> None:
+        self._stdin.write(json.dumps(line).encode() + b"\n")
+        await self._stdin.drain()
+
+    async def _read(self, lines: asyncio.StreamReader) -> None:
+        while text := await lines.readline():
+            line = json.loads(text)
+            if "call" in line:
+                call = asyncio.create_task(self._answer(line))
+                self._calls.add(call)
+                call.add_done_callback(self._calls.discard)
+            else:
+                _, future = self._episodes.pop(line.pop("episode"))
+                future.set_result(line)
+        for _, future in self._episodes.values():
+            future.set_exception(PlayerError("the player ended; its last words are above"))
+
+    async def _answer(self, line: dict[str, Any]) -> None:
+        complete, _ = self._episodes[line["episode"]]
+        try:
+            answer = {"call": line["call"], "completion": await complete(line["body"])}
+        except Exception as error:
+            answer = {"call": line["call"], "error": f"{type(error).__name__}: {error}"}
+        await self._send(answer)

@@ -1,0 +1,111 @@
+"""Inspect tasks of the agents.
+
+    inspect eval medical_agents/diagnosis --model openai/NAME
+
+The agent plays its own episode; Inspect's model answers each call of the policy and keeps the
+transcript. The score is the agent's own. An episode that could not be scored is an error of the
+sample, never a score of 0.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from inspect_ai import Task, task
+from inspect_ai.agent import AgentState, agent_bridge
+from inspect_ai.dataset import MemoryDataset, Sample
+from inspect_ai.model import messages_from_openai
+from inspect_ai.scorer import Score, Scorer, Target, mean, scorer, stderr
+from inspect_ai.solver import Generate, Solver, TaskState, solver
+from medical_agents.client import Player, tasks_of
+from openai import AsyncOpenAI
+
+RESULT = "medical_agents:result"
+
+
+@solver
+def medical_agent(name: str, flags: list[str]) -> Solver:
+    """Play the sample's episode."""
+    players: list[Player] = []
+    lock = asyncio.Lock()
+
+    async def player() -> Player:
+        async with lock:
+            if not players:
+                players.append(await Player(name, flags).__aenter__())
+        return players[0]
+
+    async def solve(state: TaskState, generate: Generate) -> TaskState:
+        async with agent_bridge(AgentState(messages=state.messages)):
+            client = AsyncOpenAI(api_key="none")
+
+            async def complete(body: dict[str, Any]) -> dict[str, Any]:
+                reply = await client.chat.completions.create(**{**body, "model": "inspect"})
+                return reply.model_dump()
+
+            result = await (await player()).play(str(state.sample_id), complete)
+        state.messages = await messages_from_openai(result["messages"])
+        state.store.set(RESULT, result)
+        if result["reward"] is None:
+            raise RuntimeError(f"unscored, {result['unscored']}: {result['detail']}")
+        return state
+
+    return solve
+
+
+@scorer(metrics=[mean(), stderr()])
+def own_reward() -> Scorer:
+    """Report the agent's own reward, with its terms and facts beside it."""
+
+    async def score(state: TaskState, target: Target) -> Score:
+        result = state.store.get(RESULT)
+        return Score(value=result["reward"], answer=result["answer"], metadata=result)
+
+    return score
+
+
+def task_of(name: str, flags: str) -> Task:
+    """Return the Inspect task of an agent; `flags` are words of `python -m interop.player`."""
+    words = flags.split()
+
+    samples = []
+    for row in tasks_of(name, words):
+        sample = Sample(
+            id=row["id"],
+            input=row["question"],
+            target=row["reference"],
+            metadata={"task_type": row["task_type"], "difficulty": row["difficulty"]},
+        )
+        samples.append(sample)
+    return Task(
+        dataset=MemoryDataset(samples, name=name),
+        solver=medical_agent(name, words),
+        scorer=own_reward(),
+    )
+
+
+@task
+def sql(flags: str = "") -> Task:
+    return task_of("sql", flags)
+
+
+@task
+def consultation(flags: str = "") -> Task:
+    return task_of("consultation", flags)
+
+
+@task
+def diagnosis(flags: str = "") -> Task:
+    return task_of("diagnosis", flags)
+
+
+@task
+def code(flags: str = "") -> Task:
+    return task_of("code", flags)
+
+
+@task
+def agent_named(name: str, flags: str = "") -> Task:
+    """An agent of one's own: `-T name=triage`."""
+    return task_of(name, flags)

@@ -1,0 +1,85 @@
+"""A program outside plays an agent's episodes and gets the rewards that an evaluation gives.
+
+Keeps of docs/interop.md.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from argparse import ArgumentParser
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import pytest
+
+from common.settings import load_settings
+from episodes import registry
+from episodes.agent import Agent
+from episodes.play_and_score import play
+from episodes.turns import with_turns
+from interop.medical_agents.client import Player, PlayerError, tasks_of
+
+pytestmark = pytest.mark.system
+
+SECONDS = 60.0
+Complete = Callable[[dict[str, Any]], Awaitable[dict[str, Any]]]
+
+
+def completing(replies: list[dict[str, Any]]) -> Complete:
+    """A policy that replies from a list, and then with nothing."""
+    left = iter(replies)
+
+    async def complete(body: dict[str, Any]) -> dict[str, Any]:
+        message = next(left, {"role": "assistant", "content": ""})
+        return {"choices": [{"index": 0, "message": message, "finish_reason": "stop"}]}
+
+    return complete
+
+
+def options_of(agent: Agent) -> dict[str, Any]:
+    parser = ArgumentParser()
+    agent.flags.add(parser)
+    return vars(parser.parse_args([]))
+
+
+@pytest.mark.parametrize("name", ["consultation", "diagnosis", "sql"])
+async def test_gold_and_silence_earn_what_they_earn_in_an_evaluation(name: str) -> None:
+    agent = registry.get(name)
+    settings = with_turns(agent, load_settings())
+    row = agent.rows(agent.splits["test"])[0]
+    task = agent.task(row, settings)
+    with contextlib.closing(
+        agent.open(settings, options_of(agent), evaluating=True)
+    ) as environment:
+        gold = await environment.known.gold(task)
+        assert gold is not None
+        known = environment.known.gold(task)
+        wanted = await play(environment, task, known, None, SECONDS)
+    replies = [message for message in gold.messages if message["role"] == "assistant"]
+    async with Player(name) as player:
+        earned = await player.play(task.id, completing(replies))
+        silent = await player.play(task.id, completing([]))
+    assert (earned["reward"], earned["score"]) == (wanted.reward.total, wanted.reward.score)
+    assert earned["reward"] == pytest.approx(environment.highest)
+    assert 0 <= silent["reward"] < 0.5 * earned["reward"]
+
+
+async def test_a_reply_that_fails_outside_is_unscored_and_says_why() -> None:
+    async def failing(body: dict[str, Any]) -> dict[str, Any]:
+        raise ConnectionError("no such server")
+
+    [task, *_] = tasks_of("diagnosis")
+    async with Player("diagnosis") as player:
+        result = await player.play(task["id"], failing)
+    assert (result["reward"], result["unscored"]) == (None, "endpoint_error")
+    assert "no such server" in result["detail"]
+
+
+async def test_an_unknown_agent_file_or_task_is_an_error(capfd: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(PlayerError):
+        tasks_of("diagnosis", ["--data", "nowhere.jsonl"])
+    assert "nowhere.jsonl" in capfd.readouterr().err
+    async with Player("diagnosis") as player:
+        with pytest.raises(PlayerError):
+            await player.play("no-such-task", completing([]))
+    assert "no-such-task" in capfd.readouterr().err
