@@ -26,7 +26,7 @@ from episodes.agent import (
 from episodes.episode import AgentError, Conversation
 from episodes.shown import Shown
 from sql_agent import facts, row_checks
-from sql_agent.ehrsql.questions import DrawnSet, prepare
+from sql_agent.ehrsql.questions import PreparedSet, prepare
 from sql_agent.intake.question_files import COLUMNS, load_rows, made_from
 from sql_agent.prompts import PROMPT_VERSION, TOOL
 from sql_agent.settings import SqlSettings
@@ -48,17 +48,18 @@ class SqlFlags(Flags):
         parser.add_argument("--tables", dest="database_tables", metavar="A,B", help=what)
         what = "further tools, of MCP servers: a file as MCP clients have it (docs/safety.md)"
         parser.add_argument("--mcp", type=_file, metavar="FILE", help=what)
-        what = "evaluation.evaluate only: EHRSQL's schema, for its questions (docs/your-data.md)"
-        parser.add_argument("--schema", type=_file, metavar="FILE", help=what)
+        add = parser.add_mutually_exclusive_group().add_argument
+        what = "evaluation.evaluate only: EHRSQL's schema, for its questions (docs/sql.md)"
+        add("--schema", type=_file, metavar="FILE", help=what)
+        what = "evaluation.evaluate only: EHRSQL's own database in the place of a drawn one"
+        add("--database", type=_file, metavar="FILE", help=what)
 
     def complete(self, arguments: Namespace) -> None:
-        """Put the drawn database's questions in the place of EHRSQL's file, and their folder in
-        that of the schema.
-        """
-        if arguments.schema is None:
+        """Put rows in the place of EHRSQL's file, and their folder in that of the schema."""
+        if arguments.schema is None and arguments.database is None:
             return
-        arguments.schema = prepare(arguments.data, arguments.schema)
-        arguments.data = DrawnSet.read(arguments.schema).questions
+        arguments.schema = prepare(arguments.data, arguments.schema, arguments.database)
+        arguments.data = PreparedSet.read(arguments.schema).questions
 
 
 class SqlShowing(Showing):

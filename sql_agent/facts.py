@@ -61,6 +61,8 @@ def summarise(records: Sequence[Record]) -> Mapping[str, Any]:
     """
     queries = [[query["ok"] for query in record["queries"]] for record in records]
     failed = [flags for flags in queries if not all(flags)]
+    # EHRSQL's: 1 right, 0 silent, -1 wrong, which RS(N) counts N times
+    reliability = [record["reliability"] for record in records if "reliability" in record]
     return {
         "sql_ok": _share(ok for flags in queries for ok in flags),
         "abstention": {
@@ -74,6 +76,10 @@ def summarise(records: Sequence[Record]) -> Mapping[str, Any]:
         "recovery": {
             "share": _share(any(flags[flags.index(False) :]) for flags in failed),
             "episodes": len(failed),
+        },
+        "reliability": {
+            "RS(0)": _share(max(0, one) for one in reliability),
+            "RS(10)": _share(one if one > 0 else 10 * one for one in reliability),
         },
     }
 
@@ -95,6 +101,6 @@ def failure(record: Record) -> str:
     return "wrong_query" if record["facts"]["execution_accuracy"] == 0 else "wrong_answer"
 
 
-def _share(flags: Iterable[bool]) -> float | None:
+def _share(flags: Iterable[float]) -> float | None:
     values = list(flags)
     return fmean(values) if values else None

@@ -13,7 +13,8 @@ from collections.abc import Collection, Sequence
 from pathlib import Path
 
 from common.command import new_parser, run_command
-from sql_agent.ehrsql.published import statements, table_names
+from sql_agent.ehrsql.published import statements
+from sql_agent.ehrsql.schema import read_schema
 from tools.sql.bounds import Refused
 from tools.sql.guard import check
 
@@ -32,7 +33,7 @@ def refusals(gold: Collection[str], tables: Collection[str]) -> dict[str, str]:
 def report(path: Path, schema: Path) -> int:
     """Print the counts, and every refused statement with its reason; return the exit code."""
     gold, impossible = statements(path)
-    refused = refusals(gold, table_names(schema))
+    refused = refusals(gold, read_schema(schema))
     for sql, reason in refused.items():
         print(f"refused: {reason}\n  {sql}")
     print(
@@ -45,9 +46,7 @@ def report(path: Path, schema: Path) -> int:
 def main(argv: Sequence[str] | None = None) -> int:
     parser = new_parser(__doc__)
     parser.add_argument("file", type=Path, help="EHRSQL's questions, or EHRSQL-2024's label.json")
-    parser.add_argument(
-        "--schema", type=Path, required=True, help="CREATE TABLE statements, or tables.json"
-    )
+    parser.add_argument("--schema", type=Path, required=True, help="CREATE TABLE statements")
     arguments = parser.parse_args(argv)
     return run_command("guard_corpus", lambda: report(arguments.file, arguments.schema))
 

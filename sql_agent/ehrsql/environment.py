@@ -1,6 +1,6 @@
 """The SQL agent on EHRSQL: text-to-SQL, scored by what the last statement returns.
 
-environment = EhrsqlEnvironment(folder)                 # of sql_agent/ehrsql/questions.py
+environment = EhrsqlEnvironment(folder)                 # of questions.prepare
 episode = await environment.play(task, policy)
 reward = await environment.score(task, episode)         # 1: the benchmark's own comparison holds
 
@@ -19,8 +19,8 @@ from episodes.episode import Episode, Policy, Task
 from episodes.tool_loop import Tool, play_with_tools
 from scoring.rubric import Reward
 from sql_agent import facts
-from sql_agent.ehrsql.questions import WHOLE, DrawnSet
-from sql_agent.judge.nothing import abstains
+from sql_agent.ehrsql.questions import WHOLE, PreparedSet
+from sql_agent.judge.nothing import honesty
 from sql_agent.prompts import TOOL_NAME, first_messages, table_lines, tool_spec
 from sql_agent.reward import Query
 from sql_agent.task import own
@@ -72,29 +72,31 @@ class EhrsqlKnown(KnownEpisodes):
 
     def _named(self, task: Task) -> str:
         """Return the table whose name shares most with a word of the question."""
-        tables = sorted(self.tool.allowed_tables)
         words = task.question.lower().split()
-        return max(
-            tables,
-            key=lambda table: max((len(word) for word in words if word[:5] in table), default=0),
-        )
+
+        def shared(table: str) -> int:
+            return max((len(word) for word in words if word[:5] in table), default=0)
+
+        return max(sorted(self.tool.allowed_tables), key=shared)
 
 
 class EhrsqlEnvironment(Environment):
-    """Plays and scores on a drawn database. Raises UsageError: the folder was not prepared."""
+    """Plays and scores on the database of a prepared set. Raises UsageError: the folder was not
+    prepared.
+    """
 
     def __init__(self, folder: Path) -> None:
-        self.drawn = DrawnSet.read(folder)
-        self.tool = self.drawn.tool()
-        self.whole = self.drawn.tool(WHOLE)
-        self.prompt = PROMPT.format(now=self.drawn.version.now, tables=_tables(self.tool))
+        self.set = PreparedSet.read(folder)
+        self.tool = self.set.tool()
+        self.whole = self.set.tool(WHOLE)
+        self.prompt = PROMPT.format(now=self.set.version.now, tables=_tables(self.tool))
         self.known = EhrsqlKnown(self.tool, self.prompt)
 
     async def play(self, task: Task, policy: Policy) -> Episode:
         queries: list[Query] = []
 
         async def query(sql: str) -> str:
-            statement = self.drawn.version.as_run(sql)
+            statement = self.set.version.as_run(sql)
             result = await in_thread(self.tool.run, statement)
             queries.append(Query(statement, result, self.tool.allowed_tables))
             return str(result.to_json())
@@ -104,13 +106,7 @@ class EhrsqlEnvironment(Environment):
         return episode
 
     async def score(self, task: Task, episode: Episode) -> Reward:
-        gold = own(task).sql
-        if not episode.answer:
-            right = False
-        elif not gold:
-            right = gives_none(episode)
-        else:
-            right = await in_thread(self._matches, episode, gold[0])
+        right = await in_thread(self._is_right, task, episode)
         counters: dict[str, float] = {
             "sql_calls": len(episode.events),
             "sql_ok": sum(query.result.ok for query in episode.events),
@@ -118,45 +114,55 @@ class EhrsqlEnvironment(Environment):
         score = float(right)
         return Reward(score, {"execution": score}, score=score, counters=counters)
 
-    def _matches(self, episode: Episode, gold: str) -> bool:
-        ran = [query.sql for query in episode.events if query.result.ok]
-        if gives_none(episode) or not ran:
+    def _is_right(self, task: Task, episode: Episode) -> bool:
+        gold = own(task).sql
+        if not episode.answer:
             return False
-        found, wanted = self.whole.run(ran[-1]), self.whole.run(gold)
-        whole = found.ok and found.count == len(found.rows)
-        answer = self.drawn.version.answer
+        if not gold or gives_none(task, episode):
+            return not gold and gives_none(task, episode)
+        ran = [query.sql for query in episode.events if query.result.ok]
+        if not ran:
+            return False
+        found = self.whole.run(ran[-1])
+        wanted = self.whole.run(gold[0])
+        whole = found.ok and wanted.ok and found.count == len(found.rows)
+        answer = self.set.version.answer
         return whole and answer(found.rows) == answer(wanted.rows)
 
     def facts(self, task: Task, episode: Episode) -> Mapping[str, float | None]:
-        gold = own(task).sql
-        right = bool(gold and episode.answer) and self._matches(episode, gold[0])
+        right = float(self._is_right(task, episode))
         return {
-            "execution_accuracy": float(right) if gold else None,
+            "execution_accuracy": right if own(task).sql else None,
             "evidence_recall": None,
             "queried": float(bool(episode.events)),
         }
 
     def record(self, task: Task, episode: Episode) -> Record:
+        gold = own(task).sql
+        abstained = gives_none(task, episode)
+        # As the benchmark counts: silence where there is an answer costs nothing
+        reliability = 0 if gold and abstained else -1
         return facts.record_of(own(task), episode) | {
             "checks": {},
-            "unanswerable": not own(task).sql,
-            "abstained": gives_none(episode),
+            "unanswerable": not gold,
+            "abstained": abstained,
+            "reliability": 1 if self._is_right(task, episode) else reliability,
         }
 
     def description(self) -> dict[str, Any]:
-        return {"benchmark": self.drawn.version.name, "drawn": self.drawn.folder.name}
+        kind = "drawn" if self.set.is_drawn else "database"
+        return {"benchmark": self.set.version.name, kind: self.set.folder.name}
 
 
-def gives_none(episode: Episode) -> bool:
-    """Return whether the answer says that the database has none."""
-    answer = (episode.answer or "").strip().strip("'\"`.").lower()
-    return answer == NO_ANSWER or abstains(answer)
+def gives_none(task: Task, episode: Episode) -> bool:
+    """Return whether the answer is `null`, or says only that there is nothing in the database."""
+    answer = (episode.answer or "").strip()
+    is_null = answer.strip("'\"`.").lower() == NO_ANSWER
+    return is_null or honesty(answer, task.question) == 1
 
 
 def _tables(tool: QueryTool) -> str:
-    database = tool.database()
-    columns = {
-        table: [column.name for column in database.columns(table)]
-        for table in sorted(tool.allowed_tables)
-    }
+    columns = {}
+    for table in sorted(tool.allowed_tables):
+        columns[table] = [column.name for column in tool.database().columns(table)]
     return "\n".join(table_lines(columns))

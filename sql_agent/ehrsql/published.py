@@ -13,17 +13,15 @@ https://github.com/glee4810/ehrsql-2024 (`scoring_program/`), CC BY 4.0.
 from __future__ import annotations
 
 import json
-import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from common.command import UsageError
 
 IMPOSSIBLE = "null"  # what stands in place of a statement where the database has no answer
-CREATED = re.compile(r"\bCREATE\s+TABLE\s+(?:IF\s+NOT\s+EXISTS\s+)?[\"`\[]?(\w+)", re.IGNORECASE)
 EXPECTED = "expected EHRSQL's list of questions with `query`, or EHRSQL-2024's label.json"
 COMPARED = 100  # rows of a result that EHRSQL-2024 compares
 NORMAL = {
@@ -36,10 +34,6 @@ NORMAL = {
     "mean_bp": (60.0, 110.0),
 }
 """What `NAME_lower` and `NAME_upper` of a statement mean in both benchmarks."""
-
-
-class PublishedError(UsageError):
-    """A file of EHRSQL that cannot be read as one."""
 
 
 @dataclass(frozen=True)
@@ -68,7 +62,12 @@ class Version:
         """Return what is compared of a result; equal ones are right. Order does not count."""
         if not self.whole:
             return sorted(str(row[0]) for row in rows)
-        return sorted([_to_one_decimal(cell) for cell in row] for row in rows)[:COMPARED]
+        rounded = []
+        for row in rows:
+            rounded.append(
+                [str(round(cell, 1) if isinstance(cell, float) else cell) for cell in row]
+            )
+        return sorted(rounded)[:COMPARED]
 
 
 EHRSQL = Version("EHRSQL", "2105-12-31 23:59:00", whole=False, lower=True)
@@ -96,18 +95,18 @@ def read_questions(path: Path) -> Published:
     one is given, and the other lies beside it.
 
     Raises:
-        PublishedError: not readable, empty, in none of the two forms, or an id twice.
+        UsageError: not readable, empty, in none of the two forms, or an id twice.
     """
     found = read_json(path)
     if isinstance(found, Mapping):
         published = Published(EHRSQL_2024, _both_files(path, found))
     else:
-        _statements(path, found)
+        _gold(path, found)
         published = Published(EHRSQL, [_question(path, row, at) for at, row in enumerate(found)])
     often = Counter(question.id for question in published.questions)
-    twice = next((id for id, count in often.items() if count > 1), None)
-    if twice is not None:
-        raise PublishedError(f"{path} has the id {twice!r} twice; expected one question of each id")
+    for id, count in often.items():
+        if count > 1:
+            raise UsageError(f"{path} has the id {id!r} twice; expected one question of each id")
     return published
 
 
@@ -115,61 +114,32 @@ def statements(path: Path) -> tuple[list[str], int]:
     """Return the gold statements of a file in order, and how many questions have none.
 
     Raises:
-        PublishedError: not readable, empty, or in none of the two forms.
+        UsageError: not readable, empty, or in none of the two forms.
     """
-    return _statements(path, read_json(path))
+    return _gold(path, read_json(path))
 
 
-def _statements(path: Path, found: Any) -> tuple[list[str], int]:
-    if isinstance(found, list) and all(
-        isinstance(row, Mapping) and "query" in row for row in found
-    ):
-        queries = [row["query"] for row in found]
-    elif isinstance(found, Mapping):
+def _gold(path: Path, found: Any) -> tuple[list[str], int]:
+    if isinstance(found, Mapping):
         queries = list(found.values())
     else:
-        raise PublishedError(f"{path} is no file of EHRSQL; {EXPECTED}")
+        queries = []
+        for row in found if isinstance(found, list) else [None]:
+            if not isinstance(row, Mapping) or "query" not in row:
+                raise UsageError(f"{path} is not a file of EHRSQL; {EXPECTED}")
+            queries.append(row["query"])
     if not queries:
-        raise PublishedError(f"{path} has no questions; {EXPECTED}")
-    strange = next((query for query in queries if not isinstance(query, str)), None)
-    if strange is not None:
-        raise PublishedError(
-            f"{path} has {str(strange)[:40]!r} in place of a statement; {EXPECTED}"
-        )
-    gold = [query for query in queries if query.strip() != IMPOSSIBLE]
+        raise UsageError(f"{path} has no questions; {EXPECTED}")
+    gold = []
+    for query in queries:
+        if not isinstance(query, str):
+            seen = f"{str(query)[:40]!r} in place of a statement"
+            raise UsageError(f"{path} has {seen}; {EXPECTED}")
+        if query.strip() != IMPOSSIBLE:
+            gold.append(query)
     if not any("select" in query.lower() for query in gold):
-        raise PublishedError(f"{path} has no SELECT; {EXPECTED}")
+        raise UsageError(f"{path} has no SELECT; {EXPECTED}")
     return gold, len(queries) - len(gold)
-
-
-def table_names(path: Path) -> set[str]:
-    """Return the lower-case names of the tables of a schema: CREATE TABLE statements, or
-    tables.json.
-
-    Raises:
-        PublishedError: not readable, or without tables.
-    """
-    if path.suffix == ".json":
-        databases = read_json(path)
-        databases = databases if isinstance(databases, list) else [databases]
-        listed = [one.get("table_names_original") for one in databases if isinstance(one, Mapping)]
-        names = {str(name).lower() for one in listed for name in one or ()}
-    else:
-        names = {name.lower() for name in CREATED.findall(read_text(path))}
-    if not names:
-        raise PublishedError(
-            f"{path} names no tables; expected CREATE TABLE statements, or tables.json with "
-            "table_names_original"
-        )
-    return names
-
-
-def read_text(path: Path) -> str:
-    """Return a file's text. Raises PublishedError: it cannot be read."""
-    try:
-        return path.read_text(encoding="utf-8")
-    except (OSError, ValueError) as error:
-        raise PublishedError(f"{path} cannot be read: {error}") from None
 
 
 def _both_files(path: Path, found: Mapping[str, Any]) -> list[Question]:
@@ -178,29 +148,27 @@ def _both_files(path: Path, found: Mapping[str, Any]) -> list[Question]:
     labels = path.with_name("label.json") if is_data else path
     asked = found if is_data else read_json(path.with_name("data.json"))
     gold = read_json(labels) if is_data else found
-    _statements(labels, gold)
+    _gold(labels, gold)
     rows = asked.get("data") if isinstance(asked, Mapping) else None
     if not isinstance(rows, list) or not rows:
-        raise PublishedError(
+        raise UsageError(
             f"{path.with_name('data.json')} has no questions; expected EHRSQL-2024's "
             '{"data": [{"id", "question"}]} beside label.json'
         )
     questions = [_question(path, row, at) for at, row in enumerate(rows)]
     missing = [question.id for question in questions if question.id not in gold]
     if missing:
-        raise PublishedError(
+        raise UsageError(
             f"{labels} has no statement for {len(missing)} of {len(questions)} questions, such as "
             f"{missing[0]}; expected the label.json of the same part of the set"
         )
-    return [
-        Question(question.id, question.text, _possible(gold[question.id])) for question in questions
-    ]
+    return [replace(question, sql=_possible(gold[question.id])) for question in questions]
 
 
 def _question(path: Path, row: Any, at: int) -> Question:
     text = row.get("question") if isinstance(row, Mapping) else None
     if not isinstance(text, str) or not text.strip():
-        raise PublishedError(f"{path}, row {at} has no question; {EXPECTED}")
+        raise UsageError(f"{path}, row {at} has no question; {EXPECTED}")
     return Question(str(row.get("id", at)), text, _possible(row.get("query", IMPOSSIBLE)))
 
 
@@ -208,14 +176,18 @@ def _possible(query: str) -> str | None:
     return None if query.strip() == IMPOSSIBLE else query
 
 
-def _to_one_decimal(cell: Any) -> str:
-    return str(round(cell, 1) if isinstance(cell, float) else cell)
+def read_text(path: Path) -> str:
+    """Return a file's text. Raises UsageError: it cannot be read."""
+    try:
+        return path.read_text(encoding="utf-8")
+    except (OSError, ValueError) as error:
+        raise UsageError(f"{path} cannot be read: {error}") from None
 
 
 def read_json(path: Path) -> Any:
-    """Return a file's JSON. Raises PublishedError: it cannot be read, or is not whole."""
+    """Return a file's JSON. Raises UsageError: it cannot be read, or is not whole."""
     text = read_text(path)
     try:
         return json.loads(text)
     except ValueError as error:
-        raise PublishedError(f"{path} is no whole JSON: {error}; {EXPECTED}") from None
+        raise UsageError(f"{path} is not whole JSON: {error}; {EXPECTED}") from None

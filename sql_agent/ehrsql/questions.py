@@ -1,9 +1,11 @@
-"""EHRSQL's published questions as rows of the SQL agent, with a database that is drawn for them.
+"""EHRSQL's published questions as rows of the SQL agent, with a database that is drawn for them or
+the user's own.
 
-    folder = prepare(Path("valid.json"), Path("mimic_iii.sql"))
-    drawn = DrawnSet.read(folder)
-    load_rows(drawn.questions)                   # the usable ones, and those without an answer
-    drawn.tool()                                 # runs statements on the drawn database
+    folder = prepare(Path("valid.json"), schema=Path("mimic_iii.sql"))
+    folder = prepare(Path("label.json"), database=Path("mimic_iv.sqlite"))
+    prepared = PreparedSet.read(folder)
+    load_rows(prepared.questions)                # the usable ones, and those without an answer
+    prepared.tool()                              # runs statements on the database
 
 The folder lies in outputs/ehrsql/, and is made once for a pair of files.
 """
@@ -13,13 +15,17 @@ from __future__ import annotations
 import hashlib
 import json
 import shutil
+import sqlite3
 import sys
 import tempfile
 from collections import Counter
+from collections.abc import Iterable
+from contextlib import closing
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from common.command import UsageError
+from common.files import file_digest
 from common.settings import ROOT
 from data.records import compact
 from episodes.agent import Row
@@ -28,75 +34,86 @@ from sql_agent.ehrsql.published import (
     IMPOSSIBLE,
     VERSIONS,
     Published,
-    PublishedError,
     Question,
     Version,
     read_questions,
 )
 from sql_agent.ehrsql.schema import read_schema
-from sql_agent.intake.question_files import write_rows
+from sql_agent.intake.question_files import COLUMNS, write_rows
 from tools.sql.query import Limits, QueryTool
 from tools.sql.result import QueryResult
 
 FOLDER = ROOT / "outputs" / "ehrsql"
-DATABASE, SET = "database.db", "set.json"
+DATABASE = "database.db"
+SET = "set.json"
 DRAWING = "1"  # raised when the same files would give another database
 WHOLE = Limits(deadline=10.0, max_rows=100_000, max_cell=100_000, max_chars=100_000_000)
 CONSTANT = ([0], [1])  # results that a statement without a question gives as well
-ANSWERABLE, UNANSWERABLE = "answerable", "unanswerable"
 
 
 @dataclass(frozen=True)
-class DrawnSet:
-    """A folder that was prepared: its file of questions, which benchmark they are of, and the
-    tables of the database.
+class PreparedSet:
+    """A folder that was prepared: its file of questions, which benchmark they are of, the database
+    and its tables.
     """
 
     folder: Path
     questions: Path
     version: Version
+    database: Path
     tables: tuple[str, ...]
 
     @classmethod
-    def read(cls, folder: Path) -> DrawnSet:
+    def read(cls, folder: Path) -> PreparedSet:
         """Return what a folder holds. Raises UsageError: it was not made by `prepare`."""
         try:
             found = json.loads((folder / SET).read_text(encoding="utf-8"))
         except (OSError, ValueError):
             raise UsageError(
-                f"--schema {folder} is read by evaluation.evaluate, together with --data and "
-                "EHRSQL's questions; this command has no use for it"
+                f"{folder} is read by evaluation.evaluate, together with --data and EHRSQL's "
+                "questions; this command has no use for --schema and --database"
             ) from None
-        return cls(
-            folder,
-            folder / found["questions"],
-            VERSIONS[found["version"]],
-            tuple(found["tables"]),
-        )
+        version = VERSIONS[found["version"]]
+        database = folder / found["database"]  # a user's own is an absolute path
+        return cls(folder, folder / found["questions"], version, database, tuple(found["tables"]))
+
+    @property
+    def is_drawn(self) -> bool:
+        return self.database.parent == self.folder
 
     def tool(self, limits: Limits | None = None) -> QueryTool:
-        """Return the tool on the drawn database; with wider limits no result is cut."""
-        url = f"sqlite:///{self.folder / DATABASE}"
+        """Return the tool on the database; with wider limits no result is cut."""
+        url = f"sqlite:///{self.database}"
         return QueryTool(url, self.tables, limits) if limits else QueryTool(url, self.tables)
 
 
-def prepare(data: Path, schema: Path) -> Path:
+def prepare(data: Path, schema: Path | None = None, database: Path | None = None) -> Path:
     """Return the folder of the questions and their database, made where it is not there yet; print
     what was recognised.
 
     Raises:
-        PublishedError: a file that cannot be read as what it should be, or no usable question.
+        UsageError: a file that cannot be read as what it should be, or no usable question.
     """
-    published, tables = read_questions(data), read_schema(schema)
-    known = compact([published.version.name, DRAWING, *map(asdict, published.questions)])
-    digest = hashlib.sha256(known.encode() + schema.read_bytes()).hexdigest()[:8]
-    folder = FOLDER / f"{data.stem}-{digest}"
+    published = read_questions(data)
+    known = compact([published.version.name, DRAWING, *map(asdict, published.questions)]).encode()
+    if database:
+        tables: Iterable[str] = _tables_of(database)
+        known += f"{database.resolve()}\0{file_digest(database)}".encode()
+    else:
+        assert schema is not None
+        schemas = read_schema(schema)
+        tables = schemas
+        known += schema.read_bytes()
+    folder = FOLDER / f"{data.stem}-{hashlib.sha256(known).hexdigest()[:8]}"
     if not (folder / SET).is_file():
         FOLDER.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=FOLDER) as draft:
             made = Path(draft, "made")
             made.mkdir()
-            _make(made, published, tables, data)
+            if not database:
+                gold = list(_statements(published).values())
+                draw_database(made / DATABASE, schemas, gold, published.version.now)
+            _write(made, data, published, sorted(tables), database)
             shutil.rmtree(folder, ignore_errors=True)
             made.replace(folder)
     found = json.loads((folder / SET).read_text(encoding="utf-8"))
@@ -104,23 +121,49 @@ def prepare(data: Path, schema: Path) -> Path:
     return folder
 
 
-def _make(folder: Path, published: Published, tables: dict, data: Path) -> None:
+def _tables_of(database: Path) -> list[str]:
+    """Return the tables of an SQLite file. Raises UsageError: it is not one, or has none."""
+    expected = "expected an SQLite file, such as the benchmark's mimic_iv.sqlite"
+    try:
+        url = f"{database.resolve(strict=True).as_uri()}?mode=ro"
+        with closing(sqlite3.connect(url, uri=True)) as connection:
+            found = connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")
+            names = [name.lower() for (name,) in found]
+    except (OSError, sqlite3.Error) as error:
+        raise UsageError(f"--database {database} cannot be read: {error}; {expected}") from None
+    if not names:
+        raise UsageError(f"--database {database} has no tables; {expected}")
+    return names
+
+
+def _statements(published: Published) -> dict[str, str]:
+    """Return the gold statements as they are run, by id."""
+    gold = {}
+    for question in published.questions:
+        if question.sql:
+            gold[question.id] = published.version.as_run(question.sql)
+    return gold
+
+
+def _write(
+    folder: Path, data: Path, published: Published, tables: list[str], database: Path | None
+) -> None:
+    """Write the rows and what the set is. On a drawn database, a question whose gold says nothing
+    there is left out; a user's own is played whole, as the benchmark's scorer does.
+    """
     version = published.version
-    gold = {
-        question.id: version.as_run(question.sql)
-        for question in published.questions
-        if question.sql
-    }
-    draw_database(folder / DATABASE, tables, list(gold.values()), version.now)
-    drawn = DrawnSet(folder, folder / f"{data.stem}.jsonl", version, tuple(tables))
-    tool = drawn.tool(WHOLE)
-    rows, unusable = [], Counter[str]()
+    where = database.resolve() if database else folder / DATABASE
+    name = f"{data.stem}.jsonl"
+    tool = PreparedSet(folder, folder / name, version, where, tuple(tables)).tool(WHOLE)
+    gold = _statements(published)
+    rows = []
+    unusable = Counter[str]()
     for question in published.questions:
         if question.sql is None:
             rows.append(_row(question, "", IMPOSSIBLE))
             continue
         result = tool.run(gold[question.id])
-        reason = why_unusable(result)
+        reason = "" if database else why_unusable(result)
         if reason:
             unusable[reason] += 1
         else:
@@ -132,11 +175,11 @@ def _make(folder: Path, published: Published, tables: dict, data: Path) -> None:
         f"them without an answer in the database; {unusable.total()} are not: {reasons or 'none'}"
     )
     if not answerable:
-        raise PublishedError(f"{data} has no usable question with this schema; {recognised}")
-    write_rows(rows, drawn.questions)
-    facts = {"version": version.name, "tables": sorted(tables), "questions": drawn.questions.name}
-    facts["recognised"] = recognised
-    (folder / SET).write_text(compact(facts), encoding="utf-8")
+        raise UsageError(f"{data} has no usable question with this schema; {recognised}")
+    write_rows(rows, folder / name)
+    kept = str(where) if database else DATABASE
+    facts = {"version": version.name, "tables": tables, "questions": name, "database": kept}
+    (folder / SET).write_text(compact(facts | {"recognised": recognised}), encoding="utf-8")
 
 
 def why_unusable(result: QueryResult) -> str:
@@ -150,7 +193,6 @@ def why_unusable(result: QueryResult) -> str:
 
 
 def _row(question: Question, sql: str, answer: str) -> Row:
-    row = dict.fromkeys(("difficulty", "split", "wording", "evidence", "entities"), "")
-    kind = ANSWERABLE if sql else UNANSWERABLE
+    kind = "answerable" if sql else "unanswerable"
     asked = {"id": question.id, "question": question.text, "answer": answer, "task_type": kind}
-    return {**row, **asked, "sql": sql, "structured_gt": ""}
+    return {**dict.fromkeys(COLUMNS, ""), **asked, "sql": sql}

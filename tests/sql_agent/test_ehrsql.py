@@ -18,7 +18,7 @@ from evaluation.evaluate import main
 from sql_agent.ehrsql import questions as ehrsql_questions
 from sql_agent.ehrsql.environment import EhrsqlEnvironment
 from sql_agent.ehrsql.published import EHRSQL, EHRSQL_2024
-from sql_agent.ehrsql.questions import DATABASE, DrawnSet, prepare
+from sql_agent.ehrsql.questions import DATABASE, PreparedSet, prepare
 from sql_agent.intake.question_files import load_rows
 from sql_agent.reward import Query
 from sql_agent.task import task_of
@@ -127,7 +127,7 @@ def test_another_schema_gives_another_database(tmp_path: Path) -> None:
 
 
 def test_what_is_handed_in_is_the_last_statement_that_ran(tmp_path: Path) -> None:
-    drawn = DrawnSet.read(prepare(*files(tmp_path)))
+    drawn = PreparedSet.read(prepare(*files(tmp_path)))
     environment = EhrsqlEnvironment(drawn.folder)
     tasks = {row["id"]: task_of(row) for row in load_rows(drawn.questions)}
     gold = tasks["last"].sql[0]
@@ -147,6 +147,14 @@ def test_what_is_handed_in_is_the_last_statement_that_ran(tmp_path: Path) -> Non
     assert score("who", "The database does not contain this information.") == 1.0
     assert score("who", "Dr. Lee is on duty.", gold) == 0.0
     assert score("who", None) == 0.0
+    for sentence in (
+        "The last value of any iron results is 3.",
+        "It was 3; there were no results after it.",
+        "The last microbiology test had no growth.",
+        "Nephritis and nephropathy, not specified as acute or chronic.",
+    ):
+        assert score("last", sentence, gold) == 1.0, sentence
+        assert score("who", sentence, gold) == 0.0, sentence
 
 
 def test_statements_run_as_the_benchmarks_run_them() -> None:
@@ -204,49 +212,57 @@ def test_another_file_is_one_line(
     assert len(said.strip().splitlines()) == 1
 
 
-LISTED = {
-    "db_id": "ward",
-    "table_names_original": ["Persons", "Visits"],
-    "column_names_original": [
-        [-1, "*"],
-        [0, "row_id"],
-        [0, "person_id"],
-        [1, "row_id"],
-        [1, "person_id"],
-        [1, "visit_id"],
-        [1, "left_at"],
-        [1, "age"],
-    ],
-    "column_types": ["text", "number", "number", "number", "number", "number", "time", "number"],
-    "primary_keys": [1, 3],
-    "foreign_keys": [[4, 2]],
-}
-
-
-def test_a_tables_json_is_a_schema(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    data, _ = files(tmp_path, [row for row in ROWS if row["id"] in ("ages", "who")])
-    schema = tmp_path / "tables.json"
-    schema.write_text(json.dumps([LISTED]), encoding="utf-8")
-    assert evaluate(data, schema, "--gold") == 0
-    assert "2 rows are usable" in capsys.readouterr().err
-
-
-@pytest.mark.parametrize(
-    ("name", "schema", "seen"),
-    [
-        ("ward.sql", "no SQL (", "CREATE TABLE"),
-        ("tables.json", json.dumps([LISTED, LISTED]), "2 databases"),
-        ("tables.json", json.dumps([LISTED | {"foreign_keys": [[1, 99]]}]), "tables.json"),
-    ],
-)
 def test_a_schema_that_makes_no_tables_is_one_line(
-    name: str, schema: str, seen: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    data, schema = files(tmp_path)
+    schema.write_text("no SQL (", encoding="utf-8")
+    assert evaluate(data, schema, "--gold") == 2
+    said = capsys.readouterr().err
+    assert "CREATE TABLE" in said
+    assert len(said.strip().splitlines()) == 1
+
+
+def own_database(folder: Path) -> Path:
+    """A user's own database of the ward: one person of two visits, one without an age."""
+    path = folder / "own.sqlite"
+    with sqlite3.connect(path) as connection:
+        connection.executescript(SCHEMA.replace("AGE INT NOT NULL", "AGE INT"))
+        connection.execute("INSERT INTO PERSONS VALUES (1, 7, 'f')")
+        visit = "INSERT INTO VISITS VALUES (?, 7, ?, '2103-01-01 10:00:00', NULL, ?)"
+        connection.executemany(visit, [(1, 70, 44), (2, 71, None)])
+    return path
+
+
+def test_a_users_own_database_is_scored_as_the_benchmark_scores(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Gold that is empty, a constant or fails counts there, too; a wrong result costs ten."""
+    database = own_database(tmp_path)
+    data, _ = files(tmp_path)
+    out = tmp_path / "out"
+    flags = ["--database", str(database), "--data", str(data), "--out", str(out)]
+    assert main(["sql", "--gold", *flags]) == 0
+    assert "11 rows are usable" in capsys.readouterr().err
+    overall = json.loads((out / "scores.json").read_text())["overall"]
+    right = 9 / 11  # `gone` and `unknown` fail
+    assert overall["reliability"] == pytest.approx({"RS(0)": right, "RS(10)": right - 20 / 11})
+    assert main(["sql", "--baseline", "at_once", *flags, "--force"]) == 0
+    overall = json.loads((out / "scores.json").read_text())["overall"]
+    assert overall["reliability"] == pytest.approx({"RS(0)": 1 / 11, "RS(10)": 1 / 11})
+
+
+@pytest.mark.parametrize("content", [None, b"", b"no database"])
+def test_a_file_that_is_no_database_is_one_line(
+    content: bytes | None, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     data, _ = files(tmp_path)
-    (tmp_path / name).write_text(schema, encoding="utf-8")
-    assert evaluate(data, tmp_path / name, "--gold") == 2
+    path = tmp_path / "own.sqlite"
+    if content is not None:
+        path.write_bytes(content)
+    assert main(["sql", "--gold", "--data", str(data), "--database", str(path)]) == 2
     said = capsys.readouterr().err
-    assert seen in said
+    assert "own.sqlite" in said
     assert len(said.strip().splitlines()) == 1
 
 
@@ -259,7 +275,7 @@ def test_without_a_schema_the_questions_are_not_played_on_another_database(
 
 
 def test_the_tool_takes_the_words_of_the_benchmark(tmp_path: Path) -> None:
-    drawn = DrawnSet.read(prepare(*files(tmp_path)))
+    drawn = PreparedSet.read(prepare(*files(tmp_path)))
     environment = EhrsqlEnvironment(drawn.folder)
     task = next(task for row in load_rows(drawn.questions) if (task := task_of(row)).id == "today")
     policy = ScriptedPolicy(asks(ANSWERABLE["today"]), says("It is the lowest value."))

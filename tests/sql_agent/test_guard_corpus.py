@@ -21,25 +21,24 @@ ROWS = [
     {"question": "Who is on duty?", "query": "null", "is_impossible": True},
 ]
 SCHEMA = "DROP TABLE IF EXISTS VISITS;\nCREATE TABLE VISITS\n(\n  WARD INT NOT NULL\n);"
-TABLES = json.dumps([{"db_id": "ward", "table_names_original": ["Visits"]}])
 
 
-def run(folder: Path, questions: Any, schema: str = SCHEMA, name: str = "schema.sql") -> int:
+def run(folder: Path, questions: Any, schema: str = SCHEMA) -> int:
     text = questions if isinstance(questions, str) else json.dumps(questions)
     (folder / "valid.json").write_text(text, encoding="utf-8")
-    (folder / name).write_text(schema, encoding="utf-8")
-    return main([str(folder / "valid.json"), "--schema", str(folder / name)])
+    (folder / "schema.sql").write_text(schema, encoding="utf-8")
+    return main([str(folder / "valid.json"), "--schema", str(folder / "schema.sql")])
 
 
 @pytest.mark.parametrize(
-    ("questions", "schema", "name"),
-    [(ROWS, SCHEMA, "s.sql"), ({"a": COUNT, "b": COUNT, "c": "null"}, TABLES, "tables.json")],
+    "questions",
+    [ROWS, {"a": COUNT, "b": COUNT, "c": "null"}],
     ids=["EHRSQL", "EHRSQL-2024"],
 )
 def test_counts_of_a_file(
-    questions: Any, schema: str, name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    questions: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert run(tmp_path, questions, schema, name) == 0
+    assert run(tmp_path, questions) == 0
     said = capsys.readouterr().out
     assert not missing(said, "3 questions", "1 without", "1 different", "0 refused")
 
