@@ -14,7 +14,7 @@ import argparse
 import asyncio
 import json
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import closing
 from pathlib import Path
 from statistics import median
@@ -59,43 +59,42 @@ def counter(model: str, tools: Sequence[ToolSpec]) -> Count:
         raise UsageError(f"{model} has no tokenizer ({first}); give --model FOLDER") from None
 
     def count(messages: Sequence[Message]) -> int:
-        given = {"tools": list(tools) or None, "tokenize": False}
-        text = tokenizer.apply_chat_template([*map(_parsed, messages)], **given)
+        read = []
+        for message in messages:
+            calls = []
+            for call in message.get("tool_calls") or ():
+                # A template gets arguments as objects, as vLLM gives them
+                arguments = json.loads(call["function"]["arguments"])
+                calls.append({**call, "function": call["function"] | {"arguments": arguments}})
+            read.append(message | {"tool_calls": calls} if calls else message)
+        text = tokenizer.apply_chat_template(read, tools=list(tools) or None, tokenize=False)
         return len(tokenizer(text, add_special_tokens=False)["input_ids"])
 
     return count
 
 
-def _parsed(message: Message) -> Message:
-    """Return the message with its calls' arguments as objects, as vLLM gives them to a template."""
-    if not message.get("tool_calls"):
-        return message
-    calls = [call["function"] for call in message["tool_calls"]]
-    read = [call | {"arguments": json.loads(call["arguments"])} for call in calls]
-    return message | {"tool_calls": [{"type": "function", "function": call} for call in read]}
-
-
-def lengths_of(messages: Sequence[Message], count: Count) -> dict[str, list[int]]:
-    """Return the tokens of one episode: its prompt, its response and each of its replies."""
-    ends = [0, *(count(messages[:end]) for end in range(1, len(messages) + 1))]
-    replies = [at for at, message in enumerate(messages) if message["role"] == "assistant"]
-    if not replies:
-        return {"prompt": [ends[-1]], "response": [], "reply": []}
-    prompt = ends[replies[0]]
-    spoken = [ends[at + 1] - ends[at] for at in replies]
-    return {"prompt": [prompt], "response": [ends[-1] - prompt], "reply": spoken}
-
-
 async def measure(
-    environment: Environment, tasks: Iterable[Task], count: Count
+    environment: Environment, tasks: Sequence[Task], count: Count
 ) -> dict[str, list[int]]:
-    """Return the lengths of all gold episodes. Raises UsageError: no task has one."""
+    """Return the tokens of all gold episodes: prompts, responses and replies.
+
+    Raises UsageError: no task has a gold episode with a reply.
+    """
     found: dict[str, list[int]] = {"prompt": [], "response": [], "reply": []}
     for task in tasks:
         gold = await environment.known.gold(task)
-        if gold is not None and gold.messages:
-            for name, numbers in lengths_of(gold.messages, count).items():
-                found[name] += numbers
+        messages = gold.messages if gold else []
+        prompt = 0
+        before = 0
+        for end, message in enumerate(messages, start=1):
+            now = count(messages[:end])
+            if message["role"] == "assistant":
+                prompt = prompt or before
+                found["reply"].append(now - before)
+            before = now
+        if prompt:
+            found["prompt"].append(prompt)
+            found["response"].append(before - prompt)
     if not found["reply"]:
         raise UsageError(
             "no task has a gold episode with a reply; Environment.known.gold makes them"
@@ -113,10 +112,10 @@ def lengths(agent: Agent, arguments: argparse.Namespace) -> None:
     with closing(agent.open(settings, options, evaluating=True)) as environment:
         found = asyncio.run(measure(environment, tasks, count))
     sizes = agent.sizes("cuda" if arguments.model else "cpu")
-    lines: list[tuple[str, ...]] = [("tokens of", "min", "median", "max", "Sizes")]
+    lines = [["tokens of", "min", "median", "max", "Sizes"]]
     for name, numbers in found.items():
-        spread = (min(numbers), round(median(numbers)), max(numbers), getattr(sizes, name))
-        lines.append((name, *map(str, spread)))
+        spread = [min(numbers), round(median(numbers)), max(numbers), getattr(sizes, name)]
+        lines.append([name, *map(str, spread)])
     print("\n".join(table(lines)))
 
 

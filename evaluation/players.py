@@ -1,11 +1,8 @@
 """Who an evaluation lets play: a served model, an endpoint, any provider through litellm, gold
 episodes, a baseline.
 
-    player = find_player(model="runs/NAME", base_url=None, settings=load_settings())
-    player.kind, player.name          # "served", "/.../runs/NAME/checkpoints/global_step_20/actor/huggingface"
-    with open_endpoint(player, ...) as endpoint: ...
-
-Importing this imports nothing heavy.
+    player = model_player(agent, "runs/NAME", base_url=None, settings=load_settings())
+    with opened(agent, player, folder, arguments, settings) as (environment, endpoint): ...
 """
 
 from __future__ import annotations
@@ -68,11 +65,8 @@ def add_flags(parser: ArgumentParser, settings: Settings) -> None:
     what it is served.
     """
     add = parser.add_argument_group("model").add_argument
-    add(
-        "--base-url",
-        metavar="URL",
-        help="an OpenAI-compatible endpoint, ending in /v1; its key is OPENAI_API_KEY",
-    )
+    where = "an OpenAI-compatible endpoint, ending in /v1; its key is OPENAI_API_KEY"
+    add("--base-url", metavar="URL", help=where)
     add(
         "--temperature",
         type=TEMPERATURE,
@@ -87,33 +81,18 @@ def add_flags(parser: ArgumentParser, settings: Settings) -> None:
         metavar="N",
         help="tokens of one reply; default: as in training",
     )
-    range_help = (
+    budget = (
         "turns of an episode, or a range, drawn by task; default: MAX_TURNS, else the agent's own"
     )
-    add("--max-turns", type=turns, metavar="N|A-B", help=range_help)
-    add(
-        "--device",
-        choices=("auto", "cpu", "cuda"),
-        default="auto",
-        help="where a model is served that is started here",
-    )
-    add(
-        "--thinking",
-        action="store_true",
-        help="let a model that is served here think, with longer replies",
-    )
-    add(
-        "--tool-parser",
-        metavar="NAME",
-        help="vLLM's parser of its tool calls; default: the one that fits its chat template",
-    )
-    add(
-        "--n-gpus",
-        type=positive(int),
-        default=1,
-        metavar="N",
-        help="GPUs that this model is split over; default: 1",
-    )
+    add("--max-turns", type=turns, metavar="N|A-B", help=budget)
+    device = "where a model is served that is started here"
+    add("--device", choices=("auto", "cpu", "cuda"), default="auto", help=device)
+    thinking = "let a model that is served here think, with longer replies"
+    add("--thinking", action="store_true", help=thinking)
+    parser_help = "vLLM's parser of its tool calls; default: the one that fits its chat template"
+    add("--tool-parser", metavar="NAME", help=parser_help)
+    gpus = "GPUs that this model is split over; default: 1"
+    add("--n-gpus", type=positive(int), default=1, metavar="N", help=gpus)
 
 
 def find_player(model: str, base_url: str | None, settings: Settings) -> Player:
@@ -145,32 +124,27 @@ def model_player(agent: Agent, model: str, base_url: str | None, settings: Setti
     Raises UsageError: not a model, or not one that this agent can use.
     """
     player = find_player(model, base_url, settings)
-    return (
-        Player("served", servable(player.name, bool(agent.tools)))
-        if player.kind == "served"
-        else player
-    )
+    if player.kind == "served":
+        return Player("served", servable(player.name, bool(agent.tools)))
+    return player
 
 
 def reply_tokens(agent: Agent, player: Player, thinking: bool) -> int:
     """Return the tokens of one reply, as in training: the bundled model's where a folder has no
     more positions than it needs, else at most a quarter of the folder's positions.
     """
-    thinks = thinking and player.kind == "served"
-    thought = thought_tokens(player.name, bool(agent.tools)) if thinks else 0
-    return _answer_tokens(agent, player) + thought
-
-
-def _answer_tokens(agent: Agent, player: Player) -> int:
-    small, large = agent.sizes("cpu"), agent.sizes("cuda")
+    small = agent.sizes("cpu")
+    tokens = agent.sizes("cuda").reply
     with contextlib.suppress(OSError):
         config = json.loads((Path(player.name) / "config.json").read_text(encoding="utf-8"))
         positions = (config.get("text_config") or config).get("max_position_embeddings")
         if positions is not None and positions <= small.prompt + small.response:
-            return small.reply
-        if positions is not None:
-            return min(large.reply, int(positions) // 4)
-    return large.reply
+            tokens = small.reply
+        elif positions is not None:
+            tokens = min(tokens, int(positions) // 4)
+    if thinking and player.kind == "served":
+        tokens += thought_tokens(player.name, bool(agent.tools))
+    return tokens
 
 
 @contextlib.contextmanager
@@ -188,61 +162,53 @@ def opened_environment(
         yield environment
 
 
-Opened = contextlib.AbstractContextManager[tuple[Environment, "Endpoint | None"]]
-
-
 @contextlib.contextmanager
 def opened(
     agent: Agent, player: Player, folder: Path, arguments: Namespace, settings: Settings
 ) -> Iterator[tuple[Environment, Endpoint | None]]:
     """Yield the environment, after its own check, and the player's endpoint, as the flags of
-    `add_flags` say.
+    `add_flags` say; None for a player that is not a model.
 
     The agent's services and the player's server run until the block ends; their logs are in
     `folder`.
     """
-    own, device = registry.own_options(agent, arguments), arguments.device
-    sampling = {"temperature": arguments.temperature, "max_tokens": arguments.max_tokens}
-    memory = ALONE - BESIDE if agent.flags.services(settings, own) else ALONE
-    server = {
-        "device": device,
-        "n_gpus": arguments.n_gpus,
-        "tools": bool(agent.tools),
-        "memory": memory,
-        "thinking": arguments.thinking,
-        "tool_parser": arguments.tool_parser,
-    }
-    with (
-        opened_environment(agent, own, folder, settings, device) as environment,
-        open_endpoint(player, sampling, settings, folder / "vllm.log", **server) as endpoint,
-    ):
-        yield environment, endpoint
+    own = registry.own_options(agent, arguments)
+    with contextlib.ExitStack() as stack:
+        environment = stack.enter_context(
+            opened_environment(agent, own, folder, settings, arguments.device)
+        )
+        if not player.samples:
+            yield environment, None
+            return
+        from episodes.policy import Endpoint, endpoint_elsewhere
 
-
-@contextlib.contextmanager
-def open_endpoint(
-    player: Player, sampling: dict[str, Any], settings: Settings, log: Path, **server: Any
-) -> Iterator[Endpoint | None]:
-    """Yield the endpoint where the model answers, with its sampling; None for a player that is not
-    a model. A folder or hub id is served here until the block ends.
-
-    `server`: device, n_gpus and tools, as `training.serve.serve` takes them.
-    """
-    from episodes.policy import Endpoint, endpoint_elsewhere
-
-    if not player.samples:
-        yield None
-    elif player.kind == "litellm":
-        yield endpoint_elsewhere(player.name, **sampling)
-    elif player.kind == "endpoint":
-        key = reveal(settings.openai_api_key)
-        yield endpoint_elsewhere(f"openai/{player.name}", player.base_url, key, **sampling)
-    else:
-        print(f"starting vLLM for {player.name}, log in {log}", file=sys.stderr, flush=True)
-        with serve(player.name, log, **server) as started:
+        sampling = {"temperature": arguments.temperature, "max_tokens": arguments.max_tokens}
+        if player.kind == "litellm":
+            yield environment, endpoint_elsewhere(player.name, **sampling)
+        elif player.kind == "endpoint":
+            key = reveal(settings.openai_api_key)
+            name = f"openai/{player.name}"
+            yield environment, endpoint_elsewhere(name, player.base_url, key, **sampling)
+        else:
+            log = folder / "vllm.log"
+            print(f"starting vLLM for {player.name}, log in {log}", file=sys.stderr, flush=True)
+            server = serve(
+                player.name,
+                log,
+                device=arguments.device,
+                n_gpus=arguments.n_gpus,
+                tools=bool(agent.tools),
+                memory=ALONE - BESIDE if agent.flags.services(settings, own) else ALONE,
+                thinking=arguments.thinking,
+                tool_parser=arguments.tool_parser,
+            )
+            started = stack.enter_context(server)
             # No seed of its own for each episode: vLLM's CPU worker dies of one when a prompt is
             # read in two parts.
-            yield Endpoint(started.base_url, started.name, **sampling, extra={"top_k": -1})
+            yield (
+                environment,
+                Endpoint(started.base_url, started.name, **sampling, extra={"top_k": -1}),
+            )
 
 
 def _digest(folder: Path) -> str | None:

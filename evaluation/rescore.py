@@ -14,10 +14,8 @@ import argparse
 import asyncio
 import sys
 from collections.abc import Sequence
-from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from common.command import UsageError, new_parser, run_command
 from common.files import file_digest
@@ -30,8 +28,8 @@ from episodes.outcomes import STOP_REASONS, PolicyStop
 from episodes.play_and_score import play
 from episodes.turns import turns, turns_of, with_turns
 from evaluation import results
+from evaluation.players import opened_environment
 from evaluation.tables import report_of
-from training.serve import serve_environment
 
 
 class Replay:
@@ -77,21 +75,11 @@ async def scored_again(
     return results.recorded(sample, scored, environment).line()
 
 
-def tasks_of(
-    agent: Agent, path: Path, scores: dict[str, Any], settings: Settings
-) -> dict[str, Task]:
-    """Return the tasks of a file by id. Raises UsageError: it is not the file that was
-    evaluated.
-    """
-    if file_digest(path) != scores["data"]["sha256"]:
-        raise UsageError(
-            f"{path} is not the {scores['data']['file']} that was evaluated; name that with --data"
-        )
-    return {row["id"]: agent.task(row, settings) for row in agent.rows(path)}
-
-
 def rescore(agent: Agent, arguments: argparse.Namespace) -> int:
-    """Score all episodes of the folder again, and write them to another; return the exit code."""
+    """Score all episodes of the folder again, and write them to another; return the exit code.
+
+    Raises UsageError: no policy played them, or the file is not the one that was evaluated.
+    """
     scores = results.read_scores(arguments.folder)
     if scores["kind"] in ("gold", "baseline"):
         raise UsageError(
@@ -99,30 +87,32 @@ def rescore(agent: Agent, arguments: argparse.Namespace) -> int:
             "evaluation.evaluate makes them anew"
         )
     records = results.read_episodes(arguments.folder)
+    path = arguments.data or agent.splits["test"]
+    if file_digest(path) != scores["data"]["sha256"]:
+        raise UsageError(
+            f"{path} is not the {scores['data']['file']} that was evaluated; name that with --data"
+        )
     settings = load_settings().under({"turns_seed": scores["seed"]})
     settings = with_turns(agent, settings, turns(str(scores["max_turns"])))
-    tasks = tasks_of(agent, arguments.data or agent.splits["test"], scores, settings)
+    tasks = {row["id"]: agent.task(row, settings) for row in agent.rows(path)}
     own = registry.own_options(agent, arguments)
-    with (
-        serve_environment(agent, settings, own, arguments.out) as served,
-        closing(agent.open(settings, served, evaluating=True)) as environment,
-    ):
+    with opened_environment(agent, own, arguments.out, settings, "auto") as environment:
 
         async def all_again() -> list[Record]:
-            await environment.check()
-            return [
-                await scored_again(environment, tasks[record["id"]], record, settings)
-                for record in watched(records, "scoring again", "episodes")
-            ]
+            found = []
+            for record in watched(records, "scoring again", "episodes"):
+                task = tasks[record["id"]]
+                found.append(await scored_again(environment, task, record, settings))
+            return found
 
         again = asyncio.run(all_again())
         now = {"prompt_version": agent.prompt_version, **environment.description()}
-    # The summaries among them are made anew; baselines were scored as the episodes were.
+    # The summaries among them are made anew; baselines were scored as the episodes were
     config = {name: value for name, value in scores.items() if name != "baselines"} | now
     arguments.out.mkdir(parents=True, exist_ok=True)
     new = results.write_results(agent, arguments.out, config, again)
     report_of(agent, new).show()
-    changed = sum(old["score"] != now["score"] for old, now in zip(records, again, strict=True))
+    changed = sum(old["score"] != new["score"] for old, new in zip(records, again, strict=True))
     print(f"{changed} of {len(again)} episodes have another score\n{arguments.out}")
     return 1 if new["overall"]["unscored"] else 0
 

@@ -1,13 +1,11 @@
-"""The one reader of run folders: what a training run, an evaluation or a demo left behind, as plain
-values.
+"""Read run folders: what a training run, an evaluation or a demo left behind, as plain values.
 
     runs = open_folders([Path("runs/demo-sql")])          # a demo is three: before, train, after
     runs[1].steps, runs[0].scores, runs[0].missing
     for record in runs[0].episodes(): ...                 # one at a time, however many there are
 
 docs/runs.md lists the files. A run that died, or still goes on, is read as far as it got: a
-file that is not there or is torn stands in `missing`. Nothing here needs the agent, the engine or a
-model.
+file that is not there or is torn stands in `missing`.
 """
 
 from __future__ import annotations
@@ -29,15 +27,12 @@ from episodes.record import current
 TRAINING, EVALUATION = "training", "evaluation"
 FILES = {
     TRAINING: (
-        "summary.json",
-        "metrics.jsonl",
-        "episodes.jsonl",
-        "config.yaml",
-        "versions.json",
-        "timeline.json",
+        *("summary.json", "metrics.jsonl", "episodes.jsonl"),
+        *("config.yaml", "versions.json", "timeline.json"),
     ),
     EVALUATION: ("scores.json", "episodes.jsonl"),
 }
+AT_THE_END = ("summary.json", "scores.json")
 MARKS = {  # a file that only this kind of folder has, of a run that died early as well
     EVALUATION: ("scores.json", "episodes.jsonl.journal"),
     TRAINING: ("metrics.jsonl", "config.yaml", "environment.json", "run.log", "data/train.jsonl"),
@@ -93,33 +88,32 @@ class Run:
     @cached_property
     def steps(self) -> list[tuple[int, dict[str, float]]]:
         """verl's metrics, a step each; step 0 is the validation before training."""
-        rows = self._lines("metrics.jsonl")
-        return [
-            (row["step"], numbers(row.get("data")))
-            for row in rows
-            if isinstance(row.get("step"), int)
-        ]
+        steps = []
+        for row in self._lines("metrics.jsonl"):
+            if isinstance(row.get("step"), int):
+                steps.append((row["step"], numbers(row.get("data"))))
+        return steps
 
     @property
     def agent(self) -> str:
         """The agent's name; "" where no file says it."""
-        name = self.scores.get("agent") or str(
-            self.config.get("trainer.project_name", "")
-        ).removesuffix("_agent")
-        return str(name)
+        project = str(self.config.get("trainer.project_name", ""))
+        return str(self.scores.get("agent") or project.removesuffix("_agent"))
+
+    @property
+    def moment(self) -> float:
+        """When the engine was ready, or when the newest file was written; Unix seconds."""
+        begun = numbers(self._object("timeline.json")).get("engine_ready", 0)
+        if 0 < begun < 1e11:
+            return begun
+        files = [self.folder / name for name in FILES[self.kind]]
+        written = [path.stat().st_mtime for path in files if path.is_file()]
+        return max(written, default=self.folder.stat().st_mtime)
 
     @property
     def when(self) -> str:
-        """When the engine was ready, or when the newest file was written; UTC."""
-        written = [
-            path.stat().st_mtime
-            for name in FILES[self.kind]
-            if (path := self.folder / name).is_file()
-        ]
-        begun = numbers(self._object("timeline.json")).get("engine_ready")
-        newest = max(written, default=self.folder.stat().st_mtime)
-        moment = begun if begun and 0 < begun < 1e11 else newest
-        return datetime.fromtimestamp(moment, UTC).strftime("%Y-%m-%d %H:%M UTC")
+        """The moment for people."""
+        return datetime.fromtimestamp(self.moment, UTC).strftime("%Y-%m-%d %H:%M UTC")
 
     def episodes(self) -> Iterator[dict[str, Any]]:
         """Return the lines of episodes.jsonl, one in memory at a time; those that are torn are
@@ -134,9 +128,8 @@ class Run:
 
     def _object(self, name: str) -> dict[str, Any]:
         try:
-            found = json.loads(
-                (self.folder / name).read_text(encoding="utf-8"), parse_constant=_nothing
-            )
+            text = (self.folder / name).read_text(encoding="utf-8")
+            found = json.loads(text, parse_constant=_nothing)
         except OSError:
             return {}
         except (ValueError, RecursionError) as error:
@@ -169,12 +162,14 @@ def open_folders(folders: Sequence[Path]) -> list[Run]:
     Raises UsageError: a folder is missing or empty, or has none of the files that identify its
     kind.
     """
-    names = _names(folders)
-    runs = [run for folder, name in zip(folders, names, strict=True) for run in _open(folder, name)]
+    runs = []
+    for folder, name in zip(folders, _names(folders), strict=True):
+        runs += _open(folder, name)
     for run in runs:
-        for name in FILES[run.kind]:
-            if not (run.folder / name).is_file():
-                run.say(f"{name} is not there{_why(run, name)}")
+        for file in FILES[run.kind]:
+            if not (run.folder / file).is_file():
+                why = ": it has not ended, or died before" if file in AT_THE_END else ""
+                run.say(f"{file} is not there{why}")
     return runs
 
 
@@ -185,27 +180,25 @@ def _open(folder: Path, name: str) -> list[Run]:
         )
     if kind := kind_of(folder):
         return [Run(folder, kind, name, folder)]
-    runs = [
-        Run(folder / part, kind, f"{name} {part}".strip(), folder)
-        for part in DEMO
-        if (kind := kind_of(folder / part))
-    ]
+    runs = []
+    for part in DEMO:
+        if kind := kind_of(folder / part):
+            runs.append(Run(folder / part, kind, f"{name} {part}".strip(), folder))
     if not runs:
         holds = ", ".join(sorted(path.name for path in folder.iterdir())[:6]) or "nothing"
-        expected = (
-            "expected a run (metrics.jsonl), an evaluation "
+        raise UsageError(
+            f"{folder} holds {holds}; expected a run (metrics.jsonl), an evaluation "
             "(scores.json) or a demo (before, train, after)"
         )
-        raise UsageError(f"{folder} holds {holds}; {expected}")
     return runs
 
 
 def kind_of(folder: Path) -> str | None:
     """Return TRAINING or EVALUATION, or None if no file identifies the folder's kind."""
-    return next(
-        (kind for kind, marks in MARKS.items() if any((folder / mark).exists() for mark in marks)),
-        None,
-    )
+    for kind, marks in MARKS.items():
+        if any((folder / mark).exists() for mark in marks):
+            return kind
+    return None
 
 
 def _names(folders: Sequence[Path]) -> list[str]:
@@ -215,17 +208,12 @@ def _names(folders: Sequence[Path]) -> list[str]:
     """
     if len(folders) == 1:
         return [""]
-    parts = [folder.resolve().parts for folder in folders]
-    length = next((n for n in range(1, 64) if len({part[-n:] for part in parts}) == len(parts)), 0)
-    if not length:
-        raise UsageError("a folder is given twice; name every folder once")
-    return ["/".join(part[-length:]) for part in parts]
-
-
-def _why(run: Run, name: str) -> str:
-    if name in ("scores.json", "summary.json"):
-        return ": it has not ended, or died before it could write it"
-    return ""
+    paths = [folder.resolve().parts for folder in folders]
+    for length in range(1, max(map(len, paths)) + 1):
+        names = ["/".join(parts[-length:]) for parts in paths]
+        if len(set(names)) == len(names):
+            return names
+    raise UsageError("a folder is given twice; name every folder once")
 
 
 def _row(line: bytes) -> dict[str, Any] | None:
@@ -242,13 +230,12 @@ def _nothing(name: str) -> None:
 
 def numbers(found: Any) -> dict[str, float]:
     """Return the finite numbers of a JSON object by name; {} for anything else."""
-    items = found.items() if isinstance(found, dict) else ()
-    plain = {
-        name: value
-        for name, value in items
-        if isinstance(value, int | float) and not isinstance(value, bool)
-    }
-    return {name: value for name, value in plain.items() if abs(value) < float("inf")}
+    known = {}
+    for name, value in found.items() if isinstance(found, dict) else ():
+        number = isinstance(value, int | float) and not isinstance(value, bool)
+        if number and abs(value) < float("inf"):
+            known[name] = value
+    return known
 
 
 def flat(tree: Any, prefix: str = "") -> Iterator[tuple[str, Any]]:

@@ -465,10 +465,13 @@ def test_a_model_served_here_is_sampled_as_in_training(
 ) -> None:
     """And not with what its own generation_config.json cuts off."""
     served = SimpleNamespace(base_url="http://127.0.0.1:9/v1", name="policy")
-    monkeypatch.setattr(players, "serve", lambda *_: nullcontext(served))
+    monkeypatch.setattr(players, "serve", lambda *_, **__: nullcontext(served))
+    settings = load_settings()
+    _, flags = evaluate.parse_arguments(
+        ["sql", "--model", "m", "--temperature", "0.5", "--max-tokens", "9"], settings
+    )
     player = Player("served", str(tmp_path))
-    sampling = {"temperature": 0.5, "top_p": 1.0, "max_tokens": 9}
-    with players.open_endpoint(player, sampling, Settings(_env_file=None), tmp_path) as found:
+    with players.opened(AGENT, player, tmp_path, flags, settings) as (_, found):
         assert found is not None
         assert found.extra == {"top_k": -1}
         assert (found.temperature, found.top_p, found.max_tokens) == (0.5, 1.0, 9)
