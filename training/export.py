@@ -48,10 +48,7 @@ LOG = Path("logs") / "export.log"  # in the run's folder: what verl's merger and
 
 
 def choose_checkpoint(run: Path, step: str) -> Path:
-    """Return the complete checkpoint meant by a step's number, "latest" or "best" (by validation).
-
-    Raises UsageError if it is not a run's folder, or has no such checkpoint.
-    """
+    """Return the checkpoint of a step's number, "latest" or "best". Raises UsageError."""
     latest = latest_checkpoint(run)
     if latest is None:
         raise UsageError(
@@ -82,11 +79,7 @@ def agent_of(config: dict[str, Any]) -> Agent:
 
 
 def gather(checkpoint: Path, folder: Path, adapter: str) -> None:
-    """Copy the model of a checkpoint, or its adapter, into a new folder.
-
-    Raises UsageError if there is no adapter, Failure if the shards of several ranks cannot be
-    merged.
-    """
+    """Copy the model of a checkpoint, or its adapter. Raises UsageError: there is none; Failure."""
     actor = checkpoint / "actor"
     model = actor / "huggingface"
     lora = actor / ADAPTER_FOLDER
@@ -114,11 +107,7 @@ def _copy(source: Path, target: Path, but: Sequence[str] = ()) -> None:
 
 
 def merge_shards(actor: Path, folder: Path) -> None:
-    """Make a model folder of the shards that each rank saved, by verl's own merger, which writes
-    bfloat16.
-
-    Raises Failure if there are none, or the merger fails.
-    """
+    """Make a model of the ranks' shards, by verl's merger, in bfloat16. Raises Failure."""
     if (actor / "lora_train_meta.json").is_file():
         raise Failure(
             f"{actor} has shards with an adapter and no "
@@ -145,11 +134,7 @@ def merge_shards(actor: Path, folder: Path) -> None:
 
 
 def export(arguments: argparse.Namespace) -> None:
-    """Write the folder, completely or not at all.
-
-    Raises UsageError: what was given cannot be used; Failure: the model does not load, or answers
-    differently.
-    """
+    """Write the folder, completely or not at all. Raises UsageError, Failure."""
     run = arguments.run
     target = arguments.to.resolve()
     if target.exists() or not target.parent.is_dir():
@@ -168,14 +153,12 @@ def export(arguments: argparse.Namespace) -> None:
         check_model(
             str(checkpoint / "actor" / "huggingface" if arguments.adapter == "kept" else draft)
         )
-        prompt = first_prompt(agent, run)
         proof = None
         if arguments.verify:
+            prompt = first_prompt(agent, run)
             print("comparing an answer of transformers with vLLM's", file=sys.stderr)
             proof = prove(agent, prompt, draft, checkpoint, arguments.device, run.resolve() / LOG)
-        write_card(
-            draft, agent, checkpoint, config, scores, proof, arguments.adapter, prompt.messages
-        )
+        write_card(draft, agent, checkpoint, config, scores, proof, arguments.adapter)
     print(f"{target}: {agent.name} agent, step {step_of(checkpoint)}; read {CARD}", flush=True)
 
 

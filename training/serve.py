@@ -67,10 +67,9 @@ class ServeError(Failure):
 
 @dataclass(frozen=True)
 class Server:
-    """A server that answers. `model` is the folder or hub id; `name` is what it is served as.
+    """A server that answers. `name` is what `model` is served as.
 
-    `max_model_len` counts the tokens of prompt and reply together: what the model has positions and
-    the cache has room for.
+    `max_model_len` counts the tokens of prompt and reply together.
     """
 
     model: str
@@ -81,12 +80,9 @@ class Server:
 
 
 def servable(model: str, tools: bool = True) -> str:
-    """Return the model folder (or hub id) that `model` means; a run means its latest complete
-    checkpoint.
+    """Return the model folder or hub id meant; a run means its latest checkpoint.
 
-    Raises:
-        ConfigError: a run without a checkpoint, or a folder that is not a model that can chat (and,
-            with `tools`, call tools).
+    Raises ConfigError: no checkpoint, or no model that can chat (and, with `tools`, call them).
     """
     folder = Path(model)
     if (folder / "checkpoints").is_dir():
@@ -118,22 +114,11 @@ def serve(
 ) -> Iterator[Server]:
     """Start vLLM, wait until it answers, and stop it and its children at the end.
 
-    Args:
-        model: see `servable`.
-        log: file for the server's output; appended to.
-        device: `auto`, `cpu` or `cuda`.
-        port: 0 picks a free one.
-        n_gpus: GPUs the model is split over.
-        tools: whether clients send tools; without, the model's chat template need not know of any.
-        memory: share of a GPU's memory.
-        gpus: the GPUs it may see, as CUDA_VISIBLE_DEVICES names them; default: all.
-        tool_parser: vLLM's parser of its tool calls; default: the one that fits its chat template.
-        thinking: a model thinks whose chat template can turn it off.
-
-    Raises:
-        ConfigError: the model cannot be served, the port is taken, or a library is missing.
-        ServeError: the server ended, did not answer in time, or ended before something in the body
-            failed.
+    model: see `servable`. port: 0 picks a free one. n_gpus: over which the model is split.
+    tools: whether clients send tools. memory: share of a GPU's. gpus: CUDA_VISIBLE_DEVICES.
+    tool_parser: None: the one that fits. thinking: let a model think that can be told not to.
+    Raises ConfigError: it cannot be served here; ServeError: it did not start, or ended before
+    something in the body failed.
     """
     model, device = servable(model, tools), choose_device(device)
     check_libraries(device)
@@ -173,16 +158,9 @@ def serve(
 def serve_environment(
     agent: Agent, settings: Settings, options: Options, folder: Path, device: str | None = "auto"
 ) -> Iterator[dict[str, Any]]:
-    """Serve the models an agent's environment talks to (a partner, a simulator); yields options
-    with their addresses.
+    """Serve the models that episodes talk to; yield options with their addresses.
 
-    One log file a model in `folder`; all are ended with the body.
-
-    device: `auto`, `cpu` or `cuda`; None: episodes are played elsewhere, nothing is served.
-
-    Raises:
-        ConfigError: a model that cannot be served.
-        ServeError: a server did not start.
+    device: None: episodes are played elsewhere. Raises ConfigError, ServeError.
     """
     wanted = agent.flags.services(settings, options) if device else ()
     served = dict(options)
@@ -220,9 +198,7 @@ def command(
 
 
 def _device_flags(model: str, device: str, memory: float) -> list[str]:
-    """Return the flags by device. A small model computes as in training, so that both give the same
-    numbers; a large one in bfloat16 where the processor has it, which is more than twice as fast.
-    """
+    """Return the flags by device; numbers are those of training."""
     if device == "cuda":
         flags = ["--dtype", "auto", "--gpu-memory-utilization", str(memory)]  # not run
         return [*flags, "--worker-extension-cls", "training.engine.rendezvous.OneAddress"]
@@ -251,9 +227,7 @@ def _wait(
 
 
 def _failed(process: subprocess.Popen[bytes], log: Path, begins: int = 0) -> ServeError:
-    """Return what became of the server, with its last words: those behind byte `begins`
-    of the log.
-    """
+    """Return what became of the server, with the last words of its part of the log."""
     code = process.poll()
     seen = f"did not answer within {START_SECONDS:g} s"
     if code is not None:

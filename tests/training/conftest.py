@@ -11,10 +11,8 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from copy import deepcopy
 from typing import Any
-from urllib.parse import urlsplit
 
 import agentlightning as agl
-import psutil
 import pytest
 from agentlightning.types import EnqueueRolloutRequest, RolloutConfig
 from omegaconf import DictConfig
@@ -153,12 +151,3 @@ async def running(
         await task
         runner.teardown_worker(0)
         runner.teardown()
-
-
-def connections_to(address: str) -> int:
-    """Return how many connections this process has to an address."""
-    port = urlsplit(address).port
-    return sum(
-        one.raddr != () and one.raddr.port == port
-        for one in psutil.Process().net_connections("tcp")
-    )

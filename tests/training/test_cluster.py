@@ -2,13 +2,10 @@
 docs/gpu.md.
 """
 
-import signal
 import socket
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
-import psutil
 import pytest
 from omegaconf import DictConfig, OmegaConf
 
@@ -16,7 +13,7 @@ from sql_agent.agent import AGENT
 from tests.messages import missing
 from tests.training.plans import plan_of
 from training.engine import algorithm
-from training.engine.algorithm import _init_ray, _start_ray, _stop_ray
+from training.engine.algorithm import _init_ray, _start_ray
 from training.setup import cluster
 from training.setup.cluster import check_nodes_asked
 from training.setup.plan import ConfigError, RunStopped
@@ -109,36 +106,6 @@ def test_a_run_does_not_begin_in_a_ray_without_room_for_it(
     with pytest.raises(RunStopped, match=r"10\.0\.0\.1: 4"):
         _start_ray(plan, config_of(1, 8))
     assert kept == ["of this run"], "without it no worker of another machine is let in"
-
-
-@pytest.mark.system
-@pytest.mark.parametrize("joined", [False, True])
-def test_of_a_ray_of_its_own_a_run_keeps_the_workers_logs_and_leaves_no_process(
-    joined: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Those of a cluster are of others, too."""
-    import ray
-    from ray._private import worker
-
-    session, run_dir = tmp_path / "session", tmp_path / "run"
-    for folder in (session, run_dir):
-        folder.mkdir()
-    for name, text in (("worker-1.out", "said"), ("worker-2.err", ""), ("raylet.out", "said")):
-        (session / name).write_text(text)
-    monkeypatch.delenv("RAY_ADDRESS", raising=False)
-    if joined:
-        monkeypatch.setenv("RAY_ADDRESS", "10.0.0.1:6379")
-    node = SimpleNamespace(get_logs_dir_path=lambda: str(session))
-    monkeypatch.setattr(worker, "global_worker", SimpleNamespace(node=node))
-    monkeypatch.setattr(ray, "is_initialized", lambda: True)
-    ending, hanging = psutil.Popen(["sleep", "20"]), psutil.Popen(["sleep", "20"])
-    monkeypatch.setattr(ray, "shutdown", lambda: (ending.terminate(), ending.wait()))
-    monkeypatch.setattr(algorithm, "_ray_processes", lambda: [ending, hanging])
-    monkeypatch.setattr(algorithm, "END_SECONDS", 0.1)
-    _stop_ray(run_dir)
-    assert (ending.wait(), hanging.wait()) == (-signal.SIGTERM, -signal.SIGKILL)
-    kept = [path.name for path in run_dir.rglob("*") if path.is_file()]
-    assert kept == ([] if joined else ["worker-1.out"])
 
 
 @pytest.mark.parametrize("joined", [False, True])

@@ -162,18 +162,6 @@ async def test_of_a_rollout_played_again_the_last_attempt_alone_is_trained_and_p
     assert [sequence.response_ids for sequence in trajectory.sequences] == [[3]]
 
 
-async def test_more_calls_in_the_trace_than_the_episode_made_are_not_trained(played: Any) -> None:
-    """A call the agent knows nothing of, such as one that was sent twice, would be paid like those
-    it made.
-    """
-    store, ids = played
-    for number in (1, 2):
-        await store.add_span(call_span(ids, 3, number=number))
-    record, trajectory = await collected(store, ids)
-    assert (record.cause, record.triplets, record.turns) == (SPANS_MISSING, 2, 1)
-    assert trajectory.sequences == []
-
-
 async def test_an_episode_without_an_annotation_is_left_out_though_a_reward_is_there(
     store: RunStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -186,17 +174,6 @@ async def test_an_episode_without_an_annotation_is_left_out_though_a_reward_is_t
     record, trajectory = await collected(store, ids)
     assert (record.cause, record.triplets, trajectory.sequences) == (REWARD_MISSING, 1, [])
     assert (record.question, record.answer) == ("", None)
-
-
-async def test_the_last_annotation_counts(store: RunStore) -> None:
-    """It is what the agent says at the end: an earlier one has other terms and calls."""
-    ids = await attempt(store)
-    await store.add_span(call_span(ids, 3))
-    early = {"terms": {"judge": 0.2}, "turns": 9, "stop_reason": "max_turns"}
-    await report(store, ids, early, {})
-    await store.update_attempt(**ids, status="succeeded")
-    record, _ = await collected(store, ids)
-    assert (record.cause, record.terms, record.stop_reason) == (None, {"judge": 1.0}, "answered")
 
 
 @pytest.mark.parametrize(("merge", "sequences"), [(True, 1), (False, 2)])

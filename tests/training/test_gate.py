@@ -13,7 +13,6 @@ from collections.abc import Callable
 import pytest
 
 from training.proxy.gate import CallGate
-from training.setup.plan import RunStopped
 
 
 async def test_a_change_waits_for_calls_in_flight_and_calls_wait_for_the_change() -> None:
@@ -71,54 +70,6 @@ async def test_a_failing_call_leaves_the_gate() -> None:
     gate.close(0.05)
 
 
-async def test_a_call_that_waited_is_in_flight_like_any_other() -> None:
-    """Uncounted, the next change of weights would not wait for it, and its last tokens would be
-    another policy's.
-    """
-    gate, entered, answered = CallGate(), asyncio.Event(), asyncio.Event()
-
-    async def call() -> None:
-        async with gate:
-            entered.set()
-            await answered.wait()
-
-    for _ in range(2):
-        gate.close(1.0)
-        waiting = asyncio.create_task(call())
-        await asyncio.sleep(0.01)
-        assert not entered.is_set()
-        gate.open()
-        await entered.wait()
-        with pytest.raises(RunStopped, match="1 calls"):
-            gate.close(0.01)
-        gate.open()
-        answered.set()
-        await waiting
-        gate.close(1.0)  # it is counted once
-        gate.open()
-        entered.clear()
-        answered.clear()
-
-
-async def test_calls_that_wait_go_on_waiting_where_the_gate_is_closed_again() -> None:
-    gate, order = CallGate(), []
-
-    async def call(name: str) -> None:
-        async with gate:
-            order.append(name)
-
-    gate.close(1.0)
-    calls = [asyncio.create_task(call(name)) for name in "abc"]
-    await asyncio.sleep(0.01)
-    gate.open()
-    gate.close(1.0)  # before the loop has woken anyone
-    await asyncio.sleep(0.05)
-    assert order == [], "weights change"
-    gate.open()
-    await asyncio.gather(*calls)
-    assert order == ["a", "b", "c"]
-
-
 class Interrupted(CallGate):
     """A gate that another thread reaches for just after a call has looked whether it is open."""
 
@@ -148,13 +99,3 @@ async def test_a_change_that_begins_while_a_call_enters_waits_for_it() -> None:
         assert gate.other.is_alive(), "the change did not wait"
     gate.other.join(30)
     assert not gate.other.is_alive(), "nobody told it that the call has ended"
-
-
-async def test_a_call_that_begins_to_wait_while_the_gate_opens_is_woken() -> None:
-    """Without the lock it would wait for ever, and its episode end as if the policy had not
-    answered.
-    """
-    gate = Interrupted(CallGate.open)
-    gate.__dict__["closed"] = True
-    async with asyncio.timeout(30), gate:
-        pass

@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import agentlightning as agl
@@ -18,7 +17,6 @@ import httpx
 import pytest
 from agentlightning.types import Span
 from fastapi import HTTPException
-from pydantic import ValidationError
 
 from common.access import bearer
 from episodes.pace import LONGEST
@@ -28,8 +26,7 @@ from training.start.run import deadline_of
 from training.store import handover as handover_module
 from training.store import live_store
 from training.store.handover import Endings, Handover, give_up, rules_of, worker_name
-from training.store.live_store import RunStore
-from training.store.store_server import serving
+from training.store.live_store import RunStore, serving
 
 
 @pytest.fixture(autouse=True)
@@ -133,41 +130,6 @@ async def test_a_runner_gives_up_its_own_rollouts_alone(store: Any) -> None:
     assert (await store.get_rollout_by_id(other)).status == "preparing"
 
 
-async def test_what_ended_and_was_released_meanwhile_keeps_no_other_rollout() -> None:
-    class Late(RunStore):
-        async def query_rollouts(self, **asked: Any) -> Any:
-            found = await super().query_rollouts(**asked)
-            await self._forget(released)
-            return found
-
-    store = Late()
-    released, playing = await enqueue(store, [{"name": "a"}, {"name": "b"}])
-    await store.dequeue_many_rollouts(limit=2, worker_id="gone")
-    await give_up(store, "gone")
-    assert (await store.get_rollout_by_id(playing)).status == "requeuing"
-
-
-async def test_endings_are_told_in_their_order_and_from_the_one_after() -> None:
-    """Handed out twice, one would be counted twice; passed over, it would be waited for."""
-    store = RunStore()
-    await store.add_resources({})
-    ids = await enqueue(store, [{"name": str(number)} for number in range(4)])
-    await finish(store, *["succeeded"] * 4)
-
-    async def told(after: int) -> tuple[int, list[str]]:
-        last, rollouts = await store.wait_ended(after, seconds=0)
-        return last, [rollout.rollout_id for rollout in rollouts]
-
-    assert await told(0) == (4, ids)
-    assert await told(2) == (4, ids[2:])
-    assert await told(4) == (4, [])
-    assert await told(9) == (4, ids), "of a store before this one"
-    await store.update_rollout(ids[0], metadata={"read": True})
-    assert await told(4) == (4, []), "it did not end once more"
-    await store.collections.rollouts.delete([await store.get_rollout_by_id(ids[3])])
-    assert await told(2) == (4, ids[2:3]), "its ending is known, and it is not"
-
-
 async def test_a_store_that_does_not_notify_is_polled(plain: Any) -> None:
     handover, endings = Handover(plain), Endings(plain)
     await handover.queued()
@@ -180,33 +142,6 @@ async def test_a_store_that_does_not_notify_is_polled(plain: Any) -> None:
     assert (await asyncio.wait_for(futures[rollout_id], 25)).status == "succeeded"
     await endings.close()
     await handover.close()
-
-
-async def test_who_waits_for_an_ending_hears_that_there_is_none_to_be_read() -> None:
-    """Else a step waits for a store of another version until silence ends the run."""
-
-    class Other(RunStore):
-        async def wait_ended(self, after: int, seconds: float) -> Any:
-            return 1, [SimpleNamespace(model_dump=lambda mode: {"rollout_id": "a"})]
-
-    async with served(Other()) as store:
-        endings = Endings(store)
-        with pytest.raises(ValidationError):
-            await asyncio.wait_for(endings.expect(["a"])["a"], 25)
-        await endings.close()
-
-
-async def test_a_request_that_waits_carries_the_token(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Refused, it would come back at once, and the store be asked again and again."""
-    monkeypatch.setattr(handover_module, "UNREACHABLE_SECONDS", 0.0)
-    async with served(token="secret") as store:
-        handover = Handover(store)
-        waiting = asyncio.create_task(handover.queued())
-        await asyncio.sleep(0.3)
-        assert not waiting.done()
-        await enqueue(store, [{"name": "a"}])
-        await asyncio.wait_for(waiting, 25)
-        await handover.close()
 
 
 async def test_the_run_s_own_store_answers_who_waits_before_it_ends(

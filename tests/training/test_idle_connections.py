@@ -18,16 +18,13 @@ from pathlib import Path
 
 import httpx
 import pytest
-import uvicorn
 from uvicorn.config import HTTP_PROTOCOLS
 
 from common import connections
 from common.access import TOKEN, bearer
-from common.connections import NAME, Connection
 from common.settings import ROOT
 from tests.training.conftest import own_port, served
 from tests.training.test_proxy import StandInVllm, access, ask, servers  # noqa: F401 (a fixture)
-from training.proxy import doors
 from training.store.store_checks import HEALTH_PATH
 
 HOST = "127.0.0.1"
@@ -96,15 +93,6 @@ def half_open(port: int, answers: Callable[[], bool]) -> None:
                 one.sendall(HALF)
             assert number % 50 or answers()
         assert answers()
-
-
-def test_servers_of_others_have_such_connections_in_a_process_of_vllm() -> None:
-    """It imports its middleware before it makes its server."""
-    assert doors.Door
-    config = uvicorn.Config(lambda: None)
-    config.load()
-    assert config.http_protocol_class is Connection
-    assert f"{Connection.__module__}:{Connection.__name__}" == NAME
 
 
 @pytest.mark.parametrize("kind", ["direct", "litellm"])

@@ -14,7 +14,6 @@ from hypothesis import settings as fuzzing
 from hypothesis import strategies as st
 
 from training.engine.kept_sample import (
-    keep_messages,
     keep_tokens,
     pieces,
     sample_of,
@@ -64,22 +63,3 @@ def test_the_worst_and_the_best_of_those_with_a_reward_are_kept() -> None:
     keep_tokens(sample_of([(one, Trajectory([SEQUENCE])) for one in records]), letters)
     assert [record.reward for record in records if record.tokens] == [0.1, 0.9, 0.2, 0.8]
     assert json.loads(records[1].to_json())["tokens"] == [stretches(SEQUENCE, letters)]
-
-
-def test_of_a_small_step_each_is_kept_once() -> None:
-    records = [replace(RECORD, reward=reward) for reward in (0.0, 1.0, 0.5)]
-    keep_tokens(sample_of([(one, Trajectory([SEQUENCE, SEQUENCE])) for one in records]), letters)
-    assert [len(record.tokens) for record in records] == [2, 2, 2]
-
-
-def test_messages_are_kept_of_the_sample_alone() -> None:
-    said = [{"role": "user", "content": "q"}]
-    records = [
-        replace(RECORD, reward=number / 10, transcript=said, own={"sql": number})
-        for number in range(7)
-    ]
-    finished = [(record, Trajectory([SEQUENCE])) for record in records]
-    keep_messages(finished, sample_of(finished))
-    lines = [json.loads(record.to_json()) for record in records]
-    assert [line["sql"] for line in lines if "sql" in line] == [0, 1, 5, 6]
-    assert [line.get("transcript") for line in lines] == [said, said, None, None, None, said, said]

@@ -212,12 +212,3 @@ def test_weights_that_cannot_be_used_are_named(kind: str, named: str, tmp_path: 
         check_model(str(folder), trained=True)
     if kind == "quantised":
         check_model(str(folder))  # it can be served
-
-
-def test_entries_that_are_null_say_nothing_of_the_weights(tmp_path: Path) -> None:
-    """Tools that save a merged model write them so."""
-    folder = Path(shutil.copytree(ROOT / "sql_agent" / "tiny_model", tmp_path / "model"))
-    config = json.loads((folder / "config.json").read_text())
-    config |= {"quantization_config": None, "auto_map": None}
-    (folder / "config.json").write_text(json.dumps(config))
-    check_model(str(folder), trained=True)

@@ -14,7 +14,6 @@ from typing import Any
 import pytest
 from omegaconf import OmegaConf
 
-from common.files import FileError
 from common.settings import Settings, load_settings
 from episodes import registry
 from episodes.joint import WEIGHT, WHOSE
@@ -92,12 +91,6 @@ def test_a_tracker_is_told_what_is_set_for_it_and_others_are_left_out(
     settings = Settings(_env_file=None, **given)
     assert loggers(settings) == ["console", "file", *trackers]
     assert tracker_variables(settings) == {name.upper(): value for name, value in given.items()}
-
-
-def test_a_run_folder_that_is_none_is_said_in_one_line(tmp_path: Path) -> None:
-    (tmp_path / "run").write_text("notes")
-    with pytest.raises(FileError, match="--run-dir"):
-        resumed(tmp_path / "run", resume=None)
 
 
 @pytest.mark.parametrize(
@@ -186,27 +179,3 @@ def test_the_settings_of_a_run_are_under_the_agent_s_own_flags(
         settings, flags = run_settings(agent, parse(agent, ["--device", "cpu", *given]))
         assert (settings.database_tables, settings.max_turns) == (tables, turns)
         assert flags["database_tables"] == (tables if given else None)
-
-
-def test_an_algorithm_and_an_adapter_are_trained_where_they_are_asked_for(tmp_path: Path) -> None:
-    flags = ["--run-dir", str(tmp_path)]
-    loss = "actor_rollout_ref.actor.policy_loss.loss_mode"
-    plain, plain_keys = planned(*flags)
-    made, keys = planned(*flags, "--algorithm", "gspo", "--lora", "--lora-rank", "16")
-    assert made.output.preset["keys"][loss] == keys[loss] == "gspo" != plain_keys.get(loss)
-    assert (plain.engine.lora_rank, made.engine.lora_rank) == (0, 16)
-
-
-@pytest.mark.parametrize(
-    ("flags", "proxy"),
-    [
-        ([], "direct"),
-        (["--llm-proxy"], "litellm"),
-        (["--llm-proxy", "--proxy", "direct"], "direct"),
-    ],
-)
-def test_litellm_stands_before_vllm_where_it_is_asked_for(
-    tmp_path: Path, flags: list[str], proxy: str
-) -> None:
-    made, _ = planned("--run-dir", str(tmp_path), *flags)
-    assert made.proxy.kind == proxy

@@ -17,7 +17,6 @@ from pathlib import Path
 from typing import Any
 
 import agentlightning as agl
-import aiohttp
 import httpx
 import pytest
 from agentlightning import LightningStoreClient
@@ -28,9 +27,8 @@ from tests.training.conftest import served
 from tests.training.plans import plan_of
 from tests.training.standins import MODEL, StandInVllm, standing
 from training.proxy.gate import CallGate, RequestSeeds
-from training.proxy.middleware import RecordingMiddleware
 from training.proxy.policy_access import RESOURCE, PolicyAccess
-from training.proxy.recorder import LOG_PROBS_ATTRIBUTE, VERSION_ATTRIBUTE, CallRecorder
+from training.proxy.recorder import LOG_PROBS_ATTRIBUTE, VERSION_ATTRIBUTE
 from training.runners.tracing import ProxyTraceToTriplet
 from training.setup.plan import RunStopped
 
@@ -182,43 +180,6 @@ async def test_a_call_is_stamped_with_the_weights_that_answered_it(
     assert [span.attributes[VERSION_ATTRIBUTE] for span in spans] == [4, 5]
 
 
-@pytest.mark.parametrize("kind", ["direct", "litellm"])
-async def test_calls_that_wait_for_company_are_sent_before_the_proxy_ends(
-    kind: str, servers: list[StandInVllm], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("training.proxy.recorder.GATHER_SECONDS", 3600)
-    async with served() as store:
-        policy = access(kind, servers, store)
-        async with started(policy):
-            rollout = await store.start_rollout(input={})
-            assert (await ask(policy, store, 0, rollout, "一")).status_code == 200
-        assert len(await store.query_spans(rollout.rollout_id)) == 1
-
-
-async def test_a_reply_from_which_nothing_was_taken_arrives_and_is_not_recorded() -> None:
-    recorder = CallRecorder("http://127.0.0.1:9/v1/traces", lambda: 0, CallGate(), None, None)
-    answered: list[Any] = []
-
-    async def behind(scope: Any, receive: Any, send: Any) -> None:
-        await send({"type": "http.response.start", "status": 200, "headers": []})
-        await send({"type": "http.response.body", "body": b"{}"})
-
-    async def receive() -> Any:
-        return {"type": "http.request", "body": b"{}"}
-
-    async def send(message: Any) -> None:
-        answered.append(message["type"])
-
-    scope = {
-        "type": "http",
-        "method": "POST",
-        "path": "/rollout/ro/attempt/at/v1/chat/completions",
-        "headers": [],
-    }
-    await RecordingMiddleware(behind, recorder)(scope, receive, send)
-    assert answered == ["http.response.start", "http.response.body"]
-
-
 @pytest.mark.parametrize(
     ("told", "named"),
     [
@@ -267,29 +228,6 @@ async def test_vllm_is_shown_the_run_s_token(
             reply = await ask(policy, store, 0, rollout, "一", key="drawn")
     assert reply.status_code == 200
     assert servers[0].keys == ["Bearer drawn"]
-
-
-async def test_a_call_may_take_longer_than_a_client_waits_by_itself(
-    servers: list[StandInVllm], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """aiohttp's own five minutes would cut off long replies of a slow machine."""
-    monkeypatch.setattr("aiohttp.client.DEFAULT_TIMEOUT", aiohttp.ClientTimeout(total=0.001))
-    servers[0].before = lambda request: time.sleep(0.1)
-    async with served() as store:
-        policy = access("direct", servers, store)
-        async with started(policy):
-            reply = await ask(policy, store, 0, await store.start_rollout(input={}), "一")
-    assert reply.status_code == 200
-
-
-async def test_an_engine_that_says_it_is_dead_is_named(servers: list[StandInVllm]) -> None:
-    """vLLM's server answers on when its engine has died."""
-    servers[1].healthy = False
-    async with served() as store:
-        policy = access("direct", servers, store)
-        async with started(policy):
-            with pytest.raises(RunStopped, match=f"http://127.0.0.1:{servers[1].port}"):
-                await policy.check_engine()
 
 
 async def test_a_proxy_that_is_gone_is_named(

@@ -18,7 +18,7 @@ from agentlightning.types import SpanCoreFields, TraceStatus
 from aiohttp import web
 from aiohttp.test_utils import TestServer
 
-from tests.training.conftest import connections_to, enqueue, served
+from tests.training.conftest import enqueue, served
 from training.proxy import recorder as recorder_module
 from training.proxy.recorder import (
     CallRecorder,
@@ -149,38 +149,3 @@ async def test_calls_a_dead_store_did_not_take_are_counted(
         await sender.close()
     assert [body.count(b"policy.version") for body in store.bodies] == [2, 1, 0]
     assert recorder.lost == 3
-
-
-async def test_a_request_cut_off_by_the_end_is_sent_again_with_what_came_after() -> None:
-    """Lost, its calls would be missed by the collector, and their episodes left out as if the store
-    were at fault.
-    """
-    store = Answering(None)
-    async with store.listening() as endpoint:
-        recorder = CallRecorder(endpoint, lambda: 0)
-        for name in ("reply-0", "reply-1"):
-            recorder.record("ro", "at", Taken(name, [1], [2], None), 1.0)
-        await asyncio.wait_for(store.asked.wait(), 30)
-        recorder.record("ro", "at", Taken("reply-2", [1], [2], None), 1.0)
-        await recorder.close()
-    sent = [[n for n in range(3) if f"reply-{n}".encode() in body] for body in store.bodies]
-    assert sent == [[0, 1], [0, 1, 2]]
-    assert recorder.lost == 0
-
-
-async def test_a_call_that_ends_while_others_are_sent_follows_them_by_itself() -> None:
-    """The last calls of a step have no later one to wake the sender; their episodes would be left
-    out.
-    """
-    store = Answering(None)
-    async with store.listening() as endpoint:
-        recorder = CallRecorder(endpoint, lambda: 0)
-        recorder.record("ro", "at", Taken("reply-0", [1], [2], None), 1.0)
-        await asyncio.wait_for(store.asked.wait(), 30)
-        recorder.record("ro", "at", Taken("reply-1", [1], [2], None), 1.0)
-        store.asked.clear()
-        store.freed.set()
-        await asyncio.wait_for(store.asked.wait(), 30)
-        await recorder.close()
-        assert connections_to(endpoint) == 0
-    assert b"reply-1" in store.bodies[1]

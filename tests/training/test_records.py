@@ -15,7 +15,6 @@ from training.engine.records import (
     leave_out_lone,
     read_annotation,
     step_metrics,
-    sum_canaries,
     unscored_share,
     validation_of,
     validation_reward,
@@ -46,13 +45,6 @@ def test_unknown_terms_and_counters_are_added_up() -> None:
     assert metrics["episodes/stop_reasons/diagnosed"] == 2
     assert metrics["episodes/reward/mean"] == 0.5
     assert (metrics["episodes/rollouts"], metrics["episodes/unscored"]) == (2, 0)
-
-
-def test_sequences_are_counted_by_scored_rollout() -> None:
-    records = [record(0, sequences=3), record(1, sequences=1), record(2, cause="too_long")]
-    metrics = step_metrics(records, "x")
-    assert metrics["x/sequences_per_rollout"] == 2
-    assert unscored_share([]) == 0.0
 
 
 def test_unscored_rollouts_are_counted_and_do_not_lower_the_mean() -> None:
@@ -122,10 +114,6 @@ def test_a_lone_scored_rollout_is_left_out() -> None:
     assert [r.cause for r in records] == ["alone_in_group", "timeout", None, None]
 
 
-def test_a_step_without_scored_rollouts_has_no_mean() -> None:
-    assert "x/reward/mean" not in step_metrics([record(0, reward=None, cause="timeout")], "x")
-
-
 def test_an_annotation_must_be_whole() -> None:
     whole = {
         "terms": {},
@@ -139,25 +127,6 @@ def test_an_annotation_must_be_whole() -> None:
     del whole["turns"]
     with pytest.raises(ValueError, match="turns"):
         read_annotation(json.dumps(whole))
-
-
-def test_measures_are_averaged_and_canaries_added_up() -> None:
-    records = [
-        record(0, measures={"a": 1.0}, canaries={"judged": 1, "accepted": 1}),
-        record(1, measures={"a": 0.0, "b": 0.5}, canaries={"judged": 1, "accepted": 0}),
-        record(2, cause="timeout"),
-    ]
-    metrics = step_metrics(records, "x")
-    assert (metrics["x/measures/a"], metrics["x/measures/b"]) == (0.5, 0.5)
-    assert (metrics["x/canaries/judged"], metrics["x/canaries/accepted"]) == (2, 1)
-    assert sum_canaries(records[2:]) == {"judged": 0, "accepted": 0}
-
-
-def test_a_record_is_written_whole_and_readable() -> None:
-    """What `summary.json` is computed from: what a line lacks, no summary counts."""
-    whole = record(0, terms={"judge": 0.5}, weights=[3], question="每日剂量", tokens=[[1, 2], "ab"])
-    assert RolloutRecord.of_line(json.loads(whole.to_json())) == whole
-    assert "每日剂量" in whole.to_json()
 
 
 def test_the_age_of_the_weights_is_counted_by_call() -> None:

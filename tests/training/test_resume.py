@@ -259,15 +259,6 @@ def test_what_fails_before_the_engine_starts_is_a_failure_and_no_interruption(
     assert "Traceback" in (tmp_path / "error.txt").read_text()
 
 
-def test_a_signal_before_the_engine_starts_is_an_interruption(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def leaves(_: Any) -> None:
-        raise SystemExit(1)
-
-    assert ended(tmp_path, monkeypatch, leaves) == 130
-
-
 @pytest.mark.parametrize(("failed", "code"), [(True, 1), (False, 130)])
 def test_runners_for_another_machine_s_run_say_whether_they_failed(
     failed: bool, code: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -302,12 +293,3 @@ def test_two_commands_do_not_train_in_one_folder(tmp_path: Path) -> None:
         first.kill()
     with held(tmp_path):
         assert not holds_something(tmp_path)
-
-
-@pytest.mark.parametrize("end", [ConfigError, KeyboardInterrupt])
-def test_the_lock_of_a_command_that_failed_names_nobody(
-    tmp_path: Path, end: type[BaseException]
-) -> None:
-    with pytest.raises(end), held(tmp_path):
-        raise end
-    assert not (tmp_path / LOCK).read_text(encoding="utf-8")

@@ -17,7 +17,6 @@ import pytest
 
 from tests.training.steps import SAMPLING, keys_of, played_by
 from training.setup.plan import RunStopped
-from training.store.handover import MAX_ATTEMPTS
 
 GOOD = {"name": "a", "rewards": [1.0, 0.0]}
 OTHER = {"name": "b", "rewards": [0.25, 0.75]}
@@ -57,21 +56,6 @@ async def test_a_step_is_queued_as_it_was_played(
     }
 
 
-async def test_rollouts_are_queued_with_the_rules_of_a_run(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Without them a rollout that hangs, or whose runner died, is lost, or played for ever."""
-    async with played_by(tmp_path, monkeypatch, runner=False) as run:
-        run.ask([GOOD], step=1)
-        while not (found := await run.store.query_rollouts()):
-            await asyncio.sleep(0.01)
-    assert [rollout.config.max_attempts for rollout in found] == [MAX_ATTEMPTS] * 2 == [3, 3]
-    assert {tuple(rollout.config.retry_condition) for rollout in found} == {
-        ("timeout", "unresponsive")
-    }
-    assert {(rollout.mode, rollout.input["name"]) for rollout in found} == {("train", "a")}
-
-
 async def test_a_group_stays_with_one_server_and_groups_take_turns(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -97,16 +81,6 @@ async def test_an_episode_alone_in_its_group_is_left_out(
     assert causes == ["alone_in_group", "judge_failed"]
 
 
-async def test_an_episode_alone_is_trained_where_groups_are_not_compared(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    lone = {"name": "lone", "rewards": [1.0, None]}
-    keys = {"algorithm.adv_estimator": "gae"}
-    async with played_by(tmp_path, monkeypatch, keys=keys, max_unscored_share=0.9) as run:
-        await run.play([lone, GOOD], step=1)
-    assert run.queue.statuses("train") == {"a": "finished", "lone": "finished"}
-
-
 async def test_a_skipped_step_leaves_nothing_in_the_queue(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -118,14 +92,6 @@ async def test_a_skipped_step_leaves_nothing_in_the_queue(
     found = sorted(str(record.cause) for record in records)
     assert found == ["judge_failed", "judge_failed", "step_skipped", "step_skipped"]
     assert sorted(str(line["cause"]) for line in run.lines()) == found
-
-
-async def test_a_step_is_used_up_to_the_share_of_unscored_episodes_that_a_user_sets(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async with played_by(tmp_path, monkeypatch, max_unscored_share=0.5) as run:
-        await run.play([GOOD, DEAD], step=1)
-    assert run.queue.statuses("train") == {"a": "finished", "dead": "failure"}
 
 
 async def test_after_a_skipped_step_the_run_pauses(
@@ -144,33 +110,6 @@ async def test_after_a_skipped_step_the_run_pauses(
         await run.play([GOOD, DEAD], step=1)
         monkeypatch.setattr("training.engine.rollout_manager.asyncio.sleep", sleep)
     assert pauses.count(3600) == 1
-
-
-async def test_a_step_that_is_skipped_asks_whether_the_engine_lives(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async with played_by(tmp_path, monkeypatch) as run:
-        run.ask([{**DEAD, "held": True}, {**DEAD, "name": "other", "held": True}], step=1)
-        while len(run.engine[0].requests) < 4:
-            await asyncio.sleep(0.01)
-        await asyncio.to_thread(run.engine[0].stop)
-        run.agent.released.set()
-        with pytest.raises(RunStopped, match=f"vLLM at .*{run.engine[0].port}"):
-            await run.settled("dead", "other")
-
-
-async def test_an_update_begins_another_window(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Half of the second step is unscored; beside the first, trained already, it would be a
-    quarter and be used.
-    """
-    async with played_by(tmp_path, monkeypatch) as run:
-        await run.play([GOOD, OTHER], step=1)
-        assert len(run.manager.take_step_records()) == 4
-        assert run.manager.take_step_records() == []
-        await run.play([{**GOOD, "name": "c"}, DEAD], step=2)
-    assert run.queue.statuses("train")["c"] == "failure"
 
 
 async def test_an_error_ends_the_run_while_others_play(
@@ -207,18 +146,6 @@ async def test_a_validation_is_its_own(tmp_path: Path, monkeypatch: pytest.Monke
     assert sorted(key for place, key in run.queue.rows if place == "val") == ["a_0_0", "b_0_0"]
     assert [line["mode"] for line in run.lines()] == ["val"] * 2 + ["train"] * 2
     assert not any(line["tokens"] for line in run.lines()[:2])
-
-
-@pytest.mark.parametrize(("merged", "sequences"), [(True, ["a_0_0"]), (False, ["a_0_0", "a_0_1"])])
-async def test_turns_that_go_on_are_one_sequence_where_the_run_merges_them(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, merged: bool, sequences: list[str]
-) -> None:
-    async with played_by(tmp_path, monkeypatch, trajectory_level=merged) as run:
-        (engine,) = run.engine
-        prompts = {"a 0": [1, 2, 3], "a 1": [1, 2, 3, 7, 1, 9]}
-        engine.prompt = lambda request: prompts[request["messages"][-1]["content"]]
-        await run.play([{**GOOD, "turns": 2}], step=1, validate=True)
-    assert sorted(key for _, key in run.queue.rows) == sequences
 
 
 async def test_a_validation_that_was_not_scored_stops(
@@ -278,38 +205,6 @@ async def test_a_run_in_which_nothing_ends_stops_but_not_while_calls_end(
         await asyncio.to_thread(run.manager.wait_for_news, 0.0)
         clocks["rollouts"] = 200.0
         with pytest.raises(RunStopped, match="2 are waiting"):
-            await run.settled("a")
-
-
-async def test_a_rollout_that_ends_is_news_where_calls_do_not_pass_here(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Without the proxy no call is seen, so a long step would be taken for a silent one."""
-    now, looks = 0.15, list[float]()
-
-    def look() -> float:
-        looks.append(now)
-        return now
-
-    clock = SimpleNamespace(monotonic=look)
-    async with played_by(tmp_path, monkeypatch, runner=False) as run:
-        monkeypatch.setattr("training.engine.rollout_manager.time", clock)
-        monkeypatch.setattr("training.engine.rollout_manager.silence_limit", lambda seconds: 0.2)
-        run.ask([GOOD], step=1)
-        while len(await run.store.query_rollouts()) < 2:
-            await asyncio.sleep(0.01)
-        now = 0.3
-        rollout = await run.store.dequeue_rollout()
-        attempt = rollout.attempt.attempt_id
-        await run.store.update_attempt(rollout.rollout_id, attempt, status="failed")
-        while not run.manager.last_end:
-            await asyncio.sleep(0.01)
-        now = 0.45
-        while looks.count(0.45) < 2:
-            await asyncio.sleep(0.01)
-        await asyncio.to_thread(run.manager.wait_for_news, 0.0)
-        now = 1.0
-        with pytest.raises(RunStopped, match="1 are waiting"):
             await run.settled("a")
 
 

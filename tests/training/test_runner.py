@@ -8,7 +8,6 @@ result of a rollout counts, that of its latest attempt.
 from __future__ import annotations
 
 import asyncio
-import os
 import threading
 from typing import Any
 
@@ -17,11 +16,10 @@ import aiohttp
 import pytest
 from agentlightning.types import AttemptedRollout
 
-from tests.training.conftest import ToyAgent, connections_to, enqueue, running, served
+from tests.training.conftest import ToyAgent, enqueue, running, served
 from training.proxy.recorder import SpanSender
-from training.runners import episode_runner as runner_module
 from training.runners.episode_runner import EpisodeRunner
-from training.store.handover import Endings, worker_name
+from training.store.handover import Endings
 
 
 async def ends(store: agl.LightningStore, ids: list[str], seconds: float = 60) -> list[Any]:
@@ -169,16 +167,6 @@ async def test_an_episode_whose_spans_are_lost_is_not_reported_as_played(
         assert (await store.get_rollout_by_id(lost)).status == "preparing"
 
 
-async def test_an_episode_that_is_cancelled_from_inside_is_played_again(store: Any) -> None:
-    """As failed it would not be, and as succeeded it would be trained."""
-    (rollout_id,) = await enqueue(store, [{"name": "a", "cancel": True, "first_only": True}])
-    async with running(EpisodeRunner(1, 30), ToyAgent(), store):
-        (rollout,) = await ends(store, [rollout_id])
-    attempts = await store.query_attempts(rollout_id)
-    assert [attempt.status for attempt in attempts] == ["timeout", "succeeded"]
-    assert rollout.status == "succeeded"
-
-
 @pytest.mark.parametrize("how", ["unresponsive", "cancelled", "another's", "released"])
 async def test_an_attempt_that_the_store_has_given_up_is_dropped_and_not_kept_alive(
     how: str, store: Any, monkeypatch: pytest.MonkeyPatch
@@ -209,60 +197,6 @@ async def test_an_attempt_that_the_store_has_given_up_is_dropped_and_not_kept_al
         assert (await store.query_attempts(rollout_id))[0].last_heartbeat_time == before
 
 
-async def test_heartbeats_are_of_the_attempts_that_still_play(
-    store: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """They go on after the store was away."""
-    beats = store.update_attempt
-    counted = store.update_worker
-    told, counts = list[str](), list[Any]()
-
-    async def beat(rollout_id: str, *attempt: Any, **values: Any) -> Any:
-        told.extend([rollout_id] if "last_heartbeat_time" in values else [])
-        return await beats(rollout_id, *attempt, **values)
-
-    async def count(name: str, statistics: Any) -> Any:
-        counts.append((name, statistics))
-        if len(counts) == 1:
-            raise ConnectionError("away")
-        return await counted(name, statistics)
-
-    monkeypatch.setattr(store, "update_attempt", beat)
-    monkeypatch.setattr(store, "update_worker", count)
-    quick, quiet = await enqueue(store, [{"name": "quick"}, {"name": "quiet", "block": True}])
-    agent = ToyAgent()
-    async with running(EpisodeRunner(4, 90, heartbeat=0.2), agent, store):
-        await ends(store, [quick])
-        while len(told) < 2:
-            await asyncio.sleep(0.02)
-        agent.released.set()
-        await ends(store, [quiet])
-    assert set(told) == {quiet}
-    assert counts[-1] == (worker_name(os.getpid()), {"episodes": 1})
-
-
-@pytest.mark.parametrize("how", ["refuses", "hangs"])
-async def test_a_runner_ends_though_the_store_takes_nothing_back(
-    how: str, store: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(runner_module, "GIVE_UP_SECONDS", 0.1)
-
-    async def gone(**_: Any) -> Any:
-        if how == "hangs":
-            await asyncio.Event().wait()
-        raise ConnectionError("gone")
-
-    agent = ToyAgent()
-    await enqueue(store, [{"name": "a", "sleep": 3600}])
-    async with asyncio.timeout(60):
-        async with running(EpisodeRunner(1, 90), agent, store):
-            while not agent.playing:
-                await asyncio.sleep(0.02)
-            monkeypatch.setattr(store, "query_rollouts", gone)
-        while agent.playing:
-            await asyncio.sleep(0.02)
-
-
 async def test_a_runner_that_is_stopped_by_its_event_returns_and_gives_back() -> None:
     """Its requests carry the token of its store."""
     async with served(token="secret") as store:
@@ -278,18 +212,3 @@ async def test_a_runner_that_is_stopped_by_its_event_returns_and_gives_back() ->
         runner.teardown_worker(0)
         assert await emitted(store, done) == ["done"]
         assert (await store.get_rollout_by_id(long)).status == "requeuing"
-
-
-async def test_episodes_that_end_at_once_share_a_few_connections_to_the_store() -> None:
-    """A store drops connections beyond a number, and with them an episode's spans."""
-    agent = ToyAgent()
-    async with served(token="token") as store:
-        ids = await enqueue(store, [{"name": str(n), "block": True} for n in range(100)])
-        async with running(EpisodeRunner(concurrency=100, deadline=60), agent, store):
-            while agent.playing < len(ids):
-                await asyncio.sleep(0.01)
-            agent.released.set()
-            ended = await ends(store, ids)
-            connections = connections_to(store.server_address_root)
-    assert {rollout.status for rollout in ended} == {"succeeded"}
-    assert connections <= 20

@@ -14,7 +14,6 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
-from unittest.mock import AsyncMock
 
 import psutil
 import pytest
@@ -86,12 +85,6 @@ def test_what_ends_at_once_is_started_once_more_and_the_others_go_on(keeper: Any
     assert multiprocessing.active_children() == []
 
 
-def test_the_keeper_ends_with_the_last_as_that_did(keeper: Any) -> None:
-    kept, said = keeper(lambda number: os.kill(os.getpid(), signal.SIGKILL))
-    assert kept.keep(1, lambda: False) == -9
-    assert len(said) == 2
-
-
 def test_the_rollouts_of_a_runner_that_ended_are_given_back_at_once(
     keeper: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -114,29 +107,6 @@ def test_the_rollouts_of_a_runner_that_ended_are_given_back_at_once(
     kept.keep(1, lambda: False)
     assert len(begun) == 2
     assert given_back == [worker_name(process.pid) for process in begun]
-
-
-def test_who_ends_because_it_was_told_to_is_not_missed(keeper: Any) -> None:
-    kept, said = keeper(lambda number: None)
-    assert kept.keep(2, lambda: False) == 0
-    assert said == []
-
-
-def test_a_runner_that_ends_in_order_is_not_killed_at_the_runs_end(
-    keeper: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """It gives back what it plays."""
-    monkeypatch.setattr(runners, "END_SECONDS", 60)
-    kept, _ = keeper(lambda number: time.sleep(0.2))
-    started: list[Any] = []
-    monkeypatch.setattr(kept, "start", lambda number, start=kept.start: noted(start(number)))
-
-    def noted(process: Any) -> Any:
-        started.append(process)
-        return process
-
-    kept.keep(1, lambda: True)
-    assert [process.exitcode for process in started] == [0]
 
 
 def test_a_frozen_runner_does_not_outlive_the_run(keeper: Any) -> None:
@@ -165,33 +135,6 @@ def test_a_runner_does_not_outlive_a_killed_keeper() -> None:
     if alive:
         runner.kill()
     assert not alive
-
-
-@pytest.mark.timeout(60)
-@pytest.mark.parametrize("mended", [True, False])
-def test_runners_that_all_failed_are_no_runners_that_were_told_to_end(
-    mended: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """One that failed and was started again is no failure, either."""
-    begun, stop = FORK.Value("i", 0), FORK.Event()
-    monkeypatch.setattr("training.runners.processes.give_up", AsyncMock())
-
-    async def plays(*_: Any) -> None:
-        begun.value += 1
-        if begun.value == 1 or not mended:
-            raise RuntimeError("agent-lightning has logged it")
-        while not stop.is_set():
-            await asyncio.sleep(0.01)
-
-    strategy = KeptRunners("runner", 1)
-    store = StoreClient("http://127.0.0.1:9")
-    (kept,) = strategy._spawn_runners(plays, store, stop, ctx=FORK)
-    while begun.value < 2:
-        time.sleep(0.01)
-    if mended:
-        stop.set()
-    kept.join()
-    assert strategy.failed != mended
 
 
 @pytest.mark.timeout(60)

@@ -120,19 +120,6 @@ def test_a_kill_at_any_moment_of_saving_leaves_the_old_checkpoint_or_the_new_one
 
 
 @pytest.mark.system
-def test_a_kill_while_a_checkpoint_is_saved_again(tmp_path: Path) -> None:
-    for step in (1, 2):
-        save(tmp_path / "base", step, "old")
-    for touch in count():
-        run = shutil.copytree(tmp_path / "base", tmp_path / str(touch))
-        killed = killed_at(touch, lambda: save(run, 2, "new"))  # noqa: B023 (called here)
-        assert_whole(run, ("old", "new"))
-        assert latest_checkpoint(run) is not None
-        if not killed:
-            break
-
-
-@pytest.mark.system
 def test_a_kill_while_old_ones_are_removed(tmp_path: Path) -> None:
     for step in (1, 2, 3):
         save(tmp_path / "base", step)

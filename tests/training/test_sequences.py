@@ -67,16 +67,6 @@ def test_a_sequence_has_the_tokens_mask_and_reward_of_its_episode(queue: Queue) 
     }
 
 
-@pytest.mark.parametrize(("mode", "version"), [("train", 3), ("val", 4)])
-def test_without_a_proxy_weights_are_those_of_the_step(
-    mode: str, version: int, queue: Queue
-) -> None:
-    """A step is played by the weights of the step before; its validation by its own."""
-    put(finished("a", 0, 5, mode=mode))
-    tag = queue.tags["train", "a_0_0"]
-    assert (tag["min_global_steps"], tag["max_global_steps"]) == (version, version)
-
-
 def test_their_order_is_by_group_as_asked_and_by_content(queue: Queue) -> None:
     """verl sums in this order, and two deterministic runs must be the same to the last bit."""
     episodes = [finished("a", 0, 9), finished("b", 0, 8), finished("a", 1, 5), finished("b", 1, 7)]

@@ -6,7 +6,6 @@ The server itself: tests/engine/test_second_agent.py.
 from __future__ import annotations
 
 import shutil
-import socket
 import subprocess
 import sys
 import time
@@ -18,7 +17,6 @@ from common.settings import ROOT
 from tests.messages import missing
 from training import serve
 from training.engine.checkpoints import MARK
-from training.setup.plan import ConfigError
 
 TINY = ROOT / "sql_agent" / "tiny_model"
 
@@ -79,20 +77,6 @@ def test_a_model_that_knows_no_tools_is_served_with_tools_in_words(
     assert "--chat-template" not in second
 
 
-def test_another_server_at_the_port_is_not_taken_for_the_model(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """It would answer when it is asked whether the model is there, and then be evaluated."""
-    monkeypatch.setattr(serve.subprocess, "Popen", lambda *_, **__: pytest.fail("it was started"))
-    with socket.create_server(("127.0.0.1", 0)) as other:
-        port = other.getsockname()[1]
-        with (
-            pytest.raises(ConfigError, match=rf"{port} .*--port"),
-            serve.serve(str(TINY), tmp_path / "log", port=port),
-        ):
-            pass
-
-
 def test_a_server_that_ends_at_once_is_told_with_its_last_words(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -126,15 +110,3 @@ def test_a_stop_signal_ends_the_server_in_order(tmp_path: Path) -> None:
         program.communicate()
     assert program.returncode == 130
     assert log.read_bytes().endswith(b"ended in order\n")
-
-
-@pytest.mark.parametrize("model", ["name-of-nothing", "runs/nme", "."])
-def test_a_model_that_cannot_be_served_is_wrong_usage(
-    model: str,
-    capsys: pytest.CaptureFixture[str],
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    assert serve.main([model, "--log", str(tmp_path / "log")]) == 2
-    assert not missing(capsys.readouterr().err, "serve: ", model)

@@ -7,18 +7,13 @@ from __future__ import annotations
 
 import asyncio
 import re
-import socket
-import ssl
-import subprocess
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
-from shutil import which
 from typing import Any
 
 import agentlightning as agl
-import aiohttp
 import httpx
 import pytest
 from agentlightning.types import Span
@@ -27,23 +22,19 @@ from opentelemetry.exporter.otlp.proto.common.trace_encoder import encode_spans
 
 from bench import _storm as storm
 from common.access import bearer
-from common.command import Failure
 from common.settings import load_settings
 from tests.messages import missing
-from tests.training.conftest import HOST, ToyAgent, enqueue, own_port, running, served
+from tests.training.conftest import HOST, enqueue, own_port, served
 from tests.training.plans import plan_of
 from tests.training.standins import StandInVllm
 from tests.training.test_proxy import access, ask, servers, spans_of  # noqa: F401 (a fixture)
-from tests.training.test_runner import ends
 from training.proxy import policy_access as proxy
 from training.proxy.recorder import _readable
-from training.runners.episode_runner import EpisodeRunner
 from training.setup.plan import ConfigError
 from training.store import live_store
 from training.store import store_server as command
-from training.store.live_store import RunStore, make_server
-from training.store.store_checks import HEALTH_PATH, check_external, check_proxy, check_store
-from training.store.store_client import StoreClient
+from training.store.live_store import RunStore, make_server, serving
+from training.store.store_checks import HEALTH_PATH, check_external
 from training.store.store_status import look
 
 TOKEN = "s3cret-of-the-store"
@@ -135,7 +126,7 @@ async def test_the_run_s_own_store_has_the_run_s_token(tmp_path: Path) -> None:
     settings: dict[str, Any] = {"store_port": own_port(), "store_token": TOKEN}
     plan = plan_of(tmp_path, **settings).store
     url = f"{plan.address}/v1/agl/statistics"
-    async with command.serving(plan), httpx.AsyncClient(trust_env=False) as client:
+    async with serving(plan), httpx.AsyncClient(trust_env=False) as client:
         assert (await client.get(url)).status_code == 401
         assert (await client.get(url, headers=bearer(TOKEN))).status_code == 200
 
@@ -231,50 +222,6 @@ async def test_what_is_said_of_rollouts_that_are_not_there_is_not_kept() -> None
         assert len(await door.store.query_spans(rollout)) == 1
 
 
-@pytest.mark.system
-@pytest.mark.skipif(not (which("socat") and which("openssl")), reason="needs socat and openssl")
-async def test_the_example_with_tls(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """docs/architecture.md shows these commands, with other names and numbers."""
-    port, key, certificate = own_port(), tmp_path / "key", tmp_path / "cert"
-    made = "openssl req -x509 -newkey rsa:2048 -nodes -days 365 -subj /CN=store -addext subjectAltName=IP:127.0.0.1"
-    subprocess.run(
-        [*made.split(), "-keyout", key, "-out", certificate], check=True, capture_output=True
-    )
-    both = tmp_path / "both"
-    both.write_bytes(key.read_bytes() + certificate.read_bytes())
-    async with served(token=TOKEN) as store:
-        listening = f"OPENSSL-LISTEN:{port},fork,reuseaddr,cert={both},verify=0"
-        plain = store.server_address_root.removeprefix("http://")
-        address = f"https://127.0.0.1:{port}"
-        socat = subprocess.Popen(["socat", listening, f"TCP:{plain}"])
-        try:
-            with pytest.raises(ConfigError, match=address):
-                await asyncio.to_thread(check_external, address, TOKEN)  # nobody vouches for it
-            monkeypatch.setenv("SSL_CERT_FILE", str(certificate))
-            # aiohttp reads it when it is imported.
-            monkeypatch.setattr(
-                aiohttp.connector, "_SSL_CONTEXT_VERIFIED", ssl.create_default_context()
-            )
-            await reachable(address, socat)
-            far = StoreClient(address, TOKEN)
-            ids = await enqueue(far, [{"name": "a"}])
-            async with running(EpisodeRunner(1, 30), ToyAgent(), far):
-                assert [rollout.status for rollout in await ends(store, ids)] == ["succeeded"]
-            await far.close()
-        finally:
-            socat.kill()
-            socat.wait()
-
-
-async def reachable(address: str, socat: subprocess.Popen[bytes]) -> None:
-    while True:
-        try:
-            return await asyncio.to_thread(check_external, address, TOKEN)
-        except ConfigError:
-            assert socat.poll() is None
-            await asyncio.sleep(0.1)
-
-
 async def test_a_wrong_or_missing_token_is_said() -> None:
     async with served(token=TOKEN) as store:
         address = store.server_address_root
@@ -341,31 +288,6 @@ async def test_a_store_listens_where_it_was_told_and_shows_nobody_its_errors() -
     assert "of the inside" not in answer.text
 
 
-def test_a_port_that_is_taken_is_named_before_anything_starts(tmp_path: Path) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        ports: Any = {"store_port": own_port(), "proxy_port": taken.getsockname()[1]}
-        plan = plan_of(tmp_path, store_token=TOKEN, **ports)
-        check_store(plan.store)
-        with pytest.raises(ConfigError, match="LLM_PROXY_PORT"):
-            check_proxy(plan.proxy, TOKEN)
-
-
-@pytest.mark.parametrize(("place", "host"), [("store", "192.0.2.1"), ("proxy", "::")])
-def test_an_address_that_is_not_this_machine_s_is_named_before_anything_starts(
-    place: str, host: str, tmp_path: Path
-) -> None:
-    """Addresses of IPv6 among them; the proxy's port is any, and found when the proxy starts."""
-    settings: Any = {"store_port": own_port(), f"{place}_host": host}
-    plan = plan_of(tmp_path, store_token=TOKEN, **settings)
-
-    def check() -> None:
-        check_store(plan.store)
-        check_proxy(plan.proxy, TOKEN)
-
-    with pytest.raises(ConfigError, match=host):
-        check()
-
-
 async def test_the_status_of_a_store() -> None:
     async with served(token=TOKEN) as store:
         await enqueue(store, [{"name": str(number)} for number in range(6)])
@@ -390,9 +312,3 @@ def test_the_status_of_nothing_is_one_line(url: str, code: int, capsys: Any) -> 
     assert command.main(["status", url]) == code
     (line,) = capsys.readouterr().err.splitlines()
     assert not missing(line, "store: ", url)
-
-
-async def test_the_status_of_another_program(servers: list[StandInVllm]) -> None:  # noqa: F811
-    address = f"http://127.0.0.1:{servers[0].port}"
-    with pytest.raises(Failure, match=address):
-        await asyncio.to_thread(look, address, None)

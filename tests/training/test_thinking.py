@@ -5,8 +5,6 @@ Keeps of docs/training.md, "Policies that think": what drops thoughts is said, a
 refused.
 """
 
-import json
-from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -47,7 +45,6 @@ SAYING = (
     "{%- set rule = 'Think in <think></think>.\\n' -%}"
     "{%- if '</think>' in rule -%}{{ rule }}{%- endif -%}" + DROPPING
 )
-KEEPING = SAYING.removesuffix(DROPPING) + PLAIN
 CLOSING = LOOP % (TURN % "message.content.split('</think>')[-1]", START)
 
 
@@ -69,19 +66,6 @@ def prepared(folder: Path, **changes: Any) -> tuple[EnginePlan, Path, Any]:
 )
 def test_what_drops_thoughts_is_noticed(template: str, kept: bool) -> None:
     assert keeps_thinking(template, tools=False) == kept
-
-
-def test_what_drops_them_before_a_tools_result_alone_is_noticed_where_there_are_tools() -> None:
-    answered = "{%- if messages[-1].role == 'tool' -%}" + DROPPING + "{%- else -%}"
-    template = answered + PLAIN + "{%- endif -%}"
-    assert keeps_thinking(template, tools=False)
-    assert not keeps_thinking(template, tools=True)
-
-
-@pytest.mark.parametrize("template", [PLAIN, KEEPING])
-def test_a_template_that_keeps_thoughts_stays_as_it_is(template: str) -> None:
-    """Also where it looks for one: without its rule, KEEPING would be refused."""
-    assert keep_thinking(template, tools=False) == template
 
 
 @pytest.mark.parametrize("template", [OPENING, CLOSING, SAYING])
@@ -116,16 +100,6 @@ def test_a_file_the_user_names_is_looked_at_instead(tmp_path: Path) -> None:
         choose_template(plan, run_dir, OmegaConf.from_dotlist([f"{SETTING}={tmp_path / 'mine'}"]))
 
 
-def test_of_several_templates_the_plain_one_is_looked_at_where_the_agent_has_no_tools(
-    tmp_path: Path,
-) -> None:
-    """vLLM would be served the other one, and the checkpoints would carry it."""
-    both = [{"name": "default", "template": DROPPING}, {"name": "tool_use", "template": PLAIN}]
-    (tmp_path / "tokenizer_config.json").write_text(json.dumps({"chat_template": both}))
-    served = choose_template(*prepared(tmp_path, keep_thinking=True))
-    assert served == keep_thinking(DROPPING, tools=False)
-
-
 @pytest.mark.parametrize("keep_thinking", [False, True])
 def test_a_template_without_tools_is_replaced_where_the_agent_has_some(
     keep_thinking: bool, tmp_path: Path
@@ -134,12 +108,6 @@ def test_a_template_without_tools_is_replaced_where_the_agent_has_some(
     plan, run_dir, config = prepared(tmp_path, tools=True, keep_thinking=keep_thinking)
     assert choose_template(plan, run_dir, config) == with_tools(PLAIN) != PLAIN
     assert OmegaConf.select(config, SETTING) == str(run_dir / TEMPLATE), "vLLM is told"
-
-
-def test_a_template_that_cannot_render_two_turns_is_told(tmp_path: Path) -> None:
-    (tmp_path / TEMPLATE).write_text("{{ raise_exception('one turn only') }}")
-    with pytest.raises(ConfigError, match="one turn only"):
-        choose_template(*prepared(tmp_path))
 
 
 @pytest.mark.parametrize("tools", [False, True])
@@ -181,15 +149,3 @@ def test_without_thinking_a_prompt_continues_the_one_before_token_by_token(
         render(template, [asked, said, told], shown) for template in (served, qwen3.read_text())
     ]
     assert with_thoughts[0] == with_thoughts[1], "with thinking it is the model's own"
-
-
-def test_with_thinking_the_template_stays_the_models_own(tmp_path: Path) -> None:
-    switched = LOOP % (
-        TURN % "message.content",
-        START + " ~ ('' if enable_thinking else '<think></think>')",
-    )
-    (tmp_path / TEMPLATE).write_text(switched)
-    assert choose_template(*prepared(tmp_path, thinking=True)) is None
-    assert choose_template(*prepared(tmp_path)) is not None
-    plan, run_dir, config = prepared(tmp_path)
-    assert choose_template(replace(plan, max_turns=1), run_dir, config) is None

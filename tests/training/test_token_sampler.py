@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import math
-import subprocess
-import sys
 
 import pytest
 import torch
 
-from common.settings import ROOT
 from training.cpu.token_sampler import draw
 
 PROBABILITIES = [0.5, 0.0, 0.25, 0.125, 0.125]
@@ -70,12 +66,3 @@ def test_a_forbidden_token_is_not_drawn_where_probabilities_sum_to_less_than_one
     number = torch.rand(1, dtype=torch.float64, generator=seeded(seed)[0])
     assert row.softmax(dim=-1, dtype=torch.float32).double().sum() < number < 1
     assert draw(row, seeded(seed)).tolist() == [60]
-
-
-@pytest.mark.engine
-def test_the_least_likely_tokens_are_left_out_where_a_request_says_so() -> None:
-    told = json.dumps([PROBABILITIES, [[2, None], [None, 0.7]]])
-    program = [sys.executable, "-c", LEAVES_OUT, told]
-    ended = subprocess.run(program, cwd=ROOT, capture_output=True, text=True, timeout=120)
-    assert ended.returncode == 0, ended.stderr
-    assert json.loads(ended.stdout.splitlines()[-1]) == [*[[0, 2]] * 4, None]

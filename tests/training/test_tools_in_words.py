@@ -11,8 +11,7 @@ from typing import Any
 import pytest
 from transformers.utils.chat_template_utils import render_jinja_template
 
-from common.settings import ROOT
-from training.setup.chat_template import lacks_tools, with_tools
+from training.setup.chat_template import with_tools
 from training.setup.plan import ConfigError
 
 CHATML = (
@@ -69,17 +68,6 @@ def test_each_prompt_begins_with_the_one_before_and_its_reply() -> None:
     template = with_tools(CHATML)
     assert rendered(template, TURNS).startswith(rendered(template, TURNS[:5]))
     assert rendered(template, TURNS[:5]).startswith(rendered(template, TURNS[:2]))
-
-
-def test_without_tools_nothing_changes() -> None:
-    plain = [TURNS[0], TURNS[1], TURNS[5]]
-    assert rendered(with_tools(CHATML), plain, tools=False) == rendered(CHATML, plain, tools=False)
-
-
-def test_a_template_that_shows_tools_stays() -> None:
-    own = (ROOT / "sql_agent" / "tiny_model" / "chat_template.jinja").read_text(encoding="utf-8")
-    assert not lacks_tools(own)
-    assert with_tools(own) == own
 
 
 @pytest.mark.parametrize(

@@ -19,10 +19,8 @@ from typing import Any, ClassVar
 import pytest
 
 from tests.messages import missing
-from tests.training.standins import MODEL
 from tests.training.steps import Steps, played_by
 from training.engine.watchdog import MISMATCH
-from training.setup.chat_template import SETTING
 from training.setup.plan import RunStopped
 
 TASKS = [
@@ -124,23 +122,6 @@ async def test_an_advantage_that_is_not_the_rewards_stops_before_the_update(
     assert trainer.actor_rollout_wg.updates == []
 
 
-@pytest.mark.parametrize(
-    ("keys", "advantage"),
-    [({"algorithm.use_kl_in_reward": True}, 9.0), ({"algorithm.adv_estimator": "rloo"}, 9.0)],
-)
-async def test_advantages_of_other_algorithms_are_not_those_of_grpo(
-    keys: dict[str, Any], advantage: float, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async with played_by(tmp_path, monkeypatch, keys=keys) as run:
-        await run.play(TASKS, step=1)
-        for key in run.queue.batch().keys:
-            row = run.queue.rows["train", key]
-            row["advantages"] = 0.0 * row["loss_mask"] + advantage
-        trainer = trainer_of(run)
-        trainer._update_actor(run.queue.batch(), {})
-        assert len(trainer.actor_rollout_wg.updates) == 1
-
-
 async def test_a_token_too_many_stops_before_the_update(played: Steps) -> None:
     trainer = trainer_of(played)
     batch = played.queue.batch()
@@ -187,24 +168,6 @@ async def test_another_policy_than_the_one_that_plays_is_warned_of(
     assert ("log-probabilities differ" in caplog.text) is warns
 
 
-@pytest.mark.parametrize(
-    "keys",
-    [{"actor_rollout_ref.actor.ppo_epochs": 2}, {"actor_rollout_ref.actor.ppo_mini_batch_size": 1}],
-)
-async def test_where_weights_change_within_a_batch_nothing_is_compared(
-    keys: dict[str, Any],
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    caplog: pytest.LogCaptureFixture,
-) -> None:
-    """The later losses are of weights that did not play."""
-    async with played_by(tmp_path, monkeypatch, keys=keys) as run:
-        await run.play(TASKS, step=1)
-        metrics = await update(run, trainer_of(run, **{MISMATCH: 0.5}))
-    assert metrics[f"actor/{MISMATCH}"] == 0.5
-    assert "log-probabilities differ" not in caplog.text
-
-
 def holds_back(run: Steps, loop: asyncio.AbstractEventLoop) -> bool:
     """Whether a call that begins now waits; asked from another thread than the loop's."""
 
@@ -238,41 +201,6 @@ async def test_weights_change_while_calls_are_held_back(kind: str, played: Steps
     assert [line["weights"] for line in played.lines() if line["group"] == "c"] == [[5], [5]]
 
 
-async def test_asynchronously_calls_are_held_back_while_the_engine_sleeps(
-    played: Steps, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Calls in flight have the time of an episode to end."""
-    seen: list[bool] = []
-    waits: list[float] = []
-    loop = asyncio.get_running_loop()
-    trainer = trainer_of(played, "colocate_async")
-    gate = played.manager.policy.gate
-    closing = gate.close
-    monkeypatch.setattr(gate, "close", lambda seconds: (waits.append(seconds), closing(seconds)))
-    trainer.checkpoint_manager = SimpleNamespace(
-        abort_replicas=lambda: seen.append(holds_back(played, loop)), sleep_replicas=lambda: None
-    )
-    await asyncio.to_thread(trainer.on_sample_end)
-    assert seen == [True]
-    assert waits == [played.manager.plan.engine.episode_timeout]
-
-
-async def test_verl_hears_of_rollouts_and_of_their_failure(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Else it would look every two seconds, and wait for ever where a run was stopped."""
-    dead = {"name": "dead", "rewards": [None]}
-    async with played_by(tmp_path, monkeypatch) as run:
-        buffer = trainer_of(run)._build_replay_buffer()
-        buffer.poll_interval = None  # with which verl could not sleep
-        run.ask(TASKS, step=1)
-        batch, _ = await asyncio.to_thread(buffer.sample, 1, "train", 2)
-        assert sorted(batch.keys) == ["a_0_0", "a_0_1", "a_1_0", "a_1_1", "b_0_0", "b_1_0"]
-        run.ask([dead], step=1, validate=True)
-        with pytest.raises(RunStopped, match="validation is worth nothing"):
-            await asyncio.to_thread(buffer.sample, 1, "val", 1)
-
-
 async def test_calls_are_held_back_before_verl_puts_vllm_to_sleep(
     played: Steps, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -300,59 +228,6 @@ def test_the_metrics_of_a_resumed_run_follow_those_before(
     monkeypatch.setenv("VERL_FILE_LOGGER_PATH", str(path))
     verl.utils.tracking.FileLogger("project", "experiment").log({"loss": 0.5}, step=2)
     assert [json.loads(line)["step"] for line in path.read_text().splitlines()] == [1, 2]
-
-
-async def test_checkpoints_are_whole_and_the_oldest_go(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """verl writes into a hidden folder; a server of the checkpoint must use the run's template."""
-    template = tmp_path / "served.jinja"
-    template.write_text("what is served")
-    keys, seen = {SETTING: str(template)}, []
-    async with played_by(tmp_path, monkeypatch, runner=False, output_keep=2, keys=keys) as run:
-        for step in (1, 2, 3):
-            trainer = trainer_of(run, step=step)
-            trainer.checkpoint_callback.on_save = lambda **named: seen.append(
-                Path(named["checkpoint_dir"])
-            )
-            trainer._save_checkpoint()
-    saved = tmp_path / "checkpoints"
-    mark = "latest_checkpointed_iteration.txt"
-    assert {path.name for path in saved.iterdir()} == {"global_step_2", "global_step_3", mark}
-    assert (saved / mark).read_text().strip() == "3"
-    model = saved / "global_step_3" / "actor" / "huggingface"
-    assert (model / "model.safetensors").is_file()
-    assert (model / "chat_template.jinja").read_text() == "what is served"
-    assert (saved / "global_step_3" / "data.pt").is_file()
-    assert not any(saved / path.name == path for path in seen)
-
-
-async def test_the_best_checkpoint_by_validation_stays(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    row = {"step": 1, "data": {"val-core/all/reward/mean@1": 1.0}}
-    (tmp_path / "metrics.jsonl").write_text(json.dumps(row) + "\n")
-    async with played_by(
-        tmp_path, monkeypatch, runner=False, output_keep=1, output_keep_best=True
-    ) as run:
-        for step in (1, 2, 3):
-            trainer_of(run, step=step)._save_checkpoint()
-    found = {path.name for path in (tmp_path / "checkpoints").glob("global_step_*")}
-    assert found == {"global_step_1", "global_step_3"}
-
-
-async def test_the_checkpoint_of_an_adapter_is_split(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    split = []
-    keys = {"actor_rollout_ref.model.lora_rank": 8}
-    async with played_by(tmp_path, monkeypatch, runner=False, keys=keys) as run:
-        monkeypatch.setattr(
-            "training.engine.trainer.split_adapter", lambda *found: split.append(found)
-        )
-        trainer_of(run, step=4)._save_checkpoint()
-    ((actor, base),) = split
-    assert (actor.name, actor.parent.name, base) == ("actor", "global_step_4", MODEL)
 
 
 class Fitting:

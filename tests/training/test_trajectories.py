@@ -93,18 +93,6 @@ def _with_distinct_generated_tokens(calls: list[Call]) -> list[Call]:
     return fresh
 
 
-def test_an_episode_of_many_calls_is_one_sequence_to_its_last_token() -> None:
-    calls = [
-        Call([1], [2]),
-        Call([1, 2, 9], [3]),
-        Call([1, 2, 9, 3], [4]),
-        Call([1, 2, 9, 3, 4, 9], [5, 6]),
-    ]
-    (sequence,) = merge_calls(calls, WIDE).sequences
-    assert (sequence.prompt_ids, sequence.response_ids) == ([1], [2, 9, 3, 4, 9, 5, 6])
-    assert sequence.mask == [1, 0, 1, 1, 0, 1, 1]
-
-
 def test_a_changed_prefix_starts_a_new_sequence_and_is_counted() -> None:
     trajectory = merge_calls([Call([1, 2], [3]), Call([1, 7, 3], [4])], WIDE)
     assert [sequence.prompt_ids for sequence in trajectory.sequences] == [[1, 2], [1, 7, 3]]
@@ -139,12 +127,6 @@ def test_a_call_over_the_limit_leaves_the_episode_out(call: Call, too_long: bool
     trajectory = merge_calls([Call([1], [2]), call], Limits(prompt=8, response=4))
     assert trajectory.too_long == too_long
     assert bool(trajectory.sequences) != too_long
-
-
-def test_an_episode_that_is_left_out_still_says_where_it_broke() -> None:
-    calls = [Call([1], [2]), Call([5], [6]), Call([5, 6], [7] * 5)]
-    trajectory = merge_calls(calls, Limits(prompt=8, response=4))
-    assert (trajectory.too_long, trajectory.breaks) == (True, {"prefix_mismatch": 1})
 
 
 def test_log_probs_have_one_number_a_token_and_are_not_made_up() -> None:

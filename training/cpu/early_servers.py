@@ -1,11 +1,7 @@
-"""vLLM's servers of one machine without an accelerator, started beside the trainer's workers
-instead of after them.
-
-    begin(config, pool)                   # before the trainer is made; verl finds them when it asks
+"""vLLM's servers of a machine without an accelerator, started beside the trainer's workers.
 
 verl waits for the workers first, because on a GPU both share its memory. Starting is mostly
-importing on one core, so the other core would be idle meanwhile. A server asks the workers only for
-their addresses.
+importing on one core, and a server asks the workers only for their addresses.
 """
 
 from __future__ import annotations
@@ -26,9 +22,7 @@ _begun: dict[int, Future[vLLMReplica]] = {}
 
 
 class WorkerAddress:
-    """The address of a trainer's worker that is yet to start; a server asks a worker for nothing
-    else.
-    """
+    """The address of a worker that is yet to start; a server asks it for nothing else."""
 
     def __init__(self, node: str, number: int) -> None:
         self.node = node
@@ -54,9 +48,7 @@ class BegunReplica(vLLMReplica):
 
 
 def begin(config: DictConfig, pool: Executor) -> None:
-    """Start the servers of all this machine's replicas. An error is raised when verl
-    asks for them.
-    """
+    """Start the servers of this machine's replicas; errors are raised when verl asks for them."""
     settings = config.actor_rollout_ref
     node = ray.get_runtime_context().get_node_id()
     size = settings.rollout.tensor_model_parallel_size

@@ -1,15 +1,8 @@
 """One process imports the engine; the workers that Ray starts on this machine are forks of it.
 
-    with forking(device, role) as python:                     # early: it imports beside whatever follows
-        ray.init(runtime_env={"py_executable": python})  # "" where nothing is forked
-
-A training without an accelerator is a dozen Python processes on few cores. Importing torch, vLLM
-and verl takes each of them ten seconds and half a gigabyte; a fork of a process that has them takes
-a tenth of a second. Ray asks for a worker by a command line: training/cpu/site/fork_client.py hands
-it over, and becomes that command itself if no server answers. This is not used on a GPU (a process
-that has touched CUDA cannot be forked), nor where a run joins a cluster.
-
-    python -m training.cpu.fork_server SOCKET PARENT         # what `forking` starts
+Importing torch, vLLM and verl takes ten seconds and half a gigabyte for each of a dozen processes;
+a fork takes a tenth of a second. Ray's command line goes to cpu/site/fork_client.py, which becomes
+that command itself if no server answers. Not for GPUs (CUDA cannot be forked) nor clusters.
 """
 
 from __future__ import annotations
@@ -59,9 +52,7 @@ END_SECONDS = 5.0
 
 @contextlib.contextmanager
 def forking(device: str, role: str) -> Iterator[str]:
-    """Yield the command that Ray should take for `python`; its server ends with the block, and with
-    this process.
-    """
+    """Yield the command that Ray takes for `python`; its server ends with the block."""
     if device != "cpu" or role == "runner" or os.environ.get("RAY_ADDRESS"):
         yield ""
         return
@@ -100,9 +91,7 @@ def forking(device: str, role: str) -> Iterator[str]:
 
 
 def serve(address: str, parent: int) -> None:
-    """Answer requests with forks until the parent of this process is no longer `parent`. In a fork,
-    return when its work is done.
-    """
+    """Answer requests with forks while `parent` lives; in a fork, return when its work is done."""
     with socket.socket(socket.AF_UNIX) as listener:
         listener.bind(address)
         listener.listen(64)
@@ -125,9 +114,7 @@ def serve(address: str, parent: int) -> None:
 
 
 def import_engine(parent: int) -> None:
-    """Import what the workers need while `parent` lives, and make vLLM's server fork its engine in
-    turn.
-    """
+    """Import what workers need while `parent` lives, and make vLLM's server fork its engine."""
     draw_actor_classes_from_the_system()
     for name in ENGINE:
         if os.getppid() != parent:
@@ -161,10 +148,7 @@ def draw_actor_classes_from_the_system() -> None:
 
 
 def _answer(listener: socket.socket) -> dict[str, Any] | None:
-    """Fork for the next request. Return None in the server, and in the fork what to run.
-
-    Raises OSError if there is no request.
-    """
+    """Fork for the next request: None in the server, in the fork what to run."""
     connection = listener.accept()[0]
     with connection:
         connection.settimeout(END_SECONDS)

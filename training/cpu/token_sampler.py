@@ -1,10 +1,7 @@
-"""Draws the tokens of vLLM's CPU build by one random number each.
+"""Draws the tokens of vLLM's CPU build by one random number each (inverse transform sampling).
 
-vLLM draws an exponential random number for every token of the vocabulary, on one thread: with
-49,152 tokens that is a quarter of the time of a decoding step, and half of it where requests have
-seeds, because then the numbers are drawn twice. Here a token is the first at which the sum of the
-probabilities exceeds a uniform random number (inverse transform sampling), which is the same
-distribution.
+vLLM draws one for every token of the vocabulary, on one thread: with 49,152 tokens that is a
+quarter of the time of a decoding step, and half of it with seeds.
 """
 
 from __future__ import annotations

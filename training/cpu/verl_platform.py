@@ -1,11 +1,4 @@
-"""verl and vLLM on machines without an accelerator.
-
-verl finds its hardware through a platform plug-in and vLLM is served by a worker extension; this
-module brings both for the CPU, so that the very same trainer runs on a laptop. Nothing of verl is
-copied or changed on disk.
-
-Every Ray process imports it (`VERL_USE_EXTERNAL_MODULES` in `verl.toml`).
-"""
+"""verl's platform plug-in for machines without an accelerator, imported by every Ray process."""
 
 from __future__ import annotations
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import dataclasses
 import os
 from concurrent.futures import ThreadPoolExecutor
+from importlib import import_module
 from pathlib import Path
 
 import ray
@@ -24,10 +25,7 @@ class TrainingActor:
     """Holds the trainer, the rollout manager and the proxy; `run` returns when training ends."""
 
     def run(self, config: DictConfig, plan: Plan) -> None:
-        """Train to the end. The plan comes without its token.
-
-        Raises RunStopped: see `training.engine.watchdog`.
-        """
+        """Train to the end; the plan comes without its token. Raises RunStopped."""
         store = dataclasses.replace(plan.store, token=run_token())
         plan = dataclasses.replace(plan, store=store)
         OmegaConf.resolve(config)
@@ -36,23 +34,16 @@ class TrainingActor:
         with ThreadPoolExecutor() as pool:  # processes start beside the imports
             queue = pool.submit(_start_queue, config)
             if plan.engine.device == "cpu" and config.trainer.nnodes == 1:
-                from training.cpu.early_servers import begin
-
-                begin(config, pool)
+                import_module("training.cpu.early_servers").begin(config, pool)
             else:
-                from training.engine.kept_tokens import serve_kept_tokens
-
-                serve_kept_tokens()
-            from training.engine.trainer import train
-
+                import_module("training.engine.kept_tokens").serve_kept_tokens()
+            trainer = import_module("training.engine.trainer")
             queue.result()
-            train(config, plan)
+            trainer.train(config, plan)
 
 
 def tracker_variables(output: OutputPlan) -> dict[str, str]:
-    """Return what verl's trackers read of the environment: the user's settings, and folders in the
-    run's own where these name none.
-    """
+    """Return the trackers' variables: the user's, or folders in the run's own."""
     folder = output.run_dir / "trackers"
     folder.mkdir(exist_ok=True)
     boards = output.trackers.get("TENSORBOARD_DIR")

@@ -1,9 +1,4 @@
-"""agent-lightning's algorithm side: starts Ray, runs the training actor in it and watches both
-until the end.
-
-agent-lightning calls `run` beside the runner processes it has started; the run's own store is
-served from here.
-"""
+"""agent-lightning's algorithm side: starts Ray, runs the training actor in it and watches both."""
 
 from __future__ import annotations
 
@@ -15,6 +10,7 @@ import shutil
 import signal
 import traceback
 from dataclasses import dataclass, replace
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +28,7 @@ from training.setup.cluster import (
 )
 from training.setup.device import environment
 from training.setup.plan import Plan, RunStopped
-from training.store.store_server import serving
+from training.store.live_store import serving
 
 logger = logging.getLogger(__name__)
 
@@ -46,9 +42,7 @@ MEMORY_WAS_FULL = (
 
 @dataclass
 class Outcome:
-    """How a run ended: `exit_reason` done, failed or interrupted; `details` is for the log, not for
-    the screen.
-    """
+    """How a run ended: done, failed or interrupted; `details` is for the log alone."""
 
     exit_reason: str
     message: str = ""
@@ -59,9 +53,7 @@ BEFORE = Outcome("interrupted", "the run was interrupted before the engine start
 
 
 class VerlAlgorithm(Algorithm):
-    """Runs verl's trainer on the rollouts of the store. The end is in `outcome`; `run` raises
-    nothing.
-    """
+    """Runs verl's trainer on the store's rollouts. The end is in `outcome`; `run` never raises."""
 
     def __init__(self, plan: Plan, config: DictConfig, last: int) -> None:
         super().__init__()
@@ -97,12 +89,11 @@ class VerlAlgorithm(Algorithm):
     async def _train(self) -> None:
         progress = Progress(self.plan.output.run_dir, self.last)
         ray = _start_ray(self.plan, self.config)
-        from training.engine.actor import TrainingActor
-
+        actor = import_module("training.engine.actor").TrainingActor  # it imports Ray
         here = ray.util.scheduling_strategies.NodeAffinitySchedulingStrategy(
             ray.get_runtime_context().get_node_id(), soft=False
         )
-        self._training = TrainingActor.options(scheduling_strategy=here).remote()  # type: ignore[attr-defined]
+        self._training = actor.options(scheduling_strategy=here).remote()
         without_token = replace(self.plan, store=replace(self.plan.store, token=None))
         finished = self._training.run.remote(self.config, without_token)
         try:
@@ -125,9 +116,7 @@ def first_error(error: Exception) -> Exception:
 
 
 def _start_ray(plan: Plan, config: DictConfig) -> Any:
-    """Join the cluster that RAY_ADDRESS names, or else start Ray on this machine, on the loopback
-    address only.
-    """
+    """Join the Ray that RAY_ADDRESS names, or start one on the loopback address."""
     cluster = os.environ.get("RAY_ADDRESS")
     if not cluster:
         # Ray 2.60 replaces 127.0.0.1 by the machine's own address unless this says that there is no
@@ -183,10 +172,6 @@ def _start_ray(plan: Plan, config: DictConfig) -> Any:
 
 
 def _init_ray(**options: Any) -> None:
-    """Call `ray.init`.
-
-    Raises RunStopped, which says what to do, if it waits for Ray's own processes in vain.
-    """
     import ray
 
     try:
@@ -203,9 +188,7 @@ def _init_ray(**options: Any) -> None:
 
 
 def _stop_ray(run_dir: Path) -> None:
-    """End what this run started in Ray and keep its logs; a second Ctrl-C waits until
-    that is done.
-    """
+    """End what this run started in Ray and keep its logs; a second Ctrl-C waits for that."""
     import ray
 
     previous = signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -235,9 +218,7 @@ def _session_logs() -> Path | None:
 
 
 def _ray_processes() -> list[psutil.Process]:
-    """Return every process below the ones Ray started for this run, and the forks; [] if the run
-    joined a cluster.
-    """
+    """Return the processes that Ray started for this run; [] if it joined a cluster."""
     found: list[psutil.Process] = []
     for child in psutil.Process().children():
         with contextlib.suppress(psutil.NoSuchProcess):  # or a zombie
@@ -249,9 +230,6 @@ def _ray_processes() -> list[psutil.Process]:
 
 
 def _keep_logs(source: Path, target: Path) -> None:
-    """Copy what the workers wrote (trainer, vLLM, proxy) into the run folder; Ray's own logs stay
-    where they are.
-    """
     target.mkdir(exist_ok=True)
     for log in source.glob("worker-*"):
         if log.stat().st_size and not log.is_symlink():

@@ -1,16 +1,8 @@
-"""Checkpoints of runs, saved completely or not at all: which one a run continues, which are kept,
-and their adapters.
+"""Checkpoints of runs, saved completely or not at all: `checkpoints/global_step_N`.
 
-verl writes `checkpoints/global_step_N`: `actor` (shards, optimizer, random state, and a Hugging
-Face folder in `actor/huggingface`), with a critic `critic`, and `data.pt`, the position in the
-data. `saving` makes it write into a hidden folder, which is renamed when nothing is missing; then
-`latest_checkpointed_iteration.txt` names the step. `sweep` removes what a killed process left
-hidden.
-
-In a run with an adapter (LoRA), verl's Hugging Face folder holds the adapter's tensors beside the
-frozen ones, under peft's names, so that no tool finds a model in it. `split_adapter` leaves there
-the merged model, and the adapter alone in `lora_adapter`, as peft writes it (`--lora-adapter-path`
-goes on from it).
+verl writes `actor`, with a critic `critic`, and `data.pt`, into a hidden folder, which is renamed
+when nothing is missing; then `latest_checkpointed_iteration.txt` names the step. Of an adapter,
+`actor/huggingface` gets the merged model and `lora_adapter` the adapter, as peft writes it.
 """
 
 from __future__ import annotations
@@ -44,10 +36,9 @@ FULL_BYTES = 4 * 2**20
 
 @contextmanager
 def saving(folder: Path, step: int) -> Iterator[Path]:
-    """Yield a hidden folder for `global_step_<step>` to be written in; after the block `folder`
-    holds it completely.
+    """Yield a hidden folder to write step `step` in; after the block `folder` holds it whole.
 
-    Raises RunStopped if the disk is full, which torch's own writer calls an unexpected position.
+    Raises RunStopped: the disk is full, which torch calls an unexpected position.
     """
     folder.mkdir(parents=True, exist_ok=True)
     with replacing(folder / f"{PREFIX}{step}") as draft:
@@ -64,12 +55,10 @@ def saving(folder: Path, step: int) -> Iterator[Path]:
 
 
 def prune(run: Path, step: int, keep: int, best: bool) -> None:
-    """Remove all checkpoints up to `step` except the last `keep` of them and, with `best`, the best
-    by validation.
+    """Remove all checkpoints up to `step` but the last `keep` and, with `best`, the best one.
 
-    Checkpoints of later steps are from before the run went back to an older checkpoint; they stay
-    until the run reaches their steps again. `step` was just saved: a validation of it is of the
-    weights that stood there before.
+    Later ones are from before the run went back. `step` was just saved, so that a validation
+    of it is of the weights before.
     """
     found = {number: path for number, path in checkpoints(run).items() if number <= step}
     kept = sorted(found)[-keep:] + ([best_step(run, found.keys() - {step})] if best else [])
@@ -80,9 +69,7 @@ def prune(run: Path, step: int, keep: int, best: bool) -> None:
 
 
 def sweep(run: Path) -> list[str]:
-    """Remove what a killed process left half saved or half removed, and return the names of the
-    checkpoints.
-    """
+    """Remove what a killed process left half saved or removed; return the checkpoints' names."""
     left = sorted((run / FOLDER).glob(f".{PREFIX}*.tmp"))
     for path in left:
         shutil.rmtree(path)
@@ -96,9 +83,7 @@ def checkpoints(run: Path) -> dict[int, Path]:
 
 
 def best_step(run: Path, steps: Iterable[int]) -> int | None:
-    """Return the step of the best validation (mean over task types; of equal ones the last), or
-    None if no step was validated.
-    """
+    """Return the step of the best validation, of equal ones the last; None without any."""
     among = set(steps)
     scores = {row["step"]: row["validation"] for row in curve(run) if row["step"] in among}
     scores = {step: score for step, score in scores.items() if score is not None}
@@ -114,9 +99,7 @@ def was_validated(checkpoint: Path) -> bool:
 def find_checkpoint(resume: str, run_dir: Path | None, runs_dir: Path) -> Path | None:
     """Return the `global_step_N` folder to resume from, or None if `auto` begins a run.
 
-    `latest` means the newest complete checkpoint of `run_dir`, or of all runs in `runs_dir` where
-    no run is named, `auto` that of `run_dir` if it has one.
-
+    `latest`: the newest of `run_dir`, or of all runs where none is named.
     Raises ConfigError: there is no checkpoint, or `auto` without `run_dir`.
     """
     if resume == "auto":
@@ -145,19 +128,13 @@ def find_checkpoint(resume: str, run_dir: Path | None, runs_dir: Path) -> Path |
 
 
 def _saved_at(run: Path) -> float:
-    """Return when a run last saved a checkpoint, in Unix seconds, or 0. The folder's own time
-    changes with whatever is written into it, such as a report.
-    """
+    """Return when a run last saved a checkpoint, or 0: a report changes the folder's time."""
     mark = run / FOLDER / MARK
     return mark.stat().st_mtime if mark.exists() else 0.0
 
 
 def latest_checkpoint(run: Path) -> Path | None:
-    """Return the newest complete checkpoint of a run folder, or None.
-
-    It is the one that the mark names. If that is gone, it is the last one before it that has
-    `data.pt`, verl's last file.
-    """
+    """Return the newest complete checkpoint: the marked one, or the last with `data.pt`; or None."""
     found = checkpoints(run)
     try:
         marked = int((run / FOLDER / MARK).read_text())
@@ -186,11 +163,7 @@ def run_of(checkpoint: Path) -> Path:
 
 
 def split_adapter(actor: Path, base_model: str) -> None:
-    """Rewrite `actor/huggingface` as a plain model, and write `actor/lora_adapter`. Each layer's
-    adapter has the shapes (out, r) x (r, in).
-
-    Raises ValueError if there is no adapter in the folder.
-    """
+    """Rewrite `actor/huggingface` as a plain model, and write `actor/lora_adapter`."""
     from huggingface_hub import save_torch_state_dict
     from peft import LoraConfig
     from safetensors.torch import load_file, save_file
@@ -223,9 +196,7 @@ def split_adapter(actor: Path, base_model: str) -> None:
 
 
 def merge(tensors: dict[str, Tensor], scale: float) -> dict[str, Tensor]:
-    """Return the model's tensors made of peft's: W + scale * B A where a layer has an adapter,
-    under names without peft's additions.
-    """
+    """Return the model's tensors: W + scale * B A where a layer has an adapter."""
     merged = {}
     for name, tensor in tensors.items():
         if ".lora_" in name:

@@ -1,8 +1,6 @@
 """A finished rollout's spans -> its record and trajectory.
 
-Spans of an episode come from two processes (the proxy's LLM spans, the runner's annotation and
-reward) and may arrive after the rollout is marked finished; the annotation says how many calls
-there were, so the collector waits for them.
+Spans of proxy and runner may arrive after the end; the annotation says how many calls there were.
 """
 
 from __future__ import annotations
@@ -46,9 +44,7 @@ class Collector:
     async def collect(
         self, rollout: Rollout, record: RolloutRecord
     ) -> tuple[RolloutRecord, Trajectory]:
-        """Fill the record from the latest attempt's spans and return it with its trajectory, which
-        is empty if the record has a `cause`.
-        """
+        """Fill the record from the latest attempt's spans; its trajectory is empty with a `cause`."""
         record.status = str(rollout.status)
         record.seconds = (rollout.end_time or time.time()) - rollout.start_time
         if record.status != "succeeded":
@@ -68,9 +64,7 @@ class Collector:
     async def _complete_spans(
         self, rollout_id: str
     ) -> tuple[Sequence[Span], list[Call], EpisodeRecord | None]:
-        """Return the latest attempt's spans, its calls and its annotation, once every call that the
-        annotation counts is there, or after the last try.
-        """
+        """Return spans, calls and annotation, once every call of it is there or time is up."""
         deadline = time.monotonic() + LATE_SPANS_SECONDS
         pause = FIRST_PAUSE
         while True:
@@ -89,9 +83,7 @@ def _attributes(spans: Sequence[Span], name: str) -> list[tuple[Span, str]]:
 
 
 def _calls(triplets: Sequence[Triplet], spans: Sequence[Span]) -> list[Call]:
-    """Return the triplets with their log-probabilities, which agent-lightning's adapter leaves in
-    the spans.
-    """
+    """Return the triplets with their log-probabilities, which stand in the spans."""
     found = _attributes(spans, LOG_PROBS_ATTRIBUTE)
     log_probs = {span.attributes.get(RESPONSE_ATTRIBUTE): json.loads(text) for span, text in found}
     return [

@@ -1,11 +1,5 @@
-"""The few episodes of each step and each validation that `episodes.jsonl` keeps in full: their
-messages and, for trained ones, the tokens and their probabilities.
-
-    sample = sample_of(finished)                 # the worst and the best
-    keep_messages(finished, sample)              # drops the messages of all others
-    keep_tokens(sample, tokenizer.decode)        # fills their `tokens`
-
-docs/runs.md has the form; `python -m evaluation.report` shows it.
+"""The few episodes of each step and validation that `episodes.jsonl` keeps in full: messages and,
+for trained ones, tokens and their probabilities (docs/runs.md).
 """
 
 from __future__ import annotations
@@ -48,10 +42,7 @@ def keep_tokens(sample: Sequence[Finished], decode: Decode) -> None:
 
 
 def stretches(sequence: TokenSequence, decode: Decode) -> list[dict[str, Any]]:
-    """Return a sequence as stretches of tokens that are all trained, or all not.
-
-    A stretch that is not trained is one text.
-    """
+    """Return a sequence as stretches that are all trained, or all not and one text."""
     before = len(sequence.prompt_ids)
     ids = sequence.prompt_ids + sequence.response_ids
     mask = [0] * before + sequence.mask
@@ -69,9 +60,7 @@ def stretches(sequence: TokenSequence, decode: Decode) -> list[dict[str, Any]]:
 
 
 def pieces(ids: Sequence[int], decode: Decode) -> list[str]:
-    """Return the text of each token. If several tokens make one character, the last one has it and
-    the others "".
-    """
+    """Return each token's text; of several tokens of one character the last one has it."""
     texts: list[str] = []
     held: list[int] = []
     for number, token in enumerate(ids, start=1):

@@ -1,8 +1,6 @@
 """The order in which a step's tasks are drawn where several agents are trained together.
 
-    draws([{WHOSE: "sql", WEIGHT: 1}, ...], seed=42)      # line numbers, one epoch
-
-Plain Python. Rows without a weight keep their order, which verl then shuffles.
+Rows without a weight keep their order, which verl then shuffles.
 """
 
 from __future__ import annotations

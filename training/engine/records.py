@@ -1,15 +1,7 @@
 """The record of one rollout, and a step's metrics made of its records, in plain Python.
 
-An agent writes one annotation a rollout, `{"episode": JSON}`, a line of `episodes.record`. These
-keys must be there:
-
-    {"terms": {name: float}, "reward": float | null, "unscored": cause | null, "stop_reason": str,
-     "turns": int, "counters": {name: number}}
-
 The engine takes means of terms, measures and facts and sums of counters without knowing their
-names. Canaries are known-bad answers that were judged beside the episode's. `turns` is how many
-completions the policy gave, and the trace must hold as many. A record with a `cause` is left out of
-the update and counted under that cause; it is not zero.
+names. A record with a `cause` is left out of the update and counted under it: it is not zero.
 """
 
 from __future__ import annotations
@@ -67,10 +59,7 @@ class RolloutRecord(EpisodeRecord):
 
 
 def read_annotation(text: str) -> EpisodeRecord:
-    """Return the episode of an annotation.
-
-    Raises ValueError: it is not a JSON object with the fields this module's docstring lists.
-    """
+    """Return the episode of an annotation. Raises ValueError: a field is missing."""
     line = current(json.loads(text))
     missing = ANNOTATED - set(line)
     if missing:
@@ -89,9 +78,7 @@ def unscored_share(records: list[RolloutRecord]) -> float:
 
 
 def leave_out_lone(records: list[RolloutRecord]) -> None:
-    """Give a group's only scored rollout a cause: with no other to compare it with, verl would
-    train on its raw reward.
-    """
+    """Give a group's only scored rollout a cause: verl would train on its raw reward."""
     scored = [record for record in records if record.cause is None]
     counts = Counter(record.group for record in scored)
     for record in scored:
@@ -102,12 +89,7 @@ def leave_out_lone(records: list[RolloutRecord]) -> None:
 def step_metrics(
     records: list[RolloutRecord], prefix: str, compared: bool = True
 ) -> dict[str, float]:
-    """Return metrics of a step's rollouts: means of terms, sums of counters, counts by cause and
-    stop reason.
-
-    `compared`: whether advantages compare the episodes of a prompt group, so that equal rewards
-    teach nothing.
-    """
+    """Return metrics of a step's rollouts. `compared`: equal rewards of a group teach nothing."""
     scored = [record for record in records if record.cause is None]
     metrics: dict[str, float] = {
         f"{prefix}/rollouts": len(records),
@@ -154,20 +136,13 @@ def by_agent(records: Iterable[RolloutRecord]) -> dict[str, list[RolloutRecord]]
 
 
 def validation_reward(data: Mapping[str, float]) -> float | None:
-    """Return the reward of a validation in a step's metrics, the mean over task types, each a mean
-    over its tasks, or None if the step was not validated.
-
-    Only this number is called so in what a run prints and keeps, and it decides which step is the
-    best.
-    """
+    """Return the mean over task types of a step's validation, or None: the one number so called."""
     by_type = [value for name, value in data.items() if name.startswith("val-core/")]
     return fmean(by_type) if by_type else None
 
 
 def validation_of(records: Iterable[RolloutRecord]) -> dict[str, Any]:
-    """Return the same number, and its terms, of the scored rollouts of one validation; None and {}
-    if there are none.
-    """
+    """Return the same number of one validation's scored rollouts, and its terms."""
     by_type: dict[str, list[RolloutRecord]] = {}
     for record in records:
         if record.cause is None:
@@ -188,10 +163,7 @@ def sums(found: Iterable[Mapping[str, float]]) -> dict[str, float]:
 
 
 def _by_name(found: Iterable[Mapping[str, float]]) -> dict[str, list[float]]:
-    """Return all values of every named number.
-
-    Results must not depend on their order, which is random.
-    """
+    """Return all values of every named number, in random order."""
     values: dict[str, list[float]] = {}
     for numbers in found:
         for name, value in numbers.items():
@@ -205,9 +177,7 @@ def sum_canaries(records: Iterable[RolloutRecord]) -> dict[str, float]:
 
 
 def weights_age(trained: list[RolloutRecord], step: int) -> dict[str, float]:
-    """Return how old the weights were that played what step `step` trains on: 0 for those of the
-    step before.
-    """
+    """Return how old the weights were that played what a step trains: 0 for the step before's."""
     ages = [step - 1 - version for record in trained for version in record.weights]
     if not ages:
         return {}

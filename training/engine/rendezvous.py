@@ -1,14 +1,7 @@
 """torch's processes meet on one address of this machine, not on all of them.
 
-The first process of a group serves the store where the others find it. torch has it listen on every
-interface, whatever address it was given, and without authentication. Here it listens on that
-address: the loopback one on one machine, the node's own in a cluster, where a firewall has to keep
-others out (docs/gpu.md). gloo and NCCL get the interface that leads there, because by the
-host's name they might find another.
-
-Every process that imports verl imports this (`VERL_USE_EXTERNAL_MODULES` in `verl.toml`), vLLM's
-workers included; the workers of a server outside training import it for `OneAddress`
-(`training/serve.py`).
+torch serves its store on every interface, without authentication. Here it listens on the given
+address alone, and gloo and NCCL get the interface that leads there (docs/gpu.md).
 """
 
 from __future__ import annotations
@@ -30,10 +23,7 @@ class OneAddress:
 
 
 def _store(host_name: str, port: int, is_master: bool = False, **options: Any) -> Any:
-    """Return torch's TCPStore, served on `host_name` alone.
-
-    Raises OSError: no address of this machine, or a taken port.
-    """
+    """Return torch's TCPStore, served on `host_name` alone."""
     interface = _interface_to(host_name, port)
     os.environ.setdefault("GLOO_SOCKET_IFNAME", interface)
     # "=" means this interface, not all whose names begin so
@@ -47,9 +37,7 @@ def _store(host_name: str, port: int, is_master: bool = False, **options: Any) -
 
 
 def _interface_to(host_name: str, port: int) -> str:
-    """Return the name of the network interface by which this machine reaches an address. Nothing is
-    sent.
-    """
+    """Return the interface by which this machine reaches an address. Nothing is sent."""
     with socket.socket(_family(host_name), socket.SOCK_DGRAM) as probe:
         probe.connect((host_name, port))
         own = probe.getsockname()[0]

@@ -34,11 +34,7 @@ MODEL_FILES = ("config.json", "*.safetensors")
 
 
 def check_resumable(checkpoint: Path, config: DictConfig) -> None:
-    """Raise ConfigError, which says what is possible, if this run cannot continue the checkpoint.
-
-    It belongs to another agent, adapter or model, was saved by another number of devices, or lacks
-    a file.
-    """
+    """Raise ConfigError, which says what is possible, if this run cannot go on from it."""
     anew = (
         "or begin a new run with its weights: --model "
         f"{checkpoint / 'actor' / 'huggingface'}, without --resume"
@@ -77,17 +73,13 @@ def check_resumable(checkpoint: Path, config: DictConfig) -> None:
 
 
 def config_of(checkpoint: Path, otherwise: DictConfig) -> Any:
-    """Return the configuration of the run that saved a checkpoint, or `otherwise` if it is not
-    there.
-    """
+    """Return the configuration of the run that saved a checkpoint, or `otherwise`."""
     file = run_of(checkpoint) / "config.yaml"
     return OmegaConf.load(file) if file.is_file() else otherwise
 
 
 def check_same_model(checkpoint: Path, model: str, anew: str) -> None:
-    """Raise ConfigError if the checkpoint was made of another model than this one, wherever that
-    stands now. Runs of earlier versions did not note their model.
-    """
+    """Raise ConfigError if the checkpoint was made of another model, wherever that is now."""
     noted = run_of(checkpoint) / MADE_OF
     if not noted.is_file():
         return
@@ -106,9 +98,7 @@ def note_model(run_dir: Path, model: str) -> None:
 
 
 def differences(checkpoint: Path, config: DictConfig, rows: Sequence[Row]) -> list[str]:
-    """Return a line for each thing that is given otherwise than the run had it, and what becomes
-    of it.
-    """
+    """Return a line for each thing that is given otherwise than before."""
     found = []
     theirs = config_of(checkpoint, config)
     before, now = OmegaConf.select(theirs, LEARNING_RATE), OmegaConf.select(config, LEARNING_RATE)

@@ -1,11 +1,7 @@
 """verl's rollout manager, backed by the LightningStore and the LLM proxy.
 
-verl asks for sequences and is answered at once; a background loop enqueues the rollouts of the step
-in the store, waits for the runners to finish them, turns their spans into sequences and puts those
-into verl's TransferQueue. Sequences of a step reach the queue only when the whole step is judged
-(`training.engine.watchdog`), so that a skipped step leaves nothing; in an asynchronous run a prompt
-group is judged and delivered by itself, since no step waits for all of its groups. Lives in the
-trainer's Ray actor (`training.engine.trainer`).
+verl is answered at once; a background loop enqueues a step's rollouts, collects what ended and puts
+sequences into the TransferQueue once the whole step is judged, or in an asynchronous run each group.
 """
 
 from __future__ import annotations
@@ -45,11 +41,7 @@ Prompt = dict[str, Any]
 
 
 class RolloutManager:
-    """verl's agent loop manager; verl only needs its `generate_sequences`.
-
-    `decode` is the method of the model's tokenizer, for the episodes whose tokens are kept;
-    `kept_steps` are the training steps that have their sample.
-    """
+    """verl's agent loop manager. `kept_steps` are the steps that have their sample."""
 
     def __init__(self, plan: Plan, config: DictConfig, servers: list[str], decode: Decode) -> None:
         self.plan = plan
@@ -87,9 +79,7 @@ class RolloutManager:
         self._run(self.policy.start()).result(timeout=120)
 
     def generate_sequences(self, prompts: TensorDict) -> None:
-        """Start the rollouts of these prompts and return; `prompts` is verl's batch, one row a
-        prompt group.
-        """
+        """Start the rollouts of verl's batch, one row a prompt group, and return."""
         validate = bool(prompts["validate"]) if "validate" in prompts else False
         columns = {key: column for key, column in prompts.items() if key != "validate"}
         rows = [
@@ -98,10 +88,7 @@ class RolloutManager:
         self._run(self._wave(rows, validate)).add_done_callback(self._note_failure)
 
     def wait_for_news(self, seconds: float) -> None:
-        """Block until rollouts were delivered, at most so long.
-
-        Raises RunStopped if the background loop gave up, so that verl's waiting trainer does, too.
-        """
+        """Block until rollouts were delivered, at most so long; raise what ended the loop."""
         self._news.wait(seconds)
         self._news.clear()
         if self._failure is not None:
@@ -115,9 +102,7 @@ class RolloutManager:
         return records
 
     def take_trained_records(self, sessions: Iterable[str]) -> list[RolloutRecord]:
-        """Return the records of the rollouts an update trains on, and drop those that are older by
-        verl's bound, as verl has.
-        """
+        """Return the records an update trains on; drop those over verl's bound of age."""
         taken = [self.delivered.pop(session) for session in sessions]
         bound = int(self.config.trainer.v1.sampler.max_off_policy_threshold)
         oldest = max(record.step for record in taken) - bound
@@ -144,9 +129,7 @@ class RolloutManager:
             self._news.set()
 
     async def _wave(self, rows: list[Prompt], validate: bool) -> None:
-        """Play a step's rollouts, or those that replace its failed groups, from queue to
-        TransferQueue.
-        """
+        """Play a step's rollouts, or those that replace its failed groups."""
         partition = "val" if validate else "train"
         await asyncio.to_thread(_tag, [row["uid"] for row in rows], partition, "running")
         records = await self._enqueue(rows, validate)
@@ -176,9 +159,7 @@ class RolloutManager:
         self._news.set()
 
     def _judge(self, finished: list[Finished], validate: bool) -> str | None:
-        """Return the watch's decision. The records are written whatever it is, those of a step and
-        of a validation with a sample of their messages, and of a step's tokens.
-        """
+        """Return the watch's decision; the records are written whatever it is."""
         records = [record for record, _ in finished]
         if self.compared and not validate:
             leave_out_lone(records)
@@ -232,11 +213,7 @@ class RolloutManager:
         }
 
     async def _finish_all(self, records: dict[str, RolloutRecord]) -> list[Finished]:
-        """Return what was collected of every rollout, each as soon as it has ended.
-
-        Raises RunStopped if neither a rollout nor a call of the policy ended for twice the time
-        limit of an episode.
-        """
+        """Collect every rollout as it ends. Raises RunStopped: nothing ended for too long."""
         endings = self._endings.expect(records)
         self._heard = time.monotonic()
         tasks = [
@@ -292,9 +269,7 @@ async def _cancel_others() -> None:
 
 
 def untrained(run_dir: Path) -> dict[str, RolloutRecord]:
-    """Return the scored training episodes that a run has recorded, by key: verl's queue may hold
-    some of them after a resume.
-    """
+    """Return the recorded, scored training episodes by key: verl's queue may hold them."""
     records = [RolloutRecord.of_line(row) for row in read_lines(run_dir / "episodes.jsonl")]
     return {
         record.key: record for record in records if record.mode == "train" and record.cause is None

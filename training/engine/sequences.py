@@ -22,11 +22,9 @@ def put(
     prompts: dict[str, dict[str, Any]],
     partition: str,
 ) -> None:
-    """Put all sequences of scored rollouts with one request; `prompts` holds the row verl sent for
-    each group.
+    """Put all sequences of scored rollouts with one request; `prompts` is verl's row by group.
 
-    verl sums in the order they are put, so that order must not depend on which rollout ended first:
-    it is by group as requested, and by content within a group.
+    verl sums in this order, which must not depend on which rollout ended first.
     """
     groups = {uid: number for number, uid in enumerate(prompts)}
     rows = [
@@ -90,8 +88,6 @@ def _tags(sequence: TokenSequence, record: RolloutRecord) -> dict[str, Any]:
 
 
 def _weights_span(record: RolloutRecord) -> dict[str, int]:
-    """Return the oldest and the newest weights that played it. verl numbers weights by the step
-    that made them, as the proxy does.
-    """
+    """Return the oldest and the newest weights that played it, by the step that made them."""
     weights = record.weights or [record.step - 1 if record.mode == "train" else record.step]
     return {"min_global_steps": min(weights), "max_global_steps": max(weights)}

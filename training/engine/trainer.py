@@ -1,9 +1,4 @@
-"""verl's V1 trainer with rollouts from the LightningStore.
-
-verl asks of a new rollout source only that it implements `generate_sequences` and fills the
-TransferQueue; the loop, the advantage, the update, weight sync, validation and checkpoints are
-verl's own. `train` runs in the actor of `training.engine.actor`.
-"""
+"""verl's V1 trainer with rollouts from the LightningStore; the loop, losses and checkpoints are verl's."""
 
 from __future__ import annotations
 
@@ -54,18 +49,12 @@ CORRECTION = "rollout_corr/"
 
 
 class RolloutsFromStore(PPOTrainer):
-    """What all of verl's trainers share here: rollouts from the store, and the records behind every
-    update.
-
-    Mixed in before one of verl's trainers, whose own methods run through `super()`.
-    """
+    """Rollouts from the store and the records behind every update, mixed in before a trainer."""
 
     agent_loop_manager: RolloutManager
 
     def _build_replay_buffer(self) -> Any:
-        """Return verl's replay buffer, woken by the rollout manager instead of sleeping 2 s at a
-        time.
-        """
+        """Return verl's replay buffer, woken by the manager instead of sleeping 2 s."""
         buffer = super()._build_replay_buffer()
         buffer._wait_for_next_poll = self._wait_for_rollouts
         return buffer
@@ -79,24 +68,18 @@ class RolloutsFromStore(PPOTrainer):
         super().on_step_begin()
 
     def on_sample_end(self) -> None:
-        """Hold calls back before verl puts vLLM to sleep: a call that comes late would be answered
-        only when vLLM wakes, which waits for the calls in flight.
-        """
+        """Hold calls back before vLLM sleeps: one that comes late would wait for its wake."""
         manager = self.agent_loop_manager
         manager.policy.gate.close(manager.plan.engine.episode_timeout)
         super().on_sample_end()
 
     def on_step_end(self) -> None:
-        """Let verl give vLLM the new weights; calls are held back meanwhile, and carry the step's
-        number afterwards.
-        """
+        """Let verl give vLLM the new weights while calls are held back."""
         with self.agent_loop_manager.policy.changing_weights(self.global_steps):
             super().on_step_end()
 
     def _update_actor(self, batch: KVBatchMeta, metrics: dict) -> KVBatchMeta:
-        """Update the actor, unless no group teaches anything: momentum and weight decay would move
-        the weights all the same.
-        """
+        """Update the actor, unless no group teaches: momentum would move the weights."""
         metrics.update(self._account(batch))
         if metrics.get("books/learnable_groups") == 0:
             logger.warning("step %d: no group with different rewards, no update", self.global_steps)
@@ -124,9 +107,7 @@ class RolloutsFromStore(PPOTrainer):
         return required_multiple(self.config, dp_size, self.use_critic)
 
     def _save_checkpoint(self) -> None:
-        """Write verl's checkpoint and what is added to it, completely or not at all; then remove
-        those that are not kept.
-        """
+        """Write the checkpoint, whole or not at all; then remove those not kept."""
         trainer = self.config.trainer
         output = self.agent_loop_manager.plan.output
         folder = Path(trainer.default_local_dir)
@@ -141,9 +122,7 @@ class RolloutsFromStore(PPOTrainer):
             prune(folder.parent, self.global_steps, output.keep, output.keep_best)
 
     def _complete(self, actor: Path) -> None:
-        """Add what verl leaves out: the merged model of an adapter, and the chat template that is
-        served.
-        """
+        """Add what verl leaves out: an adapter's merged model, and the served template."""
         model = self.config.actor_rollout_ref.model
         if model.lora_rank:
             split_adapter(actor, model.path)
@@ -152,11 +131,7 @@ class RolloutsFromStore(PPOTrainer):
             shutil.copyfile(template, actor / "huggingface" / TEMPLATE)
 
     def _account(self, batch: KVBatchMeta) -> dict[str, float]:
-        """Return the metrics of an update.
-
-        Raises RunStopped if what verl is about to train on differs from the records of its
-        episodes.
-        """
+        """Return the metrics of an update. Raises RunStopped: batch and records differ."""
         keys = [
             key
             for key, tag in zip(batch.keys, batch.tags, strict=True)
@@ -192,9 +167,7 @@ class RolloutsFromStore(PPOTrainer):
 
 
 class AppendingLogger(tracking.FileLogger):
-    """verl's writer of `metrics.jsonl`. It appends, where verl's own would overwrite the file of a
-    resumed run.
-    """
+    """verl's writer of `metrics.jsonl`, which would overwrite a resumed run's."""
 
     def __init__(self, *names: str) -> None:
         self.fp = open(os.environ["VERL_FILE_LOGGER_PATH"], "ab", buffering=0)  # noqa: SIM115 (verl closes it)
@@ -213,9 +186,7 @@ class LightningTrainer(RolloutsFromStore, PPOTrainerSync):
 
 
 class ColocatedTrainer(RolloutsFromStore, PPOTrainerColocateAsync):
-    """Updates begin when enough groups are finished; episodes still being played wait between two
-    calls and go on.
-    """
+    """Updates when enough groups are finished; other episodes wait between two calls."""
 
 
 TRAINERS = {

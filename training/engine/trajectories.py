@@ -1,12 +1,7 @@
-"""Triplets -> token sequences, merged by prefix; says why a merge broke or an episode was left out.
+"""Triplets -> token sequences, merged by prefix.
 
-An episode of several policy calls arrives as triplets (prompt token ids, response token ids), one a
-call. Where a prompt extends the previous prompt + response token for token, the calls are one
-sequence: what lies between (tool output, chat template) gets mask 0, what the policy generated gets
-mask 1. Any mismatch starts a new sequence. Only token ids are compared, never text: re-encoding
-text trains on tokens the policy did not generate.
-
-    merge_calls([Call([1, 2], [3]), Call([1, 2, 3, 9], [4])], limits)   # one sequence: response 3 9 4, mask 1 0 1
+Where a prompt extends the previous prompt + response token for token, the calls are one sequence:
+mask 0 on what lies between, 1 on what the policy generated. Only token ids are compared.
 """
 
 from __future__ import annotations
@@ -17,11 +12,7 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True)
 class Call:
-    """One call of the policy: token ids of its prompt and of what it generated.
-
-    `log_probs` has one number a generated token, as the engine sampled it; None if the engine was
-    not asked for them.
-    """
+    """One call of the policy: token ids, and the log-probability of each generated one, if asked."""
 
     prompt_ids: list[int]
     response_ids: list[int]
@@ -45,11 +36,9 @@ class Limits:
 
 @dataclass
 class TokenSequence:
-    """What the trainer sees: prompt (L,), response (R,) and mask (R,); mask 1 marks tokens the
-    policy generated.
+    """Prompt (L,), response (R,) and mask (R,), 1 on what the policy generated.
 
-    `log_probs` (R,) are the engine's, 0.0 where the mask is 0; None if a call of the sequence has
-    none.
+    `log_probs` (R,) are the engine's, 0.0 where the mask is 0; None if a call has none.
     """
 
     prompt_ids: list[int]
@@ -82,12 +71,10 @@ class Trajectory:
 
 
 def merge_calls(calls: Sequence[Call], limits: Limits, merge: bool = True) -> Trajectory:
-    """Merge the calls of one episode, in order, into as few sequences as their token ids allow.
+    """Merge an episode's calls, in order, into as few sequences as their token ids allow.
 
-    A merged sequence longer than `limits.response` is broken instead (reason "length"); a call that
-    does not fit by itself makes the whole trajectory `too_long`: it must be left out, since a part
-    of it would be trained on a reward the whole earned. `merge=False` makes every call its own
-    sequence.
+    A merged sequence over `limits.response` is broken ("length"). A call that does not fit by
+    itself makes the trajectory `too_long`: a part would be trained on the whole's reward.
     """
     trajectory = Trajectory()
     for call in calls:

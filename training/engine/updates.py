@@ -1,10 +1,7 @@
-"""How many optimizer updates a step makes: as many as the settings say, whatever the number of its
-sequences.
+"""How many optimizer updates a step makes: as many as the settings say.
 
-verl cuts a batch into mini-batches of `ppo_mini_batch_size x n` sequences and fills the last one
-up. That assumes one sequence an episode: with 129 sequences of 128 episodes it makes a second
-update of the one left over. Here a step's sequences are shared out to
-`train_batch_size / ppo_mini_batch_size` updates.
+verl makes an update of each `ppo_mini_batch_size x n` sequences, two for 129 sequences of 128
+episodes. Here all are shared out to `train_batch_size / ppo_mini_batch_size` updates.
 """
 
 from __future__ import annotations
@@ -30,9 +27,7 @@ def updates_per_epoch(config: DictConfig, trained: Mapping[str, Any]) -> int:
 
 
 def required_multiple(config: DictConfig, dp_size: int, use_critic: bool) -> int:
-    """Return the number that a step's sequences must be a multiple of, so that each of `dp_size`
-    ranks gets as many for each update.
-    """
+    """Return what the sequences must be a multiple of, so that ranks and updates get equal ones."""
     parts = config.actor_rollout_ref
     updates = [updates_per_epoch(config, parts.actor)]
     micro = [
@@ -49,9 +44,7 @@ def required_multiple(config: DictConfig, dp_size: int, use_critic: bool) -> int
 
 @contextmanager
 def shared_out(workers: Any, method: str, updates: int) -> Iterator[list[Any]]:
-    """Have `workers.method` make so many updates of the batch that it is given, and collect its
-    answers. A loss that divides by the number of sequences divides by those that are real.
-    """
+    """Have `workers.method` make so many updates of its batch, and collect its answers."""
     send: Callable[[Any], Any] = getattr(workers, method)
     answers: list[Any] = []
 
@@ -70,7 +63,5 @@ def shared_out(workers: Any, method: str, updates: int) -> Iterator[list[Any]]:
 
 
 def optimizer_steps(answers: list[Any]) -> int:
-    """Count the steps of the actor's optimizer: verl leaves out an update whose gradients are not
-    finite.
-    """
+    """Count the optimizer's steps: verl leaves out gradients that are not finite."""
     return sum(math.isfinite(norm) for answer in answers for norm in answer["metrics"]["grad_norm"])

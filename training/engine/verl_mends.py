@@ -1,10 +1,4 @@
-"""What verl 0.9.1 needs mended on every device: it counts on flash attention, which no lock has,
-refuses a micro-batch of nothing but padding, and ends where a model's generation config cannot be
-saved.
-
-Every Ray process imports this module (`VERL_USE_EXTERNAL_MODULES` in `verl.toml`). Nothing of verl
-is copied or changed on disk.
-"""
+"""What verl 0.9.1 needs mended on every device, imported by every Ray process."""
 
 from __future__ import annotations
 
@@ -25,9 +19,6 @@ ROWS = 512
 def _load_critic_without_flash_attention(
     local_path: str, torch_dtype: torch.dtype, model_config: Any, trust_remote_code: bool
 ) -> torch.nn.Module:
-    """Load value heads with torch's attention; verl's own loader asks for flash attention by name,
-    whatever the settings say.
-    """
     from transformers import AutoModelForTokenClassification
 
     chosen = {
@@ -48,9 +39,7 @@ _bypass_loss = core_algos.get_policy_loss_fn("bypass_mode")
 
 
 def _bypass_loss_or_nothing(*, response_mask: torch.Tensor, **batch: Any) -> Any:
-    """Return verl's loss, or the plain loss, 0, for a micro-batch of nothing but the rows without
-    trained tokens that verl fills batches with: there its loss has nothing to compare, and raises.
-    """
+    """Return verl's loss, or 0 for a micro-batch of padding alone, where it raises."""
     loss = _bypass_loss if response_mask.any() else core_algos.get_policy_loss_fn("vanilla")
     return loss(response_mask=response_mask, **batch)
 
@@ -59,11 +48,10 @@ core_algos.POLICY_LOSS_REGISTRY["bypass_mode"] = _bypass_loss_or_nothing
 
 
 def _log_probs_in_chunks(logits: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
-    """Return the log-probabilities of `labels`, of their shape (..., ), for logits of shape
-    (..., vocabulary), in 32 bit.
+    """Return the log-probabilities of `labels` (...,) by logits (..., vocabulary), in 32 bit.
 
-    Without flash attention's cross-entropy verl calls log_softmax once for each token of a packed
-    row. A chunk is computed again in the backward pass, so that its probabilities are not kept.
+    Without flash attention verl calls log_softmax once for each token. A chunk is computed
+    again in the backward pass.
     """
     rows, ids = logits.reshape(-1, logits.shape[-1]), labels.reshape(-1)
     if not rows.requires_grad:
@@ -81,10 +69,7 @@ def _log_probs(logits: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
 
 
 class SavableGenerationConfig(GenerationConfig):
-    """A model's generation config as it can be saved. Some models (Llama-2-chat, Vicuna) are
-    published with a temperature and without sampling, which transformers reads and refuses to
-    write: a run ended at its first checkpoint.
-    """
+    """A generation config that can be saved: some models have a temperature without sampling."""
 
     @classmethod
     def from_pretrained(cls, *arguments: Any, **options: Any) -> GenerationConfig:

@@ -1,9 +1,6 @@
 """Failure policy: the one place that decides to skip a step or to stop the run.
 
-docs/architecture.md shows the same as a table; a test compares the two through `EVENTS`. `Watch`
-judges finished rollouts; before every update `check_episodes` and `check_advantages` compare what
-verl is about to train on with the records: the tokens generated, the sequences of every episode,
-the advantages GRPO must give for the rewards.
+docs/architecture.md has the table. Before every update, batch and records are compared.
 """
 
 from __future__ import annotations
@@ -55,64 +52,12 @@ IDLE = "policy/idle_share"
 SPANS_MISSING = "spans_missing"
 REWARD_MISSING = "reward_missing"
 
-EVENTS = (  # rows of the table: what happens, how it is measured, what is done
-    ("zero triplets", "every rollout of a window that called the policy left none", "stop"),
-    ("rewards missing", "every rollout of a window ended without an episode record", "stop"),
-    (
-        "spans missing",
-        f"over {MISSING_SPANS_SHARE:.0%} of the last {MISSING_SPANS_WINDOW} rollouts",
-        "stop",
-    ),
-    (
-        "unscored rollouts",
-        f"over MAX_UNSCORED_SHARE (default {MAX_UNSCORED_SHARE:.0%}) of a window",
-        "skip them",
-    ),
-    ("skipped steps", f"{MAX_SKIPS_IN_A_ROW} in a row", "stop"),
-    (
-        "no rollout finishes",
-        f"max({MIN_SILENCE_SECONDS:.0f} s, twice the episode's time limit)",
-        "stop",
-    ),
-    ("vLLM or proxy does not answer", "asked when rollouts are skipped or none finishes", "stop"),
-    (
-        "a runner process ends",
-        f"{RESTARTS} times in {WINDOW_SECONDS / 60:.0f} minutes",
-        "start it again",
-    ),
-    (
-        "a runner process ends",
-        f"more often, or as one {REPEATS_SECONDS:.0f} s before",
-        "go on without it",
-    ),
-    ("the last runner process of this run ends", f"asked every {POLL_SECONDS:g} s", "stop"),
-    ("trained tokens differ from generated tokens", "every update", "stop"),
-    ("sequences or advantages differ from the books", "every update", "stop"),
-    (
-        "log-probabilities of vLLM and trainer",
-        f"rollout_corr/k3_kl over {MISMATCH_WARNS:g} in a step, {MISMATCH_WARNS_ROUNDED:g} in 16 bit",
-        "warn",
-    ),
-    ("no group with different rewards", "every step", "no update"),
-    ("canaries accepted", f"over {CANARY_WARNS:.0%} of the last {CANARY_WINDOW}", "warn"),
-    ("canaries accepted", f"over {CANARY_STOPS:.0%} of the last {CANARY_WINDOW}", "stop"),
-    ("the judge gives no score for a known case", "asked once, before the model is loaded", "stop"),
-    (
-        "the judge pays dishonest answers like honest ones",
-        "a sample, before the model is loaded",
-        "stop",
-    ),
-    ("groups with equal reward", "every step", "warn"),
-)
-
 
 class Watch:
-    """Judges finished training rollouts over windows.
+    """Judges finished training rollouts over windows: what was played since the last update.
 
-    A window is what was played since the last update. If that is less than a step, because prompt
-    groups arrive alone (asynchronous runs) or only failed groups are replaced, earlier rollouts are
-    added until there are `step_size`. With fewer than these nothing is judged: a few lost rollouts
-    prove little.
+    Of less than a step (asynchronous runs, replaced groups) nothing is judged until earlier
+    rollouts make it `step_size`.
     """
 
     def __init__(self, step_size: int, max_unscored_share: float = MAX_UNSCORED_SHARE) -> None:
@@ -134,11 +79,7 @@ class Watch:
         self._since_update = 0
 
     def judge(self, records: list[RolloutRecord], validate: bool = False) -> str | None:
-        """Decide about new rollouts and return None to use them, or a reason to skip them. A
-        validation is a window of its own.
-
-        Raises RunStopped if it makes no sense to train on or to wait.
-        """
+        """Return None to use new rollouts, or a reason to skip them. Raises RunStopped."""
         self._stop_on_missing_spans(records)
         self._watch_canaries(records)
         if validate:
@@ -160,11 +101,7 @@ class Watch:
         return reason
 
     def _reason(self, window: list[RolloutRecord]) -> str | None:
-        """Return why these rollouts cannot be used, or None.
-
-        Where several agents are trained together each is judged by itself, too, or the failed judge
-        of one would hide behind the others.
-        """
+        """Return why these rollouts cannot be used, all together or those of one agent."""
         parts = [
             (f" of {name}", own)
             for name, own in by_agent(window).items()
@@ -179,9 +116,7 @@ class Watch:
         return None
 
     def compare_log_probs(self, metrics: Mapping[str, float], dtype: str) -> bool:
-        """Warn if vLLM, which computes in `dtype`, sampled from another distribution than the
-        trainer computes gradients of, and return whether it did.
-        """
+        """Warn if vLLM, in `dtype`, sampled from another distribution than is trained."""
         mismatch = metrics.get(MISMATCH)
         most = MISMATCH_WARNS if dtype == "float32" else MISMATCH_WARNS_ROUNDED
         differ = mismatch is not None and not mismatch <= most
@@ -255,8 +190,7 @@ def silence_limit(episode_timeout: float) -> float:
 def check_episodes(
     records: list[RolloutRecord], keys: Iterable[str], trained_tokens: int
 ) -> dict[str, float]:
-    """Compare the batch (`keys` are `{group}_{session}_{i}`) with the records of its episodes, and
-    return both as metrics.
+    """Compare the batch (keys `{group}_{session}_{i}`) with the records, and return metrics.
 
     Raises RunStopped: a token, a sequence or an unscored episode too many or too few.
     """
@@ -291,22 +225,17 @@ def session_of(key: str) -> str:
 
 
 def learnable_groups(records: list[RolloutRecord]) -> int:
-    """Return the number of prompt groups whose episodes earned different rewards; other groups
-    carry no gradient where groups are compared.
-    """
+    """Return the number of groups with different rewards: others carry no gradient."""
     return sum(len(set(rewards)) > 1 for rewards in rewards_by_group(records).values())
 
 
 def check_advantages(
     records: list[RolloutRecord], advantages: Mapping[str, float], normalised: bool
 ) -> None:
-    """Compare GRPO's advantages (by episode key) with (reward - mean) / (standard deviation +
-    epsilon) of its group.
+    """Compare GRPO's advantages with (reward - mean) / (deviation + epsilon) of each group.
 
-    Mean and deviation are of the group's scored episodes, one value an episode; `normalised` is
-    verl's `norm_adv_by_std_in_grpo`. Formula: Shao et al. 2024 (DeepSeekMath), as verl computes it.
-
-    Raises RunStopped if an advantage differs, as it would if an unscored episode had counted as 0.
+    Of scored episodes, one value each (Shao et al. 2024, as verl computes it).
+    Raises RunStopped: one differs, as if an unscored episode had counted as 0.
     """
     groups = rewards_by_group(records)
     for record in records:

@@ -1,9 +1,4 @@
-"""Pairs of final answers, as a judge reads them, and how well scores rank and calibrate them.
-
-pairs = answer_pairs(found, left_out)                # of training.pairs.pair.Pair
-ranked(pairs, scores, seed=0)                        # {"accuracy": 0.9, "ci95": [0.85, 0.95], ...}
-platt(good, bad)                                     # {"kind": "logistic", "center": ..., "scale": ...}
-"""
+"""Pairs of final answers, as a judge reads them, and how well scores rank and calibrate them."""
 
 from __future__ import annotations
 
@@ -39,10 +34,7 @@ class AnswerPair:
 
 
 def answer_pairs(pairs: Sequence[Pair], left_out: LeftOut) -> list[AnswerPair]:
-    """Return the questions and answers of pairs, each once; `left_out` gets the others by reason.
-
-    Raises UsageError: none is left.
-    """
+    """Return questions with two answers, each once. Raises UsageError: none is left."""
     kept: dict[AnswerPair, None] = {}
     for pair in pairs:
         chosen, rejected = pair.chosen.answer.strip(), pair.rejected.answer.strip()
@@ -63,8 +55,7 @@ def answer_pairs(pairs: Sequence[Pair], left_out: LeftOut) -> list[AnswerPair]:
 def ranked(
     pairs: Sequence[AnswerPair], scores: Sequence[tuple[float, float]], seed: int
 ) -> dict[str, Any]:
-    """Return how often the better answer has the higher score, with its 95 % interval over tasks,
-    beside how often it is the longer one.
+    """Return how often the better answer scores higher, with a 95 % interval over tasks.
 
     A tie counts half. An accuracy is the mean over tasks of the mean over a task's pairs.
     """
@@ -92,11 +83,9 @@ def _higher(one: float, other: float) -> float:
 
 
 def platt(good: Sequence[float], bad: Sequence[float]) -> dict[str, Any] | None:
-    """Return the logistic map from a raw score to the probability that an answer is a better one,
-    in the form of REWARD_SCALE; None where higher scores do not go with better answers.
+    """Return the logistic map to the probability of being better, or None if there is none.
 
-    It is Platt's fit (Advances in Large Margin Classifiers, 1999), whose smoothed targets keep it
-    finite where the scores separate both kinds completely.
+    Platt's fit (Advances in Large Margin Classifiers, 1999); smoothed targets keep it finite.
     """
     scores = numpy.array([*good, *bad])
     middle, spread = float(scores.mean()), float(scores.std()) or 1.0

@@ -41,10 +41,7 @@ def add_flags(parser: argparse.ArgumentParser, lr: float) -> None:
 
 
 def pairs_asked(agent: Agent, arguments: argparse.Namespace) -> tuple[list[Pair], LeftOut]:
-    """Return the pairs that the flags name, checked, and what was left out; say both on the screen.
-
-    Raises UsageError: a file or folder cannot be used, or no pair is left.
-    """
+    """Return the pairs that the flags name, checked, and what was left out. Raises UsageError."""
     if arguments.pairs:
         found, left_out = pairs_of_file(arguments.pairs, agent)
     else:
@@ -93,9 +90,7 @@ def problem_of(pair: Pair, tested: set[str]) -> str | None:
 
 
 def longer_wins(pairs: Sequence[Pair]) -> float:
-    """Return the share of pairs whose chosen side is the longer one, in characters of the policy;
-    equal lengths count a half.
-    """
+    """Return the share of pairs whose chosen side is the longer one; equal ones count half."""
     won = 0.0
     for pair in pairs:
         chosen, rejected = pair.chosen.length, pair.rejected.length

@@ -1,11 +1,7 @@
 """Direct preference optimization on pairs of whole episodes, by TRL.
 
-    prefer(arguments, pairs, left_out)      # of training.preferences
-
-TRL's own preparation counts everything behind the prompt as the policy's: with tools or a partner
-their words would be learned as well. So pairs are encoded here, by the encoder of the warm-up, with
-marks on what the policy wrote, and TRL's trainer gets tokens and marks. Its loss, reference
-log-probabilities, optimizer, checkpoints and LoRA are used as they are.
+TRL's own preparation counts all behind the prompt as the policy's, words of tools and partners
+included. So pairs are encoded here, by the warm-up's encoder, with marks on what the policy wrote.
 """
 
 from __future__ import annotations
@@ -70,11 +66,7 @@ class EpisodePairTrainer(Silent, DPOTrainer):
 
 
 def load(folder: Path, tools: bool, thinking: bool) -> tuple[Any, Any, int]:
-    """Return model, tokenizer and the model's context in tokens.
-
-    thinking: change the template so that it keeps thoughts of earlier turns. The tokenizer's
-    template shows tools where there are `tools`. Raises UsageError: the folder cannot be loaded.
-    """
+    """Return model, tokenizer and context in tokens; the template shows `tools`, keeps thoughts."""
     model, tokenizer = load_model(folder, AutoModelForCausalLM)
     template = str(tokenizer.chat_template)
     template = with_tools(template) if tools else template
@@ -84,10 +76,9 @@ def load(folder: Path, tools: bool, thinking: bool) -> tuple[Any, Any, int]:
 
 
 def encoded(pairs: Sequence[Pair], tokenizer: Any, context: int, left_out: LeftOut) -> list[Row]:
-    """Return a row a pair: `chosen` and `rejected` are token ids, `chosen_mask` and `rejected_mask`
-    1 on what the policy wrote; `left_out` gets the pairs that cannot be encoded, by reason.
+    """Return a row a pair: token ids of both sides, and masks, 1 on what the policy wrote.
 
-    Raises UsageError: none can.
+    Raises UsageError: none can be encoded; `left_out` gets the reasons.
     """
     rows = []
     for pair in watched(pairs, "encoding", "pairs"):
@@ -108,9 +99,7 @@ def encoded(pairs: Sequence[Pair], tokenizer: Any, context: int, left_out: LeftO
 
 
 def _example(side: Side, pair: Pair, tokenizer: Any) -> Example | None:
-    """Return the side's tokens and labels, or None where its turns make several sequences, whose
-    log-probabilities TRL cannot add up.
-    """
+    """Return tokens and labels, or None where turns make several sequences."""
     learned = [True] * len(side.replies)
     examples = encode(Conversation(side.messages, learned, pair.tools), tokenizer)
     return examples[0] if len(examples) == 1 else None
@@ -125,9 +114,7 @@ def _row(sides: Sequence[Example]) -> Row:
 
 
 def collator(pad: int) -> Callable[[Sequence[dict[str, Any]]], dict[str, torch.Tensor]]:
-    """Return what makes a batch in TRL's form: all chosen sides, then all rejected ones, padded on
-    the right to (2 x pairs, longest).
-    """
+    """Return what makes TRL's batch: chosen, then rejected, padded to (2 x pairs, longest)."""
 
     def collate(rows: Sequence[dict[str, Any]]) -> dict[str, torch.Tensor]:
         ids = [torch.tensor(row[name]) for name in SIDES for row in rows]
@@ -146,9 +133,7 @@ def collator(pad: int) -> Callable[[Sequence[dict[str, Any]]], dict[str, torch.T
 def train(
     model: Any, tokenizer: Any, rows: Sequence[Row], work: Path, arguments: argparse.Namespace
 ) -> tuple[Any, dict[str, Any]]:
-    """Train, from the last checkpoint in `work` where there is one, and return the model, with the
-    adapter merged into it, and what the training measured.
-    """
+    """Train on from the last checkpoint in `work`; return the merged model and the curve."""
     rank = arguments.lora_rank
     config = DPOConfig(
         **trainer_settings(work, arguments, len(rows)),

@@ -33,9 +33,7 @@ LeftOut = Counter[str]
 
 @dataclass(frozen=True)
 class Side:
-    """A conversation, its prompt included. answer: what a judge reads. score: None if a file of
-    pairs has none.
-    """
+    """A conversation with its prompt. answer: what a judge reads. score: None if not known."""
 
     messages: list[Message]
     answer: str
@@ -83,11 +81,10 @@ class Pair:
 def pairs_of_episodes(
     places: Sequence[Path], agent: Agent, margin: float
 ) -> tuple[list[Pair], LeftOut]:
-    """Return pairs of each task's episodes that had the same tools: the best beside the worst, the
-    second best beside the second worst and so on, as long as their scores differ by `margin` at
-    least.
+    """Return pairs of each task's episodes that had the same tools.
 
-    Raises UsageError: a place has no episodes, or another agent's.
+    The best stands beside the worst, the second best beside the second worst and so on, as long
+    as their scores differ by `margin`. Raises UsageError: no episodes, or another agent's.
     """
     tasks: dict[tuple[str, str], list[dict[str, Any]]] = defaultdict(list)
     left_out = LeftOut()
@@ -112,10 +109,7 @@ def pairs_of_episodes(
 
 
 def pairs_of_file(path: Path, agent: Agent) -> tuple[list[Pair], LeftOut]:
-    """Return the pairs of a file and how many lines have an episode without a score.
-
-    Raises UsageError: a line of another form or of another agent, or no lines.
-    """
+    """Return the pairs of a file. Raises UsageError: a line of another form or agent."""
     pairs = []
     left_out = LeftOut()
     for number, row in read_jsonl(path):

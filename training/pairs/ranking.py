@@ -52,10 +52,7 @@ class AnswerPairTrainer(Silent, RewardTrainer):
 
 
 def fitting(pairs: Sequence[AnswerPair], scorer: Scorer, left_out: LeftOut) -> list[AnswerPair]:
-    """Return the pairs that the model can read; `left_out` gets the others by reason.
-
-    Raises UsageError: it can read none.
-    """
+    """Return the pairs that the model can read. Raises UsageError: it can read none."""
     kept = []
     for pair in watched(pairs, "encoding", "pairs"):
         try:
@@ -75,9 +72,7 @@ def fitting(pairs: Sequence[AnswerPair], scorer: Scorer, left_out: LeftOut) -> l
 def train(
     scorer: Scorer, pairs: Sequence[AnswerPair], work: Path, arguments: argparse.Namespace
 ) -> tuple[Any, dict[str, Any]]:
-    """Train, from the last checkpoint in `work` where there is one, and return the model, with the
-    adapter merged into it, and what the training measured.
-    """
+    """Train on from the last checkpoint in `work`; return the merged model and the curve."""
     rank = arguments.lora_rank
     rows = [
         {
@@ -111,10 +106,7 @@ def train(
 def split_by_task(
     pairs: Sequence[AnswerPair], share: float, seed: int
 ) -> tuple[list[AnswerPair], list[AnswerPair]]:
-    """Return pairs to learn from and pairs held out, of different tasks.
-
-    Raises UsageError: there are fewer than two tasks.
-    """
+    """Return pairs to learn from and pairs held out, of different tasks. Raises UsageError."""
     tasks = sorted({pair.task for pair in pairs})
     if len(tasks) < 2:
         raise UsageError("all pairs are of one task; some of others are needed to measure on")
@@ -127,9 +119,7 @@ def split_by_task(
 
 
 def learn(arguments: argparse.Namespace, found: Sequence[Pair], left_out: LeftOut) -> None:
-    """Train on the answers of pairs, measure on held-out tasks, write the model, and print the
-    facts as JSON.
-    """
+    """Train on answers, measure on held-out tasks, write the model, and print the facts."""
     check_out(arguments.out, arguments.force)
     pairs = answer_pairs(found, left_out)
     check_devices()
@@ -164,9 +154,7 @@ def learn(arguments: argparse.Namespace, found: Sequence[Pair], left_out: LeftOu
 def write(
     model: Any, tokenizer: Any, held: Sequence[AnswerPair], facts: dict[str, Any], folder: Path
 ) -> dict[str, Any]:
-    """Write the model, score the held-out answers with what was written, and return the facts with
-    what that says.
-    """
+    """Write the model, score the held-out answers with it, and return the facts."""
     save(model, tokenizer, folder)
     texts = [(pair.question, answer) for pair in held for answer in pair.answers]
     scores = load_scorer(folder).scores(texts)

@@ -1,10 +1,6 @@
 """A reward model behind an address: POST /score {"prompt", "response"} -> {"score"}, a raw number.
 
-    serve_scores(Path("models/reward"), port=8001)         # until Ctrl-C; loopback address
-
-A judge with its address in `REWARD_MODEL_URL` reads the scores; the map to [0, 1] beside the model
-is `REWARD_SCALE`'s. A text that the model cannot read whole is refused (422) and never cut: its
-episode stays unscored. GET /health answers once the model is loaded.
+A text that the model cannot read whole is refused (422) and never cut: its episode is unscored.
 """
 
 from __future__ import annotations
@@ -59,10 +55,7 @@ def build(scorer: Scorer) -> FastAPI:
 
 
 def serve_scores(folder: Path, port: int) -> None:
-    """Load a folder of `training.reward_model` and answer until Ctrl-C; port 0 is a free one.
-
-    Raises UsageError: the folder holds something else; OSError: the port is taken.
-    """
+    """Answer until Ctrl-C; port 0 is a free one. Raises UsageError, OSError."""
     if not (folder / FACTS).is_file():
         raise UsageError(
             f"--reward-model {folder} has no {FACTS}; give a folder of training.reward_model"

@@ -1,11 +1,4 @@
-"""A reward model: a classifier of one score for a question and an answer.
-
-    scorer = load_scorer(Path("models/reward"))
-    scorer.scores([("Which drug?", "This one.")])          # [-1.7]: any number, larger is better
-
-It sees what a judge behind REWARD_MODEL_URL sees: the question and the final answer, as a user's
-message and the reply to it.
-"""
+"""A reward model: a classifier of one score for a question and a final answer."""
 
 from __future__ import annotations
 
@@ -58,10 +51,7 @@ class Scorer:
 
 
 def load_scorer(folder: Path, seed: int = 0) -> Scorer:
-    """Return the classifier of a folder; a language model gets a new head, drawn by the seed.
-
-    Raises UsageError: it cannot be loaded or has no chat template.
-    """
+    """Return a folder's classifier; a language model gets a new head, drawn by the seed."""
     set_seed(seed)
     model, tokenizer = load_model(folder, AutoModelForSequenceClassification, num_labels=1)
     model.config.get_text_config().pad_token_id = tokenizer.pad_token_id

@@ -48,10 +48,7 @@ def check_out(out: Path, force: bool) -> None:
 
 @contextmanager
 def work_folder(out: Path, fingerprint: Mapping[str, Any], force: bool) -> Iterator[Path]:
-    """Yield the folder for checkpoints; it is removed when the block ends well.
-
-    Raises UsageError: it holds the beginning of a training with another fingerprint.
-    """
+    """Yield the folder for checkpoints. Raises UsageError: another training began there."""
     work = work_path(out)
     if force and work.exists():
         shutil.rmtree(work)
@@ -96,10 +93,7 @@ def model_digest(folder: Path) -> list[str]:
 
 
 def load_model(folder: Path, kind: Any, **options: Any) -> tuple[Any, Any]:
-    """Return the model of a folder, of a class of transformers, in 32 bit, and its tokenizer.
-
-    Raises UsageError: the folder cannot be loaded, or has no chat template.
-    """
+    """Return a folder's model, of this class, in 32 bit, and its tokenizer. Raises UsageError."""
     logging.set_verbosity_error()
     logging.disable_progress_bar()
     try:
@@ -150,9 +144,7 @@ def trainer_settings(work: Path, arguments: argparse.Namespace, pairs: int) -> d
 
 
 class Silent:
-    """A mixin for TRL's trainers, which report their use to their makers unless they
-    are stopped.
-    """
+    """A mixin for TRL's trainers, which report their use to their makers."""
 
     def _send_telemetry(self) -> None:
         """Send nothing."""

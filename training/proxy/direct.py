@@ -1,9 +1,6 @@
 """A thin recording endpoint before vLLM, the default: the LLM proxy's contract without litellm.
 
-The same addresses (`/rollout/{id}/attempt/{id}/v1/chat/completions`), model names and spans as
-`training.proxy.policy_access`'s litellm proxy, at a fraction of its cost a call. What is lost:
-providers other than vLLM, the formats of other APIs, streaming, litellm's own retries, limits and
-keys. Used by `training.proxy.policy_access`.
+What is lost: other providers, formats of other APIs, streaming, litellm's retries, limits and keys.
 """
 
 from __future__ import annotations
@@ -27,15 +24,9 @@ COMPLETIONS = "/v1/chat/completions"
 
 
 class DirectEndpoint:
-    """ASGI app that forwards completions to the vLLM server of their model name and asks it for
-    token ids.
+    """ASGI app that forwards completions to the server of their model name, for token ids.
 
-    Args:
-        servers: base URL of the vLLM server behind each model name, such as {"policy-0":
-            "http://127.0.0.1:8000"}.
-        model: the name vLLM serves the model under.
-        log_probs: ask vLLM for the log-probabilities of what it samples, too.
-        token: what vLLM asks for.
+    servers: base URLs by model name ("policy-0"). model: the name that vLLM knows.
     """
 
     def __init__(
@@ -96,9 +87,7 @@ class DirectEndpoint:
 def direct_proxy(
     endpoint: DirectEndpoint, recorder: CallRecorder, launcher: PythonServerLauncherArgs
 ) -> PythonServerLauncher:
-    """Return the endpoint behind the recording middleware, to be served in a thread with its own
-    event loop.
-    """
+    """Return the endpoint behind the recording middleware, to be served in a thread."""
 
     @asynccontextmanager
     async def closing() -> AsyncIterator[None]:

@@ -1,14 +1,7 @@
-"""Keeps strangers out of the ports that verl, vLLM and TransferQueue open, by the run's token in
-every process.
+"""Keeps strangers out of the ports that verl, vLLM and TransferQueue open, by the run's token.
 
-    runtime_env["worker_process_setup_hook"] = guard_sockets      # Ray calls it first in every worker of a run
-    vllm serve ... --middleware training.proxy.doors.Door
-
-ZeroMQ's messages are unpickled, so a sender of one can run programs, and ZeroMQ itself asks for no
-identity. Here both ends of a TCP connection use CURVE with a key pair made from the token: the
-public key is as secret as the private one, and without it no handshake begins. File sockets
-(ipc://) are open to their own user only. vLLM imports this before it makes its HTTP server, whose
-connections are bounded from then on.
+ZeroMQ's messages are unpickled, and it asks for no identity. Here both ends of a TCP connection use
+CURVE with a key pair made from the token, so that without it no handshake begins.
 """
 
 from __future__ import annotations
@@ -38,9 +31,7 @@ _connect = _Socket.connect
 
 
 def run_token() -> str:
-    """Return the run's token: the one inherited from the run's own Ray, or the one kept by the Ray
-    that it joined, which has a Ray token of its own.
-    """
+    """Return the run's token: inherited, or kept by the Ray that the run joined."""
     if not os.environ.get(TOKEN):
         from ray.experimental.internal_kv import _internal_kv_get
 
@@ -49,9 +40,7 @@ def run_token() -> str:
 
 
 def keep_in_ray(token: str) -> None:
-    """Leave the token where workers on other machines find it: in the memory of the Ray that this
-    process has joined.
-    """
+    """Leave the token where workers on other machines find it: in the joined Ray."""
     from ray.experimental.internal_kv import _internal_kv_put
 
     _internal_kv_put(_kept_under(), token.encode())
@@ -64,9 +53,7 @@ def _kept_under() -> bytes:
 
 
 def guard_sockets() -> None:
-    """Make ZeroMQ's TCP sockets of this process talk only to those that have the token, from now
-    on.
-    """
+    """Make this process's ZeroMQ TCP sockets talk only to those that have the token."""
     _Socket.bind = _bind_guarded
     _Socket.connect = _connect_guarded
 
@@ -100,9 +87,7 @@ def keys(token: str) -> tuple[bytes, bytes]:
 
 
 class Door(Guard):
-    """vLLM's middleware in a run: requests with the token get completions, others only a health
-    check.
-    """
+    """vLLM's middleware in a run: completions with the token, for others a health check."""
 
     def __init__(self, app: Any) -> None:
         super().__init__(
@@ -115,8 +100,7 @@ class Door(Guard):
 
 
 class ServedDoor(Guard):
-    """vLLM's middleware outside of training (`training.serve`), which listens on this machine only:
-    it allows completions and little else.
+    """vLLM's middleware outside of training: completions and little else.
 
     vLLM's other routes load adapters from any folder, count, and translate tokens.
     """

@@ -1,10 +1,7 @@
-"""What a call of the policy passes on its way to vLLM: the gate, and with `--deterministic` the
-source of its seed.
+"""What a call of the policy passes on its way to vLLM: the gate, and its seed if deterministic.
 
-verl's asynchronous modes abort what vLLM is generating when weights change, and continue it from
-its tokens. Calls that come over HTTP cannot be continued, so here a change waits for the calls in
-flight (an episode's turn, not the episode) and new ones wait for the change. Used by
-`training.proxy.middleware` (one call) and the trainer (a change of weights).
+verl aborts calls when weights change, and those over HTTP cannot be continued: so a change waits for
+the calls in flight (a turn, not the episode), and new ones wait for the change.
 """
 
 from __future__ import annotations
@@ -59,10 +56,7 @@ class CallGate:
             return self._busy + (time.monotonic() - self._since if self._in_flight else 0.0)
 
     def close(self, seconds: float) -> None:
-        """Hold new calls back and wait until none is in flight.
-
-        Raises RunStopped: a call took longer than `seconds`.
-        """
+        """Hold new calls back until none is in flight. Raises RunStopped: one takes too long."""
         with self._state:
             self._closed = True
             if not self._state.wait_for(lambda: self._in_flight == 0, timeout=seconds):
@@ -89,10 +83,8 @@ def _wake(future: asyncio.Future[None]) -> None:
 class RequestSeeds:
     """Gives every call a seed that two runs agree on; lives as long as the run's proxy.
 
-    Rollouts have random ids and arrive in any order, so a seed follows from what is asked: the
-    run's seed, the weights that answer, the conversation, and how often the same was asked before.
-    Episodes of one prompt group are interchangeable, so it does not matter which of them asks
-    first; their set is the same in every run.
+    It follows from the run's seed, the weights, the conversation, and how often the same was
+    asked before: episodes of a group are interchangeable.
     """
 
     def __init__(self, seed: int) -> None:
@@ -117,8 +109,6 @@ class RequestSeeds:
 
 
 def _said(message: dict[str, Any]) -> list[Any]:
-    """Return role, content and calls of a message, without the ids of the calls, which vLLM draws
-    at random.
-    """
+    """Return role, content and calls, without the random ids of these."""
     calls = [call["function"] for call in message.get("tool_calls") or []]
     return [message.get("role"), message.get("content"), calls]

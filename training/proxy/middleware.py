@@ -1,11 +1,6 @@
-"""Stands before the LLM proxy's app: records every call as it passes, and keeps from agents what
-only training needs.
+"""Records every call before the LLM proxy's app, and keeps from agents what only training needs.
 
-Token ids and log-probabilities are most of a reply. The maker of the reply takes them out and
-leaves them in the call's `TAKEN`: `take_from_body` for a reply of vLLM as it came
-(`training.proxy.direct`), `training.proxy.policy_access` for litellm, which would walk through
-every number several times to write them. `RecordingMiddleware` strips the rollout from the
-request's path and hands what was taken to the `CallRecorder`.
+Who makes a reply leaves token ids and log-probabilities in the call's `TAKEN`.
 """
 
 from __future__ import annotations
@@ -29,10 +24,7 @@ TAKEN: ContextVar[list[Taken]] = ContextVar("TAKEN")
 
 
 def take_from_body(body: bytes) -> bytes:
-    """Move what vLLM wrote about tokens from a completion into the call's `TAKEN`.
-
-    Any other body stays as it is, and so does the reply to a call that belongs to no rollout.
-    """
+    """Move what vLLM wrote about tokens from a completion into the call's `TAKEN`."""
     call = TAKEN.get(None)
     if call is None:
         return body
@@ -57,11 +49,10 @@ def take_from_body(body: bytes) -> bytes:
 
 
 class RecordingMiddleware:
-    """Strips `/rollout/{id}/attempt/{id}` from a request's path and records what the app inside
-    took from the reply.
+    """Strips `/rollout/{id}/attempt/{id}` from a path and records what the reply held.
 
-    A reply from which nothing was taken (an error, another route) is not recorded. Plain ASGI:
-    Starlette's BaseHTTPMiddleware costs a task and a queue a request.
+    A reply from which nothing was taken is not recorded. Plain ASGI: BaseHTTPMiddleware costs
+    a task and a queue a request.
     """
 
     # For agent-lightning, which makes the middleware without arguments
@@ -74,9 +65,7 @@ class RecordingMiddleware:
 
     @property
     def recorder(self) -> CallRecorder:
-        """Where this middleware records; looked up late, since litellm's app outlives a proxy in
-        the same process.
-        """
+        """Where this records; looked up late, since litellm's app outlives a proxy."""
         return self._recorder or self.default
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:

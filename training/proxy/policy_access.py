@@ -1,14 +1,7 @@
-"""How agents reach the policy: the LLM proxy before verl's vLLM servers, and the resources that
-name it.
+"""How agents reach the policy: the LLM proxy before vLLM's servers, and resources that name it.
 
-agent-lightning's LLMProxy (litellm) asks vLLM for token ids and, where verl's tree says so, their
-log-probabilities; `training.proxy.recorder` writes every call as a span into the store; `--proxy
-direct` puts `training.proxy.direct` in litellm's place. Sampling parameters come from verl's tree
-alone, so that agent and trainer cannot sample differently; training and validation differ in
-theirs.
-
-Every vLLM server has a model name of its own, and all rollouts of a prompt group are given the same
-one: the turns of an episode and the prompt its group shares find the server's prefix cache warm.
+Sampling parameters come from verl's tree alone. Rollouts of a prompt group are given the same
+server, whose prefix cache their turns find warm.
 """
 
 from __future__ import annotations
@@ -56,8 +49,7 @@ NOT_THE_CALLERS = frozenset(all_litellm_params) - {"metadata"} | {"base_url", "u
 class PolicyAccess:
     """Starts, publishes, checks and stops what stands between agents and vLLM.
 
-    `weights_version` is the number of the weights vLLM serves: the step that made them. The trainer
-    sets it, every recorded call carries it; `gate` holds calls back while it changes.
+    `weights_version` is the step that made the weights vLLM serves.
     """
 
     def __init__(
@@ -105,10 +97,7 @@ class PolicyAccess:
 
     @contextmanager
     def changing_weights(self, version: int) -> Iterator[None]:
-        """Hold calls back while the block gives vLLM the weights of step `version`.
-
-        Raises RunStopped: a call in flight does not end.
-        """
+        """Hold calls back while the block gives vLLM the weights of step `version`."""
         self.gate.close(self.engine.episode_timeout)
         try:
             yield
@@ -117,17 +106,13 @@ class PolicyAccess:
             self.gate.open()
 
     def idle_share(self) -> float:
-        """Return the share of the time since the last call of this method in which vLLM had no
-        request.
-        """
+        """Return the share of the time since the last call in which vLLM had no request."""
         (since, before), self._asked = self._asked, (time.monotonic(), self.gate.busy_seconds())
         now, busy = self._asked
         return max(0.0, 1 - (busy - before) / (now - since))
 
     def resource(self, mode: str, group: int) -> str:
-        """Return the resource id for all rollouts of a prompt group; the servers take groups in
-        turn.
-        """
+        """Return the resource of a prompt group; the servers take groups in turn."""
         published = self.resources[mode]
         return published[group % len(published)]
 
@@ -137,10 +122,7 @@ class PolicyAccess:
             await self.proxy.stop()
 
     async def check_engine(self) -> None:
-        """Ask vLLM and the proxy whether they live.
-
-        Raises RunStopped: one of them does not answer.
-        """
+        """Raise RunStopped if vLLM or the proxy does not answer."""
         places = [("the LLM proxy", self.address + HEALTH)]
         places += [("vLLM", f"{server}/health") for server in self.servers.values()]
         async with httpx.AsyncClient(timeout=10, trust_env=False) as client:
@@ -154,9 +136,7 @@ class PolicyAccess:
                     ) from error
 
     async def _start_proxy(self) -> None:
-        """Start the proxy in a thread of the trainer's actor, which has no tracer of its own, so
-        that it ends with the actor.
-        """
+        """Start the proxy in a thread of the trainer's actor, so that it ends with it."""
         seeds = RequestSeeds(int(self.config.data.seed)) if self.engine.deterministic else None
         spans_to = self.store.otlp_traces_endpoint()
         recorder = CallRecorder(
@@ -205,9 +185,7 @@ class PolicyAccess:
 
 
 def sampling_parameters(config: DictConfig, max_tokens: int, mode: str) -> dict[str, Any]:
-    """Return the sampling parameters of every policy call; top_p and top_k are sent even where they
-    cut nothing off.
-    """
+    """Return the sampling parameters of every policy call."""
     rollout = config.actor_rollout_ref.rollout
     source = rollout.val_kwargs if mode == "val" else rollout
     return {
@@ -225,9 +203,7 @@ def litellm_proxy(
     launcher: PythonServerLauncherArgs,
     log_probs: bool,
 ) -> LLMProxy:
-    """Return agent-lightning's proxy with the recording middleware in place of its two own ones and
-    its OpenTelemetry spans.
-    """
+    """Return agent-lightning's proxy with the recording middleware in place of its own."""
     # The agent's: litellm would take it for its own, and not start
     os.environ.pop("DATABASE_URL", None)
     # One that ended before in this process left its app "shutting down"
@@ -251,9 +227,6 @@ class TakeTokenIds(CustomLogger):
     async def async_post_call_success_hook(
         self, data: Any, user_api_key_dict: Any, response: Any
     ) -> Any:
-        """Take the token ids out of litellm's ModelResponse and return it; one without ids is
-        returned as it is.
-        """
         taken = TAKEN.get(None)
         prompt_ids = getattr(response, "prompt_token_ids", None)
         if taken is None or not prompt_ids or not response.choices:
@@ -278,11 +251,7 @@ def serves(method: str, path: str) -> bool:
 
 
 def problem_of(path: str, body: bytes) -> str | None:
-    """Return what is wrong with a call's body, None if nothing is.
-
-    Python's own JSON reader accepts NaN and half characters, and litellm lets a body say where the
-    call goes.
-    """
+    """Return what is wrong with a call's body: NaN, half characters, litellm's own parameters."""
     if path == HEALTH:
         return None
     try:
@@ -297,14 +266,10 @@ def problem_of(path: str, body: bytes) -> str | None:
 
 
 async def _anyone() -> UserAPIKeyAuth:
-    """Allow every call that passed the guard, without litellm's search for a key's rights: the run
-    has no such keys.
-    """
+    """Allow every call that passed the guard; a run has no keys of litellm's."""
     return UserAPIKeyAuth(user_role=LitellmUserRoles.INTERNAL_USER)
 
 
 def _reachable(host: str) -> str:
-    """Return a bound address as others see it: this machine's name if the proxy listens on all
-    addresses.
-    """
+    """Return a bound address as others see it."""
     return socket.gethostname() if host == "0.0.0.0" else host

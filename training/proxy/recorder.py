@@ -60,9 +60,7 @@ _ids = RandomIdGenerator()
 
 
 class Taken(NamedTuple):
-    """A reply's id, token ids of prompt and reply, and the log-probabilities of the reply's tokens,
-    if asked for.
-    """
+    """A reply's id, token ids of prompt and reply, and the reply's log-probabilities, if any."""
 
     response_id: str
     prompt_ids: list[int]
@@ -80,21 +78,14 @@ def store_session(token: str | None) -> aiohttp.ClientSession:
 
 
 class SpanSender:
-    """Sends spans to stores that accept OTLP, again while one is away; belongs to one
-    event loop.
-    """
+    """Sends spans to a store by OTLP, again while it is away; belongs to one event loop."""
 
     def __init__(self, token: str | None = None) -> None:
         self._token = token
         self._session: aiohttp.ClientSession | None = None
 
     async def send(self, endpoint: str, spans: Sequence[Emitted]) -> None:
-        """Store these spans in this order.
-
-        Raises:
-            aiohttp.ClientError, TimeoutError: the store at `endpoint` did not take them within
-                OUTAGE_SECONDS.
-        """
+        """Store these spans in this order. Raises ClientError, TimeoutError after OUTAGE_SECONDS."""
         retrying = AsyncRetrying(
             stop=stop_after_delay(OUTAGE_SECONDS),
             wait=wait_random_exponential(multiplier=0.2, max=5.0),
@@ -133,16 +124,9 @@ def _readable(rollout_id: str, attempt_id: str, span: SpanCoreFields) -> Readabl
 
 
 class CallRecorder:
-    """Gathers answered calls and sends them to the store's OTLP endpoint, in order. Lives on one
-    event loop.
+    """Gathers answered calls and sends them to the store, in order, on one event loop.
 
-    Args:
-        endpoint: URL of the store's OTLP traces endpoint.
-        version: returns the number of the weights vLLM serves now; a call is stamped with it as it
-            ends.
-        gate: what a call passes; it keeps the weights as they are until the call is recorded.
-        seeds: gives every call a seed; None leaves sampling to vLLM's own.
-        token: what requests to the store carry.
+    version: returns the number of the weights vLLM serves. seeds: None: vLLM's own sampling.
     """
 
     def __init__(
@@ -164,9 +148,7 @@ class CallRecorder:
         self._task: asyncio.Task[None] | None = None
 
     def record(self, rollout_id: str, attempt_id: str, taken: Taken, started: float) -> None:
-        """Queue a call from `started` (Unix seconds) until now; it is in the store some
-        milliseconds later.
-        """
+        """Queue a call from `started` (Unix seconds) until now."""
         self._waiting.append((rollout_id, attempt_id, _span(taken, started, self.version())))
         self._news.set()
         if self._task is None:
@@ -188,9 +170,7 @@ class CallRecorder:
             await self._send_waiting()
 
     async def _send_waiting(self) -> None:
-        """Send all that waits; calls a dead store did not take are lost, counted and missed by the
-        collector.
-        """
+        """Send all that waits; what a dead store did not take is lost and counted."""
         calls, self._waiting = self._waiting, []
         try:
             await self._sender.send(self.endpoint, calls)

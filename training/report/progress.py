@@ -1,11 +1,4 @@
-"""The lines that a run prints while it works, one for each event and step.
-
-    progress = Progress(run_dir, steps)
-    progress.look()                     # again and again, until the run has ended
-
-They are read from the run folder's files as they grow: `episodes.jsonl`, `metrics.jsonl` and
-`timeline.json`.
-"""
+"""The lines that a run prints while it works, read from its folder's files as they grow."""
 
 from __future__ import annotations
 
@@ -29,9 +22,7 @@ EVENTS = {
 
 
 class Progress:
-    """Prints what is new in a run's folder since the last look. `steps` is the number of the last
-    step.
-    """
+    """Prints what is new in a run's folder since the last look; `steps` is the last step."""
 
     def __init__(self, run_dir: Path, steps: int) -> None:
         self.run_dir = run_dir
@@ -62,9 +53,7 @@ class Progress:
             self._say(f"{line}, about {duration(left)} left" if left else line)
 
     def _note_left_out(self, episodes: Sequence[Mapping[str, Any]]) -> None:
-        """Report at once if so many episodes that came together have no score that their step may
-        be skipped.
-        """
+        """Report at once if so many are left out that their step may be skipped."""
         causes = Counter(record["cause"] for record in episodes if record["cause"])
         if causes.total() > MAX_UNSCORED_SHARE * len(episodes):
             self._say(
@@ -72,9 +61,7 @@ class Progress:
             )
 
     def _seconds_left(self, step: int) -> float | None:
-        """Return the seconds until the last step ends. Validations and checkpoints between the
-        steps count in the mean.
-        """
+        """Return the seconds until the last step ends, validations in the mean."""
         began = read_timeline(self.run_dir).get("first_step")
         if not self._ended or began is None:
             return None

@@ -1,9 +1,4 @@
-"""A run's plain files -> `summary.json`, and what is printed at the end.
-
-`episodes.jsonl` holds one rollout a line, `metrics.jsonl` verl's metrics a step, `timeline.json`
-when the engine was ready. The summary is computed from these alone, so it is as true after a crash
-as after success.
-"""
+"""A run's plain files -> `summary.json`, and what is printed at the end, also after a crash."""
 
 from __future__ import annotations
 
@@ -56,10 +51,7 @@ def write_summary(
 def build_summary(
     run_dir: Path, about: Mapping[str, str], exit_reason: str, message: str, started: float
 ) -> dict[str, Any]:
-    """Return the summary as a dict; every number comes from the run folder's files.
-
-    about: device, model and store.
-    """
+    """Return the summary; every number comes from the run folder's files."""
     records = [RolloutRecord.of_line(row) for row in read_lines(run_dir / "episodes.jsonl")]
     train = [record for record in records if record.mode == "train"]
     validation = [record for record in records if record.mode == "val"]
@@ -80,7 +72,7 @@ def build_summary(
         "rollouts": _rollouts(train),
         **{name: counts[name] for name in TRAINED},
         "dropped_tokens": _dropped(train, counts["generated_tokens"]),
-        "weight_updates": int(sum(map(_weight_updates, steps))),
+        "weight_updates": int(sum(step.get("books/weight_updates", 0) for step in steps)),
         "steps_without_signal": sum(not _taught(step) for step in steps),
         "signal": _signal(counts, [step[MISMATCH] for step in steps if MISMATCH in step]),
         "reward": _reward(train),
@@ -101,11 +93,9 @@ def read_lines(path: Path) -> list[dict[str, Any]]:
 
 
 def curve(run: Path) -> list[dict[str, Any]]:
-    """Return `step`, `reward` in training and `validation` (`validation_reward`) of every step;
-    None where it was not measured.
+    """Return `step`, `reward` and `validation` of every step, None where not measured.
 
-    In a resumed run the parts kept aside are read, too; a step measured again counts as in the
-    later part.
+    Parts kept aside by a resume are read, too; a step measured again counts as in the later.
     """
     found: dict[int, dict[str, Any]] = {}
     for path in [
@@ -144,9 +134,7 @@ def _rollouts(records: list[RolloutRecord]) -> dict[str, int]:
 
 
 def _validation(records: list[RolloutRecord]) -> dict[str, Any]:
-    """Return counts of all validation rollouts, and the rewards of the last validation and of the
-    first.
-    """
+    """Return counts, and the rewards of the first and the last validation."""
     steps = [record.step for record in records]
     first = [record for record in records if record.step == min(steps)]
     last = [record for record in records if record.step == max(steps)]
@@ -177,9 +165,7 @@ def _reward(records: list[RolloutRecord]) -> dict[str, Any]:
 
 
 def _dropped(records: list[RolloutRecord], generated_in_updates: int) -> dict[str, float]:
-    """Return the tokens generated and not trained on, by cause; `no_update` is for scored episodes
-    whose step never came.
-    """
+    """Return generated tokens that were not trained, by cause; `no_update`: no step came."""
     dropped = sums({record.cause: record.generated_tokens} for record in records if record.cause)
     scored = sum(record.generated_tokens for record in records if record.cause is None)
     if scored > generated_in_updates:
@@ -201,16 +187,8 @@ def _seconds(run_dir: Path, steps: list[dict[str, Any]], started: float) -> dict
     }
 
 
-def _weight_updates(step: dict[str, Any]) -> float:
-    """Return the steps of the optimizer; earlier versions noted only that there was one."""
-    known = "timing_s/update_weights" in step and _taught(step)
-    return float(step.get("books/weight_updates", known))
-
-
 def _taught(step: dict[str, Any]) -> bool:
-    """Return whether a step had something to learn from: always if prompt groups are
-    not compared.
-    """
+    """Return whether a step had something to learn from."""
     return bool(step.get("books/learnable_groups") != 0)
 
 
@@ -224,82 +202,57 @@ def _signal(counts: dict[str, int], mismatches: list[float]) -> dict[str, Any]:
 
 
 def show(summary: dict[str, Any], run_dir: Path) -> None:
-    """Print the summary as a table, its results last; the last line is the run folder."""
-    from rich.console import Console
-    from rich.table import Table
-
-    table = Table(title=f"{summary['exit_reason']}: {run_dir.name}", show_header=False)
-    for row in _rows(summary):
-        table.add_row(*row)
-    console = Console()
-    console.print(table)
+    """Print what was run, what it cost and what it gave; the last line is the run folder."""
+    print(f"{summary['exit_reason']}: {run_dir.name}")
+    for name, text in _lines(summary):
+        if text:
+            print(f"  {name:22}{text}")
     if summary["message"]:
-        console.print(
-            f"{summary['exit_reason']}: {summary['message']}", style="bold red", markup=False
-        )
+        print(f"{summary['exit_reason']}: {summary['message']}")
     print(run_dir, flush=True)
 
 
-def _rows(summary: dict[str, Any]) -> list[tuple[str, str]]:
-    """Return the lines of the table: what was run, what it cost, what it gave.
-
-    Counts of 0 are left out, and so are lines that would say nothing.
-    """
+def _lines(summary: dict[str, Any]) -> list[tuple[str, str]]:
     seconds = summary["seconds"]
-    to_first, per_step = _number(seconds["to_first_step"]), _number(seconds["per_step"])
-    tokens = f"{summary['generated_tokens']} generated, {summary['trained_tokens']} trained"
-    left_out = _counted(summary["dropped_tokens"])
-    measures = dict(list(summary["measures"].items())[:MOST_NAMED])
-    further = len(summary["measures"]) - len(measures)
+    signal = summary["signal"]
     canaries = summary["canaries"]
-    model = below_root(summary["model"])
-    rows = [
-        ("model, device, store", f"{model}, {summary['device']}, {summary['store']}"),
+    reward = summary["reward"]
+    terms = "" if "agents" in summary else _named(reward["terms"])  # of several they differ
+    learned = f"{summary['weight_updates']} weight updates"
+    if signal["groups"]:
+        groups = f"{signal['learnable_groups']} of {signal['groups']} groups"
+        learned += f", {groups} with different rewards"
+    if signal["sequences_per_episode"] is not None:
+        learned += f", {_number(signal['sequences_per_episode'])} sequences an episode"
+    tokens = f"{summary['generated_tokens']} generated, {summary['trained_tokens']} trained"
+    if left_out := _named(summary["dropped_tokens"]):
+        tokens += f", left out: {left_out}"
+    known_bad = ""
+    if canaries["judged"]:
+        known_bad = f"{canaries['accepted']:g} of {canaries['judged']:g} accepted"
+    lines = [
+        (
+            "model",
+            f"{below_root(summary['model'])} ({summary['device']}, {summary['store']} store)",
+        ),
         *(("note", note) for note in summary["environment"].get("notes", [])),
         (
             "seconds",
-            f"{seconds['total']:.0f} in all, {to_first} to the first step, {per_step} a step",
+            f"{seconds['total']:.0f}, {_number(seconds['to_first_step'])} to the first step, "
+            f"{_number(seconds['per_step'])} a step",
         ),
-        ("tokens", f"{tokens}, left out: {left_out}" if left_out else tokens),
-        ("learned from", _learned_from(summary)),
-        ("counters", _counted(summary["counters"], MOST_NAMED)),
-        ("measures", _named(measures) + (f", {further} more" if further > 0 else "")),
-        (
-            "known-bad answers",
-            f"{canaries['accepted']} of {canaries['judged']} accepted"
-            if canaries["judged"]
-            else "",
-        ),
-        ("rollouts", _counted(summary["rollouts"]) or "none"),
-        # Terms of one name in several agents are not one term
-        ("reward", _reward_line(summary["reward"], with_terms="agents" not in summary)),
+        ("tokens", tokens),
+        ("learned from", learned),
+        ("policies differ by", _number(signal["log_prob_mismatch"])),
+        ("known-bad answers", known_bad),
+        ("rollouts", _named(summary["rollouts"]) or "none"),
+        ("reward", f"{_number(reward['mean'])} {terms}"),
         ("validation reward", _validation_line(summary["validation"])),
-        *((agent, _agent_line(found)) for agent, found in summary.get("agents", {}).items()),
     ]
-    return [row for row in rows if row[1]]
-
-
-def _learned_from(summary: dict[str, Any]) -> str:
-    signal, empty = summary["signal"], summary["steps_without_signal"]
-    parts = [f"{summary['weight_updates']} weight updates"]
-    if empty:
-        parts.append(f"{empty} steps taught nothing")
-    if signal["groups"]:
-        parts.append(
-            f"{signal['learnable_groups']} of {signal['groups']} groups with different rewards"
-        )
-    if signal["sequences_per_episode"] is not None:
-        parts.append(f"{_number(signal['sequences_per_episode'])} sequences an episode")
-    if signal["log_prob_mismatch"] is not None:
-        parts.append(
-            f"vLLM and trainer differ by a KL of {signal['log_prob_mismatch']:.1g} a token at most"
-        )
-    return ", ".join(parts)
-
-
-def _reward_line(reward: dict[str, Any], with_terms: bool) -> str:
-    terms = f" ({_named(reward['terms'])})" if reward["terms"] and with_terms else ""
-    return f"{_number(reward['mean'])}{terms}"
+    for agent, found in summary.get("agents", {}).items():
+        own = f"reward {_number(found['reward']['mean'])}, {_named(found['rollouts'])}"
+        lines.append((agent, f"{own}, validation {_validation_line(found['validation'])}"))
+    return lines
 
 
 def _validation_line(validation: dict[str, Any]) -> str:
@@ -308,24 +261,9 @@ def _validation_line(validation: dict[str, Any]) -> str:
     return last if first == last else f"{first} -> {last}"
 
 
-def _agent_line(found: dict[str, Any]) -> str:
-    validation = _validation_line(found["validation"])
-    return (
-        f"reward {_number(found['reward']['mean'])}, validation "
-        f"{validation}, {_counted(found['rollouts'])}"
-    )
-
-
-def _counted(values: dict[str, float], most: int = 99) -> str:
-    """Return the counts that are not 0 by name, the largest number of them `most`."""
-    counts = [f"{value:g} {name}" for name, value in values.items() if value]
-    further = len(counts) - most
-    return ", ".join([*counts[:most], *([f"{further} more"] if further > 0 else [])])
-
-
 def _number(value: float | None) -> str:
     return "-" if value is None else f"{value:.3g}"
 
 
 def _named(values: dict[str, float]) -> str:
-    return ", ".join(f"{name} {value:.3f}" for name, value in values.items())
+    return ", ".join(f"{name} {value:.4g}" for name, value in values.items() if value)

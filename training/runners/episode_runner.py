@@ -1,21 +1,7 @@
-"""A runner that plays many episodes at once in one process.
+"""A runner that plays many episodes at once in one process, each as an asyncio task.
 
-    agl.Trainer(runner=EpisodeRunner(concurrency=32, deadline=330), ...)
-
-It takes as many rollouts from the store as it has free slots, and plays each as an asyncio task of
-its own. An episode costs two requests: its spans together, then its status. Blocking tools run in
-threads, so that one that waits, or hangs, delays no other. An episode ends early by:
-
-- its deadline: the attempt is marked `timeout`, and the rollout's own rules (`RolloutConfig`)
-  decide about another;
-- the store: it gave the rollout to another runner, or cancelled it; this is noticed at the next
-  heartbeat and not reported;
-- the end of this runner: its attempts are marked `unresponsive`, so that other runners take them
-  over.
-
-A runner that is killed, or whose event loop is blocked by an agent, sends no heartbeats, and the
-store does the same. With the LLM proxy no tracer is needed here;
-`training.runners.tracing.EpisodeTracer` collects what the agent emits.
+It ends an episode at its deadline (`timeout`), when the store gave it to another runner (noticed at a
+heartbeat, not reported), and at its own end (`unresponsive`, so that others take over).
 """
 
 from __future__ import annotations
@@ -51,9 +37,7 @@ LOST = ("timeout", "unresponsive", "failed")
 
 
 class Threads(ThreadPoolExecutor):
-    """A thread for every blocking call: hung calls take no slot, and at the end nothing waits for
-    them.
-    """
+    """A thread for every blocking call: a hung one takes no slot, and nothing waits for it."""
 
     def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
         future: Future[Any] = Future()
@@ -74,9 +58,7 @@ class Threads(ThreadPoolExecutor):
 
 @dataclass
 class Slot:
-    """An attempt that is being played, since `begun` (monotonic seconds); `over` once only its
-    report is left.
-    """
+    """An attempt that is played since `begun` (monotonic); `over`: only its report is left."""
 
     rollout: AttemptedRollout
     begun: float
@@ -85,11 +67,7 @@ class Slot:
 
 
 class EpisodeRunner(Runner[Any]):
-    """Plays up to `concurrency` episodes of one agent at once, none longer than `deadline` seconds.
-
-    Works on any LightningStore served over HTTP; one of this project (`training.store.live_store`)
-    wakes it when there is something to do.
-    """
+    """Plays up to `concurrency` episodes at once, none longer than `deadline` seconds."""
 
     def __init__(
         self, concurrency: int, deadline: float, heartbeat: float = HEARTBEAT_SECONDS
@@ -118,11 +96,9 @@ class EpisodeRunner(Runner[Any]):
         """Do nothing: workers hold nothing in common."""
 
     async def iter(self, *, event: ExecutionEvent | None = None) -> None:
-        """Play what the store has until the event is set or this task is cancelled; then give back
-        what is unfinished.
+        """Play until the event is set or this is cancelled; then give back what is unfinished.
 
-        Returns normally in both cases: an error here would make agent-lightning stop the other
-        runners too.
+        It never raises: agent-lightning would stop the other runners, too.
         """
         loop = asyncio.get_running_loop()
         loop.set_default_executor(Threads())
@@ -193,10 +169,7 @@ class EpisodeRunner(Runner[Any]):
         slot.task.add_done_callback(leave)
 
     async def _play(self, slot: Slot) -> None:
-        """Play an episode within its deadline, then report its result.
-
-        If this is cancelled, the attempt is no longer ours.
-        """
+        """Play an episode within its deadline and report it, unless this is cancelled."""
         episode = asyncio.get_running_loop().create_task(self._episode(slot.rollout))
         try:
             await asyncio.wait({episode}, timeout=self.deadline)
@@ -215,9 +188,7 @@ class EpisodeRunner(Runner[Any]):
             )
 
     async def _episode(self, rollout: AttemptedRollout) -> list[SpanCoreFields]:
-        """Run the agent and return what it emitted, with the reward at the end if it returned one
-        (a number, or None).
-        """
+        """Run the agent; return what it emitted, with its reward, if any, at the end."""
         spans = self.tracer.begin()
         resources = await self._resources_of(rollout)
         kind = "training" if rollout.mode == "train" else "validation"
@@ -226,9 +197,7 @@ class EpisodeRunner(Runner[Any]):
         return spans if result is None else [*spans, emit_reward(float(result), propagate=False)]
 
     async def _resources_of(self, rollout: AttemptedRollout) -> NamedResources:
-        """Return the rollout's resources. They never change under one id, and the store gives every
-        rollout that id.
-        """
+        """Return the rollout's resources, which never change under one id."""
         named = str(rollout.resources_id)
         if named not in self._resources:
             update = await self.store.get_resources_by_id(named)
@@ -240,9 +209,7 @@ class EpisodeRunner(Runner[Any]):
     async def _finish(
         self, rollout: AttemptedRollout, episode: asyncio.Task[list[SpanCoreFields]]
     ) -> None:
-        """Report how an episode ended. Its spans go first, so that they are there when the rollout
-        counts as ended.
-        """
+        """Report how an episode ended, its spans first."""
         attempt = rollout.attempt.attempt_id
         if not episode.done() or episode.cancelled():
             logger.warning("rollout %s had no end after %g s", rollout.rollout_id, self.deadline)
@@ -256,9 +223,7 @@ class EpisodeRunner(Runner[Any]):
             await self.store.update_attempt(rollout.rollout_id, attempt, status="succeeded")
 
     async def _beat(self) -> None:
-        """Report at intervals that this runner and its longer episodes live, and drop what is no
-        longer ours.
-        """
+        """Report that this runner and its episodes live, and drop what is no longer ours."""
         while True:
             await asyncio.sleep(self.heartbeat)
             try:

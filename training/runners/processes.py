@@ -1,14 +1,7 @@
-"""Runner processes below a keeper that starts them again; agent-lightning's own strategy does not
-replace a dead runner.
+"""Runner processes below a keeper that starts them again, which agent-lightning's strategy does not.
 
-    strategy = KeptRunners(role="both", n_runners=4)
-    strategy.look()                                        # beside the runners, now and then
-
-The keeper is forked before Ray, torch and their threads are there, so that it can fork at any time.
-A runner that ended is started again at most RESTARTS times in WINDOW_SECONDS, and not if its cause
-repeats, which means that it had itself replaced a runner that ended the same way less than
-REPEATS_SECONDS before. Its rollouts are given to others at once. The keeper ends with its last
-runner, and all of them end with the process that started the keeper.
+The keeper is forked before Ray and torch have threads. A runner is started again RESTARTS times in
+WINDOW_SECONDS, unless it ended as the one before it did. All end with the keeper's parent.
 """
 
 from __future__ import annotations
@@ -46,9 +39,7 @@ STOPS = (signal.SIGINT, signal.SIGTERM)
 
 @dataclass
 class Runner:
-    """A runner process, since when it lives (monotonic seconds), and how the one it replaced ended,
-    if any.
-    """
+    """A runner process, when it began (monotonic), and how the one it replaced ended, if any."""
 
     number: int
     process: Any
@@ -76,9 +67,7 @@ class Budget:
 
 
 class Keeper:
-    """The process above the runners. start: begins the process of a runner; say: prints
-    for people.
-    """
+    """The process above the runners. start: begins a runner; say: prints for people."""
 
     def __init__(
         self, start: Callable[[int], Any], store: StoreClient, say: Callable[[str], None]
@@ -90,9 +79,7 @@ class Keeper:
         self.budget = Budget()
 
     def keep(self, count: int, stopped: Callable[[], bool]) -> int:
-        """Keep so many runners until `stopped`, or until none is left, and return the exit code of
-        the last that ended.
-        """
+        """Keep so many runners until `stopped` or none is left; return the last exit code."""
         code = 0
         self.runners = [
             Runner(number, self.start(number), time.monotonic()) for number in range(count)
@@ -142,9 +129,7 @@ class Keeper:
 
 
 class KeptRunners(ClientServerExecutionStrategy):
-    """The algorithm in this process, `n_runners` runners below a keeper, and a store that is served
-    elsewhere.
-    """
+    """The algorithm in this process, and `n_runners` runners below a keeper."""
 
     def __init__(self, role: Any, n_runners: int) -> None:
         # agent-lightning starts no runner itself: it would play a lone one in this process, where
@@ -173,9 +158,7 @@ class KeptRunners(ClientServerExecutionStrategy):
     def _spawn_runners(
         self, runner: Any, store: Any, stop_evt: Any, *, ctx: BaseContext
     ) -> list[Any]:
-        """Start the keeper. This is agent-lightning's hook: it stops the processes returned here,
-        waits for them and at last kills them.
-        """
+        """Start the keeper, which agent-lightning stops, waits for and kills at last."""
         self._news = ctx.SimpleQueue()
         made: Any = ctx
         self._keeper = made.Process(
@@ -210,9 +193,7 @@ def _print(text: str) -> None:
 
 
 def _play(runner: Any, number: int, store: Any, stop_evt: Any, handlers: dict[int, Any]) -> None:
-    """Play as a runner process; the exit code is 1 if it failed, which agent-lightning
-    has logged.
-    """
+    """Play as a runner process; exit code 1 if it failed."""
     for name, handler in handlers.items():
         signal.signal(name, handler)
     end_with(os.getppid())  # a runner left behind would play the next run's rollouts

@@ -47,15 +47,12 @@ WITHOUT_GROUPS = ("gae", "reinforce_plus_plus")
 
 
 def compares_groups(config: DictConfig) -> bool:
-    """Return whether an episode's advantage is measured against others of its prompt group, as in
-    GRPO.
-    """
+    """Return whether an advantage is measured against others of its prompt group."""
     return config.algorithm.adv_estimator not in WITHOUT_GROUPS
 
 
 def check_agreement(config: DictConfig, engine: EnginePlan, origins: dict[str, str]) -> None:
-    """Raise ConfigError, naming both values, if agent and trainer differ in turns, temperature,
-    budgets or batches.
+    """Raise ConfigError, naming both values, if agent and trainer differ.
 
     `origins` maps overridden keys to the override as written.
     """
@@ -168,8 +165,7 @@ def _check_batches(config: DictConfig) -> None:
 
 
 def last_step(config: DictConfig, n_train: int) -> int:
-    """Return the number of the last step, as verl counts: epochs of whole batches, or fewer if the
-    configuration says so.
+    """Return the number of the last step, as verl counts: epochs of whole batches, or fewer.
 
     Raises ConfigError: `n_train` rows do not fill one batch.
     """

@@ -1,19 +1,8 @@
-"""Whether the chat template keeps what the policy thought, and knows tools. This is checked before
-the engine loads; `--keep-thinking` mends the first, and the second is mended always.
+"""Whether the chat template keeps what the policy thought, and knows tools.
 
-Qwen3's template, among others, drops the `<think>` blocks of earlier turns. Then no prompt extends
-the prompt and reply before it, and every turn of an episode becomes a sequence of its own
-(`training.engine.trajectories`). With `--keep-thinking` vLLM is given a copy of the template that
-writes earlier replies as they were generated; the run's checkpoints carry it. Sequences are
-compared by token ids: a reply that the tokenizer would write in other tokens starts a new one all
-the same, which no template can change.
-
-Where thinking is off, Qwen3's template writes an empty thought before the reply that is due, but
-not before earlier ones, with the same effect. vLLM is then given a copy that writes it before all.
-
-A template that never mentions tools gets `tools_in_words.jinja` in front, which describes them in
-the system message and writes calls and results as text. Used by `training.start.run`, `training.serve`
-and the cold start.
+A template that drops earlier thoughts makes each turn a sequence of its own; `--keep-thinking`
+serves a copy that keeps them. Without thinking, Qwen3's writes an empty thought before the reply due
+alone; a copy writes it before all. One without tools gets `tools_in_words.jinja` in front.
 """
 
 from __future__ import annotations
@@ -50,9 +39,7 @@ CALL = {"id": "call00001", "type": "function", "function": {"name": "look", "arg
 
 
 def choose_template(engine: EnginePlan, run_dir: Path, config: DictConfig) -> str | None:
-    """Return the template to write into the run folder for `--keep-thinking` or for a model whose
-    own knows no tools, and name that file in the config; else return None, after a word on what
-    dropped thoughts cost.
+    """Return the template to serve in place of the model's, named in the config, or None.
 
     Raises ConfigError: it cannot be read, or not be made to keep thoughts.
     """
@@ -97,10 +84,9 @@ def lacks_tools(template: str) -> bool:
 
 
 def with_tools(template: str) -> str:
-    """Return a chat template that shows tools: itself, or itself behind `tools_in_words.jinja`.
+    """Return a template that shows tools: itself, or itself behind `tools_in_words.jinja`.
 
-    Raises ConfigError: it cannot render a conversation with a tool, such as one that refuses a
-    system message.
+    Raises ConfigError: it cannot render a conversation with a tool.
     """
     if not lacks_tools(template):
         return template
@@ -115,13 +101,9 @@ def with_tools(template: str) -> str:
 
 
 def keeps_thinking(template: str, tools: bool) -> bool:
-    """Return whether the second prompt of a short conversation begins with the first prompt and the
-    reply to it.
+    """Return whether a second prompt begins with the first one and the reply to it.
 
-    With `tools` the reply is a thought and a tool call, of which the thought is compared; otherwise
-    it is a thought and an answer, and the user asks again.
-
-    Raises ConfigError: the template cannot render such a conversation.
+    With `tools` the reply is a thought and a call, otherwise a thought and an answer.
     """
     first = _render(template, _conversation("", tools)[:1], tools)
     reply = THOUGHT if tools else f"{THOUGHT}Then the other."
@@ -131,10 +113,9 @@ def keeps_thinking(template: str, tools: bool) -> bool:
 
 
 def keep_thinking(template: str, tools: bool) -> str:
-    """Return the template, changed where it takes thoughts out of replies: there it finds none to
-    take out.
+    """Return the template, changed so that it finds no thoughts to take out.
 
-    Raises ConfigError: that does not make it keep them, or changes conversations without thoughts.
+    Raises ConfigError: that does not help, or changes conversations without thoughts.
     """
     if keeps_thinking(template, tools):
         return template
@@ -152,9 +133,9 @@ def keep_thinking(template: str, tools: bool) -> str:
 
 
 def with_empty_thoughts(template: str, tools: bool) -> str:
-    """Return the template, changed so that without thinking each prompt begins with the one before
-    and its reply: the empty thought that it writes before the reply that is due stands before
-    earlier ones, too. It stays as it is where that is so already, or cannot be made so.
+    """Return the template, changed to write the empty thought before earlier replies, too.
+
+    It stays as it is where a prompt continues the one before already, or cannot be made to.
     """
     if _continues(template, tools):
         return template
@@ -200,11 +181,9 @@ def render(
     opened: bool = True,
     **switches: bool,
 ) -> str:
-    """Return the text that transformers and vLLM render; a model's special tokens are left out.
+    """Return the text that transformers and vLLM render, without special tokens.
 
-    opened: the next reply is begun. switches: variables of the template.
-
-    Raises ConfigError: the template cannot render these messages.
+    opened: the next reply is begun. Raises ConfigError: it cannot render these messages.
     """
     from jinja2 import TemplateError
     from transformers.utils.chat_template_utils import render_jinja_template

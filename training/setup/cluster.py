@@ -26,9 +26,7 @@ JOIN_SECONDS = 60.0
 
 
 def check_nodes_asked(config: DictConfig) -> None:
-    """Raise ConfigError if vLLM's replicas do not fit the nodes, or if several nodes are requested
-    and no Ray has them.
-    """
+    """Raise ConfigError if replicas do not fit the nodes, or no Ray has several nodes."""
     rollout = OmegaConf.select(config, ROLLOUT)
     nodes = int(config.trainer.nnodes)
     gpus = int(config.trainer.n_gpus_per_node)
@@ -68,10 +66,9 @@ def shared_files(run_dir: Path, model: str) -> list[str]:
 
 
 def check_nodes_found(config: DictConfig, shared: Sequence[str]) -> None:
-    """Raise RunStopped if a Ray has too few free GPUs, for which verl would wait for ever, or if a
-    node does not see a file or folder of `shared`, which all have to.
+    """Raise RunStopped if a Ray has too few free GPUs after JOIN_SECONDS, for which verl would
 
-    Nodes of a cluster have JOIN_SECONDS to come.
+    wait for ever, or if a node does not see `shared`.
     """
     end = time.monotonic() + (JOIN_SECONDS if os.environ.get("RAY_ADDRESS") else 0)
     nodes = int(config.trainer.nnodes)
@@ -90,9 +87,7 @@ def check_nodes_found(config: DictConfig, shared: Sequence[str]) -> None:
 
 
 def _free_gpus() -> tuple[dict[str, str], dict[str, int]]:
-    """Return the addresses of the living nodes, and how many free GPUs each has with the processors
-    that verl reserves beside them, by Ray's id of them.
-    """
+    """Return addresses and free GPUs, with verl's processors beside them, by node."""
     import ray
 
     resources = ray._private.state.available_resources_per_node()
@@ -105,9 +100,7 @@ def _free_gpus() -> tuple[dict[str, str], dict[str, int]]:
 
 
 def check_room(nodes: int, gpus: int, free: list[tuple[str, int]]) -> None:
-    """Raise RunStopped if fewer than `nodes` nodes have `gpus` free GPUs; `free` is (address, GPUs)
-    of each.
-    """
+    """Raise RunStopped if fewer than `nodes` nodes have `gpus` free; `free` is (address, GPUs)."""
     if sum(count >= gpus for _, count in free) >= nodes:
         return
     seen = ", ".join(f"{address}: {count}" for address, count in sorted(free))
@@ -120,9 +113,6 @@ def check_room(nodes: int, gpus: int, free: list[tuple[str, int]]) -> None:
 
 
 def _check_files(nodes: list[str], names: dict[str, str], paths: Sequence[str]) -> None:
-    """Raise RunStopped unless every node sees the run folder, where each writes its part of a
-    checkpoint, and the model.
-    """
     import ray
     from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 

@@ -36,9 +36,7 @@ def built_for() -> str:
 
 
 def choose_device(asked: str) -> str:
-    """Return the device: `auto` means a GPU where torch is built for one and the driver's tool is
-    installed, else the CPU.
-    """
+    """Return the device: `auto` means a GPU where torch is built for one and a driver is there."""
     if asked != "auto":
         return asked
     return "cuda" if built_for() == "cuda" and shutil.which("nvidia-smi") else "cpu"
@@ -57,17 +55,14 @@ def has_bfloat16() -> bool:
 
 
 def in_bfloat16(model: str) -> bool:
-    """Return whether this machine's CPU computes this model in bfloat16: a large one, if the
-    processor has it. A tiny one gains nothing.
-    """
+    """Return whether the CPU computes this model in bfloat16, of which a tiny one gains nothing."""
     return is_large(model) and has_bfloat16()
 
 
 def environment(device: str, model: str | None = None, processes: int = 1) -> dict[str, str]:
     """Return the variables that every process of a run on this device needs.
 
-    model: what is served or trained; on the CPU a large one gets all cores, shared by as many
-    processes. Waiting threads sleep, so that vLLM and the trainer take turns.
+    model: on the CPU a large one gets all cores, shared by `processes`.
     """
     given = os.environ.get("PYTHONPATH", "").split(os.pathsep)
     path = dict.fromkeys([str(ROOT), *filter(None, given), str(ROOT / "training" / "cpu" / "site")])
@@ -84,9 +79,7 @@ def environment(device: str, model: str | None = None, processes: int = 1) -> di
 
 
 def check_libraries(device: str) -> None:
-    """Raise ConfigError if the environment is of the other device's lock, or if this machine lacks
-    a library that vLLM loads on the device.
-    """
+    """Raise ConfigError if torch is of the other lock, or vLLM lacks a system library."""
     if device != built_for():
         lock = "gpu" if device == "cuda" else "cpu"
         raise ConfigError(

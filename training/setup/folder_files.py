@@ -12,9 +12,7 @@ COPY_AGAIN = "copy it again from the base model, and if it is a pointer of Git L
 
 
 def read_text(path: Path, hint: str = COPY_AGAIN) -> str:
-    """Return a text file's content. Raises ConfigError with the hint: it is not there, or not
-    UTF-8.
-    """
+    """Return a text file's content. Raises ConfigError with the hint."""
     try:
         return path.read_text(encoding="utf-8")
     except (OSError, ValueError) as error:
@@ -22,9 +20,7 @@ def read_text(path: Path, hint: str = COPY_AGAIN) -> str:
 
 
 def read_json(path: Path, hint: str = COPY_AGAIN) -> dict[str, Any]:
-    """Return the object in a JSON file. Raises ConfigError with the hint: there is no such file, or
-    something else in it.
-    """
+    """Return the object in a JSON file. Raises ConfigError with the hint."""
     text = read_text(path, hint)
     try:
         return dict(json.loads(text))

@@ -48,11 +48,9 @@ FETCHED = ["*.safetensors", "*.json", "*.jinja", "*.txt", "*.model"]
 def check_model(
     model: str, max_model_len: int | None = None, tools: bool = True, trained: bool = False
 ) -> None:
-    """Raise ConfigError if a model lacks config, tokenizer, chat template or room; a model of the
-    hub is fetched.
+    """Raise ConfigError if a model lacks config, tokenizer, chat template, weights or room.
 
-    `tools`: the agent calls tools, so the template for tools counts where there are several.
-    `trained`: it is to be trained, which quantised weights cannot be.
+    `tools`: its template for tools counts. `trained`: quantised weights cannot be.
     """
     folder = find_model(model)
     adapter = (folder / "adapter_config.json").is_file()
@@ -75,13 +73,9 @@ def check_model(
 
 
 def read_template(model: str, tools: bool = True) -> str:
-    """Return the chat template of a model folder, or of a hub id, whose file is fetched; "" if
-    there is none.
+    """Return the chat template of a model, "" if there is none.
 
-    If there are several, it is the one for tools if the agent has `tools`, else the one named
-    default.
-
-    Raises ConfigError: the hub cannot be asked, or a file is not JSON.
+    Of several it is the one for `tools`, else the default. Raises ConfigError.
     """
     folder = find_model(model)
     if (folder / "chat_template.jinja").exists():
@@ -96,10 +90,9 @@ def read_template(model: str, tools: bool = True) -> str:
 
 
 def check_name(model: str) -> None:
-    """Raise ConfigError if a model is neither an existing folder nor a possible hub id.
+    """Raise ConfigError if a model is neither a folder nor a hub id.
 
-    A mistyped path of two parts, like `runs/nme`, would be fetched from the hub: a stranger's
-    weights of that name.
+    A mistyped path of two parts, like `runs/nme`, would fetch a stranger's weights.
     """
     first = model.partition("/")[0]
     is_path = model.startswith((".", "/", "~")) or first in OWN_FOLDERS or Path(first).is_dir()
@@ -113,11 +106,7 @@ def check_name(model: str) -> None:
 
 
 def find_model(model: str) -> Path:
-    """Return the model's folder; a model of the hub is fetched first: safetensors and texts, no
-    code and no pickles.
-
-    Raises ConfigError: it is neither, the hub cannot be asked, or has no safetensors of it.
-    """
+    """Return the model's folder; one of the hub is fetched: safetensors and texts, no code."""
     check_name(model)
     if Path(model).is_dir():
         return Path(model)
@@ -144,9 +133,7 @@ def _fetch(model: str) -> Path:
 
 
 def weights_bytes(model: str) -> int:
-    """Return the bytes of a model's weights; a model of the hub is fetched first. A name that is
-    neither a folder nor of the hub has none: `check_model` refuses it.
-    """
+    """Return the bytes of a model's weights, 0 for a name that `check_model` refuses."""
     if not (Path(model).is_dir() or HUB_ID.fullmatch(model)):
         return 0
     files = weight_files(find_model(model))
@@ -166,12 +153,10 @@ def digest_of(folder: Path, patterns: Sequence[str]) -> str:
 
 
 def cache_bytes(model: str, sequences: int, length: int | None = None) -> int:
-    """Return the bytes of vLLM's cache on the CPU: room for so many full sequences, at most a GiB,
-    because vLLM writes all of it at its start.
+    """Return the bytes of vLLM's cache on the CPU: room for so many full sequences.
 
-    `length` is in tokens; None means the model's. A token has a key and a value of 32 bit for each
-    dimension of each head of each layer. A model that is not there, or whose config has other
-    names, gets a GiB.
+    A token has a key and a value of 32 bit for each dimension of each head of each layer. At
+    most a GiB, because vLLM writes all of it at its start; so much where sizes are not known.
     """
     if not weights_bytes(model):
         return CACHE_BYTES
@@ -191,11 +176,9 @@ def cache_bytes(model: str, sequences: int, length: int | None = None) -> int:
 def checkpoints_to_come(
     config: DictConfig, output: OutputPlan, step: int, last: int, there: int
 ) -> int:
-    """Return how many checkpoints the disk must still take after `step`, with `there` on it, for a
-    run of `last` steps.
+    """Return how many checkpoints the disk must still take, with `there` on it.
 
-    With `--keep` a new one is written before an old one goes, so that there is one more for a
-    while.
+    With `--keep` a new one is written before an old one goes.
     """
     every = int(config.trainer.save_freq)
     if every <= 0 or last <= step:
@@ -215,10 +198,7 @@ def checkpoint_factor(config: DictConfig) -> int:
 def check_disk(
     model: str, run_dir: Path, checkpoints: int = 1, factor: int = CHECKPOINT_FACTOR
 ) -> None:
-    """Raise ConfigError if checkpoints of a model do not fit the run's disk.
-
-    `checkpoints` are to be written, each `factor` times the model's weights.
-    """
+    """Raise ConfigError if checkpoints, each `factor` times the weights, do not fit the disk."""
     needed = checkpoints * factor * weights_bytes(model) + SPARE_BYTES
     place = next(folder for folder in (run_dir, *run_dir.parents) if folder.exists())
     free = shutil.disk_usage(place).free
@@ -232,9 +212,7 @@ def check_disk(
 
 
 def check_adapter(folder: str, rank: int) -> None:
-    """Raise ConfigError if this is not a folder of a LoRA adapter as peft writes it, or if its rank
-    differs.
-    """
+    """Raise ConfigError if this is not a folder of a LoRA adapter of this rank."""
     path = Path(folder)
     if not (path / "adapter_model.safetensors").exists():
         raise ConfigError(f"--lora-adapter-path {folder}: no adapter_model.safetensors there")

@@ -16,9 +16,7 @@ def free_port(host: str) -> int:
 
 
 def require_free(host: str, port: int, setting: str) -> None:
-    """Raise ConfigError if this machine cannot listen on host:port; `setting` names the variable
-    that chose the port. Port 0 is any: only the address is checked.
-    """
+    """Raise ConfigError, naming the setting, if this machine cannot listen on host:port."""
     with socket.socket() as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:

@@ -1,9 +1,6 @@
-"""Presets of a training run: sizes and amounts by purpose and hardware; an agent brings the sizes
-of its episodes.
+"""Presets of a training run by purpose and hardware (`verl.toml`); an agent brings its own sizes.
 
-A preset is verl keys and values (`verl.toml`); `training/start/command.py` picks one and the user's
-`key=value` go on top. CPU presets were run; GPU presets are reasoned for one 80 GB card and were
-not run. Imports nothing heavy.
+CPU presets were run; GPU presets are reasoned for one 80 GB card and were not run.
 """
 
 from __future__ import annotations
@@ -38,9 +35,7 @@ def choose(
 ) -> dict[str, Any]:
     """Return verl keys for a purpose (`smoke`, `ci`, `full`) on a device (`cpu`, `cuda`).
 
-    Each of `n_nodes` has `n_gpus`; on the CPU these are processes that train.
-    large: the model is large (`training.setup.device.is_large`), which matters on the CPU.
-    thoughts: tokens that an episode needs beside its replies.
+    On the CPU `n_gpus` are processes. thoughts: tokens of an episode beside its replies.
     """
     sizes = agent.sizes(device)
     defaults = VERL_DEFAULTS["preset"]

@@ -1,9 +1,4 @@
-"""How vLLM reads a model's prompts and replies: its chat template, whether it thinks, and the parser
-of its tool calls. All three follow from the model's own chat template.
-
-    choose_reading(engine, run_dir, config)   # of a run: sets verl's keys
-    reading_flags(model, log, ...)            # of a server: vLLM's flags
-"""
+"""How vLLM reads a model: its chat template, whether it thinks, and the parser of its calls."""
 
 from __future__ import annotations
 
@@ -25,8 +20,7 @@ NO_THOUGHT = json.dumps({SWITCH: False})
 
 
 def choose_reading(engine: EnginePlan, run_dir: Path, config: DictConfig) -> str | None:
-    """Set how vLLM reads in a run, as far as the user did not, and return the chat template to
-    write into the run's folder, if it is not the model's.
+    """Set how vLLM reads in a run, and return the chat template to write, if not the model's.
 
     Raises ConfigError: the template cannot be used, or no parser reads its tool calls.
     """
@@ -44,8 +38,7 @@ def choose_reading(engine: EnginePlan, run_dir: Path, config: DictConfig) -> str
 def reading_flags(
     model: str, log: Path, tools: bool, tool_parser: str | None = None, thinking: bool = False
 ) -> list[str]:
-    """Return vLLM's flags for a model that is served. A template for a model whose own knows no
-    tools is written beside the log.
+    """Return vLLM's flags for a served model; a template of ours is written beside the log.
 
     Raises ConfigError: the template cannot be used, or no parser reads its tool calls.
     """
@@ -66,10 +59,7 @@ def reading_flags(
 
 
 def thought_tokens(model: str, tools: bool) -> int:
-    """Return the tokens that a reply needs beside its answer where a model is to think.
-
-    Raises ConfigError: its template cannot turn thinking on and off.
-    """
+    """Return the tokens of a thought. Raises ConfigError: thinking cannot be turned on and off."""
     if SWITCH not in read_template(model, tools):
         raise ConfigError(
             f"--thinking: the chat template of {model} has no {SWITCH}; a model that always "

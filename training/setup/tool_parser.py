@@ -1,10 +1,7 @@
 """Which of vLLM's parsers reads the tool calls that a model's own chat template writes.
 
-    find_parser("models/llama", template)     # "llama3_json"
-
-A call is rendered with the template, and the parsers are asked to read it back. The form of Hermes
-and Qwen is recognised here, at once; for others vLLM is imported in a process of its own, because
-that takes ten seconds and the rest of a start must stay light.
+A call is rendered and the parsers are asked to read it back, in a process of its own: importing
+vLLM takes ten seconds. The form of Hermes and Qwen is recognised here, at once.
 """
 
 from __future__ import annotations
@@ -48,10 +45,7 @@ SECONDS = 300
 
 
 def find_parser(model: str, template: str) -> str:
-    """Return the name of the parser for a model with this chat template.
-
-    Raises ConfigError: the template writes no call, or in a form that none of them reads.
-    """
+    """Return the parser for a model with this template. Raises ConfigError: none reads it."""
     reply = rendered_call(template)
     if any(_is_the_call(_object(found)) for found in HERMES_CALL.findall(reply)):
         return HERMES
@@ -110,9 +104,7 @@ def _is_the_call(found: Any) -> bool:
 
 
 def readers(folder: Path, reply: str) -> list[str]:
-    """Return the names of vLLM's parsers that read the call in this reply of the model. First comes
-    the one whose name is most like the model's type: several families share a form.
-    """
+    """Return vLLM's parsers that read this reply, the one named most like the model's type first."""
     from transformers import AutoTokenizer
     from vllm.entrypoints.openai.chat_completion.protocol import ChatCompletionRequest
     from vllm.tool_parsers import ToolParserManager

@@ -1,9 +1,4 @@
-"""Our few typed settings -> verl's tree.
-
-Everything a preset or a user writes as `key=value` passes through to verl; what follows from our
-own settings is derived here, once, and `training.setup.agreement` refuses an override that
-contradicts it. Needs omegaconf and hydra only: no torch, no verl import.
-"""
+"""Our few typed settings -> verl's tree. What follows from them is derived here, once."""
 
 from __future__ import annotations
 
@@ -52,10 +47,7 @@ class Override:
 
 
 def parse_overrides(texts: list[str]) -> list[Override]:
-    """Parse `key=value` and `+key=value`; values are YAML.
-
-    Raises ConfigError: no "=", or a value that is not YAML.
-    """
+    """Parse `key=value` and `+key=value`; values are YAML. Raises ConfigError."""
     overrides = []
     for text in texts:
         key, equals, value = text.partition("=")
@@ -76,10 +68,7 @@ def build_config(
     preset: Overrides,
     user: list[Override],
 ) -> DictConfig:
-    """Return verl's whole tree for this run: defaults < device < ours < preset < --deterministic <
-    the user's overrides.
-
-    `files` has the keys `train` and `val`. The result is checked for agreement with `engine`.
+    """Return verl's tree: defaults < device < ours < preset < --deterministic < the user's.
 
     Raises ConfigError: an unknown key, or values that contradict each other.
     """
@@ -128,9 +117,7 @@ def _verl_defaults() -> DictConfig:
 
 
 def _derived(engine: EnginePlan, run_dir: Path, files: dict[str, str]) -> Overrides:
-    """Return what follows from the plan, and the keys that make verl run with rollouts from the
-    store.
-    """
+    """Return what follows from the plan, and what makes verl take rollouts from the store."""
     run = VERL_DEFAULTS["run"]
     return {
         **run["every"],
@@ -167,19 +154,12 @@ def _old_log_probs(engine: EnginePlan) -> Overrides:
 
 
 def _served(engine: EnginePlan, run_dir: Path) -> Overrides:
-    """Return how vLLM reads requests and replies: that it looks for tool calls, and the chat
-    template if it is not the model's.
-    """
     template = {f"+{SETTING}": str(run_dir / TEMPLATE)} if engine.keep_thinking else {}
     return {**(VERL_DEFAULTS["run"]["tools"] if engine.tools else {}), **template}
 
 
 def _lora(engine: EnginePlan) -> Overrides:
-    """Return the keys for LoRA, merged into the weights vLLM gets: as an adapter it would answer
-    only verl's own calls, not those over HTTP.
-
-    alpha is twice the rank, so that the adapter's scale (alpha / rank) is 2 at every rank.
-    """
+    """Return the keys for LoRA, merged into the weights vLLM gets; its scale is 2 at any rank."""
     if not engine.lora_rank:
         return {}
     model = "actor_rollout_ref.model"
@@ -192,9 +172,7 @@ def _lora(engine: EnginePlan) -> Overrides:
 
 
 def _apply(config: DictConfig, override: Override) -> None:
-    """Set one key. `+key` is for fields that verl's typed sections have and its YAML files leave
-    out.
-    """
+    """Set one key; `+key` is one that verl's typed sections have and its files leave out."""
     parent, _, leaf = override.key.rpartition(".")
     node = OmegaConf.select(config, parent) if parent else config
     keys = [str(key) for key in node] if isinstance(node, DictConfig) else []

@@ -39,10 +39,7 @@ def check_weights(folder: Path, config: dict[str, Any], trained: bool) -> None:
 
 
 def weight_files(folder: Path) -> list[Path]:
-    """Return the files that transformers loads: others hold the same weights in another form.
-
-    Raises ConfigError: the index cannot be read.
-    """
+    """Return the files that transformers loads. Raises ConfigError: the index cannot be read."""
     if (folder / INDEX).is_file():
         found = read_json(folder / INDEX).get("weight_map")
         if not isinstance(found, dict):

@@ -1,11 +1,7 @@
-"""Check that transformers and vLLM load an exported folder and answer a task of its run alike. Used
-by `training/export.py`.
+"""Check that transformers and vLLM load an exported folder and answer a task of its run alike.
 
-prove(agent, prompt, folder, checkpoint, "cpu", log)     # what was compared, for the card; Failure where it differs
-
-Both render the task's first prompt and answer it greedily: token ids of the prompt and text of the
-reply must be equal. vLLM serves a kept adapter's merged model, so that the adapter on its base is
-compared with the merged model.
+Token ids of the prompt and the greedy reply must be equal. Of a kept adapter vLLM serves the merged
+model, which is so compared with the adapter on its base.
 """
 
 from __future__ import annotations
@@ -61,10 +57,7 @@ def first_prompt(agent: Agent, run: Path) -> FirstPrompt:
 def prove(
     agent: Agent, prompt: FirstPrompt, folder: Path, checkpoint: Path, device: str, log: Path
 ) -> dict[str, Any]:
-    """Compare both, and return the prompt's length in tokens and the reply.
-
-    Raises Failure if they differ, ServeError if vLLM does not start.
-    """
+    """Compare both; return the prompt's tokens and the reply. Raises Failure, ServeError."""
     device = choose_device(device)
     ids, text = by_transformers(folder, prompt, device)
     served = folder if (folder / "config.json").is_file() else checkpoint / "actor" / "huggingface"
@@ -83,9 +76,7 @@ def prove(
 
 
 def by_transformers(folder: Path, prompt: FirstPrompt, device: str) -> tuple[list[int], str]:
-    """Return the prompt's token ids, and the greedy reply; an adapter's folder is loaded on its
-    base model.
-    """
+    """Return the prompt's token ids and the greedy reply."""
     import torch
     from transformers import AutoModelForCausalLM, AutoTokenizer, GenerationConfig
 

@@ -36,7 +36,7 @@ def steps_of(
 ) -> tuple[int, int]:
     """Return the step after which a run goes on, 0 for a new one, and its last step.
 
-    Raises ConfigError: the rows do not fill a batch, or the run cannot continue this checkpoint.
+    Raises ConfigError: the rows do not fill a batch, or the checkpoint cannot be continued.
     """
     last = last_step(config, len(draws(train_rows, int(config.data.seed))))
     if checkpoint is None:
@@ -53,11 +53,7 @@ def lacks_validation(config: DictConfig, checkpoint: Path) -> bool:
 
 
 def check_ready(plan: Plan, config: DictConfig, done: int, last: int) -> None:
-    """Check the model's folder, the run's disk, the device's libraries, the store's ports and the
-    nodes, for a run that goes on after step `done` to step `last`.
-
-    Raises UsageError, such as ConfigError: one of them cannot be used.
-    """
+    """Check model, disk, libraries, ports and nodes, for steps `done` to `last`. Raises UsageError."""
     if why := why_unusable():
         raise ConfigError(why)
     if plan.store.role != "runner":

@@ -48,9 +48,7 @@ STARTED = Process().create_time()
 
 
 def train(agent: Agent, options: argparse.Namespace) -> int:
-    """Make the plan, let the engine be imported while the rest is checked, train, and return the
-    exit code.
-    """
+    """Make the plan, let the engine be imported beside the checks, and train."""
     check_temporary()
     plan, preset = make_plan(agent, options)
     with forking(plan.engine.device, plan.store.role) as python:
@@ -95,9 +93,7 @@ def start(
     rows: Rows,
     last: int,
 ) -> int:
-    """Start what episodes need, prepare the rows, write them into the run's folder and train to the
-    `last` step.
-    """
+    """Start what episodes need, prepare and write the rows, and train to step `last`."""
     device = plan.engine.device if plan.store.role != "algorithm" else None
     with serve_environment(agent, settings, flags, plan.output.run_dir / "logs", device) as served:
         if plan.store.role == "algorithm":
@@ -120,9 +116,7 @@ def run(
 
 
 def check_budgets(agent: Agent, rows: Rows, settings: Settings) -> None:
-    """Raise AgentError or ConfigError if a row makes no task, or makes one with a budget above the
-    run's, which is also verl's.
-    """
+    """Raise AgentError or ConfigError if a row makes no task, or one with too large a budget."""
     for task in (agent.task(row, settings) for part in rows.values() for row in part):
         if task.max_turns and task.max_turns > settings.max_turns:
             budgets = (

@@ -1,11 +1,4 @@
-"""The plan of a run, made of flags and settings: what it is given, and which checkpoint it
-continues.
-
-    plan, preset = make_plan(agent, options)
-    plan, checkpoint, keys = continued(plan, options)
-
-`preset` and `keys` are verl's, for `training.setup.verl_config.build_config`.
-"""
+"""The plan of a run, made of flags and settings, and the checkpoint that it continues."""
 
 from __future__ import annotations
 
@@ -129,9 +122,7 @@ def make_plan(agent: Agent, options: argparse.Namespace) -> tuple[Plan, dict[str
 
 
 def with_runners(plan: Plan, options: argparse.Namespace, config: DictConfig) -> Plan:
-    """Return the plan with as many runner processes, and episodes that each plays at once, as a
-    whole step needs; what a flag says stays.
-    """
+    """Return the plan with runners and episodes at once for a whole step, or as flags say."""
     episodes = int(config.data.train_batch_size) * int(config.actor_rollout_ref.rollout.n)
     least = max(plan.store.n_runners, ceil(episodes / EPISODES_A_RUNNER))
     n_runners = options.n_runners or least
@@ -142,12 +133,7 @@ def with_runners(plan: Plan, options: argparse.Namespace, config: DictConfig) ->
 
 
 def with_token(plan: Plan) -> Plan:
-    """Return the plan with a token of this run alone if AGL_TOKEN is not set; processes started
-    from here inherit it.
-
-    The plan has passed `training.store.store_checks.check_store`, which refuses to go on where
-    others have to know the token.
-    """
+    """Return the plan with a token, drawn if AGL_TOKEN is not set; processes inherit it."""
     token = plan.store.token or secrets.token_urlsafe(32)
     os.environ[TOKEN] = token
     load_settings.cache_clear()
@@ -155,14 +141,10 @@ def with_token(plan: Plan) -> Plan:
 
 
 def continued(plan: Plan, options: argparse.Namespace) -> tuple[Plan, Path | None, dict[str, Any]]:
-    """Return the plan with its run folder, the checkpoint to continue from, and the verl keys for
-    that; without `--resume` there is no checkpoint.
+    """Return the plan with its run folder, the checkpoint to go on from, and verl's keys.
 
-    The folder is that of the checkpoint's run, or --run-dir.
-
-    Raises:
-        ConfigError: the folder of a new run is not empty, or there is no such checkpoint.
-        FileError: --run-dir cannot be written.
+    The folder is that of the checkpoint's run, or --run-dir. Raises ConfigError: a new run's is
+    not empty, or there is no such checkpoint; FileError: --run-dir cannot be written.
     """
     check_writable(plan.output.run_dir, "--run-dir")
     if not options.resume:
@@ -193,9 +175,7 @@ def continued(plan: Plan, options: argparse.Namespace) -> tuple[Plan, Path | Non
 
 
 def holds_something(run_dir: Path) -> bool:
-    """Return whether a folder holds anything but what a run writes before it plays; a run that was
-    stopped that early begins again in its folder. The lock tells that folder from a user's own.
-    """
+    """Return whether a folder holds more than a run writes before it plays, or no lock of ours."""
     found = {path.name: path for path in run_dir.iterdir()} if run_dir.is_dir() else {}
     if found and LOCK not in found:
         return True
@@ -206,10 +186,7 @@ def holds_something(run_dir: Path) -> bool:
 def read_rows(
     agent: Agent, files: Mapping[str, Path | str]
 ) -> tuple[dict[str, list[Row]], dict[str, Any]]:
-    """Return the rows of "train" and "val", and the verl keys that they need.
-
-    Rows of several agents say how often each agent's turn comes, so verl must not shuffle them.
-    """
+    """Return the rows of "train" and "val", and verl's keys: drawn rows are not shuffled."""
     rows = {name: agent.rows(path) for name, path in files.items()}
     if not isinstance(agent, JointAgent):
         return rows, {}

@@ -32,11 +32,10 @@ Rows = dict[str, list[Row]]
 def prepare(
     agent: Agent, rows: Rows, settings: Settings, options: Options, environment: Environment
 ) -> Rows:
-    """Return rows with drafted answers, checked by the agent, after the judge was asked about some
-    of them.
+    """Return rows with drafted answers, after agent and judge were asked about them.
 
-    Raises AgentError: the rows cannot be trained on; Failure: what episodes need does not answer,
-    or the judge pays dishonest answers like honest ones and JUDGE_CHECK is on.
+    Raises AgentError: they cannot be trained on; Failure: what episodes need does not answer,
+    or the judge pays dishonest answers and JUDGE_CHECK is on.
     """
     rows = complete(agent, rows, settings, options)
     tasks = [agent.task(row, settings) for row in rows["train"]]
@@ -61,10 +60,9 @@ async def judge_problem(environment: Environment, tasks: Sequence[Task]) -> str 
 def complete(
     agent: Agent, rows: Rows, settings: Settings, options: Options, plays: bool = True
 ) -> Rows:
-    """Return the rows with drafted answers, checked by the agent, and show its notes; no judge is
-    asked.
+    """Return the rows with drafted answers, and show the agent's notes; no judge is asked.
 
-    `plays` is False where episodes are played elsewhere: what they need may not be at hand.
+    `plays` is False where episodes are played elsewhere.
     """
     for note in agent.check(rows, settings, plays):
         print(note, flush=True)

@@ -1,9 +1,6 @@
-"""One entry to the engine room: store, roles, runners and trainer, from the first check to
-`summary.json`.
+"""One entry to the engine room: store, roles, runners and trainer, up to `summary.json`.
 
-    exit_code = training.start.run.run(EpisodeAgent(agent), config, plan, last, started)
-
-It imports agent-lightning, which takes seconds: everything cheap is checked before it is imported.
+It imports agent-lightning, which takes seconds: what is cheap is checked before.
 """
 
 from __future__ import annotations
@@ -34,12 +31,9 @@ DEADLINE_MARGIN_SECONDS = 30.0
 
 
 def run(agent: agl.LitAgent[Any], config: DictConfig, plan: Plan, last: int, started: float) -> int:
-    """Play this process's role to its end and return the exit code. `last` is the number of the
-    last step, `started` the program's start in Unix seconds.
+    """Play this process's role to its end and return the exit code.
 
-    Plan and config have passed `training.start.check.check_ready`.
-
-    Raises ConfigError if the model's chat template cannot be used as the plan wants it.
+    `last` is the last step's number, `started` the program's start in Unix seconds.
     """
     if plan.store.role == "runner":
         print(
@@ -67,9 +61,7 @@ def run(agent: agl.LitAgent[Any], config: DictConfig, plan: Plan, last: int, sta
 
 
 def _finish(plan: Plan, outcome: Outcome, started: float) -> int:
-    """Write and show how the run ended, and return the exit code; if the disk is full, only show
-    it.
-    """
+    """Write and show how the run ended; if the disk is full, only show it."""
     try:
         if outcome.details:
             (plan.output.run_dir / "error.txt").write_text(outcome.details, encoding="utf-8")
@@ -88,11 +80,7 @@ def _finish(plan: Plan, outcome: Outcome, started: float) -> int:
 
 
 def _trainer(plan: Plan, algorithm: VerlAlgorithm | None) -> agl.Trainer:
-    """Return agent-lightning's Trainer for this role; its runners are processes, its store is
-    reached over HTTP.
-
-    The algorithm serves a managed store itself, and itself judges what a runner's end means.
-    """
+    """Return agent-lightning's Trainer; runners are processes, the store is asked by HTTP."""
     runner = EpisodeRunner(plan.store.concurrency, deadline_of(plan.engine.episode_timeout))
     return agl.Trainer(
         algorithm=algorithm,
@@ -111,9 +99,7 @@ def deadline_of(episode_timeout: float) -> float:
 
 
 def _log_to_file(plan: Plan) -> None:
-    """Write logs to `run.log`, runners' included; the screen shows progress only, or everything
-    with --debug.
-    """
+    """Write logs to `run.log`; the screen shows progress only, or all with --debug."""
     log = plan.output.run_dir / "run.log"
     handlers: list[logging.Handler] = [logging.FileHandler(log, encoding="utf-8")]
     if plan.output.debug:

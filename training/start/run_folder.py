@@ -31,9 +31,7 @@ PACKAGES = (
 def write_inputs(
     plan: Plan, rows: Mapping[str, Iterable[Any]], described: Mapping[str, Any] | None
 ) -> None:
-    """Write the rows as trained on into the run's folder, which only a process that trains does,
-    and what scores depend on, which one that plays knows.
-    """
+    """Write rows, where this process trains, and what scores depend on, where it plays."""
     plan.output.run_dir.mkdir(parents=True, exist_ok=True)
     if described is not None:
         text = json.dumps(described, ensure_ascii=False)
@@ -45,11 +43,7 @@ def write_inputs(
 
 
 def prepare_run_dir(plan: Plan, config: DictConfig) -> None:
-    """Make the run folder and write the run's configuration into it; files of an earlier part of a
-    resumed run are kept aside.
-
-    The records go on, with the lines up to the checkpoint.
-    """
+    """Write the configuration; an earlier part's files are kept aside, its records go on."""
     folder = plan.output.run_dir
     folder.mkdir(parents=True, exist_ok=True)
     if left := sweep(folder):  # safe now: no other run uses this one's ports
@@ -75,9 +69,7 @@ def prepare_run_dir(plan: Plan, config: DictConfig) -> None:
 
 
 def continue_records(source: Path, path: Path, step: int) -> None:
-    """Write the lines of `source` up to a step to `path`. If the file itself goes on, the undone
-    lines are kept aside.
-    """
+    """Write the lines up to a step; undone ones of the same file are kept aside."""
     lines = read_lines(source)
     undone = [line for line in lines if line["step"] > step]
     if undone and source == path:

@@ -1,9 +1,6 @@
 """One command at a time trains in a run's folder.
 
-    with held(run_dir): ...        # ConfigError: another command trains there
-
-The lock is the operating system's: it ends with the process, however that ends, and its forks do
-not hold it. The file says who holds it.
+The lock is the operating system's: it ends with the process, however that ends.
 """
 
 from __future__ import annotations
@@ -24,10 +21,7 @@ LOCK = "run.lock"
 
 @contextmanager
 def held(run_dir: Path) -> Iterator[None]:
-    """Hold the folder's lock while the block runs. One that was left behind is taken over.
-
-    Raises ConfigError: a living process has it.
-    """
+    """Hold the folder's lock in the block. Raises ConfigError: a living process has it."""
     run_dir.mkdir(parents=True, exist_ok=True)
     with (run_dir / LOCK).open("a+", encoding="utf-8") as file:
         try:

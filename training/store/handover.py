@@ -1,8 +1,6 @@
-"""How runners and trainer learn of news in the store without asking again and again.
+"""How runners and trainer learn of news in the store: by requests that stay open.
 
-A store of this project (`training.store.live_store`) keeps a request open until a rollout waits or
-has ended. A store of another program does not know these requests; it is asked every POLL_SECONDS
-instead, by agent-lightning's contract.
+A store of another program does not know these; it is asked every POLL_SECONDS.
 """
 
 from __future__ import annotations
@@ -52,8 +50,7 @@ class Handover:
         await self._ask("queue", {"seconds": WAIT_SECONDS})
 
     async def ended(self, waiting: Iterable[str]) -> list[Rollout]:
-        """Return the rollouts that ended since the last call, as soon as there are any, [] after
-        WAIT_SECONDS.
+        """Return rollouts that ended since the last call, [] after WAIT_SECONDS.
 
         `waiting` are the ids that are queried if the store does not notify.
         """
@@ -70,9 +67,7 @@ class Handover:
             await self._session.close()
 
     async def _ask(self, what: str, body: dict[str, Any]) -> dict[str, Any] | None:
-        """Return the answer to a request that waits; None, after a pause, if the store has no such
-        request or does not answer.
-        """
+        """Return the answer to a request that waits, or None, after a pause."""
         if self._base is None:
             await asyncio.sleep(POLL_SECONDS)
             return None
@@ -170,12 +165,7 @@ def worker_name(pid: int) -> str:
 
 
 async def give_up(store: LightningStore, worker: str) -> int:
-    """Tell the store that a worker is gone, so that its rollouts are played by others; returns how
-    many there were.
-
-    They are marked unresponsive; whether they are played again is decided by the rules queued with
-    each rollout.
-    """
+    """Mark a worker's rollouts unresponsive, so that others play them; return how many."""
     running = await store.query_rollouts(status_in=["preparing", "running"])
     abandoned = [
         rollout

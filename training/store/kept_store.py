@@ -1,18 +1,7 @@
-"""A store that keeps what it holds in an SQLite file, so that one that is started again goes on
-where it was.
+"""A store that keeps what it holds in an SQLite file, and goes on there after a kill.
 
-    store = await KeptStore.open(Path("store"))  # python -m training.store serve --persist store
-
-The store itself is the one in memory: what changes in its collections is written as it changes,
-before the request that changed it is answered, and read once, at the start. So a request costs what
-it changes, however much there is, and the file grows no more than the memory: rollouts are released
-from both. agent-lightning 0.3 itself keeps a store in MongoDB or not at all.
-
-After a kill nothing is missing but requests that were not answered. The queue follows from the
-rollouts' states, with those that were given back in front. Episodes that are being played go on:
-runners have time to be heard again before any is given up. Endings that are still held are handed
-out once more, since the store cannot know which were read; a waiting trainer takes each ending once
-(`training.store.handover`).
+Changes of the store in memory are written before the request that made them is answered, and read
+once, at the start. The queue follows from the rollouts' states; endings are handed out once more.
 """
 
 from __future__ import annotations
@@ -29,7 +18,9 @@ from agentlightning.store.base import is_queuing
 from agentlightning.store.collection.memory import InMemoryLightningCollections, ListBasedCollection
 
 from training.setup.plan import ConfigError
-from training.store.live_store import RunStore
+from training.store.live_store import RunStore, make_server
+
+__all__ = ["KeptStore", "RunStore", "make_server"]
 
 FILE = "store.sqlite"
 # From the start until silent runners are given up: three of their heartbeats
@@ -69,9 +60,7 @@ class KeptCollection(ListBasedCollection[Any]):
 
 
 class KeptCollections(InMemoryLightningCollections):
-    """Collections that are read from the database at first; it has the changes of a block when the
-    block ends.
-    """
+    """Collections read from the database, which gets the changes of a block at its end."""
 
     def __init__(self, database: sqlite3.Connection) -> None:
         super().__init__(lock_type="thread")
@@ -95,11 +84,7 @@ class KeptCollections(InMemoryLightningCollections):
                 self._write()
 
     def _write(self) -> None:
-        """Write all changes, or none of them.
-
-        Raises sqlite3.Error: for example, the disk is full; the changes then wait for the next
-        time.
-        """
+        """Write all changes, or none of them: these wait for the next time. Raises sqlite3.Error."""
         if not self._changes:
             return
         with self.database:
@@ -119,10 +104,7 @@ class KeptStore(RunStore):
 
     @classmethod
     async def open(cls, folder: Path) -> KeptStore:
-        """Return the store kept in a folder, or a new one.
-
-        Raises ConfigError: another store uses the folder, or its file cannot be read.
-        """
+        """Return the store of a folder. Raises ConfigError: it is in use, or cannot be read."""
         folder.mkdir(parents=True, exist_ok=True)
         (folder / FILE).touch(mode=0o600)  # questions of patients are in there
         store = cls()

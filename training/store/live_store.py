@@ -1,17 +1,8 @@
-"""The LightningStore of a run: agent-lightning's, which also says when something happened and
-forgets what is done.
+"""The LightningStore of a run: agent-lightning's, which also says when something happened.
 
-agent-lightning's store is asked again and again whether a rollout waits or has ended, and keeps
-everything. This one answers two more requests, which wait on the server's side until there is news
-(`training.store.handover` is their client):
-
-    POST /v1/agl/waits/queue {"seconds": 5}              -> {"queued": 3}
-    POST /v1/agl/waits/ended {"after": 17, "seconds": 5} -> {"last": 18, "rollouts": [...]}
-
-They are hints and change nothing: rollouts are taken and finished by the contract's own requests.
-`last` numbers the endings; asked with it, the store returns those that came later. In memory, a
-rollout and its spans are released RELEASE_SECONDS after its end, long after the trainer has read
-them.
+Two more requests wait on the server's side until there is news, and change nothing:
+  POST /v1/agl/waits/queue {"seconds": 5}              -> {"queued": 3}
+  POST /v1/agl/waits/ended {"after": 17, "seconds": 5} -> {"last": 18, "rollouts": [...]}
 """
 
 from __future__ import annotations
@@ -22,7 +13,8 @@ import logging
 import sqlite3
 import time
 from collections import deque
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
 from itertools import takewhile
 from typing import Any
 
@@ -35,6 +27,7 @@ from fastapi import APIRouter, Body, Request, Response
 
 from common.access import Guard
 from common.connections import bound_launcher
+from training.setup.plan import StorePlan
 from training.store.store_checks import HEALTH_PATH
 
 logger = logging.getLogger(__name__)
@@ -48,8 +41,7 @@ KEPT_ENDINGS = 100_000
 
 
 class WaitMixin(CollectionBasedLightningStore[Any]):
-    """For a collection-based store of agent-lightning: numbers the endings and wakes those who
-    wait.
+    """Numbers the endings of a collection-based store and wakes those who wait.
 
     Lives on its server's event loop; only `stop_waits` may be called from elsewhere.
     """
@@ -67,9 +59,6 @@ class WaitMixin(CollectionBasedLightningStore[Any]):
     async def _post_update_rollout(
         self, rollouts: Sequence[tuple[Rollout, Sequence[str]]], skip_enqueue: bool = False
     ) -> None:
-        """Note endings and wake those who wait, after agent-lightning's own work for each change of
-        status.
-        """
         await super()._post_update_rollout(rollouts, skip_enqueue=skip_enqueue)
         changed = [rollout for rollout, fields in rollouts if "status" in fields]
         for rollout in changed:
@@ -81,17 +70,12 @@ class WaitMixin(CollectionBasedLightningStore[Any]):
                 news.set()
 
     async def _should_scan_for_unhealthy_rollouts(self) -> bool:
-        """Return whether it is time to look for silent runners.
-
-        After the clock goes back, agent-lightning's own would not look again until it caught up.
-        """
+        """Also after the clock went back, when agent-lightning's own would wait for it."""
         self._last_scan_entrance_time = min(self._last_scan_entrance_time, time.time())
         return await super()._should_scan_for_unhealthy_rollouts()
 
     def stop_waits(self) -> None:
-        """Answer all waiting requests within LOOK_SECONDS, and later ones at once: the server is
-        about to end.
-        """
+        """Answer all waiting requests within LOOK_SECONDS, and later ones at once."""
         self.closing = True
 
     async def wait_queued(self, seconds: float) -> int:
@@ -99,9 +83,7 @@ class WaitMixin(CollectionBasedLightningStore[Any]):
         return await self._wait(self.collections.rollout_queue.size, seconds)
 
     async def wait_ended(self, after: int, seconds: float) -> tuple[int, list[Rollout]]:
-        """Return the last ending's number and the rollouts that ended after number `after`, as soon
-        as there are any or after `seconds`.
-        """
+        """Return the last ending's number and what ended after `after`, at once if any did."""
         endings = await self._wait(lambda: self._ended_since(after), seconds)
         found = [await self.get_rollout_by_id(rollout_id) for _, rollout_id in endings]
         last = endings[-1][0] if endings else min(after, self.last_ending)
@@ -133,9 +115,7 @@ class WaitMixin(CollectionBasedLightningStore[Any]):
 
 
 class RunStore(WaitMixin, InMemoryLightningStore):
-    """In memory; forgets rollouts RELEASE_SECONDS after their end, so that a long run's memory
-    stays flat.
-    """
+    """In memory; forgets rollouts RELEASE_SECONDS after their end."""
 
     def __init__(self, release_seconds: float = RELEASE_SECONDS) -> None:
         super().__init__(thread_safe=True)
@@ -150,9 +130,7 @@ class RunStore(WaitMixin, InMemoryLightningStore):
             await self._forget(self.ended.popleft()[2])
 
     async def add_many_spans(self, spans: Sequence[Span]) -> Sequence[Span]:
-        """Add the spans of attempts that the store has; a call that comes after its rollout was
-        released does not keep the others out.
-        """
+        """Add the spans of known attempts; a late call does not keep the others out."""
         attempts = self.collections.attempts._items
         known = [span for span in spans if span.attempt_id in attempts.get(span.rollout_id, ())]
         return await super().add_many_spans(known)
@@ -187,12 +165,9 @@ class RunStore(WaitMixin, InMemoryLightningStore):
 def make_server(
     store: WaitMixin, host: str, port: int, launch_mode: Any, token: str | None = None
 ) -> LightningStoreServer:
-    """Return agent-lightning's server for this store, with the two requests that wait, behind the
-    token.
+    """Return agent-lightning's server for this store behind the token.
 
-    Its two middlewares are removed, since they cost more than the requests themselves: one logs
-    times for debugging, the other answers an internal error with a traceback. Without it that
-    answer is a plain 500, which clients try again just the same.
+    Its middlewares are removed: they cost more than the requests, and show tracebacks.
     """
     server = LightningStoreServer(store, host=host, port=port, launch_mode=launch_mode)
     assert server.app is not None
@@ -210,9 +185,7 @@ def make_server(
 
     @server.app.exception_handler(sqlite3.Error)
     async def cannot_write(request: Request, error: sqlite3.Error) -> Response:
-        """Answer 503 when the store on disk cannot write; clients ask again, and the changes wait
-        to be written.
-        """
+        """Answer 503 when the disk is full; clients ask again, and the changes wait."""
         logger.error("the store cannot write what it holds: %s", error)
         return Response(str(error), status_code=503)
 
@@ -224,14 +197,26 @@ def make_server(
 
 
 def not_json(path: str, body: bytes) -> str | None:
-    """Return what is wrong with a request's body, None if nothing is.
-
-    Python's own JSON reader accepts NaN and half characters, which no answer can hold, so the
-    request would fail after its work was done.
-    """
+    """Return what is wrong with a body: NaN or half characters, which no answer can hold."""
     try:
         if body and path.startswith("/v1/agl"):
             orjson.loads(body)
     except orjson.JSONDecodeError as error:
         return f"the body is no JSON: {error}"
     return None
+
+
+@asynccontextmanager
+async def serving(place: StorePlan) -> AsyncIterator[None]:
+    """Serve the run's own store in the block, if it is not external."""
+    if place.external_address:
+        yield
+        return
+    store = RunStore()
+    server = make_server(store, place.host, place.port, "thread", place.token)
+    await server.start()
+    try:
+        yield
+    finally:
+        store.stop_waits()
+        await server.stop()

@@ -19,9 +19,7 @@ TRACES_PATH = "/v1/traces"
 
 
 def check_store(store: StorePlan) -> None:
-    """Raise ConfigError if settings of the store contradict each other or the store
-    cannot be used.
-    """
+    """Raise ConfigError if the store's settings contradict each other or cannot be used."""
     if store.external_address and store.managed:
         raise ConfigError(
             "--external-store-address was given but AGL_MANAGED_STORE says to "
@@ -50,12 +48,7 @@ def check_proxy(proxy: ProxyPlan, token: str | None) -> None:
 
 
 def check_external(address: str, token: str | None = None) -> None:
-    """Make sure the address is a store of our agent-lightning version that takes the token and
-    accepts traces.
-
-    Raises ConfigError: unreachable, another program or version, another token, or without an OTLP
-    endpoint.
-    """
+    """Raise ConfigError if no store of our version takes the token and accepts traces."""
     from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
     start = "start one with `python -m training.store serve`"

@@ -1,12 +1,4 @@
-"""agent-lightning's client of the store, with the token, and patient with a store that is started
-again.
-
-    store = StoreClient("http://127.0.0.1:4747", token)
-
-A request that finds no store waits for one as long as spans are kept for it
-(`training.proxy.recorder`); agent-lightning's own client gives up within a second, and the run with
-it.
-"""
+"""agent-lightning's client of the store, with the token, and patient with a restarted store."""
 
 from __future__ import annotations
 
@@ -34,9 +26,7 @@ MARK = "batch"  # of a rollout's metadata: with which others it was queued
 
 
 class StoreClient(LightningStoreClient):
-    """Every request carries the token, if there is one; it travels with the client to other
-    processes.
-    """
+    """A client whose every request carries the token, which travels with it."""
 
     def __init__(
         self, address: str, token: str | None = None, retries: Sequence[float] = RETRY_SECONDS
@@ -62,11 +52,7 @@ class StoreClient(LightningStoreClient):
         return session
 
     async def _request_json(self, method: Any, path: str, **what: Any) -> Any:
-        """Ask again where the store was killed in the middle of its answer.
-
-        agent-lightning's client asks again where an answer did not begin, and not where it ended
-        too early.
-        """
+        """Ask again where the store was killed in the middle of its answer."""
         for _ in self._retry_delays:
             try:
                 return await super()._request_json(method, path, **what)
@@ -77,9 +63,7 @@ class StoreClient(LightningStoreClient):
     async def enqueue_many_rollouts(
         self, rollouts: Sequence[EnqueueRolloutRequest]
     ) -> Sequence[Rollout]:
-        """Send it once: where the answer is lost, ask the store what it took before sending it
-        again.
-        """
+        """Send it once: where the answer is lost, ask what was taken before sending again."""
         mark = uuid.uuid4().hex
         marked = [
             one.model_copy(update={"metadata": {**(one.metadata or {}), MARK: mark}})

@@ -13,8 +13,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from importlib import import_module
 from pathlib import Path
 
 from common.access import require_token
@@ -22,44 +21,18 @@ from common.command import new_parser, run_command
 from common.llm import reveal
 from common.settings import load_settings
 from common.startup import collect_rarely
-from training.setup.plan import ConfigError, StorePlan
+from training.setup.plan import ConfigError
 from training.setup.ports import require_free
 from training.store.store_status import look
 
 
-@asynccontextmanager
-async def serving(place: StorePlan) -> AsyncIterator[None]:
-    """Serve the run's own store while the block runs; nothing to do where it is external.
-
-    `training.store.store_checks.check_store` has passed.
-    """
-    if place.external_address:
-        yield
-        return
-    from training.store.live_store import RunStore, make_server
-
-    store = RunStore()
-    server = make_server(store, place.host, place.port, "thread", place.token)
-    await server.start()
-    try:
-        yield
-    finally:
-        store.stop_waits()
-        await server.stop()
-
-
 async def serve(host: str, port: int, token: str | None, folder: Path | None) -> None:
-    """Serve a store until interrupted, kept in a folder, if any.
-
-    Raises ConfigError: the folder cannot be used.
-    """
+    """Serve a store, kept in a folder, if any, until interrupted. Raises ConfigError."""
     # litellm, which agent-lightning imports, would fetch its table of prices from GitHub.
     os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
-    from training.store.kept_store import KeptStore
-    from training.store.live_store import RunStore, make_server
-
-    store = await KeptStore.open(folder) if folder else RunStore()
-    server = make_server(store, host, port, "asyncio", token)
+    kept = import_module("training.store.kept_store")  # agent-lightning takes seconds
+    store = await kept.KeptStore.open(folder) if folder else kept.RunStore()
+    server = kept.make_server(store, host, port, "asyncio", token)
     content = f"its content stays in {folder}" if folder else "its content is lost then"
     print(f"store at http://{host}:{port} (Ctrl-C stops it; {content})", flush=True)
     await server.run_forever()
