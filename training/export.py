@@ -100,26 +100,21 @@ def gather(checkpoint: Path, folder: Path, adapter: str) -> None:
 
 
 def _copy(source: Path, target: Path, but: Sequence[str] = ()) -> None:
-    for path in (path for part in PARTS for path in source.glob(part)):
-        sharded = path.suffix == ".safetensors" and path.name.startswith("model-") and but
-        if path.name not in but and not sharded:
-            shutil.copyfile(path, target / path.name)
+    for part in PARTS:
+        for path in source.glob(part):
+            sharded = path.suffix == ".safetensors" and path.name.startswith("model-") and but
+            if path.name not in but and not sharded:
+                shutil.copyfile(path, target / path.name)
 
 
 def merge_shards(actor: Path, folder: Path) -> None:
     """Make a model of the ranks' shards, by verl's merger, in bfloat16. Raises Failure."""
     if (actor / "lora_train_meta.json").is_file():
-        raise Failure(
-            f"{actor} has shards with an adapter and no "
-            "merged model, which verl's merger does not make"
-        )
+        raise Failure(f"{actor} has an adapter's shards, which verl's merger does not merge")
     log = run_of(actor.parent) / LOG
     log.parent.mkdir(exist_ok=True)
     command = [sys.executable, "-m", "verl.model_merger", "merge", "--backend", "fsdp"]
-    print(
-        f"merging shards, which takes as long as reading and writing the model; log in {log}",
-        file=sys.stderr,
-    )
+    print(f"merging shards; log in {log}", file=sys.stderr)
     with log.open("ab") as output:
         flags = ["--local_dir", str(actor), "--target_dir", str(folder)]
         variables = os.environ | environment("cpu")
@@ -127,23 +122,17 @@ def merge_shards(actor: Path, folder: Path) -> None:
             [*command, *flags], env=variables, stdout=output, stderr=output, check=False
         ).returncode
     if code:
-        raise Failure(
-            f"verl's merger ended with code {code} ({log}); "
-            f"expected a checkpoint of FSDP in {actor}"
-        )
+        raise Failure(f"verl's merger ended with code {code} ({log}); expected FSDP's in {actor}")
 
 
 def export(arguments: argparse.Namespace) -> None:
     """Write the folder, completely or not at all. Raises UsageError, Failure."""
     run = arguments.run
     target = arguments.to.resolve()
-    if target.exists() or not target.parent.is_dir():
-        why = (
-            "exists; give another"
-            if target.exists()
-            else f"cannot be written: there is no folder {target.parent}"
-        )
-        raise UsageError(f"--to {arguments.to} {why}")
+    if target.exists():
+        raise UsageError(f"--to {arguments.to} exists; give another")
+    if not target.parent.is_dir():
+        raise UsageError(f"--to {arguments.to}: there is no folder {target.parent}")
     checkpoint = choose_checkpoint(run, arguments.step)
     config = read_config(run)
     agent = agent_of(config)
@@ -166,30 +155,15 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = new_parser(__doc__, prog="python -m training.export")
     add = parser.add_argument
     add("run", type=Path, help="folder of a run")
-    add(
-        "--step",
-        default="latest",
-        help="number of a checkpoint, latest, or best by validation; default: latest",
-    )
+    step = "number of a checkpoint, latest, or best by validation; default: latest"
+    add("--step", default="latest", help=step)
     add("--to", type=Path, required=True, help="folder to make; it must not exist")
-    add(
-        "--adapter",
-        choices=("merged", "kept"),
-        default="merged",
-        help="of a run with LoRA; default: merged",
-    )
-    add(
-        "--evaluation",
-        type=Path,
-        metavar="DIR",
-        help="of this checkpoint, by evaluation.evaluate; for the card",
-    )
-    add(
-        "--no-verify",
-        dest="verify",
-        action="store_false",
-        help="do not load it in transformers and vLLM first",
-    )
+    adapter = "of a run with LoRA; default: merged"
+    add("--adapter", choices=("merged", "kept"), default="merged", help=adapter)
+    evaluation = "of this checkpoint, by evaluation.evaluate; for the card"
+    add("--evaluation", type=Path, metavar="DIR", help=evaluation)
+    verify = "do not load it in transformers and vLLM first"
+    add("--no-verify", dest="verify", action="store_false", help=verify)
     add("--device", choices=("auto", "cpu", "cuda"), default="auto", help="of that check")
     arguments = parser.parse_args(argv)
     stop_in_order()

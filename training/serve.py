@@ -35,12 +35,7 @@ from common.stopping import stop_in_order
 from common.terminal import progress
 from episodes.agent import SERVED_NAME, Agent, Options, Service
 from training.engine.checkpoints import PREFIX, latest_checkpoint
-from training.setup.device import (
-    check_libraries,
-    choose_device,
-    environment,
-    in_bfloat16,
-)
+from training.setup.device import check_libraries, choose_device, environment, in_bfloat16
 from training.setup.model_folder import CACHE_BLOCK, cache_bytes, check_model
 from training.setup.plan import ConfigError
 from training.setup.ports import free_port, require_free
@@ -120,7 +115,8 @@ def serve(
     Raises ConfigError: it cannot be served here; ServeError: it did not start, or ended before
     something in the body failed.
     """
-    model, device = servable(model, tools), choose_device(device)
+    model = servable(model, tools)
+    device = choose_device(device)
     check_libraries(device)
     if port:
         require_free(HOST, port, "--port")
@@ -174,7 +170,8 @@ def serve_environment(
 def _serve_beside(
     service: Service, folder: Path, device: str
 ) -> contextlib.AbstractContextManager[Server]:
-    log, gpus = folder / f"{service.option}.log", service.gpus
+    log = folder / f"{service.option}.log"
+    gpus = service.gpus
     if not gpus:
         return serve(service.model, log, device, tools=False, memory=BESIDE)
     return serve(service.model, log, device, n_gpus=len(gpus.split(",")), tools=False, gpus=gpus)

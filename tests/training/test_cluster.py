@@ -13,7 +13,7 @@ from sql_agent.agent import AGENT
 from tests.messages import missing
 from tests.training.plans import plan_of
 from training.engine import algorithm
-from training.engine.algorithm import _init_ray, _start_ray
+from training.engine.algorithm import _start_ray
 from training.setup import cluster
 from training.setup.cluster import check_nodes_asked
 from training.setup.plan import ConfigError, RunStopped
@@ -39,12 +39,6 @@ def ray_address(monkeypatch: pytest.MonkeyPatch):
     with socket.create_server(("127.0.0.1", 0)) as listening:
         monkeypatch.setenv("RAY_ADDRESS", f"127.0.0.1:{listening.getsockname()[1]}")
         yield
-
-
-@pytest.mark.parametrize("sizes", [(1, 8, 1), (2, 8, 4), (2, 8, 16)])
-def test_replicas_that_share_out_nodes(ray_address: None, sizes: tuple[int, int, int]) -> None:
-    nodes, gpus, tensor = sizes
-    check_nodes_asked(config_of(nodes, gpus, tensor=tensor))
 
 
 @pytest.mark.parametrize(
@@ -78,17 +72,6 @@ def test_a_ray_that_does_not_answer(monkeypatch: pytest.MonkeyPatch) -> None:
         with pytest.raises(ConfigError) as refused:
             check_nodes_asked(config_of(1))
     assert not missing(str(refused.value), f"RAY_ADDRESS={address}", "./restart_ray.sh")
-
-
-def test_a_ray_that_does_not_start_in_time_stops_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
-    def fail(**options: object) -> None:
-        raise RuntimeError(str(options["said"]))
-
-    monkeypatch.setattr("ray.init", fail)
-    with pytest.raises(RunStopped):
-        _init_ray(said="The current node timed out during startup. This could happen because ...")
-    with pytest.raises(RuntimeError, match="another fault"):
-        _init_ray(said="another fault")
 
 
 def test_a_run_does_not_begin_in_a_ray_without_room_for_it(

@@ -91,10 +91,7 @@ def call_span(ids: dict[str, str], *generated: int, number: int = 1, **attribute
 
 
 async def collected(
-    store: RunStore,
-    ids: dict[str, str],
-    response: int = 100,
-    merge: bool = True,
+    store: RunStore, ids: dict[str, str], response: int = 100, merge: bool = True
 ) -> tuple[RolloutRecord, Any]:
     collector = Collector(store, ProxyTraceToTriplet(), Limits(100, response), merge)
     return await collector.collect(await rollout_of(store, ids), new_record(ids))
@@ -292,3 +289,26 @@ async def test_a_rollout_that_failed_is_left_out_whatever_it_wrote(store: RunSto
     await store.update_attempt(**ids, status="failed")
     record, trajectory = await collected(store, ids)
     assert (record.cause, record.reward, trajectory.sequences) == ("rollout_failed", None, [])
+
+
+async def test_more_calls_in_the_trace_than_the_episode_made_are_not_trained(played: Any) -> None:
+    """A call the agent knows nothing of, such as one that was sent twice, would be paid like those
+    it made.
+    """
+    store, ids = played
+    for number in (1, 2):
+        await store.add_span(call_span(ids, 3, number=number))
+    record, trajectory = await collected(store, ids)
+    assert (record.cause, record.triplets, record.turns) == (SPANS_MISSING, 2, 1)
+    assert trajectory.sequences == []
+
+
+async def test_the_last_annotation_counts(store: RunStore) -> None:
+    """It is what the agent says at the end: an earlier one has other terms and calls."""
+    ids = await attempt(store)
+    await store.add_span(call_span(ids, 3))
+    early = {"terms": {"judge": 0.2}, "turns": 9, "stop_reason": "max_turns"}
+    await report(store, ids, early, {})
+    await store.update_attempt(**ids, status="succeeded")
+    record, _ = await collected(store, ids)
+    assert (record.cause, record.terms, record.stop_reason) == (None, {"judge": 1.0}, "answered")

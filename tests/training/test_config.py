@@ -114,10 +114,7 @@ def test_the_last_step_is_that_of_the_epochs_or_an_earlier_one(
 
 @pytest.mark.parametrize(
     ("changes", "named"),
-    [
-        ({"asynchronous": "colocate"}, "--async"),
-        ({"device": "cuda"}, "--device"),
-    ],
+    [({"asynchronous": "colocate"}, "--async"), ({"device": "cuda"}, "--device")],
 )
 def test_deterministic_promises_nothing_it_cannot_keep(
     tmp_path: Path, changes: dict[str, object], named: str
@@ -141,11 +138,7 @@ def test_on_the_cpu_vllm_s_log_probs_are_the_old_policy_s(tmp_path: Path) -> Non
     config = build(tmp_path)
     assert config.algorithm.rollout_correction.bypass_mode
     assert config.actor_rollout_ref.actor.policy_loss.loss_mode == "bypass_mode"
-    for other in (
-        {"lora_rank": 8},
-        {"asynchronous": "colocate"},
-        {"device": "cuda"},
-    ):
+    for other in ({"lora_rank": 8}, {"asynchronous": "colocate"}, {"device": "cuda"}):
         assert not build(tmp_path, **other).algorithm.rollout_correction.bypass_mode, other  # type: ignore[arg-type]
     config = build(tmp_path, f"{rollout}=false")
     assert not config.algorithm.rollout_correction.bypass_mode

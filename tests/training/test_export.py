@@ -16,16 +16,13 @@ from typing import Any
 
 import pytest
 
-from common.command import UsageError
 from common.jsonl import write_jsonl
 from common.settings import ROOT
-from episodes import registry
 from sql_agent.agent import AGENT
 from tests.messages import missing
 from training import export
 from training.engine.checkpoints import MARK
 from training.ship import export_check
-from training.ship.export_card import evaluation_of
 
 TINY = ROOT / "sql_agent" / "tiny_model"
 CONFIG = """
@@ -80,12 +77,6 @@ def test_the_step_that_is_meant(run: Path, step: str, found: int) -> None:
     assert export.choose_checkpoint(run, step).name == f"global_step_{found}"
 
 
-def test_without_a_validation_no_step_is_the_best(run: Path, capsys: Any) -> None:
-    (run / "metrics.jsonl").write_text('{"step": 3, "data": {}}\n')
-    assert exported(run, "--step=best")[0] == 2
-    assert "--step latest" in capsys.readouterr().err
-
-
 @pytest.mark.parametrize("step", ["4", "last"])
 def test_a_step_without_a_complete_checkpoint_is_refused(run: Path, step: str, capsys: Any) -> None:
     assert exported(run, f"--step={step}")[0] == 2
@@ -121,16 +112,6 @@ def test_shards_are_merged_into_weights_that_others_may_read(run: Path) -> None:
     assert all(path.stat().st_mode & 0o044 == 0o044 for path in folder.iterdir())
 
 
-def test_an_evaluation_of_step_10_is_none_of_step_1(run: Path, tmp_path: Path) -> None:
-    scores = {
-        "model": f"/elsewhere/{run.name}/checkpoints/global_step_10/actor/huggingface",
-        "overall": {"ci95": [0.8, 0.9]},
-    }
-    (tmp_path / "scores.json").write_text(json.dumps(scores))
-    with pytest.raises(UsageError, match="global_step_10"):
-        evaluation_of(tmp_path, run / "checkpoints" / "global_step_1")
-
-
 def test_the_card_says_what_was_measured_and_what_was_not(run: Path, tmp_path: Path) -> None:
     scores = {
         "model": f"/elsewhere/{run.name}/checkpoints/global_step_2/actor/huggingface",
@@ -150,19 +131,6 @@ def test_the_card_says_what_was_measured_and_what_was_not(run: Path, tmp_path: P
     assert exported(run, "--step", "3", "--evaluation", str(tmp_path), to="other")[0] == 2
     card = (exported(run, to="third")[1] / "README.md").read_text(encoding="utf-8")
     assert "was not evaluated" in card
-
-
-@pytest.mark.parametrize(
-    ("name", "said"), [("diagnosis", "Turn 1 of 6."), ("code", "Step 1 of 4.")]
-)
-def test_an_export_is_asked_with_the_agent_s_own_budget(
-    tmp_path: Path, name: str, said: str
-) -> None:
-    agent = registry.get(name)
-    (tmp_path / "data").mkdir()
-    write_jsonl(tmp_path / "data" / "val.jsonl", agent.rows(agent.splits["val"])[:1], force=True)
-    asked = export_check.first_prompt(agent, tmp_path).messages
-    assert asked[-1]["content"].endswith(said)
 
 
 def test_nothing_is_overwritten(run: Path, capsys: Any) -> None:

@@ -13,20 +13,17 @@ from pathlib import Path
 from typing import Any
 
 import agentlightning as agl
-import httpx
 import pytest
 from agentlightning.types import Span
 from fastapi import HTTPException
 
-from common.access import bearer
 from episodes.pace import LONGEST
 from tests.training.conftest import HOST, enqueue, own_port, served
-from tests.training.plans import plan_of
 from training.start.run import deadline_of
 from training.store import handover as handover_module
 from training.store import live_store
 from training.store.handover import Endings, Handover, give_up, rules_of, worker_name
-from training.store.live_store import RunStore, serving
+from training.store.live_store import RunStore
 
 
 @pytest.fixture(autouse=True)
@@ -142,23 +139,6 @@ async def test_a_store_that_does_not_notify_is_polled(plain: Any) -> None:
     assert (await asyncio.wait_for(futures[rollout_id], 25)).status == "succeeded"
     await endings.close()
     await handover.close()
-
-
-async def test_the_run_s_own_store_answers_who_waits_before_it_ends(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A run would wait for its runners' open requests, or cut them off."""
-    monkeypatch.setattr(live_store, "LOOK_SECONDS", 0.5)
-    settings: dict[str, Any] = {"store_port": own_port(), "store_token": "secret"}
-    plan = plan_of(tmp_path, **settings).store
-    url = f"{plan.address}/v1/agl/waits/queue"
-    asking = httpx.AsyncClient(headers=bearer(plan.token), trust_env=False, timeout=None)
-    async with asyncio.timeout(25), asking:
-        async with serving(plan):
-            waiting = asyncio.create_task(asking.post(url, json={"seconds": 3600}))
-            await asyncio.sleep(0.2)
-            assert not waiting.done()
-        assert (await waiting).json() == {"queued": 0}
 
 
 async def test_what_is_done_is_released_and_what_is_not_stays() -> None:

@@ -13,12 +13,7 @@ from hypothesis import given
 from hypothesis import settings as fuzzing
 from hypothesis import strategies as st
 
-from training.engine.kept_sample import (
-    keep_tokens,
-    pieces,
-    sample_of,
-    stretches,
-)
+from training.engine.kept_sample import keep_tokens, pieces, sample_of, stretches
 from training.engine.records import RolloutRecord
 from training.engine.trajectories import TokenSequence, Trajectory
 

@@ -54,11 +54,6 @@ def test_the_order_depends_on_the_seed_alone() -> None:
     assert draws(found, seed=1) == draws(found, seed=1) != draws(found, seed=2)
 
 
-def test_rows_of_one_agent_keep_their_order_whatever_their_columns() -> None:
-    assert draws([{"id": "x", "weight": 70, "agent": "aspirin"}, {"id": "y"}], seed=1) == [0, 1]
-    assert draws([], seed=1) == []
-
-
 def test_verl_is_given_the_rows_in_this_order_under_their_own_numbers(tmp_path: Path) -> None:
     file = tmp_path / "train.jsonl"
     found = rows({"sql": 4, "code": 2}, {"sql": 1, "code": 2})

@@ -67,10 +67,7 @@ def test_unscored_and_silent_episodes_are_counted_and_left_out(tmp_path: Path) -
     path = written(tmp_path / "kept.jsonl", *lines)
     pairs, left_out = pairs_of_episodes([path], AGENT, margin=0.2)
     assert [(one.chosen.answer, one.rejected.answer) for one in pairs] == [("a", "b")]
-    assert left_out == {
-        "episodes without a score": 1,
-        "episodes without messages": 2,
-    }
+    assert left_out == {"episodes without a score": 1, "episodes without messages": 2}
 
 
 def test_a_pair_of_a_rollout_is_read(tmp_path: Path) -> None:

@@ -95,11 +95,7 @@ def test_a_tracker_is_told_what_is_set_for_it_and_others_are_left_out(
 
 @pytest.mark.parametrize(
     ("data", "validates"),
-    [
-        ({"val-core/a/reward/mean@1": 0.0}, False),
-        ({"timing_s/step": 1.0}, True),
-        ({}, True),
-    ],
+    [({"val-core/a/reward/mean@1": 0.0}, False), ({"timing_s/step": 1.0}, True), ({}, True)],
 )
 def test_a_step_that_was_validated_is_not_validated_again(
     data: dict[str, float], validates: bool, tmp_path: Path

@@ -10,10 +10,7 @@ import pytest
 
 from tests.messages import missing
 from training.engine.records import RolloutRecord
-from training.report.progress import (
-    NewLines,
-    Progress,
-)
+from training.report.progress import NewLines, Progress
 
 STEP = {"timing_s/step": 10.0, "episodes/reward/mean": 0.25}
 HOSTILE = "a[bold]b[/bold]\x1b]0;title\x07\nнет\ud800" + "很" * 500

@@ -20,11 +20,7 @@ from aiohttp.test_utils import TestServer
 
 from tests.training.conftest import enqueue, served
 from training.proxy import recorder as recorder_module
-from training.proxy.recorder import (
-    CallRecorder,
-    SpanSender,
-    Taken,
-)
+from training.proxy.recorder import CallRecorder, SpanSender, Taken
 
 TOKEN = "token-of-the-store"
 THEN = 1_700_000_000.0  # Unix seconds
@@ -130,9 +126,7 @@ async def test_spans_are_sent_again_whole_while_the_store_is_away(
 
 
 @pytest.mark.usefixtures("pauses")
-async def test_calls_a_dead_store_did_not_take_are_counted(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+async def test_calls_a_dead_store_did_not_take_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     """Those that came together go together."""
     monkeypatch.setattr(recorder_module, "OUTAGE_SECONDS", 0.0)
     store = Answering(503, 503, 503)

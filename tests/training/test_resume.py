@@ -21,8 +21,6 @@ from omegaconf import DictConfig, OmegaConf
 from common.settings import ROOT
 from tests.messages import missing
 from tests.training.plans import plan_of
-from training.engine.checkpoints import find_checkpoint
-from training.engine.records import means, sums
 from training.engine.resumable import check_resumable, differences, note_model
 from training.report.summary import read_lines
 from training.setup.model_folder import checkpoints_to_come
@@ -148,18 +146,6 @@ def test_a_checkpoint_that_lacks_a_file_is_not_loaded(lost: str, tmp_path: Path)
         check_resumable(checkpoint, config_of(devices=2))
 
 
-def test_auto_begins_or_continues_the_run_that_is_named(tmp_path: Path) -> None:
-    run = tmp_path / "run"
-    assert find_checkpoint("auto", run, tmp_path) is None
-    run.mkdir()
-    assert find_checkpoint("auto", run, tmp_path) is None
-    made = make_checkpoint(run, 2, config_of())
-    (run / "checkpoints/global_step_14").mkdir()  # nothing is in it
-    assert find_checkpoint("auto", run, tmp_path) == made
-    with pytest.raises(ConfigError, match="--run-dir"):
-        find_checkpoint("auto", None, tmp_path)
-
-
 def write_books(run: Path, steps: int) -> None:
     for name in ("metrics.jsonl", "episodes.jsonl"):
         (run / name).write_text(
@@ -226,13 +212,6 @@ def test_checkpoints_to_come(
 ) -> None:
     told = plan(tmp_path, output_keep=keep, output_keep_best=best).output
     assert checkpoints_to_come(config_of(), told, step, last, there) == to_come
-
-
-def test_means_and_sums_do_not_depend_on_the_order_in_which_episodes_end() -> None:
-    values = [0.1, 0.7, 1e16, 0.2, -1e16, 0.3]
-    rows = [{"a": value} for value in values]
-    assert means(rows) == means(reversed(rows))
-    assert sums(rows) == sums(reversed(rows))
 
 
 def ended(

@@ -11,12 +11,10 @@ import sys
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import httpx
 import pytest
 from safetensors.torch import load_file
-from tokenizers.processors import TemplateProcessing
 
 from common.command import UsageError
 from common.settings import ROOT
@@ -26,7 +24,7 @@ from scoring.scale import load_scale
 from tests.messages import missing
 from training.pairs.answers import AnswerPair, answer_pairs, platt, ranked
 from training.pairs.pair import Pair, Side
-from training.pairs.ranking import AnswerPairTrainer, split_by_task
+from training.pairs.ranking import split_by_task
 from training.pairs.score_server import MOST_BYTES
 from training.pairs.scorer import load_scorer
 from training.pairs.trainers import work_path
@@ -94,35 +92,6 @@ def test_what_is_measured_on_is_what_was_held_out(learned: Path) -> None:
     assert not {pair.task for pair in taught} & {pair.task for pair in held}
     with pytest.raises(UsageError, match="one task"):
         split_by_task(pairs[:1], 0.2, seed=1)
-
-
-def test_a_token_that_the_template_writes_is_not_added_again() -> None:
-    """Many tokenizers put a first token before each text, and their templates write it too."""
-    scorer = load_scorer(TINY)
-    first = scorer.tokenizer.pad_token
-    ids = scorer.tokens("药品5？", "皮疹")
-    scorer.tokenizer.chat_template = first + scorer.tokenizer.chat_template
-    scorer.tokenizer.backend_tokenizer.post_processor = TemplateProcessing(
-        single=f"{first} $A", special_tokens=[(first, scorer.tokenizer.pad_token_id)]
-    )
-    assert scorer.tokens("药品5？", "皮疹") == [scorer.tokenizer.pad_token_id, *ids]
-
-
-def test_a_training_that_was_interrupted_goes_on_from_its_checkpoint(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    taken, step = list[int](), AnswerPairTrainer.training_step
-
-    def interrupted(self: AnswerPairTrainer, *given: Any) -> Any:
-        taken.append(self.state.global_step)
-        if len(taken) == 3:
-            raise KeyboardInterrupt
-        return step(self, *given)
-
-    monkeypatch.setattr(AnswerPairTrainer, "training_step", interrupted)
-    assert main(command(tmp_path)) == 130
-    assert main(command(tmp_path)) == 0
-    assert taken == [0, 1, 2, 2, 3]
 
 
 def test_scores_that_say_nothing_get_no_map(

@@ -17,6 +17,7 @@ import pytest
 
 from tests.training.steps import SAMPLING, keys_of, played_by
 from training.setup.plan import RunStopped
+from training.store.handover import MAX_ATTEMPTS
 
 GOOD = {"name": "a", "rewards": [1.0, 0.0]}
 OTHER = {"name": "b", "rewards": [0.25, 0.75]}
@@ -264,3 +265,85 @@ async def test_a_resumed_asynchronous_run_knows_what_the_queue_may_still_hold(
         assert sorted(run.manager.delivered) == ["a_0"]
         taken = run.manager.take_trained_records(["a_0"])
     assert [record.reward for record in taken] == [1.0]
+
+
+async def test_rollouts_are_queued_with_the_rules_of_a_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without them a rollout that hangs, or whose runner died, is lost, or played for ever."""
+    async with played_by(tmp_path, monkeypatch, runner=False) as run:
+        run.ask([GOOD], step=1)
+        while not (found := await run.store.query_rollouts()):
+            await asyncio.sleep(0.01)
+    assert [rollout.config.max_attempts for rollout in found] == [MAX_ATTEMPTS] * 2 == [3, 3]
+    assert {tuple(rollout.config.retry_condition) for rollout in found} == {
+        ("timeout", "unresponsive")
+    }
+    assert {(rollout.mode, rollout.input["name"]) for rollout in found} == {("train", "a")}
+
+
+async def test_a_step_is_used_up_to_the_share_of_unscored_episodes_that_a_user_sets(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with played_by(tmp_path, monkeypatch, max_unscored_share=0.5) as run:
+        await run.play([GOOD, DEAD], step=1)
+    assert run.queue.statuses("train") == {"a": "finished", "dead": "failure"}
+
+
+async def test_a_step_that_is_skipped_asks_whether_the_engine_lives(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with played_by(tmp_path, monkeypatch) as run:
+        run.ask([{**DEAD, "held": True}, {**DEAD, "name": "other", "held": True}], step=1)
+        while len(run.engine[0].requests) < 4:
+            await asyncio.sleep(0.01)
+        await asyncio.to_thread(run.engine[0].stop)
+        run.agent.released.set()
+        with pytest.raises(RunStopped, match=f"vLLM at .*{run.engine[0].port}"):
+            await run.settled("dead", "other")
+
+
+async def test_an_update_begins_another_window(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Half of the second step is unscored; beside the first, trained already, it would be a
+    quarter and be used.
+    """
+    async with played_by(tmp_path, monkeypatch) as run:
+        await run.play([GOOD, OTHER], step=1)
+        assert len(run.manager.take_step_records()) == 4
+        assert run.manager.take_step_records() == []
+        await run.play([{**GOOD, "name": "c"}, DEAD], step=2)
+    assert run.queue.statuses("train")["c"] == "failure"
+
+
+async def test_a_rollout_that_ends_is_news_where_calls_do_not_pass_here(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without the proxy no call is seen, so a long step would be taken for a silent one."""
+    now, looks = 0.15, list[float]()
+
+    def look() -> float:
+        looks.append(now)
+        return now
+
+    clock = SimpleNamespace(monotonic=look)
+    async with played_by(tmp_path, monkeypatch, runner=False) as run:
+        monkeypatch.setattr("training.engine.rollout_manager.time", clock)
+        monkeypatch.setattr("training.engine.rollout_manager.silence_limit", lambda seconds: 0.2)
+        run.ask([GOOD], step=1)
+        while len(await run.store.query_rollouts()) < 2:
+            await asyncio.sleep(0.01)
+        now = 0.3
+        rollout = await run.store.dequeue_rollout()
+        attempt = rollout.attempt.attempt_id
+        await run.store.update_attempt(rollout.rollout_id, attempt, status="failed")
+        while not run.manager.last_end:
+            await asyncio.sleep(0.01)
+        now = 0.45
+        while looks.count(0.45) < 2:
+            await asyncio.sleep(0.01)
+        await asyncio.to_thread(run.manager.wait_for_news, 0.0)
+        now = 1.0
+        with pytest.raises(RunStopped, match="1 are waiting"):
+            await run.settled("a")

@@ -169,15 +169,6 @@ def test_the_last_ones_stay_and_the_best_by_validation(
     assert checkpoints(tmp_path).keys() == left
 
 
-def test_the_best_is_not_judged_by_the_validation_of_weights_that_are_gone(tmp_path: Path) -> None:
-    """The run went back from step 40 to 20, and has saved another step 30."""
-    validated(tmp_path, {10: 0.5, 20: 0.7, 30: 0.9, 40: 0.6})
-    for step in (10, 20, 30, 40, 30):
-        save(tmp_path, step)
-    prune(tmp_path, 30, 1, best=True)
-    assert checkpoints(tmp_path).keys() == {20, 30, 40}
-
-
 def test_checkpoints_of_a_course_that_was_left_do_not_push_out_the_new_one(tmp_path: Path) -> None:
     """Steps 40 and 60 were saved, then the run was resumed from step 20."""
     for step in (20, 40, 60, 30):

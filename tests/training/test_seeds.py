@@ -37,16 +37,6 @@ def test_the_episodes_of_a_group_ask_the_same_and_are_each_sampled_anew() -> Non
     assert len({seed(seeds, request("p")) for _ in range(8)}) == 8
 
 
-def test_ids_of_tool_calls_change_nothing() -> None:
-    assert seed(RequestSeeds(1), request("p", "one")) == seed(RequestSeeds(1), request("p", "two"))
-
-
-def test_what_is_said_by_whom_and_what_a_tool_is_asked_changes_them() -> None:
-    changes = ((b"{}", b"{ }"), (b"query", b"look"), (b'"p"', b'"q"'), (b'"user"', b'"system"'))
-    asked = [request("p"), *(request("p").replace(old, new) for old, new in changes)]
-    assert len({seed(RequestSeeds(1), body) for body in asked}) == 5
-
-
 def test_seed_and_weights_change_them() -> None:
     seeds = RequestSeeds(1)
     first, other_weights = seed(seeds, request("p")), seed(seeds, request("p"), 1)

@@ -303,12 +303,3 @@ async def test_the_status_of_a_store() -> None:
         address = store.server_address_root
     counts = ("2 queued", "1 running", "2 succeeded", "1 failed")
     assert not missing(shown, address, *counts, "runner-here", "plays 1")
-
-
-@pytest.mark.parametrize(
-    ("url", "code"), [("http://127.0.0.1:1", 1), ("http://[", 1), ("127.0.0.1:1", 2)]
-)
-def test_the_status_of_nothing_is_one_line(url: str, code: int, capsys: Any) -> None:
-    assert command.main(["status", url]) == code
-    (line,) = capsys.readouterr().err.splitlines()
-    assert not missing(line, "store: ", url)

@@ -14,14 +14,7 @@ import pytest
 from tests.messages import missing
 from training.engine.records import RolloutRecord
 from training.engine.watchdog import MISMATCH
-from training.report.summary import (
-    ENVIRONMENT,
-    PHASES,
-    build_summary,
-    curve,
-    show,
-    write_summary,
-)
+from training.report.summary import ENVIRONMENT, PHASES, build_summary, curve, show, write_summary
 
 ABOUT = {"device": "cpu", "model": "model", "store": "managed"}
 

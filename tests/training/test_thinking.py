@@ -14,7 +14,6 @@ from omegaconf import OmegaConf
 from transformers import AutoTokenizer
 
 from common.settings import ROOT
-from tests.messages import missing
 from tests.training.plans import plan_of
 from training.setup.chat_template import (
     CALL,
@@ -29,7 +28,6 @@ from training.setup.chat_template import (
     with_tools,
 )
 from training.setup.plan import ConfigError, EnginePlan
-from training.setup.verl_config import _served
 
 TURN = "{{ '<|im_start|>' ~ message.role ~ '\\n' ~ %s ~ '<|im_end|>\\n' }}"
 LOOP = "{%% for message in messages %%}%s{%% endfor %%}{%% if add_generation_prompt %%}{{ %s }}{%% endif %%}"
@@ -53,12 +51,8 @@ def prepared(folder: Path, **changes: Any) -> tuple[EnginePlan, Path, Any]:
     usual = {"model": str(folder), "max_turns": 4, "tools": False}
     plan = plan_of(folder / "run", **{**usual, **changes})
     run_dir = plan.output.run_dir
-    keys = {key.lstrip("+"): value for key, value in _served(plan.engine, run_dir).items()}
-    return (
-        plan.engine,
-        run_dir,
-        OmegaConf.from_dotlist([f"{key}={value}" for key, value in keys.items()]),
-    )
+    named = [f"{SETTING}={run_dir / TEMPLATE}"] if plan.engine.keep_thinking else []
+    return plan.engine, run_dir, OmegaConf.from_dotlist(named)
 
 
 @pytest.mark.parametrize(
@@ -72,32 +66,6 @@ def test_what_drops_thoughts_is_noticed(template: str, kept: bool) -> None:
 def test_what_cannot_be_mended_safely_is_refused_with_what_to_do(template: str) -> None:
     with pytest.raises(ConfigError, match="chat_template=FILE"):
         keep_thinking(template, tools=False)
-
-
-def test_the_cost_is_said_before_the_engine_loads(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    (tmp_path / TEMPLATE).write_text(DROPPING)
-    assert choose_template(*prepared(tmp_path)) is None
-    assert not missing(capsys.readouterr().out, "4 times", "--keep-thinking")
-    mended = choose_template(*prepared(tmp_path, keep_thinking=True))
-    assert mended is not None
-    assert keeps_thinking(mended, tools=False)
-    (tmp_path / TEMPLATE).write_text(PLAIN)
-    capsys.readouterr()
-    assert choose_template(*prepared(tmp_path)) is None
-    assert capsys.readouterr().out == ""
-
-
-def test_a_file_the_user_names_is_looked_at_instead(tmp_path: Path) -> None:
-    (tmp_path / TEMPLATE).write_text(DROPPING)
-    (tmp_path / "mine.jinja").write_text(PLAIN)
-    plan, run_dir, _ = prepared(tmp_path, keep_thinking=True)
-    config = OmegaConf.from_dotlist([f"{SETTING}={tmp_path / 'mine.jinja'}"])
-    assert choose_template(plan, run_dir, config) is None
-    assert OmegaConf.select(config, SETTING) == str(tmp_path / "mine.jinja")
-    with pytest.raises(ConfigError, match=str(tmp_path / "mine")):
-        choose_template(plan, run_dir, OmegaConf.from_dotlist([f"{SETTING}={tmp_path / 'mine'}"]))
 
 
 @pytest.mark.parametrize("keep_thinking", [False, True])

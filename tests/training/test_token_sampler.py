@@ -10,25 +10,6 @@ import torch
 from training.cpu.token_sampler import draw
 
 PROBABILITIES = [0.5, 0.0, 0.25, 0.125, 0.125]
-# In a process of its own, because vLLM cannot be imported beside whatever tests ran before. For each
-# top k or top p: the tokens that were drawn, and those that have a reported probability; then
-# whether any is reported in vLLM's usual mode.
-LEAVES_OUT = """
-import json, sys
-from types import SimpleNamespace
-import torch
-from training.cpu.token_sampler import forward_cpu
-probabilities, requests = json.loads(sys.argv[1])
-sampler = SimpleNamespace(logprobs_mode="processed_logprobs")
-found = []
-for told in requests:
-    logits = torch.tensor(probabilities).log().repeat(200, 1)
-    k, p = (None if one is None else torch.full((200,), one) for one in told)
-    drawn, reported = forward_cpu(sampler, logits, {}, k, p)
-    found += [sorted(set(drawn.tolist())), reported[0].isfinite().nonzero().view(-1).tolist()]
-sampler.logprobs_mode = "raw_logprobs"
-print(json.dumps([*found, forward_cpu(sampler, logits, {}, k, p)[1]]))
-"""
 
 
 def logits(rows: int) -> torch.Tensor:

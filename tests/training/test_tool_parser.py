@@ -83,14 +83,6 @@ def test_the_form_of_hermes_is_known_without_vllm(monkeypatch: pytest.MonkeyPatc
     assert find_parser(TINY, read_template(TINY)) == "hermes"
 
 
-def test_a_template_that_opens_the_thought_is_read_too() -> None:
-    """Of <tool_call> the first letters are those of <think>, and were cut off."""
-    begun = "{{- '<|im_start|>assistant\\n' -}}"
-    assert begun in read_template(TINY)
-    opens = read_template(TINY).replace(begun, "{{- '<|im_start|>assistant\\n<think>\\n' -}}")
-    assert find_parser(TINY, opens) == "hermes"
-
-
 def model_of(folder: Path, kind: str, tokens: list[str]) -> Path:
     """A model of this type whose tokenizer has these special tokens, too."""
     shutil.copytree(TINY, folder)
@@ -150,11 +142,6 @@ def test_the_parser_reads_calls_of_other_families(name: str, tmp_path: Path) -> 
 def test_a_public_template_that_cannot_render_a_call_is_named() -> None:
     with pytest.raises(ConfigError, match="chat_template=FILE"):
         find_parser(TINY, public_template("deepseekv3"))
-
-
-@pytest.mark.system
-def test_the_parser_is_asked_of_vllm_where_the_form_is_not_that_of_hermes() -> None:
-    assert find_parser(TINY, OPENING + CALLS % CODER + CLOSING) == "qwen3_coder"
 
 
 @pytest.mark.system

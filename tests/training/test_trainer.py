@@ -23,10 +23,7 @@ from tests.training.steps import Steps, played_by
 from training.engine.watchdog import MISMATCH
 from training.setup.plan import RunStopped
 
-TASKS = [
-    {"name": "a", "rewards": [1.0, 0.0], "turns": 2},
-    {"name": "b", "rewards": [0.25, 0.75]},
-]
+TASKS = [{"name": "a", "rewards": [1.0, 0.0], "turns": 2}, {"name": "b", "rewards": [0.25, 0.75]}]
 EQUAL = [{"name": "a", "rewards": [0.5]}, {"name": "b", "rewards": [1.0]}]
 
 
@@ -109,9 +106,7 @@ async def test_an_update_is_accounted_for(played: Steps) -> None:
     assert 0 <= metrics["policy/idle_share"] <= 1
 
 
-async def test_an_advantage_that_is_not_the_rewards_stops_before_the_update(
-    played: Steps,
-) -> None:
+async def test_an_advantage_that_is_not_the_rewards_stops_before_the_update(played: Steps) -> None:
     trainer = trainer_of(played)
     batch = played.queue.batch()
     trainer._compute_advantage(batch, {})
@@ -280,3 +275,22 @@ async def test_a_run_begins_with_the_weights_of_its_checkpoint_and_ends_what_it_
             await asyncio.to_thread(module.train, run.manager.config, run.manager.plan)
     assert seen[:5] == [7, "[1, 2]", int(fails), "rollouts", "queue"]
     assert "engine_ready" in json.loads((tmp_path / "timeline.json").read_text())
+
+
+async def test_asynchronously_calls_are_held_back_while_the_engine_sleeps(
+    played: Steps, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Calls in flight have the time of an episode to end."""
+    seen: list[bool] = []
+    waits: list[float] = []
+    loop = asyncio.get_running_loop()
+    trainer = trainer_of(played, "colocate_async")
+    gate = played.manager.policy.gate
+    closing = gate.close
+    monkeypatch.setattr(gate, "close", lambda seconds: (waits.append(seconds), closing(seconds)))
+    trainer.checkpoint_manager = SimpleNamespace(
+        abort_replicas=lambda: seen.append(holds_back(played, loop)), sleep_replicas=lambda: None
+    )
+    await asyncio.to_thread(trainer.on_sample_end)
+    assert seen == [True]
+    assert waits == [played.manager.plan.engine.episode_timeout]

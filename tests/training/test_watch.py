@@ -54,16 +54,6 @@ def test_a_step_with_many_is_skipped_and_three_in_a_row_stop() -> None:
         watch.judge(bad)
 
 
-def test_what_is_away_for_a_minute_has_time_to_come_back() -> None:
-    watch, waited = Watch(4), []
-    for _ in range(MAX_SKIPS_IN_A_ROW - 1):
-        assert watch.judge(records(4, "judge_failed"))
-        waited.append(watch.pause)
-    assert waited == [20, 40]
-    assert watch.judge(records(4)) is None
-    assert watch.pause == 0
-
-
 def test_a_window_is_all_that_was_played_since_the_update() -> None:
     """Judged over the last groups alone, a good step would be thrown away for one bad group at its
     end.
@@ -74,12 +64,6 @@ def test_a_window_is_all_that_was_played_since_the_update() -> None:
     assert watch.judge(records(4, "timeout")) is None, "a quarter of sixteen"
     assert "40% of 20" in str(watch.judge(records(4, "timeout")))
     assert "100% of 4" in str(watch.judge(records(4, "timeout"))), "a skip begins another window"
-
-
-def test_rollouts_that_never_called_the_policy_are_skipped_and_do_not_stop_the_run() -> None:
-    """A partner that is away before the first call is no lost token."""
-    lost = records(4, "endpoint_unreachable", calls=0, triplets=0)
-    assert "100% of 4" in str(Watch(4).judge(lost))
 
 
 LOST = [
@@ -115,14 +99,6 @@ def test_groups_that_arrive_alone_are_judged_over_as_many_rollouts_as_a_step_has
     else:
         with pytest.raises(RunStopped, match=stops):
             watch.judge(lost)
-
-
-def test_a_validation_is_judged_by_itself() -> None:
-    watch = Watch(16)
-    assert watch.judge(records(16)) is None
-    assert watch.judge(records(2, "timeout") + records(2), validate=True)
-    with pytest.raises(RunStopped, match="rewards missing"):
-        watch.judge(records(4, REWARD_MISSING, calls=0), validate=True)
 
 
 def test_spans_are_counted_over_the_last_rollouts_and_to_the_share_in_the_table() -> None:

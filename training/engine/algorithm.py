@@ -22,10 +22,7 @@ from common.access import TOKEN
 from training.engine.watchdog import POLL_SECONDS
 from training.proxy.doors import keep_in_ray
 from training.report.progress import Progress
-from training.setup.cluster import (
-    check_nodes_found,
-    shared_files,
-)
+from training.setup.cluster import check_nodes_found, shared_files
 from training.setup.device import environment
 from training.setup.plan import Plan, RunStopped
 from training.store.live_store import serving

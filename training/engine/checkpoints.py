@@ -61,8 +61,10 @@ def prune(run: Path, step: int, keep: int, best: bool) -> None:
     of it is of the weights before.
     """
     found = {number: path for number, path in checkpoints(run).items() if number <= step}
-    kept = sorted(found)[-keep:] + ([best_step(run, found.keys() - {step})] if best else [])
-    for path in (path for number, path in found.items() if number not in kept):
+    kept: set[int | None] = {*sorted(found)[-keep:]}
+    if best:
+        kept.add(best_step(run, found.keys() - {step}))
+    for path in [found[number] for number in found.keys() - kept]:
         with TemporaryDirectory(dir=path.parent, prefix=f".{path.name}.", suffix=".tmp") as hidden:
             # A rename is atomic, so that a half-removed folder is never taken for a checkpoint
             os.replace(path, Path(hidden) / path.name)
@@ -92,8 +94,8 @@ def best_step(run: Path, steps: Iterable[int]) -> int | None:
 
 def was_validated(checkpoint: Path) -> bool:
     """Return whether the records of its run hold a validation of this checkpoint."""
-    run, step = run_of(checkpoint), step_of(checkpoint)
-    return any(row["step"] == step and row["validation"] is not None for row in curve(run))
+    found = {row["step"]: row["validation"] for row in curve(run_of(checkpoint))}
+    return found.get(step_of(checkpoint)) is not None
 
 
 def find_checkpoint(resume: str, run_dir: Path | None, runs_dir: Path) -> Path | None:
@@ -104,27 +106,20 @@ def find_checkpoint(resume: str, run_dir: Path | None, runs_dir: Path) -> Path |
     """
     if resume == "auto":
         if run_dir is None:
-            raise ConfigError(
-                "--resume auto needs --run-dir DIR, the run that it begins or continues"
-            )
+            raise ConfigError("--resume auto needs --run-dir DIR, the run that it continues")
         return latest_checkpoint(run_dir)
     if resume != "latest":
         path = Path(resume).resolve()
         if not (re.fullmatch(rf"{PREFIX}\d+", path.name) and (path / "actor").is_dir()):
-            raise ConfigError(
-                f"--resume {path}: not a checkpoint; expected "
-                "a folder .../checkpoints/global_step_N"
-            )
+            raise ConfigError(f"--resume {path}: not a checkpoint; expected .../global_step_N")
         return path
     places = [run_dir] if run_dir else sorted(runs_dir.glob("*"), key=_saved_at, reverse=True)
     for run in places:
         latest = latest_checkpoint(run)
         if latest is not None:
             return latest
-    raise ConfigError(
-        "--resume: nothing to resume, no checkpoint in "
-        f"{run_dir or runs_dir}; start without --resume"
-    )
+    where = run_dir or runs_dir
+    raise ConfigError(f"--resume: nothing to resume in {where}; start without --resume")
 
 
 def _saved_at(run: Path) -> float:
@@ -138,18 +133,15 @@ def latest_checkpoint(run: Path) -> Path | None:
     found = checkpoints(run)
     try:
         marked = int((run / FOLDER / MARK).read_text())
-    except (
-        OSError,
-        ValueError,
-    ):  # written by an earlier version, which did not write it atomically
+    except (OSError, ValueError):
         marked = max(found, default=0)
     else:
         if marked in found:
             return found[marked]
-    whole = [
-        step for step, path in found.items() if step <= marked and (path / "data.pt").is_file()
-    ]
-    return found[max(whole)] if whole else None
+    for step in sorted(found, reverse=True):
+        if step <= marked and (found[step] / "data.pt").is_file():
+            return found[step]
+    return None
 
 
 def step_of(checkpoint: Path) -> int:
@@ -170,7 +162,9 @@ def split_adapter(actor: Path, base_model: str) -> None:
 
     folder = actor / "huggingface"
     files = sorted(folder.glob("*.safetensors"))
-    tensors = {name: tensor for file in files for name, tensor in load_file(file).items()}
+    tensors: dict[str, Tensor] = {}
+    for file in files:
+        tensors |= load_file(file)
     adapter = {name: tensor for name, tensor in tensors.items() if ".lora_" in name}
     if not adapter:
         raise ValueError(f"{folder} holds no adapter")

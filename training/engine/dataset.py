@@ -32,12 +32,9 @@ class RolloutDataset(Dataset):
         max_samples: int = -1,
     ) -> None:
         files = [data_files] if isinstance(data_files, str) else list(data_files)
-        lines = [
-            line
-            for file in files
-            for line in Path(file).read_text(encoding="utf-8").split("\n")
-            if line
-        ]
+        lines: list[str] = []
+        for file in files:
+            lines += filter(None, Path(file).read_text(encoding="utf-8").split("\n"))
         self.lines = lines[:max_samples] if max_samples > 0 else lines
         settings = config if config is not None else DictConfig({})
         column = settings.get("group_column")

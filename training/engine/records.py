@@ -114,11 +114,9 @@ def step_metrics(
         "causes": causes(records),
         "stop_reasons": Counter(record.stop_reason for record in records if record.stop_reason),
     }
-    metrics |= {
-        f"{prefix}/{part}/{name}": value
-        for part, found in parts.items()
-        for name, value in found.items()
-    }
+    for part, found in parts.items():
+        for name, value in found.items():
+            metrics[f"{prefix}/{part}/{name}"] = value
     for agent, own in by_agent(records).items():
         metrics |= step_metrics(
             [replace(record, agent=None) for record in own], f"{prefix}/{agent}", compared
@@ -178,7 +176,9 @@ def sum_canaries(records: Iterable[RolloutRecord]) -> dict[str, float]:
 
 def weights_age(trained: list[RolloutRecord], step: int) -> dict[str, float]:
     """Return how old the weights were that played what a step trains: 0 for the step before's."""
-    ages = [step - 1 - version for record in trained for version in record.weights]
+    ages: list[int] = []
+    for record in trained:
+        ages += [step - 1 - version for version in record.weights]
     if not ages:
         return {}
     mixed = sum(len(set(record.weights)) > 1 for record in trained)

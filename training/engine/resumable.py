@@ -35,37 +35,31 @@ MODEL_FILES = ("config.json", "*.safetensors")
 
 def check_resumable(checkpoint: Path, config: DictConfig) -> None:
     """Raise ConfigError, which says what is possible, if this run cannot go on from it."""
-    anew = (
-        "or begin a new run with its weights: --model "
-        f"{checkpoint / 'actor' / 'huggingface'}, without --resume"
-    )
+    weights = checkpoint / "actor" / "huggingface"
+    anew = f"or begin a new run with its weights: --model {weights}, without --resume"
     its_config = config_of(checkpoint, config)
     for key, name in MUST_AGREE.items():
         theirs = OmegaConf.select(its_config, key)
         ours = OmegaConf.select(config, key)
         if theirs != ours:
-            raise ConfigError(
-                f"--resume {checkpoint}: its {name} is "
-                f"{theirs}, this run's {ours}; use that, {anew}"
-            )
+            seen = f"its {name} is {theirs}, this run's {ours}"
+            raise ConfigError(f"--resume {checkpoint}: {seen}; use that, {anew}")
     check_same_model(checkpoint, str(config.actor_rollout_ref.model.path), anew)
     devices = int(config.trainer.n_gpus_per_node) * int(config.trainer.nnodes)
-    saved = [
-        int(found[1])
-        for path in (checkpoint / "actor").iterdir()
-        if (found := MODEL_SHARD.fullmatch(path.name))
-    ]
+    names = [MODEL_SHARD.fullmatch(path.name) for path in (checkpoint / "actor").iterdir()]
+    saved = [int(found[1]) for found in names if found]
     if saved and devices not in saved:
-        seen = (
-            f"--resume {checkpoint}: saved by {saved[0]} devices, "
-            f"this run has {devices}, and shards cannot be split"
+        raise ConfigError(
+            f"--resume {checkpoint}: saved by {saved[0]} devices, this run has {devices}; use"
+            f" {saved[0]} (--n-gpus x --n-nodes), {anew}"
         )
-        raise ConfigError(f"{seen}; use {saved[0]} (--n-gpus x --n-nodes), {anew}")
     parts = ["actor", "critic"] if config.algorithm.adv_estimator == "gae" else ["actor"]
-    shards = [
-        f"{kind}_world_size_{devices}_rank_{rank}.pt" for kind in SHARDS for rank in range(devices)
-    ]
-    for name in ("data.pt", *(f"{part}/{shard}" for part in parts for shard in shards)):
+    needed = ["data.pt"]
+    for part in parts:
+        for kind in SHARDS:
+            for rank in range(devices):
+                needed.append(f"{part}/{kind}_world_size_{devices}_rank_{rank}.pt")
+    for name in needed:
         if not (checkpoint / name).is_file():
             raise ConfigError(
                 f"--resume {checkpoint} is not complete: no {name}; give another checkpoint, {anew}"
@@ -101,18 +95,16 @@ def differences(checkpoint: Path, config: DictConfig, rows: Sequence[Row]) -> li
     """Return a line for each thing that is given otherwise than before."""
     found = []
     theirs = config_of(checkpoint, config)
-    before, now = OmegaConf.select(theirs, LEARNING_RATE), OmegaConf.select(config, LEARNING_RATE)
+    before = OmegaConf.select(theirs, LEARNING_RATE)
+    now = OmegaConf.select(config, LEARNING_RATE)
     if before is not None and float(before) != float(now):
-        found.append(
-            f"the learning rate goes on as in the checkpoint: {before}, not {now}; a new run with "
-            "its weights would use yours"
-        )
+        found.append(f"the learning rate goes on as in the checkpoint: {before}, not {now}")
     trained = [row["id"] for row in read_lines(run_of(checkpoint) / "data" / "train.jsonl")]
     given = [row["id"] for row in rows]
     if trained and trained != given:
         shared = len(set(trained) & set(given))
         found.append(
             f"other training rows than before: {len(given)} instead of {len(trained)}, {shared} of "
-            "them the same; the run goes on with the new ones, at its place in their order"
+            "them the same; the run goes on with the new ones"
         )
     return found

@@ -187,30 +187,32 @@ class RolloutManager:
     async def _enqueue(self, rows: list[Prompt], validate: bool) -> dict[str, RolloutRecord]:
         mode = "val" if validate else "train"
         sessions = range(self.n_val if validate else self.n_train)
-        keys = [(number, row, session) for number, row in enumerate(rows) for session in sessions]
-        requests = [
-            EnqueueRolloutRequest(
+        rules = rules_of(self.plan.engine.episode_timeout)
+        requests = []
+        records = []
+        for number, row in enumerate(rows):
+            request = EnqueueRolloutRequest(
                 input=json.loads(row["task"]),
                 mode=mode,
                 resources_id=self.policy.resource(mode, number),
-                config=rules_of(self.plan.engine.episode_timeout),
+                config=rules,
             )
-            for number, row, _ in keys
-        ]
+            for session in sessions:
+                record = RolloutRecord(
+                    group=row["uid"],
+                    sample=session,
+                    mode=mode,
+                    step=int(row["global_steps"]),
+                    task_type=str(row["data_source"]),
+                    agent=row.get("agent") or None,
+                    index=int(row["index"]),
+                )
+                requests.append(request)
+                records.append(record)
         queued = await self.store.enqueue_many_rollouts(requests)
-        return {
-            rollout.rollout_id: RolloutRecord(
-                rollout_id=rollout.rollout_id,
-                group=row["uid"],
-                sample=session,
-                mode=mode,
-                step=int(row["global_steps"]),
-                task_type=str(row["data_source"]),
-                agent=row.get("agent") or None,
-                index=int(row["index"]),
-            )
-            for (_, row, session), rollout in zip(keys, queued, strict=True)
-        }
+        for record, rollout in zip(records, queued, strict=True):
+            record.rollout_id = rollout.rollout_id
+        return {record.rollout_id: record for record in records}
 
     async def _finish_all(self, records: dict[str, RolloutRecord]) -> list[Finished]:
         """Collect every rollout as it ends. Raises RunStopped: nothing ended for too long."""

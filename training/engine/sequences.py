@@ -27,26 +27,23 @@ def put(
     verl sums in this order, which must not depend on which rollout ended first.
     """
     groups = {uid: number for number, uid in enumerate(prompts)}
-    rows = [
-        (f"{record.key}_{i}", sequence, record)
-        for record, trajectory in sorted(
-            scored, key=lambda one: (groups[one[0].group], _content(one[1]))
-        )
-        for i, sequence in enumerate(trajectory.sequences)
-    ]
-    if not rows:
-        return
-    fields = [_fields(sequence, record, prompts[record.group]) for _, sequence, record in rows]
-    tq.kv_batch_put(
-        keys=[key for key, _, _ in rows],
-        partition_id=partition,
-        fields=list_of_dict_to_tensordict(fields),
-        tags=[_tags(sequence, record) for _, sequence, record in rows],
-    )
 
+    def place(finished: tuple[RolloutRecord, Trajectory]) -> tuple[int, list[list[int]]]:
+        record, trajectory = finished
+        tokens = [one.prompt_ids + one.response_ids for one in trajectory.sequences]
+        return groups[record.group], tokens
 
-def _content(trajectory: Trajectory) -> list[list[int]]:
-    return [sequence.prompt_ids + sequence.response_ids for sequence in trajectory.sequences]
+    keys = []
+    fields = []
+    tags = []
+    for record, trajectory in sorted(scored, key=place):
+        for number, sequence in enumerate(trajectory.sequences):
+            keys.append(f"{record.key}_{number}")
+            fields.append(_fields(sequence, record, prompts[record.group]))
+            tags.append(_tags(sequence, record))
+    if keys:
+        columns = list_of_dict_to_tensordict(fields)
+        tq.kv_batch_put(keys=keys, partition_id=partition, fields=columns, tags=tags)
 
 
 def _fields(

@@ -189,10 +189,7 @@ class ColocatedTrainer(RolloutsFromStore, PPOTrainerColocateAsync):
     """Updates when enough groups are finished; other episodes wait between two calls."""
 
 
-TRAINERS = {
-    "sync": LightningTrainer,
-    "colocate_async": ColocatedTrainer,
-}
+TRAINERS = {"sync": LightningTrainer, "colocate_async": ColocatedTrainer}
 
 
 def train(config: DictConfig, plan: Plan) -> None:

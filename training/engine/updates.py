@@ -64,4 +64,4 @@ def shared_out(workers: Any, method: str, updates: int) -> Iterator[list[Any]]:
 
 def optimizer_steps(answers: list[Any]) -> int:
     """Count the optimizer's steps: verl leaves out gradients that are not finite."""
-    return sum(math.isfinite(norm) for answer in answers for norm in answer["metrics"]["grad_norm"])
+    return sum(sum(map(math.isfinite, answer["metrics"]["grad_norm"])) for answer in answers)

@@ -53,14 +53,13 @@ def _log_probs_in_chunks(logits: torch.Tensor, labels: torch.Tensor) -> torch.Te
     Without flash attention verl calls log_softmax once for each token. A chunk is computed
     again in the backward pass.
     """
-    rows, ids = logits.reshape(-1, logits.shape[-1]), labels.reshape(-1)
-    if not rows.requires_grad:
-        parts = [_log_probs(*part) for part in zip(rows.split(ROWS), ids.split(ROWS), strict=True)]
-    else:
-        parts = [
-            checkpoint(_log_probs, *part, use_reentrant=False)
-            for part in zip(rows.split(ROWS), ids.split(ROWS), strict=True)
-        ]
+    rows = logits.reshape(-1, logits.shape[-1])
+    parts = []
+    for part in zip(rows.split(ROWS), labels.reshape(-1).split(ROWS), strict=True):
+        if rows.requires_grad:
+            parts.append(checkpoint(_log_probs, *part, use_reentrant=False))
+        else:
+            parts.append(_log_probs(*part))
     return torch.cat(parts).view(labels.shape)
 
 

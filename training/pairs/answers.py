@@ -37,7 +37,8 @@ def answer_pairs(pairs: Sequence[Pair], left_out: LeftOut) -> list[AnswerPair]:
     """Return questions with two answers, each once. Raises UsageError: none is left."""
     kept: dict[AnswerPair, None] = {}
     for pair in pairs:
-        chosen, rejected = pair.chosen.answer.strip(), pair.rejected.answer.strip()
+        chosen = pair.chosen.answer.strip()
+        rejected = pair.rejected.answer.strip()
         found = AnswerPair(pair.task, pair.question, chosen, rejected)
         if not chosen or not rejected:
             left_out["an episode without an answer"] += 1
@@ -88,7 +89,8 @@ def platt(good: Sequence[float], bad: Sequence[float]) -> dict[str, Any] | None:
     Platt's fit (Advances in Large Margin Classifiers, 1999); smoothed targets keep it finite.
     """
     scores = numpy.array([*good, *bad])
-    middle, spread = float(scores.mean()), float(scores.std()) or 1.0
+    middle = float(scores.mean())
+    spread = float(scores.std()) or 1.0
     reached = [(len(good) + 1) / (len(good) + 2), 1 / (len(bad) + 2)]
     targets: Any = numpy.repeat(reached, [len(good), len(bad)])
 

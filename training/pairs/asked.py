@@ -70,7 +70,8 @@ def pairs_asked(agent: Agent, arguments: argparse.Namespace) -> tuple[list[Pair]
 
 def problem_of(pair: Pair, tested: set[str]) -> str | None:
     """Return why a pair cannot be learned from, or None. tested: ids of the agent's test tasks."""
-    chosen, rejected = pair.chosen, pair.rejected
+    chosen = pair.chosen
+    rejected = pair.rejected
     texts = [" ".join("\n".join(side.replies).split()) for side in (chosen, rejected)]
     shorter, longer = sorted(texts, key=len)
     if pair.task in tested:
@@ -93,8 +94,8 @@ def longer_wins(pairs: Sequence[Pair]) -> float:
     """Return the share of pairs whose chosen side is the longer one; equal ones count half."""
     won = 0.0
     for pair in pairs:
-        chosen, rejected = pair.chosen.length, pair.rejected.length
-        won += 0.5 if chosen == rejected else float(chosen > rejected)
+        more = pair.chosen.length - pair.rejected.length
+        won += 0.5 if not more else float(more > 0)
     return won / len(pairs)
 
 

@@ -41,14 +41,7 @@ from training.pairs.trainers import (
 )
 from training.setup.chat_template import keep_thinking, with_tools
 from training.setup.model_folder import find_model
-from training.warmup.supervised import (
-    NOT_LEARNED,
-    ColdStartError,
-    Example,
-    adapter,
-    encode,
-    save,
-)
+from training.warmup.supervised import NOT_LEARNED, ColdStartError, Example, adapter, encode, save
 
 FACTS = "preferences.json"
 # Flags that change the weights
@@ -117,8 +110,11 @@ def collator(pad: int) -> Callable[[Sequence[dict[str, Any]]], dict[str, torch.T
     """Return what makes TRL's batch: chosen, then rejected, padded to (2 x pairs, longest)."""
 
     def collate(rows: Sequence[dict[str, Any]]) -> dict[str, torch.Tensor]:
-        ids = [torch.tensor(row[name]) for name in SIDES for row in rows]
-        masks = [torch.tensor(row[f"{name}_mask"]) for name in SIDES for row in rows]
+        ids = []
+        masks = []
+        for name in SIDES:
+            ids += [torch.tensor(row[name]) for row in rows]
+            masks += [torch.tensor(row[f"{name}_mask"]) for row in rows]
         batch = {
             "input_ids": pad_sequence(ids, True, pad),
             "attention_mask": pad_sequence([torch.ones_like(one) for one in ids], True, 0),

@@ -156,9 +156,9 @@ def write(
 ) -> dict[str, Any]:
     """Write the model, score the held-out answers with it, and return the facts."""
     save(model, tokenizer, folder)
-    texts = [(pair.question, answer) for pair in held for answer in pair.answers]
-    scores = load_scorer(folder).scores(texts)
-    good, bad = scores[::2], scores[1::2]
+    scorer = load_scorer(folder)
+    good = scorer.scores([(pair.question, pair.chosen) for pair in held])
+    bad = scorer.scores([(pair.question, pair.rejected) for pair in held])
     both = [*zip(good, bad, strict=True)]
     measured = ranked(held, both, facts["seed"])
     above_chance = "ci95" in measured and measured["ci95"][0] > 0.5

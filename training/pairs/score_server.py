@@ -20,7 +20,8 @@ from training.pairs.scorer import Scorer, load_scorer
 
 HOST = "127.0.0.1"
 MOST_BYTES = 1_000_000  # of a request
-FACTS, SCALE = "reward_model.json", "reward_scale.json"
+FACTS = "reward_model.json"
+SCALE = "reward_scale.json"
 
 
 class Asked(BaseModel):

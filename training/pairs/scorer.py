@@ -27,10 +27,7 @@ class Scorer:
 
     def tokens(self, prompt: str, response: str) -> list[int]:
         """Return the token ids of a question and an answer."""
-        messages = [
-            {"role": "user", "content": prompt},
-            {"role": "assistant", "content": response},
-        ]
+        messages = [{"role": "user", "content": prompt}, {"role": "assistant", "content": response}]
         text = str(self.tokenizer.apply_chat_template(messages, tokenize=False))
         return list(self.tokenizer(text, add_special_tokens=False)["input_ids"])
 

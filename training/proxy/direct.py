@@ -30,11 +30,7 @@ class DirectEndpoint:
     """
 
     def __init__(
-        self,
-        servers: dict[str, str],
-        model: str,
-        log_probs: bool = False,
-        token: str | None = None,
+        self, servers: dict[str, str], model: str, log_probs: bool = False, token: str | None = None
     ) -> None:
         self.servers = servers
         self.headers = {"content-type": "application/json", **bearer(token)}
@@ -48,7 +44,8 @@ class DirectEndpoint:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         # What is neither a call nor a health check does not pass the guard
         if scope["path"] == HEALTH:
-            status, body = 200, b'"alive"'
+            status = 200
+            body = b'"alive"'
         else:
             status, body = await self._complete(await Request(scope, receive).body())
         await Response(body, status, media_type="application/json")(scope, receive, send)

@@ -107,8 +107,5 @@ class ServedDoor(Guard):
 
     def __init__(self, app: Any) -> None:
         super().__init__(
-            app,
-            None,
-            MOST_BYTES,
-            serves=lambda method, path: (method, path) in SERVED | BESIDE,
+            app, None, MOST_BYTES, serves=lambda method, path: (method, path) in SERVED | BESIDE
         )

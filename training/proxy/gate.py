@@ -100,7 +100,8 @@ class RequestSeeds:
         except (orjson.JSONDecodeError, KeyError, TypeError):
             return body
         if version != self._version:
-            self._version, self._asked = version, Counter()
+            self._version = version
+            self._asked = Counter()
         asked = hashlib.sha256(orjson.dumps([self.seed, version, said])).digest()
         number = self._asked[asked]
         self._asked[asked] += 1

@@ -67,17 +67,15 @@ class PolicyAccess:
         self.model = config.actor_rollout_ref.model.path
         self.log_probs = bool(config.actor_rollout_ref.rollout.calculate_log_probs)
         self.config = config
-        self.servers = {
-            f"policy-{number}": f"http://{server}" for number, server in enumerate(servers)
-        }
+        self.servers = {}
+        for number, server in enumerate(servers):
+            self.servers[f"policy-{number}"] = f"http://{server}"
         self.store = store
         self.weights_version = 0
         self.gate = CallGate()
         # The time of the last `idle_share`, and how busy vLLM had been by then
-        self._asked = (
-            time.monotonic(),
-            0.0,
-        )
+        self._asked_at = time.monotonic()
+        self._busy_then = 0.0
         self.resources: dict[str, list[str]] = {"train": [], "val": []}
         self.address = ""
         self.proxy: LLMProxy | PythonServerLauncher | None = None
@@ -107,9 +105,12 @@ class PolicyAccess:
 
     def idle_share(self) -> float:
         """Return the share of the time since the last call in which vLLM had no request."""
-        (since, before), self._asked = self._asked, (time.monotonic(), self.gate.busy_seconds())
-        now, busy = self._asked
-        return max(0.0, 1 - (busy - before) / (now - since))
+        now = time.monotonic()
+        busy = self.gate.busy_seconds()
+        share = max(0.0, 1 - (busy - self._busy_then) / (now - self._asked_at))
+        self._asked_at = now
+        self._busy_then = busy
+        return share
 
     def resource(self, mode: str, group: int) -> str:
         """Return the resource of a prompt group; the servers take groups in turn."""

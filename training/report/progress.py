@@ -56,9 +56,8 @@ class Progress:
         """Report at once if so many are left out that their step may be skipped."""
         causes = Counter(record["cause"] for record in episodes if record["cause"])
         if causes.total() > MAX_UNSCORED_SHARE * len(episodes):
-            self._say(
-                f"{causes.total()} of {len(episodes)} episodes are left out: {_named(causes)}"
-            )
+            named = ", ".join(f"{name} {count}" for name, count in causes.most_common())
+            self._say(f"{causes.total()} of {len(episodes)} episodes are left out: {named}")
 
     def _seconds_left(self, step: int) -> float | None:
         """Return the seconds until the last step ends, validations in the mean."""
@@ -92,12 +91,6 @@ def step_line(data: Mapping[str, float]) -> str:
     if data.get("books/learnable_groups") == 0:
         parts.append("every group has equal reward: nothing learned, weights left as they were")
     elif data.get("episodes/equal_reward_groups"):
-        parts.append(
-            f"groups with equal reward (no gradient): {data['episodes/equal_reward_groups']:.0f}"
-        )
+        equal = data["episodes/equal_reward_groups"]
+        parts.append(f"groups with equal reward (no gradient): {equal:.0f}")
     return ", ".join(parts)
-
-
-def _named(counts: Mapping[str, int]) -> str:
-    most_first = sorted(counts, key=lambda name: -counts[name])
-    return ", ".join(f"{name} {counts[name]}" for name in most_first)

@@ -34,7 +34,6 @@ PHASES = {
 }
 TRAINED = ("triplets", "sequences", "generated_tokens", "trained_tokens")
 LEARNED_FROM = ("episodes", "groups", "learnable_groups")
-MOST_NAMED = 5  # counters and measures on the screen, which holds 24 lines; the file has all
 
 
 def write_summary(
@@ -42,9 +41,8 @@ def write_summary(
 ) -> dict[str, Any]:
     """Compute and write `summary.json`; `started` is the program's start in Unix seconds."""
     summary = build_summary(run_dir, about, exit_reason, message, started)
-    write_text(
-        run_dir / "summary.json", json.dumps(summary, ensure_ascii=False, indent=2), force=True
-    )
+    text = json.dumps(summary, ensure_ascii=False, indent=2)
+    write_text(run_dir / "summary.json", text, force=True)
     return summary
 
 
@@ -55,15 +53,11 @@ def build_summary(
     records = [RolloutRecord.of_line(row) for row in read_lines(run_dir / "episodes.jsonl")]
     train = [record for record in records if record.mode == "train"]
     validation = [record for record in records if record.mode == "val"]
-    steps = [
-        row["data"]
-        for row in read_lines(run_dir / "metrics.jsonl")
-        if "timing_s/step" in row["data"]
-    ]
-    counts = {
-        name: int(sum(step.get(f"books/{name}", 0) for step in steps))
-        for name in (*TRAINED, *LEARNED_FROM)
-    }
+    metrics = [row["data"] for row in read_lines(run_dir / "metrics.jsonl")]
+    steps = [data for data in metrics if "timing_s/step" in data]
+    counts = {}
+    for name in (*TRAINED, *LEARNED_FROM):
+        counts[name] = int(sum(step.get(f"books/{name}", 0) for step in steps))
     return {
         "exit_reason": exit_reason,
         "message": message,
@@ -73,7 +67,7 @@ def build_summary(
         **{name: counts[name] for name in TRAINED},
         "dropped_tokens": _dropped(train, counts["generated_tokens"]),
         "weight_updates": int(sum(step.get("books/weight_updates", 0) for step in steps)),
-        "steps_without_signal": sum(not _taught(step) for step in steps),
+        "steps_without_signal": sum(step.get("books/learnable_groups") == 0 for step in steps),
         "signal": _signal(counts, [step[MISMATCH] for step in steps if MISMATCH in step]),
         "reward": _reward(train),
         "counters": sums(record.counters for record in train),
@@ -98,19 +92,15 @@ def curve(run: Path) -> list[dict[str, Any]]:
     Parts kept aside by a resume are read, too; a step measured again counts as in the later.
     """
     found: dict[int, dict[str, Any]] = {}
-    for path in [
-        *sorted(run.glob("metrics.*.jsonl"), key=lambda path: path.stat().st_mtime),
-        run / "metrics.jsonl",
-    ]:
+    aside = sorted(run.glob("metrics.*.jsonl"), key=lambda path: path.stat().st_mtime)
+    for path in [*aside, run / "metrics.jsonl"]:
         for row in read_lines(path):
-            measured = {
-                "reward": row["data"].get("episodes/reward/mean"),
-                "validation": validation_reward(row["data"]),
-            }
-            known = found.setdefault(
-                row["step"], {"step": row["step"], "reward": None, "validation": None}
-            )
-            known |= {name: value for name, value in measured.items() if value is not None}
+            step = row["step"]
+            known = found.setdefault(step, {"step": step, "reward": None, "validation": None})
+            reward = row["data"].get("episodes/reward/mean")
+            validation = validation_reward(row["data"])
+            known["reward"] = known["reward"] if reward is None else reward
+            known["validation"] = known["validation"] if validation is None else validation
     return [found[step] for step in sorted(found)]
 
 
@@ -176,20 +166,15 @@ def _dropped(records: list[RolloutRecord], generated_in_updates: int) -> dict[st
 def _seconds(run_dir: Path, steps: list[dict[str, Any]], started: float) -> dict[str, Any]:
     first = read_timeline(run_dir).get("first_step")
     times = [step["timing_s/step"] for step in steps]
+    by_phase = {}
+    for phase, key in PHASES.items():
+        by_phase[phase] = round(sum(step.get(key, 0) for step in steps), 2)
     return {
         "total": round(time.time() - started, 2),
         "to_first_step": round(first - started, 2) if first else None,
         "per_step": round(sum(times) / len(times), 2) if times else None,
-        "by_phase": {
-            phase: round(sum(step.get(key, 0) for step in steps), 2)
-            for phase, key in PHASES.items()
-        },
+        "by_phase": by_phase,
     }
-
-
-def _taught(step: dict[str, Any]) -> bool:
-    """Return whether a step had something to learn from."""
-    return bool(step.get("books/learnable_groups") != 0)
 
 
 def _signal(counts: dict[str, int], mismatches: list[float]) -> dict[str, Any]:

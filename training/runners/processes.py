@@ -16,6 +16,7 @@ from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from multiprocessing.connection import wait
 from multiprocessing.context import BaseContext
 from typing import Any
@@ -58,10 +59,7 @@ class Budget:
         if runner.replaced == code and now - runner.begun < REPEATS_SECONDS:
             return "as the one before it did, and is not started again"
         if len(self._restarts) == RESTARTS and now - self._restarts[0] < WINDOW_SECONDS:
-            return (
-                f"and is not started again, after {RESTARTS} "
-                f"times in {WINDOW_SECONDS / 60:.0f} minutes"
-            )
+            return f"and is not started again, after {RESTARTS} times in {WINDOW_SECONDS:.0f} s"
         self._restarts.append(now)
         return None
 
@@ -86,9 +84,8 @@ class Keeper:
         ]
         while self.runners and not stopped():
             wait([runner.process.sentinel for runner in self.runners], POLL_SECONDS)
-            for runner in [
-                runner for runner in self.runners if runner.process.exitcode is not None
-            ]:
+            ended = [one for one in self.runners if one.process.exitcode is not None]
+            for runner in ended:
                 code = runner.process.exitcode
                 self.runners.remove(runner)
                 if code:  # 0 means that it was asked to stop
@@ -104,10 +101,9 @@ class Keeper:
         refusal = self.budget.refusal(runner, code, now)
         if not refusal:
             self.runners.append(Runner(runner.number, self.start(runner.number), now, code))
-        ended = f"{runner.process.name} ended with exit code {code} (killed? out of memory?)"
         text = (
-            f"{ended} {refusal or 'and is started again'}; "
-            f"{len(self.runners)} play, its rollouts too"
+            f"{runner.process.name} ended with exit code {code} (killed? out of memory?) "
+            f"{refusal or 'and is started again'}; {len(self.runners)} play, its rollouts too"
         )
         logger.warning(text)
         self.say(text)
@@ -117,13 +113,8 @@ class Keeper:
         client = StoreClient(self.store.server_address_root, self.store.token)
         try:
             await give_up(client, worker)
-        except (
-            aiohttp.ClientError,
-            TimeoutError,
-        ) as error:  # the store's watchdog finds the rollouts, 60 s later
-            logger.warning(
-                "the store did not take back the rollouts of %s (%s)", worker, type(error).__name__
-            )
+        except (aiohttp.ClientError, TimeoutError) as error:  # its watchdog finds them later
+            logger.warning("the store did not take back what %s played (%s)", worker, error)
         finally:
             await client.close()
 
@@ -149,11 +140,10 @@ class KeptRunners(ClientServerExecutionStrategy):
         while not self._news.empty():
             print(self._news.get(), flush=True)
         if self._keeper.exitcode is not None:
-            ended = (
-                "the last runner ended with exit code "
-                f"{self._keeper.exitcode} (over 128: by a signal)"
+            raise RunStopped(
+                f"the last runner ended with exit code {self._keeper.exitcode} (over 128: by a "
+                "signal). See run.log in the run folder, then resume with --resume."
             )
-            raise RunStopped(f"{ended}. See run.log in the run folder, then resume with --resume.")
 
     def _spawn_runners(
         self, runner: Any, store: Any, stop_evt: Any, *, ctx: BaseContext
@@ -181,15 +171,11 @@ class KeptRunners(ClientServerExecutionStrategy):
             process.start()
             return process
 
-        say = self._news.put if self.role == "both" else _print
+        say = self._news.put if self.role == "both" else partial(print, flush=True)
         code = Keeper(start, store, say).keep(self.count, stop_evt.is_set)
         if stop_evt.is_set():
             sys.exit(0)
         sys.exit(128 - code if code < 0 else code)
-
-
-def _print(text: str) -> None:
-    print(text, flush=True)
 
 
 def _play(runner: Any, number: int, store: Any, stop_evt: Any, handlers: dict[int, Any]) -> None:

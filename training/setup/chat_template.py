@@ -14,6 +14,7 @@ from typing import Any
 
 from omegaconf import DictConfig, OmegaConf
 
+from training.setup.folder_files import read_text
 from training.setup.model_folder import read_template
 from training.setup.plan import ConfigError, EnginePlan
 
@@ -45,9 +46,10 @@ def choose_template(engine: EnginePlan, run_dir: Path, config: DictConfig) -> st
     """
     named = OmegaConf.select(config, SETTING)
     own = named == str(run_dir / TEMPLATE)
-    template = (
-        read_template(engine.model, engine.tools) if named is None or own else _read(Path(named))
-    )
+    if named is None or own:
+        template = read_template(engine.model, engine.tools)
+    else:
+        template = read_text(Path(named), f"expected a file in {SETTING}")
     wordless = engine.tools and lacks_tools(template)
     if wordless:
         template = with_tools(template)
@@ -57,19 +59,15 @@ def choose_template(engine: EnginePlan, run_dir: Path, config: DictConfig) -> st
     thinks = engine.thinking or SWITCH not in template
     changed = wordless
     if not thinks and named is None and engine.max_turns > 1:
-        template, before = with_empty_thoughts(template, engine.tools), template
+        before = template
+        template = with_empty_thoughts(template, engine.tools)
         if template != before:
-            print(
-                "chat template: without thinking it writes an empty thought before the last reply "
-                "alone; the model is served with a template that writes it before all",
-                flush=True,
-            )
+            print("chat template: empty thoughts are written before all replies", flush=True)
             changed = True
     if thinks and engine.max_turns > 1 and not keeps_thinking(template, engine.tools):
         print(
-            "chat template: it drops <think> blocks of earlier turns, which gives "
-            f"about one sequence a turn and up to {engine.max_turns} times the tokens. "
-            "--keep-thinking serves the model with a template that keeps them",
+            "chat template: it drops <think> blocks of earlier turns, which gives up to "
+            f"{engine.max_turns} times the tokens; --keep-thinking keeps them",
             flush=True,
         )
     if not changed:
@@ -208,12 +206,3 @@ def render(
 
 def _render(template: str, messages: list[dict[str, Any]], tools: bool) -> str:
     return render(template, messages, [TOOL] if tools else None)
-
-
-def _read(path: Path) -> str:
-    try:
-        return path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(
-            f"{SETTING}={path} cannot be read ({type(error).__name__}); expected a file"
-        ) from None

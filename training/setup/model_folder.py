@@ -143,12 +143,13 @@ def weights_bytes(model: str) -> int:
 def digest_of(folder: Path, patterns: Sequence[str]) -> str:
     """Return a hash of a model's files: of each its name, its size and both ends."""
     found = sha256()
-    for path in [path for pattern in patterns for path in sorted(folder.glob(pattern))]:
-        size = path.stat().st_size
-        with path.open("rb") as file:
-            found.update(f"{path.name} {size}".encode() + file.read(ENDS))
-            file.seek(max(0, size - ENDS))
-            found.update(file.read(ENDS))
+    for pattern in patterns:
+        for path in sorted(folder.glob(pattern)):
+            size = path.stat().st_size
+            with path.open("rb") as file:
+                found.update(f"{path.name} {size}".encode() + file.read(ENDS))
+                file.seek(max(0, size - ENDS))
+                found.update(file.read(ENDS))
     return found.hexdigest()
 
 

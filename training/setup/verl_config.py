@@ -119,56 +119,35 @@ def _verl_defaults() -> DictConfig:
 def _derived(engine: EnginePlan, run_dir: Path, files: dict[str, str]) -> Overrides:
     """Return what follows from the plan, and what makes verl take rollouts from the store."""
     run = VERL_DEFAULTS["run"]
-    return {
+    keys = {
         **run["every"],
+        **(run["tools"] if engine.tools else {}),
+        **run[engine.asynchronous or "sync"],
         "data.train_files": files["train"],
         "data.val_files": files["val"],
         "actor_rollout_ref.model.path": engine.model,
         "critic.model.path": engine.model,
-        **_lora(engine),
         # vLLM's, compared with the trainer's in every step
         f"{ROLLOUT}.calculate_log_probs": True,
-        **_old_log_probs(engine),
         MAX_TURNS_KEY: engine.max_turns,
         TEMPERATURE_KEY: engine.temperature,
         f"{ROLLOUT}.val_kwargs.temperature": engine.temperature,
-        **_served(engine, run_dir),
-        **run[engine.asynchronous or "sync"],
         "trainer.default_local_dir": str(run_dir / "checkpoints"),
         "trainer.experiment_name": run_dir.name,
     }
-
-
-def _old_log_probs(engine: EnginePlan) -> Overrides:
-    """Return the keys that, on the CPU, take vLLM's log-probabilities for the old policy's, which
-    saves a pass over every batch.
-
-    The weights that played are those the update begins with. A tiny model is counted in 32 bit on
-    both sides; where a large one is counted in bfloat16, the ratio of the loss corrects what vLLM
-    and the trainer differ by. That does not hold with a merged adapter (rounded on its way to vLLM)
-    and in asynchronous runs (older weights), and was not tried on GPUs.
-    """
-    if engine.device != "cpu" or engine.lora_rank or engine.asynchronous:
-        return {}
-    return {"algorithm.rollout_correction.bypass_mode": f"${{{ROLLOUT}.calculate_log_probs}}"}
-
-
-def _served(engine: EnginePlan, run_dir: Path) -> Overrides:
-    template = {f"+{SETTING}": str(run_dir / TEMPLATE)} if engine.keep_thinking else {}
-    return {**(VERL_DEFAULTS["run"]["tools"] if engine.tools else {}), **template}
-
-
-def _lora(engine: EnginePlan) -> Overrides:
-    """Return the keys for LoRA, merged into the weights vLLM gets; its scale is 2 at any rank."""
-    if not engine.lora_rank:
-        return {}
-    model = "actor_rollout_ref.model"
-    return {
-        f"{model}.lora_rank": engine.lora_rank,
-        f"{model}.lora_alpha": 2 * engine.lora_rank,
-        f"{model}.lora.merge": True,
-        f"{model}.lora_adapter_path": engine.lora_adapter_path,
-    }
+    if engine.keep_thinking:
+        keys[f"+{SETTING}"] = str(run_dir / TEMPLATE)
+    if engine.lora_rank:  # merged into the weights vLLM gets; its scale is 2 at any rank
+        model = "actor_rollout_ref.model"
+        keys[f"{model}.lora_rank"] = engine.lora_rank
+        keys[f"{model}.lora_alpha"] = 2 * engine.lora_rank
+        keys[f"{model}.lora.merge"] = True
+        keys[f"{model}.lora_adapter_path"] = engine.lora_adapter_path
+    elif engine.device == "cpu" and not engine.asynchronous:
+        # vLLM's log-probabilities are the old policy's, which saves a pass over every batch: the
+        # weights that played are those the update begins with, unless an adapter was rounded
+        keys["algorithm.rollout_correction.bypass_mode"] = f"${{{ROLLOUT}.calculate_log_probs}}"
+    return keys
 
 
 def _apply(config: DictConfig, override: Override) -> None:
@@ -176,30 +155,21 @@ def _apply(config: DictConfig, override: Override) -> None:
     parent, _, leaf = override.key.rpartition(".")
     node = OmegaConf.select(config, parent) if parent else config
     keys = [str(key) for key in node] if isinstance(node, DictConfig) else []
-    if leaf not in keys and not any(part in FREE_FORM for part in override.key.split(".")[:-1]):
+    free = any(part in FREE_FORM for part in override.key.split(".")[:-1])
+    if leaf not in keys and not free:
         allowed = _typed_fields(node) if override.added else []
         if leaf not in allowed:
-            known = [
-                *(f"{parent}.{name}" for name in allowed),
-                *_leaves(OmegaConf.to_container(config), ""),
-            ]
+            known = [f"{parent}.{name}" for name in [*allowed, *keys]]
             near = get_close_matches(override.key, known, n=1, cutoff=0.6)
-            hint = (
-                f"did you mean {near[0]!r}?"
-                if near
-                else "verl's keys are listed in its trainer/config/*.yaml"
-            )
+            hint = "verl's keys are listed in its trainer/config/*.yaml"
+            if near:
+                hint = f"did you mean {near[0]!r}?"
             raise ConfigError(f"verl knows no key {override.key!r}; {hint}")
     usual = OmegaConf.select(config, override.key) if leaf in keys else None
-    if (
-        isinstance(usual, int | float)
-        and isinstance(override.value, str)
-        and "${" not in override.value
-    ):
-        raise ConfigError(
-            f"{override.text}: expected a value like {usual!r}, not the text {override.value!r}"
-        )
-    OmegaConf.update(config, override.key, override.value, force_add=leaf not in keys)
+    value = override.value
+    if isinstance(usual, int | float) and isinstance(value, str) and "${" not in value:
+        raise ConfigError(f"{override.text}: expected a value like {usual!r}, not a text")
+    OmegaConf.update(config, override.key, value, force_add=leaf not in keys)
 
 
 def _check_value(defaults: DictConfig, override: Override) -> None:
@@ -218,13 +188,3 @@ def _typed_fields(node: Any) -> list[str]:
     target = node.get("_target_") if isinstance(node, DictConfig) else None
     section = get_class(target) if target else None
     return [field.name for field in fields(section)] if is_dataclass(section) else []
-
-
-def _leaves(tree: Any, prefix: str) -> list[str]:
-    if not isinstance(tree, dict) or not tree:
-        return [prefix]
-    return [
-        leaf
-        for name, value in tree.items()
-        for leaf in _leaves(value, f"{prefix}.{name}" if prefix else str(name))
-    ]

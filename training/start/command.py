@@ -85,13 +85,7 @@ def check_and_train(
 
 
 def start(
-    agent: Agent,
-    flags: Options,
-    settings: Settings,
-    config: Any,
-    plan: Plan,
-    rows: Rows,
-    last: int,
+    agent: Agent, flags: Options, settings: Settings, config: Any, plan: Plan, rows: Rows, last: int
 ) -> int:
     """Start what episodes need, prepare and write the rows, and train to step `last`."""
     device = plan.engine.device if plan.store.role != "algorithm" else None
@@ -117,13 +111,13 @@ def run(
 
 def check_budgets(agent: Agent, rows: Rows, settings: Settings) -> None:
     """Raise AgentError or ConfigError if a row makes no task, or one with too large a budget."""
-    for task in (agent.task(row, settings) for part in rows.values() for row in part):
+    for row in [*rows["train"], *rows["val"]]:
+        task = agent.task(row, settings)
         if task.max_turns and task.max_turns > settings.max_turns:
-            budgets = (
-                f"task {task.id} has a budget of {task.max_turns} "
-                f"turns, the run one of {settings.max_turns}"
+            raise ConfigError(
+                f"task {task.id} has a budget of {task.max_turns} turns, the run one of"
+                f" {settings.max_turns}; raise --max-turns"
             )
-            raise ConfigError(f"{budgets}; raise --max-turns")
 
 
 def main(name: str, arguments: list[str] | None = None) -> int:

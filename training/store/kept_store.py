@@ -64,7 +64,8 @@ class KeptCollections(InMemoryLightningCollections):
 
     def __init__(self, database: sqlite3.Connection) -> None:
         super().__init__(lock_type="thread")
-        self.database, self._changes = database, list[tuple[str, tuple[Any, ...]]]()
+        self.database = database
+        self._changes: list[tuple[str, tuple[Any, ...]]] = []
         for kind in KINDS:
             plain: ListBasedCollection[Any] = getattr(self, kind)
             rows = database.execute(

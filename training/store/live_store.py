@@ -15,13 +15,11 @@ import time
 from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
-from itertools import takewhile
 from typing import Any
 
 import orjson
 from agentlightning import InMemoryLightningStore, LightningStoreServer
 from agentlightning.store.base import is_finished, is_queuing
-from agentlightning.store.collection_based import CollectionBasedLightningStore
 from agentlightning.types import Rollout, Span
 from fastapi import APIRouter, Body, Request, Response
 
@@ -40,16 +38,15 @@ LOOK_SECONDS = 0.5  # between two looks whether the store is about to end
 KEPT_ENDINGS = 100_000
 
 
-class WaitMixin(CollectionBasedLightningStore[Any]):
-    """Numbers the endings of a collection-based store and wakes those who wait.
+class RunStore(InMemoryLightningStore):
+    """Numbers endings, wakes those who wait, and forgets rollouts `release_seconds` after their end.
 
     Lives on its server's event loop; only `stop_waits` may be called from elsewhere.
     """
 
-    _last_scan_entrance_time: float  # agent-lightning's own, Unix seconds
-
-    def __init__(self, *args: Any, **named: Any) -> None:
-        super().__init__(*args, **named)
+    def __init__(self, release_seconds: float = RELEASE_SECONDS) -> None:
+        super().__init__(thread_safe=True)
+        self.release_seconds = release_seconds
         self.waiting: set[asyncio.Event] = set()
         # Number, Unix seconds, rollout id
         self.ended: deque[tuple[int, float, str]] = deque(maxlen=KEPT_ENDINGS)
@@ -68,6 +65,9 @@ class WaitMixin(CollectionBasedLightningStore[Any]):
         if any(is_finished(rollout) or is_queuing(rollout) for rollout in changed):
             for news in self.waiting:
                 news.set()
+        oldest = time.time() - self.release_seconds
+        while self.ended and self.ended[0][1] < oldest:
+            await self._forget(self.ended.popleft()[2])
 
     async def _should_scan_for_unhealthy_rollouts(self) -> bool:
         """Also after the clock went back, when agent-lightning's own would wait for it."""
@@ -90,44 +90,30 @@ class WaitMixin(CollectionBasedLightningStore[Any]):
         return last, [rollout for rollout in found if rollout is not None]
 
     async def _ended_since(self, after: int) -> list[tuple[int, str]]:
-        if (
-            after > self.last_ending
-        ):  # asked by someone who knew this store before it was started anew
+        if after > self.last_ending:  # asked by someone who knew an earlier store here
             after = 0
-        newer = takewhile(lambda ending: ending[0] > after, reversed(self.ended))
-        return [(number, rollout_id) for number, _, rollout_id in newer][::-1]
+        newer: list[tuple[int, str]] = []
+        for number, _, rollout_id in reversed(self.ended):
+            if number <= after:
+                break
+            newer.append((number, rollout_id))
+        return newer[::-1]
 
     async def _wait(self, ask: Callable[[], Awaitable[Any]], seconds: float) -> Any:
-        end, news = time.monotonic() + min(seconds, LONGEST_WAIT), asyncio.Event()
+        end = time.monotonic() + min(seconds, LONGEST_WAIT)
+        news = asyncio.Event()
         self.waiting.add(news)
         try:
-            while (
-                not (found := await ask())
-                and not self.closing
-                and (left := end - time.monotonic()) > 0
-            ):
+            while True:
+                found = await ask()
+                left = end - time.monotonic()
+                if found or self.closing or left <= 0:
+                    return found
                 with contextlib.suppress(TimeoutError):
                     await asyncio.wait_for(news.wait(), min(left, LOOK_SECONDS))
                 news.clear()
-            return found
         finally:
             self.waiting.discard(news)
-
-
-class RunStore(WaitMixin, InMemoryLightningStore):
-    """In memory; forgets rollouts RELEASE_SECONDS after their end."""
-
-    def __init__(self, release_seconds: float = RELEASE_SECONDS) -> None:
-        super().__init__(thread_safe=True)
-        self.release_seconds = release_seconds
-
-    async def _post_update_rollout(
-        self, rollouts: Sequence[tuple[Rollout, Sequence[str]]], skip_enqueue: bool = False
-    ) -> None:
-        await super()._post_update_rollout(rollouts, skip_enqueue=skip_enqueue)
-        oldest = time.time() - self.release_seconds
-        while self.ended and self.ended[0][1] < oldest:
-            await self._forget(self.ended.popleft()[2])
 
     async def add_many_spans(self, spans: Sequence[Span]) -> Sequence[Span]:
         """Add the spans of known attempts; a late call does not keep the others out."""
@@ -163,7 +149,7 @@ class RunStore(WaitMixin, InMemoryLightningStore):
 
 
 def make_server(
-    store: WaitMixin, host: str, port: int, launch_mode: Any, token: str | None = None
+    store: RunStore, host: str, port: int, launch_mode: Any, token: str | None = None
 ) -> LightningStoreServer:
     """Return agent-lightning's server for this store behind the token.
 

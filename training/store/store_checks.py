@@ -22,16 +22,14 @@ def check_store(store: StorePlan) -> None:
     """Raise ConfigError if the store's settings contradict each other or cannot be used."""
     if store.external_address and store.managed:
         raise ConfigError(
-            "--external-store-address was given but AGL_MANAGED_STORE says to "
-            "start a store here; set AGL_MANAGED_STORE=0 (also: false, no, off)"
+            "--external-store-address was given; set AGL_MANAGED_STORE=0, too (also: false, no, off)"
         )
     if not store.managed and not store.external_address:
         raise ConfigError("AGL_MANAGED_STORE=0 needs --external-store-address http://HOST:PORT")
     if not store.token and (store.external_address or store.role != "both"):
         raise ConfigError(
-            "AGL_TOKEN is not set: store, trainer and runners that are "
-            "started one by one need the same one, on one machine, too. Set "
-            "it for each of them: export AGL_TOKEN=$(openssl rand -hex 16)"
+            "AGL_TOKEN is not set: store, trainer and runners that are started one by one need the "
+            "same one: export AGL_TOKEN=$(openssl rand -hex 16)"
         )
     if store.external_address:
         ask_directly(store.external_address)
@@ -61,9 +59,8 @@ def check_external(address: str, token: str | None = None) -> None:
         try:
             health = client.get(base + HEALTH_PATH)
         except (httpx.HTTPError, httpx.InvalidURL) as error:
-            raise ConfigError(
-                f"no store answers at {base} ({type(error).__name__}); {start}"
-            ) from None
+            seen = f"no store answers at {base} ({type(error).__name__})"
+            raise ConfigError(f"{seen}; {start}") from None
         if health.status_code != 200:
             seen = f"{base}{HEALTH_PATH} answers {health.status_code}"
             raise ConfigError(f"{seen}: not a store of agent-lightning 0.3; {start}")
@@ -73,10 +70,8 @@ def check_external(address: str, token: str | None = None) -> None:
         if traces.status_code == 401:
             raise ConfigError(refusal(base, token))
         if traces.status_code != 200:
-            raise ConfigError(
-                f"{base}{TRACES_PATH} answers {traces.status_code}: "
-                f"the store accepts no traces; {start}"
-            )
+            seen = f"{base}{TRACES_PATH} answers {traces.status_code}"
+            raise ConfigError(f"{seen}: the store accepts no traces; {start}")
 
 
 def ask(token: str | None) -> httpx.Client:

@@ -15,13 +15,7 @@ from training.proxy.recorder import OUTAGE_SECONDS, store_session
 
 LOOK_SECONDS = 0.5  # between two looks whether the store is there again
 # Soon at first: every episode waits for some of its store's answers
-RETRY_SECONDS = (
-    0.1,
-    0.3,
-    1.0,
-    3.0,
-    5.0,
-)
+RETRY_SECONDS = (0.1, 0.3, 1.0, 3.0, 5.0)
 MARK = "batch"  # of a rollout's metadata: with which others it was queued
 
 
