@@ -79,7 +79,7 @@ def agent_of(config: dict[str, Any]) -> Agent:
 
 
 def gather(checkpoint: Path, folder: Path, adapter: str) -> None:
-    """Copy the model of a checkpoint, or its adapter. Raises UsageError: there is none; Failure."""
+    """Copy the model of a checkpoint, or its adapter. Raises UsageError, Failure."""
     actor = checkpoint / "actor"
     model = actor / "huggingface"
     lora = actor / ADAPTER_FOLDER

@@ -7,7 +7,7 @@ the warm-up and reinforcement learning.
 
 Episodes have messages and scores: an evaluation's folder on the training file, with --k of several
 episodes a task, or a run's, which keeps the messages of a few. The best of a task stands against
-its worst by --margin. What is left out is counted by its reason; pairs about tasks of the test file
+its worst by --margin. What is left out is counted by its reason. Pairs about tasks of the test file
 are. The loss covers what the policy wrote, not what tools and partners answered. The result is a
 Hugging Face folder with preferences.json beside the weights. A killed command goes on when it is
 given again. Exit codes: 0 done, 1 failed, 2 wrong usage, 130 interrupted.

@@ -4,7 +4,7 @@
     python -m training.reward_model sql --base Qwen/Qwen3-0.6B --out models/reward --pairs pairs.jsonl --lora-rank 16
     python -m training.serve --reward-model models/reward  # says which settings to use it with
 
-Pairs come from the same places as those of training.preferences; the question and the final answers
+Pairs come from the same places as those of training.preferences. The question and the final answers
 of each are learned, as a judge sees them. A fifth of the tasks is held out. reward_model.json says
 how often the better answer of these scores higher, with an interval, and how often it is the longer
 one. reward_scale.json maps raw scores to [0, 1], scores.jsonl has the held-out ones. A killed

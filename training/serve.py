@@ -10,7 +10,7 @@ and GPU.
 
 The one way in this project to serve a folder outside training: the evaluation uses it, and so may
 any other client of an OpenAI-compatible endpoint. Tool calls are parsed as in training. The CPU
-part was run; the GPU part was not.
+part was run. The GPU part was not.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ CPU_SEQUENCES = 64
 
 
 class ServeError(Failure):
-    """The server did not start or died; the message has its last words."""
+    """The server did not start or died. The message has its last words."""
 
 
 @dataclass(frozen=True)
@@ -75,7 +75,7 @@ class Server:
 
 
 def servable(model: str, tools: bool = True) -> str:
-    """Return the model folder or hub id meant; a run means its latest checkpoint.
+    """Return the model folder or hub id meant. A run means its latest checkpoint.
 
     Raises ConfigError: no checkpoint, or no model that can chat (and, with `tools`, call them).
     """
@@ -154,7 +154,7 @@ def serve(
 def serve_environment(
     agent: Agent, settings: Settings, options: Options, folder: Path, device: str | None = "auto"
 ) -> Iterator[dict[str, Any]]:
-    """Serve the models that episodes talk to; yield options with their addresses.
+    """Serve the models that episodes talk to. Yield options with their addresses.
 
     device: None: episodes are played elsewhere. Raises ConfigError, ServeError.
     """
@@ -195,7 +195,7 @@ def command(
 
 
 def _device_flags(model: str, device: str, memory: float) -> list[str]:
-    """Return the flags by device; numbers are those of training."""
+    """Return the flags by device. Numbers are those of training."""
     if device == "cuda":
         flags = ["--dtype", "auto", "--gpu-memory-utilization", str(memory)]  # not run
         return [*flags, "--worker-extension-cls", "training.engine.rendezvous.OneAddress"]

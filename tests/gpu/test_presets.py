@@ -60,7 +60,7 @@ def resolved(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, model: str, card: 
         with pytest.raises(Started) as started:
             command.train(agent, parse(agent, [*common, *flags]))
         agent, options, settings, config, plan, *_ = started.value.args
-        choose_reading(plan, config)
+        choose_reading(plan.engine, plan.output.run_dir, config)
         return agent, options, settings, config, plan
 
     return resolve
@@ -73,7 +73,7 @@ def test_verl_and_vllm_take_a_preset(
     agent: str, machines: str, way: str, resolved: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     *_, config, plan = resolved(agent, "--n-gpus", *machines.split(), *way.split())
-    in_flight = plan.n_runners * plan.concurrency
+    in_flight = plan.store.n_runners * plan.store.concurrency
     assert in_flight >= config.data.train_batch_size * config.actor_rollout_ref.rollout.n
     names_nothing_absent(config)
     taken_by_verl(config)

@@ -22,7 +22,7 @@ _begun: dict[int, Future[vLLMReplica]] = {}
 
 
 class WorkerAddress:
-    """The address of a worker that is yet to start; a server asks it for nothing else."""
+    """The address of a worker that is yet to start. A server asks it for nothing else."""
 
     def __init__(self, node: str, number: int) -> None:
         self.node = node
@@ -48,7 +48,7 @@ class BegunReplica(vLLMReplica):
 
 
 def begin(config: DictConfig, pool: Executor) -> None:
-    """Start the servers of this machine's replicas; errors are raised when verl asks for them."""
+    """Start the servers of this machine's replicas. Errors are raised when verl asks for them."""
     settings = config.actor_rollout_ref
     node = ray.get_runtime_context().get_node_id()
     size = settings.rollout.tensor_model_parallel_size

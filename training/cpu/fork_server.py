@@ -1,4 +1,4 @@
-"""One process imports the engine; the workers that Ray starts on this machine are forks of it.
+"""One process imports the engine. The workers that Ray starts on this machine are forks of it.
 
 Importing torch, vLLM and verl takes ten seconds and half a gigabyte for each of a dozen processes;
 a fork takes a tenth of a second. Ray's command line goes to cpu/site/fork_client.py, which becomes
@@ -52,7 +52,7 @@ END_SECONDS = 5.0
 
 @contextlib.contextmanager
 def forking(device: str, role: str) -> Iterator[str]:
-    """Yield the command that Ray takes for `python`; its server ends with the block."""
+    """Yield the command that Ray takes for `python`. Its server ends with the block."""
     if device != "cpu" or role == "runner" or os.environ.get("RAY_ADDRESS"):
         yield ""
         return

@@ -18,7 +18,7 @@ def draw(logits: torch.Tensor, generators: Mapping[int, torch.Generator]) -> tor
     """Return a token for each row, drawn with the probabilities softmax(logits).
 
     logits: (rows, vocabulary); -inf for a token that may not be drawn.
-    generators: of rows whose requests have a seed; the others draw by torch's own.
+    generators: of rows whose requests have a seed. The others draw by torch's own.
     """
     sums = logits.softmax(dim=-1, dtype=torch.float32).cumsum(dim=-1, dtype=torch.float64)
     uniform = torch.rand(len(logits), 1, dtype=torch.float64)

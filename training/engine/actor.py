@@ -22,10 +22,10 @@ TRACKERS = ("tensorboard", "swanlab", "wandb")
 
 @ray.remote
 class TrainingActor:
-    """Holds the trainer, the rollout manager and the proxy; `run` returns when training ends."""
+    """Holds the trainer, the rollout manager and the proxy. `run` returns when training ends."""
 
     def run(self, config: DictConfig, plan: Plan) -> None:
-        """Train to the end; the plan comes without its token. Raises RunStopped."""
+        """Train to the end. The plan comes without its token. Raises RunStopped."""
         store = dataclasses.replace(plan.store, token=run_token())
         plan = dataclasses.replace(plan, store=store)
         OmegaConf.resolve(config)

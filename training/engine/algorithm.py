@@ -39,7 +39,7 @@ MEMORY_WAS_FULL = (
 
 @dataclass
 class Outcome:
-    """How a run ended: done, failed or interrupted; `details` is for the log alone."""
+    """How a run ended: done, failed or interrupted. `details` is for the log alone."""
 
     exit_reason: str
     message: str = ""
@@ -50,7 +50,7 @@ BEFORE = Outcome("interrupted", "the run was interrupted before the engine start
 
 
 class VerlAlgorithm(Algorithm):
-    """Runs verl's trainer on the store's rollouts. The end is in `outcome`; `run` never raises."""
+    """Runs verl's trainer on the store's rollouts. The end is in `outcome`. `run` never raises."""
 
     def __init__(self, plan: Plan, config: DictConfig, last: int) -> None:
         super().__init__()
@@ -66,7 +66,7 @@ class VerlAlgorithm(Algorithm):
         return True
 
     async def run(self, train_dataset: Any = None, val_dataset: Any = None) -> None:
-        """Serve the store and train; return when training ended, failed or was interrupted."""
+        """Serve the store and train. Return when training ended, failed or was interrupted."""
         try:
             async with serving(self.plan.store):
                 try:
@@ -185,7 +185,7 @@ def _init_ray(**options: Any) -> None:
 
 
 def _stop_ray(run_dir: Path) -> None:
-    """End what this run started in Ray and keep its logs; a second Ctrl-C waits for that."""
+    """End what this run started in Ray and keep its logs. A second Ctrl-C waits for that."""
     import ray
 
     previous = signal.signal(signal.SIGINT, signal.SIG_IGN)

@@ -36,7 +36,7 @@ FULL_BYTES = 4 * 2**20
 
 @contextmanager
 def saving(folder: Path, step: int) -> Iterator[Path]:
-    """Yield a hidden folder to write step `step` in; after the block `folder` holds it whole.
+    """Yield a hidden folder to write step `step` in. After the block `folder` holds it whole.
 
     Raises RunStopped: the disk is full, which torch calls an unexpected position.
     """
@@ -71,7 +71,7 @@ def prune(run: Path, step: int, keep: int, best: bool) -> None:
 
 
 def sweep(run: Path) -> list[str]:
-    """Remove what a killed process left half saved or removed; return the checkpoints' names."""
+    """Remove what a killed process left half saved or removed. Return the checkpoints' names."""
     left = sorted((run / FOLDER).glob(f".{PREFIX}*.tmp"))
     for path in left:
         shutil.rmtree(path)

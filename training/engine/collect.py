@@ -1,6 +1,6 @@
 """A finished rollout's spans -> its record and trajectory.
 
-Spans of proxy and runner may arrive after the end; the annotation says how many calls there were.
+Spans of proxy and runner may arrive after the end. The annotation says how many calls there were.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class Collector:
     async def collect(
         self, rollout: Rollout, record: RolloutRecord
     ) -> tuple[RolloutRecord, Trajectory]:
-        """Fill the record from the latest attempt's spans; its trajectory is empty with a `cause`."""
+        """Fill the record from the latest attempt's spans. Its trajectory is empty with a `cause`."""
         record.status = str(rollout.status)
         record.seconds = (rollout.end_time or time.time()) - rollout.start_time
         if record.status != "succeeded":
@@ -99,7 +99,7 @@ def _calls(triplets: Sequence[Triplet], spans: Sequence[Span]) -> list[Call]:
 def _fill(
     record: RolloutRecord, spans: Sequence[Span], calls: list[Call], episode: EpisodeRecord | None
 ) -> None:
-    """Fill everything except the sequences; set `cause` if the episode cannot be trained on."""
+    """Fill everything except the sequences. Set `cause` if the episode cannot be trained on."""
     ordered = sorted(spans, key=lambda span: span.sequence_id)
     record.weights = [int(text) for _, text in _attributes(ordered, VERSION_ATTRIBUTE)]
     record.triplets = len(calls)

@@ -60,7 +60,7 @@ def stretches(sequence: TokenSequence, decode: Decode) -> list[dict[str, Any]]:
 
 
 def pieces(ids: Sequence[int], decode: Decode) -> list[str]:
-    """Return each token's text; of several tokens of one character the last one has it."""
+    """Return each token's text. Of several tokens of one character the last one has it."""
     texts: list[str] = []
     held: list[int] = []
     for number, token in enumerate(ids, start=1):

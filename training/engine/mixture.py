@@ -17,7 +17,7 @@ def draws(rows: Sequence[Mapping[str, Any]], seed: int) -> list[int]:
     """Return the line numbers of an epoch, in order.
 
     Agents take turns by weight, as evenly as can be, so that a batch holds each agent's share to
-    within one task. An epoch ends when every line was drawn; by then an agent with few lines, or a
+    within one task. An epoch ends when every line was drawn. By then an agent with few lines, or a
     large weight, has drawn some of its lines again, in another order.
     """
     if not rows or WEIGHT not in rows[0]:

@@ -125,7 +125,7 @@ def step_metrics(
 
 
 def by_agent(records: Iterable[RolloutRecord]) -> dict[str, list[RolloutRecord]]:
-    """Return the records of each agent, where several are trained together; else {}."""
+    """Return the records of each agent, where several are trained together, else {}."""
     found: dict[str, list[RolloutRecord]] = {}
     for record in records:
         if record.agent:

@@ -1,6 +1,6 @@
 """verl's rollout manager, backed by the LightningStore and the LLM proxy.
 
-verl is answered at once; a background loop enqueues a step's rollouts, collects what ended and puts
+verl is answered at once. A background loop enqueues a step's rollouts, collects what ended and puts
 sequences into the TransferQueue once the whole step is judged, or in an asynchronous run each group.
 """
 
@@ -88,7 +88,7 @@ class RolloutManager:
         self._run(self._wave(rows, validate)).add_done_callback(self._note_failure)
 
     def wait_for_news(self, seconds: float) -> None:
-        """Block until rollouts were delivered, at most so long; raise what ended the loop."""
+        """Block until rollouts were delivered, at most so long. Raise what ended the loop."""
         self._news.wait(seconds)
         self._news.clear()
         if self._failure is not None:
@@ -102,7 +102,7 @@ class RolloutManager:
         return records
 
     def take_trained_records(self, sessions: Iterable[str]) -> list[RolloutRecord]:
-        """Return the records an update trains on; drop those over verl's bound of age."""
+        """Return the records an update trains on. Drop those over verl's bound of age."""
         taken = [self.delivered.pop(session) for session in sessions]
         bound = int(self.config.trainer.v1.sampler.max_off_policy_threshold)
         oldest = max(record.step for record in taken) - bound
@@ -112,7 +112,7 @@ class RolloutManager:
         return taken
 
     def close(self) -> None:
-        """Stop the proxy; rollouts still running are abandoned."""
+        """Stop the proxy. Rollouts still running are abandoned."""
         self._run(self.policy.stop()).result(timeout=30)
         self._run(self._endings.close()).result(timeout=30)
         self._run(_cancel_others()).result(timeout=30)
@@ -159,7 +159,7 @@ class RolloutManager:
         self._news.set()
 
     def _judge(self, finished: list[Finished], validate: bool) -> str | None:
-        """Return the watch's decision; the records are written whatever it is."""
+        """Return the watch's decision. The records are written whatever it is."""
         records = [record for record, _ in finished]
         if self.compared and not validate:
             leave_out_lone(records)
@@ -176,7 +176,7 @@ class RolloutManager:
         return skip
 
     def _keep_sample(self, finished: list[Finished], validate: bool) -> None:
-        """Leave messages and tokens with a few episodes; a training step has its sample once."""
+        """Leave messages and tokens with a few episodes. A training step has its sample once."""
         step = finished[0][0].step
         sample = sample_of(finished) if validate or step not in self.kept_steps else []
         keep_messages(finished, sample)

@@ -1,6 +1,6 @@
 """Scored rollouts -> verl's TransferQueue: the fields and tags verl's trainer reads.
 
-Keys are `{group}_{session}_{i}`; GRPO takes one advantage a session, from its last sequence, so a
+Keys are `{group}_{session}_{i}`. GRPO takes one advantage a session, from its last sequence, so a
 session of several sequences does not weigh more in its group.
 """
 
@@ -22,7 +22,7 @@ def put(
     prompts: dict[str, dict[str, Any]],
     partition: str,
 ) -> None:
-    """Put all sequences of scored rollouts with one request; `prompts` is verl's row by group.
+    """Put all sequences of scored rollouts with one request. `prompts` is verl's row by group.
 
     verl sums in this order, which must not depend on which rollout ended first.
     """

@@ -1,4 +1,4 @@
-"""verl's V1 trainer with rollouts from the LightningStore; the loop, losses and checkpoints are verl's."""
+"""verl's V1 trainer with rollouts from the LightningStore. The loop, losses and checkpoints are verl's."""
 
 from __future__ import annotations
 
@@ -177,7 +177,7 @@ tracking.FileLogger = AppendingLogger
 
 
 class LightningTrainer(RolloutsFromStore, PPOTrainerSync):
-    """Rollouts and updates take turns; every episode is played by the weights it is trained on."""
+    """Rollouts and updates take turns. Every episode is played by the weights it is trained on."""
 
     def on_sample_end(self) -> None:
         """Take note that verl has its batch and begins to work on it."""
@@ -186,7 +186,7 @@ class LightningTrainer(RolloutsFromStore, PPOTrainerSync):
 
 
 class ColocatedTrainer(RolloutsFromStore, PPOTrainerColocateAsync):
-    """Updates when enough groups are finished; other episodes wait between two calls."""
+    """Updates when enough groups are finished. Other episodes wait between two calls."""
 
 
 TRAINERS = {"sync": LightningTrainer, "colocate_async": ColocatedTrainer}

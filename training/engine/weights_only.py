@@ -1,6 +1,6 @@
 """Checkpoints hold data and never programs: unpickling refuses whatever would run code.
 
-TORCH_FORCE_WEIGHTS_ONLY_LOAD is set in `verl.toml`; numpy's random state is allowed in addition.
+TORCH_FORCE_WEIGHTS_ONLY_LOAD is set in `verl.toml`. Numpy's random state is allowed in addition.
 """
 
 import numpy as np

@@ -86,7 +86,7 @@ def _higher(one: float, other: float) -> float:
 def platt(good: Sequence[float], bad: Sequence[float]) -> dict[str, Any] | None:
     """Return the logistic map to the probability of being better, or None if there is none.
 
-    Platt's fit (Advances in Large Margin Classifiers, 1999); smoothed targets keep it finite.
+    Platt's fit (Advances in Large Margin Classifiers, 1999). Smoothed targets keep it finite.
     """
     scores = numpy.array([*good, *bad])
     middle = float(scores.mean())

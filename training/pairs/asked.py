@@ -91,7 +91,7 @@ def problem_of(pair: Pair, tested: set[str]) -> str | None:
 
 
 def longer_wins(pairs: Sequence[Pair]) -> float:
-    """Return the share of pairs whose chosen side is the longer one; equal ones count half."""
+    """Return the share of pairs whose chosen side is the longer one. Equal ones count half."""
     won = 0.0
     for pair in pairs:
         more = pair.chosen.length - pair.rejected.length

@@ -59,7 +59,7 @@ class EpisodePairTrainer(Silent, DPOTrainer):
 
 
 def load(folder: Path, tools: bool, thinking: bool) -> tuple[Any, Any, int]:
-    """Return model, tokenizer and context in tokens; the template shows `tools`, keeps thoughts."""
+    """Return model, tokenizer and context in tokens. The template shows `tools`, keeps thoughts."""
     model, tokenizer = load_model(folder, AutoModelForCausalLM)
     template = str(tokenizer.chat_template)
     template = with_tools(template) if tools else template
@@ -71,7 +71,7 @@ def load(folder: Path, tools: bool, thinking: bool) -> tuple[Any, Any, int]:
 def encoded(pairs: Sequence[Pair], tokenizer: Any, context: int, left_out: LeftOut) -> list[Row]:
     """Return a row a pair: token ids of both sides, and masks, 1 on what the policy wrote.
 
-    Raises UsageError: none can be encoded; `left_out` gets the reasons.
+    Raises UsageError: none can be encoded. `left_out` gets the reasons.
     """
     rows = []
     for pair in watched(pairs, "encoding", "pairs"):
@@ -129,7 +129,7 @@ def collator(pad: int) -> Callable[[Sequence[dict[str, Any]]], dict[str, torch.T
 def train(
     model: Any, tokenizer: Any, rows: Sequence[Row], work: Path, arguments: argparse.Namespace
 ) -> tuple[Any, dict[str, Any]]:
-    """Train on from the last checkpoint in `work`; return the merged model and the curve."""
+    """Train on from the last checkpoint in `work`. Return the merged model and the curve."""
     rank = arguments.lora_rank
     config = DPOConfig(
         **trainer_settings(work, arguments, len(rows)),

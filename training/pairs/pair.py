@@ -4,7 +4,7 @@
     pairs, left_out = pairs_of_file(Path("pairs.jsonl"), agent)
 
 Episodes are lines of `episodes.record`, as evaluations and runs write them. A file has the public
-form, one pair a line: `prompt`, `chosen` and `rejected`, each a text or a list of messages; `chosen`
+form, one pair a line: `prompt`, `chosen` and `rejected`, each a text or a list of messages. `chosen`
 and `rejected` may begin with the prompt instead. Beside them a line may have `task`, `tools`,
 `agent`, `chosen_score` and `rejected_score`. What is left out is counted by its reason.
 """

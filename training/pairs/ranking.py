@@ -72,7 +72,7 @@ def fitting(pairs: Sequence[AnswerPair], scorer: Scorer, left_out: LeftOut) -> l
 def train(
     scorer: Scorer, pairs: Sequence[AnswerPair], work: Path, arguments: argparse.Namespace
 ) -> tuple[Any, dict[str, Any]]:
-    """Train on from the last checkpoint in `work`; return the merged model and the curve."""
+    """Train on from the last checkpoint in `work`. Return the merged model and the curve."""
     rank = arguments.lora_rank
     rows = [
         {

@@ -56,7 +56,7 @@ def build(scorer: Scorer) -> FastAPI:
 
 
 def serve_scores(folder: Path, port: int) -> None:
-    """Answer until Ctrl-C; port 0 is a free one. Raises UsageError, OSError."""
+    """Answer until Ctrl-C. Port 0 is a free one. Raises UsageError, OSError."""
     if not (folder / FACTS).is_file():
         raise UsageError(
             f"--reward-model {folder} has no {FACTS}; give a folder of training.reward_model"

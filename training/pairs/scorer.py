@@ -48,7 +48,7 @@ class Scorer:
 
 
 def load_scorer(folder: Path, seed: int = 0) -> Scorer:
-    """Return a folder's classifier; a language model gets a new head, drawn by the seed."""
+    """Return a folder's classifier. A language model gets a new head, drawn by the seed."""
     set_seed(seed)
     model, tokenizer = load_model(folder, AutoModelForSequenceClassification, num_labels=1)
     model.config.get_text_config().pad_token_id = tokenizer.pad_token_id

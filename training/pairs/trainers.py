@@ -2,7 +2,7 @@
 continues, and the progress.
 
 The work folder, OUT.training, keeps checkpoints until the result is written. A command that is
-killed goes on from the last one when it is given again; other data, model or flags are refused.
+killed goes on from the last one when it is given again. Other data, model or flags are refused.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def work_folder(out: Path, fingerprint: Mapping[str, Any], force: bool) -> Itera
 
 
 def last_checkpoint(work: Path) -> str | None:
-    """Return the newest complete checkpoint of a work folder, or None; half a one is removed."""
+    """Return the newest complete checkpoint of a work folder, or None. Half a one is removed."""
     found = sorted(work.glob("checkpoint-*"), key=lambda path: int(path.name.split("-")[1]))
     while found and not _is_complete(found[-1]):
         shutil.rmtree(found.pop())

@@ -21,7 +21,7 @@ SEEDS = 2**31
 
 
 class CallGate:
-    """Async context manager around a call; `close` and `open` are called from another thread."""
+    """Async context manager around a call. `close` and `open` are called from another thread."""
 
     def __init__(self) -> None:
         self._state = threading.Condition()
@@ -67,7 +67,7 @@ class CallGate:
                 )
 
     def open(self) -> None:
-        """Let calls through again; the order in which they waited is kept."""
+        """Let calls through again. The order in which they waited is kept."""
         with self._state:
             self._closed = False
             waiting, self._waiting = self._waiting, []
@@ -93,7 +93,7 @@ class RequestSeeds:
         self._asked: Counter[bytes] = Counter()
 
     def add(self, body: bytes, version: int) -> bytes:
-        """Return the request with a `seed`; one that is not a completion is returned as it is."""
+        """Return the request with a `seed`. One that is not a completion is returned as it is."""
         try:
             request = orjson.loads(body)
             said = [_said(message) for message in request["messages"]]

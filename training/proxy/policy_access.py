@@ -113,7 +113,7 @@ class PolicyAccess:
         return share
 
     def resource(self, mode: str, group: int) -> str:
-        """Return the resource of a prompt group; the servers take groups in turn."""
+        """Return the resource of a prompt group. The servers take groups in turn."""
         published = self.resources[mode]
         return published[group % len(published)]
 
@@ -267,7 +267,7 @@ def problem_of(path: str, body: bytes) -> str | None:
 
 
 async def _anyone() -> UserAPIKeyAuth:
-    """Allow every call that passed the guard; a run has no keys of litellm's."""
+    """Allow every call that passed the guard. A run has no keys of litellm's."""
     return UserAPIKeyAuth(user_role=LitellmUserRoles.INTERNAL_USER)
 
 

@@ -4,7 +4,7 @@ agents emit.
 agent-lightning's own tracing makes seven OpenTelemetry spans of every call the LLM proxy answers
 and sends them one call at a time, which costs more than the proxy itself. Training needs one:
 `raw_gen_ai_request` with the token ids, which `LlmProxyTraceToTriplet` reads, and their
-log-probabilities. `training.proxy.middleware` takes them from the reply; `CallRecorder` sends what
+log-probabilities. `training.proxy.middleware` takes them from the reply. `CallRecorder` sends what
 has gathered as one OTLP request, which the store numbers in the order of its spans.
 """
 
@@ -170,7 +170,7 @@ class CallRecorder:
             await self._send_waiting()
 
     async def _send_waiting(self) -> None:
-        """Send all that waits; what a dead store did not take is lost and counted."""
+        """Send all that waits. What a dead store did not take is lost and counted."""
         calls, self._waiting = self._waiting, []
         try:
             await self._sender.send(self.endpoint, calls)

@@ -22,7 +22,7 @@ EVENTS = {
 
 
 class Progress:
-    """Prints what is new in a run's folder since the last look; `steps` is the last step."""
+    """Prints what is new in a run's folder since the last look. `steps` is the last step."""
 
     def __init__(self, run_dir: Path, steps: int) -> None:
         self.run_dir = run_dir

@@ -39,7 +39,7 @@ LEARNED_FROM = ("episodes", "groups", "learnable_groups")
 def write_summary(
     run_dir: Path, about: Mapping[str, str], exit_reason: str, message: str, started: float
 ) -> dict[str, Any]:
-    """Compute and write `summary.json`; `started` is the program's start in Unix seconds."""
+    """Compute and write `summary.json`. `started` is the program's start in Unix seconds."""
     summary = build_summary(run_dir, about, exit_reason, message, started)
     text = json.dumps(summary, ensure_ascii=False, indent=2)
     write_text(run_dir / "summary.json", text, force=True)
@@ -49,7 +49,7 @@ def write_summary(
 def build_summary(
     run_dir: Path, about: Mapping[str, str], exit_reason: str, message: str, started: float
 ) -> dict[str, Any]:
-    """Return the summary; every number comes from the run folder's files."""
+    """Return the summary. Every number comes from the run folder's files."""
     records = [RolloutRecord.of_line(row) for row in read_lines(run_dir / "episodes.jsonl")]
     train = [record for record in records if record.mode == "train"]
     validation = [record for record in records if record.mode == "val"]
@@ -89,7 +89,7 @@ def read_lines(path: Path) -> list[dict[str, Any]]:
 def curve(run: Path) -> list[dict[str, Any]]:
     """Return `step`, `reward` and `validation` of every step, None where not measured.
 
-    Parts kept aside by a resume are read, too; a step measured again counts as in the later.
+    Parts kept aside by a resume are read, too. A step measured again counts as in the later.
     """
     found: dict[int, dict[str, Any]] = {}
     aside = sorted(run.glob("metrics.*.jsonl"), key=lambda path: path.stat().st_mtime)
@@ -187,7 +187,7 @@ def _signal(counts: dict[str, int], mismatches: list[float]) -> dict[str, Any]:
 
 
 def show(summary: dict[str, Any], run_dir: Path) -> None:
-    """Print what was run, what it cost and what it gave; the last line is the run folder."""
+    """Print what was run, what it cost and what it gave. The last line is the run folder."""
     print(f"{summary['exit_reason']}: {run_dir.name}")
     for name, text in _lines(summary):
         if text:

@@ -79,12 +79,12 @@ class EpisodeRunner(Runner[Any]):
         self.tracer = EpisodeTracer()
 
     def init(self, agent: LitAgent[Any], **kwargs: Any) -> None:
-        """Bind the agent, whose rollouts are coroutines; hooks are not called."""
+        """Bind the agent, whose rollouts are coroutines. Hooks are not called."""
         self.agent = agent
         agent.set_runner(self)
 
     def init_worker(self, worker_id: int, store: LightningStore, **kwargs: Any) -> None:
-        """Prepare this process; its tracer assigns what is emitted to the episode that emits it."""
+        """Prepare this process. Its tracer assigns what is emitted to the episode that emits it."""
         self.store = store
         self.name = worker_name(os.getpid())
         set_active_tracer(self.tracer)
@@ -188,7 +188,7 @@ class EpisodeRunner(Runner[Any]):
             )
 
     async def _episode(self, rollout: AttemptedRollout) -> list[SpanCoreFields]:
-        """Run the agent; return what it emitted, with its reward, if any, at the end."""
+        """Run the agent. Return what it emitted, with its reward, if any, at the end."""
         spans = self.tracer.begin()
         resources = await self._resources_of(rollout)
         kind = "training" if rollout.mode == "train" else "validation"

@@ -77,7 +77,7 @@ class Keeper:
         self.budget = Budget()
 
     def keep(self, count: int, stopped: Callable[[], bool]) -> int:
-        """Keep so many runners until `stopped` or none is left; return the last exit code."""
+        """Keep so many runners until `stopped` or none is left. Return the last exit code."""
         code = 0
         self.runners = [
             Runner(number, self.start(number), time.monotonic()) for number in range(count)

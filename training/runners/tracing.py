@@ -26,7 +26,7 @@ class EpisodeTracer(DummyTracer):
     """
 
     def begin(self) -> list[SpanCoreFields]:
-        """Start an episode in the current task; the list fills as the agent emits."""
+        """Start an episode in the current task. The list fills as the agent emits."""
         spans: list[SpanCoreFields] = []
         _episode.set(spans)
         return spans

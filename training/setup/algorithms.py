@@ -1,4 +1,4 @@
-"""Algorithms by name: what `--algorithm` sets in verl (`algorithms.toml`); all values are verl's.
+"""Algorithms by name: what `--algorithm` sets in verl (`algorithms.toml`). All values are verl's.
 
 keys_of("gspo")                     # verl's keys, which go over the preset and below the user's
 check_algorithm("gspo", overrides)  # raises ConfigError

@@ -1,8 +1,8 @@
 """Whether the chat template keeps what the policy thought, and knows tools.
 
-A template that drops earlier thoughts makes each turn a sequence of its own; `--keep-thinking`
+A template that drops earlier thoughts makes each turn a sequence of its own. `--keep-thinking`
 serves a copy that keeps them. Without thinking, Qwen3's writes an empty thought before the reply due
-alone; a copy writes it before all. One without tools gets `tools_in_words.jinja` in front.
+alone. A copy writes it before all. One without tools gets `tools_in_words.jinja` in front.
 """
 
 from __future__ import annotations
@@ -164,7 +164,7 @@ def _continues(template: str, tools: bool) -> bool:
 
 
 def _conversation(reply: str, tools: bool) -> list[dict[str, Any]]:
-    """Return a question, a reply and the next message; tool calls have the reply as their text."""
+    """Return a question, a reply and the next message. Tool calls have the reply as their text."""
     asked = {"role": "user", "content": "Which?"}
     if tools:
         result = {"role": "tool", "tool_call_id": CALL["id"], "name": "look", "content": "[]"}

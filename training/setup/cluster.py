@@ -1,7 +1,7 @@
 """The GPUs and nodes of a run: what is checked before Ray starts, and whether a joined Ray has
 them.
 
-`check_nodes_asked` needs nothing; `check_nodes_found` needs a Ray that this process has joined.
+`check_nodes_asked` needs nothing. `check_nodes_found` needs a Ray that this process has joined.
 """
 
 from __future__ import annotations
@@ -100,7 +100,7 @@ def _free_gpus() -> tuple[dict[str, str], dict[str, int]]:
 
 
 def check_room(nodes: int, gpus: int, free: list[tuple[str, int]]) -> None:
-    """Raise RunStopped if fewer than `nodes` nodes have `gpus` free; `free` is (address, GPUs)."""
+    """Raise RunStopped if fewer than `nodes` nodes have `gpus` free. `free` is (address, GPUs)."""
     if sum(count >= gpus for _, count in free) >= nodes:
         return
     seen = ", ".join(f"{address}: {count}" for address, count in sorted(free))

@@ -106,7 +106,7 @@ def check_name(model: str) -> None:
 
 
 def find_model(model: str) -> Path:
-    """Return the model's folder; one of the hub is fetched: safetensors and texts, no code."""
+    """Return the model's folder. One of the hub is fetched: safetensors and texts, no code."""
     check_name(model)
     if Path(model).is_dir():
         return Path(model)

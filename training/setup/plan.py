@@ -15,11 +15,11 @@ MAX_UNSCORED_SHARE = 0.30
 
 
 class ConfigError(UsageError):
-    """A setting cannot work; the message names what was seen, what was expected and what to do."""
+    """A setting cannot work. The message names what was seen, what was expected and what to do."""
 
 
 class RunStopped(RuntimeError):
-    """The run cannot go on; the message says what was seen and what to do."""
+    """The run cannot go on. The message says what was seen and what to do."""
 
 
 @dataclass(frozen=True)

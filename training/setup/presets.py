@@ -1,6 +1,6 @@
-"""Presets of a training run by purpose and hardware (`verl.toml`); an agent brings its own sizes.
+"""Presets of a training run by purpose and hardware (`verl.toml`). An agent brings its own sizes.
 
-CPU presets were run; GPU presets are reasoned for one 80 GB card and were not run.
+CPU presets were run. GPU presets are reasoned for one 80 GB card and were not run.
 """
 
 from __future__ import annotations

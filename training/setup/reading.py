@@ -38,7 +38,7 @@ def choose_reading(engine: EnginePlan, run_dir: Path, config: DictConfig) -> str
 def reading_flags(
     model: str, log: Path, tools: bool, tool_parser: str | None = None, thinking: bool = False
 ) -> list[str]:
-    """Return vLLM's flags for a served model; a template of ours is written beside the log.
+    """Return vLLM's flags for a served model. A template of ours is written beside the log.
 
     Raises ConfigError: the template cannot be used, or no parser reads its tool calls.
     """

@@ -38,7 +38,7 @@ FREE_FORM = (
 
 @dataclass(frozen=True)
 class Override:
-    """One `key=value` of the command line; `added` where it was written `+key=value`."""
+    """One `key=value` of the command line. `added` where it was written `+key=value`."""
 
     text: str
     key: str
@@ -47,7 +47,7 @@ class Override:
 
 
 def parse_overrides(texts: list[str]) -> list[Override]:
-    """Parse `key=value` and `+key=value`; values are YAML. Raises ConfigError."""
+    """Parse `key=value` and `+key=value`. Values are YAML. Raises ConfigError."""
     overrides = []
     for text in texts:
         key, equals, value = text.partition("=")
@@ -151,7 +151,7 @@ def _derived(engine: EnginePlan, run_dir: Path, files: dict[str, str]) -> Overri
 
 
 def _apply(config: DictConfig, override: Override) -> None:
-    """Set one key; `+key` is one that verl's typed sections have and its files leave out."""
+    """Set one key. `+key` is one that verl's typed sections have and its files leave out."""
     parent, _, leaf = override.key.rpartition(".")
     node = OmegaConf.select(config, parent) if parent else config
     keys = [str(key) for key in node] if isinstance(node, DictConfig) else []

@@ -57,7 +57,7 @@ def first_prompt(agent: Agent, run: Path) -> FirstPrompt:
 def prove(
     agent: Agent, prompt: FirstPrompt, folder: Path, checkpoint: Path, device: str, log: Path
 ) -> dict[str, Any]:
-    """Compare both; return the prompt's tokens and the reply. Raises Failure, ServeError."""
+    """Compare both. Return the prompt's tokens and the reply. Raises Failure, ServeError."""
     device = choose_device(device)
     ids, text = by_transformers(folder, prompt, device)
     served = folder if (folder / "config.json").is_file() else checkpoint / "actor" / "huggingface"

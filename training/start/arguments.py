@@ -90,7 +90,7 @@ def parser_of(agent: Agent) -> Parser:
 
 
 def parse(agent: Agent, arguments: list[str] | None = None) -> argparse.Namespace:
-    """Return the parsed command line; end the program with code 2 if it is wrong."""
+    """Return the parsed command line. End the program with code 2 if it is wrong."""
     parser = parser_of(agent)
     options = parser.parse_intermixed_args(arguments)
     if options.resume and "=" in options.resume:  # an override that follows a bare --resume

@@ -133,7 +133,7 @@ def with_runners(plan: Plan, options: argparse.Namespace, config: DictConfig) ->
 
 
 def with_token(plan: Plan) -> Plan:
-    """Return the plan with a token, drawn if AGL_TOKEN is not set; processes inherit it."""
+    """Return the plan with a token, drawn if AGL_TOKEN is not set. Processes inherit it."""
     token = plan.store.token or secrets.token_urlsafe(32)
     os.environ[TOKEN] = token
     load_settings.cache_clear()

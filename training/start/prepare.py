@@ -60,7 +60,7 @@ async def judge_problem(environment: Environment, tasks: Sequence[Task]) -> str 
 def complete(
     agent: Agent, rows: Rows, settings: Settings, options: Options, plays: bool = True
 ) -> Rows:
-    """Return the rows with drafted answers, and show the agent's notes; no judge is asked.
+    """Return the rows with drafted answers, and show the agent's notes. No judge is asked.
 
     `plays` is False where episodes are played elsewhere.
     """

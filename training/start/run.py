@@ -61,7 +61,7 @@ def run(agent: agl.LitAgent[Any], config: DictConfig, plan: Plan, last: int, sta
 
 
 def _finish(plan: Plan, outcome: Outcome, started: float) -> int:
-    """Write and show how the run ended; if the disk is full, only show it."""
+    """Write and show how the run ended. If the disk is full, only show it."""
     try:
         if outcome.details:
             (plan.output.run_dir / "error.txt").write_text(outcome.details, encoding="utf-8")
@@ -80,7 +80,7 @@ def _finish(plan: Plan, outcome: Outcome, started: float) -> int:
 
 
 def _trainer(plan: Plan, algorithm: VerlAlgorithm | None) -> agl.Trainer:
-    """Return agent-lightning's Trainer; runners are processes, the store is asked by HTTP."""
+    """Return agent-lightning's Trainer. Runners are processes, the store is asked by HTTP."""
     runner = EpisodeRunner(plan.store.concurrency, deadline_of(plan.engine.episode_timeout))
     return agl.Trainer(
         algorithm=algorithm,
@@ -99,7 +99,7 @@ def deadline_of(episode_timeout: float) -> float:
 
 
 def _log_to_file(plan: Plan) -> None:
-    """Write logs to `run.log`; the screen shows progress only, or all with --debug."""
+    """Write logs to `run.log`. The screen shows progress only, or all with --debug."""
     log = plan.output.run_dir / "run.log"
     handlers: list[logging.Handler] = [logging.FileHandler(log, encoding="utf-8")]
     if plan.output.debug:

@@ -1,7 +1,7 @@
 """What a run writes into its folder before it begins.
 
 write_inputs(plan, rows, described)     # the rows and what scores depend on
-prepare_run_dir(plan, config)           # the configuration; what an earlier part left is kept aside
+prepare_run_dir(plan, config)           # the configuration. What an earlier part left is kept aside
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def write_inputs(
 
 
 def prepare_run_dir(plan: Plan, config: DictConfig) -> None:
-    """Write the configuration; an earlier part's files are kept aside, its records go on."""
+    """Write the configuration. An earlier part's files are kept aside, its records go on."""
     folder = plan.output.run_dir
     folder.mkdir(parents=True, exist_ok=True)
     if left := sweep(folder):  # safe now: no other run uses this one's ports
@@ -69,7 +69,7 @@ def prepare_run_dir(plan: Plan, config: DictConfig) -> None:
 
 
 def continue_records(source: Path, path: Path, step: int) -> None:
-    """Write the lines up to a step; undone ones of the same file are kept aside."""
+    """Write the lines up to a step. Undone ones of the same file are kept aside."""
     lines = read_lines(source)
     undone = [line for line in lines if line["step"] > step]
     if undone and source == path:

@@ -1,6 +1,6 @@
 """How runners and trainer learn of news in the store: by requests that stay open.
 
-A store of another program does not know these; it is asked every POLL_SECONDS.
+A store of another program does not know these. It is asked every POLL_SECONDS.
 """
 
 from __future__ import annotations
@@ -165,7 +165,7 @@ def worker_name(pid: int) -> str:
 
 
 async def give_up(store: LightningStore, worker: str) -> int:
-    """Mark a worker's rollouts unresponsive, so that others play them; return how many."""
+    """Mark a worker's rollouts unresponsive, so that others play them. Return how many."""
     running = await store.query_rollouts(status_in=["preparing", "running"])
     abandoned = [
         rollout

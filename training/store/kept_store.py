@@ -1,7 +1,7 @@
 """A store that keeps what it holds in an SQLite file, and goes on there after a kill.
 
 Changes of the store in memory are written before the request that made them is answered, and read
-once, at the start. The queue follows from the rollouts' states; endings are handed out once more.
+once, at the start. The queue follows from the rollouts' states. Endings are handed out once more.
 """
 
 from __future__ import annotations
@@ -44,14 +44,14 @@ DROP = "DELETE FROM items WHERE kind = ? AND key = ?"
 
 
 class KeptCollection(ListBasedCollection[Any]):
-    """agent-lightning's, in memory; notes what changes as statements with their arguments."""
+    """agent-lightning's, in memory. Notes what changes as statements with their arguments."""
 
     changes: list[tuple[str, tuple[Any, ...]]] | None = None
 
     def _mutate_single(
         self, item: Any, mode: Any, update_fields: Sequence[str] | None = None
     ) -> Any:
-        """Change an item and note the change; every change of a collection passes here."""
+        """Change an item and note the change. Every change of a collection passes here."""
         changed = super()._mutate_single(item, mode, update_fields)
         if self.changes is not None:
             key = self.collection_name, json.dumps(self._extract_primary_key_values(item))
@@ -98,7 +98,7 @@ class KeptCollections(InMemoryLightningCollections):
 
 
 class KeptStore(RunStore):
-    """Lives on its server's event loop, as its base does; `open` makes one."""
+    """Lives on its server's event loop, as its base does. `open` makes one."""
 
     database: sqlite3.Connection
     scans_from: float  # when silent runners are first looked for, in seconds of time.monotonic()

@@ -41,7 +41,7 @@ KEPT_ENDINGS = 100_000
 class RunStore(InMemoryLightningStore):
     """Numbers endings, wakes those who wait, and forgets rollouts `release_seconds` after their end.
 
-    Lives on its server's event loop; only `stop_waits` may be called from elsewhere.
+    Lives on its server's event loop. Only `stop_waits` may be called from elsewhere.
     """
 
     def __init__(self, release_seconds: float = RELEASE_SECONDS) -> None:
@@ -116,13 +116,13 @@ class RunStore(InMemoryLightningStore):
             self.waiting.discard(news)
 
     async def add_many_spans(self, spans: Sequence[Span]) -> Sequence[Span]:
-        """Add the spans of known attempts; a late call does not keep the others out."""
+        """Add the spans of known attempts. A late call does not keep the others out."""
         attempts = self.collections.attempts._items
         known = [span for span in spans if span.attempt_id in attempts.get(span.rollout_id, ())]
         return await super().add_many_spans(known)
 
     async def _issue_many_span_sequence_ids(self, rollout_ids: list[str]) -> list[int]:
-        """Return sequence numbers for spans; those of unknown rollouts are not kept."""
+        """Return sequence numbers for spans. Those of unknown rollouts are not kept."""
         numbers = await super()._issue_many_span_sequence_ids(rollout_ids)
         async with self.collections.atomic(labels=["span_sequence_ids"]) as collections:
             for rollout_id in set(rollout_ids) - collections.rollouts._items.keys():
@@ -134,7 +134,7 @@ class RunStore(InMemoryLightningStore):
             await super()._sync_span_sequence_id(rollout_id, sequence_id)
 
     async def _forget(self, rollout_id: str) -> None:
-        """Remove all there is of a rollout; agent-lightning 0.3 offers no request for it."""
+        """Remove all there is of a rollout. Agent-lightning 0.3 offers no request for it."""
         key: Any = {"rollout_id": {"exact": rollout_id}}
         labels: Any = ["rollouts", "attempts", "spans", "span_sequence_ids"]
         async with self.collections.atomic(labels=labels) as collections:
@@ -171,7 +171,7 @@ def make_server(
 
     @server.app.exception_handler(sqlite3.Error)
     async def cannot_write(request: Request, error: sqlite3.Error) -> Response:
-        """Answer 503 when the disk is full; clients ask again, and the changes wait."""
+        """Answer 503 when the disk is full. Clients ask again, and the changes wait."""
         logger.error("the store cannot write what it holds: %s", error)
         return Response(str(error), status_code=503)
 
