@@ -44,6 +44,8 @@ class RunStore(InMemoryLightningStore):
     Lives on its server's event loop. Only `stop_waits` may be called from elsewhere.
     """
 
+    _last_scan_entrance_time: float  # agent-lightning's own, Unix seconds
+
     def __init__(self, release_seconds: float = RELEASE_SECONDS) -> None:
         super().__init__(thread_safe=True)
         self.release_seconds = release_seconds
