@@ -1,17 +1,11 @@
-"""Patients drawn from the tables of conditions, and how likely a condition makes what is observed
-of one: naive Bayes.
-
-It bounds what any doctor can learn by asking: where it cannot separate the conditions of a
-complaint, no doctor can.
-"""
+"""What answers reveal about a patient's condition, and what to ask next: naive Bayes over the tables."""
 
 from __future__ import annotations
 
-import random
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from math import exp, log
 
-from conditions.condition_types import BACKGROUND, Condition, Patient, Range, Spread, Tables
+from conditions.condition_types import BACKGROUND, Condition, Range, Spread, Tables
 from conditions.examination_results import FEVER, Result, spread_of, texts_of
 
 UNSEEN = 1e-3  # the weight of what a condition does not have
@@ -21,20 +15,48 @@ FARTHEST = 1e-5
 Value = str | bool | int | Result
 
 
-def draw_patient(tables: Tables, condition: Condition, rng: random.Random) -> Patient:
-    """Return one invented patient with the condition."""
-    patient: Patient = {
-        "age": rng.randint(*condition.ages), "sex": "female" if rng.random() < condition.female else "male",
-    }  # fmt: skip
-    for facet in tables.facets:
-        weights = tables.weights_of(condition, facet)
-        (patient[facet],) = rng.choices(list(weights), list(weights.values()))
-    patient |= {
-        name: rng.random() < condition.symptoms.get(name, BACKGROUND) for name in tables.symptoms
+def posterior(
+    tables: Tables, group: Mapping[str, Condition], known: Mapping[str, Value]
+) -> dict[str, float]:
+    """Return the chance of each condition of a group, all being equally likely before anything is
+    known.
+    """
+    logs = {
+        name: sum(log_likelihood(tables, condition, item, value) for item, value in known.items())
+        for name, condition in group.items()
     }
-    if patient.get("vomiting"):
-        patient["nausea"] = True
-    return patient
+    highest = max(logs.values())
+    shares = {name: exp(value - highest) for name, value in logs.items()}
+    return {name: share / sum(shares.values()) for name, share in shares.items()}
+
+
+def most_telling(
+    tables: Tables,
+    group: Mapping[str, Condition],
+    chances: Mapping[str, float],
+    known: Iterable[str],
+) -> str:
+    """Return the unknown symptom or facet that, on average, leaves the least doubt between the
+    conditions.
+    """
+    items = [item for item in tables.items_of(group.values()) if item not in known]
+    return min(items, key=lambda item: _doubt_after(tables, group, chances, item))
+
+
+def _doubt_after(
+    tables: Tables, group: Mapping[str, Condition], chances: Mapping[str, float], item: str
+) -> float:
+    values: Iterable[Value] = (
+        (True, False) if item in tables.symptoms else tables.facets[item].values
+    )
+    doubt = 0.0
+    for value in values:
+        joint = [
+            chances[name] * exp(log_likelihood(tables, one, item, value))
+            for name, one in group.items()
+        ]
+        doubt -= sum(share * log(share / sum(joint)) for share in joint if share)
+    return doubt
 
 
 def log_likelihood(tables: Tables, condition: Condition, item: str, value: Value) -> float:

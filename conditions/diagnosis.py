@@ -1,15 +1,7 @@
-"""Whether a diagnosis is the gold one, by one of its names and nothing else: for every agent that
-diagnoses.
+"""Whether a diagnosis is the gold one, by one of its names and nothing else. docs/diagnosis.md has the rules.
 
 names_it("Likely acute appendicitis.", ["acute appendicitis", "appendicitis"])      # True
-names_it("appendicitis or cholecystitis", ["acute appendicitis", "appendicitis"])   # False: a list names none
-names_it("Chronic appendicitis", ["acute appendicitis", "appendicitis"])            # False: another one
-
-Read like a clinician reads it, by rules of grammar: what is said holds all words of a name, in any
-order and spelling, and besides only words that leave a diagnosis what it is (`diagnosis.toml`).
-Where the names have an acuity, side, agent or stage, another one is wrong; where they have none, an
-added one is right unless the tables have that as another condition. What follows "with" or "due to"
-may be anything but another condition of the tables.
+names_it("appendicitis or cholecystitis", ["acute appendicitis", "appendicitis"])   # False
 """
 
 from __future__ import annotations

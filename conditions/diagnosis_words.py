@@ -1,11 +1,6 @@
-"""A diagnosis as the set of words it says, alike however it is put: `conditions/diagnosis.py` compares
-them.
+"""A diagnosis as the set of words it says, alike however it is put, Chinese or English.
 
-words_of("Type II diabetes mellitus")      # {"type2", "diabetes"}
 words_of("急性前壁心肌梗塞 (I21.0)")          # {"acute", "前壁", "myocardial", "infarction"}
-
-Chinese and English words of `diagnosis.toml` are read as one; other Chinese is a word as far as it
-goes.
 """
 
 from __future__ import annotations

@@ -1,9 +1,6 @@
-"""What examinations show: results drawn for a patient from what a condition does to them, otherwise
-from what is normal.
+"""What examinations show: results drawn from what a condition does to them, otherwise from what is normal.
 
-normal = draw_results(tables, ["cbc"], {"age": 40, "sex": "female"}, Random(0))["cbc"]
-normal.text         # "white blood cells 6.2 10^9/L; neutrophils 58 %; ..."
-normal.reference    # "white blood cells 4.0 to 10.0; ..."; None where an examination has no numbers
+draw_results(tables, ["cbc"], {"age": 40, "sex": "female"}, Random(0))["cbc"].text
 """
 
 from __future__ import annotations

@@ -1,11 +1,7 @@
-"""What frames a diagnosis in an answer: labels at the beginning of lines, and sentences that lead
-to it.
+"""What frames a diagnosis in an answer: labels of lines, and words that lead to it (framing.toml).
 
-    parts_of("### 诊断\\n**痛风**\\n治疗建议：多喝水")      # [("diagnosis", "痛风"), ("advice", "多喝水")]
-    unframed("The most likely diagnosis is gout.")       # "gout"
-
-Only what stands at the beginning is taken away: "Likely-Smith syndrome" stays what it is. The
-patterns are in framing.toml. Any text is read in time that grows with its length and never raises.
+parts_of("### 诊断\\n**痛风**\\n治疗建议：多喝水")      # [("diagnosis", "痛风"), ("advice", "多喝水")]
+unframed("The most likely diagnosis is gout.")       # "gout"
 """
 
 from __future__ import annotations
@@ -32,7 +28,7 @@ AROUND = " \t.。\"'“”‘’「」"
 
 
 class Part(NamedTuple):
-    """The text after a label of framing.toml, with the label's kind; "" for the text before the
+    """The text after a label of framing.toml, with the label's kind, or "" for the text before the
     first label.
     """
 

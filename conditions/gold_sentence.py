@@ -1,9 +1,6 @@
 """The illness that a gold diagnosis names if it is a sentence, as in DoctorAgent-RL's rows.
 
-    diseases_in("Based on your symptoms, you likely have a cold or stomach flu.")   # ("cold", "stomach flu")
-    secrets_of(["chronic gastritis"])  # with "gastritis", "慢性胃炎", "胃炎": what gives it away
-
-A sentence is read by the patterns of framing.toml: what leads to an illness, and what ends it.
+diseases_in("Based on your symptoms, you likely have a cold or stomach flu.")   # ("cold", "stomach flu")
 """
 
 from __future__ import annotations

@@ -21,7 +21,7 @@ def beside_the_rule(rule: float, judged: float) -> dict[str, float]:
 def judged_diagnoses(
     records: Sequence[Mapping[str, Any]],
 ) -> Mapping[str, Mapping[str, float | None]]:
-    """Return the means of these measures, for an evaluation's table; None without a judge."""
+    """Return the means of these measures, for an evaluation's table, or None without a judge."""
     measured = [record["measures"] for record in records if JUDGED[0] in record["measures"]]
     means = {
         name.removeprefix("diagnosis_"): fmean(one[name] for one in measured) if measured else None

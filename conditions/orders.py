@@ -1,14 +1,8 @@
-"""Which examination an order means: by name, synonym, one of its numbers, or a spelling next to one
-of these.
+"""Which examination an order means. Names are sets of words: compared as they are, then without the
+words that say how an examination is made, then letter by letter.
 
     named("Complete Blood Count (CBC)")      # "complete blood count"
-    named("CT scan of the abdomn")           # "abdominal CT"
     named("CBC and CRP")                     # None: several in one order are none
-
-Names are sets of words. Those of a case's own record come first, then those of examinations.toml and
-orders.toml. An order is compared as it is, then without the words that say how or how urgently an
-examination is made, then letter by letter. A panel, such as a basic metabolic panel, is several
-examinations under one name.
 """
 
 from __future__ import annotations
@@ -52,7 +46,7 @@ Index = Mapping[Words, str]
 
 
 def named(text: str, own: Iterable[str] = ()) -> str | None:
-    """Return the examination that a text orders, by its name in the tables or among `own`; None if
+    """Return the examination that a text orders, by its name in the tables or among `own`, or None if
     it orders none.
     """
     if len(text) > LONGEST:
@@ -93,7 +87,7 @@ def covered_by(name: str) -> frozenset[str]:
 
 @cache
 def table_key(name: str) -> str | None:
-    """Return the key of an English name in examinations.toml; None for an unknown name."""
+    """Return the key of an English name in examinations.toml, or None for an unknown name."""
     return next((key for key, one in load_tables().examinations.items() if one.en == name), None)
 
 
@@ -222,7 +216,7 @@ def _bare(text: str) -> Words:
 
 @cache
 def words_of(text: str) -> Words:
-    """Return the words that have content, in one spelling and in alphabetical order; () for none."""
+    """Return the words that have content, in one spelling and in alphabetical order, or () for none."""
     plain = LETTER.sub(r"\1", unicodedata.normalize("NFKC", text).lower())
     plain = HOURS.sub(r"\1hour", SENSITIVITY.sub("culture", plain))
     plain = LEG.sub("leg", VIRUS.sub(r"\1 virus0\2", plain))

@@ -1,12 +1,4 @@
-"""What is known of common conditions: the five tables beside this file, read once.
-
-`phrases.toml` holds what a patient may say, `wordings.toml` longer ways to say it,
-`complaints.toml` what is said first, `examinations.toml` what may be ordered and `conditions.toml`
-the conditions; the head of each explains its columns. Invented patients are drawn from them.
-tests/conditions/test_conditions.py checks that they fit together.
-
-    from conditions.table import load_tables
-"""
+"""What is known of common conditions: the five tables beside this file, read once."""
 
 from __future__ import annotations
 

@@ -80,7 +80,7 @@ def _given(term: str, gold: list[str], clauses: list[str]) -> int:
 
 
 def _sense(term: str, clause: str) -> bool | None:
-    """Return whether a clause is for (True) or against (False) what the term names; None if it does
+    """Return whether a clause is for (True) or against (False) what the term names, or None if it does
     not name it.
 
     The last negation before it decides. Another one undoes that only directly before it, as in

@@ -1,10 +1,4 @@
-"""The consultation agent: a doctor who questions a patient and ends with a diagnosis and advice.
-
-from episodes import registry
-agent = registry.get("consultation")
-
-Importing this is cheap; the tables, the patient and the judge come with `task` and `open`.
-"""
+"""The consultation agent: a doctor who questions a patient and ends with a diagnosis and advice."""
 
 from __future__ import annotations
 
@@ -15,7 +9,7 @@ from typing import Any
 
 from common.settings import Settings
 from conditions.judged import judged_diagnoses
-from consultation_agent import facts, shown
+from consultation_agent import facts
 from consultation_agent.demonstrations import framed_dialogues
 from consultation_agent.environment import ConsultationEnvironment
 from consultation_agent.llm_patient import MODEL_NAMES
@@ -35,7 +29,7 @@ from episodes.agent import (
 )
 from episodes.episode import Conversation, Episode, Task
 from episodes.partner_agent import PartnerAgent, PartnerFlags, PartnerTeaching, split_files
-from episodes.shown import Shown
+from episodes.shown import Shown, annotated, exchanges
 
 
 class ConsultationFlags(PartnerFlags):
@@ -79,7 +73,11 @@ class ConsultationShowing(Showing):
         return facts.failure(record)
 
     def shown(self, record: Record) -> Sequence[Shown]:
-        return shown.shown(record)
+        notes = []
+        for doctor, patient in exchanges(record["dialogue"], "doctor"):
+            told = {"kind": patient.get("kind"), "mentioned": ", ".join(patient.get("facets", ()))}
+            notes.append(({"problem": doctor.get("problem")}, told))
+        return annotated(record, notes)
 
     def typed(self, text: str) -> str:
         return framed(text)

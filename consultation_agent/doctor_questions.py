@@ -1,10 +1,6 @@
-"""What a doctor's question asks for, found by the ask-words of conditions/phrases.toml.
+"""What a doctor's question asks for, by the ask-words of conditions/phrases.toml, the longest at each place.
 
-    asked_for("恶心多久了？", "肚子疼")      # ["onset"]
-
-Chinese and English ask-words are found, the longest at each place, or else the wording nearest to
-the question. In a sentence that names a facet, symptoms only say what the facet is of. Content
-words decide, never small ones, and a sentence that does not ask, such as advice, asks for nothing.
+asked_for("恶心多久了？", "肚子疼")      # ["onset"]
 """
 
 from __future__ import annotations

@@ -1,10 +1,4 @@
-"""What the consultation agent's episodes need in a process: a patient, the doctor's prompts, a way
-to pay.
-
-environment = ConsultationEnvironment(load_settings(), {"patient": "record", "reward": "terms"})
-episode = await environment.play(task, policy)
-episode.events                                   # of each reply: Exchange, Malformed, or the Conclusion
-"""
+"""What consultations need in a process: a patient, the doctor's prompts, a way to pay."""
 
 from __future__ import annotations
 

@@ -1,13 +1,7 @@
-"""The patient that is a model: it is shown a record without its diagnosis and one question, and
-answers as JSON.
+"""The patient that is a model: it reads a record without its diagnosis and one question, at temperature 0.
 
-    python train_consultation_agent.py --patient llm              # PATIENT_MODEL, PATIENT_BASE_URL, PATIENT_API_KEY
-    python train_consultation_agent.py --patient served --patient-model DIR           # by a vLLM of the run's own
-
-An answer depends on case and question alone: temperature 0, and replies of PATIENT_MODEL are kept
-in LLM_CACHE, which all processes of a run share. What was asked before is found out here, by the
-facets that the model says it mentioned. A question costs at most 2 x ATTEMPTS requests, none of
-them through the policy's proxy.
+Replies of PATIENT_MODEL are kept in LLM_CACHE. What was asked before is found out here, by the facets
+that the model says it mentioned.
 """
 
 from __future__ import annotations

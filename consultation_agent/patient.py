@@ -1,10 +1,4 @@
-"""The interface of a patient: it gets a question, and returns its words and their kind.
-
-    reply = await patient.answer(task, "哪里疼？", episode.events)
-    reply.kind, reply.text, reply.facets               # "informative", "右边肚子下面。", ("place",)
-
-record_patient.py is the one that needs no model, llm_patient.py any other.
-"""
+"""The interface of a patient: it gets a question, and returns its words and their kind."""
 
 from __future__ import annotations
 

@@ -1,9 +1,4 @@
-"""The words the doctor reads: those of prompts.toml beside this file, or of a file given with
---prompts.
-
-prompts = load_prompts()
-prompts.opening("我肚子疼。", turns=6)      # [{"role": "system", ...}, {"role": "user", ...}]
-"""
+"""The words the doctor reads: those of prompts.toml, or of a file given with --prompts."""
 
 from __future__ import annotations
 

@@ -1,12 +1,7 @@
-"""What a doctor's reply says: an optional <think> block and one <answer>, either a question or a
-diagnosis with advice.
+"""What a doctor's reply says: an optional <think> block and one <answer>, a question or a diagnosis with advice.
 
-    read_reply("<answer>问题：哪里疼？</answer>")                   # Question("哪里疼？")
-    read_reply("<answer>诊断：急性阑尾炎\\n建议：去急诊</answer>")     # Conclusion("急性阑尾炎", "去急诊")
-    read_reply("哪里疼？")                                          # Malformed("no_answer")
-
-`Question:`, `Diagnosis:` and `Recommendation:` are understood as well. Any text is read in time
-that grows with its length and never raises.
+read_reply("<answer>问题：哪里疼？</answer>")                   # Question("哪里疼？")
+read_reply("哪里疼？")                                          # Malformed("no_answer")
 """
 
 from __future__ import annotations

@@ -1,11 +1,7 @@
-"""What a record without facets answers, such as one of DoctorAgent-RL's rows.
+"""What a record without facets answers: what was said to the same question.
 
-    recalled(task, "Do you have any allergies?")      # ("exchange 3", "None that I know of.")
-
-Such a record holds questions that were once asked, with their answers. A question has the answer that
-was given to the same question: one with the same question word and the same words of content. A question
-that is only near gets none, because "Do you have a fever?" is one word away from "Do you have a cough?".
-These rows are meant for `--patient llm`.
+A question that is only near gets no answer, because "Do you have a fever?" is one word away from "Do
+you have a cough?". These rows are meant for `--patient llm`.
 """
 
 from __future__ import annotations
@@ -79,7 +75,7 @@ def complaint_of(task: ConsultationTask) -> str:
 
 
 def hidden(task: ConsultationTask) -> tuple[str, ...]:
-    """Return the texts that give the diagnosis away; () for a case with options, where none does."""
+    """Return the texts that give the diagnosis away, or () for a case with options, where none does."""
     if task.options:
         return ()
     return secrets_of(task.names or (task.reference,))

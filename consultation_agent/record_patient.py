@@ -1,11 +1,6 @@
-"""The patient that needs no model: it finds what a question asks for and answers from the record,
-always in the same way.
+"""The patient that needs no model: it finds what a question asks for and answers from the record.
 
-    RecordPatient().reply_to(task, "有没有发烧？", [])      # Reply("informative", "有，身上发烫。", ("fever",))
-
-Questions are understood by the ask-words of conditions/phrases.toml (doctor_questions.py) and,
-where these find nothing or something wider, by the topics of topics.toml. Rows of the reference,
-which have no facets, answer only what was once asked (recall.py).
+RecordPatient().reply_to(task, "有没有发烧？", [])      # Reply("informative", "有，身上发烫。", ("fever",))
 """
 
 from __future__ import annotations

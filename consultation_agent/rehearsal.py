@@ -1,15 +1,10 @@
-"""Episodes without a model: gold, the baselines, and what known-bad ones are made of; all against
-the record patient.
-
-gold_episode(task, prompts, turns=6)
-baseline_episode("checklist", task, prompts, turns=6)
-"""
+"""Consultations without a model: gold, the baselines, and what known-bad ones are made of."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 
-from conditions.asking import Value, posterior
+from conditions.bayes import Value, posterior
 from conditions.condition_types import Phrase
 from conditions.table import load_tables
 from consultation_agent.patient import Exchange, told
@@ -98,7 +93,7 @@ def _concluded(task: ConsultationTask, diagnosis: str, advice: str) -> Conclusio
 
 
 def best_match(task: ConsultationTask, mentioned: Iterable[str]) -> Conclusion | None:
-    """Return the condition of the complaint that fits best to what the patient mentioned; None if
+    """Return the condition of the complaint that fits best to what the patient mentioned, or None if
     the complaint is not in the tables.
     """
     tables = load_tables()

@@ -1,10 +1,6 @@
 """What a consultation earns: the terms of rewards.toml, or the reference's sum, by `--reward`.
 
-    reward = await Scheme("terms", judge=None).score(task, episode)
-    reward.total, reward.terms, reward.score
-
-The score, in [0, 1], is that of the conclusion alone: diagnosis and advice by their weights. An LLM
-judge gives these two values where one is set, and leaves the episode unscored where it fails.
+The score, in [0, 1], is that of the conclusion alone: diagnosis and advice by their weights.
 """
 
 from __future__ import annotations
@@ -66,7 +62,7 @@ def mentioned(episode: Episode) -> set[str]:
 
 
 def found_facets(task: ConsultationTask, episode: Episode) -> float | None:
-    """Return the share of the distinguishing facets that the patient mentioned; None if the case
+    """Return the share of the distinguishing facets that the patient mentioned, or None if the case
     has none.
     """
     needed = {*task.distinguishing}
@@ -100,7 +96,7 @@ def kinds_of(episode: Episode) -> Counter[str]:
 
 
 def conclusion_values(task: ConsultationTask, conclusion: Conclusion | None) -> dict[str, float]:
-    """Return the values of diagnosis and advice by the rules; 0 without a conclusion."""
+    """Return the values of diagnosis and advice by the rules, or 0 without a conclusion."""
     if conclusion is None:
         return dict.fromkeys(parts_of(task), 0.0)
     values = {"diagnosis": float(is_right(task, conclusion.diagnosis))}

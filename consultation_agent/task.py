@@ -1,13 +1,4 @@
-"""One row of the consultation agent's data as a frozen type; rows are DoctorAgent-RL's, or of
-`data/consultation`.
-
-    rows = read_rows("data/consultation/val.parquet")
-    task_of(rows[0]).complaint
-
-Rows of data/consultation hold what the patient knows by facet and symptom. The reference's hold
-what was once asked and answered (`patient_information`), or a description. docs/consultation.md
-shows both.
-"""
+"""One row of the consultation agent's data as a frozen type; docs/consultation.md shows the columns."""
 
 from __future__ import annotations
 
@@ -35,7 +26,7 @@ PREFIX = "Patient's description:"  # how the reference's prompts begin what the 
 class ConsultationTask(Task):
     """A patient. `question` is the complaint, `reference` the gold diagnosis.
 
-    names: what the diagnosis may be called; () where nothing but `reference` is known. advice: the
+    names: what the diagnosis may be called, or () where nothing but `reference` is known. advice: the
     gold advice by item, its *terms* marked, as far as the condition is known. words: what the
     patient says of a facet or of a symptom that is there. values: what the words of a facet mean,
     by the name in the tables, where the row has it. symptoms: whether each is there; one not named
@@ -62,7 +53,7 @@ class ConsultationTask(Task):
 
     @property
     def opening(self) -> str:
-        """The patient's first words; "" for a case with options, whose `question` is the
+        """The patient's first words, or "" for a case with options, whose `question` is the
         examiner's.
         """
         return "" if self.options else self.question

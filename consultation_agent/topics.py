@@ -74,7 +74,7 @@ def asked_topics(question: str) -> tuple[Topic, ...]:
 
 @lru_cache(maxsize=4096)
 def asked_first(question: str) -> Topic | None:
-    """Return the topic that a question is about whatever its ask-words say; None if there
+    """Return the topic that a question is about whatever its ask-words say, or None if there
     is none.
     """
     asking = asking_of(question)

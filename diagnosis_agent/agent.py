@@ -1,11 +1,4 @@
-"""The diagnosis agent: a doctor who orders one examination after another and stops with a
-diagnosis.
-
-from episodes import registry
-agent = registry.get("diagnosis")
-
-Importing this is cheap; the tables, the simulator and the judge come with `task` and `open`.
-"""
+"""The diagnosis agent: a doctor who orders examinations and stops with a diagnosis."""
 
 from __future__ import annotations
 
@@ -17,7 +10,7 @@ from typing import Any
 
 from common.settings import Settings
 from conditions.judged import judged_diagnoses
-from diagnosis_agent import facts, shown
+from diagnosis_agent import facts
 from diagnosis_agent.environment import DiagnosisEnvironment
 from diagnosis_agent.llm_simulator import MODEL_NAMES
 from diagnosis_agent.prompts import OWN, load_prompts
@@ -37,7 +30,7 @@ from episodes.agent import (
 )
 from episodes.episode import Episode, Task
 from episodes.partner_agent import PartnerAgent, PartnerFlags, PartnerTeaching, split_files
-from episodes.shown import Shown
+from episodes.shown import Shown, annotated, exchanges
 
 
 class DiagnosisFlags(PartnerFlags):
@@ -89,7 +82,11 @@ class DiagnosisShowing(Showing):
         return facts.failure(record)
 
     def shown(self, record: Record) -> Sequence[Shown]:
-        return shown.shown(record)
+        notes = []
+        for doctor, result in exchanges(record["dialogue"], "doctor"):
+            ordered = {name: doctor.get(name) for name in ("examination", "problem")}
+            notes.append((ordered, {"kind": result.get("kind")}))
+        return annotated(record, notes)
 
     def typed(self, text: str) -> str:
         return framed(text)

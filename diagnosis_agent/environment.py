@@ -1,10 +1,4 @@
-"""What the diagnosis agent's episodes need in a process: a simulator, the doctor's prompts, a way
-to pay.
-
-environment = DiagnosisEnvironment(load_settings(), {"simulator": "record", "reward": "terms"})
-episode = await environment.play(task, policy)
-episode.events                                   # of each reply: Exchange, Malformed, or the Conclusion
-"""
+"""What cases need in a process: a simulator, the doctor's prompts, a way to pay."""
 
 from __future__ import annotations
 

@@ -1,8 +1,6 @@
-"""What an LLM judge is asked about a case: three questions with exact answers; the words are in
-judge_words.toml.
+"""What an LLM judge is asked about a case: three questions with exact answers (judge_words.toml).
 
-A Case's `context` are the examinations ordered, `gold` has those recommended (`key`) and the number
-of all `orders`.
+A Case's `context` are the examinations ordered, `gold` has those recommended and the number of orders.
 """
 
 from __future__ import annotations

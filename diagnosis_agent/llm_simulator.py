@@ -1,13 +1,7 @@
-"""The simulator that is a model: DiagGym's protocol of completions, with the gold diagnosis in the
-prompt.
+"""The simulator that is a model: DiagGym's protocol of completions, with the gold diagnosis in the prompt.
 
-    python train_diagnosis_agent.py --simulator llm              # SIMULATOR_MODEL, SIMULATOR_BASE_URL, ..._API_KEY
-    python train_diagnosis_agent.py --simulator served --simulator-model DIR       # by a vLLM of the run's own
-
-A result is drawn once for a case and an examination and kept in LLM_CACHE, which all processes of a
-run share: the samples of a group and a repeat see the same one, whatever was ordered before. A text
-that names the diagnosis is drawn again, at most DRAWS times in all, then withheld. Nothing of this
-goes through the policy's proxy.
+A result is drawn once for a case and an examination and kept in LLM_CACHE. A text that names the
+diagnosis is drawn again, at most DRAWS times in all, then withheld.
 """
 
 from __future__ import annotations
@@ -80,7 +74,7 @@ def opening(name: str, usual: str = "") -> str:
 
 
 def split_range(text: str) -> tuple[str, str]:
-    """Return the results and the reference range of a recorded text; "" if it has no range."""
+    """Return the results and the reference range of a recorded text, or "" if it has no range."""
     found = RANGE.search(text)
     return (text[: found.start()], found[1]) if found else (text, "")
 
@@ -197,7 +191,7 @@ class LLMSimulator(Simulator):
 
 
 def examination(task: DiagnosisTask, name: str, past: Sequence[Result] = ()) -> str | None:
-    """Return the name under which a model is asked for an ordered examination; None if there is no
+    """Return the name under which a model is asked for an ordered examination, or None if there is no
     such examination.
 
     A case of the tables has only examinations that they know, by their names there. For other cases
@@ -214,14 +208,14 @@ def examination(task: DiagnosisTask, name: str, past: Sequence[Result] = ()) -> 
 
 def result_in(text: str) -> str:
     """Return the results at the beginning of a completion, without chat tokens, even if the server
-    did not stop there; "" for none.
+    did not stop there, or "" for none.
     """
     return CHAT_TOKEN.sub(" ", END.split(text, maxsplit=1)[0]).strip()
 
 
 def weights_of(model: str) -> list[str]:
     """Return the names, sizes and times of the weight files in a folder, which distinguish it from
-    others; [] for a hub id.
+    others, or [] for a hub id.
     """
     files = sorted(Path(model).rglob("*.safetensors"))
     return [f"{file.name}/{(facts := file.stat()).st_size}/{facts.st_mtime_ns}" for file in files]

@@ -1,9 +1,4 @@
-"""The words the policy reads: those of prompts.toml beside this file, or of a file given with
---prompts.
-
-prompts = load_prompts()
-prompts.opening("A man of 30 with abdominal pain.", turns=6)      # [{"role": "system", ...}, {"role": "user", ...}]
-"""
+"""The words the policy reads: those of prompts.toml, or of a file given with --prompts."""
 
 from __future__ import annotations
 

@@ -1,15 +1,7 @@
-"""What a reply says: the current diagnosis, one further examination and why; or the stop phrase,
-the diagnosis and why.
+"""What a reply says, in DiagAgent's phrases: an order, or the stop phrase with the diagnosis and why.
 
-    read_reply("Current diagnosis: appendicitis\\nFurther examination needed: CBC.\\nReason: fever")
-    # Order("appendicitis", "CBC", "fever")
-    read_reply(f"{STOP_PHRASE}\\nFinal diagnosis: appendicitis\\nReason: tender on the right")
-    # Conclusion("appendicitis", "tender on the right")
-    read_reply("I would do a CBC.")                             # Malformed("no_examination")
-
-The phrases are DiagAgent's, whose prompt ends in "Current diagnosis:", so that a reply may begin
-behind it. Case, space and markdown do not matter. Any text is read in time that grows with its
-length and never raises.
+read_reply("Current diagnosis: appendicitis\\nFurther examination needed: CBC.\\nReason: fever")
+# Order("appendicitis", "CBC", "fever")
 """
 
 from __future__ import annotations

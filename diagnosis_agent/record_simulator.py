@@ -1,11 +1,7 @@
-"""The simulator that needs no model: the case's own results, always alike, and none
-that was not found.
+"""The simulator that needs no model: the case's own results, always alike.
 
-    RecordSimulator().result_of(task, "CBC", [])      # Result("complete blood count", "...", "recorded")
-
-What an invented case does not record is part of it all the same: normal for age and sex, drawn by
-case and examination, but for the examinations that settle it. Of a case from outside, what is not
-recorded is "not recorded".
+What an invented case does not record is normal for age and sex, but for the examinations that settle
+it. Of a case from outside, what is not recorded is "not recorded".
 """
 
 from __future__ import annotations
@@ -91,7 +87,7 @@ def _panel(task: DiagnosisTask, panel: str, own: Sequence[str]) -> Result:
 
 
 def check_recorded(tasks: Sequence[DiagnosisTask]) -> list[str]:
-    """Return a warning about cases that do not record every recommended examination; [] without
+    """Return a warning about cases that do not record every recommended examination, or [] without
     such cases. Invented cases record all.
 
     Raises AgentError: no case records any examination.
@@ -118,7 +114,7 @@ def _recommended_and_missing(task: DiagnosisTask) -> int:
 
 def ordered(task: DiagnosisTask, name: str) -> str | None:
     """Return the examination that an order means for this patient, a result of the record by its own
-    name first; None if there is none, or only for the other sex.
+    name first, or None if there is none, or only for the other sex.
     """
     own = (*task.results, *task.key)
     found = _recorded_as(task, name) or named(name, own)
@@ -159,7 +155,7 @@ def own_name(name: str) -> str:
 
 
 def repeated(found: str, past: Sequence[Result]) -> Result | None:
-    """Return the result of an earlier order of the same examination; None if there was none."""
+    """Return the result of an earlier order of the same examination, or None if there was none."""
     earlier = next((one for one in past if one.name == found and one.kind != "unavailable"), None)
     return earlier and Result(found, earlier.text, "repeated")
 

@@ -1,15 +1,10 @@
-"""Episodes without a model: gold, the baselines, and what known-bad ones are made of; all against
-the record simulator.
-
-gold_episode(task, prompts, turns=6)
-baseline_episode("checklist", task, prompts, turns=12)
-"""
+"""Cases without a model: gold, the baselines, and what known-bad ones are made of."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from conditions.asking import posterior
+from conditions.bayes import posterior
 from conditions.examination_results import read_result
 from conditions.orders import table_key
 from conditions.table import load_tables
@@ -112,7 +107,7 @@ def baseline_episode(
 
 
 def best_match(task: DiagnosisTask, results: Sequence[Result]) -> str | None:
-    """Return the condition of the group that fits age, sex and results best; None if the group is
+    """Return the condition of the group that fits age, sex and results best, or None if the group is
     not in the tables.
     """
     tables = load_tables()

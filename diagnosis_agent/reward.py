@@ -1,13 +1,7 @@
-"""What a case earns: the terms of rewards.toml, by `--reward`, less `--turn-penalty` for turns
-beyond a number.
+"""What a case earns: the terms of rewards.toml, by `--reward`, less `--turn-penalty`.
 
-    reward = await Scheme("terms", judge=None).score(task, episode)
-    reward.total, reward.terms, reward.score
-
-The score, in [0, 1], is the reward over the most that the case can earn. Rules compare the diagnosis with the gold
-one's names, and the examinations, one to one, with those recommended. An LLM judge does both where
-one is set, and leaves the case unscored where it fails; what addresses the judge earns nothing, and
-is never shown to it.
+The score, in [0, 1], is the reward over the most that the case can earn. What addresses the judge
+earns nothing, and is never shown to it.
 """
 
 from __future__ import annotations

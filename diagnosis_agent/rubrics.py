@@ -1,12 +1,6 @@
-"""Weighted rubrics of single cases, as an LLM judge finds them met by the whole work-up: --rubrics
-FILE.
+"""Weighted criteria of single cases, which TEACHER_MODEL scores in evaluations: --rubrics FILE.
 
-    rubrics = Rubrics(Path("rubrics.json"), load_settings())
-    (await rubrics.verdict(task, episode)).score        # share of the weight that is met, in [0, 1]
-
-FILE is JSON: {"case-0001": [{"criterion": "orders an ECG before anything invasive", "weight": 2},
-...], ...}, by the id of a case. The judge is TEACHER_MODEL; the number stands in an evaluation's
-scores as `judge_parts.rubric_score`.
+FILE is JSON: {"case-0001": [{"criterion": "orders an ECG first", "weight": 2}, ...], ...}.
 """
 
 from __future__ import annotations
@@ -60,7 +54,7 @@ class Rubrics:
         self.judge = cache(self._judge)
 
     async def verdict(self, task: DiagnosisTask, episode: Episode) -> Verdict | None:
-        """Return the verdict by the case's rubrics; None if it has none."""
+        """Return the verdict by the case's rubrics, or None if it has none."""
         if task.id not in self.by_case:
             return None
         turns = [

@@ -1,10 +1,4 @@
-"""The interface of a simulator: it gets an order for a case, and returns the result and its kind.
-
-    result = await simulator.examine(task, "CBC", past=[])
-    result.name, result.kind                  # "complete blood count", "recorded"
-
-record_simulator.py is the one that needs no model, llm_simulator.py any other.
-"""
+"""The interface of a simulator: it gets an order for a case, and returns the result and its kind."""
 
 from __future__ import annotations
 

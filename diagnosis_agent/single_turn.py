@@ -1,11 +1,4 @@
-"""Replies at every point of the recommended history: which examination comes next, and at its end
-which diagnosis.
-
-    python -m evaluation.evaluate diagnosis --model MODEL --single-turn
-
-Each point is asked by itself, after what should have been ordered and its results, so that no
-earlier reply counts.
-"""
+"""Replies at every point of the recommended history, each asked by itself: --single-turn."""
 
 from __future__ import annotations
 

@@ -1,12 +1,4 @@
-"""One row of the diagnosis agent's data as a frozen type; rows are DiagAgent's, or of
-`data/diagnosis`.
-
-    rows = read_rows("data/diagnosis/val.parquet")
-    task_of(rows[0]).results["complete blood count"]
-
-Rows of data/diagnosis hold the examinations that were made, with their results. The reference's
-name key examinations alone: their results are the simulator's. docs/diagnosis.md shows both.
-"""
+"""One row of the diagnosis agent's data as a frozen type; docs/diagnosis.md shows the columns."""
 
 from __future__ import annotations
 

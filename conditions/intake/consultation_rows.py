@@ -1,10 +1,4 @@
-"""One consultation read from a row of a file: a case to practise on, a dialogue to learn from, or
-the reason why it is neither.
-
-    found = read_consultation({"messages": [{"role": "patient", "content": "我头痛"}, ...], "diagnosis": "偏头痛"})
-
-`data/intake/consultations.py` says which forms a row may have and what becomes of it.
-"""
+"""One consultation read from a row: a case to practise on, a dialogue to learn from, or a refusal."""
 
 from __future__ import annotations
 

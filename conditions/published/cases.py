@@ -82,7 +82,7 @@ class Reader:
 def read_published(
     rows: Sequence[Record], path: str, readers: Sequence[Reader]
 ) -> PublishedSet | None:
-    """Return the set that the rows are of, by the keys they have; None if they are those of no set.
+    """Return the set that the rows are of, by the keys they have, or None if they are those of no set.
 
     Raises:
         PublishedError: rows of several sets, or no usable row.
@@ -110,7 +110,7 @@ def read_published(
 
 
 def text_of(value: Any) -> str:
-    """Return nested findings as text: a line for each name, "; " between items of a list; "" for
+    """Return nested findings as text: a line for each name, "; " between items of a list, or "" for
     null.
     """
     if isinstance(value, Mapping):
@@ -126,7 +126,7 @@ def words(name: str) -> str:
 
 
 def age_of(text: str) -> int | None:
-    """Return the age in years that a text states first; 0 for an infant; None where it does not."""
+    """Return the age in years that a text states first, or 0 for an infant, or None where it does not."""
     found = AGE.search(text)
     if not found:
         return None

@@ -3,7 +3,7 @@
 consultation: the doctor reads one sentence, which leaves at least three conditions open. Hidden are
 a value of every facet and whether each symptom of the complaint's conditions is there, in the
 patient's own words. `distinguishing` is what a doctor who knows the tables would ask for, one after
-the other, until one condition is left (conditions/asking.py); a patient whom that doctor would
+the other, until one condition is left (conditions/bayes.py); a patient whom that doctor would
 get wrong is not drawn. The columns are those of DoctorAgent-RL's files.
 
 diagnosis: the doctor reads a summary, in English, which leaves at least three conditions open, and

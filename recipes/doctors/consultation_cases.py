@@ -15,9 +15,8 @@ from typing import Any, TypeVar
 
 from common.command import UsageError
 from common.terminal import watched
-from conditions.asking import most_telling, posterior
-from conditions.bayes import draw_patient
-from conditions.condition_types import Patient, Tables
+from conditions.bayes import most_telling, posterior
+from conditions.condition_types import BACKGROUND, Condition, Patient, Tables
 from data.records import compact
 from recipes.doctors.speech import Speech
 from recipes.doctors.talk import Talk
@@ -114,6 +113,22 @@ def new_case(
     raise UsageError(
         f"conditions.toml, {name}: none of {ATTEMPTS} patients can be distinguished by the tables"
     )
+
+
+def draw_patient(tables: Tables, condition: Condition, rng: Random) -> Patient:
+    """Return one invented patient with the condition."""
+    patient: Patient = {
+        "age": rng.randint(*condition.ages), "sex": "female" if rng.random() < condition.female else "male",
+    }  # fmt: skip
+    for facet in tables.facets:
+        weights = tables.weights_of(condition, facet)
+        (patient[facet],) = rng.choices(list(weights), list(weights.values()))
+    patient |= {
+        name: rng.random() < condition.symptoms.get(name, BACKGROUND) for name in tables.symptoms
+    }
+    if patient.get("vomiting"):
+        patient["nausea"] = True
+    return patient
 
 
 def case_of(

@@ -14,8 +14,7 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from conditions.asking import posterior
-from conditions.bayes import Value
+from conditions.bayes import Value, posterior
 from conditions.condition_types import Patient, Tables
 from conditions.examination_results import Result, draw_results
 from conditions.table import INSTRUCTION

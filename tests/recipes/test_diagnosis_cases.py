@@ -16,7 +16,7 @@ from random import Random
 import pytest
 
 from common.settings import ROOT
-from conditions.asking import posterior
+from conditions.bayes import posterior
 from conditions.condition_types import Spread
 from conditions.examination_results import (
     CREATININE,
