@@ -8,6 +8,7 @@ kinds of failure.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import chain
 from statistics import fmean
 from typing import Any
 
@@ -64,7 +65,7 @@ def summarise(records: Sequence[Record]) -> Mapping[str, Any]:
     # EHRSQL's: 1 right, 0 silent, -1 wrong, which RS(N) counts N times
     reliability = [record["reliability"] for record in records if "reliability" in record]
     return {
-        "sql_ok": _share(ok for flags in queries for ok in flags),
+        "sql_ok": _share(chain(*queries)),
         "abstention": {
             "precision": _share(
                 record["unanswerable"] for record in records if record["abstained"]

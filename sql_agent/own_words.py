@@ -81,12 +81,13 @@ def own_words(sql: str, dialect: str) -> OwnWords:
     star = any(branch.is_star for branch in branches)
     columns: set[int] = set()
     if not star:  # else the places are unknown
-        empty = [_without_reading(branch) for branch in branches]
-        columns = set.intersection(*empty)
-    outputs = {id(part) for branch in branches for part in _at(branch, columns)}
+        columns = set.intersection(*map(_without_reading, branches))
+    made = set()
+    for branch in branches:
+        made |= {id(branch.expressions[place]) for place in columns}
     texts = set()
     computed = False
-    for node in _values(tree, outputs):
+    for node in _values(tree, made):
         if isinstance(node, exp.Literal) and _is_shown(node):
             texts.add(str(node.this))
         elif isinstance(node, (exp.Func, exp.Binary)):
@@ -120,10 +121,6 @@ def _branches(tree: exp.Expr) -> Iterator[exp.Select]:
 
 def _without_reading(branch: exp.Select) -> set[int]:
     return {place for place, part in enumerate(branch.expressions) if not part.find(*READ)}
-
-
-def _at(branch: exp.Select, places: set[int]) -> list[exp.Expr]:
-    return [part for place, part in enumerate(branch.expressions) if place in places]
 
 
 def _values(tree: exp.Expr, without: set[int]) -> Iterator[exp.Expr]:

@@ -15,9 +15,10 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import chain
 from typing import Any
 
 from common.command import UsageError
@@ -36,7 +37,6 @@ from tools.sql.query import QueryTool
 from tools.sql.result import QueryResult, compact
 
 DEFAULT_RUBRIC = Rubric({"rule": 0.1, "judge": 1.0}, {"judge": ["format"]})
-FEWEST_TURNS = 2  # one query and the answer
 
 
 @dataclass(frozen=True)
@@ -64,8 +64,7 @@ class Query:
     @property
     def is_made_up(self) -> bool:
         """Whether the rows hold values, and all of them are the statement's own."""
-        shown = [cell for row in self.result.rows for cell in row if cell is not None]
-        return bool(shown) and all(cell is None for row in self.read for cell in row)
+        return _has_values(self.result.rows) and not _has_values(self.read)
 
     @property
     def for_judge(self) -> str:
@@ -85,15 +84,14 @@ class Query:
         """Return the gold rows, else the quotes, as a query would have returned them; [] if the
         task has neither.
         """
-        quotes = [
-            [item.get("field"), item["quote"]] for item in (task.gold or {}).get("evidence") or []
-        ]
-        gold = task.result or {"columns": ["field", "quote"], "rows": quotes}
-        return (
-            [cls("", QueryResult(gold["columns"], gold["rows"], len(gold["rows"])))]
-            if task.result or quotes
-            else []
-        )
+        gold = task.result
+        if not gold:
+            evidence = (task.gold or {}).get("evidence") or []
+            quotes = [[item.get("field"), item["quote"]] for item in evidence]
+            gold = {"columns": ["field", "quote"], "rows": quotes}
+            if not quotes:
+                return []
+        return [cls("", QueryResult(gold["columns"], gold["rows"], len(gold["rows"])))]
 
 
 Value = Callable[[SqlTask, Episode], float | None]
@@ -174,15 +172,9 @@ def evidence_recall(task: SqlTask, episode: Episode) -> float | None:
     return terms.evidence_found(quotes, _texts(episode))
 
 
-@term("0 to 1", "share of the cells returned that are gold evidence")
-def evidence_precision(task: SqlTask, episode: Episode) -> float | None:
-    quotes = _quotes(task)
-    return terms.evidence_among(quotes, _texts(episode), task.question) if quotes else None
-
-
 @term("0 to 1", "share of the answer's numbers with units that are in the rows or the question")
 def numbers(task: SqlTask, episode: Episode) -> float:
-    gold = " ".join(str(cell) for row in (task.result or {}).get("rows", []) for cell in row)
+    gold = " ".join(map(str, chain(*(task.result or {}).get("rows", []))))
     return _if_answered(
         task, episode, lambda answer: terms.quantities_agree(answer, _known(task, episode), gold)
     )
@@ -213,18 +205,6 @@ def format(task: SqlTask, episode: Episode) -> float:
     return _if_answered(task, episode, lambda answer: float(ended and terms.is_plain(answer)))
 
 
-@term("0 to 1", "1 up to twice the reference's length, then falling")
-def length(task: SqlTask, episode: Episode) -> float:
-    return _if_answered(
-        task, episode, lambda answer: terms.fits_length(answer, len(task.reference))
-    )
-
-
-@term("0 to 1", "1 up to two calls of the policy, then 2 divided by their number")
-def turns(task: SqlTask, episode: Episode) -> float:
-    return _if_answered(task, episode, lambda _: min(1.0, FEWEST_TURNS / max(1, episode.turns)))
-
-
 def rubric_from(settings: SqlSettings) -> Rubric:
     """Return the rubric of REWARD_TERMS. Raises SettingsError: the text names no usable terms."""
     try:
@@ -243,10 +223,9 @@ def term_values(task: SqlTask, episode: Episode, names: Any = TERMS) -> dict[str
 
 def is_unanswerable(task: SqlTask) -> bool:
     """Return whether the gold result is empty: it has no rows, or only empty cells."""
-    rows = task.result and task.result["rows"]
-    return rows is not None and not any(
-        cell is not None and str(cell).strip() for row in rows for cell in row
-    )
+    if task.result is None:
+        return False
+    return not any(cell is not None and str(cell).strip() for cell in chain(*task.result["rows"]))
 
 
 def case_of(task: SqlTask, episode: Episode) -> Case:
@@ -308,7 +287,7 @@ def _quotes(task: SqlTask) -> list[str]:
     query does not return.
     """
     if _in_another_column(task) and task.result:
-        return [str(cell) for row in task.result["rows"] for cell in row if cell is not None]
+        return [str(cell) for cell in chain(*task.result["rows"]) if cell is not None]
     return [item["quote"] for item in (task.gold or {}).get("evidence", [])]
 
 
@@ -330,6 +309,10 @@ def _makes_up(task: SqlTask, query: Query) -> bool:
         return False
     result = replace(query.result, rows=task.result["rows"])
     return replace(query, sql=task.sql[-1], result=result).is_made_up
+
+
+def _has_values(rows: Iterable[Sequence[Any]]) -> bool:
+    return any(cell is not None for cell in chain(*rows))
 
 
 def _rows(result: QueryResult) -> list[list[Cell]]:

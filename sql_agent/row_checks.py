@@ -6,6 +6,7 @@ Used by `SqlAgent.check`.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import chain
 from typing import Any
 
 from sqlalchemy import make_url
@@ -31,9 +32,9 @@ def check(rows: Mapping[str, Sequence[Row]], settings: SqlSettings, plays: bool)
     Raises AgentError: the judge can score too few of the training rows; DatabaseError: the database
     cannot be read.
     """
-    notes = [
-        note for name, part in rows.items() for note in _notes_on(name, list(part), settings, plays)
-    ]
+    notes = []
+    for name, part in rows.items():
+        notes += _notes_on(name, list(part), settings, plays)
     train = rows["train"]
     offline = choose_judge(settings, WORDS, None) is None
     # Rows with gold have a drafted answer by now
@@ -91,4 +92,4 @@ def _refuse_foreign(name: str, rows: Sequence[Row], tool: QueryTool) -> None:
 
 def _says_something(rows: Sequence[Sequence[Any]]) -> bool:
     """Return whether a result has a value; a count of 0 finds nothing."""
-    return any(cell not in (None, "", 0) for row in rows for cell in row)
+    return any(cell not in (None, "", 0) for cell in chain(*rows))

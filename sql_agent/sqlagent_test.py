@@ -12,7 +12,6 @@ endpoint, database or judge failed, 2 wrong usage.
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import sys
 from collections.abc import Sequence
@@ -20,7 +19,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from common.command import Failure, new_parser, positive, run_command
+from common.command import Failure, new_parser, run_command
 from common.llm import reveal
 from common.settings import Settings, load_settings
 from episodes.episode import Scored
@@ -28,6 +27,8 @@ from episodes.play_and_score import play
 from episodes.policy import ChatPolicy, Endpoint, endpoint_elsewhere
 from sql_agent.agent import AGENT
 from sql_agent.task import SqlTask, task_of
+
+LONGEST_REPLY = 256  # tokens
 
 
 def find_task(question: str | None) -> SqlTask:
@@ -74,50 +75,39 @@ def show(scored: Scored, judge: str) -> None:
         print(f"unscored: {reward.unscored}")
 
 
-def parse_arguments(argv: Sequence[str] | None, settings: Settings) -> argparse.Namespace:
-    parser = new_parser(__doc__)
-    parser.add_argument(
-        "--base-url",
-        default=settings.openai_base_url,
-        help="ending in /v1; default: OPENAI_BASE_URL",
-    )
-    parser.add_argument(
-        "--model", required=True, help="the name the endpoint serves the model under"
-    )
-    parser.add_argument("--question", help="default: the first validation question")
-    parser.add_argument("--max-turns", type=positive(int), default=settings.max_turns)
-    parser.add_argument("--temperature", type=float, default=settings.temperature)
-    parser.add_argument("--max-tokens", type=positive(int), default=256, help="tokens of one reply")
-    arguments = parser.parse_args(argv)
-    if not arguments.base_url:
-        parser.error(
-            "no endpoint: give --base-url, or set OPENAI_BASE_URL, "
-            "an OpenAI-compatible server ending in /v1"
-        )
-    if arguments.question is not None and not arguments.question.strip():
-        parser.error("--question is empty")
-    return arguments
-
-
 def run(argv: Sequence[str] | None) -> int:
     """Play and show one question, and return the exit code.
 
     Raises Failure if the episode could not be played.
     """
     settings = load_settings()
-    arguments = parse_arguments(argv, settings)
-    key = reveal(settings.openai_api_key)
-    task = find_task(arguments.question)
+    parser = new_parser(__doc__)
+    what = "ending in /v1; default: OPENAI_BASE_URL"
+    parser.add_argument("--base-url", default=settings.openai_base_url, help=what)
+    what = "the name the endpoint serves the model under"
+    parser.add_argument("--model", required=True, help=what)
+    parser.add_argument("--question", help="default: the first validation question")
+    arguments = parser.parse_args(argv)
     address = arguments.base_url
-    model = arguments.model
-    sampling = {"temperature": arguments.temperature, "max_tokens": arguments.max_tokens}
-    endpoint = endpoint_elsewhere(f"openai/{model}", address, key, **sampling)
-    settings = settings.model_copy(update={"max_turns": arguments.max_turns})
-    scored, judge = asyncio.run(run_and_score(task, endpoint, settings))
+    if not address:
+        parser.error(
+            "no endpoint: give --base-url, or set OPENAI_BASE_URL, "
+            "an OpenAI-compatible server ending in /v1"
+        )
+    if arguments.question is not None and not arguments.question.strip():
+        parser.error("--question is empty")
+    endpoint = endpoint_elsewhere(
+        f"openai/{arguments.model}",
+        address,
+        reveal(settings.openai_api_key),
+        temperature=settings.temperature,
+        max_tokens=LONGEST_REPLY,
+    )
+    scored, judge = asyncio.run(run_and_score(find_task(arguments.question), endpoint, settings))
     if scored.detail:
         raise Failure(
             f"{scored.detail} ({scored.reward.unscored}); "
-            f"is {address} running and serving {model!r}?"
+            f"is {address} running and serving {arguments.model!r}?"
         )
     show(scored, judge)
     return 0 if scored.reward.unscored in (None, "no_reference") else 1

@@ -114,22 +114,6 @@ def evidence_found(quotes: Iterable[str], cells: Iterable[Cell]) -> float:
     return len(found) / len(wanted) if wanted else 0.0
 
 
-def evidence_among(quotes: Iterable[str], cells: Iterable[Cell], question: str) -> float:
-    """Return the share of the different returned cells that contain a quote or are part of one; 0
-    without cells.
-
-    Cells that repeat the question, such as the name asked for, and bare numbers are not counted.
-    """
-    wanted = [words_only(quote) for quote in quotes]
-    asked = words_only(question)
-    shown = {cell for cell in map(_cell_words, cells) if cell[0] and cell[0] not in asked}
-    return (
-        sum(any(_holds(cell, quote) for quote in wanted) for cell in shown) / len(shown)
-        if shown
-        else 0.0
-    )
-
-
 def _cell_words(cell: Cell) -> tuple[str, bool]:
     return words_only(cell.value), cell.cut
 
@@ -176,11 +160,3 @@ def claims_hold(answer: str, known: str) -> float:
 def is_plain(answer: str) -> bool:
     """Return whether the answer is prose, without tool calls, chat tokens, code fences and JSON."""
     return MARKUP.search(answer) is None
-
-
-def fits_length(answer: str, needed: int) -> float:
-    """Return 1 up to twice the needed characters (at least 60), falling evenly to 0 at
-    twice that.
-    """
-    allowed = max(60, 2 * needed)
-    return min(1.0, max(0.0, 2 - len(answer.strip()) / allowed))

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import sys
 
-from data.parquet import CODE, drawing_parser, write_drawn
 from recipes.calculators.formula_questions import draw_questions
+from recipes.drawing import CODE, drawing_parser, write_drawn
 
 
 def main(arguments: list[str] | None = None) -> int:

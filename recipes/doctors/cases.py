@@ -23,9 +23,10 @@ import argparse
 import sys
 
 from conditions.table import load_tables
-from data.parquet import CONSULTATION, DIAGNOSIS, Form, drawing_parser, write_drawn
+from data.parquet import CONSULTATION, DIAGNOSIS, Form
 from recipes.doctors.consultation_cases import ROWS, draw_cases
 from recipes.doctors.diagnosis_cases import draw_diagnosis_cases
+from recipes.drawing import drawing_parser, write_drawn
 
 CONSULTED: Form = {
     "index": int, "condition": str, "department": str, "difficulty": str, "complaint": str, "age": int, "sex": str,

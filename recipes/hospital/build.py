@@ -21,7 +21,7 @@ from typing import Any
 
 from common.command import UsageError, positive, run_command
 from common.files import replacing
-from data.parquet import drawing_parser
+from recipes.drawing import drawing_parser
 from recipes.hospital.hospital import (
     COLUMNS,
     DATABASE,

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from common.command import Failure
 from common.settings import ROOT
-from data.parquet import CODE, drawing_parser, write_drawn
+from recipes.drawing import CODE, drawing_parser, write_drawn
 from recipes.hospital.hospital import DATABASE
 from recipes.hospital.hospital_questions import Row, draw_questions
 

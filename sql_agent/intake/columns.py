@@ -9,7 +9,7 @@ from sql_agent.intake.columns import plan_parts, read_mapping
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from itertools import islice
 from pathlib import Path
@@ -66,23 +66,37 @@ def plan_parts(
     planned = []
     skipped = []
     for part in parts:
-        guessed = (
-            table if table and len(parts) == 1 else guess_table(part.columns, part.name, given)
-        )
-        if guessed is None or table not in (None, guessed):
+        chosen = table if len(parts) == 1 else None
+        target = chosen or guess_table(part.columns, part.name, given)
+        if target is None or table not in (None, target):
             skipped.append(part)
         else:
-            cells = sample(part)
-            mapping = map_columns(part.columns, guessed, given, cells)
-            rest = [column for column in part.columns if column not in {**mapping, **given}]
-            named = [column for column in rest if cells[column] or not column.startswith(UNNAMED)]
-            planned.append(Planned(part, guessed, mapping, dict(_lines(named, guessed, mapping))))
+            planned.append(_planned(part, target, given))
     if not planned:
         seen = "; ".join(f"{part.name}: {', '.join(part.columns)}" for part in skipped)
         raise SourceError(
             f"which table is it? give --table drugs_info or disease, and --part; columns: {seen}"
         )
     return planned, [part.name for part in skipped]
+
+
+def _planned(part: Part, table: str, given: Given) -> Planned:
+    cells = sample(part)
+    mapping = map_columns(part.columns, table, given, cells)
+    taken = set(mapping.values())
+    unused = {}
+    for source in part.columns:
+        is_blank = not cells[source] and source.startswith(UNNAMED)
+        if source in mapping or source in given or is_blank:
+            continue
+        column, likeness = nearest(source, table)
+        if likeness >= LIKELY and column not in taken:
+            taken.add(column)  # two lines with one column would join them
+            unused[source] = mapping_line(source, column)
+        else:
+            left_out = f"{mapping_line(source, None)}  # left out; the nearest column is {column}"
+            unused[source] = left_out
+    return Planned(part, table, mapping, unused)
 
 
 def guess_table(columns: Iterable[str], name: str = "", given: Given | None = None) -> str | None:
@@ -94,33 +108,35 @@ def guess_table(columns: Iterable[str], name: str = "", given: Given | None = No
     """
     said = {column for column in (given or {}).values() if column}
     tables = [table for table in TABLES if said <= TABLES[table].keys()]
+    if said and len(tables) == 1:
+        return tables[0]
     found = {table: dict.fromkeys(said, EXACT) for table in tables}
     for source in columns:
         if source not in (given or {}):
             for table, ranks in _claims_by_table(source, tables).items():
                 found[table] = ranks | found[table]
-    fits = {
-        table: sum(ranks.values()) for table, ranks in found.items() if NAME_COLUMN[table] in ranks
-    }
+    fits = {}
+    for table, ranks in found.items():
+        if NAME_COLUMN[table] in ranks:
+            fits[table] = sum(ranks.values())
     best = [table for table, fit in fits.items() if fit == max(fits.values())]
-    if len(best) == 1 or (said and len(tables) == 1):
-        return (best or tables)[0]
-    return next(
-        (table for table in tables if normalise(name) in map(normalise, TABLE_WORDS[table])), None
-    )
+    if len(best) == 1:
+        return best[0]
+    for table in tables:
+        if normalise(name) in map(normalise, TABLE_WORDS[table]):
+            return table
+    return None
 
 
 def _claims_by_table(source: str, tables: Iterable[str]) -> dict[str, dict[str, int]]:
     """Return what a foreign name may stand for in each table. 疾病名称 is the name of a disease, and
     so not, less surely, that of a drug.
     """
-    found = {table: claims(source, table) for table in tables}
-    surest = max((rank for ranks in found.values() for rank in ranks.values()), default=0)
+    found = {table: dict(claims(source, table)) for table in tables}
+    surest = max((max(ranks.values(), default=0) for ranks in found.values()), default=0)
     for table, ranks in found.items():
-        name = NAME_COLUMN[table]
-        found[table] = {
-            column: rank for column, rank in ranks.items() if column != name or rank == surest
-        }
+        if ranks.get(NAME_COLUMN[table]) != surest:
+            ranks.pop(NAME_COLUMN[table], None)
     return found
 
 
@@ -157,15 +173,10 @@ def map_columns(
             raise SourceError(
                 f"the mapping names {column!r}; {table} has: {', '.join(TABLES[table])}"
             )
-    name = NAME_COLUMN[table]
     chosen = {source: column for source, column in given.items() if column}
+    filled = {column: (0.0, source) for source, column in chosen.items()}
     rest = [source for source in columns if source not in given]
-    filled: dict[str, tuple[float, str]] = {
-        column: (0, source) for source, column in chosen.items()
-    }
-    for sureness, source, column in sorted(
-        _claims(rest, table, cells or {}), key=lambda claim: -claim[0]
-    ):
+    for sureness, source, column in _claims(rest, table, cells or {}):
         if source in chosen:
             continue
         earlier, first = filled.setdefault(column, (sureness, source))
@@ -173,63 +184,45 @@ def map_columns(
             chosen[source] = column
         elif earlier == sureness >= NEAR:
             lines = f"{mapping_line(first, column)} and {mapping_line(source, None)}"
-            how = (
-                "choose with --mapping FILE, a file with the lines "
-                f"{lines} (one column for both joins their texts)"
+            raise SourceError(
+                f"columns {first!r} and {source!r} both fill {column}; choose with --mapping FILE, "
+                f"a file with the lines {lines} (one column for both joins their texts)"
             )
-            raise SourceError(f"columns {first!r} and {source!r} both fill {column}; {how}")
+    name = NAME_COLUMN[table]
     if name not in chosen.values():
         likely = next((source for source in columns if nearest(source, table)[0] == name), "NAME")
-        how = (
-            f"name it with --mapping FILE, a file with a line such as {mapping_line(likely, name)}"
+        raise SourceError(
+            f"no column for {name} of {table} among: {', '.join(columns)}; name it with --mapping "
+            f"FILE, a file with a line such as {mapping_line(likely, name)}"
         )
-        raise SourceError(f"no column for {name} of {table} among: {', '.join(columns)}; {how}")
     return {source: chosen[source] for source in columns if source in chosen}
 
 
-def _claims(sources: Iterable[str], table: str, cells: Cells) -> Iterator[tuple[float, str, str]]:
-    """Yield how surely each source column may fill which of ours; cells may contradict a name that
-    is not one of the words.
+def _claims(sources: Iterable[str], table: str, cells: Cells) -> list[tuple[float, str, str]]:
+    """Return how surely each source column may fill which of ours, the surest first; cells may
+    contradict a name that is not one of the words.
     """
     fullest = max(map(len, cells.values()), default=0)
+    found = []
     for source in sources:
         own = cells.get(source, [])
         ranks = claims(source, table)
-        likely = (
-            [column for column in TELLING if column in TABLES[table]] if len(own) >= FEWEST else []
-        )
-        for column, rank in (ranks or dict.fromkeys(likely, BY_CELLS)).items():
-            fit = (
-                len(own) / fullest
-                if own and column == NAME_COLUMN[table]
-                else looks_like(column, own)
-            )
+        if not ranks and len(own) >= FEWEST:
+            ranks = {column: BY_CELLS for column in TELLING if column in TABLES[table]}
+        for column, rank in ranks.items():
+            fit = looks_like(column, own)
+            if own and column == NAME_COLUMN[table]:
+                fit = len(own) / fullest
+            elif fit is None:
+                fit = FITTING
             needed = 0.0
             if rank == BY_CELLS:
                 needed = DECIDING
             elif rank < EXACT and column in ONLY:
                 needed = FITTING
-            if (fit := FITTING if fit is None else fit) >= needed:
-                yield rank + round(fit, 1) / 2, source, column
-
-
-def _lines(
-    sources: Iterable[str], table: str, mapping: Mapping[str, str]
-) -> Iterator[tuple[str, str]]:
-    """Yield each column with the mapping line that fills its nearest column, if that is near and
-    free, or that leaves it out.
-    """
-    taken = set(mapping.values())
-    for source in sources:
-        column, likeness = nearest(source, table)
-        if likeness >= LIKELY and column not in taken:
-            taken.add(column)  # two lines with one column would join them
-            yield source, mapping_line(source, column)
-        else:
-            yield (
-                source,
-                f"{mapping_line(source, None)}  # left out; the nearest column is {column}",
-            )
+            if fit >= needed:
+                found.append((rank + round(fit, 1) / 2, source, column))
+    return sorted(found, key=lambda claim: -claim[0])
 
 
 def mapping_line(source: str, column: str | None) -> str:

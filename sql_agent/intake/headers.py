@@ -26,25 +26,29 @@ _LISTED = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="
 UNITS: dict[str, str] = _LISTED["units"]
 ONLY = tuple(_LISTED["cells"]["only"])
 TELLING = tuple(_LISTED["cells"]["telling"])
-CELLS = {
-    column: re.compile(text, re.I)
-    for kind in _LISTED["cells"].values()
-    for column, text in kind.items()
-}
+CELLS: dict[str, re.Pattern[str]] = {}
+for _patterns in _LISTED["cells"].values():
+    CELLS |= {column: re.compile(text, re.I) for column, text in _patterns.items()}
 JOINTS = re.compile(r"[/、,|&;:()\[\]{}<>【】《》]|及|和|与|或|\band\b|\bor\b")
 NUMBER = re.compile(r"[0-9]+(?:\.[0-9]+)?")
 HUMP = re.compile(r"(?<=[a-z]{2})(?=[A-Z])")  # splits dosageForm, but not mL
 BULLET = re.compile(
     r"^\W*(?:\d+(?:\.\d+)*(?![\da-z])|(?:[ivx]+|[a-z]|[一二三四五六七八九十]+)[.、):])[\W_]*"
 )
-FILLERS, LANGUAGE, OTHER = (
-    "|".join(rf"(?<![a-z]){word}(?![a-z])" if word.isascii() else word for word in _LISTED[key])
-    for key in ("fillers", "languages", "other")
-)
-_SYLLABLES = re.findall(r"([a-z]+)([^a-z\s]+)", _LISTED["pinyin"])
-PINYIN = str.maketrans(
-    {character: f" {syllable}" for syllable, same in _SYLLABLES for character in same}
-)
+
+
+def _any_of(words: Sequence[str]) -> str:
+    """Return a pattern for the words, English ones whole."""
+    return "|".join(rf"(?<![a-z]){word}(?![a-z])" if word.isascii() else word for word in words)
+
+
+FILLERS = _any_of(_LISTED["fillers"])
+LANGUAGE = _any_of(_LISTED["languages"])
+OTHER = _any_of(_LISTED["other"])
+# The syllable of each character
+PINYIN: dict[str, str] = {}
+for _syllable, _same in re.findall(r"([a-z]+)([^a-z\s]+)", _LISTED["pinyin"]):
+    PINYIN |= dict.fromkeys(_same, f" {_syllable}")
 LONGEST = 40  # characters of a column's name; longer cells are prose
 # How surely a name stands for a column: it is ours or the comment, it is one of the words, a part
 # of it is, it is a lesser word, nearly a word, or only the cells tell.
@@ -82,56 +86,66 @@ def _in_pinyin(words: Mapping[str, str]) -> dict[str, str]:
     """
     found = defaultdict(set)
     for word, column in words.items():
-        syllables = word.translate(PINYIN).split()
+        syllables = word.translate(str.maketrans(PINYIN)).split()
         for spelt in ("".join(syllables), "".join(syllable[0] for syllable in syllables)):
             found[spelt].add(column)
-    return {
-        word: columns.pop()
-        for word, columns in found.items()
-        if len(columns) == 1 and len(word) > 2
-    }
+    known = {}
+    for word, columns in found.items():
+        if len(columns) == 1 and len(word) > 2:
+            known[word] = columns.pop()
+    return known
 
 
 def _column_by_word(columns: Mapping[str, Sequence[str]]) -> dict[str, str]:
     """Return the column that each word stands for, as `normalise` leaves the word."""
-    return {normalise(word): column for column, words in columns.items() for word in words}
+    found = {}
+    for column, words in columns.items():
+        for word in words:
+            found[normalise(word)] = column
+    return found
 
 
-KNOWN = {table: _column_by_word(columns) for table, columns in WORDS.items()}
-LESSER = {table: _column_by_word(columns) for table, columns in _LISTED["weak"].items()}
-for table, words in KNOWN.items():
-    words |= {normalise(column): column for column in WORDS[table]}
-    LESSER[table] = _in_pinyin(LESSER[table] | words) | LESSER[table]
+KNOWN: dict[str, dict[str, str]] = {}
+LESSER: dict[str, dict[str, str]] = {}
+for _table, _columns in WORDS.items():
+    KNOWN[_table] = _column_by_word(_columns) | {normalise(name): name for name in _columns}
+    _weak = _column_by_word(_LISTED["weak"][_table])
+    LESSER[_table] = _in_pinyin(_weak | KNOWN[_table]) | _weak
 
 
 def _readings(pieces: Sequence[str]) -> dict[str, bool]:
     """Return the words that pieces of a name may be once insignificant parts are removed, each with
     whether more than a beginning was cut.
     """
-    found = {normalise(re.sub(FILLERS, " ", piece)): True for piece in pieces}
-    found |= {normalise(piece): False for piece in pieces if piece not in UNITS}
-    ends = (*_LISTED["after"], *UNITS)
-    found |= {
-        word.removeprefix(s): cut
-        for s in _LISTED["before"]
-        for word, cut in found.items()
-        if word.startswith(s)
-    }
-    return {
-        word.removesuffix(end): True for end in ends for word in found if word.endswith(end)
-    } | found
+    found = {}
+    for piece in pieces:
+        found[normalise(re.sub(FILLERS, " ", piece))] = True
+    for piece in pieces:
+        if piece not in UNITS:
+            found[normalise(piece)] = False
+    for start in _LISTED["before"]:
+        for word, cut in list(found.items()):
+            if word.startswith(start):
+                found[word.removeprefix(start)] = cut
+    ended = {}
+    for end in (*_LISTED["after"], *UNITS):
+        for word in found:
+            if word.endswith(end):
+                ended[word.removesuffix(end)] = True
+    return ended | found
 
 
 def _inside(plain: str, table: str) -> dict[str, int]:
     """Return what a name claims without the language at its end, or without a path before it, which
     says to which entity an id belongs.
     """
-    if split := re.fullmatch(rf"(.+?)[\W_]*(?:{LANGUAGE}|({OTHER}))\W*", plain):
-        return {
-            column: min(rank, NEAR if split[2] else PART)
-            for column, rank in claims(split[1], table).items()
-        }
-    inner = claims(plain.partition(".")[2], table) if "." in plain else {}
+    split = re.fullmatch(rf"(.+?)[\W_]*(?:{LANGUAGE}|({OTHER}))\W*", plain)
+    if split:
+        most = NEAR if split[2] else PART
+        return {column: min(rank, most) for column, rank in claims(split[1], table).items()}
+    if "." not in plain:
+        return {}
+    inner = claims(plain.partition(".")[2], table)
     return {column: PART for column, rank in inner.items() if rank >= PART and column != "id"}
 
 
@@ -144,21 +158,27 @@ def claims(header: str, table: str) -> dict[str, int]:
     known = KNOWN[table]
     lesser = LESSER[table]
     entity = (NAME_COLUMN[table], "id")  # what is left of 疾病描述 without 描述 is not a name
-    if column := known.get(whole := normalise(plain)):
+    whole = normalise(plain)
+    if whole in known:
+        column = known[whole]
         ours = map(normalise, (column, WORDS[table][column][0], *_LISTED["peers"]))
         return {column: OWN if column not in entity and whole in ours else EXACT}
-    if inside := _inside(plain, table) if len(plain) <= 4 * LONGEST else {}:
+    inside = _inside(plain, table) if len(plain) <= 4 * LONGEST else {}
+    if inside:
         return inside
     pieces = [piece for piece in JOINTS.split(plain) if piece]
-    for words, parts in (
-        (known, [plain]),
-        (known, pieces),
-        (lesser, [plain]),
-        (lesser, pieces[:1]),
+    for words, parts, rank in (
+        (known, [plain], PART),
+        (known, pieces, PART),
+        (lesser, [plain], WEAK),
+        (lesser, pieces[:1], WEAK),
     ):
-        found = [(words[word], cut) for word, cut in _readings(parts).items() if word in words]
-        if kept := [column for column, cut in found if not (cut and column in entity)]:
-            return dict.fromkeys(kept, PART if words is known else WEAK)
+        found = {}
+        for word, cut in _readings(parts).items():
+            if word in words and not (cut and words[word] in entity):
+                found[words[word]] = rank
+        if found:
+            return found
     near = process.extractOne(whole, known.keys(), scorer=fuzz.ratio, score_cutoff=NEAR_NAME)
     return {known[near[0]]: NEAR} if near else {}
 

@@ -1,8 +1,4 @@
-"""Question files: read any accepted form into one kind of row, write it, and check and complete it.
-
-    from sql_agent.intake.question_files import load_rows, write_rows
-    rows = load_rows("my.jsonl")
-    write_rows(rows, Path("my.parquet"))
+"""Question files: read any accepted form into one kind of row, and write it.
 
 Files are Parquet, JSONL or a JSON list; the first character decides which. A row is a dict of text,
 the same in memory as on disk: it has all of COLUMNS, "" for an empty one. `sql` is one
@@ -183,12 +179,11 @@ class _Wrong(ValueError):
 
 def normalise(record: Record) -> tuple[Row, list[Note]]:
     """Return the record as a row, and its problems; the row is complete only without problems."""
-    row = {ALIASES.get(name, name): value for name, value in record.items() if name in ALIASES}
-    row |= {
-        name: value
-        for name, value in record.items()
-        if name not in ALIASES and (value is not None or name not in row)
-    }
+    row = dict(record)
+    for other, own in ALIASES.items():
+        value = row.pop(other, None)
+        if row.get(own) is None:
+            row[own] = value
     if row.get("entities") is None:
         row["entities"] = _meta_names(row.get("meta"))
     problems = []
@@ -251,19 +246,16 @@ def _evidence(value: Any) -> str:
         return ""
     if not _are(items, dict) or not all(isinstance(item.get("quote"), str) for item in items):
         raise _Wrong(f"{_SHORT.repr(items)}: expected a list of {{table, row_id, field, quote}}")
-    if any("source_table" in item for item in items):
-        items = [
-            {"table": item.get("table") or item.get("source_table")}
-            | {name: part for name, part in item.items() if name not in ("table", "source_table")}
-            for item in items
-        ]
-        text = compact(items)
-    strange = [
-        item for item in items if not _are([item.get("table"), item.get("field")], str | None)
-    ]
-    if strange:
-        raise _Wrong(f"{_SHORT.repr(strange[0])}: expected table and field as text")
-    return text
+    renamed = False
+    items = [dict(item) for item in items]
+    for item in items:
+        if "source_table" in item:
+            other = item.pop("source_table")
+            item["table"] = item.get("table") or other
+            renamed = True
+        if not _are([item.get("table"), item.get("field")], str | None):
+            raise _Wrong(f"{_SHORT.repr(item)}: expected table and field as text")
+    return compact(items) if renamed else text
 
 
 def _entities(value: Any) -> str:
@@ -278,9 +270,8 @@ def _meta_names(meta: Any) -> list[str] | None:
     entity = meta.get("entity") if isinstance(meta, dict) else None
     if not isinstance(entity, dict):
         return None
-    return [
-        value for key, value in entity.items() if "name" in key and isinstance(value, str) and value
-    ]
+    texts = [value for key, value in entity.items() if "name" in key]
+    return [text for text in texts if isinstance(text, str) and text]
 
 
 def _json(value: Any) -> tuple[str, Any]:

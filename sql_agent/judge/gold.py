@@ -14,6 +14,7 @@ from collections import defaultdict
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
+from itertools import chain
 from typing import Any
 
 from scoring.text import words_only
@@ -139,13 +140,12 @@ def read_gold(
         return None
     gold = Gold(Heads(fold(question)))
     gold.nothing = not filled and (abstains(reference) or not words_only(reference))
-    gold.is_program = any(PROGRAM.search(text) for row in [*filled, [reference]] for text in row)
-    gold.wholes = {
-        without_frames("\n".join(cell for row in filled for cell in row)),
-        without_frames(reference) if by_reference else "",
-    } - {""}
+    cells = list(chain(*filled))
+    gold.is_program = any(PROGRAM.search(text) for text in (*cells, reference))
+    wholes = ["\n".join(cells), reference] if by_reference else ["\n".join(cells)]
+    gold.wholes = {without_frames(text) for text in wholes} - {""}
     gold.heads.labels |= {fold(name.replace("_", " ")) for name in (table or {}).get("columns", [])}
-    told = _of_reference(reference, gold.heads, {fold(cell) for row in filled for cell in row})
+    told = _of_reference(reference, gold.heads, set(map(fold, cells)))
     gold.take(_of_rows(filled, gold.heads, told))
     if by_reference or not filled:
         gold.take(told)

@@ -10,6 +10,7 @@ The words are in words.toml.
 from __future__ import annotations
 
 import re
+from itertools import chain
 
 from scoring.case import Case
 from scoring.text import words_only
@@ -90,5 +91,7 @@ def _gold_of(case: Case) -> set[str]:
     gold = case.gold or {}
     rows = (gold.get("structured_gt") or {}).get("rows") or []
     quotes = [item["quote"] for item in gold.get("evidence") or []]
-    texts = [case.reference, *(str(cell) for row in rows for cell in row), *quotes]
-    return {words_only(piece) for text in texts for piece, _ in pieces(text)} - {""}
+    found = set()
+    for text in (case.reference, *map(str, chain(*rows)), *quotes):
+        found |= {words_only(piece) for piece, _ in pieces(text)}
+    return found - {""}

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from itertools import chain
 from typing import Any
 
 from scoring.case import Case, Verdict
@@ -53,7 +54,7 @@ class ReferenceJudge:
         Raises:
             ValueError: neither a reference nor a row to compare with.
         """
-        columns = list(dict.fromkeys(column for row in rows or [] for column in row))
+        columns = list(dict.fromkeys(chain(*(rows or []))))
         cells = [[row.get(column) for column in columns] for row in rows or []]
         gold = {"structured_gt": {"columns": columns, "rows": cells}} if cells else None
         verdict = self.compare(Case(question, answer, reference, gold=gold))

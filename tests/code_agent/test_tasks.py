@@ -9,8 +9,9 @@ import pytest
 
 from code_agent import validate
 from code_agent.task import task_of
-from data.parquet import CODE, write_parquet
+from data.parquet import write_parquet
 from episodes.episode import AgentError
+from recipes.drawing import CODE
 from tests.messages import missing
 
 ROW = {

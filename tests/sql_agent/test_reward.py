@@ -120,17 +120,12 @@ MISSING = SqlTask(
 FOUND = QueryResult(["storage"], [[STORAGE]], 1, tables_read=frozenset({"drugs_info"}))
 NOTHING = QueryResult(["storage"], [], 0, tables_read=frozenset({"drugs_info"}))
 WRONG = replace(FOUND, rows=[["避光保存，避免受潮"]])
-WIDE = QueryResult(
-    ["form", "storage"], [["片剂，白色", STORAGE]], 1, tables_read=frozenset({"drugs_info"})
-)
-
 
 PAIRS = {
     "rule": (GOLDEN, played(STORAGE, FOUND), played(STORAGE)),
     "judge": (GOLDEN, played(STORAGE, FOUND), played("避光即可", FOUND)),
     "execution": (GOLDEN, played(STORAGE, FOUND), played(STORAGE, FOUND, WRONG)),
     "evidence_recall": (GOLDEN, played(STORAGE, FOUND), played(STORAGE, WRONG)),
-    "evidence_precision": (GOLDEN, played(STORAGE, FOUND), played(STORAGE, WIDE)),
     "numbers": (GOLDEN, played(STORAGE, FOUND), played("密封，30℃以下干燥处保存", FOUND)),
     "abstention": (
         MISSING,
@@ -143,8 +138,6 @@ PAIRS = {
         played("原文“冷冻保存，不得超过三年”", FOUND),
     ),
     "format": (GOLDEN, played(STORAGE, FOUND), played(STORAGE, FOUND, stop_reason="length")),
-    "length": (GOLDEN, played(STORAGE, FOUND), played(STORAGE + "请遵医嘱，注意休息" * 20, FOUND)),
-    "turns": (GOLDEN, played(STORAGE, FOUND), played(STORAGE, FOUND, turns=4)),
 }
 
 
@@ -182,7 +175,7 @@ def test_an_abstention_in_the_words_of_the_gold_answer_is_whole() -> None:
 
 
 def test_terms_without_gold_are_left_out() -> None:
-    names = {"execution", "evidence_recall", "evidence_precision", "abstention"}
+    names = {"execution", "evidence_recall", "abstention"}
     assert not names & term_values(TASK, played("密封", FOUND)).keys()
     assert term_values(GOLDEN, played(STORAGE, FOUND)).keys() == TERMS.keys() - {
         "judge",
@@ -210,9 +203,7 @@ def test_rows_that_are_not_shown_do_not_match() -> None:
 @pytest.mark.parametrize("answer", ["", "？", GOLDEN.question])
 def test_an_answer_that_says_nothing_earns_no_manner(answer: str) -> None:
     values = term_values(GOLDEN, played(answer, FOUND))
-    assert [values[name] for name in ("numbers", "citations", "format", "length", "turns")] == [
-        0
-    ] * 5
+    assert [values[name] for name in ("numbers", "citations", "format")] == [0, 0, 0]
 
 
 def test_the_breakdown_says_what_the_judge_saw_and_took() -> None:

@@ -20,7 +20,6 @@ from sql_agent.intake.columns import map_columns
 from sql_agent.intake.import_database import main
 from sql_agent.intake.sources import open_parts
 from tests.messages import missing
-from tools.sql.query import QueryTool
 
 PLACES = {
     "序号": "id",
@@ -183,13 +182,6 @@ def test_a_target_that_is_nearly_right_says_what_to_type(tmp_path, to, typed, ca
     error = capsys.readouterr().err
     assert f"--to {typed}" in error
     assert "canary" not in error
-
-
-@pytest.mark.parametrize(("header", "other"), [("药名", "disease"), ("病名", "drugs_info")])
-def test_one_table_alone_is_enough_for_the_tool(tmp_path, header, other):
-    imported(csv_file(tmp_path / "a.csv", [[header], ["甲"]]), tmp_path / "my.db")
-    tool = QueryTool(f"sqlite:///{tmp_path / 'my.db'}")
-    assert tool.run(f"SELECT count(*) AS n FROM {other}").rows == [[0]]
 
 
 def test_drugs_alone_give_questions_that_the_database_confirms(tmp_path, capsys):

