@@ -133,9 +133,10 @@ def _field(kind: str, table: str, column: str, pool: Pool) -> Iterator[Draft]:
         if template not in NEEDS
     ]
     for entity, template in worded(members, QUESTIONS[column], pool):
-        needed = NEEDS.get(template, ("",))
-        if not any(need in entity.fields[column] for need in needed) or not suits(template, entity):
-            template = pool.rng.choice([one for one in general if suits(one, entity)])
+        if not any(need in entity.fields[column] for need in NEEDS.get(template, ("",))):
+            template = pool.rng.choice(general)
+        if not suits(template, entity):
+            continue
         called = _called(entity, pool)
         yield about_fields(kind, [entity], [column], template, "", called)
 
@@ -272,9 +273,9 @@ def _empty(table: str, pool: Pool) -> Iterator[Draft]:
     for turn in range(PASSES):
         for number, (entity, column) in enumerate(cells):
             template = wordings[column][(number + turn) % len(wordings[column])]
-            if not suits(template, entity):
-                template = next(one for one in wordings[column] if suits(one, entity))
-            yield without_answer(table, entity.name, column, template, ((entity.cells[column],),))
+            if suits(template, entity):
+                cell = entity.cells[column]
+                yield without_answer(table, entity.name, column, template, ((cell,),))
 
 
 def _made_up(table: str, pool: Pool) -> Iterator[Draft]:

@@ -46,7 +46,7 @@ FILLERS = _any_of(_LISTED["fillers"])
 LANGUAGE = _any_of(_LISTED["languages"])
 OTHER = _any_of(_LISTED["other"])
 # The syllable of each character
-PINYIN: dict[str, str] = {}
+PINYIN: dict[str, str | int | None] = {}
 for _syllable, _same in re.findall(r"([a-z]+)([^a-z\s]+)", _LISTED["pinyin"]):
     PINYIN |= dict.fromkeys(_same, f" {_syllable}")
 LONGEST = 40  # characters of a column's name; longer cells are prose
