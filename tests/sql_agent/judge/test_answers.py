@@ -1,11 +1,6 @@
 """What the offline judge pays of answers by people who had read no judge: quotes, and nothing that
 is wrong.
 
-    python -m tests.sql_agent.judge.test_answers              # a table of answers_open.jsonl
-    python -m tests.sql_agent.judge.test_answers FILE...       # of other answers in the same form
-
-The table is of the judge in the settings: of the LLM where TEACHER_MODEL is set.
-
 A line of `answers_open.jsonl`, `answers_sealed.jsonl` and `answers_later.jsonl` (the third to sixth
 set) is a question with its reference, gold and tool results, an answer of a kind, and what it is
 worth; people wrote them who had read no judge. A line of `labels.jsonl` is one graded by the first
@@ -17,24 +12,18 @@ Keeps of docs/rewards.md: the judge agrees with people as far as the page says.
 
 from __future__ import annotations
 
-import asyncio
 import json
-import sys
-from collections import Counter, defaultdict
+from collections import defaultdict
 from pathlib import Path
 from statistics import fmean
 
 import pytest
 
-from common.settings import load_settings
-from scoring.judge import Case, choose_judge
+from scoring.judge import Case
 from sql_agent.judge.reference import ReferenceJudge
-from sql_agent.judge_words import WORDS
 
 HERE = Path(__file__).parent
 OPEN, SEALED, LATER = (HERE / f"answers_{name}.jsonl" for name in ("open", "sealed", "later"))
-IN_FLIGHT = 16
-GOOD = 0.7  # from here an answer counts as accepted
 
 # Of answers in words of their own only what is wrong has a bound; what is right in other words
 # needs TEACHER_MODEL. Some of the "exact evidence" here are excerpts of a page, which earn their
@@ -98,39 +87,3 @@ def test_no_wrong_answer_is_paid_and_every_quote_is():
     wrong = [of for (label, _), of in scores.items() if label in ("wrong", "evasive")]
     assert sum(score >= 0.5 for of in wrong for score in of) == 0
     assert fmean(scores["right", "quote"]) >= 0.9
-
-
-async def asked(judge, rows):
-    """The scores by kind of a judge that may be an LLM, IN_FLIGHT answers at a time; and how
-    many it did not score, by cause.
-    """
-    found, causes = defaultdict(list), Counter()
-    for start in range(0, len(rows), IN_FLIGHT):
-        some = rows[start : start + IN_FLIGHT]
-        verdicts = await asyncio.gather(*(judge.judge(labelled(row)) for row in some))
-        for row, verdict in zip(some, verdicts, strict=True):
-            if verdict.score is None:
-                causes[verdict.cause] += 1
-            else:
-                found[row["kind"]].append(verdict.score)
-    return found, causes
-
-
-def main(paths):
-    """Print count, mean worth, mean score and the share of GOOD scores of every kind."""
-    rows = [row for path in paths or [OPEN] for row in read(path)]
-    judge = choose_judge(load_settings(), WORDS, ReferenceJudge())
-    worth = defaultdict(list)
-    for row in rows:
-        worth[row["kind"]].append(row["worth"])
-    found, causes = asyncio.run(asked(judge, rows))
-    print(f"{judge.name} judge; not scored: {dict(causes)}")
-    for kind in sorted(found, key=lambda kind: -fmean(worth[kind])):
-        good = sum(score >= GOOD for score in found[kind]) / len(found[kind])
-        print(
-            f"{kind:22} {len(found[kind]):4} {fmean(worth[kind]):6.2f} {fmean(found[kind]):6.2f} {good:6.0%}"
-        )
-
-
-if __name__ == "__main__":
-    main(sys.argv[1:])
