@@ -1,10 +1,7 @@
 """The tree of tokens of sequences that begin alike, in which a shared prefix is stored once.
 
-The episodes of a question share its prompt, all of an agent its system prompt, and many their first
-query: of 40,000 tokens that a step of the bundled SQL agent trains on, 4,600 differ. If a token of
-the tree attends only to its ancestors and has its depth as position, a causal model computes the
-same for it as in the sequence alone. verl's updates (`training/cpu/shared_tokens.py`) and warm-ups
-(`training/warmup/supervised.py`) use it.
+If a token attends only to its ancestors and has its depth as position, a causal model computes the
+same for it as in the sequence alone: of 40,000 tokens of a step of the SQL agent 4,600 differ.
 """
 
 from __future__ import annotations
@@ -49,9 +46,7 @@ def grow(sequences: Sequences) -> PrefixTree:
 
 
 def deal(sequences: Sequences, most: int) -> list[list[int]]:
-    """Return the sequences' indices in groups whose trees have at most `most` nodes; a sequence
-    longer than that is alone.
-    """
+    """Return indices in groups whose trees have at most `most` nodes. A longer sequence is alone."""
     groups: list[list[int]] = []
     room = 0
     for index in _sorted(sequences):
@@ -73,9 +68,7 @@ def reads_trees(config: Any) -> bool:
 
 
 def ancestors(tree: PrefixTree) -> torch.Tensor:
-    """Return the mask of shape (N, N) that is added to attention: 0 where the row's node sees the
-    column's, which is itself or before it, else -inf.
-    """
+    """Return the mask (N, N) that is added to attention: 0 where a node sees another, else -inf."""
     sees = torch.full((len(tree.tokens), len(tree.tokens)), -torch.inf)
     for parent, branch in tree.branches:
         rows = slice(branch.start, branch.stop)
@@ -90,5 +83,8 @@ def _sorted(sequences: Sequences) -> list[int]:
 
 
 def _shared(one: list[int], other: list[int]) -> int:
-    pairs = zip(one, other, strict=False)
-    return next((place for place, (a, b) in enumerate(pairs) if a != b), min(len(one), len(other)))
+    length = min(len(one), len(other))
+    for place in range(length):
+        if one[place] != other[place]:
+            return place
+    return length

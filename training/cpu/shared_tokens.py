@@ -1,10 +1,7 @@
-"""verl's engine on a machine without an accelerator: each token that sequences share is computed
-once.
+"""verl's engine on the CPU: a micro-batch is the prefix tree of its sequences.
 
-A micro-batch is the prefix tree of its sequences (`training/cpu/prefix_tree.py`), and logits are
-computed only where a trained token follows. Trained tokens have verl's log-probabilities, and so
-its loss and gradients; other tokens have 0, and verl masks them out. Every Ray process imports this
-module, like `training/cpu/verl_platform.py`.
+Each shared token is computed once, and logits only where a trained token follows. Other tokens
+have log-probability 0, and verl masks them out.
 """
 
 from __future__ import annotations
@@ -36,9 +33,7 @@ _prepare_micro_batches = transformer_impl.prepare_micro_batches
 def _deal_micro_batches(
     data: TensorDict, dp_group: Any = None, **options: Any
 ) -> tuple[list[TensorDict], Any]:
-    """Return (micro-batches, the rows in each) like verl's function, for what is computed as trees;
-    every rank of dp_group gets as many.
-    """
+    """Return (micro-batches, rows of each) as verl does, as many for every rank of dp_group."""
     if not _flag(data, "prefix_tree"):
         return _prepare_micro_batches(data=data, dp_group=dp_group, **options)
     rows = deal(_sequences(data), tu.get_non_tensor_data(data, "max_token_len_per_gpu", None))
@@ -55,14 +50,10 @@ transformer_impl.prepare_micro_batches = _deal_micro_batches
 
 
 class _OfTrees:
-    """The common part of actor, reference and critic; it comes before an engine of verl in the list
-    of bases.
-    """
+    """The common part of actor, reference and critic, mixed in before verl's engine."""
 
     def forward_backward_batch(self, data: TensorDict, *arguments: Any, **options: Any) -> Any:
-        """Run verl's method, with a mark that `data` is computed as trees where model and settings
-        allow it.
-        """
+        """Run verl's method, with a mark where model and settings allow a tree."""
         dealt = (
             _flag(data, "use_dynamic_bsz")
             and tu.get_non_tensor_data(data, "force_group_size", 1) == 1
@@ -93,9 +84,7 @@ class _OfTrees:
 
 @EngineRegistry.register("language_model", ["fsdp", "fsdp2"], "cpu")
 class TreeEngine(_OfTrees, FSDPEngineWithLMHead):
-    """verl's language model. A micro-batch of T tokens in all has log-probabilities of
-    shape (T,).
-    """
+    """verl's language model. A micro-batch of T tokens has log-probabilities of shape (T,)."""
 
     def prepare_model_inputs(
         self, micro_batch: TensorDict
@@ -117,9 +106,7 @@ class TreeEngine(_OfTrees, FSDPEngineWithLMHead):
         micro_batch: TensorDict,
         logits_processor_func: Any,
     ) -> dict[str, torch.Tensor]:
-        """Return nested log-probabilities, and entropies if requested, of each sequence's tokens; 0
-        for tokens that are not trained.
-        """
+        """Return nested log-probabilities (and entropies), 0 for tokens that are not trained."""
         if "nodes" not in output_args:
             return super().prepare_model_outputs(
                 output, output_args, micro_batch, logits_processor_func

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import socket
 
 from training.setup.plan import ConfigError
@@ -22,9 +21,7 @@ def require_free(host: str, port: int, setting: str) -> None:
         try:
             probe.bind((host, port))
         except OSError as error:
-            seen = f"cannot listen on {host}:{port} ({error.strerror})"
-            if isinstance(error, socket.gaierror) or error.errno == errno.EADDRNOTAVAIL:
-                raise ConfigError(
-                    f"{seen}; expected an IPv4 address of this machine, or 0.0.0.0 for all of them"
-                ) from None
-            raise ConfigError(f"{seen}; set {setting} to a free port") from None
+            raise ConfigError(
+                f"cannot listen on {host}:{port} ({error.strerror}); set {setting} to a free port "
+                "and an IPv4 address of this machine"
+            ) from None

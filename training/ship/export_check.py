@@ -64,14 +64,9 @@ def prove(
     with serve(str(served), log, device, tools=bool(agent.tools)) as server:
         theirs, answer = by_vllm(server.base_url, server.name, prompt, ids)
     if theirs != ids:
-        raise Failure(
-            f"vLLM renders the prompt as {len(theirs)} "
-            f"tokens, transformers as {len(ids)}, or as others"
-        )
+        raise Failure(f"vLLM renders {len(theirs)} tokens, transformers {len(ids)}, or others")
     if answer != text:
-        raise Failure(
-            f"vLLM answers {answer[:SHOWN]!r}, transformers {text[:SHOWN]!r}; nothing was written"
-        )
+        raise Failure(f"vLLM answers {answer[:SHOWN]!r}, transformers {text[:SHOWN]!r}")
     return {"prompt_tokens": len(ids), "reply": text, "device": device}
 
 
@@ -81,20 +76,19 @@ def by_transformers(folder: Path, prompt: FirstPrompt, device: str) -> tuple[lis
     from transformers import AutoModelForCausalLM, AutoTokenizer, GenerationConfig
 
     tokenizer = AutoTokenizer.from_pretrained(folder)
-    model = AutoModelForCausalLM.from_pretrained(
-        folder, dtype="auto" if device == "cuda" else torch.float32
-    )
-    model = model.to(device).eval()
+    kind: Any = "auto" if device == "cuda" else torch.float32
+    model = AutoModelForCausalLM.from_pretrained(folder, dtype=kind).to(device).eval()
     arguments: dict[str, Any] = {"tools": prompt.tools or None, "add_generation_prompt": True}
     arguments[SWITCH] = False  # as it is served
     ids = tokenizer.apply_chat_template(
         prompt.messages, return_dict=True, return_tensors="pt", **arguments
     ).to(device)
-    ends = {
-        "eos_token_id": model.generation_config.eos_token_id,
-        "pad_token_id": tokenizer.pad_token_id,
-    }
-    greedy = GenerationConfig(do_sample=False, max_new_tokens=TOKENS, **ends)
+    greedy = GenerationConfig(
+        do_sample=False,
+        max_new_tokens=TOKENS,
+        eos_token_id=model.generation_config.eos_token_id,
+        pad_token_id=tokenizer.pad_token_id,
+    )
     with torch.inference_mode():
         [out] = model.generate(**ids, generation_config=greedy)
     read = ids["input_ids"][0].tolist()
