@@ -8,10 +8,7 @@ import json
 import os
 from pathlib import Path
 
-import pytest
-
 from training.engine.checkpoints import best_step, find_checkpoint, run_of, step_of
-from training.setup.plan import ConfigError
 
 
 def make_run(runs: Path, name: str, steps: list[int], age: float) -> Path:
@@ -48,13 +45,3 @@ def test_of_equal_validations_the_later_step_is_the_best(tmp_path: Path) -> None
     assert best_step(tmp_path, [10, 20, 30, 40]) == 30
     assert best_step(tmp_path, [10, 20]) == 20
     assert best_step(tmp_path, [40]) is None
-
-
-def test_a_path_must_be_a_checkpoint(tmp_path: Path) -> None:
-    run = make_run(tmp_path, "run", [3], age=1)
-    assert step_of(find_checkpoint(str(run / "checkpoints" / "global_step_3"), None, tmp_path)) == 3
-    (tmp_path / "global_step_3").mkdir()
-    (tmp_path / "copy" / "actor").mkdir(parents=True)
-    for path in (run, tmp_path / "global_step_3", tmp_path / "copy"):
-        with pytest.raises(ConfigError, match=str(path)):
-            find_checkpoint(str(path), None, tmp_path)

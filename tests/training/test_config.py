@@ -36,20 +36,6 @@ def build(tmp_path: Path, *overrides: str, device: str = "cpu", n_gpus: int = 1,
     )
 
 
-@pytest.mark.parametrize("purpose", ["smoke", "ci", "full"])
-@pytest.mark.parametrize(("device", "n_gpus"), [("cpu", 1), ("cpu", 2), ("cuda", 1), ("cuda", 8)])
-def test_every_preset_passes_the_checks(
-    tmp_path: Path, purpose: str, device: str, n_gpus: int
-) -> None:
-    preset = choose(AGENT, purpose, device, n_gpus)
-    reply = AGENT.sizes(device).reply
-    config = build_config(
-        plan_of(tmp_path, device=device, max_tokens=reply).engine, tmp_path, FILES, preset, []
-    )
-    assert config.actor_rollout_ref.rollout.multi_turn.max_assistant_turns == 3
-    assert config.algorithm.adv_estimator == "grpo"
-
-
 def test_validation_samples_as_training_does(tmp_path: Path) -> None:
     """verl validates greedily by default: the reported reward would be of another policy than the
     one that learns.
@@ -145,11 +131,6 @@ def test_on_the_cpu_vllm_s_log_probs_are_the_old_policy_s(tmp_path: Path) -> Non
     assert config.actor_rollout_ref.actor.policy_loss.loss_mode == "vanilla"
     with pytest.raises(ConfigError, match="calculate_log_probs"):
         build(tmp_path, f"{rollout}=false", f"{bypass}=true")
-
-
-def test_below_free_form_dictionaries_nothing_is_checked(tmp_path: Path) -> None:
-    config = build(tmp_path, "+actor_rollout_ref.rollout.engine_kwargs.vllm.anything=7")
-    assert config.actor_rollout_ref.rollout.engine_kwargs.vllm.anything == 7
 
 
 def test_too_few_rows_for_a_batch(tmp_path: Path) -> None:
