@@ -10,6 +10,7 @@ minutes:
 from __future__ import annotations
 
 import json
+import re
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -77,7 +78,9 @@ def episodes(run: Run) -> list[str]:
     ]
     for row in rows:
         del row["counters"]["judge_seconds"]
-    return sorted(json.dumps(row, sort_keys=True) for row in rows)
+    lines = [json.dumps(row, sort_keys=True) for row in rows]
+    # vLLM draws the ids of calls at random
+    return sorted(re.sub(r"chatcmpl-tool-[0-9a-f]+", "id", line) for line in lines)
 
 
 def checkpoint(run: Run) -> Path:
