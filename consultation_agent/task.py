@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import json
-import sys
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from conditions.published import agentclinic, mediq, symptomcheck
-from conditions.published.cases import PublishedCase, read_published
+from conditions.published.cases import PublishedCase, case_rows
 from conditions.table import load_tables
 from episodes import row_files
 from episodes.agent import Row
@@ -65,21 +63,10 @@ def read_rows(path: Path | str) -> list[Row]:
     Raises AgentError: the file cannot be read, or is empty.
     """
     rows = row_files.read_rows(path, "consultations")
-    published = read_published(rows, str(path), PUBLISHED)
-    if published:
-        print(f"{path}: {published}", file=sys.stderr)
-        return [row_of(case) for case in published.cases]
-    numbers = [
-        str((row.get("extra_info") or {}).get("index", number)) for number, row in enumerate(rows)
-    ]
-    often = Counter(numbers)
-    for number, (name, row) in enumerate(zip(numbers, rows, strict=True)):
-        row.setdefault("id", name if often[name] == 1 else f"{name}/{number}")
-        row.setdefault("task_type", (row.get("extra_info") or {}).get("department") or "unknown")
-    return rows
+    return case_rows(rows, str(path), PUBLISHED, row_of, ("index",), "department")
 
 
-def row_of(case: PublishedCase) -> Row:
+def row_of(case: PublishedCase, source: str) -> Row:
     """Return a case of a public test set as a row; its patient knows the summary, not
     the findings.
     """
@@ -125,7 +112,7 @@ def _task_of(row: Row) -> ConsultationTask:
     truth = {name: _text(model["ground_truth"][name]) for name in ("diagnosis", "recommendation")}
     options: dict[str, str] = json.loads(extra.get("options") or "{}")
     condition = load_tables().conditions[extra["condition"]] if extra.get("condition") else None
-    values = {name: _text(value) for name, value in json.loads(extra.get("values") or "{}").items()}
+    values = _texts(extra.get("values"))
     return ConsultationTask(
         id=str(row["id"]),
         question=_complaint(row["prompt"]),
@@ -143,12 +130,8 @@ def _task_of(row: Row) -> ConsultationTask:
         age=extra.get("age"),
         sex=extra.get("sex") or "",
         values=values,
-        words={
-            name: _text(words) for name, words in json.loads(extra.get("facets") or "{}").items()
-        },
-        symptoms={
-            name: bool(there) for name, there in json.loads(extra.get("symptoms") or "{}").items()
-        },
+        words=_texts(extra.get("facets")),
+        symptoms=json.loads(extra.get("symptoms") or "{}"),
         distinguishing=tuple(extra.get("distinguishing") or ()),
         exchanges=tuple(map(_exchange, model.get("patient_information") or ())),
         description=_text(model.get("enhanced_description") or ""),
@@ -158,14 +141,17 @@ def _task_of(row: Row) -> ConsultationTask:
 
 
 def _complaint(prompt: list[dict[str, Any]]) -> str:
-    said = _text(
-        next((message["content"] for message in prompt if message["role"] == "user"), None)
-    )
+    asked = (message["content"] for message in prompt if message["role"] == "user")
+    said = _text(next(asked, None))
     return said.removeprefix(PREFIX).strip().splitlines()[0] if said.startswith(PREFIX) else said
 
 
 def _exchange(once: dict[str, list[str]]) -> tuple[str, str]:
     return " ".join(once["doctor_question"]), " ".join(once["patient_response"])
+
+
+def _texts(table: str | None) -> dict[str, str]:
+    return {name: _text(value) for name, value in json.loads(table or "{}").items()}
 
 
 def _text(value: Any) -> str:

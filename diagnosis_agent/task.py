@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import sys
-from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from conditions.published import agentclinic, symptomcheck
-from conditions.published.cases import PublishedCase, read_published
+from conditions.published.cases import PublishedCase, case_rows
 from conditions.table import load_tables
 from episodes import row_files
 from episodes.agent import Row
@@ -48,17 +46,7 @@ def read_rows(path: Path | str) -> list[Row]:
     Raises AgentError: the file cannot be read, or is empty.
     """
     rows = row_files.read_rows(path, "cases")
-    published = read_published(rows, str(path), PUBLISHED)
-    if published:
-        print(f"{path}: {published}", file=sys.stderr)
-        return [row_of(case, published.name) for case in published.cases]
-    extras = [row["extra_info"] if isinstance(row.get("extra_info"), dict) else {} for row in rows]
-    names = [_name(extra, number) for number, extra in enumerate(extras)]
-    often = Counter(names)
-    for number, (name, row, extra) in enumerate(zip(names, rows, extras, strict=True)):
-        row.setdefault("id", name if often[name] == 1 else f"{name}/{number}")
-        row.setdefault("task_type", extra.get("group") or "unknown")
-    return rows
+    return case_rows(rows, str(path), PUBLISHED, row_of, ("id", "index"), "group")
 
 
 def row_of(case: PublishedCase, source: str) -> Row:
@@ -74,12 +62,6 @@ def row_of(case: PublishedCase, source: str) -> Row:
         "reward_model": {"ground_truth": case.diagnosis},
         "extra_info": {"source": source, "group": case.kind, "examinations": findings, **known},
     }
-
-
-def _name(extra: Mapping[str, Any], number: int) -> str:
-    return str(
-        next(name for name in (extra.get("id"), extra.get("index"), number) if name is not None)
-    )
 
 
 def task_of(row: Row) -> DiagnosisTask:

@@ -3,7 +3,7 @@
     for piece in agent.showing.shown(record):  # record: a line of an evaluation's episodes.jsonl
         piece.who, piece.text, piece.notes
 
-By default that is the transcript; an agent's own `shown.py` says how its events look
+By default that is the transcript. An agent says in `Showing.shown` how its events look
 (docs/agents.md).
 """
 

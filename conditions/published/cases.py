@@ -7,6 +7,7 @@ published.name, len(published.cases), published.unusable     # unusable: reason 
 from __future__ import annotations
 
 import re
+import sys
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -107,6 +108,43 @@ def read_published(
     if not cases:
         raise PublishedError(f"{path} has no usable row; {found}")
     return found
+
+
+def case_rows(
+    rows: list[dict[str, Any]],
+    path: str,
+    readers: Sequence[Reader],
+    row_of: Callable[[PublishedCase, str], dict[str, Any]],
+    names: Sequence[str],
+    kind: str,
+) -> list[dict[str, Any]]:
+    """Return the rows of a file of cases, each with `id` and `task_type`.
+
+    row_of: a row of a published case and the name of its set. names: the columns of `extra_info`
+    that may name a row. kind: the one that has its task type.
+    """
+    published = read_published(rows, path, readers)
+    if published:
+        print(f"{path}: {published}", file=sys.stderr)
+        return [row_of(case, published.name) for case in published.cases]
+    given = [_name(row, names, number) for number, row in enumerate(rows)]
+    often = Counter(given)
+    for number, (name, row) in enumerate(zip(given, rows, strict=True)):
+        row.setdefault("id", name if often[name] == 1 else f"{name}/{number}")
+        row.setdefault("task_type", _extra(row).get(kind) or "unknown")
+    return rows
+
+
+def _extra(row: Record) -> Mapping[str, Any]:
+    extra = row.get("extra_info")
+    return extra if isinstance(extra, Mapping) else {}
+
+
+def _name(row: Record, names: Sequence[str], number: int) -> str:
+    for name in names:
+        if _extra(row).get(name) is not None:
+            return str(_extra(row)[name])
+    return str(number)
 
 
 def text_of(value: Any) -> str:
