@@ -65,7 +65,9 @@ def names_it(said: str, names: Iterable[str]) -> bool:
     known = list[str]()
     for name in names:
         several = [DOUBT.sub("", part).strip() for part in EITHER.split(name)]
-        known += filter(None, [name.strip(), *several] if len(several) > 1 else several)
+        if len(several) > 1:
+            several = [name, *(part for part in several if not words_of(part) <= beside())]
+        known += filter(str.strip, several)
     said = unframed(unicodedata.normalize("NFKC", said))
     if not known or len(said) > LONGEST or _undecided(said, known):
         return False

@@ -13,8 +13,8 @@ case is not drawn. The columns are those of DiagAgent's files.
 Some wordings of everything are reserved for rows of the test file marked "unseen". The same seed
 gives the same bytes.
 
-    python -m recipes.doctors.cases consultation --out data/consultation --force
-    python -m recipes.doctors.cases diagnosis --out my_cases --rows train=5000,val=500,test=1000 --seed 1
+    python -m conditions.cases consultation --out data/consultation --force
+    python -m conditions.cases diagnosis --out my_cases --rows train=5000,val=500,test=1000 --seed 1
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def _rows(text: str) -> dict[str, int]:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    parser = drawing_parser("recipes.doctors.cases", __doc__)
+    parser = drawing_parser("conditions.cases", __doc__)
     parser.add_argument("agent", choices=AGENTS, help="the agent that reads the cases")
     parser.add_argument(
         "--rows", type=_rows, default=ROWS, help="train=N,val=N,test=N (default: 960, 96, 320)"

@@ -173,14 +173,11 @@ def changed(**values):
 
 REFUSED = {
     "neither form": ({"text": "My knee hurts."}, "['text']"),
-    "prompt is text": (changed(prompt="My knee hurts."), "prompt is 'My knee hurts.'"),
-    "prompt is empty": (changed(prompt=[]), "prompt is []"),
     "unknown role": (
         changed(prompt=[{"role": "nurse", "content": "?"}]),
         "prompt[0].role is 'nurse'",
     ),
     "no answer block": (changed(response="Question: Did you fall?"), "'Question: Did you fall?'"),
-    "two answers": (changed(response=asks("A?") + asks("B?")), "doctor's reply"),
     "no advice": (changed(response="<answer>Diagnosis: sprain</answer>"), "'<answer>Diag"),
     "no gold": (case_row(ground_truth={"diagnosis": "x"}), "ground_truth.recommendation is None"),
     "nothing to tell": (
@@ -188,10 +185,6 @@ REFUSED = {
         "patient_information",
     ),
     "half a pair of surrogates": (case_row("\ud83d"), "prompt[0].content is '\\ud83d'"),
-    "no advice anywhere": (
-        {"messages": PLAIN_ROW["messages"][:-1], "diagnosis": "偏头痛"},
-        "recommendation is ''",
-    ),
     "nobody answers": ({"messages": PLAIN_ROW["messages"][1:3]}, "messages"),
 }
 

@@ -92,10 +92,7 @@ def test_only_replies_with_one_question_are_learned(
 
 NO_DIALOGUES: dict[str, Any] = {
     "no messages": {"text": "x"},
-    "none": {"messages": []},
-    "patient alone": {"messages": said("It hurts.")},
     "patient last": {"messages": said("It hurts.", END, "Thanks.")},
-    "system prompt": {"messages": [{"role": "system", "content": "x"}, *said("It hurts.", END)]},
     "no text": {"messages": [*said("It hurts."), {"role": "assistant", "content": None}]},
 }
 
