@@ -48,7 +48,7 @@ DATABASE = "database.db"
 SET = "set.json"
 DRAWING = "1"  # raised when the same files would give another database
 WHOLE = Limits(deadline=10.0, max_rows=100_000, max_cell=100_000, max_chars=100_000_000)
-CONSTANT = ([0], [1])  # results that a statement without a question gives as well
+CONSTANT = ([[0]], [[1]])  # results that a statement without a question gives as well
 
 
 @dataclass(frozen=True)
@@ -186,10 +186,11 @@ def why_unusable(result: QueryResult) -> str:
     """Return why a gold result says nothing about an answer; "" where it does."""
     if not result.ok:
         return "with gold that fails there"
-    cells = [cell for row in result.rows for cell in row]
-    if all(cell is None for cell in cells):
+    if all(cell is None for row in result.rows for cell in row):
         return "with gold that is empty there"
-    return "with gold that a constant query gives (0 or 1)" if cells in CONSTANT else ""
+    if result.rows in CONSTANT:
+        return "with gold that a constant query gives (0 or 1)"
+    return ""
 
 
 def _row(question: Question, sql: str, answer: str) -> Row:

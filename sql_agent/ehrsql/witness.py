@@ -36,7 +36,8 @@ class Cell:
         return cell
 
     def equate(self, other: Cell) -> None:
-        mine, others = self.root, other.root
+        mine = self.root
+        others = other.root
         if mine is not others:
             others._same_as = mine
             mine.constants += others.constants
@@ -97,34 +98,32 @@ class _Reader:
         query = query.unnest()
         text = query.sql("sqlite")
         if text not in self._outputs:
-            self._outputs[text] = (
-                self._union(query, outer)
-                if isinstance(query, exp.SetOperation)
-                else self._one_select(query, outer)
-            )
+            if isinstance(query, exp.SetOperation):
+                self._outputs[text] = self.select(query.left, outer)
+                self.select(query.right, outer)
+            else:
+                self._outputs[text] = self._one_select(query, outer)
         return self._outputs[text]
-
-    def _union(self, query: exp.SetOperation, outer: Sequence[Scope]) -> Outputs:
-        outputs = self.select(query.left, outer)
-        self.select(query.right, outer)
-        return outputs
 
     def _one_select(self, query: exp.Select, outer: Sequence[Scope]) -> Outputs:
         scope: dict[str, Outputs] = {}
         joins = query.args.get("joins") or []
         origin = query.args.get("from_")
-        for source in [*([origin.this] if origin else []), *(join.this for join in joins)]:
-            scope[source.alias_or_name.lower()] = self._source(source, outer)
+        for clause in [*([origin] if origin else []), *joins]:
+            scope[clause.this.alias_or_name.lower()] = self._source(clause.this, outer)
         scopes = (scope, *outer)
-        clauses = [join.args.get("on") for join in joins]
-        clauses += [part.this for name in ("where", "having") if (part := query.args.get(name))]
-        for clause in filter(None, clauses):
+        conditions = [join.args.get("on") for join in joins]
+        for name in ("where", "having"):
+            if query.args.get(name):
+                conditions.append(query.args[name].this)
+        for clause in filter(None, conditions):
             for part in clause.flatten() if isinstance(clause, exp.And) else [clause]:
                 self._condition(part.unnest(), scopes)
-        return {
-            expression.alias_or_name.lower() or str(number): self._output(expression, scopes)
-            for number, expression in enumerate(query.expressions)
-        }
+        outputs: dict[str, Cell | None] = {}
+        for number, expression in enumerate(query.expressions):
+            name = expression.alias_or_name.lower() or str(number)
+            outputs[name] = self._output(expression, scopes)
+        return outputs
 
     def _source(self, source: Any, outer: Sequence[Scope]) -> Outputs:
         if isinstance(source, exp.Subquery):
@@ -193,7 +192,8 @@ def constant_of(literal: exp.Literal) -> str | int | float:
 
 
 def _cell(column: exp.Column, scopes: Sequence[Scope]) -> Cell | None:
-    name, table = column.name.lower(), column.table.lower()
+    name = column.name.lower()
+    table = column.table.lower()
     for scope in scopes:
         for alias, outputs in scope.items():
             if name in outputs and table in ("", alias):
@@ -215,10 +215,13 @@ def _merged(rows: Sequence[Row], tables: Tables) -> list[Row]:
     table that share a key.
     """
     merged: list[Row] = []
-    keys, kept_once = key_columns(tables), entities(tables)
+    keys = key_columns(tables)
+    kept_once = entities(tables)
     for row in rows:
-        same = next((kept for kept in merged if _share_key(kept, row, keys)), None)
-        if same is None or row.table.name not in kept_once:
+        same = None
+        if row.table.name in kept_once:
+            same = next((kept for kept in merged if _share_key(kept, row, keys)), None)
+        if same is None:
             merged.append(row)
             continue
         for column, cell in row.cells.items():
@@ -227,7 +230,7 @@ def _merged(rows: Sequence[Row], tables: Tables) -> list[Row]:
 
 
 def _share_key(one: Row, other: Row, keys: set[str]) -> bool:
-    return one.table is other.table and any(
-        column in keys and one.cells[column].root is cell.root
-        for column, cell in other.cells.items()
-    )
+    if one.table is not other.table:
+        return False
+    shared = keys & one.cells.keys()
+    return any(one.cells[column].root is other.cells[column].root for column in shared)
