@@ -232,6 +232,9 @@ async def _reply_of(model: ChatModel, body: dict[str, Any]) -> ChatCompletion:
         reply = await model.reply(body)
         said = reply["choices"][0]["message"]
         if not said.get("tool_calls"):
+            thought = said.get("reasoning_content") or said.get("reasoning")
+            if thought and not said.get("content") and not said.get("refusal"):
+                said["content"] = f"<think>{thought}</think>"  # no answer, and not lost
             said["content"] = said.get("content") or ""  # OpenAI refuses to read null again
         return ChatCompletion.construct(**reply)
     except LLMError as error:

@@ -245,6 +245,17 @@ def test_litellm_carries_the_same_agent(
     assert (episode["stop_reason"], episode["score"]) == ("context_overflow", 0)
 
 
+@pytest.mark.parametrize("name", ["reasoning_content", "reasoning"])
+def test_a_thought_alone_is_no_answer_and_is_kept(data: Path, llm: Any, name: str) -> None:
+    """Servers that take thoughts out of a reply leave nothing of one that only thinks."""
+    reply = says("")
+    reply["message"] |= {"content": None, name: "the row says so"}
+    llm.script(reply)
+    code, scores, episodes = run(data, "--model", "m", "--base-url", llm.base_url, "--n", "1")
+    assert (code, scores["overall"]["stop_reasons"]) == (0, {"no_answer": 1})
+    assert "the row says so" in episodes[0]["transcript"][-1]["content"]
+
+
 def test_unfinished_is_wrong_even_when_the_text_is_right(data: Path, llm: Any) -> None:
     llm.script({**says(ANSWERS["q0"]), "finish_reason": "length"})
     code, scores, episodes = run(data, "--model", "m", "--base-url", llm.base_url)
