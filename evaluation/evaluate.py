@@ -30,7 +30,7 @@ from typing import Any
 from common.command import Failure, new_parser, positive, run_command
 from common.files import file_digest
 from common.journal import Journal, open_journal, run_all
-from common.settings import ROOT, Settings, load_settings
+from common.settings import Settings, load_settings
 from common.startup import collect_rarely
 from common.stopping import stop_in_order
 from episodes import registry
@@ -43,8 +43,6 @@ from evaluation.metrics import scores_of
 from evaluation.players import MODELS, Player, add_flags, model_player, opened, reply_tokens
 from evaluation.results import Sample
 from evaluation.tables import SILENT, report_of
-
-DEFAULT_FOLDER = ROOT / "outputs" / "evaluations"
 
 PlayOne = Callable[[Sample], Awaitable[Record]]
 
@@ -164,7 +162,7 @@ def default_folder(config: dict[str, Any]) -> Path:
     passed = ("/", "actor", "huggingface", "checkpoints")
     parts = [part for part in Path(config["model"]).parts if part not in passed]
     digest = hashlib.sha256(json.dumps(config, sort_keys=True).encode()).hexdigest()[:8]
-    return DEFAULT_FOLDER / "-".join([config["agent"], *parts[-2:], digest])
+    return results.FOLDER / "-".join([config["agent"], *parts[-2:], digest])
 
 
 async def scripted_episode(

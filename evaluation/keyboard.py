@@ -1,13 +1,9 @@
 """A person as the policy of an episode: shows what a model would read, and takes its replies from
-the keyboard.
+the keyboard, or from a pipe.
 
     policy = KeyboardPolicy(max_turns=6)
     episode = await environment.play(task, policy)
     policy.show_rest(episode.messages)
-
-A line is a reply, which the agent frames; lines between two lines of `FENCE` are one. Where there
-are tools, "/NAME arguments" calls one. "/help", and what is no reply, cost no turn. Input that is
-piped works as well, and is repeated on the screen.
 """
 
 from __future__ import annotations
@@ -75,13 +71,15 @@ class KeyboardPolicy:
     def __init__(self, max_turns: int, frame: Callable[[str], str] = str) -> None:
         self.max_turns = max_turns
         self.frame = frame
-        self.turns = self.prompt_tokens = self.completion_tokens = 0
+        self.turns = 0
+        self.prompt_tokens = 0
+        self.completion_tokens = 0
         self.finish_reason: str | None = None
         self.tools: Sequence[ToolSpec] = ()
         self._shown = 0
 
     async def reply(self, messages: Sequence[Message], tools: Sequence[ToolSpec] = ()) -> Message:
-        """Return the person's reply.
+        """Return the person's reply; what is no reply costs no turn.
 
         Raises PolicyStop: the budget is spent; InputEnded.
         """
@@ -91,7 +89,23 @@ class KeyboardPolicy:
         if not self.turns:
             self.tools = tools
             self._explain()
-        message = self._typed(tools)
+        left = self.max_turns - self.turns
+        message = None
+        while message is None:
+            typed = ask(f"[{left} {'replies' if left > 1 else 'reply'} left] > ")
+            if typed.strip() == HELP:
+                self._explain()
+            elif not typed.strip():
+                print("Type a reply; /help says how.")
+            else:
+                try:
+                    message = message_of(typed, tools if left > 1 else (), self.turns)
+                    if message["content"] is not None:
+                        message["content"] = self.frame(str(message["content"]))
+                except UsageError as error:
+                    message = None
+                    print(error)
+        self.finish_reason = "stop"
         self.turns += 1
         self._shown = len(messages) + 1
         return message
@@ -103,56 +117,29 @@ class KeyboardPolicy:
         self._shown = len(messages)
 
     def _explain(self) -> None:
-        if self.tools:
-            show("tools", "\n".join(map(described, self.tools)))
         how = [HOW, HOW_TO_BE_HELPED]
         if self.tools:
+            show("tools", "\n".join(map(described, self.tools)))
             how.append(HOW_TO_CALL)
         show("how to play", "\n".join(how))
-
-    def _typed(self, tools: Sequence[ToolSpec]) -> Message:
-        left = self.max_turns - self.turns
-        prompt = f"[{left} {'replies' if left > 1 else 'reply'} left] > "
-        self.finish_reason = "stop"
-        while True:
-            typed = ask(prompt)
-            try:
-                if typed.strip() == HELP:
-                    self._explain()
-                elif typed.strip():
-                    return self._said(typed, tools if left > 1 else ())
-                else:
-                    print("Type a reply; /help says how.")
-            except UsageError as error:
-                print(error)
-
-    def _said(self, typed: str, tools: Sequence[ToolSpec]) -> Message:
-        """Return the message that was typed. Raises UsageError: it is not a reply."""
-        message = message_of(typed, tools, self.turns)
-        if message["content"] is not None:
-            message["content"] = self.frame(str(message["content"]))
-        return message
 
 
 def words_of(message: Message) -> str:
     """Return a message as a person reads it: its text, then its calls."""
-    calls = [call["function"] for call in message.get("tool_calls") or []]
     lines = [str(message["content"])] if message.get("content") is not None else []
-    return "\n".join([*lines, *(f"/{call['name']} {call['arguments']}" for call in calls)])
+    for call in message.get("tool_calls") or []:
+        lines.append(f"/{call['function']['name']} {call['function']['arguments']}")
+    return "\n".join(lines)
 
 
 def described(tool: ToolSpec) -> str:
     """Return one line about a tool and its parameters."""
     function = tool["function"]
-    properties = function.get("parameters", {}).get("properties", {})
-    words = [
-        f"{name}: {of.get('description') or of.get('type', 'any')}"
-        for name, of in properties.items()
-    ]
-    return (
-        f"/{function['name']}  {function.get('description', '')}  "
-        f"({'; '.join(words) or 'no arguments'})"
-    )
+    words = []
+    for name, of in function.get("parameters", {}).get("properties", {}).items():
+        words.append(f"{name}: {of.get('description') or of.get('type', 'any')}")
+    arguments = "; ".join(words) or "no arguments"
+    return f"/{function['name']}  {function.get('description', '')}  ({arguments})"
 
 
 def message_of(typed: str, tools: Sequence[ToolSpec], number: int) -> Message:
@@ -164,19 +151,16 @@ def message_of(typed: str, tools: Sequence[ToolSpec], number: int) -> Message:
         return {"role": "assistant", "content": typed}
     name, _, rest = typed[1:].partition(" ")
     functions = {tool["function"]["name"]: tool["function"] for tool in tools}
-    found = (
-        [name] if name in functions else [known for known in functions if known.startswith(name)]
-    )
+    found = [known for known in functions if known.startswith(name)]
+    if name in functions:
+        found = [name]
     if len(found) != 1:
         raise UsageError(
             f"/{name} is {'several' if found else 'none'} of the tools {', '.join(functions)}"
         )
     arguments = json.dumps(arguments_of(functions[found[0]], rest.strip()), ensure_ascii=False)
-    call = {
-        "id": f"typed-{number}",
-        "type": "function",
-        "function": {"name": found[0], "arguments": arguments},
-    }
+    function = {"name": found[0], "arguments": arguments}
+    call = {"id": f"typed-{number}", "type": "function", "function": function}
     return {"role": "assistant", "content": None, "tool_calls": [call]}
 
 
@@ -186,20 +170,17 @@ def arguments_of(function: dict[str, Any], text: str) -> dict[str, Any]:
 
     Raises UsageError: not such an object, or a required argument is missing.
     """
-    parameters = function.get("parameters", {}).get("properties", {})
-    if len(parameters) == 1 and text and not text.startswith("{"):
-        [(name, of)] = parameters.items()
-        if of.get("type") == "string":
-            return {name: text}
+    parameters = function.get("parameters", {})
+    properties = parameters.get("properties", {})
+    types = [of.get("type") for of in properties.values()]
+    if types == ["string"] and text and not text.startswith("{"):
+        return {next(iter(properties)): text}
     try:
         found = json.loads(text or "{}")
     except (ValueError, RecursionError):
         found = None
-    if (
-        not isinstance(found, dict)
-        or not {*function.get("parameters", {}).get("required", ())} <= found.keys()
-    ):
-        raise UsageError(
-            f"{function['name']} takes a JSON object with {list(parameters)}, got {text[:80]!r}"
-        )
-    return found
+    if isinstance(found, dict) and {*parameters.get("required", ())} <= found.keys():
+        return found
+    raise UsageError(
+        f"{function['name']} takes a JSON object with {list(properties)}, got {text[:80]!r}"
+    )

@@ -124,8 +124,10 @@ def worth_keeping(scored: Scored, highest: float) -> bool:
     """Return whether to keep the episode as gold: nearly the highest reward decides, below it the
     person.
     """
-    if scored.reward.total is None or scored.reward.total >= GOLD * highest:
-        return scored.reward.total is not None
+    if scored.reward.total is None:
+        return False
+    if scored.reward.total >= GOLD * highest:
+        return True
     try:
         return ask("keep it all the same? [y/N] ").strip().lower() in ("y", "yes")
     except InputEnded:
@@ -140,22 +142,21 @@ def main(argv: Sequence[str] | None = None) -> int:
     if sys.stdin.isatty():
         import readline  # noqa: F401 (input() takes its line editing)
 
-    def body() -> int:
+    def body() -> None:
         settings = load_settings()
         agent, arguments = parse_arguments(argv)
         settings = with_turns(agent, settings, arguments.max_turns)
         tasks = choose_tasks(agent, arguments, settings)
-        save = arguments.save
         own = registry.own_options(agent, arguments)
         for note in agent.flags.check(tasks, own):
             print(note)
-        if save:
-            check_saved(save)
+        if arguments.save:
+            check_saved(arguments.save)
         with opened_environment(agent, own, LOGS, settings, arguments.device) as environment:
-            unscored = asyncio.run(play_all(agent, tasks, environment, settings, save))
+            playing = play_all(agent, tasks, environment, settings, arguments.save)
+            unscored = asyncio.run(playing)
         if unscored:
             raise Failure(f"{unscored} of {len(tasks)} episodes have no score")
-        return 0
 
     return run_command("play", body)
 

@@ -142,25 +142,6 @@ def test_the_policy_would_stop_what_got_in(two: Path, open_page: Any) -> None:
     assert page.evaluate("window.hacked") is None
 
 
-def test_filters_search_and_order(two: Path, open_page: Any) -> None:
-    page = open_page(two)
-    rows, found = page.locator("#list li"), page.get_by_role("status")
-    assert found.inner_text() == "48 of 48"
-    page.get_by_label("Task type").select_option("count_filter")
-    assert found.inner_text() == "20 of 48"
-    page.get_by_label("Reward from").fill("2")
-    assert (found.inner_text(), rows.count()) == ("0 of 48", 0)
-    page.get_by_label("Reward from").fill("")
-    page.get_by_label("Task type").select_option("")
-    page.get_by_label("Text (/)").fill("with 药")
-    assert found.inner_text() == "40 of 48"
-    page.get_by_label("Text (/)").fill("")
-    page.get_by_label("Order").select_option("most changed first")
-    assert "t0" in rows.first.text_content()
-    page.get_by_label("Ended").select_option("judge_failed")
-    assert (found.inner_text(), rows.count()) == ("1 of 48", 1)
-
-
 def test_the_table_of_failures_leads_to_its_episodes_and_worst_is_of_the_chosen_run(
     two: Path, open_page: Any
 ) -> None:

@@ -77,15 +77,6 @@ def test_a_judge_that_likes_everything_fails_after_few_calls(
     assert 10 < len(generous.requests) <= 30
 
 
-def test_a_judge_that_does_not_answer_is_named(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setenv("REWARD_MODEL_URL", "http://127.0.0.1:9/score")
-    monkeypatch.setenv("JUDGE_TIMEOUT", "0.5")
-    assert main(["sql"]) == 1
-    assert "reward_model" in capsys.readouterr().err
-
-
 def test_wrong_usage(capsys: pytest.CaptureFixture[str]) -> None:
     for wrong in (["sqll"], ["sql", "--sample", "0"], ["sql", "--dta", "x"]):
         with pytest.raises(SystemExit) as ended:

@@ -8,7 +8,6 @@ those of the parts.
 from __future__ import annotations
 
 import json
-import os
 import signal
 import subprocess
 import sys
@@ -24,13 +23,11 @@ from episodes import registry
 from evaluation import demo
 from evaluation.report.demo import (
     by_failure,
-    commit,
     read_result,
 )
 from sql_agent.agent import AGENT, SqlAgent
 from tests.episodes.guessing_agent import GuessingAgent
 from tests.evaluation.evaluations import evaluation, record
-from tests.messages import missing
 
 TRAINING = ((1, 0.4, 0.0), (2, 0.9, 3.0))  # step, mean reward, groups with equal rewards
 
@@ -180,26 +177,6 @@ def test_its_parts_become_numbers_and_a_report(
     assert capsys.readouterr().out.splitlines()[-1] == str(folder)
 
 
-@pytest.mark.system
-def test_a_commit_with_changed_files_is_named_dirty(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Nobody could repeat the result, so it must not be published as that of the commit."""
-    for name in [name for name in os.environ if name.startswith("GIT_")]:
-        monkeypatch.delenv(name)
-    monkeypatch.setenv("GIT_CONFIG_GLOBAL", os.devnull)
-    monkeypatch.setattr("evaluation.report.demo.ROOT", tmp_path)
-    (tmp_path / "file").write_text("committed")
-    author = ("-c", "user.name=a", "-c", "user.email=a@b")
-    for words in (["init"], ["add", "file"], [*author, "commit", "-m", "first"]):
-        subprocess.run(["git", *words], cwd=tmp_path, check=True, capture_output=True)
-    clean = commit()
-    assert clean is not None
-    assert len(clean) == 12
-    (tmp_path / "file").write_text("changed since")
-    assert commit() == f"{clean}-dirty"
-
-
 def test_a_folder_that_holds_something_is_refused(
     tmp_path: Path, commands: list[list[str]], capsys: Any
 ) -> None:
@@ -213,11 +190,6 @@ def test_a_folder_that_holds_something_is_refused(
 def test_wrong_usage_ends_with_2(arguments: list[str]) -> None:
     with pytest.raises(SystemExit, match="2"):
         demo.main(arguments)
-
-
-def test_an_unknown_agent_is_named(capsys: Any) -> None:
-    assert demo.main(["sqll"]) == 2
-    assert not missing(capsys.readouterr().err, "'sqll'", registry.names()[0])
 
 
 @pytest.mark.system

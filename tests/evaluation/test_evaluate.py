@@ -28,21 +28,19 @@ import pyarrow as pa
 import pyarrow.parquet as parquet
 import pytest
 
-from common.command import UsageError
+from common.command import Failure, UsageError
 from common.journal import open_journal
 from common.settings import ROOT, Settings, load_settings
 from episodes import registry
 from episodes.episode import Task
 from evaluation import evaluate, players
 from evaluation.players import Player, find_player
-from evaluation.results import Sample, read_scores, sample_rows
+from evaluation.results import Sample, sample_rows
 from sql_agent.agent import AGENT
-from sql_agent.judge_words import WORDS
 from tests.episodes.guessing_agent import GuessingAgent
 from tests.episodes.scripted import ScriptedLLM, asks, says
 from tests.messages import missing
 from tests.sql_agent.small_database import CAUSE, STORAGE
-from training.setup import model_folder
 
 WRONG = "每日三次，每次两片"
 ANSWERS = {"q0": f"朵莎洛片的贮藏方法：{STORAGE}", "q1": f"图帕氏病的病因：{CAUSE}"}
@@ -161,42 +159,14 @@ def test_baselines_stand_beside_a_score(data: Path) -> None:
     assert "NOT ABOVE" not in table
 
 
-@pytest.mark.usefixtures("no_waiting")
-def test_a_baseline_without_a_score_ends_the_command(
-    data: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """A mean over fewer tasks would stand beside the player's. The judge answers the check's
-    question and that of nothing else.
-    """
-    teacher = ScriptedLLM()
-    known = WORDS.known_case.question
+async def test_a_baseline_without_a_score_ends_the_command() -> None:
+    """A mean over fewer tasks would stand beside the player's."""
 
-    def answer(body: dict[str, Any]) -> tuple[int, dict[str, Any]]:
-        parts = dict.fromkeys(
-            WORDS.weights, 0.5 if known in json.dumps(body, ensure_ascii=False) else 7
-        )
-        message = {"role": "assistant", "content": json.dumps(parts)}
-        choices = [{"index": 0, "message": message, "finish_reason": "stop"}]
-        return 200, {
-            "id": "x",
-            "object": "chat.completion",
-            "created": 0,
-            "model": "m",
-            "choices": choices,
-        }
+    async def play_one(sample: Sample) -> dict[str, Any]:
+        return {"score": None, "unscored": "judge_failed", "detail": ""}
 
-    monkeypatch.setattr(teacher, "answer", answer)
-    monkeypatch.setenv("TEACHER_MODEL", "openai/judging")
-    monkeypatch.setenv("TEACHER_BASE_URL", teacher.base_url)
-    load_settings.cache_clear()
-    out = data.parent / "out"
-    command = ["sql", "--data", str(data), "--out", str(out), "--baseline", "silent"]
-    code = evaluate.main([*command, "--with-baselines"])
-    teacher.server.shutdown()
-    teacher.server.server_close()
-    assert code == 1
-    assert not missing(capsys.readouterr().err, "at_once", "q0")
-    assert "baselines" not in read_scores(out)
+    with pytest.raises(Failure, match=r"silent.*q0.*judge_failed"):
+        await evaluate.played_once([Task(id="q0", question="")], play_one, "silent")
 
 
 def test_a_score_that_silence_earns_is_marked(data: Path) -> None:
@@ -456,19 +426,6 @@ def test_what_model_means(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
     assert "secret" not in str(find_player("m", "http://user:secret@h/v1", settings).fingerprint())
     here, there = (find_player("m", url, settings) for url in ("http://h/v1", "http://g/v1"))
     assert here.fingerprint() != there.fingerprint(), "another model of the same name"
-
-
-def test_weights_that_differ_at_one_end_are_another_model(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Files of one size and head differ in the layers that were trained, which come last."""
-    monkeypatch.setattr(model_folder, "ENDS", 2)
-    found = set()
-    for weights in (b"ab....yz", b"ab....zz", b"aa....yz"):
-        (tmp_path / "model.safetensors").write_bytes(weights)
-        player = find_player(str(tmp_path), None, Settings(_env_file=None))
-        found.add(json.dumps(player.fingerprint()))
-    assert len(found) == 3
 
 
 def test_a_model_served_here_is_sampled_as_in_training(

@@ -166,17 +166,6 @@ def test_samples_of_one_question_do_not_narrow_the_interval() -> None:
         assert few[name] == many[name]
 
 
-def test_facts_of_unscored_episodes_are_left_out() -> None:
-    known = {"execution_accuracy": 1.0, "evidence_recall": None, "queried": 0.0}
-    scores = scores_of(
-        [
-            record("a", 1.0, facts={**known, "execution_accuracy": 0.0}),
-            record("b", None, facts=known),
-        ]
-    )
-    assert (scores["execution_accuracy"], scores["execution_accuracy_ci95"]) == (0.0, [0.0, 1.0])
-
-
 def test_one_question_says_nothing_about_the_spread() -> None:
     assert interval([0.5], seed=0) == [0.0, 1.0]
     assert interval([], seed=0) is None

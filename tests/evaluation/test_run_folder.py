@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from common.command import UsageError
 from evaluation.run_folder import FILES, Run, open_folders
+from evaluation.runs import main
 from tests.evaluation.evaluations import evaluation, record
 from tests.evaluation.folders import training_run
 
@@ -47,6 +48,23 @@ def test_a_run_that_died_is_read_as_far_as_it_got(tmp_path: Path) -> None:
         assert name in told
 
 
+def test_runs_and_evaluations_are_listed_newest_first(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    evaluation(tmp_path / "demo" / "before", [record(str(n), n % 2) for n in range(10)])
+    training_run(tmp_path / "run")
+    (tmp_path / "other").mkdir()
+    assert main([str(tmp_path)]) == 0
+    lines = [line for line in capsys.readouterr().out.splitlines() if str(tmp_path) in line]
+    cells = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
+    assert sorted(row[0] for row in cells) == [f"{tmp_path}/demo/before", f"{tmp_path}/run"]
+    found = {row[0]: row[2:] for row in cells}
+    assert found[f"{tmp_path}/run"] == ["sql", "training", "3", "–", "done"]
+    assert found[f"{tmp_path}/demo/before"] == ["sql", "evaluation", "10", "50.0", "done"]
+    assert [row[1] for row in cells] == sorted((row[1] for row in cells), reverse=True)
+    assert main([str(tmp_path / "none")]) == 2
+
+
 @pytest.mark.parametrize(
     ("make", "named"),
     [
@@ -59,26 +77,6 @@ def test_what_is_no_run_is_named(tmp_path: Path, make: object, named: str) -> No
     make(tmp_path / "given")  # type: ignore[operator]
     with pytest.raises(UsageError, match=named):
         open_folders([tmp_path / "given"])
-
-
-def test_numbers_that_are_none_and_trees_too_deep_are_left_out(tmp_path: Path) -> None:
-    (tmp_path / "metrics.jsonl").write_text(
-        '{"step": 1, "data": {"a": NaN, "b": Infinity, "c": 1e999, "d": 2}}\n'
-    )
-    lines = [
-        '{"reward": NaN}',
-        "[" * 100_000,
-        '{"reward": ' + "9" * 5000 + "}",
-        "\x00",
-        "[]",
-        '"text"',
-    ]
-    (tmp_path / "episodes.jsonl").write_text("\n".join(lines) + "\n")
-    run = Run(tmp_path, "training", "", tmp_path)
-    assert run.steps == [(1, {"d": 2})]
-    assert list(run.episodes()) == [{"reward": None}]
-    [told] = run.missing
-    assert "episodes.jsonl: 5 lines" in told
 
 
 @given(st.binary(max_size=400))

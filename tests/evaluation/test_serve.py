@@ -33,7 +33,6 @@ from evaluation.visits import UNAVAILABLE
 from tests.digits_agent.agent import AGENT as DIGITS
 from tests.episodes.scripted import ScriptedLLM, asks, says
 from tests.evaluation.visiting import SETTINGS, served
-from tests.messages import missing
 from tests.sql_agent.small_database import STORAGE
 
 QUESTION, QUERY = "朵莎洛片怎么保存？", "SELECT storage FROM drugs_info WHERE med_name = '朵莎洛片'"
@@ -97,15 +96,6 @@ def test_a_stream_has_every_step_then_the_answer_and_what_it_cost(
     assert chunks[-1].choices[0].finish_reason == "stop"
     assert chunks[-1].usage
     assert chunks[-1].usage.completion_tokens == 2
-
-
-def test_the_page_runs_no_script_but_its_own(sql: str) -> None:
-    """It shows what a model wrote."""
-    headers = httpx.get(sql, trust_env=False).headers
-    assert not missing(
-        headers["content-security-policy"], "default-src 'none'", "script-src 'self'"
-    )
-    assert headers["x-content-type-options"] == "nosniff"
 
 
 def test_a_visit_ends_with_its_time(llm: ScriptedLLM) -> None:
@@ -218,16 +208,6 @@ def test_without_the_token_nothing_but_the_page_is_had(llm: ScriptedLLM) -> None
     assert llm.requests == []
 
 
-def test_a_model_that_fails_is_an_error_and_no_answer(sql: str, llm: ScriptedLLM) -> None:
-    llm.status = 400
-    with pytest.raises(openai.InternalServerError):
-        client(sql).chat.completions.create(model="sql", messages=[user(QUESTION)])  # type: ignore[list-item]
-    with pytest.raises(openai.APIError):
-        list(
-            client(sql).chat.completions.create(model="sql", messages=[user(QUESTION)], stream=True)
-        )  # type: ignore[list-item]
-
-
 @pytest.mark.parametrize("stream", [True, False])
 def test_a_client_that_leaves_ends_its_episode(llm: ScriptedLLM, stream: bool) -> None:
     """With one place, the next visitor is served only once the first episode has ended."""
@@ -316,6 +296,9 @@ def test_a_model_that_is_gone_is_told_in_words_for_visitors(llm: ScriptedLLM) ->
         assert reply.status_code == 502
         assert reply.json()["error"]["message"] == UNAVAILABLE
         assert "127.0.0.1" not in reply.text
+        asked: Any = {"model": "sql", "messages": [user(QUESTION)], "stream": True}
+        with pytest.raises(openai.APIError):
+            list(client(address).chat.completions.create(**asked))
         assert httpx.get(f"{address}/health", trust_env=False).status_code == 200
         host.alive = lambda: False
         assert httpx.get(f"{address}/health", trust_env=False).status_code == 503

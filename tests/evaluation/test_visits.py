@@ -53,14 +53,6 @@ def test_an_own_question_is_played_to_an_end(
             assert policy.turns <= 3
 
 
-def test_agents_without_own_questions_say_so() -> None:
-    with (
-        closing(DIGITS.open(SETTINGS, {})) as environment,
-        pytest.raises(AgentError, match="cases"),
-    ):
-        asyncio.run(environment.asked("x", answer, ScriptedPolicy(says("x"))))
-
-
 def test_an_ending_that_knows_what_is_right_takes_no_own_question() -> None:
     agent = registry.get("code")
     with (

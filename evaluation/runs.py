@@ -1,0 +1,72 @@
+"""List training runs and evaluations with their numbers, newest first.
+
+    .venv/bin/python -m evaluation.runs                 # of runs/ and outputs/evaluations/
+    .venv/bin/python -m evaluation.runs FOLDER          # of the folders in FOLDER
+
+Exit codes: 0 done, 2 wrong usage.
+"""
+
+from __future__ import annotations
+
+import signal
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from common.command import UsageError, new_parser, run_command
+from common.settings import ROOT
+from evaluation.results import FOLDER
+from evaluation.run_folder import DEMO, EVALUATION, Run, kind_of, numbers
+from evaluation.tables import Report, number, points
+
+PLACES = (ROOT / "runs", FOLDER)
+HEADER = ("folder", "when", "agent", "what", "tasks or steps", "score or reward", "ended")
+
+
+def runs_in(place: Path) -> Iterator[Run]:
+    """Yield the runs of a place; the parts of a demo one by one."""
+    for folder in place.iterdir() if place.is_dir() else ():
+        for part in (folder, *(folder / name for name in DEMO)):
+            if kind := kind_of(part):
+                yield Run(part, kind, "", folder)
+
+
+def row_of(run: Run) -> Sequence[str]:
+    """Return a run's line: of an evaluation its tasks and score, of a training its steps and
+    validation reward.
+    """
+    folder = run.folder.relative_to(ROOT) if run.folder.is_relative_to(ROOT) else run.folder
+    about = (str(folder), run.when, run.agent or "–", run.kind)
+    if run.kind == EVALUATION:
+        overall = numbers(run.scores.get("overall"))
+        ended = "done" if run.scores else "not ended"
+        return (*about, number(overall.get("n"), "g"), points(overall.get("score")), ended)
+    validation = run.summary.get("validation") or {}
+    reward = numbers(validation.get("reward")).get("mean")
+    steps = run.steps
+    last = str(steps[-1][0]) if steps else "–"
+    ended = str(run.summary.get("exit_reason") or "not ended")
+    return (*about, last, number(reward, ".3f"), ended)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    parser = new_parser(__doc__, prog="python -m evaluation.runs")
+    parser.add_argument("folder", type=Path, nargs="?", help="default: where runs are written")
+    arguments = parser.parse_args(argv)
+
+    def body() -> None:
+        if arguments.folder and not arguments.folder.is_dir():
+            raise UsageError(f"{arguments.folder} is no folder")
+        runs: list[Run] = []
+        for place in [arguments.folder] if arguments.folder else PLACES:
+            runs += runs_in(place)
+        runs.sort(key=lambda run: run.moment, reverse=True)
+        table = [HEADER, *map(row_of, runs)]
+        Report("Runs and evaluations", [f"{len(runs)} in all"], {"": table}).show()
+
+    return run_command("runs", body)
+
+
+if __name__ == "__main__":
+    signal.signal(signal.SIGPIPE, signal.SIG_DFL)
+    sys.exit(main())
