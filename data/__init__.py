@@ -1,4 +1,1 @@
-"""From sources to files: the small embedded database and the question files made from it.
-
-Importing does nothing.
-"""
+"""The files of data, and readers of Parquet and JSON."""

@@ -51,7 +51,6 @@ def write_parquet(rows: Iterable[Row], path: Path, form: Form) -> int:
 
 
 def _type(form: Any) -> Any:
-    """Return the arrow type of a form."""
     import pyarrow as arrow
 
     if isinstance(form, Mapping):

@@ -1,12 +1,6 @@
 """Answers whose worth is known: bad ones, to see whether a judge can be fooled, and good ones to
-compare them with.
-
-    bad_answers(case, ["阿朵片"], column, Random(1))   # {"the question again": "关于...", ...}
-    honest_answers(case)                # {"exact evidence": "...", "reference answer": "..."}
-
-A run asks its judge about both before it starts (episodes/judge_probe.py); episodes/lit_agent.py
-adds a bad one to a share of its episodes (CANARY_SHARE), and training/engine/watchdog.py says what
-happens when one is accepted.
+compare them with. Runs ask their judge about both before they start and, of the bad ones, beside a
+share of the episodes (CANARY_SHARE).
 """
 
 from __future__ import annotations
@@ -164,7 +158,6 @@ def _commonest(texts: Sequence[str]) -> list[str]:
 
 
 def _says(text: str, right: str) -> bool:
-    """Return whether every part of the text is right."""
     return all(part in right for part in fragments(text))
 
 
@@ -195,7 +188,6 @@ def _is_other(value: str, right: str) -> bool:
 
 
 def _gold_cells(case: Case) -> list[tuple[str, str]]:
-    """Return the column and text of each gold cell, else of each quote."""
     gold = case.gold or {}
     table = gold.get("structured_gt") or {"columns": [], "rows": []}
     cells = []

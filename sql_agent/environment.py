@@ -1,10 +1,4 @@
-"""What the SQL agent's episodes need in a process: the database's tool, the judge, the reward's
-terms.
-
-environment = SqlEnvironment(load_settings().of(SqlSettings))
-episode = await environment.play(task, policy)          # openai-agents calls `query_database_by_sql`
-reward = await environment.score(task, episode)
-"""
+"""What the SQL agent's episodes need in a process: the database's tool, the judge, the reward."""
 
 from __future__ import annotations
 

@@ -1,8 +1,5 @@
-"""The SQL agent's facts for evaluations and demos beyond the reward: of one episode, and over all
-of them.
-
-A record is a line of `episodes.jsonl`; docs/evaluate-and-serve.md explains the keys, docs/training.md the
-kinds of failure.
+"""The SQL agent's facts beyond the reward: of one episode, and over all of them
+(docs/evaluate-and-serve.md).
 """
 
 from __future__ import annotations

@@ -1,9 +1,4 @@
-"""What an LLM judge reads about this agent's answers: a question, what the database holds, what the
-tool returned.
-
-The texts are in `judge_words.toml`; `scoring/llm_judge.py` puts the material between the marker
-lines that they mention.
-"""
+"""What an LLM judge reads about this agent's answers; the texts are in `judge_words.toml`."""
 
 from __future__ import annotations
 

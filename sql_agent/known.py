@@ -1,8 +1,5 @@
 """Episodes of the SQL agent whose worth is known without a model: gold, baselines, and answers that
 deserve much or nothing.
-
-known = KnownAnswers(tool, judged=True)
-await known.gold(task)                       # queries the database and answers
 """
 
 from __future__ import annotations

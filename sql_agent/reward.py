@@ -316,7 +316,6 @@ def _has_values(rows: Iterable[Sequence[Any]]) -> bool:
 
 
 def _rows(result: QueryResult) -> list[list[Cell]]:
-    """Return the rows with what the tool says of each cell."""
     rows = []
     for at, row in enumerate(result.rows):
         rows.append([Cell(value, (at, place) in result.cut) for place, value in enumerate(row)])

@@ -1,7 +1,4 @@
-"""The checks of a training run's questions before anything heavy is started.
-
-Used by `SqlAgent.check`.
-"""
+"""The checks of a training run's questions before anything heavy is started."""
 
 from __future__ import annotations
 
@@ -70,7 +67,6 @@ def _notes_on(name: str, rows: list[Row], settings: SqlSettings, plays: bool) ->
 
 
 def _refuse_foreign(name: str, rows: Sequence[Row], tool: QueryTool) -> None:
-    """Raise AgentError if gold queries that found something find nothing in this database."""
     asked = 0
     found = 0
     for row in rows:

@@ -1,10 +1,5 @@
 """The two tables of the medical database and what may be asked about them, as listed in
-`tables.toml` beside this file.
-
-Every column is text except `id`. The first 23 columns of `drugs_info` and 15 of `disease` are the
-contract with data that users bring; `source`, the last, says where a row comes from.
-
-    from sql_agent.tables import TABLES, ASKABLE, metadata, write_database
+`tables.toml`. Every column is text except `id`; `source`, the last, says where a row comes from.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""One row of the SQL agent's data as a frozen type.
-
-task_of(load_rows("data/val.parquet")[0])
-"""
+"""One row of the SQL agent's data as a frozen type."""
 
 from __future__ import annotations
 

@@ -63,7 +63,6 @@ def same_result(
 
 
 def _turned(rows: Sequence[Sequence[Cell]], order: Sequence[int]) -> list[list[Cell]]:
-    """Return the rows with their columns in this order."""
     return [[row[column] for column in order] for row in rows]
 
 

@@ -1,7 +1,4 @@
-"""Calls of the database from a thread, so that many episodes share one process.
-
-rows = await in_thread(tool.run, "SELECT ...")
-"""
+"""Calls of the database from a thread, so that many episodes share one process."""
 
 from __future__ import annotations
 

@@ -1,8 +1,4 @@
-"""One value of a foreign table as the text the medical database stores, or the reason why it can
-not be stored.
-
-from sql_agent.intake.cells import CellError, to_text
-"""
+"""One value of a foreign table as the text the medical database stores, or why it cannot be stored."""
 
 from __future__ import annotations
 
@@ -122,10 +118,6 @@ def _number(value: float | Decimal) -> str | None:
 
 
 def _strip_html(text: str) -> str:
-    """Return what a reader of the page would see; a block begins a new line.
-
-    Text without tags and entities stays unchanged.
-    """
     if "<" not in text and "&" not in text:
         return text
     text = html.unescape(TAG.sub("", BLOCK.sub("\n", UNSEEN.sub("", text))))

@@ -1,9 +1,5 @@
 """Which column of a foreign table becomes which column of ours: by name, by content, or by a
-mapping file.
-
-`sql_agent/intake/headers.py` interprets names and cells; a given mapping takes precedence.
-
-from sql_agent.intake.columns import plan_parts, read_mapping
+mapping file, which takes precedence.
 """
 
 from __future__ import annotations

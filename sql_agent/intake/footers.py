@@ -1,8 +1,4 @@
-"""Totals, section titles and signatures that stand below (or between) the rows of people's tables.
-
-is_footer({"药品名称": "合计", "价格": 1280.5})      # True: it is no drug
-is_footer({"药品名称": "合欢花颗粒", "价格": 25})     # False
-"""
+"""Totals, section titles and signatures that stand below (or between) the rows of people's tables."""
 
 from __future__ import annotations
 

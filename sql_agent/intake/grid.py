@@ -1,7 +1,5 @@
 """A table in cells, as CSV and Excel have it: its header, with titles, notes and blank rows above,
 and its rows.
-
-(part,) = below_headers({"drugs": rows})       # rows() yields rows of cells
 """
 
 from __future__ import annotations

@@ -97,7 +97,6 @@ def _in_pinyin(words: Mapping[str, str]) -> dict[str, str]:
 
 
 def _column_by_word(columns: Mapping[str, Sequence[str]]) -> dict[str, str]:
-    """Return the column that each word stands for, as `normalise` leaves the word."""
     found = {}
     for column, words in columns.items():
         for word in words:

@@ -190,9 +190,6 @@ def _stage(
 
 
 def _columns(item: Planned) -> str:
-    """Return a text of how columns are used, which are unused, and the mapping lines that decide
-    about those.
-    """
     lines = [f"  the column names are in row {item.part.header}"] if item.part.header > 1 else []
     used = [f"{source} -> {column}" for source, column in item.mapping.items()]
     lines.append(f"  columns: {', '.join(used)}")

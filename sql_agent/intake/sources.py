@@ -1,12 +1,6 @@
 """Read a foreign table row by row: CSV, TSV, a workbook, JSON, JSONL, Parquet or a table of another
-database.
-
-Memory holds one batch, but for workbooks. Rows are numbered as people see them: in CSV, TSV and
-workbooks from the top of the sheet, in JSONL a row is a line, elsewhere the first row is 1.
-
-    from sql_agent.intake.sources import open_parts
-    for part in open_parts("drugs.csv"):
-        for record in part.records(): ...
+database. Rows are numbered as people see them: in tables from the top of the sheet, in JSONL by
+lines, elsewhere from 1.
 """
 
 from __future__ import annotations
@@ -112,7 +106,6 @@ def _kind_of(path: Path) -> str:
 
 
 def _looks_like(start: bytes) -> str:
-    """Return what a file that is called a workbook is, and what to do."""
     if start.startswith(b"\xd0\xcf\x11\xe0"):
         return (
             "an older one (name it .xls) or one with a password (save it without); "
@@ -185,9 +178,6 @@ def _delimiter(lines: list[str]) -> str:
 
 
 def _json_parts(path: Path, encoding: str) -> list[Part]:
-    """Return the lists of objects in a JSON file: the file itself or its lines, or each list in it,
-    named by its path (`data.drugs`).
-    """
     places = json_places(path, encoding)
     if places is None:
         return [_json_part(path, encoding, path.stem, line_records)]
@@ -254,7 +244,6 @@ def database_parts(source: str, views: bool = False) -> list[Part]:
 
 
 def _table_records(engine: Engine, table: Table) -> Iterator[Record]:
-    """Yield a table's rows in the order of its key."""
     from sqlalchemy import select
 
     order = list(table.primary_key.columns) or list(table.columns)

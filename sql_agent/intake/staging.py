@@ -1,7 +1,5 @@
 """Cleaned rows of a source wait here until all are read, in an unnamed SQLite file in TMPDIR that
 goes with the process.
-
-    from sql_agent.intake.staging import LeftOut, Staging
 """
 
 from __future__ import annotations

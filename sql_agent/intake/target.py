@@ -1,7 +1,4 @@
-"""Write rows into the medical database, SQLite, PostgreSQL or MySQL/MariaDB: all of them or none.
-
-from sql_agent.intake.target import Target, TargetError
-"""
+"""Write rows into the medical database, SQLite, PostgreSQL or MySQL/MariaDB: all of them or none."""
 
 from __future__ import annotations
 
@@ -114,7 +111,6 @@ class Target:
             raise
 
     def _check(self, connection: Connection, name: str) -> None:
-        """Raise TargetError if the table lacks a column, or has rows although no mode was given."""
         there = {column["name"] for column in inspect(connection).get_columns(name)}
         lacking = ", ".join(sorted(TABLES[name].keys() - there))
         if lacking:

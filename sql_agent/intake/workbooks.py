@@ -1,7 +1,5 @@
 """Sheets of a workbook row by row. python-calamine reads the values; what it does not say of a cell
 of an .xlsx file (how a number is shown, a formula that failed or has no value) is read beside it.
-
-    tables = read_workbook(path)        # by sheet, a function that yields numbered rows
 """
 
 from __future__ import annotations
@@ -110,7 +108,6 @@ def _shown(value: Any, special: Shown | CellError) -> Any:
 
 
 def _special_cells(path: Path, name: str) -> Mapping[Place, Shown | CellError]:
-    """Return the cells of a sheet whose value alone is not what the sheet shows."""
     found: dict[Place, Shown | CellError] = {}
     with ZipFile(path) as package:
         formats = _formats(package)
@@ -185,7 +182,6 @@ def _column(reference: str) -> int:
 
 
 def _file_of(package: ZipFile, name: str) -> str:
-    """Return the path of a sheet's XML inside the workbook."""
     book = ElementTree.fromstring(package.read("xl/workbook.xml"))
     relations = ElementTree.fromstring(package.read("xl/_rels/workbook.xml.rels"))
     targets = {relation.get("Id"): relation.get("Target", "") for relation in relations}

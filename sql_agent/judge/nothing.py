@@ -87,7 +87,6 @@ def says_nothing(case: Case) -> bool:
 
 
 def _gold_of(case: Case) -> set[str]:
-    """Return the words of each piece of gold."""
     gold = case.gold or {}
     rows = (gold.get("structured_gt") or {}).get("rows") or []
     quotes = [item["quote"] for item in gold.get("evidence") or []]

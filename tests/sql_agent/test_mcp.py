@@ -56,20 +56,29 @@ def scored(environment: SqlEnvironment, llm: ScriptedLLM) -> Any:
 def test_an_episode_calls_a_servers_tool_and_its_own(
     tmp_path: Path, database_url: str, llm: ScriptedLLM
 ) -> None:
-    path = written(tmp_path, "-m", "tools.sql.mcp", PYTHONPATH=str(ROOT), DATABASE_URL=database_url)
-    environment = opened(database_url, path, database_tools="schema")
-    llm.script(calls("ward_describe_table", table="disease"), asks(QUERY), says(STORAGE))
+    environment = opened(database_url, written(tmp_path, str(BAD), "good"))
+    llm.script(calls("repeat", word="阿朵"), asks(QUERY), says(STORAGE))
     asyncio.run(environment.check())
     found = scored(environment, llm)
     environment.close()
     assert (found.episode.stop_reason, found.detail) == ("answered", "")
-    described, queried = [one for one in found.episode.messages if one["role"] == "tool"]
-    assert json.loads(described["content"])["table"] == "disease"
+    repeated, queried = [one for one in found.episode.messages if one["role"] == "tool"]
+    assert "阿朵" in repeated["content"]
     assert STORAGE in queried["content"]
     assert len(found.episode.events) == 1  # the reward looks at the agent's own queries
     offered = [tool["function"]["name"] for tool in llm.requests[0]["tools"]]
-    own = ["query_database_by_sql", "list_tables", "describe_table"]
-    assert sorted(offered) == sorted([*own, *(f"ward_{name}" for name in own)])
+    assert sorted(offered) == ["query_database_by_sql", "repeat"]
+
+
+def test_a_servers_tool_with_the_name_of_an_own_one_is_refused(
+    tmp_path: Path, database_url: str
+) -> None:
+    path = written(tmp_path, "-m", "tools.sql.mcp", PYTHONPATH=str(ROOT), DATABASE_URL=database_url)
+    environment = opened(database_url, path)
+    with pytest.raises(UsageError) as refused:
+        asyncio.run(environment.check())
+    environment.close()
+    assert "query_database_by_sql" in str(refused.value)
 
 
 def test_the_run_keeps_what_the_servers_offered_and_no_secret(
