@@ -57,14 +57,13 @@ def sample_rows(rows: Sequence[Row], n: int | None, seed: int) -> list[Row]:
         kinds[row.get("task_type") or ""].append(number)
     exact = {kind: n * len(members) / len(rows) for kind, members in kinds.items()}
     quota = {kind: int(share) for kind, share in exact.items()}
-    for kind in sorted(kinds, key=lambda kind: quota[kind] - exact[kind])[
-        : n - sum(quota.values())
-    ]:
+    most_cut = sorted(kinds, key=lambda kind: quota[kind] - exact[kind])
+    for kind in most_cut[: n - sum(quota.values())]:
         quota[kind] += 1
     chance = random.Random(seed)
-    chosen = [
-        number for kind in sorted(kinds) for number in chance.sample(kinds[kind], quota[kind])
-    ]
+    chosen: list[int] = []
+    for kind in sorted(kinds):
+        chosen += chance.sample(kinds[kind], quota[kind])
     return [rows[number] for number in sorted(chosen)]
 
 

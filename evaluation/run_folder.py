@@ -142,7 +142,8 @@ class Run:
             file = open(self.folder / name, "rb")  # noqa: SIM115 (closed by the block below)
         except OSError:
             return
-        torn, size = 0, (self.folder / name).stat().st_size
+        torn = 0
+        size = (self.folder / name).stat().st_size
         with file, progress(f"reading {name}", size, "bytes", quick=QUICK_SECONDS) as bar:
             while line := file.readline(MOST_LINE):
                 bar.update(len(line))

@@ -87,23 +87,18 @@ class Watched(ChatPolicy):
 
     def __init__(self, endpoint: Endpoint, max_turns: int, show: Show, said: Sequence[str]) -> None:
         super().__init__(endpoint, max_turns)
-        self.show, self.said = show, deque(said)
-        # Messages read so far, and whether the visitor knows the next one
-        self.read, self.known = (
-            0,
-            True,
-        )
+        self.show = show
+        self.said = deque(said)
+        self.read = 0  # messages so far
+        self.known = True  # whether the visitor knows the next one
         self.last = ""
 
     async def reply(self, messages: Sequence[Message], tools: Sequence[ToolSpec] = ()) -> Message:
-        news = (
-            []
-            if self.known
-            else [one for one in messages[self.read :] if one["role"] != "assistant"]
-        )
-        for message in news:
-            self.show(message)
-        self.read, self.known = len(messages), bool(self.said)
+        for message in messages[self.read :]:
+            if not self.known and message["role"] != "assistant":
+                self.show(message)
+        self.read = len(messages)
+        self.known = bool(self.said)
         message = self._repeated() if self.said else await super().reply(messages, tools)
         self.last = message["content"] or ""
         if not self.known:
@@ -113,7 +108,8 @@ class Watched(ChatPolicy):
     def _repeated(self) -> Message:
         if self.turns >= self.max_turns:
             raise PolicyStop("max_turns")
-        self.turns, self.finish_reason = self.turns + 1, "stop"
+        self.turns += 1
+        self.finish_reason = "stop"
         return {"role": "assistant", "content": self.said.popleft()}
 
 
@@ -161,7 +157,9 @@ class Host:
         )
         budget = turns_of(task, self.settings) if task else self.settings.max_turns
         policy = Watched(replace(self.endpoint, **own), budget, show, asked.said)
-        start, answer, failure = time.monotonic(), None, ""
+        start = time.monotonic()
+        answer = None
+        failure = ""
         limit = partial(policy.limit, self.settings.episode_timeout)
         try:
             async with self._places, bounded(limit):
@@ -169,14 +167,17 @@ class Host:
                     episode = await self.environment.play(task, policy)
                 else:
                     episode = await self._own(asked.words, policy)
-            reason, answer = episode.stop_reason, episode.answer
+            reason = episode.stop_reason
+            answer = episode.answer
         except TheirTurn:
             reason = WAITS
         except TimeoutError:
-            reason, failure = "timeout", no_end(limit())
+            reason = "timeout"
+            failure = no_end(limit())
         except EpisodeError as error:
             logger.warning("a visit failed (%s): %s", error.cause, error)
-            reason, failure = error.cause, UNAVAILABLE
+            reason = error.cause
+            failure = UNAVAILABLE
         talks = self.environment.converses and not task
         return End(
             reason,
