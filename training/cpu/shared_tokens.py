@@ -10,6 +10,7 @@ from typing import Any
 
 import torch
 from tensordict import TensorDict
+from torch.utils.checkpoint import checkpoint
 from verl.utils import tensordict_utils as tu
 from verl.utils.torch_functional import entropy_from_logits
 from verl.workers.engine.base import EngineRegistry
@@ -26,6 +27,8 @@ ROWS = (
     "calculate_sum_pi_squared",
     "distillation_use_topk",
 )
+
+HEAD_ROWS = 256  # positions whose logits are in memory in 32 bit at once
 
 _prepare_micro_batches = transformer_impl.prepare_micro_batches
 
@@ -115,13 +118,20 @@ class TreeEngine(_OfTrees, FSDPEngineWithLMHead):
         ids = micro_batch["input_ids"]
         heat = torch.as_tensor(micro_batch["temperature"], dtype=torch.float32).expand(len(ids))
         heat = heat.repeat_interleave(ids.offsets().diff())[trained]
-        logits = output.logits[0, output_args["rows"]].float() / heat[:, None]
         following = ids.values().roll(-1)[trained]
-        found = {
-            "log_probs": -torch.nn.functional.cross_entropy(logits, following, reduction="none")
-        }
-        if _flag(micro_batch, "calculate_entropy"):
-            found["entropy"] = entropy_from_logits(logits)
+        places = output_args["rows"] // HEAD_ROWS
+        with_entropy = _flag(micro_batch, "calculate_entropy")
+        found = {name: torch.zeros(len(following)) for name in ("log_probs", "entropy")}
+        for number, logits in enumerate(output.logits[0].split(HEAD_ROWS)):
+            mine = places == number
+            rows = output_args["rows"][mine] - number * HEAD_ROWS
+            scores = checkpoint(
+                _score, logits, rows, heat[mine], following[mine], with_entropy, use_reentrant=False
+            )
+            for name, values in scores.items():
+                found[name] = found[name].masked_scatter(mine, values)
+        if not with_entropy:
+            del found["entropy"]
         empty = torch.zeros(len(trained))
         return {
             name: torch.nested.nested_tensor_from_jagged(
@@ -129,6 +139,23 @@ class TreeEngine(_OfTrees, FSDPEngineWithLMHead):
             )
             for name, values in found.items()
         }
+
+
+def _score(
+    logits: torch.Tensor,
+    rows: torch.Tensor,
+    heat: torch.Tensor,
+    following: torch.Tensor,
+    with_entropy: bool,
+) -> dict[str, torch.Tensor]:
+    """Return log-probabilities and entropies of some rows; in 32 bit these are a model's largest
+    tensors, so they are made again for their gradients.
+    """
+    heated = logits[rows].float() / heat[:, None]
+    scores = {"log_probs": -torch.nn.functional.cross_entropy(heated, following, reduction="none")}
+    if with_entropy:
+        scores["entropy"] = entropy_from_logits(heated)
+    return scores
 
 
 @EngineRegistry.register("value_model", ["fsdp", "fsdp2"], "cpu")

@@ -69,6 +69,7 @@ def environment(device: str, model: str | None = None, processes: int = 1) -> di
     variables = VERL_DEFAULTS["environment"]
     shared = variables["every"] | {"PYTHONPATH": os.pathsep.join(path)} | variables.get(device, {})
     if device == "cpu" and model and is_large(model):
+        shared |= variables["large"]
         shared[THREADS] = str(max(1, len(os.sched_getaffinity(0)) // processes))
     try:
         getpass.getuser()
