@@ -202,7 +202,7 @@ def _device_flags(model: str, device: str, memory: float) -> list[str]:
     kind = "bfloat16" if in_bfloat16(model) else "float32"
     # Compiling takes over a minute
     flags = ["--dtype", kind, "--enforce-eager", "--max-num-seqs", str(CPU_SEQUENCES)]
-    cache = ("--kv-cache-memory-bytes", str(cache_bytes(model, CPU_SEQUENCES)))
+    cache = ("--kv-cache-memory-bytes", str(cache_bytes(model, CPU_SEQUENCES, kind=kind)))
     drawing = ("--worker-extension-cls", "training.cpu.token_sampler.ServedOnCpu")
     return [*flags, *cache, "--block-size", str(CACHE_BLOCK), *drawing]
 

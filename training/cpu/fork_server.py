@@ -25,6 +25,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from training.cpu.memory import give_back
 from training.setup.device import THREADS, environment
 
 logger = logging.getLogger(__name__)
@@ -178,6 +179,8 @@ def _become(arguments: list[str], environment: dict[str, str], folder: str) -> N
     # The server has one thread: a fork of a process with OpenMP threads hangs
     if "torch" in sys.modules and THREADS in environment:
         sys.modules["torch"].set_num_threads(int(environment[THREADS]))
+    if "MALLOC_MMAP_THRESHOLD_" in environment:  # read at the start of a program, not of a fork
+        give_back()
     sys.argv = arguments
     sys.path[0] = str(Path(arguments[0]).parent)
     runpy.run_path(arguments[0], run_name="__main__")

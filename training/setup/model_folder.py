@@ -153,11 +153,13 @@ def digest_of(folder: Path, patterns: Sequence[str]) -> str:
     return found.hexdigest()
 
 
-def cache_bytes(model: str, sequences: int, length: int | None = None) -> int:
+def cache_bytes(
+    model: str, sequences: int, length: int | None = None, kind: str = "float32"
+) -> int:
     """Return the bytes of vLLM's cache on the CPU: room for so many full sequences.
 
-    A token has a key and a value of 32 bit for each dimension of each head of each layer. At
-    most a GiB, because vLLM writes all of it at its start; so much where sizes are not known.
+    A token has a key and a value for each dimension of each head of each layer. At most a GiB,
+    because vLLM writes all of it at its start; so much where sizes are not known.
     """
     if not weights_bytes(model):
         return CACHE_BYTES
@@ -166,7 +168,8 @@ def cache_bytes(model: str, sequences: int, length: int | None = None) -> int:
         heads = config["num_attention_heads"]
         dimension = config.get("head_dim") or config["hidden_size"] // heads
         keys = config.get("num_key_value_heads") or heads
-        token = 2 * 4 * dimension * keys * config["num_hidden_layers"]
+        width = 2 if kind == "bfloat16" else 4
+        token = 2 * width * dimension * keys * config["num_hidden_layers"]
         # One block is vLLM's own
         blocks = sequences * -(-(length or config["max_position_embeddings"]) // CACHE_BLOCK) + 1
     except KeyError:

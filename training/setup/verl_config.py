@@ -92,7 +92,8 @@ def build_config(
         _apply(config, override)
     rollout = config.actor_rollout_ref.rollout
     if engine.device == "cpu":
-        size = cache_bytes(engine.model, rollout.max_num_seqs, rollout.max_model_len)
+        sequences = rollout.max_num_seqs
+        size = cache_bytes(engine.model, sequences, rollout.max_model_len, rollout.dtype)
         cache = {CACHE: size, "block_size": CACHE_BLOCK}
         rollout.engine_kwargs.vllm = {**cache, **rollout.engine_kwargs.vllm}
     loss = config.actor_rollout_ref.actor.policy_loss

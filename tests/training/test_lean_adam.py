@@ -1,0 +1,29 @@
+"""The optimizer of large models on the CPU (needs torch)."""
+
+from __future__ import annotations
+
+import pytest
+
+pytestmark = pytest.mark.system
+
+
+def test_it_goes_where_adamw_goes() -> None:
+    import torch
+
+    from training.cpu.lean_adam import LeanAdamW
+
+    found = []
+    for kind in (torch.optim.AdamW, LeanAdamW):
+        generator = torch.Generator().manual_seed(0)
+        weights = [torch.nn.Parameter(torch.ones(50)), torch.nn.Parameter(torch.ones(3))]
+        idle = torch.nn.Parameter(torch.ones(3))
+        optimizer = kind([*weights, idle], lr=1e-3, weight_decay=0.01, fused=True)
+        for _ in range(200):
+            for weight in weights:
+                weight.grad = 0.3 + torch.randn(weight.shape, generator=generator)
+            optimizer.step()
+        assert idle.equal(torch.ones(3))
+        found.append(torch.cat([weight.detach() for weight in weights]))
+    moved = (found[0] - 1).abs().mean().item()
+    assert (found[1] - found[0]).abs().max().item() < 0.01 * moved
+    assert moved > 0.01
