@@ -24,6 +24,7 @@ import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from common.command import Failure, UsageError, new_parser, number, run_command
 from common.jsonl import write_text
@@ -45,6 +46,7 @@ LEFT = {  # what is known at the start of a part; each shows its own progress
     AFTER: "about {:.1f} minutes left, as the first evaluation took",
 }
 ALL = "all"
+BEGUN = "demo_begun.json"  # what a folder's demo was asked for
 SECONDS_TO_STOP = 90.0  # training hands its servers back and writes its summary
 
 
@@ -71,15 +73,21 @@ def parse_arguments(argv: Sequence[str]) -> argparse.Namespace:
 def demo(arguments: argparse.Namespace, argv: Sequence[str]) -> None:
     """Run the parts, write and show the result, of several agents one for each.
 
-    Raises UsageError: the folder is not empty; Failure: a part failed.
+    Raises UsageError: the folder holds something else; Failure: a part failed.
     """
     start = time.monotonic()
     agent = agent_of(arguments.agent)
     name = f"demo-{agent.name}-seed{arguments.seed}-{time.strftime('%Y%m%d-%H%M%S')}"
     folder = (arguments.run_dir or ROOT / "runs" / name).resolve()
-    if folder.exists() and any(folder.iterdir()):
-        raise UsageError(f"--run-dir {folder} is not empty; choose another")
     model = _path(arguments.model or agent.model)
+    asked = {
+        "agent": agent.name,
+        "model": model,
+        "seed": arguments.seed,
+        "n": arguments.n,
+        "overrides": arguments.overrides,
+    }
+    resumed = begin(folder, asked)
     evaluated = {folder: agent}
     if isinstance(agent, JointAgent):
         evaluated = {folder / one.name: one for one in agent.members.values()}
@@ -94,9 +102,12 @@ def demo(arguments: argparse.Namespace, argv: Sequence[str]) -> None:
         *agent.showing.demo,
         *arguments.overrides,
     ]
+    if (folder / TRAIN).exists():
+        train += ["--resume", "auto"]
     for place, one in evaluated.items():
         run_part(BEFORE, evaluation_of(one, arguments.n, model, place / BEFORE))
-    minutes = (time.monotonic() - start) / 60
+    # An evaluation that was there already says nothing of what is left
+    minutes = None if resumed else (time.monotonic() - start) / 60
     run_part(TRAIN, train, minutes)
     for place, one in evaluated.items():
         run_part(AFTER, evaluation_of(one, arguments.n, folder / TRAIN, place / AFTER), minutes)
@@ -114,6 +125,29 @@ def demo(arguments: argparse.Namespace, argv: Sequence[str]) -> None:
         write_text(place / REPORT, read([place]).html(), force=False)
         print(place / REPORT)
     print(folder, flush=True)
+
+
+def begin(folder: Path, asked: dict[str, Any]) -> bool:
+    """Note what a demo's folder is for, and return whether an interrupted demo goes on in it.
+
+    Raises UsageError: the folder holds something else, or another demo.
+    """
+    noted = folder / BEGUN
+    if noted.is_file():
+        found = json.loads(noted.read_text(encoding="utf-8"))
+        if found != asked:
+            raise UsageError(f"--run-dir {folder} holds the demo {found}, asked is {asked}")
+        return True
+    if folder.exists() and any(folder.iterdir()):
+        raise UsageError(f"--run-dir {folder} is not empty; choose another")
+    folder.mkdir(parents=True, exist_ok=True)
+    write_text(noted, json.dumps(asked, ensure_ascii=False) + "\n", force=False)
+    again = f"after Ctrl-C the same command with --run-dir {folder} goes on from there"
+    print(
+        f"demo: {asked['n'] or 'all'} test tasks, training, the same tasks; {again}",
+        file=sys.stderr,
+    )
+    return False
 
 
 def agent_of(name: str) -> Agent:
@@ -155,7 +189,8 @@ def run_part(name: str, command: Sequence[str], evaluated: float | None = None) 
     interrupted.
     """
     part = f"part {PARTS.index(name) + 1} of {len(PARTS)}"
-    said = f"demo: {name}, {part}; {LEFT[name].format(evaluated)}"
+    left = "" if evaluated is None and name != BEFORE else f"; {LEFT[name].format(evaluated)}"
+    said = f"demo: {name}, {part}{left}"
     print(f"\n{said}\n$ {shlex.join([python_shown(), *command])}", file=sys.stderr, flush=True)
     # A session of its own: Ctrl-C reaches it once, from here, and not a second time from the
     # terminal.
@@ -190,7 +225,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     return run_command(
         "demo",
         lambda: demo(arguments, argv),
-        afterwards="what the parts wrote stays in the folder",
+        afterwards="what the parts wrote stays; with --run-dir the same command goes on",
     )
 
 

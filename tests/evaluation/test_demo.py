@@ -177,6 +177,35 @@ def test_its_parts_become_numbers_and_a_report(
     assert capsys.readouterr().out.splitlines()[-1] == str(folder)
 
 
+def test_an_interrupted_demo_goes_on(
+    tmp_path: Path, commands: list[list[str]], monkeypatch: pytest.MonkeyPatch, capsys: Any
+) -> None:
+    folder = tmp_path / "run"
+    flags = ["sql", "--run-dir", str(folder), "--model", "hub/name"]
+    play = demo.run_part
+
+    def interrupted(name: str, command: Sequence[str], evaluated: float | None = None) -> None:
+        if name == "train":
+            (folder / "train").mkdir()
+            raise KeyboardInterrupt
+        play(name, command, evaluated)
+
+    def resumed(name: str, command: Sequence[str], evaluated: float | None = None) -> None:
+        if name == "train":
+            assert command[-2:] == ["--resume", "auto"]
+            (folder / "train").rmdir()  # as it was left
+        if name != "before":
+            play(name, command, evaluated)
+
+    monkeypatch.setattr(demo, "run_part", interrupted)
+    assert demo.main(flags) == 130
+    assert not missing(capsys.readouterr().err, folder)
+    monkeypatch.setattr(demo, "run_part", resumed)
+    assert demo.main([*flags, "--seed", "2"]) == 2
+    assert demo.main(flags) == 0
+    assert read_result(folder)["gain"] == pytest.approx(160 / 3)
+
+
 def test_a_folder_that_holds_something_is_refused(
     tmp_path: Path, commands: list[list[str]], capsys: Any
 ) -> None:
