@@ -14,6 +14,8 @@ class LeanAdamW(torch.optim.AdamW):
     rounds. The second moves by a thousandth, which it would lose, and stays in 32 bit.
     """
 
+    param_groups: list[dict[str, Any]]
+
     @torch.no_grad()
     def step(self, closure: Any = None) -> None:
         """Update one weight after the other."""
