@@ -28,6 +28,7 @@ from evaluation.report.demo import (
 from sql_agent.agent import AGENT, SqlAgent
 from tests.episodes.guessing_agent import GuessingAgent
 from tests.evaluation.evaluations import evaluation, record
+from tests.messages import missing
 
 TRAINING = ((1, 0.4, 0.0), (2, 0.9, 3.0))  # step, mean reward, groups with equal rewards
 
