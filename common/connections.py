@@ -58,14 +58,18 @@ class Connection(_Protocol):
     def connection_made(self, transport: asyncio.Transport) -> None:
         super().connection_made(transport)
         self.known = False  # whether it has shown the token
-        self.reading, self.since, self.received = True, self.loop.time(), 0
+        self.reading = True
+        self.since = self.loop.time()
+        self.received = 0
         self.overdue = False
         self.timer = self.loop.call_later(HEADER_SECONDS, self._look)
         make_room(self.connections)
 
     def data_received(self, data: bytes) -> None:
         if not self.reading:
-            self.reading, self.since, self.received = True, self.loop.time(), 0
+            self.reading = True
+            self.since = self.loop.time()
+            self.received = 0
         self.received += len(data)
         super().data_received(data)
         self.reading = self.cycle is None or self.cycle.response_complete or self.cycle.more_body
@@ -136,7 +140,8 @@ class Server(uvicorn.Server):
     """uvicorn's server with such connections; one that lacks files takes no others meanwhile."""
 
     def __init__(self, config: uvicorn.Config) -> None:
-        config.http, config.backlog = Connection, AT_ONCE
+        config.http = Connection
+        config.backlog = AT_ONCE
         super().__init__(config)
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
@@ -164,7 +169,8 @@ class Rarely(logging.Filter):
     def filter(self, record: logging.LogRecord) -> bool:
         if record.levelno < logging.WARNING:
             return True
-        text, now = record.getMessage(), time.monotonic()
+        text = record.getMessage()
+        now = time.monotonic()
         key = f"{text} {record.exc_info[1]!r}" if record.exc_info else text
         last, left_out = self.said.get(key, (-SAY_SECONDS, 0))
         if now < last + SAY_SECONDS:
@@ -173,7 +179,8 @@ class Rarely(logging.Filter):
         self._forget(now)
         self.said[key] = now, 0
         if left_out:
-            record.msg, record.args = f"{text} ({left_out} more like this)", ()
+            record.msg = f"{text} ({left_out} more like this)"
+            record.args = ()
         return True
 
     def _forget(self, now: float) -> None:

@@ -88,7 +88,8 @@ def _joined(before: str, after: str) -> str:
     """Return two parts with one of the line breaks or spaces that stood between them."""
     if not before:
         return after
-    end, start = before.rstrip(), after.lstrip()
+    end = before.rstrip()
+    start = after.lstrip()
     between = before[len(end) :] + after[: len(after) - len(start)]
     return end + ("\n" if "\n" in between else between[:1]) + start
 

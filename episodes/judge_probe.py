@@ -26,7 +26,8 @@ MOST_DISORDER = 0.02  # of the tasks
 MOST_POOR = 0.05
 GOOD = 0.8
 TASKS = 200
-PAID_TASKS, PAID_KINDS = 5, 3  # 5 x (2 honest + 3 dishonest): under 30 calls, with the known case
+PAID_TASKS = 5  # 5 x (2 honest + 3 dishonest): under 30 calls, with the known case
+PAID_KINDS = 3
 SHOWN = 3
 HELP = (
     "set TEACHER_MODEL to another judge, or drop or correct the rows that it cannot tell "
@@ -131,7 +132,9 @@ def problem_of(probed: Sequence[Probed]) -> str | None:
     """Return in words what is wrong with the judge, None if nothing is."""
     problems: list[str] = []
     shown: list[Probed] = []
-    unbeaten, asked, accepted = Counter[str](), Counter[str](), Counter[str]()
+    unbeaten = Counter[str]()
+    asked = Counter[str]()
+    accepted = Counter[str]()
     for of in probed:
         unbeaten.update(of.unbeaten)
         asked.update(list(of.dishonest))

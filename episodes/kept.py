@@ -18,7 +18,7 @@ from typing import Any, BinaryIO
 
 from common.jsonl import read_jsonl
 from episodes.episode import AgentError, Conversation, Message, ToolSpec
-from episodes.record import EpisodeRecord, current
+from episodes.record import EpisodeRecord
 
 
 def keep(path: Path, agent: str, record: EpisodeRecord, tools: Sequence[ToolSpec]) -> None:
@@ -60,7 +60,8 @@ def conversation_of(row: dict[str, Any], agent: str, where: str) -> Conversation
 
     Raises AgentError: the row is not an episode, or another agent's.
     """
-    messages, tools = current(row).get("transcript"), row.get("tools", [])
+    messages = row.get("transcript", row.get("messages"))
+    tools = row.get("tools", [])
     if row.get("agent", agent) != agent:
         raise AgentError(
             f"{where}: expected an episode of the {agent} agent, got one of {row['agent']!r}"

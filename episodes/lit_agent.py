@@ -51,7 +51,9 @@ class EpisodeAgent(agl.LitAgent[dict[str, Any]]):
         self, agent: Agent, options: Options | None = None, turns: tuple[int, int] | None = None
     ) -> None:
         super().__init__()
-        self.agent, self.options, self.turns = agent, dict(options or {}), turns
+        self.agent = agent
+        self.options = dict(options or {})
+        self.turns = turns
 
     @cached_property
     def settings(self) -> Settings:

@@ -104,7 +104,9 @@ class McpTools:
         self, path: Path, clean: Callable[[str], str], taken: tuple[str, ...] = ()
     ) -> None:
         self.servers = read_servers(path)
-        self.path, self.clean, self.taken = path, clean, taken
+        self.path = path
+        self.clean = clean
+        self.taken = taken
         self._lock = Lock()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._stop = asyncio.Event()
@@ -158,7 +160,9 @@ class McpTools:
             self._close()
 
     def _close(self) -> None:
-        loop, self._loop, self._offered = self._loop, None, []
+        loop = self._loop
+        self._loop = None
+        self._offered = []
         if loop is None:
             return
         loop.call_soon_threadsafe(self._stop.set)

@@ -13,7 +13,8 @@ from pathlib import Path
 _LISTS: dict[str, dict[str, str]] = tomllib.loads(
     Path(__file__).with_suffix(".toml").read_text(encoding="utf-8")
 )
-STOP_REASONS, UNSCORED = _LISTS["stop_reasons"], _LISTS["unscored"]
+STOP_REASONS = _LISTS["stop_reasons"]
+UNSCORED = _LISTS["unscored"]
 
 
 class EpisodeError(RuntimeError):

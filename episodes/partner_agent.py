@@ -225,7 +225,8 @@ class RehearsedEpisodes(KnownEpisodes):
         return self._gold(task)
 
     async def baseline(self, name: str, task: Task, commonest: str) -> Episode:
-        prompts, turns = self.environment.words_for(task), self.environment.turns(task)
+        prompts = self.environment.words_for(task)
+        turns = self.environment.turns(task)
         return self.rehearsal.baseline(name, task, prompts, turns, commonest)
 
     async def honest(self, task: Task) -> Mapping[str, Episode]:
@@ -236,7 +237,8 @@ class RehearsedEpisodes(KnownEpisodes):
         return found
 
     def dishonest(self, task: Task, random: Random) -> Mapping[str, Episode]:
-        prompts, turns = self.environment.words_for(task), self.environment.turns(task)
+        prompts = self.environment.words_for(task)
+        turns = self.environment.turns(task)
         return self.rehearsal.dishonest(task, prompts, turns, random)
 
 
@@ -260,7 +262,8 @@ def rehearse(
     if concluded:
         end, reply = concluded
         episode.events.append(end)
-        episode.answer, episode.stop_reason = str(end), "answered"
+        episode.answer = str(end)
+        episode.stop_reason = "answered"
         _say(episode, reply)
     return episode
 

@@ -25,7 +25,8 @@ def partner_kind(role: str, options: Options) -> str:
 
     Raises AgentError: a model is named, which the record does not use.
     """
-    kind, model = str(options.get(role) or RECORD), options.get(f"{role}_model")
+    kind = str(options.get(role) or RECORD)
+    model = options.get(f"{role}_model")
     if kind == RECORD and model:
         raise AgentError(f"--{role}-model {model}: the record {role} has no model; add --{role}")
     return kind

@@ -39,7 +39,8 @@ async def play(
 
     Raises AgentFault: the agent's own code raised; what was not caused by it raises as it is.
     """
-    start, played = time.perf_counter(), Episode(stop_reason="failed")
+    start = time.perf_counter()
+    played = Episode(stop_reason="failed")
     follows = getattr(policy, "limit", None)
     limit: Callable[[], Limit] = (
         (lambda: follows(timeout)) if follows else (lambda: Limit(timeout, ""))
@@ -52,11 +53,14 @@ async def play(
                     f"an episode ended with {played.stop_reason!r}, not in episodes/outcomes.toml"
                 )
             _count(played, policy)
-            reward, detail = await environment.score(task, played), ""
+            reward = await environment.score(task, played)
+            detail = ""
     except TimeoutError:
-        reward, detail = Reward(None, {}, "timeout"), no_end(limit())
+        reward = Reward(None, {}, "timeout")
+        detail = no_end(limit())
     except EpisodeError as error:
-        reward, detail = Reward(None, {}, error.cause), str(error)
+        reward = Reward(None, {}, error.cause)
+        detail = str(error)
     except (UsageError, Failure):
         raise
     except Exception as error:
@@ -96,7 +100,5 @@ def no_end(limit: Limit) -> str:
 def _count(episode: Episode, policy: Policy | None) -> None:
     if policy is not None:
         episode.turns = policy.turns
-        episode.prompt_tokens, episode.completion_tokens = (
-            policy.prompt_tokens,
-            policy.completion_tokens,
-        )
+        episode.prompt_tokens = policy.prompt_tokens
+        episode.completion_tokens = policy.completion_tokens

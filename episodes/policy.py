@@ -77,7 +77,8 @@ class ChatPolicy:
     """The policy of one episode (`episodes.agent.Policy`); `max_turns` replies are its budget."""
 
     def __init__(self, endpoint: Endpoint, max_turns: int) -> None:
-        self.endpoint, self.max_turns = endpoint, max_turns
+        self.endpoint = endpoint
+        self.max_turns = max_turns
         self.turns = self.prompt_tokens = self.completion_tokens = 0
         self._pace = pace_of(endpoint.base_url, endpoint.model)
         self.finish_reason: str | None = None
@@ -156,7 +157,8 @@ class ChatPolicy:
         choice = given["choices"][0]
         if choice.get("finish_reason") == FILTERED:
             raise EpisodeError("endpoint_error", f"the endpoint filtered the reply ({FILTERED})")
-        said, usage = choice["message"], given.get("usage") or {}
+        said = choice["message"]
+        usage = given.get("usage") or {}
         content = said.get("content")
         text = None if content is None else text_of(content)
         calls = said.get("tool_calls") or []
@@ -191,7 +193,8 @@ class ChatPolicy:
     def _call(self, call: Any) -> dict[str, Any]:
         """Return a tool call as the API describes it, with an id that its conversation has once."""
         function = call["function"]
-        name, arguments = function["name"], function.get("arguments")
+        name = function["name"]
+        arguments = function.get("arguments")
         if not isinstance(name, str):
             raise ValueError("a tool call without a name")
         if not isinstance(arguments, str):

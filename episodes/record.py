@@ -3,7 +3,7 @@ and formats write and read as lines of JSON.
 
     record = record_of(scored, facts=facts, own=own, sample=0)     # EpisodeRecord
     record.line()                                                  # {"id": "q17", "sample": 0, ...}
-    EpisodeRecord.of_line(line)                                    # lines of earlier versions, too
+    EpisodeRecord.of_line(line)
 
 docs/evaluate-and-serve.md explains every key. What was not recorded has no key: it is never invented. A key
 that is there and null is a value: an episode without an answer, a reward that could not be
@@ -20,27 +20,10 @@ from typing import Any, Self
 from episodes.episode import AgentError, Message, Scored
 from scoring.rubric import as_plain
 
-# What lines of earlier versions call the same thing
-EARLIER_NAMES = {
-    "calls": "turns",
-    "session": "sample",
-    "total": "reward",
-    "messages": "transcript",
-}
 # Fields that a line has only where they were recorded; of all others None is a value
-NOT_ALWAYS = frozenset(
-    {
-        "step",
-        "agent",
-        "reference",
-        "counters",
-        "canaries",
-        "prompt_tokens",
-        "completion_tokens",
-        "reply_tokens",
-        "replies",
-        "transcript",
-    }
+NOT_ALWAYS = (
+    *("step", "agent", "reference", "counters", "canaries", "replies", "transcript"),
+    *("prompt_tokens", "completion_tokens", "reply_tokens"),
 )
 
 
@@ -106,10 +89,9 @@ class EpisodeRecord:
     @classmethod
     def of_line(cls, line: Mapping[str, Any]) -> Self:
         """Return the record of a line; unknown keys are the agent's own."""
-        now = current(line)
         names = {one.name for one in fields(cls)}
-        known = {name: value for name, value in now.items() if name in names}
-        own = {name: value for name, value in now.items() if name not in names}
+        known = {name: value for name, value in line.items() if name in names}
+        own = {name: value for name, value in line.items() if name not in names}
         return cls(**known, own=own)
 
 
@@ -132,14 +114,6 @@ def as_json(value: Any) -> str:
         ) from None
 
 
-def current(line: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a line under today's names, whatever version wrote it."""
-    if EARLIER_NAMES.keys().isdisjoint(line):
-        return dict(line)
-    earlier = {old: new for old, new in EARLIER_NAMES.items() if new not in line}
-    return {earlier.get(name, name): value for name, value in line.items()}
-
-
 def record_of(
     scored: Scored,
     facts: Mapping[str, float | None],
@@ -151,7 +125,9 @@ def record_of(
     What the policy did not finish is wrong and scores 0; what the machine did not finish is
     unscored.
     """
-    task, episode, reward = scored.task, scored.episode, scored.reward
+    task = scored.task
+    episode = scored.episode
+    reward = scored.reward
     finished = episode.stop_reason == "answered"
     return EpisodeRecord(
         id=task.id,

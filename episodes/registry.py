@@ -80,7 +80,8 @@ def add_agent(parser: ArgumentParser, argv: Sequence[str] | None) -> Agent | Non
 
     Return that agent; None where no agent is named, which parsing refuses.
     """
-    known, words = names(), sys.argv[1:] if argv is None else argv
+    known = names()
+    words = sys.argv[1:] if argv is None else argv
     name = next((word for word in words if word in known), None)
     choices = [name] if name else known
     parser.add_argument("agent", choices=choices, metavar="AGENT", help=", ".join(known))

@@ -23,7 +23,8 @@ class RuledEnvironment(Environment):
     """
 
     def __init__(self, settings: Settings, words: JudgeWords) -> None:
-        self.settings, self.words = settings, words
+        self.settings = settings
+        self.words = words
         self.judge = choose_judge(settings, words, None)
         self.paid = self.judge is not None
 

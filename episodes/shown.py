@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import takewhile
+from itertools import chain, takewhile
 from typing import Any
 
 Record = dict[str, Any]
@@ -48,21 +48,23 @@ def transcript(record: Record) -> list[Shown]:
         Shown(PROMPT, _text(message["content"]), notes={"role": message["role"]})
         for message in messages[:first]
     ]
-    return [*opening, *(piece for message in messages[first:] for piece in _pieces(message))]
+    return [*opening, *chain.from_iterable(map(_pieces, messages[first:]))]
 
 
 def annotated(record: Record, notes: Iterable[tuple[Notes, Notes]]) -> list[Shown]:
     """Return the transcript with notes: each pair of `notes`, in order, belongs to a reply of the
     policy and to what answered it.
     """
-    found, left = [], iter(notes)
+    found = []
+    left = iter(notes)
     answered: Notes = {}
     for piece in transcript(record):
         own: Notes = {}
         if piece.who == POLICY:
             own, answered = next(left, ({}, {}))
         elif piece.who == WORLD:
-            own, answered = answered, {}
+            own = answered
+            answered = {}
         found.append(replace(piece, notes={**piece.notes, **own}))
     return found
 

@@ -65,7 +65,8 @@ async def play_with_words(policy: Policy, messages: Sequence[Message], respond: 
         "no_answer",
         "bad_reply",
     ):
-        episode.answer, episode.stop_reason = None, "length"
+        episode.answer = None
+        episode.stop_reason = "length"
     return episode
 
 
@@ -79,14 +80,17 @@ async def play_by_protocol(
     """
 
     async def respond(reply: str, episode: Episode) -> str | None:
-        said, following, turns = read(reply), policy.turns + 1, policy.max_turns
+        said = read(reply)
+        following = policy.turns + 1
+        turns = policy.max_turns
         if isinstance(said, Ending) and policy.finish_reason == "length":
             episode.events.append(Malformed("cut"))
             episode.stop_reason = "length"
             return None
         if isinstance(said, Ending):
             episode.events.append(said)
-            episode.answer, episode.stop_reason = str(said), "answered"
+            episode.answer = str(said)
+            episode.stop_reason = "answered"
             return None
         if following > turns:
             episode.events.append(said if isinstance(said, Malformed) else Malformed("too_late"))

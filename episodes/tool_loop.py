@@ -110,7 +110,8 @@ async def play_with_tools(
         "no_answer",
         "bad_tool_call",
     ):
-        episode.answer, episode.stop_reason = None, "length"
+        episode.answer = None
+        episode.stop_reason = "length"
     return episode
 
 
@@ -146,7 +147,8 @@ class _PolicyModel(agents.Model):
     """The policy as openai-agents' model; what it says goes into the transcript."""
 
     def __init__(self, policy: Policy, episode: Episode) -> None:
-        self._policy, self._episode = policy, episode
+        self._policy = policy
+        self._episode = episode
 
     async def get_response(
         self,

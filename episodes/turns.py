@@ -47,6 +47,7 @@ def with_turns(agent: Agent, settings: Settings, given: tuple[int, int] | None =
 
 def turns_of(task: Task, settings: Settings) -> int:
     """Return the most turns of a task: its own, else the run's, drawn by its id from a range."""
-    fewest, most = settings.min_turns or settings.max_turns, settings.max_turns
+    fewest = settings.min_turns or settings.max_turns
+    most = settings.max_turns
     drawn = Random(f"{settings.turns_seed}/{task.id}").randint(fewest, most)
     return task.max_turns or drawn

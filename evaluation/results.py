@@ -24,7 +24,7 @@ from common.settings import ROOT
 from episodes.agent import Agent, Environment, Record, Row
 from episodes.episode import Scored, Task
 from episodes.play_and_score import AgentFault
-from episodes.record import EpisodeRecord, current, record_of
+from episodes.record import EpisodeRecord, record_of
 from evaluation.metrics import summarise
 from evaluation.tables import report_of
 
@@ -114,7 +114,7 @@ def read_episodes(folder: Path) -> list[Record]:
 
     Raises UsageError: the file cannot be read.
     """
-    return [current(record) for _, record in read_jsonl(folder / EPISODES)]
+    return [record for _, record in read_jsonl(folder / EPISODES)]
 
 
 def finished(folder: Path, config: dict[str, Any]) -> bool:

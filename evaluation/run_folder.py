@@ -22,7 +22,6 @@ import yaml
 
 from common.command import UsageError
 from common.terminal import QUICK_SECONDS, progress
-from episodes.record import current
 
 TRAINING, EVALUATION = "training", "evaluation"
 FILES = {
@@ -119,7 +118,7 @@ class Run:
         """Return the lines of episodes.jsonl, one in memory at a time; those that are torn are
         counted in `missing`.
         """
-        return map(current, self._lines("episodes.jsonl"))
+        return self._lines("episodes.jsonl")
 
     def say(self, line: str) -> None:
         """Note what is missing, once."""

@@ -55,7 +55,9 @@ class Breaker:
         pause: float = PAUSE,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._limit, self._pause, self._clock = failures, pause, clock
+        self._limit = failures
+        self._pause = pause
+        self._clock = clock
         self._failures = 0
         self._looked: float | None = None  # when it opened, or let the last call pass since
 
@@ -71,7 +73,8 @@ class Breaker:
 
     def succeeded(self) -> None:
         """Note that the judge answered, so that all calls are allowed."""
-        self._failures, self._looked = 0, None
+        self._failures = 0
+        self._looked = None
 
     def failed(self) -> None:
         """Note that the judge did not answer."""

@@ -1,5 +1,4 @@
-"""The one schema of an episode: what is written is read back, what was not recorded is not there, and
-lines of earlier versions are read.
+"""The one schema of an episode: what is written is read back, what was not recorded is not there.
 
 Keeps of docs/runs.md and docs/evaluate-and-serve.md that both kinds of episodes.jsonl are lines of it.
 """
@@ -17,21 +16,8 @@ from episodes.episode import AgentError, Episode, Scored, Task
 from episodes.kept import keep, kept_episodes
 from episodes.record import NOT_ALWAYS, EpisodeRecord, record_of
 from scoring.rubric import Reward
-from training.engine.records import RolloutRecord
 
 MESSAGES = [{"role": "user", "content": "？"}, {"role": "assistant", "content": "密封"}]
-EARLIER_TRAINING = {
-    "rollout_id": "r1",
-    "group": "g",
-    "session": 3,
-    "mode": "train",
-    "step": 2,
-    "reward": 0.5,
-    "cause": None,
-    "measures": {"queried": 1.0},
-    "calls": 2,
-    "answer": "",
-}
 
 
 def scored(reward: Reward, stop_reason: str = "answered") -> Scored:
@@ -48,7 +34,7 @@ def test_a_line_is_read_back_with_the_agents_own_values() -> None:
 
 def test_what_was_not_recorded_has_no_key_and_null_is_a_value() -> None:
     line = EpisodeRecord(id="q1").line()
-    assert not NOT_ALWAYS & set(line)
+    assert not {*NOT_ALWAYS} & {*line}
     assert line["answer"] is line["reward"] is line["score"] is None
 
 
@@ -81,12 +67,6 @@ def test_what_json_does_not_hold_is_named() -> None:
     record = record_of(scored(Reward(1.0, {"right": 1.0}, score=1.0)), {}, {"when": {1, 2}})
     with pytest.raises(AgentError, match="set"):
         record.line()
-
-
-def test_lines_of_earlier_runs_are_read() -> None:
-    record = RolloutRecord.of_line(EARLIER_TRAINING)
-    assert (record.sample, record.turns, record.key) == (3, 2, "g_3")
-    assert record.numbers == {"queried": 1.0}
 
 
 def test_a_kept_episode_is_learned_from(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,7 +14,7 @@ from math import fsum
 from statistics import fmean
 from typing import Any
 
-from episodes.record import EpisodeRecord, current
+from episodes.record import EpisodeRecord
 
 EPISODE_ATTRIBUTE = "episode"
 ANNOTATED = {"terms", "reward", "unscored", "stop_reason", "turns", "counters"}
@@ -60,7 +60,7 @@ class RolloutRecord(EpisodeRecord):
 
 def read_annotation(text: str) -> EpisodeRecord:
     """Return the episode of an annotation. Raises ValueError: a field is missing."""
-    line = current(json.loads(text))
+    line = dict(json.loads(text))
     missing = ANNOTATED - set(line)
     if missing:
         raise ValueError(f"episode annotation lacks {sorted(missing)}")

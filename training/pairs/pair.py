@@ -24,7 +24,6 @@ from common.jsonl import read_jsonl
 from episodes.agent import Agent
 from episodes.episode import AgentError, Message, ToolSpec
 from episodes.kept import is_message
-from episodes.record import current
 from training.report.summary import read_object
 
 EPISODES = "episodes.jsonl"
@@ -139,11 +138,10 @@ def _episodes(place: Path, agent: Agent) -> list[dict[str, Any]]:
         )
     _check_agent(read_object(path.with_name("scores.json")), agent, str(place))
     found = []
-    for number, row in read_jsonl(path):
-        line = current(row)
+    for number, line in read_jsonl(path):
         where = f"{path}, line {number}"
         if "id" not in line or not _is_score(line.get("score", "")):
-            raise UsageError(f"{where}: expected an episode with id and score, got {shortly(row)}")
+            raise UsageError(f"{where}: expected an episode with id and score, got {shortly(line)}")
         _check_agent(line, agent, where)
         found.append(line)
     return found
