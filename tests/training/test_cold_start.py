@@ -512,7 +512,8 @@ def test_shared_beginnings_are_computed_once_and_change_nothing(
     examples = [example for lesson in lessons for example in encode(lesson, tokenizer)]
     (batch,) = batches(examples, 3, tokenizer.pad_token_id, Random(0))
     found = []
-    for learn, data in ((learn_padded, batch), (learn_trees, examples)):
+    ways: list[tuple[Any, Any]] = [(learn_padded, batch), (learn_trees, examples)]
+    for learn, data in ways:
         model = AutoModelForCausalLM.from_pretrained(TINY, dtype=torch.float32)
         accuracy = learn(model, data)
         found.append((accuracy, [weight.grad for weight in model.parameters()]))
