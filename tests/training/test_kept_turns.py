@@ -27,8 +27,9 @@ def asked_next(finish: str = "tool_calls", attempt: str = "r/a", **changed: Any)
     turns = KeptTurns()
     reply = {"choices": [{"message": REPLY, "finish_reason": finish}]}
     turns.remember("r/a", orjson.dumps(FIRST), orjson.dumps(reply), TAKEN)
-    # Clients order a call's fields as they like, and leave out what is null
-    call = {"function": {"arguments": '{"sql":"1"}', "name": "look"}, "id": "call-1"}
+    # Clients order a call's fields as they like, leave out what is null, and hand arguments back
+    # as an object where the policy wrote something else
+    call = {"function": {"arguments": "{}", "name": "look"}, "id": "call-1"}
     said = {"role": "assistant", "tool_calls": [call]}
     request = {**FIRST, "messages": [ASKED, said, RESULT], **changed}
     return orjson.loads(turns.add(attempt, orjson.dumps(request)))

@@ -98,10 +98,8 @@ def _prefixes(
     variables.pop(KEPT, None)
     digest = hashlib.sha256(orjson.dumps([attempt, request.get("tools"), variables]))
     for message in messages:
-        calls = [
-            [call["function"]["name"], call["function"]["arguments"]]
-            for call in message.get("tool_calls") or []
-        ]
+        # By their ids: an agent may hand a call back without arguments that nobody can read
+        calls = [call["id"] for call in message.get("tool_calls") or []]
         said = [message["role"], message.get("content") or "", calls]
         digest.update(orjson.dumps(said))
         yield digest.digest()
