@@ -134,7 +134,7 @@ def _episodes(place: Path, agent: Agent) -> list[dict[str, Any]]:
     if not path.is_file():
         raise UsageError(
             f"{place} has no {EPISODES}; give the folder of a finished evaluation or of a run (of "
-            "history files, code_agent/rollout.py writes pairs: --to-dpo FILE, then --pairs FILE)"
+            "history files, the program that played them writes pairs: --to-dpo FILE, then --pairs FILE)"
         )
     _check_agent(read_object(path.with_name("scores.json")), agent, str(place))
     found = []
