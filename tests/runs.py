@@ -13,7 +13,7 @@ import sys
 import time
 import uuid
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -35,19 +35,23 @@ class Run:
     """
 
     run_dir: Path
-    process: subprocess.Popen[str]
+    process: subprocess.Popen[bytes]
     mark: str
-    output: str = field(default="")
+    printed: Path  # a file: a pipe that nobody reads would stop a run that prints much
+
+    @property
+    def output(self) -> str:
+        """What it has printed so far."""
+        return self.printed.read_text(encoding="utf-8", errors="replace")
 
     def wait(self) -> int:
-        self.output = self.process.communicate(timeout=LIMIT_SECONDS)[0]
-        return self.process.returncode
+        return self.process.wait(timeout=LIMIT_SECONDS)
 
     def wait_for(self, event: Callable[[Run], object]) -> None:
         """Wait until `event(run)` is true, as long as the run goes on."""
         end = time.time() + LIMIT_SECONDS
         while not event(self):
-            assert self.process.poll() is None, self.process.communicate()[0]
+            assert self.process.poll() is None, self.output
             assert time.time() < end, f"not seen after {LIMIT_SECONDS} s"
             time.sleep(0.2)
 
@@ -120,16 +124,17 @@ def start(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[..., Ru
         folder = run_dir or tmp_path_factory.mktemp("run") / "run"
         mark = uuid.uuid4().hex
         variables = {"AGL_SERVER_PORT": str(free_port()), **environment, "RUN_MARK": mark}
-        process = subprocess.Popen(
-            [*within, sys.executable, program, "--run-dir", str(folder), *arguments],
-            cwd=ROOT,
-            env={**os.environ, **variables},
-            text=True,
-            start_new_session=True,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-        )
-        runs.append(Run(folder, process, mark))
+        printed = tmp_path_factory.mktemp("printed") / "output"
+        with printed.open("wb") as file:
+            process = subprocess.Popen(
+                [*within, sys.executable, program, "--run-dir", str(folder), *arguments],
+                cwd=ROOT,
+                env={**os.environ, **variables},
+                start_new_session=True,
+                stdout=file,
+                stderr=subprocess.STDOUT,
+            )
+        runs.append(Run(folder, process, mark, printed))
         return runs[-1]
 
     yield start_run

@@ -53,7 +53,7 @@ def kill_while_saving(run: Run, step: int) -> None:
     run.wait_for(lambda run: len(run.steps()) == step - 1)
     processes, drafts = run.alive(), run.run_dir / "checkpoints"
     while not list(drafts.glob(f".global_step_{step}.*/global_step_{step}/actor")):
-        assert run.process.poll() is None, run.process.communicate()[0]
+        assert run.process.poll() is None, run.output
         time.sleep(0.002)
     for process in processes:
         process.kill()
