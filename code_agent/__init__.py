@@ -1,3 +1,1 @@
-"""The code agent: answers questions about records and calculations by writing programs that are
-run.
-"""
+"""The code agent: answers questions about records and calculations by running programs."""

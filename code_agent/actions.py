@@ -1,6 +1,7 @@
-"""The actions of an episode, by MedAgentGym's names: what each does, and why one is refused. An
-observation is a dict with `type` and `env_message`. What the policy gets wrong is of the type
-"error"; what the machine gets wrong raises EpisodeError.
+"""The actions of an episode, named as in MedAgentGym.
+
+An observation is a dict with `type` and `env_message`. A mistake of the policy gives the type
+"error". A failure of the machine raises EpisodeError.
 """
 
 from __future__ import annotations
@@ -36,9 +37,7 @@ Observation = dict[str, Any]
 
 @dataclass
 class EpisodeContext:
-    """What the actions of one episode work on. look_up: answers request_info. frame: the program
-    around the policy's, which is `CodeTask.context`.
-    """
+    """What actions work on. `look_up` answers request_info, `frame` is `CodeTask.context`."""
 
     sandbox: Sandbox
     episode: str
@@ -48,9 +47,7 @@ class EpisodeContext:
 
 
 def why_refused(action: Action, permitted: Collection[str]) -> tuple[str, str] | None:
-    """Return the problem, by the names of actions.toml, and its detail, or None if the action may be
-    taken.
-    """
+    """Return (a name in actions.toml, detail) if the action is refused, or None."""
     if action.name not in ACTIONS:
         return "unknown_action", f"{action.name[:60]!r}; there are {', '.join(permitted)}."
     if action.name not in permitted:
@@ -65,7 +62,7 @@ def why_refused(action: Action, permitted: Collection[str]) -> tuple[str, str] |
 async def perform(
     action: Action, context: EpisodeContext, permitted: Collection[str]
 ) -> Observation:
-    """Take an action, or refuse it. `submit` is the game's own."""
+    """Take an action or refuse it. The game itself handles `submit`."""
     refused = why_refused(action, permitted)
     if refused:
         return refusal(*refused)
@@ -102,8 +99,9 @@ async def run_program(
     kind: str = "code_execution",
     language: Literal["python", "sh"] = "python",
 ) -> Observation:
-    """Return what a program wrote. printed: standard output alone, which is what counts as an
-    answer. status: SUCCESS or FAILED; execution_time in seconds.
+    """Return what a program wrote.
+
+    printed: standard output, the only part that counts as an answer. status: SUCCESS or FAILED.
     """
     run = await run_in(context, program, language)
     said = own_frames(run.output.rstrip())
@@ -116,9 +114,7 @@ async def run_program(
 
 
 def own_frames(output: str) -> str:
-    """Return an output whose traceback, if it ends with one, has only the frames of the policy's
-    programs, which are enough to understand it.
-    """
+    """Return an output whose traceback, if any, shows only the frames of the policy's programs."""
     before, begun, traceback = output.partition(TRACEBACK)
     if not begun:
         return output
@@ -139,10 +135,7 @@ async def run_in(
     language: Literal["python", "sh"] = "python",
     apart: str = "",
 ) -> Run:
-    """Run a program in the episode, or in one of its own beside it.
-
-    Raises EpisodeError if there is no sandbox, or the machine is too slow.
-    """
+    """Run a program in the episode, or apart from it. Raises EpisodeError: the machine failed."""
     # Paths are below /data, unless programs run unprotected
     for path, there in context.sandbox.paths.items():
         program = program.replace(f"/data/{path.name}", there)
@@ -155,8 +148,8 @@ async def run_in(
 
 
 def program_of(code: str, context: EpisodeContext) -> str:
-    """Return the program to run: in its frame, if the task has one; with `answer` printed if it
-    prints nothing.
+    """Return the program to run, put into the task's frame. `answer` is printed if it prints
+    nothing.
     """
     if context.frame:
         return placed(context.frame, code)
@@ -172,7 +165,7 @@ def placed(context: str, code: str) -> str:
 
 
 def doing_nothing(code: str) -> str:
-    """Return the code with functions that do nothing, or "" if it is no program or has none."""
+    """Return the code with functions that do nothing, or "" if it has no functions to empty."""
     nodes = nodes_of(dedent(code))
     functions = [node for node in nodes if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
     for function in functions:
@@ -181,7 +174,7 @@ def doing_nothing(code: str) -> str:
 
 
 def nodes_of(code: str) -> list[ast.AST]:
-    """Return the nodes of a program, the module first, or [] if it is none."""
+    """Return the nodes of a program, the module first, or [] if it does not parse."""
     try:
         return list(ast.walk(ast.parse(code)))
     except (SyntaxError, ValueError, RecursionError, MemoryError):

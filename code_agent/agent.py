@@ -1,8 +1,4 @@
-"""The code agent: questions about records and calculations, answered by programs that are run.
-
-from episodes import registry
-agent = registry.get("code")
-"""
+"""The code agent: questions about records and calculations, answered by running programs."""
 
 from __future__ import annotations
 
@@ -41,7 +37,7 @@ RECIPE = "recipes.hospital.lessons"
 
 
 class CodeFlags(Flags):
-    """The flags of the code agent: ending, tables, debugger."""
+    """The flags: ending, tables, debugger."""
 
     unreachable: Mapping[str, str] = {"hospital": "/nowhere"}
 
@@ -100,7 +96,7 @@ class CodeTeaching(Teaching):
 
 
 class CodeAgent(Agent):
-    """Questions about the invented hospital, answered in a sandbox that runs programs."""
+    """Questions about the invented hospital, answered by programs in a sandbox."""
 
     name = "code"
     prompt_version = "1"

@@ -1,7 +1,4 @@
-"""Episodes whose worth is known: bad ones, to see whether the grader can be fooled.
-
-dishonest_episodes(tasks, task, prompts, turns=6, random=Random(1))     # {"another value": episode, ...}
-"""
+"""Episodes with a known score: bad ones, to see whether the grader can be fooled."""
 
 from __future__ import annotations
 
@@ -28,9 +25,7 @@ NUMBER = re.compile(r"-?\d+(?:\.\d+)?")
 def dishonest_episodes(
     tasks: TaskSet, task: CodeTask, prompts: Prompts, turns: int, random: Random
 ) -> dict[str, Episode]:
-    """Return a bad episode of every kind: the value among others, words, no value at all, another
-    value.
-    """
+    """Return a bad episode of every kind, such as another value, words, or no value at all."""
     gold = gold_text(task)
     numbers = list(dict.fromkeys(NUMBER.findall(f"{task.note} {task.question}")))
     answers = {

@@ -1,5 +1,6 @@
-"""What `debug` answers: an explanation of a traceback, by the table of debugger.toml, or by a model.
-Neither sees the task's answer, so that it cannot be asked for it.
+"""The answers to `debug`: a traceback is explained by debugger.toml or by a model.
+
+Neither sees the task's answer, so `debug` cannot give it away.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ class Explanation(BaseModel):
 
 
 class Debugger:
-    """Explains errors, by a model if its name (litellm's) is given."""
+    """Explains errors, by a model if its litellm name is given."""
 
     def __init__(
         self,
@@ -41,18 +42,14 @@ class Debugger:
         temperature: float = 0.0,
         attempts: int = 5,
     ) -> None:
-        """Prepare a debugger. Without a model it has no client.
-
-        max_tokens: of one explanation. attempts: of one request.
-        """
+        """Prepare a debugger. max_tokens: of one explanation. attempts: of one request."""
         where: dict[str, Any] = {"base_url": base_url, "api_key": api_key, "attempts": attempts}
         self.client = LLMClient(model, **where) if model else None
         self.limits: dict[str, Any] = {"temperature": temperature, "max_tokens": max_tokens}
 
     async def debug(self, code: str, error: str) -> str:
-        """Return an explanation.
-
-        Raises EpisodeError if the model failed, which is the machine's fault and not the policy's.
+        """Return an explanation. Raises EpisodeError if the model failed: that is the machine's
+        fault.
         """
         if not self.client:
             return explain(code, error)
@@ -68,7 +65,7 @@ class Debugger:
 
 
 def explain(code: str, error: str) -> str:
-    """Return what the last line of an error means, and the line of the program it names."""
+    """Explain the last line of an error and name the program's line."""
     lines = [line.strip() for line in error.splitlines() if line.strip()]
     if not lines:
         return WORDS["no_error"]

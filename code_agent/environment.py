@@ -1,6 +1,4 @@
-"""What the code agent's episodes need in a process: a sandbox, the sets of tasks, the policy's prompts,
-a debugger.
-"""
+"""The sandbox, task sets, prompts and debugger of the code agent's episodes in one process."""
 
 from __future__ import annotations
 
@@ -38,7 +36,7 @@ OUTPUT = 600  # characters of what comes back that a policy in training reads
 
 
 class CodeEnvironment(Environment):
-    """Plays and scores episodes. task_sets: sets whose data lie elsewhere than usual, by name.
+    """Plays and scores episodes. `task_sets` replaces sets by name, for data in another place.
 
     Raises AgentError if a set's rows cannot be read.
     """
@@ -68,7 +66,7 @@ class CodeEnvironment(Environment):
         self._numbers = itertools.count()
 
     def sandbox_of(self, tasks: TaskSet, task: CodeTask) -> Sandbox:
-        """Return the sandbox of a selection of files: programs see their own task's data only."""
+        """Return the sandbox for these tasks, in which programs see only their own task's data."""
         try:
             files = tuple(tasks.visible(task))
             if files not in self.sandboxes:
@@ -122,9 +120,7 @@ class CodeEnvironment(Environment):
             await context.sandbox.end(context.episode)
 
     async def why_unusable(self, task: Task) -> str:
-        """Return why a task cannot be played here, or "". A program whose output is the answer is
-        run for that.
-        """
+        """Return why a task cannot be played here, or "". May run the gold program to find out."""
         code_task = own(task)
         tasks = self.set_of(task)
         if why := tasks.unusable(code_task):
@@ -155,11 +151,11 @@ class CodeEnvironment(Environment):
         return score(self.set_of(task), own(task), episode)
 
     def rehearsed(self, task: CodeTask, steps: Sequence[Rehearsed]) -> Episode:
-        """Return the episode of these steps, without running anything."""
+        """Return the episode of these steps without running anything."""
         return rehearse(self.set_of(task), task, self.prompts, self.turns(task), steps)
 
     def turns(self, task: Task) -> int:
-        """Return the budget of a task."""
+        """Return the number of turns that a task has."""
         return turns_of(task, self.settings)
 
     def facts(self, task: Task, episode: Episode) -> Mapping[str, float | None]:
@@ -188,7 +184,7 @@ class CodeEnvironment(Environment):
 
 
 class KnownPrograms(KnownEpisodes):
-    """Episodes of programs whose worth is known, with the prompts and budgets of an environment."""
+    """Episodes of known programs, with the prompts and budgets of an environment."""
 
     def __init__(self, environment: CodeEnvironment) -> None:
         self.environment = environment
@@ -197,8 +193,9 @@ class KnownPrograms(KnownEpisodes):
         return self.environment.rehearsed(own(task), gold_steps(own(task)))
 
     async def baseline(self, name: str, task: Task, commonest: str) -> Episode:
-        """Return an episode that hands in an answer without a program. "at_once" hands in 0, which
-        also stands for "no".
+        """Return an episode that hands in an answer without a program.
+
+        "at_once" hands in 0, which also stands for "no".
         """
         answer = commonest if name == "commonest" else "0"
         return self.environment.rehearsed(own(task), [Rehearsed(submit(answer))])

@@ -14,10 +14,9 @@ LOOP = 3  # so many runs of the same program are a loop
 
 @dataclass(frozen=True)
 class Event:
-    """A reply and its outcome. action: "" if the reply was none. problem: why it was refused.
-    printed: by a run.
+    """A reply and its outcome. action: "" if the reply had none. problem: why it was refused.
 
-    worth: the value of what was handed in, if anything was.
+    printed: by a run. worth: the value of what was handed in, if anything was.
     """
 
     action: str

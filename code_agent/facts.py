@@ -1,6 +1,4 @@
-"""The code agent's facts for evaluations beyond the reward: numbers of one episode, and its steps
-as they were taken.
-"""
+"""Facts of an episode beyond its reward, and the steps it took."""
 
 from __future__ import annotations
 
@@ -19,9 +17,7 @@ SHOWN = 2000  # characters of what a program printed, in a record
 
 
 def facts_of(tasks: TaskSet, task: CodeTask, episode: Episode) -> dict[str, float | None]:
-    """Return numbers whose mean is meaningful. The share of runs that raised is None if nothing
-    ran.
-    """
+    """Return numbers to average. The share of runs that raised is None if nothing ran."""
     runs = [event for event in episode.events if event.ran]
     return {
         "success": success(tasks, task, episode),
@@ -35,7 +31,7 @@ def facts_of(tasks: TaskSet, task: CodeTask, episode: Episode) -> dict[str, floa
 
 
 def record_of(task: CodeTask, episode: Episode) -> Record:
-    """Return the set, the gold, what was handed in, and each step."""
+    """Return the set, the gold, the submitted answer and each step."""
     steps = []
     for event in episode.events:
         step: dict[str, Any] = {
@@ -58,7 +54,7 @@ def record_of(task: CodeTask, episode: Episode) -> Record:
 
 
 def failure(record: Record) -> str:
-    """Return the kind of a scored episode, the first that applies."""
+    """Return the first kind of failure that applies to a scored episode."""
     if (record["score"] or 0) >= 1:
         return "right"
     if record["answer"] is None:

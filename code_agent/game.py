@@ -1,8 +1,7 @@
-"""One episode as a game: replies of a policy in, observations out, until it ends. Training, evaluation,
-the gymnasium class and MedAgentGym's commands all play this.
+"""One episode as a game: replies of a policy in, observations out, until it ends.
 
-    game = Game(tasks, tasks.task(0), context, ending="submit")
-    step = await game.answer('{"action": "validate_code", "params": {"code": "print(6 * 7)"}}')
+game = Game(tasks, tasks.task(0), context, ending="submit")
+step = await game.answer('{"action": "validate_code", "params": {"code": "print(6 * 7)"}}')
 """
 
 from __future__ import annotations
@@ -35,9 +34,7 @@ class Step:
 
 
 class Game:
-    """One episode. handed: what was handed in, or None. worth: its value, which the policy does not
-    see.
-    """
+    """One episode. handed: the submitted answer, or None. worth: its value, hidden from the policy."""
 
     def __init__(
         self,
@@ -79,8 +76,9 @@ class Game:
         return Step({**observation, "env_message": self._cut(observation["env_message"])}, done)
 
     async def _submit(self, action: Action) -> Step:
-        """Hand in the given answer, or else what the last program printed. A program is handed in
-        with it. Where a set is judged by what a program left, it may have printed nothing.
+        """Hand in the given answer, or else what the last program printed.
+
+        A program may print nothing in a set that is judged by what the program left behind.
         """
         given = action.params.get("answer")
         answer = as_text(given) if given is not None else self.printed
@@ -104,9 +102,7 @@ class Game:
 
     @property
     def printed(self) -> str | None:
-        """What the last program that ran without error printed, or None if there is none, or it
-        printed nothing.
-        """
+        """What the last program without an error printed, or None if it printed nothing."""
         last = self._runs[-1].printed if self._runs else ""
         return last if last.strip() else None
 
@@ -149,8 +145,8 @@ def permitted(tasks: TaskSet, ending: str) -> tuple[str, ...]:
 
 
 async def worth(tasks: TaskSet, task: CodeTask, handed: Handed, context: EpisodeContext) -> float:
-    """Return the value of what is handed in, from 0 to 1. Raises EpisodeError if it cannot be
-    determined here.
+    """Return the value of an answer, from 0 to 1. Raises EpisodeError: it cannot be determined
+    here.
     """
     if task.gold is not None:
         return tasks.score(task, handed.answer)

@@ -1,8 +1,7 @@
-"""Decides whether an answer is the gold value: values are compared, not texts, and one answer is one
-value. Further text beside it makes it another value. No answer makes the grader raise.
+"""Decides whether an answer is the gold value. It compares values, not texts, and never raises.
 
-    grade("[4280, '041']", Gold("set", ("041", "4280"), items=("text",)))  # True
-    grade("17 18 19", Gold("integer", 17))                                 # False: not one integer
+grade("[4280, '041']", Gold("set", ("041", "4280"), items=("text",)))  # True
+grade("17 18 19", Gold("integer", 17))                                 # False: not one integer
 """
 
 from __future__ import annotations
@@ -46,22 +45,18 @@ Seen = Any  # a parsed text: a text for each scalar, and lists, tuples, sets and
 
 
 class GoldError(ValueError):
-    """A gold value with which no answer can be compared. The message says what was seen."""
+    """The gold value cannot be compared with answers. The message says what was seen."""
 
 
 @dataclass(frozen=True)
 class Gold:
-    """A typed answer.
+    """A typed answer. Raises GoldError if its parts contradict each other or a set repeats an item.
 
-    kind: number, integer, text, date, boolean, or set, list, table. value: the scalar (a date as
-    ISO text), the items in a tuple, or the rows as tuples. items: the kind of a set's or list's
-    items, or of each of a table's columns. lower, upper: the limits of a number, both included.
-    Without them it may be `tolerance` away, or else a millionth; a whole number only as far as a sum
-    is rounded. tolerance: also for the numbers
-    inside a set, list or table. ordered: whether the order of a table's rows counts.
-
-    Raises GoldError if value and kind do not fit, a limit is not finite or excludes the value, or a
-    set repeats an item.
+    kind: number, integer, text, date, boolean, set, list or table. value: the scalar (a date as ISO
+    text), or a tuple of items or rows. items: the kind of a set's or list's items, or of each of a
+    table's columns. lower, upper: inclusive limits of a number. Without them it may differ by
+    `tolerance`, by default a millionth (a whole number: the rounding of a sum), also inside a set,
+    list or table. ordered: whether the order of a table's rows counts.
     """
 
     kind: str
@@ -91,7 +86,7 @@ class Gold:
             raise GoldError(f"{self} is not answered by its own value")
 
     def limits(self, value: Decimal) -> tuple[Decimal, Decimal]:
-        """Return the least and the largest number that counts as `value`."""
+        """Return the smallest and largest number that count as `value`."""
         if self.lower is not None and self.upper is not None:
             return Decimal(str(self.lower)), Decimal(str(self.upper))
         if self.tolerance is not None:
@@ -106,7 +101,7 @@ class Gold:
 
 
 def grade(answer_text: str, gold: Gold) -> bool:
-    """Return whether the answer is the gold value, without anything else."""
+    """Return whether the answer is the gold value and nothing else."""
     text = answer_text.strip()
     if not text or len(text) > LONGEST:
         return False
@@ -146,9 +141,6 @@ def _date(seen: str, value: Any, gold: Gold) -> bool:
 
 
 def _iso(seen: str) -> str:
-    """Return a date in ISO form if it is written like Python's repr, or with slashes; another text
-    unchanged.
-    """
     moment = MOMENT.fullmatch(seen)
     if not moment:
         return seen.replace("/", "-")
@@ -208,7 +200,6 @@ def _pairwise(
 def _one_to_one(
     same: Callable[[Seen, Any], bool], seen: Iterable[Seen], wanted: Sequence[Any]
 ) -> bool:
-    """Return whether each item can have one of the wanted to itself, with none left."""
     items = list(seen)
     if len(items) != len(wanted):
         return False
@@ -227,8 +218,9 @@ def _one_to_one(
 def _seats(
     item: int, places: list[int], owners: Mapping[int, int], fits: Callable[[int, int], bool]
 ) -> dict[int, int]:
-    """Return a place for one more item, with new places for the owners that must make room for it, or
-    {} if there is none. An item may fit several places, so the first one may be another's only one.
+    """Return new places that seat one more item, or {} if that is impossible.
+
+    An item may fit several places, so others may have to move.
     """
     waiting = deque([(item, dict[int, int]())])
     tried = set[int]()
@@ -246,9 +238,7 @@ def _seats(
 
 
 def _items(text: str) -> Any:
-    """Return the items of a list or set. A text that Python cannot read is split at lines, or else
-    at commas.
-    """
+    """Return the items of a list or set. Text that is not Python is split at lines, else at commas."""
     seen = _parsed(text)
     if isinstance(seen, list | tuple | set):
         return seen
@@ -260,7 +250,7 @@ def _items(text: str) -> Any:
 
 
 def _rows(text: str) -> list[Seen]:
-    """Return the rows of a table. A dict has a row for each key, a flat list is one row."""
+    """Return the rows of a table. A dict has a row for each key. A flat list is one row."""
     seen = _parsed(text)
     if isinstance(seen, dict):
         return (
@@ -276,9 +266,7 @@ def _is_row(seen: Seen) -> bool:
 
 
 def _parsed(text: str) -> Seen:
-    """Return the meaning of a text in JSON or else in Python, with numbers and truth values as they
-    are written; or the text itself.
-    """
+    """Parse a text as JSON or else as Python. Numbers and truth values keep their spelling."""
     try:
         return _plain(json.loads(text, parse_int=str, parse_float=str))
     except (ValueError, RecursionError):

@@ -1,7 +1,4 @@
-"""The value, from 0 to 1, of what was handed in, if it is not a value that `graders.py` compares.
-Programs are run in the sandbox: in another episode for a program (`ByOutput`), in the episode itself
-for what it left behind (`ByTests`, `ByPredictions`).
-"""
+"""Grade answers that are not single values, from 0 to 1, by running programs in the sandbox."""
 
 from __future__ import annotations
 
@@ -30,7 +27,7 @@ _fresh = itertools.count()
 
 @dataclass(frozen=True)
 class Handed:
-    """The answer as a text, and the last program that ran without error."""
+    """The answer as text, and the last program that ran without error."""
 
     answer: str
     program: str = ""
@@ -49,9 +46,9 @@ class ByOutput:
     program: str
 
     async def problem(self, stub: str, context: EpisodeContext) -> str:
-        """Return why what the program prints says nothing about another one, or "".
+        """Return why the gold program's output cannot tell programs apart, or "".
 
-        stub: the same program with functions that do nothing, or "" if there is none.
+        stub: the same program with functions that do nothing, or "" if it has none.
         """
         printed = [await _alone(self.program, context) for _ in range(2)]
         if not all(output and output.strip() for output in printed):
@@ -76,11 +73,11 @@ class ByOutput:
 
 @dataclass(frozen=True)
 class ByTests:
-    """Right if the tests run to their end on the values that the program left.
+    """Right if the tests pass on the values that the program left.
 
-    The program's interpreter is asked for values by name, and never sees the tests. They run in an
-    interpreter that ran no line of the program and gets its values as data (`values.py`). It
-    reports success by printing, after the last test, a word that only this call knows.
+    The tests run in an interpreter that runs no line of the program and gets its values as data
+    (`values.py`), so the program never sees them. After the last test it prints a word that only
+    this call knows.
     """
 
     tests: str
@@ -101,10 +98,7 @@ class ByTests:
 
 
 def names_in(tests: str) -> tuple[list[str], list[str]]:
-    """Return the names that tests look up, and the attributes that they read.
-
-    Raises EpisodeError if the tests are not a program.
-    """
+    """Return the names and attributes that tests read. Raises EpisodeError: they do not parse."""
     try:
         nodes = list(ast.walk(ast.parse(tests)))
     except (SyntaxError, ValueError, RecursionError) as error:
@@ -121,8 +115,8 @@ def names_in(tests: str) -> tuple[list[str], list[str]]:
 class ByPredictions:
     """The share of right labels in the file of predictions. A missing label is wrong.
 
-    labels: a CSV file beside the sandbox. ids: the columns that name a case, in the file of labels
-    and in the predictions in the same order. label: the column of the label.
+    labels: a CSV file outside the sandbox. ids: the columns that name a case, in the same order in
+    both files. label: the column of the label.
     """
 
     predictions: str
@@ -147,9 +141,7 @@ class ByPredictions:
         return right / len(wanted) if wanted else 0.0
 
     def commonest(self) -> float:
-        """Return what predictions are worth that are all the commonest label: no success is due for
-        them.
-        """
+        """Return the score of always predicting the commonest label, which must not be a success."""
         labels = Counter(self._wanted().values())
         return max(labels.values(), default=0) / max(1, labels.total())
 
@@ -163,7 +155,6 @@ class ByPredictions:
 
 
 async def _alone(program: str, context: EpisodeContext) -> str | None:
-    """Return what a program prints in an episode of its own, or None if it fails."""
     apart = f"/check {next(_fresh)}"
     run = await run_in(context, program, apart=apart)
     await context.sandbox.end(f"{context.episode}{apart}")
@@ -171,7 +162,7 @@ async def _alone(program: str, context: EpisodeContext) -> str | None:
 
 
 async def _read(name: str, context: EpisodeContext) -> str:
-    """Return a file of the episode in base64, read piece by piece, or "" if there is none."""
+    """Return a file of the episode in base64, or "" if it does not exist. It is read in pieces."""
     parts = []
     for at in range(MOST_CHUNKS):
         run = await run_in(

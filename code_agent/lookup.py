@@ -1,6 +1,6 @@
-"""What `request_info` answers about CSV files and the tables of SQLite files: columns, values of a
-column, the columns that hold a term, and similar spellings. Files are read row by row, so that a
-large one needs no memory.
+"""The answers to `request_info` about CSV files and SQLite tables.
+
+Files are read row by row, so that large ones need no memory.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ class LookupRefused(ValueError):
 
 
 def look_up(files: Sequence[Path], name: str, kind: str, keyterm: str = "") -> str:
-    """Return the answer about one of the files, as a text.
+    """Return the answer about one of the files.
 
-    Raises LookupRefused; OSError, sqlite3.Error or ValueError if the file cannot be read.
+    Raises LookupRefused, or OSError, sqlite3.Error or ValueError: the file cannot be read.
     """
     if kind not in KINDS:
         raise LookupRefused(f"info_type {kind!r}: expected {', '.join(KINDS)}")
@@ -49,7 +49,7 @@ def look_up(files: Sequence[Path], name: str, kind: str, keyterm: str = "") -> s
 
 
 def find(files: Sequence[Path], name: str) -> tuple[Path, str]:
-    """Return the file that a name means, and the table of a SQLite file. Case does not matter.
+    """Return the file that a name means, and the table of an SQLite file. Case does not matter.
 
     Raises LookupRefused if the name belongs to none of the files.
     """
@@ -77,9 +77,7 @@ def columns_of(path: Path, table: str) -> list[str]:
 
 
 def values(path: Path, table: str, column: str) -> str:
-    """Return different values of a column in the order of the file, or near names if there is no
-    such column.
-    """
+    """Return distinct values of a column in the order of the file, or near names if it is unknown."""
     with opened(path, table) as (columns, rows):
         found = {name.lower(): at for at, name in enumerate(columns)}.get(column.lower())
         if found is None:
@@ -92,7 +90,7 @@ def values(path: Path, table: str, column: str) -> str:
 
 
 def term(path: Path, table: str, keyterm: str) -> str:
-    """Return which columns hold a term as a whole value, else the values that are spelled most like
+    """Return the columns that hold a term as a whole value, or else the values spelled most like
     it.
     """
     wanted = keyterm.strip().lower()

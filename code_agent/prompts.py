@@ -1,4 +1,4 @@
-"""The words the policy reads: those of prompts.toml beside this file."""
+"""The words that the policy reads, from prompts.toml."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ class Prompts:
 
     @property
     def fingerprint(self) -> str:
-        """The version, and a hash of the texts."""
+        """The version and a hash of the texts."""
         return f"{self.version} {hashlib.sha256(f'{self!r}{ACTIONS}'.encode()).hexdigest()[:8]}"
 
     def opening(
         self, task: CodeTask, overview: str, permitted: Sequence[str], steps: int
     ) -> list[Message]:
-        """Return the messages with which an episode begins."""
+        """Return the messages that begin an episode."""
         system = self.system.format(actions="\n".join(map(described, permitted)), overview=overview)
         note = f"{task.note}\n" if task.note else ""
         first = self.first.format(note=note, question=task.question, step=1, steps=steps)
@@ -51,7 +51,7 @@ class Prompts:
 
 
 def described(name: str) -> str:
-    """Return an action with its parameters, on one line."""
+    """Return an action with its parameters on one line."""
     spec = ACTIONS[name]
     params = "; ".join(f"{param}: {meaning}" for param, meaning in spec["params"].items())
     return f"{name}: {spec['says']}. {params}."

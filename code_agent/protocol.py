@@ -1,6 +1,7 @@
-"""What a reply of the policy says: one action, as one JSON object; MedAgentGym's protocol. Thoughts and
-words around the object, a fence, line breaks inside texts, a Python dict and parameters beside the
-name are accepted. Any text is read in time that grows with its length, and never raises.
+"""Reads the one JSON action of a policy's reply, in MedAgentGym's protocol.
+
+Words around the object, a fence, line breaks inside texts, a Python dict, and parameters beside the
+name are accepted. Reading takes linear time and never raises.
 """
 
 from __future__ import annotations
@@ -38,16 +39,14 @@ class Action:
 
 @dataclass(frozen=True)
 class Malformed:
-    """A reply without an action. problem: one of PROBLEMS, or of the refusals of
-    `code_agent.actions`.
-    """
+    """A reply without an action. problem: one of PROBLEMS, or a refusal of `code_agent.actions`."""
 
     problem: str
     detail: str = ""
 
 
 def read_reply(text: str) -> Action | Malformed:
-    """Return the action of a reply, or the name of its problem."""
+    """Return the action of a reply, or Malformed."""
     text = after_thought(text.encode("utf-8", "replace").decode("utf-8"), opened=False) or ""
     if not text:
         return Malformed("empty")
@@ -72,9 +71,7 @@ def _action(found: dict[str, Any]) -> Action | Malformed:
 
 
 def _objects(text: str) -> Iterator[dict[str, Any]]:
-    """Yield the outermost JSON objects of a text. If there are none, the Python dict it
-    may hold.
-    """
+    """Yield the outermost JSON objects of a text, or else the Python dict in it."""
     at = text.find("{")
     found = False
     for _ in range(MOST_OBJECTS):

@@ -1,5 +1,5 @@
-"""Episodes without a model: gold, the baselines, and the parts of known-bad ones. They run no program;
-what a gold program prints is known, because the validator of the data has run it.
+"""Episodes without a model: gold, baselines, and parts of bad ones. They run no program: the data's
+validator already ran the gold programs.
 """
 
 from __future__ import annotations
@@ -19,9 +19,7 @@ from episodes.episode import Episode
 
 @dataclass(frozen=True)
 class Rehearsed:
-    """An action, and what its program prints, or "" if it has no program, or the program raises
-    `error`.
-    """
+    """An action and what its program prints, if any. `error`: the exception that it raises."""
 
     action: Action
     printed: str = ""
@@ -35,7 +33,7 @@ class Rehearsed:
 def rehearse(
     tasks: TaskSet, task: CodeTask, prompts: Prompts, turns: int, steps: Sequence[Rehearsed]
 ) -> Episode:
-    """Return the episode of these steps, as many as the budget allows."""
+    """Return the episode of these steps, cut at the budget."""
     opening = prompts.opening(task, tasks.overview, permitted(tasks, "submit"), turns)
     episode = Episode(opening, stop_reason="max_turns")
     for turn, step in enumerate(steps[:turns], 1):

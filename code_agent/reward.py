@@ -1,5 +1,7 @@
-"""What an episode earns: the terms of rewards.toml. Nothing is paid, not even for form, until an answer
-is handed in: otherwise a policy would learn to keep to the form and stop there.
+"""What an episode earns: the terms of rewards.toml.
+
+Nothing is paid before an answer is handed in. Otherwise a policy would learn to keep to the form
+and stop there.
 """
 
 from __future__ import annotations
@@ -35,9 +37,7 @@ def score(tasks: TaskSet, task: CodeTask, episode: Episode) -> Reward:
 
 
 def success(tasks: TaskSet, task: CodeTask, episode: Episode) -> float:
-    """Return what the answer is worth. What only the episode itself could show was determined when
-    it was handed in.
-    """
+    """Return the value of the answer. Some sets determined it when it was handed in."""
     if episode.answer is None:
         return 0.0
     if task.gold is not None:
@@ -46,9 +46,7 @@ def success(tasks: TaskSet, task: CodeTask, episode: Episode) -> float:
 
 
 def well_formed(events: Sequence[Event]) -> float:
-    """Return the share of replies that were actions and whose programs ran, or 0 if there are no
-    replies.
-    """
+    """Return the share of replies that were actions whose programs ran, or 0 without replies."""
     return (
         sum(not event.problem and not event.raised for event in events) / len(events)
         if events
@@ -62,7 +60,7 @@ def printed_value(events: Sequence[Event]) -> bool:
 
 
 def counters_of(events: Sequence[Event]) -> dict[str, float]:
-    """Return numbers whose sum is meaningful."""
+    """Return numbers to add up."""
     runs = [event for event in events if event.ran]
     kinds = Counter(event.action for event in events if event.action)
     problems = {

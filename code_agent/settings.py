@@ -1,4 +1,4 @@
-"""The settings of the code agent, besides those of the sandbox."""
+"""The settings of the code agent. The sandbox has its own."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ CODE = ("code", "cmd")  # parameters that are shown instead of the action's JSON
 
 
 def shown(record: Record) -> list[Shown]:
-    """Return the transcript. An action with a program or a command is shown as that."""
+    """Return the transcript, with actions shown as their program or command."""
     steps = record["steps"]
     notes = []
     for step in steps:
@@ -31,9 +31,7 @@ def _program(step: dict[str, Any]) -> str:
 
 
 def _coloured(piece: Shown, program: str) -> Shown:
-    """Return a reply that is only the action as its program. A reply with other words stays as
-    written.
-    """
+    """Show a reply as its program if it holds nothing but the action."""
     if piece.text.lstrip().startswith("{") and program:
         return replace(piece, text=program, form="python")
     return replace(piece, form="json") if piece.text.lstrip().startswith("{") else piece

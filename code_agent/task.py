@@ -1,6 +1,4 @@
-"""One row of the code agent's data as a frozen type. Rows are those of `data/code/`; the reference's
-sets make the same type of their own rows (code_agent/tasks/).
-"""
+"""A row of the code agent's data as a frozen type, for `data/code/` and MedAgentGym's sets."""
 
 from __future__ import annotations
 
@@ -17,14 +15,12 @@ from episodes.episode import AgentError, Task
 
 @dataclass(frozen=True, kw_only=True)
 class CodeTask(Task):
-    """A question that a program answers. `reference` is the gold value as text; `task_type` the
-    template, or the set.
+    """A question that a program answers. reference: the gold value as text.
 
-    task_set: the set it belongs to. note: the text that the question is about, or "" if it is about
-    files. files: names of the files in the set's folder that a program may read. gold: the typed
-    answer, or None if another grader judges. program, sql: the program that prints it and the query
-    that selects it, or "" if the set has none. context: a program into which the policy's is put
-    (`code_agent.actions.HERE`).
+    task_type: the template, or the set. note: the text that the question is about, or "". files:
+    files of the set's folder that a program may read. gold: the typed answer, or None if another
+    grader judges. program, sql: the gold program and query, or "". context: a program into which
+    the policy's is put (`code_agent.actions.HERE`).
     """
 
     task_set: str
@@ -37,10 +33,7 @@ class CodeTask(Task):
 
 
 def read_rows(path: Path | str) -> list[Row]:
-    """Return the rows of a parquet or JSONL file, each with `id` and `task_type`.
-
-    Raises AgentError if it is not readable, or empty.
-    """
+    """Return the rows of a Parquet or JSONL file. Raises AgentError: it is unreadable or empty."""
     rows = row_files.read_rows(path, "questions")
     for number, row in enumerate(rows):
         row.setdefault("id", str(number))
@@ -49,10 +42,7 @@ def read_rows(path: Path | str) -> list[Row]:
 
 
 def task_of(row: Row) -> CodeTask:
-    """Return the checked task of a row.
-
-    Raises AgentError if a column is missing or of another form, or the gold does not have its kind.
-    """
+    """Return the checked task of a row. Raises AgentError: a column or the gold is malformed."""
     try:
         gold = gold_of(json.loads(row["gold"]))
         return CodeTask(
@@ -77,9 +67,8 @@ def task_of(row: Row) -> CodeTask:
 
 
 def gold_of(stored: dict[str, Any]) -> Gold:
-    """Return the gold that a row stores as JSON.
-
-    Raises GoldError, or TypeError for a name that Gold does not have.
+    """Return the gold that a row stores as JSON. Raises GoldError, or TypeError for an unknown
+    name.
     """
     value = stored["value"]
     if isinstance(value, list):

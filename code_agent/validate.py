@@ -1,13 +1,12 @@
-"""Check the questions of a bundled set: gold program and gold SQL are run again, and both must give
-the gold answer. Of MedAgentGym's sets: every row is read, its own answer must earn 1, and rows that
-cannot be played here are counted by reason.
+"""Check the questions of a set: gold program and gold SQL run again and must give the gold answer.
 
     python -m code_agent.validate ehr_demo
     python -m code_agent.validate calculators --mode test
     python -m code_agent.validate mimic_iii --data MedAgentGym/data/mimic_iii --mode test
     python -m code_agent.validate ehr_demo --questions my_questions --data my_hospital
 
-The programs of a bundled set run in this process, without the sandbox, so use only files you trust.
+In MedAgentGym's sets every row's own answer must earn 1. Rows that cannot be played here are
+counted by reason. Programs of bundled sets run without the sandbox, so use only files you trust.
 Exit codes: 0 all are right, 1 some are not, 2 wrong usage.
 """
 
@@ -40,7 +39,7 @@ DATABASE = "hospital.db"
 
 
 def printed(program: str, folder: Path | None) -> str:
-    """Return what a program prints, its /data being the folder. Raises whatever it raises."""
+    """Return what a program prints with the folder as its /data. Raises what the program raises."""
     output = io.StringIO()
     with redirect_stdout(output):
         exec(compile(program.replace("/data/", f"{folder}/"), "program", "exec"), {})
@@ -48,9 +47,7 @@ def printed(program: str, folder: Path | None) -> str:
 
 
 def selected(sql: str, kind: str, folder: Path) -> str:
-    """Return what the SQL selects from the folder's database, as an answer to a question of that
-    kind.
-    """
+    """Return the result of the SQL on the folder's database, as an answer of that kind."""
     with closing(sqlite3.connect(f"file:{folder / DATABASE}?mode=ro", uri=True)) as database:
         rows = database.execute(sql).fetchall()
     return json.dumps(rows if kind == "table" else [*chain.from_iterable(rows)])
@@ -91,7 +88,7 @@ def validate(options: argparse.Namespace) -> int:
 
 
 def check_questions(options: argparse.Namespace, mode: str) -> int:
-    """Print the problems of a bundled set in one mode and return their number."""
+    """Print the problems of a bundled set in one mode and return how many there are."""
     tasks = BUNDLED[options.set](options.data, mode, options.questions)
     found = list[str]()
     for index in watched(range(len(tasks)), mode, "questions"):
@@ -101,8 +98,8 @@ def check_questions(options: argparse.Namespace, mode: str) -> int:
 
 
 def check_rows(name: str, folder: Path | None, mode: str) -> int:
-    """Print what is wrong with the rows of one of MedAgentGym's sets, and which cannot be played
-    here and why; return the number of wrong ones.
+    """Print wrong rows of a MedAgentGym set and why others cannot be played. Return how many are
+    wrong.
     """
     tasks = REFERENCE[name](folder, mode)
     settings = load_settings()

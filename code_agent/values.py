@@ -1,6 +1,6 @@
-"""A program's values as JSON, and the same values made again where no line of that program ever ran.
-Both ends run in the sandbox, from this file's text. The program controls what the first one writes,
-so it is data only: it names neither a class to import nor code to run.
+"""A program's values as JSON, rebuilt in an interpreter that runs no line of that program.
+
+The program controls what is written, so the JSON names neither a class to import nor code.
 """
 
 from __future__ import annotations
@@ -49,9 +49,9 @@ def keep(
 
 
 def load(text: str, names: Collection[str]) -> dict[str, Any]:
-    """Return the values of the names. One that cannot be made is left out.
+    """Return the values of the names, without those that cannot be rebuilt.
 
-    Raises ValueError if the text is not such a file.
+    Raises ValueError for a text that `keep` did not write.
     """
     unpacked = zlib.decompressobj()
     whole = unpacked.decompress(base64.b64decode(text, validate=True), MOST)
@@ -66,8 +66,8 @@ def load(text: str, names: Collection[str]) -> dict[str, Any]:
 
 
 def described(value: Any, reads: Collection[str] = ()) -> Any:
-    """Return a value as JSON: itself, or a list of its kind and its parts. Raises TypeError if it
-    is neither.
+    """Return a value as JSON: itself, or a list of kind and parts. Raises TypeError for other
+    types.
     """
     if value is None or isinstance(value, bool):
         return value
@@ -135,9 +135,6 @@ def _index(index: pd.Index) -> Any:
 
 
 def _moment(value: Any) -> Any:
-    """Return a time, a missing one, or another scalar that JSON lacks, or None if it is
-    none of these.
-    """
     if value is pd.NaT or value is pd.NA:
         return ["missing", str(value)]
     if isinstance(value, pd.Timestamp | pd.Timedelta):
@@ -170,9 +167,7 @@ def _npy(array: Any) -> str:
 
 
 def restored(document: Any) -> Any:
-    """Return the value that `described` encoded. Raises an exception if the document is not one of
-    its encodings.
-    """
+    """Return the value that `described` encoded. Raises an exception for any other document."""
     if not isinstance(document, list):
         if isinstance(document, dict):
             raise TypeError("an object of JSON where a value is expected")

@@ -1,1 +1,1 @@
-"""The files of data, and readers of Parquet and JSON."""
+"""Readers of Parquet and JSON files."""

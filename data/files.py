@@ -15,10 +15,9 @@ KINDS = (".parquet", ".json", *LINES)
 
 
 def file_records(path: Path) -> Iterator[Record]:
-    """Yield the rows of a file; of JSON, the objects of its list, wherever in the file that stands.
+    """Yield the rows of a file. In JSON they are the objects of its list, at any depth.
 
-    Raises:
-        SourceError: not readable, or several lists of objects in one JSON file.
+    Raises SourceError: not readable, or several lists of objects in one JSON file.
     """
     kind = path.suffix.lower()
     with refusing(f"{path} cannot be read as {kind[1:]}"):
@@ -40,7 +39,7 @@ def file_records(path: Path) -> Iterator[Record]:
 
 
 def open_text(path: Path, encoding: str) -> IO[str]:
-    """Open a text whose line ends stay as they are."""
+    """Open a text and keep its line ends."""
     return path.open(encoding=encoding, newline="")
 
 

@@ -1,8 +1,7 @@
-"""Rows of JSON texts: the objects of a list, wherever it stands in the file, and those of JSONL.
-Memory holds one object at a time.
+"""Rows of JSON texts: JSONL, or the objects of a list at any depth. One object is in memory.
 
-    for record in line_records(file): ...
-    for record in list_records("data.drugs.item", file): ...
+for record in line_records(file): ...
+for record in list_records("data.drugs.item", file): ...
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ SHOWN = 60  # characters of a bad line in a message
 
 
 def are_lines(file: IO[str]) -> bool:
-    """Return whether the first line of a text, which is read, is a JSON object that others follow."""
+    """Return whether the first line is a JSON object that others follow. Reads that line."""
     first = next((line for line in file if line.strip()), "")
     second = next((line for line in file if line.strip()), "")
     try:
@@ -33,7 +32,7 @@ def are_lines(file: IO[str]) -> bool:
 
 
 def paths_of_lists(file: IO[str]) -> list[str]:
-    """Return the places of lists of objects, outside of other lists, as ijson writes them."""
+    """Return the ijson prefixes of all lists of objects that are not inside other lists."""
     places = dict.fromkeys(
         place
         for place, event, _ in json_events(file)
@@ -50,16 +49,14 @@ def list_records(place: str, file: IO[str]) -> Iterator[Record]:
 def json_events(file: IO[str]) -> Iterator[tuple[str, str, Any]]:
     """Return the events of a JSON text in ijson's form.
 
-    Raises what ijson does, and ValueError if it is nested too deep.
+    Raises ijson's errors, and ValueError if the text is nested too deep.
     """
     pieces = ijson.from_iter(piece.encode() for piece in iter(partial(file.read, PIECE), ""))
     return ijson.parse(_shallow(ijson.basic_parse(pieces, use_float=True)))
 
 
 def _shallow(events: Iterator[tuple[str, Any]]) -> Iterator[tuple[str, Any]]:
-    """Yield the events of a JSON parser; ijson's memory grows with the square of the depth,
-    whatever the file's size.
-    """
+    """Bound the depth, because ijson's memory grows with its square."""
     depth = 0
     for event in events:
         if event[0].startswith("start"):
@@ -74,9 +71,7 @@ def _shallow(events: Iterator[tuple[str, Any]]) -> Iterator[tuple[str, Any]]:
 
 
 def line_records(lines: Iterable[str | bytes]) -> Iterator[Record]:
-    """Yield the objects of JSONL, one a line, bytes as UTF-8; a blank line is a row
-    without values.
-    """
+    """Yield the objects of JSONL. Bytes are read as UTF-8. A blank line is a row without values."""
     for number, line in enumerate(lines, start=1):
         try:
             record = as_record(number, json.loads(line)) if line.strip() else Record(number, {})

@@ -37,7 +37,7 @@ DIAGNOSIS: Form = {
 
 
 def write_parquet(rows: Iterable[Row], path: Path, form: Form) -> int:
-    """Write a file, with no more than BATCH rows in memory, and return how many it has."""
+    """Write a file with at most BATCH rows in memory and return the number of rows."""
     import pyarrow as arrow
     from pyarrow.parquet import ParquetWriter
 
@@ -63,9 +63,7 @@ def _type(form: Any) -> Any:
 
 
 def parquet_records(path: str | PathLike[str]) -> Iterator[Record]:
-    """Yield the rows of one Parquet file; `read_table` would add columns from folder names such as
-    `a=b/`.
-    """
+    """Yield the rows of one Parquet file. `read_table` would add columns for folders like `a=b/`."""
     from pyarrow.parquet import ParquetFile
 
     with ParquetFile(path) as file:

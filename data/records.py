@@ -1,6 +1,4 @@
-"""Rows of a file as its reader gives them, and what all readers share: the encoding of a text, and
-one line about a file that cannot be read.
-"""
+"""Rows of a file, and what all readers share: encodings and one-line errors."""
 
 from __future__ import annotations
 
@@ -36,6 +34,7 @@ GUESSED = ["gb18030", "big5", "cp1252", "utf_16_le", "utf_16_be"]
 
 class Record(NamedTuple):
     """One row: its number, and its values by column or the problem that kept it from being read.
+
     merged: the row is one cell over several columns.
     """
 
@@ -51,9 +50,7 @@ class SourceError(UsageError):
 
 @contextmanager
 def refusing(what: str, kind: type[UsageError] = SourceError) -> Iterator[None]:
-    """Turn whatever a reader raises into an error of one line: the libraries raise nearly anything
-    for a damaged file.
-    """
+    """Turn any exception of a reader into a one-line error. Damaged files raise nearly anything."""
     try:
         yield
     except UsageError:
@@ -63,19 +60,15 @@ def refusing(what: str, kind: type[UsageError] = SourceError) -> Iterator[None]:
 
 
 def first_line(error: Exception) -> str:
-    """Return the first line of an exception's text; for a database's exception, the
-    driver's text.
-    """
+    """Return the first line of an exception's text, for a database the driver's text."""
     return (str(getattr(error, "orig", None) or error).splitlines() or [type(error).__name__])[0]
 
 
 def detect_encoding(path: Path) -> str:
-    """Return the encoding of a text file: by its mark, UTF-8, or the likeliest of GUESSED. The whole
-    file is decoded to be sure.
+    """Return the encoding of a text file: its mark's, UTF-8, or the likeliest of GUESSED.
 
-    Raises:
-        SourceError: none fits the whole file; the message names the first line that does not fit,
-            and one that would.
+    The whole file is decoded. Raises SourceError if no encoding fits: the message names the first
+    line that does not fit, and an encoding that would fit it.
     """
     with path.open("rb") as file:
         start = file.read(PIECE)
@@ -105,9 +98,7 @@ def detect_encoding(path: Path) -> str:
 
 
 def _line_in_utf8(path: Path, guess: str) -> int | None:
-    """Return the number of the first line that has what can only be UTF-8, and would be other
-    characters in the guessed encoding.
-    """
+    """Return the first line that must be UTF-8 because the guessed encoding reads other characters."""
     anywhere = NOT_CP1252 if guess == "cp1252" else IN_CHINESE
     with path.open("rb") as file:
         for number, line in enumerate(file, start=1):
@@ -120,7 +111,7 @@ def _line_in_utf8(path: Path, guess: str) -> int | None:
 
 
 def _telling(path: Path, start: bytes) -> bytes:
-    """Return the first lines that are more than ASCII; of UTF-16, which has zeros, the start."""
+    """Return the first non-ASCII lines, or for UTF-16 (which has zeros) the beginning."""
     if b"\0" in start:
         return start
     with path.open("rb") as file:
@@ -128,7 +119,6 @@ def _telling(path: Path, start: bytes) -> bytes:
 
 
 def _undecodable(path: Path, encoding: str) -> int | None:
-    """Return the number of the first line that is not in an encoding, or None."""
     try:
         with path.open(encoding=encoding, newline="") as text:
             while text.read(PIECE):
@@ -149,7 +139,7 @@ def _is_in(encoding: str, line: bytes) -> bool:
 
 
 def as_record(number: int, value: Any) -> Record:
-    """Return a JSON value as a row; it must be an object."""
+    """Return a JSON value as a row. It must be an object."""
     if isinstance(value, dict):
         return Record(number, value)
     return Record(number, {}, f"a JSON {type(value).__name__}, expected an object")

@@ -1,1 +1,1 @@
-"""The floor every room stands on (settings), and the operator's scripts."""
+"""The operator's scripts."""

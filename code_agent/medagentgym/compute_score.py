@@ -1,12 +1,11 @@
-"""What the episodes of a folder scored: success, pass@k, best of k by majority.
+"""Print what the episodes of a folder scored: success, pass@k, best of k by majority.
 
     python code_agent/compute_score.py --local_path workdir/ehr_demo/tiny/test
     python code_agent/compute_score.py --local_path workdir/ehr_demo/tiny/test --json
 
-With several episodes of a task (`rollout.py`), success is the mean over tasks of each task's share
-of right episodes, pass@k the chance that one of k is right, and best of k whether the answer that
-most of them gave is right. Unfinished episodes are named and not counted. Exit codes: 0 done, 2
-wrong usage.
+With several episodes of a task (`rollout.py`), success averages each task's share of right
+episodes. pass@k is the chance that one of k is right. Best of k checks the commonest answer.
+Unfinished episodes are named and not counted. Exit codes: 0 done, 2 wrong usage.
 """
 
 from __future__ import annotations
@@ -25,10 +24,9 @@ from common.command import UsageError, new_parser, run_command
 
 
 def scores_of(histories: Iterable[History]) -> dict[str, Any]:
-    """Return the numbers of finished episodes. A task of which some episodes are unscored weighs as
-    much as any other.
+    """Return the numbers of finished episodes. Every task has the same weight.
 
-    Raises UsageError if there is no episode.
+    Raises UsageError without any.
     """
     tasks: dict[int, list[History]] = defaultdict(list)
     for history in histories:
@@ -56,16 +54,14 @@ def pass_at(k: int, histories: Sequence[History]) -> float:
 
 
 def majority(histories: Sequence[History]) -> History:
-    """Return the first episode with the most frequent answer, or one without an answer if no
-    episode has one.
-    """
+    """Return the first episode with the commonest answer, or one without if none has an answer."""
     answers = [" ".join(str(one.ending.get("answer") or "").split()) for one in histories]
     often = Counter(answer for answer in answers if answer)
     return histories[answers.index(often.most_common(1)[0][0])] if often else histories[0]
 
 
 def summary(scores: dict[str, Any]) -> str:
-    """Return the numbers as lines; the last is the reference's."""
+    """Return the numbers as lines. The last line has the reference's form."""
     k, top = list(scores["pass@k"].items())[-1]
     return (
         f"{scores['tasks']} tasks, {scores['episodes']} episodes, score {scores['score']:.1%}, "
@@ -75,10 +71,7 @@ def summary(scores: dict[str, Any]) -> str:
 
 
 def show(folder: Path, as_json: bool) -> None:
-    """Print a folder's scores.
-
-    Raises UsageError if there is no folder, or nothing finished in it.
-    """
+    """Print a folder's scores. Raises UsageError: it does not exist, or nothing in it is finished."""
     if not folder.is_dir():
         raise UsageError(f"{folder} is no folder; give one with files history_<i>.json")
     histories = read_all(folder)

@@ -1,5 +1,6 @@
-"""A run's configuration: MedAgentGym's flags over its YAML file, and the models that it names. Keys of
-credentials.toml go into this process's environment and stand in no message.
+"""Read a run's configuration: MedAgentGym's flags override its YAML file.
+
+Keys of credentials.toml go into the environment and appear in no message.
 """
 
 from __future__ import annotations
@@ -43,15 +44,11 @@ FLAGS = {
 
 
 class Section(BaseModel):
-    """Keys and values of the file. An unknown key is refused."""
-
     model_config = ConfigDict(extra="forbid", frozen=True, protected_namespaces=())
 
 
 class Model(Section):
-    """Where a model answers, and how it is sampled. n_retry: further tries of the debugger's
-    requests.
-    """
+    """A model's address and sampling. n_retry: further tries of the debugger's requests."""
 
     model_type: Literal["OpenAI", "Azure", "vLLM", "litellm"] = "litellm"
     model_name: str = ""
@@ -68,8 +65,8 @@ class Model(Section):
 
 
 class AgentSection(Section):
-    """n_retry: further tries of a request that failed. retry_delay: the longest wait between two,
-    in seconds.
+    """n_retry: further tries of a failed request. retry_delay: longest wait between two, in
+    seconds.
     """
 
     llm: Model
@@ -83,15 +80,15 @@ class DataSection(Section):
 
 
 class EnvSection(Section):
-    """n_retry: how often a reply is asked for with all its tries."""
+    """n_retry: how often a reply is asked for, each time with all its tries."""
 
     n_retry: PositiveInt = 1
     ending: Literal["submit", "oracle"] = "submit"
 
 
 class RunConfig(Section):
-    """A checked run. jobs: episodes at once. rollouts: episodes of each task; 0: one, whose file has
-    no number of its own.
+    """A checked run. jobs: episodes at once. rollouts: episodes of each task, 0 for one in a file
+    without a number.
     """
 
     task: str
@@ -129,10 +126,7 @@ def parser_of(doc: str | None) -> argparse.ArgumentParser:
 
 
 def load_config(given: argparse.Namespace, calls: bool = True) -> RunConfig:
-    """Return the configuration, flags over file.
-
-    Without `calls` no model will be called, and no key is needed. Raises UsageError.
-    """
+    """Return the configuration. Without `calls` no key is needed. Raises UsageError."""
     place = str(given.config_path or "no --config_path")
     values = _read_yaml(given.config_path) if given.config_path else {}
     flags = {name: getattr(given, name, None) for name in RunConfig.model_fields}
@@ -185,7 +179,7 @@ def _read_yaml(path: Path) -> dict[str, Any]:
 
 
 def _load_credentials(path: Path | None) -> None:
-    """Put the keys into the environment. A file that is missing matters only if a key is."""
+    """Put the keys into the environment. The file may be missing if they are there already."""
     if path is None or not path.exists():
         return
     try:
@@ -198,10 +192,7 @@ def _load_credentials(path: Path | None) -> None:
 
 
 def endpoint_of(model: Model) -> LLMEndpoint:
-    """Return where a model answers, by litellm's name of it.
-
-    Raises UsageError: its name or a key in the environment is missing.
-    """
+    """Return the address of a model by its litellm name. Raises UsageError: name or key is missing."""
     name = model.deployment_name if model.model_type == "Azure" else model.model_name
     if not name:
         key = "deployment_name" if model.model_type == "Azure" else "model_name"
@@ -226,9 +217,9 @@ def endpoint_of(model: Model) -> LLMEndpoint:
 
 
 def debugger_of(section: Model | Mapping[str, Any] | None) -> Debugger:
-    """Return the debugger of a section `Debugger`. Without a model errors are explained offline.
+    """Return the debugger of a section `Debugger`. Without a model it explains errors offline.
 
-    Raises UsageError: the section has another form.
+    Raises UsageError: the section is malformed.
     """
     model: Model = _checked(Model, section or {}, "Debugger")
     if not (model.model_name or model.deployment_name):

@@ -1,11 +1,9 @@
-"""MedAgentGym's environment as a `gymnasium.Env`: a synchronous face of `code_agent.game.Game`.
+"""MedAgentGym's environment as a synchronous `gymnasium.Env` around `code_agent.game.Game`.
 
-    env = gymnasium.make("MedAgentEnv-v0", task_entrypoint=get_task_class("ehr_demo")).unwrapped
-    observation, info = env.reset(0)                                  # the task's number
-    observation, reward, terminated, truncated, info = env.step("validate_code", code="answer = 1")
-    env.step('{"action": "submit", "params": {"answer": "1"}}')       # a policy's raw reply
-
-What the policy gets wrong is an observation. What the machine gets wrong raises.
+env = gymnasium.make("MedAgentEnv-v0", task_entrypoint=get_task_class("ehr_demo")).unwrapped
+observation, info = env.reset(0)                                  # the task's number
+observation, reward, terminated, truncated, info = env.step("validate_code", code="answer = 1")
+env.step('{"action": "submit", "params": {"answer": "1"}}')       # a policy's raw reply
 """
 
 from __future__ import annotations
@@ -30,9 +28,7 @@ Result = TypeVar("Result")
 
 
 class Anything(gymnasium.Space[Any]):
-    """Any value of a type. A sample is the empty one. gymnasium's own spaces hold arrays, and texts
-    of a few letters.
-    """
+    """Any value of a type. gymnasium's own spaces hold only arrays and short texts."""
 
     def __init__(self, kind: type) -> None:
         self.kind = kind
@@ -46,10 +42,11 @@ class Anything(gymnasium.Space[Any]):
 
 
 class MedAgentEnv(gymnasium.Env[Observation, str]):
-    """One task after another. env_history: the observations, the task first.
+    """One task after another. A mistake of the policy gives an observation, a machine failure
+    raises.
 
-    action_mapping: other functions for actions, by name, called with the parameters. Each returns
-    an observation or its text.
+    env_history: the observations, the task first. action_mapping: functions that replace actions by
+    name. Each gets the parameters and returns an observation or its text.
     """
 
     metadata: dict[str, Any] = {"render_modes": []}  # noqa: RUF012 (gymnasium's own form)
@@ -61,10 +58,9 @@ class MedAgentEnv(gymnasium.Env[Observation, str]):
         action_mapping: Mapping[str, Callable[..., Any]] | None = None,
         ending: str = "submit",
     ) -> None:
-        """Read the set's rows. task_kwargs: data_path, mode, and debugger_config (the section
-        `Debugger` of a configuration. Without a model errors are explained offline).
+        """Read the set's rows. Raises AgentError if that fails.
 
-        Raises AgentError if the set's rows cannot be read.
+        task_kwargs: data_path, mode, debugger_config (the configuration's section `Debugger`).
         """
         given = {name: value for name, value in (task_kwargs or {}).items() if value is not None}
         debugger = debugger_of(given.pop("debugger_config", None))
@@ -85,10 +81,7 @@ class MedAgentEnv(gymnasium.Env[Observation, str]):
     def reset(
         self, task_id: int = 0, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Observation, dict[str, Any]]:
-        """Begin a task.
-
-        Raises AgentError if it does not exist or cannot be played here.
-        """
+        """Begin a task. Raises AgentError if it does not exist or cannot be played here."""
         super().reset(seed=seed)
         task_id = (options or {}).get("task_id", task_id)
         if not 0 <= task_id < len(self.tasks):
@@ -119,9 +112,8 @@ class MedAgentEnv(gymnasium.Env[Observation, str]):
     ) -> tuple[Observation, float, bool, bool, dict[str, Any]]:
         """Take an action by name and parameters, or a policy's raw reply.
 
-        Returns the observation, the reward, whether the episode ended, False, and the task's
-        information. Raises RuntimeError before `reset`, EpisodeError if the sandbox or the
-        debugger's model failed.
+        Returns gymnasium's five values. `truncated` is always False. Raises RuntimeError before
+        `reset`, EpisodeError if the sandbox or the debugger's model failed.
         """
         if self.game is None:
             raise RuntimeError("reset the environment before its first step")
@@ -160,9 +152,7 @@ class MedAgentEnv(gymnasium.Env[Observation, str]):
 
 
 class _Loop:
-    """An event loop in a thread of its own, so that an environment also works where a loop runs
-    already, as in a notebook.
-    """
+    """An event loop in a thread of its own, because notebooks already run one."""
 
     def __init__(self) -> None:
         self.loop = asyncio.new_event_loop()

@@ -1,5 +1,6 @@
-"""Files of played episodes: MedAgentGym's `history_<i>.json` and `history_<i>_<k>.json`. The last
-element holds the result; "unscored", where the machine failed, is not finished and played again.
+"""Files of played episodes: MedAgentGym's `history_<i>.json` and `history_<i>_<k>.json`.
+
+The last element holds the result. A file with "unscored" (the machine failed) is played again.
 """
 
 from __future__ import annotations
@@ -20,9 +21,7 @@ FINISHED = ("success", "failure")
 
 @dataclass(frozen=True)
 class History:
-    """ending: the last element: result and score, and what this project adds (task, answer,
-    stop_reason, ...).
-    """
+    """ending: the last element, with result, score and this project's task, answer, stop_reason."""
 
     index: int
     number: int
@@ -31,7 +30,7 @@ class History:
 
     @property
     def score(self) -> float:
-        """The score, or 1 and 0 for a file without one, such as the reference's."""
+        """The score. A file without one, such as the reference's, has 1 or 0."""
         return float(self.ending.get("score", self.succeeded))
 
     @property

@@ -1,12 +1,11 @@
-"""Have a model solve the tasks of a set; MedAgentGym's command line, YAML and files.
+"""Have a model solve the tasks of a set, with MedAgentGym's command line, YAML and files.
 
     python code_agent/main.py --config_path code_agent/configs/demo.yaml
     python code_agent/main.py --config_path my.yaml --task medcalcbench --end_idx 100 --async_run --n_jobs 8
 
-It writes <work_dir>/<task>/<result_dir_tag>/<mode>/history_<i>.json: the messages, then the result.
-A finished file is not played again and counts with its own result, so the same command goes on
-after Ctrl-C. Exit codes: 0 done, 1 failed or some episodes are not scored, 2 wrong usage, 130
-interrupted.
+Writes <work_dir>/<task>/<result_dir_tag>/<mode>/history_<i>.json: the messages, then the result.
+Finished files are kept, so the same command continues after Ctrl-C. Exit codes: 0 done, 1 failed or
+some episodes are not scored, 2 wrong usage, 130 interrupted.
 """
 
 from __future__ import annotations

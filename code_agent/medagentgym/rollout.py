@@ -1,13 +1,13 @@
-"""Play every task several times and turn right episodes into data to learn from. The command line
-is that of `main.py` with further flags.
+"""Play every task several times and turn right episodes into training data. Flags of `main.py`,
+and:
 
     python code_agent/rollout.py --config_path my.yaml --mode train --num_rollouts 16 --async_run --n_jobs 16
     python code_agent/rollout.py --config_path my.yaml --mode train --to-sft sft.jsonl --to-dpo pairs.jsonl
 
-Writes history_<i>_<k>.json. --to-sft: right episodes, a line of `messages` each, for
-`training.cold_start --dialogues`. --to-dpo: pairs of a right and a wrong episode of one task:
-`prompt`, `chosen`, `rejected`. Exit codes: 0 done, 1 failed or some episodes are not scored, 2
-wrong usage, 130 interrupted.
+Writes history_<i>_<k>.json. --to-sft: the `messages` of right episodes, for `training.cold_start
+--dialogues`. --to-dpo: pairs of a right and a wrong episode of one task (`prompt`, `chosen`,
+`rejected`). Exit codes: 0 done, 1 failed or some episodes are not scored, 2 wrong usage, 130
+interrupted.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ ROLLOUTS = 16
 
 
 def sft_rows(histories: Iterable[History]) -> Iterator[dict[str, Any]]:
-    """Yield the messages of right episodes, each wording of them once."""
+    """Yield the messages of right episodes without repetitions."""
     seen = set[str]()
     for history in histories:
         if history.succeeded and repr(history.messages) not in seen:
@@ -40,9 +40,7 @@ def sft_rows(histories: Iterable[History]) -> Iterator[dict[str, Any]]:
 
 
 def dpo_rows(histories: Iterable[History]) -> Iterator[dict[str, Any]]:
-    """Yield each right episode of a task beside a wrong one of the same task, as many pairs as the
-    rarer of the two allows.
-    """
+    """Yield pairs of a right and a wrong episode of the same task, each episode once."""
     ordered = sorted(histories, key=lambda one: one.index)
     for index, group in groupby(ordered, key=lambda one: one.index):
         each = list(group)

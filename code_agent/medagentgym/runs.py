@@ -1,5 +1,6 @@
-"""Play the episodes of a configuration, several at once, and keep each in a history file. A finished
-file is not played again; one that the machine failed is tried again by the same command.
+"""Plays the episodes of a configuration and keeps each in a history file.
+
+Finished files are not played again. Episodes that the machine failed are.
 """
 
 from __future__ import annotations
@@ -39,9 +40,7 @@ MODES = {"valid": "val"}  # this project's names of modes, where they differ
 
 @dataclass
 class Run:
-    """A configuration with what it needs. failed: machine failures since the last scored
-    episode.
-    """
+    """A configuration and what it needs. failed: machine failures since the last scored episode."""
 
     config: RunConfig
     tasks: TaskSet
@@ -50,9 +49,9 @@ class Run:
     failed: int = 0
 
     async def play_all(self) -> tuple[list[History], int]:
-        """Return the finished episodes, including those of earlier runs, and how many were wanted.
+        """Return the finished episodes, earlier runs included, and how many were wanted.
 
-        Raises UsageError: no task can be played here; Failure: the endpoint fails again and again.
+        Raises UsageError: no task can be played here. Raises Failure: the endpoint keeps failing.
         """
         there = len(self.tasks)
         end = there if self.config.end_idx < 0 else min(self.config.end_idx, there)
@@ -68,9 +67,9 @@ class Run:
         return [history for history in found if history], len(waiting)
 
     async def check_tasks(self, indices: range) -> None:
-        """Say which tasks cannot be played here, before a model is called.
+        """Report the tasks that cannot be played here, before a model is called.
 
-        Raises UsageError: none of them can be, or the set lacks what it needs.
+        Raises UsageError: no task can be played, or the set lacks what it needs.
         """
         if why := self.tasks.missing():
             raise UsageError(f"{self.config.task} cannot be played here: {why}")
@@ -85,7 +84,7 @@ class Run:
             print(f"unusable, {line}", file=sys.stderr)
 
     async def episode(self, index: int, path: Path, slots: asyncio.Semaphore) -> History | None:
-        """Return one episode, from its file or played, or None if it is not scored."""
+        """Return an episode from its file or by playing it, or None if it is not scored."""
         async with slots:
             if kept := histories.read(path):
                 return kept
@@ -125,8 +124,7 @@ class Run:
 def prepared(config: RunConfig) -> Iterator[Run]:
     """Yield what a run needs, a model's server included.
 
-    Raises UsageError if rows or folder cannot be used, Failure if there is no sandbox or the server
-    does not start.
+    Raises UsageError: rows or folder are unusable. Raises Failure: no sandbox, or no server.
     """
     tasks = get_task_class(config.task)(config.Data.data_path, MODES.get(config.mode, config.mode))
     if config.start_idx >= len(tasks):
@@ -153,10 +151,9 @@ def prepared(config: RunConfig) -> Iterator[Run]:
 
 @contextlib.contextmanager
 def served(model: Model, log: Path) -> Iterator[Model]:
-    """Yield the model with an address: a folder without a port or an address is served here until
-    the block ends.
+    """Yield the model with an address. A model folder is served here until the block ends.
 
-    Raises ConfigError: the folder cannot be served; ServeError: the server does not start.
+    Raises ConfigError: the folder cannot be served. Raises ServeError: the server does not start.
     """
     answers_already = model.port or model.base_url
     if model.model_type != "vLLM" or answers_already or not Path(model.model_name).is_dir():
@@ -168,9 +165,7 @@ def served(model: Model, log: Path) -> Iterator[Model]:
 
 
 def policy_endpoint(config: RunConfig, model: Model) -> Endpoint:
-    """Return where the policy answers and how it is sampled: one for all episodes of a run, with
-    its connections and its pauses.
-    """
+    """Return the policy's endpoint, which all episodes of a run share with its connections."""
     where = endpoint_of(model)
     attempts = (config.Agent.n_retry + 1) * config.Env.n_retry
     patience = Patience(attempts, REPLY_SECONDS, config.Agent.retry_delay, pauses_count=True)

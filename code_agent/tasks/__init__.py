@@ -1,7 +1,4 @@
-"""The sets of tasks by the reference's names.
-
-get_task_class("ehr_demo")(mode="val").task(0)
-"""
+"""MedAgentGym's sets of tasks by name."""
 
 from __future__ import annotations
 
@@ -14,7 +11,7 @@ SETS: dict[str, type[TaskSet]] = {**BUNDLED, **REFERENCE}
 
 
 def get_task_class(name: str) -> type[TaskSet]:
-    """Return the class of a set. Raises AgentError if no set has that name."""
+    """Return the class of a set. Raises AgentError for an unknown name."""
     if name not in SETS:
         raise AgentError(f"there is no set {name!r}; the sets are {', '.join(SETS)}")
     return SETS[name]

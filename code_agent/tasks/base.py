@@ -1,4 +1,4 @@
-"""A set of tasks: where its rows lie, how a row becomes a task, what its programs may read and do."""
+"""A set of tasks: where its rows are, how to read them, and what programs may see and do."""
 
 from __future__ import annotations
 
@@ -18,9 +18,7 @@ READING = ("request_info", *CODING)
 
 
 class TaskSet(ABC):
-    """One set in one mode (train, val or test). `actions` are those of the reference that it
-    permits.
-    """
+    """One set in one mode (train, val or test). `actions`: those of MedAgentGym that it permits."""
 
     name: ClassVar[str]
     actions: ClassVar[tuple[str, ...]] = READING
@@ -29,16 +27,14 @@ class TaskSet(ABC):
     answered: ClassVar[bool] = True  # False: judged by what a program left, so it may print nothing
 
     def __init__(self, data_path: Path | str | None = None, mode: str = "test") -> None:
-        """Read the rows. Raises AgentError if the set has no such mode, or its rows
-        cannot be read.
-        """
+        """Read the rows. Raises AgentError: the mode does not exist, or its rows cannot be read."""
         self.data_path = None if data_path is None else Path(data_path)
         self.mode = mode
         self.rows = self.read()
 
     @property
     def folder(self) -> Path | None:
-        """The folder that a program sees, read-only, as its data, or None if the set has no files."""
+        """The folder that programs see as read-only data, or None if the set has no files."""
         return self.data_path
 
     @abstractmethod
@@ -53,15 +49,15 @@ class TaskSet(ABC):
         return len(self.rows)
 
     def tables(self) -> Sequence[Path]:
-        """Return the files of the folder that `shown` names, in any case. All others stay hidden,
-        because they may hold answers.
+        """Return the files that `shown` names, in any case. Others stay hidden: they may hold
+        answers.
         """
         names = {name.lower() for name in self.shown}
         there = self.folder.iterdir() if names and self.folder and self.folder.is_dir() else ()
         return sorted(path for path in there if path.name.lower() in names and path.is_file())
 
     def visible(self, task: CodeTask) -> Sequence[Path]:
-        """Return the files that a program sees, each below /data by its name."""
+        """Return the files that a program sees below /data."""
         return self.tables()
 
     def unusable(self, task: CodeTask) -> str:
@@ -71,11 +67,11 @@ class TaskSet(ABC):
         return ""
 
     def missing(self) -> str:
-        """Return what the set as a whole lacks here, such as a server, or ""."""
+        """Return what the whole set lacks here, such as a server, or ""."""
         return ""
 
     def look_up(self, name: str, kind: str, keyterm: str = "") -> str:
-        """Return the answer of `request_info` about the set's files.
+        """Answer `request_info` about the set's files.
 
         Raises LookupRefused, OSError, sqlite3.Error, ValueError.
         """
@@ -84,16 +80,14 @@ class TaskSet(ABC):
         return look_up(self.tables(), name, kind, keyterm)
 
     def success_above(self, task: CodeTask) -> float:
-        """Return the score that an answer must exceed to be a success."""
+        """Return the score above which an answer is a success."""
         return 0.0
 
     def check(self, task: CodeTask) -> Check:
-        """Return what judges an answer without a gold value."""
+        """Return the judge of answers without a gold value."""
         raise NotImplementedError(self.name)
 
     def score(self, task: CodeTask, answer: str) -> float:
-        """Return what an answer is worth, 0 to 1. A set whose answers are not single values
-        overrides this.
-        """
+        """Return the value of an answer, 0 to 1."""
         assert task.gold is not None
         return float(grade(answer, task.gold))

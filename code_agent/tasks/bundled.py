@@ -1,6 +1,4 @@
-"""The two sets that come with the repository: questions about the invented hospital, and medical
-calculations.
-"""
+"""The two bundled sets: the invented hospital, and medical calculations."""
 
 from __future__ import annotations
 
@@ -23,7 +21,7 @@ TABLES = (
 
 
 class Bundled(TaskSet):
-    """Rows of `questions`, a folder with a parquet file of each mode (docs/code.md, Tasks)."""
+    """Rows of `questions`, a folder with one Parquet file for each mode (docs/code.md, Tasks)."""
 
     questions: ClassVar[Path]
 
@@ -43,9 +41,7 @@ class Bundled(TaskSet):
 
 
 class EhrDemo(Bundled):
-    """Questions about the invented hospital of data/ehr. `data_path` is another folder of the same
-    tables.
-    """
+    """Questions about the invented hospital. `data_path`: another folder with the same tables."""
 
     name = "ehr_demo"
     overview = "Tables are CSV files, such as /data/admissions.csv."
@@ -58,7 +54,7 @@ class EhrDemo(Bundled):
 
 
 class Calculators(Bundled):
-    """Published formulas, to be applied to invented notes. The set has no files."""
+    """Published formulas applied to invented notes. The set has no files."""
 
     name = "calculators"
     actions = CODING

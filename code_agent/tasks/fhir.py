@@ -1,6 +1,7 @@
-"""Reads a FHIR server for a policy that may be hostile: only by GET, and only below one base. A policy
-asks for a FHIR interaction that reads (`Patient/S1`, `Observation?code=GLU`), never an address; no
-redirect is followed and no proxy of the environment is used.
+"""Reads a FHIR server for a policy that may be hostile: only GET, and only below one base.
+
+A policy asks for a FHIR interaction (`Patient/S1`, `Observation?code=GLU`), never an address.
+Redirects and proxies of the environment are not used.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ EXPECTED = "expected a resource such as Observation?patient=S123&code=GLU"
 
 
 def address(base: str, asked: str) -> str:
-    """Return the address below `base` of a request. Raises LookupRefused if it is not one."""
+    """Return the address below `base` of a request. Raises LookupRefused for any other address."""
     place = base.rstrip("/")
     path = asked.strip().removeprefix("GET ").strip()
     if path.startswith((f"{place}/", f"{place}?")):
@@ -48,10 +49,9 @@ def address(base: str, asked: str) -> str:
 
 
 def fetch(base: str, asked: str) -> Bundle:
-    """Return what the server answers to a GET.
+    """Return the server's answer to a GET.
 
-    Raises LookupRefused if the request is at fault, EpisodeError if the server itself does not
-    answer.
+    Raises LookupRefused: the request is wrong. Raises EpisodeError: the server does not answer.
     """
     target = address(base, asked)
     try:
@@ -74,9 +74,7 @@ def fetch(base: str, asked: str) -> Bundle:
 
 
 def alive(base: str) -> str:
-    """Return why the server at `base` does not answer, or "" if it does, even with an error about the
-    request.
-    """
+    """Return why the server does not answer, or "" if it does, even with an error."""
     try:
         status, _ = _get(address(base, "metadata"))
     except httpx.HTTPError as error:
@@ -90,9 +88,7 @@ def _demand_alive(base: str) -> None:
 
 
 def _get(url: str) -> tuple[int, bytes]:
-    """Return status and body. Raises httpx.HTTPError if there is no answer, or one that is too long
-    or too slow.
-    """
+    """Return status and body. Raises httpx.HTTPError: no answer, or one too long or too slow."""
     begun = time.monotonic()
     body = bytearray()
     with (

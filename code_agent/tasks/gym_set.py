@@ -1,6 +1,6 @@
-"""MedAgentGym's twelve sets: files of its formats, read from the folder that `data_path` names.
-gym_set.toml says what each set permits and shows, and what a user has to put where; `sets.py` reads
-the rows.
+"""MedAgentGym's twelve sets, read from the folder that `data_path` names.
+
+gym_set.toml says what each set permits and shows, and which files it needs.
 """
 
 from __future__ import annotations
@@ -75,9 +75,7 @@ class MedAgentGymSet(TaskSet):
         return [row for _, row in read_jsonl(path)]
 
     def own_answer(self, row: Row) -> Any:
-        """Return the answer that the row itself gives, which must earn 1, or None where a program
-        does.
-        """
+        """Return the row's own answer, which must earn 1, or None if a program gives it."""
         return row.get(self.known.get("answer", ""))
 
     def task(self, index: int) -> CodeTask:

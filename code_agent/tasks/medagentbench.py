@@ -1,6 +1,7 @@
-"""MedAgentBench's tasks: questions and orders about patients whose records the FHIR server at
-FHIR_BASE_URL holds. `request_info` asks it, read-only; orders are handed in under "POST" and never
-sent. Gold is computed from the server when an answer is graded, and compared by value.
+"""MedAgentBench: questions and orders about patients of the FHIR server at FHIR_BASE_URL.
+
+`request_info` reads the server. Orders are handed in under "POST" and never sent. Gold is computed
+from the server when an answer is graded.
 """
 
 from __future__ import annotations
@@ -76,16 +77,14 @@ class MedAgentBench(MedAgentGymSet):
         return f"no FHIR server answers at {base_url()} ({why}); set FHIR_BASE_URL" if why else ""
 
     def look_up(self, name: str, kind: str, keyterm: str = "") -> str:
-        """Return what the server answers, as JSON. Raises LookupRefused, and EpisodeError if it
-        does not answer.
+        """Return the server's answer as JSON. Raises LookupRefused, EpisodeError: it does not
+        answer.
         """
         return json.dumps(fetch(base_url(), name))
 
 
 def base_url() -> str:
-    """Return the server's address, with a slash at its end. Raises AgentError if that is not an
-    HTTP address.
-    """
+    """Return the server's address with a final slash. Raises AgentError: not an HTTP address."""
     base = load_settings().of(CodeSettings).fhir_base_url
     if not re.fullmatch(r"https?://[^\s/?#@]+(/[^\s?#]*)?", base):
         raise AgentError(
@@ -95,7 +94,7 @@ def base_url() -> str:
 
 
 def known(path: str) -> Bundle:
-    """Return what the server says for a gold answer. Raises EpisodeError if it does not answer."""
+    """Return the server's data for a gold answer. Raises EpisodeError if it does not answer."""
     try:
         return fetch(base_url(), path)
     except LookupRefused as error:
@@ -104,7 +103,7 @@ def known(path: str) -> Bundle:
 
 @dataclass(frozen=True)
 class ByServer:
-    """Right if the values are those of the server's records, and the payloads follow from them."""
+    """Right if values match the server's records and the payloads follow from them."""
 
     about: Mapping[str, Any]
 
@@ -128,9 +127,7 @@ class ByServer:
 
 
 def expected(about: Mapping[str, Any]) -> tuple[list[Any], list[Any]]:
-    """Return values under GET and payloads under POST. If something is posted, the policy may leave
-    the values out.
-    """
+    """Return values under GET and payloads under POST. With payloads the values may be left out."""
     kind = TABLE[about["kind"]]
     question = about["question"]
     fields = {"patient": about["patient"], "now": TABLE["now"]}
@@ -158,8 +155,8 @@ def expected(about: Mapping[str, Any]) -> tuple[list[Any], list[Any]]:
 def _renewed(
     found: list[tuple[datetime, float]], question: str, fields: Mapping[str, str]
 ) -> tuple[list[Any], list[Any]]:
-    """Return the latest value with its time. A test is ordered if that is older than a year, or
-    missing.
+    """Return the latest value with its time. A test is ordered if that is missing or over a year
+    old.
     """
     values = [found[-1][1], found[-1][0].isoformat()] if found else [-1]
     if found and found[-1][0] >= NOW - YEAR:
@@ -193,8 +190,9 @@ def _loinc(question: str) -> str:
 
 
 def readings(patient: str, code: str, hours: int | None) -> list[tuple[datetime, float]]:
-    """Return the observations of a code with their times, oldest first. Raises EpisodeError if the
-    server does not answer, or with a part of them.
+    """Return the observations of a code with their times, oldest first.
+
+    Raises EpisodeError: the server does not answer, or only in part.
     """
     bundle = known(f"Observation?patient={patient}&code={code}&_count={MOST}&_format=json")
     if any(link.get("relation") == "next" for link in bundle.get("link", ())):
@@ -222,7 +220,7 @@ def _age(patient: str) -> int:
 
 
 def read_answer(text: str) -> dict[str, list[Any]] | None:
-    """Return GET and POST as lists, where a list alone is GET, or None if the text is neither."""
+    """Return GET and POST as lists, or None if the text has neither. A list alone is GET."""
     try:
         value = json.loads(text)
     except (ValueError, RecursionError):
@@ -253,9 +251,7 @@ def _same(said: Any, wanted: Any) -> bool:
 
 
 def holds(said: Any, wanted: Any) -> bool:
-    """Return whether a payload has everything wanted. A list must have as many
-    elements, in order.
-    """
+    """Return whether a payload has everything wanted. Lists must have the same length and order."""
     if isinstance(wanted, dict):
         if isinstance(said, list) and len(said) == 1:  # `note` and `code` are given both ways
             [said] = said

@@ -1,4 +1,4 @@
-"""How each of MedAgentGym's sets reads a row: its question, its answer, and how that is judged."""
+"""How each of MedAgentGym's sets reads a row: question, answer and judge."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ STEPS = "Answer the question by a program; leave the answer in the variable `ans
 
 
 class QuerySet(MedAgentGymSet):
-    """Questions whose answer is what a query returns."""
+    """Questions answered by the result of a query."""
 
     def read_row(self, row: Row) -> dict[str, Any]:
         gold = gold_of_query(row["query"], row["answer"])
@@ -40,9 +40,7 @@ class QuerySet(MedAgentGymSet):
         }
 
     def score(self, task: CodeTask, answer: str) -> float:
-        """Return the score, where None is the answer of a query without a result, for which pandas
-        has other names.
-        """
+        """Score an answer. None stands for an empty result, for which pandas has other names."""
         missing = task.reference in ("None", "") and answer.strip().lower() in MISSING
         return 1.0 if missing else super().score(task, answer)
 
@@ -60,7 +58,7 @@ class TREQS(QuerySet):
 
 
 class EHRSeqSQL(MedAgentGymSet):
-    """A question in a sequence. Its answer stands under `ans`, a list or a value."""
+    """A question in a sequence. `ans` holds its answer, a list or a value."""
 
     name = "ehr_seqsql"
 
@@ -111,8 +109,8 @@ class MedCalcBench(MedAgentGymSet):
         }
 
     def score(self, task: CodeTask, answer: str) -> float:
-        """Return the score. The set's own way to write a day (2/8/2021) or a span (('14 weeks', '1
-        days')) is right.
+        """Score an answer, also in the set's own form of a day (2/8/2021) or span (('14 weeks', '1
+        days')).
         """
         return (
             1.0 if _unquoted(answer) == _unquoted(task.reference) else super().score(task, answer)
@@ -120,9 +118,6 @@ class MedCalcBench(MedAgentGymSet):
 
 
 def _unquoted(text: str) -> str:
-    """Return a text without quotes and blanks, and without leading zeros of the numbers
-    in a date.
-    """
     plain = re.sub(r"[\s'\"]", "", text).casefold()
     return re.sub(r"\b0+(?=\d+/|\d{1,2}/\d{4}$)", "", plain) if "/" in plain else plain
 
@@ -140,7 +135,7 @@ def calculated(truth: str, lower: str, upper: str) -> Gold:
 
 
 class NPowerAI(MedAgentGymSet):
-    """A sample size, exactly, or a power to a hundredth of it."""
+    """A whole sample size, or a power within a hundredth of its value."""
 
     name = "npowerai"
 
@@ -160,9 +155,7 @@ class NPowerAI(MedAgentGymSet):
 
 
 class BioCoder(MedAgentGymSet):
-    """A function to be written into a program, which must then print what it prints with the known
-    one.
-    """
+    """A function to write into a program, which must then print what the gold program prints."""
 
     name = "biocoder"
     answered = False
@@ -183,13 +176,13 @@ class BioCoder(MedAgentGymSet):
 
 
 def missing_packages(program: str) -> list[str]:
-    """Return the packages a program imports at its top level that are not installed here."""
+    """Return packages that the program imports at its top level and that are not installed here."""
     found = re.findall(r"^(?:import|from)\s+([A-Za-z_]\w*)", program, re.MULTILINE)
     return sorted({name for name in found if find_spec(name) is None})
 
 
 class BioDSBench(MedAgentGymSet):
-    """Values in variables, which the row's tests check."""
+    """Values of variables, checked by the row's tests."""
 
     name = "biodsbench"
     answered = False
@@ -231,13 +224,13 @@ def _texts(value: Any) -> list[str]:
 
 
 def without(*files: Path) -> str:
-    """Return which of the files are not there, in words, or "" if all are."""
+    """Name the missing files, or return ""."""
     absent = [str(path) for path in files if not path.is_file()]
     return f"there is no {', '.join(absent)}" if absent else ""
 
 
 class Predictions(MedAgentGymSet):
-    """A model to train. The policy is told how much time and memory a program has."""
+    """A model to train. The task states the time and memory of a program."""
 
     answered = False
 
@@ -287,7 +280,7 @@ class EHRShot(Predictions):
 
 
 class MimicExtract(Predictions):
-    """The metric of the row that labels can show, accuracy."""
+    """Accuracy. Other metrics cannot be computed from labels."""
 
     name = "mimic_extract"
 

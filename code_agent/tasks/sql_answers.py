@@ -1,7 +1,6 @@
-"""The typed answer of a query whose rows lie one after the other in a list of texts. The query says how
-many columns each has, and whether order counts.
+"""The typed answer of a query whose rows are flattened into a list of texts.
 
-    gold_of_query("select count(*)>0 from lab", ["1"])                           # Gold("boolean", True)
+gold_of_query("select count(*)>0 from lab", ["1"])                           # Gold("boolean", True)
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ ORDERED = re.compile(r"\border\s+by\b", re.IGNORECASE)
 
 
 def gold_of_query(query: str, answer: Sequence[Any]) -> Gold:
-    """Return the typed answer. For an empty list it is an empty set, which `[]` answers."""
+    """Return the typed answer. An empty list becomes an empty set, which `[]` answers."""
     texts = [str(value) for value in answer]
     if not texts:
         return Gold("set", (), items=("text",))
@@ -43,7 +42,7 @@ def gold_of_query(query: str, answer: Sequence[Any]) -> Gold:
 
 
 def kind_of(texts: Sequence[str]) -> str:
-    """Return the common kind of the texts. Numbers with leading zeros are codes."""
+    """Return the common kind of the texts. Numbers with leading zeros are text (codes)."""
     if all(NUMBER.fullmatch(text) and not re.match(r"[+-]?0\d", text) for text in texts):
         return "number"
     return "date" if all(DATE.fullmatch(text) for text in texts) else "text"
@@ -56,7 +55,9 @@ def value_of(text: str, kind: str) -> Any:
 
 
 def columns_of(query: str) -> int:
-    """Return how many columns a query selects: the commas of its first level before `from`."""
+    """Return the number of selected columns: the commas before the first `from`, outside
+    parentheses.
+    """
     depth = 0
     columns = 1
     for word in re.findall(
@@ -70,7 +71,6 @@ def columns_of(query: str) -> int:
 
 
 def _ordered(query: str) -> bool:
-    """Return whether the whole result is ordered: the clause stands outside every parenthesis."""
     outside = []
     depth = 0
     for letter in query:

@@ -4,12 +4,8 @@ from common.command import UsageError
 
 
 class SandboxError(UsageError):
-    """There is no sandbox here, or not with these arguments. The message says what was seen and
-    what to do.
-    """
+    """There is no sandbox here, or not with these arguments. The message says what to do."""
 
 
 class MachineTooSlowError(SandboxError):
-    """The machine demonstrably held a program up for three times its deadline, so nothing is known
-    of the program.
-    """
+    """The machine held a program up for three times its deadline, so the program is not judged."""

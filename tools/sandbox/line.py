@@ -1,4 +1,4 @@
-"""The line to an episode's supervisor: whole messages of JSON over a socket, without blocking."""
+"""The line to an episode's supervisor: JSON messages over a non-blocking socket."""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
-"""What the sandbox sees of this machine: the command line of bubblewrap, the environment and the
-program inside. mounts.toml has the lists, docs/safety.md what they keep out.
+"""What the sandbox sees of this machine: bubblewrap's command line, environment, program.
+
+mounts.toml has the lists. docs/safety.md says what they keep out.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ def data_paths(data: Iterable[str | Path]) -> dict[Path, str]:
 
 
 def protected(data: dict[Path, str]) -> tuple[list[str], dict[str, str]]:
-    """Return the command that starts an interpreter in a sandbox, and its environment.
+    """Return the command and environment of an interpreter in a sandbox.
 
     Raises SandboxError if bubblewrap is missing.
     """
@@ -86,9 +87,7 @@ def bind(path: Path, place: str) -> list[str]:
 
 
 def unprotected() -> tuple[list[str], dict[str, str]]:
-    """Return the command that starts an interpreter as a process of this account, with the
-    account's files and network, and its environment.
-    """
+    """Return the command and environment of an interpreter with this account's files and network."""
     return [sys.executable, *PROGRAM], {"PATH": os.defpath, **LIBRARIES}
 
 

@@ -75,13 +75,11 @@ Status = Literal["ok", "error", "timeout", "memory", "processes", "crashed"]
 class Run:
     """How a program or command ended, and what it wrote.
 
-    status: ok; error, with a traceback or an exit code other than 0; timeout; memory, processes:
-    more than an episode may have, by all of its processes; crashed: the interpreter ended, or
-    closed the line it reports by. After all but the first two the names that programs defined are
-    gone. printed: standard output, at most 48 KiB of UTF-8 with its beginning and end. errors:
-    standard error likewise, at most 16 KiB. seconds: until the answer. fresh:
-    no name of an earlier program was there, because it is the first of its episode, or because they
-    were gone.
+    status: ok, error (a traceback or exit code), timeout, memory or processes (too much in the
+    whole episode), crashed (the interpreter ended or closed its reporting line). After the last
+    four the names that programs defined are gone. printed: stdout, at most 48 KiB of UTF-8 with its
+    beginning and end. errors: stderr likewise, at most 16 KiB. seconds: until the answer. fresh: no
+    names of an earlier program were there.
     """
 
     status: Status
@@ -115,7 +113,7 @@ class Episode:
         self.handle = files[0]
 
     async def ask(self, question: dict[str, Any], deadline: float) -> Run:
-        """Return what the supervisor answers. An episode that does not answer is ended.
+        """Return the supervisor's answer. An episode that does not answer is ended.
 
         Raises SandboxError and MachineTooSlowError.
         """
@@ -147,8 +145,8 @@ class Episode:
         return Run(seconds=time.monotonic() - begun, **answer)
 
     async def _answer(self, deadline: float) -> dict[str, Any]:
-        """Return what the supervisor answers. The wait grows by a deadline whenever it says that
-        the program has more time, or is itself shown to be held up.
+        """Wait a deadline longer whenever the supervisor says that it or its program needs more
+        time.
 
         Raises TimeoutError if it is stuck, MachineTooSlowError, and EOFError.
         """
@@ -177,9 +175,7 @@ class Episode:
             await asyncio.wait({reading})
 
     def end(self, stuck: bool = False) -> None:
-        """Close the line, which makes the supervisor end with all of the episode. A stuck one is
-        killed.
-        """
+        """Close the line, which ends the supervisor and its episode. A stuck one is killed."""
         if self.line:
             self.line.close()
             self.line = None
@@ -199,11 +195,11 @@ class Episode:
 
 
 class Sandbox:
-    """Episodes of programs; any number at once.
+    """Episodes of programs, any number at once.
 
-    data: files and folders to read. memory: bytes an episode may have beyond the warm
-    interpreter's; default: SANDBOX_MEMORY. episodes: how many are kept. Before a further one starts, the idle one that was
-    used longest ago ends, and would start afresh.
+    data: files and folders to read. memory: bytes an episode may have beyond the warm interpreter's
+    (default: SANDBOX_MEMORY). episodes: how many are kept. A further one ends the episode that has
+    been idle longest, which then starts afresh.
     """
 
     def __init__(
@@ -212,8 +208,9 @@ class Sandbox:
         memory: int | None = None,
         episodes: int = EPISODES,
     ) -> None:
-        """Check the data. The sandbox starts with the first program. Raises SandboxError if data is
-        missing or two have the same name.
+        """Check the data. The sandbox starts with the first program.
+
+        Raises SandboxError if data is missing or two have the same name.
         """
         settings = load_settings().of(SandboxSettings)
         self.protected = settings.sandbox == "bubblewrap"
@@ -236,10 +233,10 @@ class Sandbox:
         language: Literal["python", "sh"] = "python",
         deadline: float | None = None,
     ) -> Run:
-        """Run a program, or a shell command, in the episode of this name, which the first call
-        makes. deadline: seconds it may take; default: SANDBOX_SECONDS.
+        """Run a program or shell command in this episode, which the first call creates.
 
-        Raises SandboxError if no sandbox can be had here.
+        deadline: seconds it may take (default: SANDBOX_SECONDS). Raises SandboxError if no sandbox
+        can be had here.
         """
         held = self._hold(episode)
         deadline = deadline or self.deadline
@@ -251,12 +248,12 @@ class Sandbox:
             )
 
     async def end(self, episode: str) -> None:
-        """End an episode with its processes and files. A program that runs there has crashed."""
+        """End an episode with its processes and files. Its running program counts as crashed."""
         if held := self._episodes.pop(episode, None):
             held.hang_up()
 
     async def close(self) -> None:
-        """End all episodes and the sandbox. A further program would start it again."""
+        """Close all episodes and the sandbox. A further program would start it again."""
         for episode in list(self._episodes):
             await self.end(episode)
         process = self._process
@@ -266,7 +263,7 @@ class Sandbox:
             await asyncio.to_thread(finish, process)
 
     def _hold(self, name: str) -> Episode:
-        """Return the episode and mark it as used. The idle ones beyond the limit are ended."""
+        """Return the episode, and end idle ones beyond the limit."""
         if self._owner != os.getpid():  # a forked child must not use its parent's episodes
             self._episodes = {}
             self._process = None
@@ -334,9 +331,6 @@ class Sandbox:
         }
 
     def _last_words(self) -> str:
-        """Return the last output of a process that does not start, or "" if it printed nothing or
-        is gone.
-        """
         if not self._process:
             return ""
         with suppress(subprocess.TimeoutExpired):
@@ -355,7 +349,6 @@ async def probe() -> None:
 
 
 def finish(process: subprocess.Popen[bytes]) -> None:
-    """Wait until a process that was signalled to end has ended."""
     try:
         process.wait(5)
     except subprocess.TimeoutExpired:
@@ -372,7 +365,6 @@ def too_slow(deadline: float) -> MachineTooSlowError:
 
 
 def number_of(handle: int) -> int:
-    """Return the number of the process of a handle, or -1 if it has ended."""
     try:
         facts = Path(f"/proc/self/fdinfo/{handle}").read_text(encoding="ascii")
     except OSError:
@@ -384,7 +376,6 @@ def number_of(handle: int) -> int:
 
 
 def waiting_time(number: int) -> float:
-    """Return the seconds for which a process has waited for a processor, or 0 if it has ended."""
     try:
         return int(Path(f"/proc/{number}/schedstat").read_text(encoding="ascii").split()[1]) / 1e9
     except OSError:
@@ -392,9 +383,6 @@ def waiting_time(number: int) -> float:
 
 
 def stopped(number: int) -> bool:
-    """Return whether a process stands still by a signal. A supervisor gets no signals from its
-    programs.
-    """
     try:
         return Path(f"/proc/{number}/stat").read_text().rpartition(")")[2].split()[0] == "T"
     except OSError:

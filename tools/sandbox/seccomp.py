@@ -1,6 +1,7 @@
-"""The system calls a program may not make, as classic BPF (seccomp(2)): a refused call fails with
-EPERM, clone3 with ENOSYS, so that the C library falls back to clone, whose flags the filter can
-read. Calls that need a capability are not listed, because a program has none.
+"""Builds the seccomp filter of forbidden system calls, as classic BPF (seccomp(2)).
+
+A refused call fails with EPERM. clone3 fails with ENOSYS, so that libc falls back to clone, whose
+flags the filter can read. Calls that need a capability are not listed: programs have none.
 """
 
 from __future__ import annotations
@@ -38,10 +39,7 @@ UNKNOWN = 0x00050026
 
 
 def filter_bytes(machine: str = platform.machine()) -> bytes:
-    """Return the filter for programs of this machine.
-
-    Raises SandboxError if the numbers of its system calls are not known here.
-    """
+    """Return the filter for this machine. Raises SandboxError if its system calls are not known."""
     if machine not in MACHINES:
         raise SandboxError(
             f"the sandbox knows the system calls of {', '.join(MACHINES)}, not those of {machine}"
@@ -79,9 +77,7 @@ def filter_bytes(machine: str = platform.machine()) -> bytes:
 
 
 def assemble(steps: list[tuple[int, int, str, str]], places: dict[str, int]) -> bytes:
-    """Return the instructions: code, value, and where to go if the condition holds and if not. ""
-    is the next step.
-    """
+    """Return the instructions (code, value, jump if true, jump if false). "" is the next step."""
 
     def jump(here: int, name: str) -> int:
         return places[name] - here - 1 if name else 0

@@ -1,5 +1,6 @@
-"""How large a statement may be: its tokens before it is parsed, and what its WITH and subqueries unfold
-to. Neither sqlglot nor a planner looks at a clock, and each may double its work at every level.
+"""Bounds the size of statements: tokens before parsing, then what WITH and subqueries expand to.
+
+Neither sqlglot nor a planner looks at a clock, and each level may double their work.
 """
 
 from __future__ import annotations
@@ -48,11 +49,9 @@ UNKNOWN_LENGTH = 64  # assumed for a replacement that is not a literal
 
 
 class Refused(ValueError):
-    """The statement may not run. The message is for the model, in Chinese, and says what to write
-    instead.
+    """The statement may not run. The message tells the model, in Chinese, what to write instead.
 
-    `name` is the table or function that is not allowed, `kind` what it is; both are "" for other
-    reasons.
+    name, kind: the forbidden table or function, or "" for other reasons.
     """
 
     def __init__(self, reason: str, kind: str = "", name: str = "") -> None:
@@ -62,8 +61,8 @@ class Refused(ValueError):
 
 
 def check_tokens(tokens: Sequence[Token]) -> None:
-    """Raise Refused for a statement that is too nested, too long, or read differently by sqlglot
-    and by the databases.
+    """Refuse statements that are too nested, too long, or read differently by sqlglot and
+    databases.
     """
     opened: list[bool] = []  # for each open bracket: whether sqlglot reads it in two ways
     for before, token in zip([None, *tokens], tokens, strict=False):
@@ -94,10 +93,10 @@ def check_tokens(tokens: Sequence[Token]) -> None:
 
 
 class Size(NamedTuple):
-    """What a query unfolds to when every WITH and subquery is written out where it is named.
+    """The size of a query after every WITH and subquery is written out where it is named.
 
-    relations: number of tables. copies: copies of one column when expressions replace the columns
-    they define. growth: how many times as long as a stored text a text may become.
+    relations: tables. copies: of one column, once expressions replace the columns they define.
+    growth: the factor by which a stored text may grow.
     """
 
     relations: int = 1
@@ -106,7 +105,7 @@ class Size(NamedTuple):
 
 
 def size_of(nodes: Sequence[exp.Expr], inner: Sequence[Size]) -> Size:
-    """Return the size of a query with these nodes of its own, over its tables and queries.
+    """Return the size of a query with these nodes over its tables and inner queries.
 
     Raises Refused if it is too large.
     """

@@ -1,8 +1,7 @@
-"""Read-only access to the database behind a URL: what the engines share. What the model did wrong is a
-StatementError with the database's reason, what the machine did wrong a DatabaseError.
+"""Read-only access to the database behind a URL: the part that all engines share.
 
-    database = open_database("sqlite:////data/medical.db")
-    database.read("SELECT ...", Access(tables=frozenset({"drugs_info"})), deadline=1.0, max_rows=20)
+database = open_database("sqlite:////data/medical.db")
+database.read("SELECT ...", Access(tables=frozenset({"drugs_info"})), deadline=1.0, max_rows=20)
 """
 
 from __future__ import annotations
@@ -47,25 +46,21 @@ PROOF_SECONDS = 2.0  # for a trivial query of ours
 
 
 class DatabaseError(Failure):
-    """The database cannot be reached or read. This is an operator's problem, mostly the URL, and
-    never text for the model.
-    """
+    """The database cannot be reached or read. Operators see this, never the model."""
 
     exit_code = UsageError.exit_code
 
 
 class ConnectionLost(DatabaseError):
-    """The connection broke; a new one may work."""
+    """The connection broke. A new one may work."""
 
 
 class MachineTooSlow(DatabaseError):
-    """All tries of a statement failed while the machine was shown to be slow or ended
-    the worker.
-    """
+    """Every try of a statement failed while the machine was slow or ended the worker."""
 
 
 class StatementError(ValueError):
-    """The database refused the statement or gave up on it; the message is its reason."""
+    """The database refused the statement or gave up on it. The message is its reason."""
 
 
 class DeadlineExceeded(StatementError):
@@ -74,9 +69,7 @@ class DeadlineExceeded(StatementError):
 
 @dataclass(frozen=True)
 class Access:
-    """What one statement may read: lower-case tables, the names it defines itself, and the allowed
-    tables it names.
-    """
+    """What a statement may read: lower-case tables, its own WITH names, and the tables it names."""
 
     tables: frozenset[str]
     own_names: frozenset[str] = frozenset()
@@ -85,11 +78,10 @@ class Access:
 
 @dataclass(frozen=True)
 class Rows:
-    """What a statement returned: at most `max_rows` rows, and how many there are; a count that is
-    not exact is a lower bound.
+    """What a statement returned: at most `max_rows` rows, and their number, or a lower bound if not
+    exact.
 
-    tables_read: the allowed tables that were opened (SQLite), or that the statement names (the
-    servers).
+    tables_read: allowed tables that SQLite opened, or that a statement for a server names.
     """
 
     columns: list[str]
@@ -109,11 +101,10 @@ class Column:
 
 
 class Database(ABC):
-    """One database, read-only; safe to use from many threads.
+    """One read-only database, safe to use from many threads.
 
     dialect: sqlglot's name. label: what operators read, without a password. tables: folded names of
-    all tables and views the account can see. schema: where they are, on PostgreSQL. url: where
-    another process finds it.
+    all visible tables and views. schema: where they are, on PostgreSQL. url: for other processes.
     """
 
     dialect: str
@@ -138,7 +129,7 @@ class Database(ABC):
     def _broken(
         self, error: Exception, kind: type[DatabaseError] = ConnectionLost
     ) -> DatabaseError:
-        """Return the error to raise if the driver's error is about the machine."""
+        """Return the error to raise if the machine caused the driver's error."""
         reason = " ".join(str(getattr(error, "orig", None) or error).split())
         return kind(f"cannot read the database {self.label}: {reason[:300]}")
 
@@ -150,18 +141,14 @@ class Database(ABC):
         max_rows: int,
         operations: int | None = None,
     ) -> Rows:
-        """Run one SELECT and fetch at most `max_rows` rows; a broken connection is replaced once.
+        """Run a SELECT that the guard let pass. A broken connection is replaced once.
 
-        Args:
-            sql: a statement the guard let pass.
-            access: what it may read.
-            deadline: seconds of `clock` the whole statement may take, fetching and counting included.
-            operations: the most steps of the engine's machine, where it counts them (SQLite).
-            max_rows: rows to return; further ones are only counted.
+        access: what it may read. deadline: seconds of `clock` for the whole call, counting
+        included. max_rows: rows to return, the rest is only counted. operations: limit of engine
+        steps (SQLite only).
 
-        Raises:
-            StatementError: the statement is wrong, forbidden or too expensive.
-            DatabaseError: the database is gone, locked or damaged.
+        Raises StatementError: the statement is wrong, forbidden or too expensive. Raises
+        DatabaseError: the database is gone, locked or damaged.
         """
         try:
             return self._read_once(sql, access, deadline, max_rows, operations)
@@ -179,7 +166,7 @@ class Database(ABC):
             raise self._broken(error, DatabaseError) from None
 
     def as_written(self, name: str) -> str:
-        """Return a name as a statement must have it, in quotes where it needs them."""
+        """Return a name, quoted where the dialect needs it."""
         reserved = self._engine.dialect.identifier_preparer.reserved_words
         folded = self.dialect != "postgres" or name == name.lower()
         if PLAIN_NAME.fullmatch(name) and fold(name) not in reserved and folded:
@@ -187,7 +174,7 @@ class Database(ABC):
         return exp.to_identifier(name, quoted=True).sql(dialect=self.dialect)
 
     def first_rows(self, table: str, count: int) -> str:
-        """Return our own statement for rows of a table, whatever its name needs."""
+        """Return a statement for rows of a table, whatever its name needs."""
         place = exp.table_(table, db=self.schema or None, quoted=True)
         return exp.select("*").from_(place).limit(count).sql(dialect=self.dialect)
 
@@ -198,13 +185,13 @@ class Database(ABC):
         """Run `read` on one pooled connection. Raises ConnectionLost if that connection broke."""
 
     def excess(self, tables: frozenset[str]) -> set[str]:
-        """Return what the account may do beyond reading the tables; an empty set for engines
-        without accounts.
+        """Return the account's rights beyond reading the tables. Empty for engines without
+        accounts.
         """
         return set()
 
     def check_tables(self, tables: frozenset[str]) -> None:
-        """Raise DatabaseError if a table is missing, also after a second look, or cannot be read."""
+        """Raise DatabaseError if a table is still missing after a second look, or cannot be read."""
         if not tables <= self.tables:
             self.tables = self._read_tables()
         missing = sorted(tables - self.tables)
@@ -214,7 +201,6 @@ class Database(ABC):
             )
 
     def _advice(self, missing: Sequence[str]) -> str:
-        """Return what to do about tables that are not there, after the message that says so."""
         return ""
 
     @abstractmethod
@@ -223,14 +209,13 @@ class Database(ABC):
 
     @abstractmethod
     def version(self) -> Hashable:
-        """Return a value that changes when results read earlier may be out of date."""
+        """Return a value that changes when earlier results may be outdated."""
 
     @abstractmethod
     def columns(self, table: str) -> list[Column]:
-        """Return the columns of a table, in order; [] if there is no such table.
+        """Return the columns of a table in order, or [] without such a table.
 
-        Raises:
-            DatabaseError: the database cannot be read.
+        Raises DatabaseError: the database cannot be read.
         """
 
 
@@ -240,12 +225,8 @@ _opening = threading.Lock()
 def open_database(url: str) -> Database:
     """Return the database behind a SQLAlchemy URL, opened once per URL and process.
 
-    Threads take turns: SQLAlchemy's first import of a dialect fails where two threads begin it at
-    the same moment.
-
-    Raises:
-        DatabaseError: not a URL, not a supported engine, no such file or server, or its driver is
-            not installed.
+    Threads take turns, because SQLAlchemy's first import of a dialect is not thread-safe. Raises
+    DatabaseError: not a URL, unsupported engine, no such file or server, or no driver.
     """
     with _opening:
         return _opened(url)
@@ -254,8 +235,7 @@ def open_database(url: str) -> Database:
 def forget_databases() -> None:
     """Open each database anew when it is next asked for.
 
-    A forked child needs this: connections must not be carried across a fork, nor a lock that
-    another thread of its parent held.
+    A forked child calls this: connections and another thread's locks must not cross a fork.
     """
     global _opening
     _opening = threading.Lock()

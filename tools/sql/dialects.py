@@ -1,6 +1,4 @@
-"""How statements are read and written: sqlglot's dialects, without what it would rewrite, and the names
-of functions as the caller wrote them.
-"""
+"""sqlglot's dialects without unwanted rewriting, and function names as the caller wrote them."""
 
 from __future__ import annotations
 
@@ -27,7 +25,7 @@ ONLY_A_NAME = "only_a_name"  # of an identifier that must not be read as a text
 
 
 class MariaDB(MySQL):
-    """sqlglot's MySQL, written so that MariaDB understands it too."""
+    """sqlglot's MySQL, in a form that MariaDB understands too."""
 
     class Generator(MySQLGenerator):
         TRANSFORMS: ClassVar = {
@@ -46,12 +44,11 @@ class MariaDB(MySQL):
 
 
 class ExactSQLite(SQLite):
-    """sqlglot's SQLite, which writes casts, comma joins and quotes as they were read.
+    """sqlglot's SQLite, which keeps casts, comma joins and quotes as they were read.
 
-    sqlglot would write CAST(x AS DATE) as DATE(x); to SQLite DATE is a number's type, so that
-    CAST('2024-05-06' AS DATE) is 2024. A type's name decides its affinity. It would write a comma
-    as CROSS JOIN, which forbids SQLite to choose the order of the tables. And it would write `x`
-    as "x", which SQLite takes for a text where there is no column x.
+    sqlglot would turn CAST(x AS DATE) into DATE(x), but in SQLite DATE is numeric:
+    CAST('2024-05-06' AS DATE) is 2024. It would turn a comma into CROSS JOIN, which fixes the join
+    order, and `x` into "x", which is a text where there is no column x.
     """
 
     class Parser(SQLiteParser):
@@ -78,8 +75,8 @@ class ExactSQLite(SQLite):
 
 
 def mark_names(tree: exp.Expr, sql: str) -> None:
-    """Mark the identifiers of a statement for SQLite that stand in backticks or brackets, which can
-    only be names; in double quotes they may be texts.
+    """Mark SQLite identifiers in backticks or brackets: only names, while double quotes may be
+    texts.
     """
     for identifier in tree.find_all(exp.Identifier):
         start = identifier.meta.get("start")
@@ -88,14 +85,11 @@ def mark_names(tree: exp.Expr, sql: str) -> None:
 
 
 def engine_dialect(dialect: str) -> str:
-    """Return the name of the dialect to read and write with."""
     return "exactsqlite" if dialect == "sqlite" else dialect
 
 
 def spelled(function: exp.Func, sql: str) -> str:
-    """Return a function's name as the statement has it, where sqlglot knows its place; else
-    sqlglot's own name.
-    """
+    """Return a function's name as the statement has it, or sqlglot's name if its place is unknown."""
     start = function.meta.get("start")
     end = function.meta.get("end")
     if start is None or end is None:
@@ -104,8 +98,8 @@ def spelled(function: exp.Func, sql: str) -> str:
 
 
 def written(name: str, sql: str, dialect: str, known: Container[str]) -> str:
-    """Return the word of a statement that became a function of this name: the same letters, else
-    the first one before a parenthesis that is not known.
+    """Return the word that became this function: the same letters, else the first unknown called
+    word.
     """
     words = [token.text for token in sqlglot.tokenize(sql, read=engine_dialect(dialect))]
     same = [word for word in words if _letters(word) == _letters(name)]
@@ -114,7 +108,7 @@ def written(name: str, sql: str, dialect: str, known: Container[str]) -> str:
 
 
 def called(sql: str, dialect: str) -> list[str]:
-    """Return the words of a statement that stand before a parenthesis."""
+    """Return the words before a parenthesis."""
     tokens = sqlglot.tokenize(sql, read=engine_dialect(dialect))
     return [
         token.text

@@ -1,6 +1,7 @@
-"""Which statements may run: a single SELECT made of the syntax and functions that allowed.toml lists,
-over the allowed tables. Only the regenerated text is executed. sqlglot is not a validator, so the
-connection itself refuses, too (tools/sql/database.py).
+"""Lets only a single SELECT run, made of the syntax and functions of allowed.toml.
+
+Only regenerated text is executed. sqlglot does not validate, so the connection refuses too
+(tools/sql/database.py).
 """
 
 from __future__ import annotations
@@ -82,8 +83,8 @@ SESSION_WORDS: dict[str, frozenset[str]] = _ALLOWED["session"]
 
 @lru_cache(maxsize=8)
 def nodes(dialect: str) -> frozenset[type[exp.Expr]]:
-    """Return the classes a syntax tree may consist of: structure, operators, and what the dialect's
-    functions parse to.
+    """Return the allowed classes of a syntax tree: structure, operators, and the dialect's
+    functions.
     """
     names = frozenset().union(*_ALLOWED["syntax"].values())
     allowed = {getattr(exp, name) for name in names if hasattr(exp, name)}
@@ -98,9 +99,7 @@ def nodes(dialect: str) -> frozenset[type[exp.Expr]]:
 
 
 class Comparison(NamedTuple):
-    """A column compared with a text, as in `med_name = '...'` or `med_name LIKE '%...%'`; the text
-    is kept without wildcards.
-    """
+    """A column compared with a text by `=` or LIKE. The text has no wildcards."""
 
     column: str
     text: str
@@ -109,8 +108,8 @@ class Comparison(NamedTuple):
 class Statement(NamedTuple):
     """A statement that may run.
 
-    sql: its regenerated text. own_names: folded names it defines itself with WITH. tables: the
-    allowed tables it names. comparisons: the first columns it compares with texts.
+    sql: its regenerated text. own_names: folded names that its WITH defines. tables: the allowed
+    tables it names. comparisons: the first columns it compares with texts.
     """
 
     sql: str
@@ -122,16 +121,10 @@ class Statement(NamedTuple):
 def check(sql: str, dialect: str, allowed_tables: Iterable[str], schema: str = "") -> Statement:
     """Return the statement to execute in place of `sql`.
 
-    Args:
-        sql: what the model wrote.
-        dialect: sqlglot's name of the database's dialect: "sqlite", "postgres" or "mariadb" (MySQL
-            too).
-        allowed_tables: lower-case names of the tables (or views) that may be read.
-        schema: where they are; "" is the dialect's own, such as "public".
+    dialect: "sqlite", "postgres" or "mariadb" (MySQL too). allowed_tables: lower-case tables or
+    views that may be read. schema: where they are, "" for the dialect's default, such as "public".
 
-    Raises:
-        Refused: not exactly one SELECT, too large, not parsable, or a table, function or syntax
-            that is not allowed.
+    Raises Refused: not exactly one SELECT, too large, not parsable, or something not allowed.
     """
     try:
         size = len(sql.encode("utf-8"))
@@ -179,9 +172,7 @@ _check_cached = lru_cache(maxsize=4096)(_check)
 
 
 def _unwrapped(sql: str) -> str:
-    """Return the statement without what models put around it: a byte-order mark, a Markdown fence,
-    quotes around the whole.
-    """
+    """Remove what models put around a statement: byte-order mark, Markdown fence, quotes."""
     text = sql.removeprefix("\ufeff").strip()
     fenced = FENCE.fullmatch(text)
     if fenced:
@@ -218,9 +209,7 @@ def _parse(sql: str, dialect: str) -> exp.Query:
 
 
 def _check_spelling(tokens: Sequence[Token], sql: str, dialect: str) -> None:
-    """Refuse what sqlglot would write in another way that means something else: 0x41 as x'41', and
-    [x] as an array.
-    """
+    """Refuse what sqlglot rewrites with another meaning: 0x41 as x'41', [x] as an array."""
     if dialect == "sqlite":
         return
     for before, token in zip([None, *tokens], tokens, strict=False):
@@ -232,9 +221,7 @@ def _check_spelling(tokens: Sequence[Token], sql: str, dialect: str) -> None:
 
 
 def _check_order(sql: str, tokens: Sequence[Token], dialect: str) -> None:
-    """Refuse clauses in another order than SQL's, such as WHERE behind HAVING: sqlglot reads them
-    in any order and would write what the engine itself refuses.
-    """
+    """Refuse clauses in an invalid order, such as WHERE behind HAVING, which sqlglot would mend."""
     read = _clauses(sqlglot.tokenize(sql, read=engine_dialect(dialect)), dialect)
     rewritten = _clauses(tokens, dialect)
     if read != rewritten and sorted(read) == sorted(rewritten):
@@ -247,8 +234,8 @@ def _clauses(tokens: Sequence[Token], dialect: str) -> list[str]:
 
 
 def _check_casts(tree: exp.Query, tokens: Sequence[Token]) -> None:
-    """Refuse casts in words that SQLite does not have, such as `x::date` and `DATE '2024-05-06'`:
-    written as CAST they would give other values than the caller means.
+    """Refuse casts that SQLite lacks (`x::date`, `DATE '2024-05-06'`): as CAST they give other
+    values.
     """
     casts = sum(1 for _ in tree.find_all(exp.Cast))
     if casts > sum(fold(token.text) == "cast" for token in tokens):
@@ -292,8 +279,9 @@ def _check_type(kind: exp.DataType, dialect: str) -> None:
 
 
 def _check_collecting(function: exp.Func, sql: str, dialect: str) -> None:
-    """Refuse functions that collect rows into one value: PostgreSQL builds up to a gigabyte, and a
-    join gets there before the deadline is looked at; MySQL bounds JSON_ARRAYAGG as little.
+    """Refuse functions that collect rows into one value.
+
+    PostgreSQL and MySQL build up to a gigabyte before the deadline is looked at.
     """
     if _name(function).endswith(COLLECTING[dialect]):
         words = [word for word in called(sql, dialect) if fold(word).endswith(COLLECTING[dialect])]
@@ -312,9 +300,7 @@ def _name(function: exp.Func) -> str:
 
 
 def _check_rewritten(node: exp.Expr, dialect: str) -> None:
-    """Refuse syntax that sqlglot would rewrite for an engine without it: the answer would be that
-    of another statement.
-    """
+    """Refuse syntax that sqlglot would rewrite into another statement for an engine without it."""
     side = str(node.args.get("side") or "")
     kind = str(node.args.get("kind") or "")
     if isinstance(node, exp.Join) and (
@@ -334,9 +320,7 @@ def _check_rewritten(node: exp.Expr, dialect: str) -> None:
 
 
 def _check_separator(node: exp.Expr) -> None:
-    """Refuse array_to_string with a separator from a column: PostgreSQL would write the whole text
-    between each two characters of it, up to a gigabyte.
-    """
+    """Refuse array_to_string with a column as separator: the result may grow to a gigabyte."""
     if isinstance(node, exp.ArrayToString):
         texts = [node.expression, node.args.get("null")]
         if any(text and not isinstance(text, (exp.Literal, exp.Null)) for text in texts):
@@ -344,9 +328,7 @@ def _check_separator(node: exp.Expr) -> None:
 
 
 def _check_building(node: exp.Expr) -> None:
-    """Refuse a recursive WITH that doubles a text: after thirty rounds it is a gigabyte, while
-    other engines bound texts.
-    """
+    """Refuse a recursive WITH that doubles a text: thirty rounds make a gigabyte."""
     cte = node.find_ancestor(exp.With)
     while cte is not None:
         if cte.args.get("recursive"):
@@ -355,9 +337,7 @@ def _check_building(node: exp.Expr) -> None:
 
 
 def _check_words(tokens: Sequence[Token], dialect: str, own_names: frozenset[str]) -> None:
-    """Check the text that will run: every word before a parenthesis is a known function or plain
-    syntax.
-    """
+    """Check the final text: every word before a parenthesis is a known function or plain syntax."""
     own_words = frozenset(fold(name) for name in own_names)
     kinds = [None, *(token.token_type for token in tokens)]
     for before, token, after in zip(kinds, tokens, kinds[2:], strict=False):
@@ -402,8 +382,8 @@ def _comparisons(tree: exp.Query) -> tuple[Comparison, ...]:
 
 
 def _place(error: Exception) -> str:
-    """Return where sqlglot stopped reading, because its descriptions name its own classes and would
-    not help the model.
+    """Return where sqlglot stopped. Its own descriptions name its classes and would not help the
+    model.
     """
     details = getattr(error, "errors", None)
     if not details:

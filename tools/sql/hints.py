@@ -1,5 +1,6 @@
-"""Help for the model's mistakes, in one short Chinese sentence: near names, and near values for an empty
-result. The reason stays the database's own, and hints read no more than the statement may.
+"""Help for the model's mistakes in one short Chinese sentence: near names or near values.
+
+Hints read no more than the statement may.
 """
 
 from __future__ import annotations
@@ -57,9 +58,7 @@ def hint_for_refusal(refusal: Refused, database: Database, allowed_tables: Itera
 
 
 def hint_for_spelling(sql: str, database: Database, allowed_tables: Iterable[str]) -> str:
-    """Return what has to be spelled otherwise: a full-width or invisible sign outside texts, or a
-    column's name whose signs need quotes.
-    """
+    """Return what to spell otherwise: a full-width or invisible sign, or a name that needs quotes."""
     return _foreign_sign(sql, database) or _without_quotes(sql, database, allowed_tables)
 
 
@@ -108,8 +107,9 @@ def hint_for_error(
 
 
 def hint_for_empty(statement: Statement, database: Database) -> str | None:
-    """Return stored values near the first text that no row has; "" if there are none, None if the
-    search took too much work. Where the engine counts its steps (SQLite), no clock decides that.
+    """Return stored values near the first text without rows, "" without any, None if too much work.
+
+    In SQLite steps are counted, so no clock decides.
     """
     columns = _columns(database, statement.tables)
     for comparison in statement.comparisons:
@@ -162,11 +162,9 @@ def _near_values(
 
 
 def is_near(text: str, value: str) -> bool:
-    """Return whether a text may mean a value: a part of it of two characters or more, or a typing
-    error away.
+    """Return whether a text may mean a value: a part of two characters or more, or a typing error.
 
-    For short names a looser measure finds other things with the same ending, and another drug is
-    not help but a danger.
+    A looser measure finds other names with the same ending, and another drug is dangerous.
     """
     shorter, longer = sorted((text, value), key=len)
     return (len(shorter) > 1 and shorter in longer) or Levenshtein.distance(text, value) <= slips(
@@ -175,9 +173,7 @@ def is_near(text: str, value: str) -> bool:
 
 
 def slips(text: str) -> int:
-    """Return how many characters may be added, left out or exchanged in a text that still means the
-    same value.
-    """
+    """Return how many characters may differ in a text that still means the same value."""
     return max(1, len(text) // CHARACTERS_A_SLIP)
 
 

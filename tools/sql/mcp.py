@@ -1,14 +1,13 @@
-"""The SQL tool for any MCP client: query_database_by_sql, list_tables and describe_table, with
-every check and limit that the trained agents have.
+"""The SQL tool for any MCP client, with every check and limit that the trained agents have.
 
     python -m tools.sql.mcp                                            # stdio, as clients start it
     DATABASE_URL=... python -m tools.sql.mcp --tables visits,drugs     # a password stays off the command line
     AGL_TOKEN=... python -m tools.sql.mcp --transport http --host 0.0.0.0 --port 8020   # at /mcp
 
-The database and its tables are the SQL agent's: DATABASE_URL, DATABASE_TABLES, DATABASE_STRICT
-(docs/settings.md). Over HTTP it listens on the loopback address unless --host says otherwise, which
-needs AGL_TOKEN. docs/safety.md says what a statement may do. Exit codes: 0 the client closed
-stdin, 1 failed, 2 wrong usage, 130 interrupted.
+Tools: query_database_by_sql, list_tables, describe_table. Settings: DATABASE_URL, DATABASE_TABLES,
+DATABASE_STRICT (docs/settings.md). HTTP listens on the loopback address unless --host names
+another, which needs AGL_TOKEN. Exit codes: 0 the client closed stdin, 1 failed, 2 wrong usage, 130
+interrupted.
 """
 
 from __future__ import annotations
@@ -68,12 +67,9 @@ DESCRIBE = (
 
 
 def build(tool: QueryTool, security: TransportSecuritySettings | None = None) -> FastMCP:
-    """Return the MCP server on a query tool.
+    """Return the MCP server on a query tool. A database failure during a call is that call's error.
 
-    A database that fails is an error of the call; the client may ask again.
-
-    Raises:
-        DatabaseError: the database cannot be used, or lacks a table.
+    Raises DatabaseError: the database cannot be used, or lacks a table.
     """
     database = tool.database()
     words = {"dialect": database.dialect, "tables": ", ".join(sorted(tool.allowed_tables))}
@@ -111,10 +107,9 @@ def build(tool: QueryTool, security: TransportSecuritySettings | None = None) ->
 class Pipes:
     """stdin and stdout as `stdio_server` uses them.
 
-    Lines come from a thread that does not outlive the program: a read of the `mcp` package's own
-    cannot be interrupted, so that Ctrl-C would wait for the client's next line. What is no message
-    is answered here, because that package says nothing to it. And stdin ends only when all requests
-    are answered, because that package would drop the rest.
+    A daemon thread reads lines, because Ctrl-C cannot interrupt the `mcp` package's own read.
+    Malformed messages are answered here, because that package stays silent. stdin ends only after
+    all requests are answered, because it would drop the rest.
     """
 
     def __init__(self) -> None:
@@ -172,7 +167,7 @@ class Pipes:
 
 
 def is_request(line: str) -> bool:
-    """Return whether a message wants an answer. Raises ValueError: it is no message of JSON-RPC."""
+    """Return whether a message wants an answer. Raises ValueError: it is not JSON-RPC."""
     JSONRPCMessage.model_validate_json(line)  # as the package reads it: no NaN, no half characters
     message = json.loads(line)
     identity = message.get("id", 0)
@@ -182,11 +177,7 @@ def is_request(line: str) -> bool:
 
 
 async def over_stdio(server: FastMCP) -> None:
-    """Serve the messages of stdin on stdout until stdin is closed.
-
-    Raises:
-        Failure: a message is too long.
-    """
+    """Serve stdin on stdout until stdin is closed. Raises Failure: a message is too long."""
     pipes = Pipes()
     files: Any = pipes
     inner = server._mcp_server  # FastMCP has no method that takes another stdin
@@ -203,8 +194,7 @@ async def over_stdio(server: FastMCP) -> None:
 def over_http(tool: QueryTool, host: str, port: int, token: str | None) -> None:
     """Listen until interrupted.
 
-    Raises:
-        UsageError, OSError: others can reach the address and no token is set; the port is taken.
+    Raises UsageError: the address is public and has no token. Raises OSError: the port is taken.
     """
     require_token(host, token, "--host")
     local = is_loopback(host, "--host")
@@ -232,11 +222,7 @@ def over_http(tool: QueryTool, host: str, port: int, token: str | None) -> None:
 
 
 def parse(argv: Sequence[str] | None) -> argparse.Namespace:
-    """Return the command line's options.
-
-    Raises:
-        UsageError: not a port, or an address without a transport that listens.
-    """
+    """Return the options. Raises UsageError: not a port, or an address without `--transport http`."""
     parser = new_parser(__doc__, prog="python -m tools.sql.mcp")
     add = parser.add_argument
     add("--database", dest="database_url", metavar="URL", help="default: DATABASE_URL")

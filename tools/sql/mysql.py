@@ -1,6 +1,4 @@
-"""MySQL and MariaDB through PyMySQL: read-only transaction, the server's time-out, KILL when that is not
-enough.
-"""
+"""MySQL and MariaDB through PyMySQL: read-only transaction, server time-out, then KILL."""
 
 from __future__ import annotations
 
@@ -81,9 +79,7 @@ class MysqlDatabase(ServerDatabase):
     @staticmethod
     @lru_cache(maxsize=256)
     def _limited(sql: str, rows: int) -> str:
-        """Return the guard's own text with a limit, because MariaDB forgets the order of a subquery
-        without one.
-        """
+        """Limit the guard's text, because MariaDB forgets the order of a subquery without a limit."""
         try:
             tree = sqlglot.parse_one(sql, read="mariadb")
         # The guard read the statement, but may have written what sqlglot cannot read

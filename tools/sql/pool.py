@@ -1,5 +1,6 @@
-"""The workers of this process: programs of their own, each with one question at a time, kept, and
-replaced when they end. Further questions wait before their deadline starts.
+"""This process's worker programs, each with one question at a time. Ended ones are replaced.
+
+Further questions wait before their deadline starts.
 """
 
 from __future__ import annotations
@@ -28,8 +29,8 @@ NOT_BY_THE_STATEMENT = (-signal.SIGALRM, -signal.SIGKILL, -signal.SIGTERM)
 class Overrun(Exception):
     """The question ended its worker, or broke the connection to the database.
 
-    machine: why the machine was at fault, or "" where the statement was. lost: seconds that the
-    machine took from the worker.
+    machine: evidence of the machine's fault, or "". lost: seconds that the machine took from the
+    worker.
     """
 
     def __init__(self, machine: str = "", lost: float = 0.0) -> None:
@@ -39,7 +40,7 @@ class Overrun(Exception):
 
 
 class Worker:
-    """One worker process, which opens the database at `url` first, and the channel to it."""
+    """A worker process, which first opens the database at `url`, and the channel to it."""
 
     def __init__(self, url: str) -> None:
         self.channel, theirs = Pipe()
@@ -70,7 +71,7 @@ class Worker:
         return self.process.poll() is None
 
     def ask(self, question: Any) -> tuple[Any, float]:
-        """Return the worker's answer, and the seconds that the machine took from it meanwhile.
+        """Return the worker's answer, and the seconds that the machine took from it.
 
         Raises Overrun, and DatabaseError if the worker never started.
         """
@@ -102,9 +103,6 @@ class Worker:
         return answer, lost
 
     def _ended(self) -> int:
-        """Return the exit code of a process whose channel is closed; one that does not end by
-        itself is killed.
-        """
         with suppress(subprocess.TimeoutExpired):
             return self.process.wait(END_SECONDS)
         self.process.kill()
@@ -112,14 +110,14 @@ class Worker:
 
 
 class Pool:
-    """Workers for the questions of many threads; the one that answered last is asked first."""
+    """Workers for many threads. The one that answered last is asked first."""
 
     def __init__(self) -> None:
         self.free = Semaphore(CONCURRENT)
         self.workers: deque[Worker | None] = deque([None] * CONCURRENT)
 
     def ask(self, url: str, *question: Any) -> tuple[Any, float]:
-        """Return what a worker answers, and the seconds that the machine took from it meanwhile.
+        """Return a worker's answer, and the seconds that the machine took from it.
 
         Raises Overrun, and DatabaseError if no worker can start.
         """
@@ -141,7 +139,7 @@ class Pool:
             return answer
 
     def _stand_by(self, url: str) -> None:
-        """Start a worker if only the one in use lives, so that the next caller finds it ready."""
+        """Start a spare worker if the only one is in use."""
         if CONCURRENT < 2 or sum(worker is not None for worker in self.workers) > 1:
             return
         with suppress(IndexError, ValueError, OSError):

@@ -1,8 +1,7 @@
-"""PostgreSQL through psycopg 3: read-only transaction, statement and lock time-outs, one statement
-a message.
+"""PostgreSQL through psycopg 3: read-only transaction, statement and lock time-outs.
 
-Statements go by the extended protocol, which takes one statement only, so a COMMIT cannot be
-stacked behind a SELECT to leave the read-only transaction.
+The extended protocol takes one statement a message, so a COMMIT behind a SELECT cannot leave the
+read-only transaction.
 """
 
 from __future__ import annotations
@@ -113,7 +112,7 @@ class PostgresDatabase(ServerDatabase):
 
 
 def _timeout(seconds: float) -> str:
-    """Return what bounds the next statement's time and lets its random() begin anew, so that the
-    same statement gives the same rows.
+    """Bound the next statement's time and reseed random(), so that the same SQL gives the same
+    rows.
     """
     return f"SET LOCAL statement_timeout = {max(1, int(seconds * 1000))}; SELECT setseed(0)"

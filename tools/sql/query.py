@@ -1,11 +1,8 @@
-"""The SQL tools that agents get: SQL text in, a bounded result or a helpful error out.
+"""The SQL tools of agents: SQL text in, a bounded result or a helpful error out.
 
-    tool = QueryTool("sqlite:////data/medical.db")
-    tool.run("SELECT indication FROM drugs_info WHERE med_name = '...'").to_json()
-    SchemaTools(tool).describe_table("drugs_info")          # JSON text
-
-The model's mistakes come back as a result with status "error"; a database that is gone raises
-DatabaseError. One tool may be used from many threads.
+tool = QueryTool("sqlite:////data/medical.db")
+tool.run("SELECT indication FROM drugs_info WHERE med_name = '...'").to_json()
+SchemaTools(tool).describe_table("drugs_info")          # JSON text
 """
 
 from __future__ import annotations
@@ -66,10 +63,7 @@ ENTRY_BYTES = 1_500  # of one entry, whatever its size
 
 
 class Answer(NamedTuple):
-    """What a worker made of a statement.
-
-    repeatable: the same SQL would give the same result. overran: the statement's deadline was over.
-    """
+    """A worker's result. repeatable: the same SQL gives it again. overran: the deadline was over."""
 
     result: QueryResult
     repeatable: bool = True
@@ -77,10 +71,9 @@ class Answer(NamedTuple):
 
 
 class ResultCache:
-    """Results of identical SQL; the least recently used are dropped when they hold more than an
-    estimated `max_bytes`.
+    """Results of identical SQL, which the rollouts of a GRPO group often ask.
 
-    The rollouts of a GRPO group ask the same things again and again.
+    The least recently used are dropped beyond an estimated `max_bytes`.
     """
 
     def __init__(self, max_bytes: int = 64 * 2**20) -> None:
@@ -98,9 +91,7 @@ class ResultCache:
             return self._kept.get(key, (None, 0))[0]
 
     def put(self, key: Hashable, result: QueryResult, characters: int) -> None:
-        """Keep a result whose key and text have so many characters, unless it is larger than the
-        whole cache.
-        """
+        """Keep a result of so many characters (key and text), unless it exceeds the whole cache."""
         with self._lock, suppress(ValueError):
             self._kept[key] = (result, ENTRY_BYTES + BYTES_PER_CHARACTER * characters)
 
@@ -112,18 +103,12 @@ os.register_at_fork(after_in_child=RESULTS.clear)
 
 
 class QueryTool:
-    """Runs the model's SQL on one database; safe to share between threads, to fork and to pickle.
+    """Runs the model's SQL on one database. Safe to share between threads, to fork and to pickle.
 
-    excess: what the database's account may do beyond reading the tables, known once it was opened;
-    "" if nothing.
-
-    Args:
-        database_url: SQLAlchemy URL of an SQLite file, PostgreSQL, MySQL or MariaDB.
-        allowed_tables: tables, and on servers views, that may be read.
-        limits: bounds of one call.
-        cache: whether results of identical SQL are kept in this process.
-        hints: whether errors and empty results come with help for the model; looking for it takes
-            longer than most statements.
+    database_url: SQLAlchemy URL of an SQLite file, PostgreSQL, MySQL or MariaDB. allowed_tables:
+    tables, and on servers views, that may be read. limits: bounds of one call. cache: keep results
+    of identical SQL. hints: help with errors and empty results, which takes longer than most
+    statements. excess: the account's rights beyond reading, known once it was opened.
     """
 
     def __init__(
@@ -142,10 +127,9 @@ class QueryTool:
         self.excess = ""
 
     def run(self, sql: str) -> QueryResult:
-        """Run one SELECT and return a result that fits the limits.
+        """Run one SELECT and return a result within the limits. Mistakes have the status "error".
 
-        Raises:
-            DatabaseError: the database cannot be used, or lacks an allowed table.
+        Raises DatabaseError: the database cannot be used, or lacks an allowed table.
         """
         database = self.database()
         if not self.cache:
@@ -168,9 +152,8 @@ class QueryTool:
     def database(self) -> Database:
         """Return the open database.
 
-        Raises:
-            DatabaseError: the database cannot be used, lacks an allowed table, or its account may
-                do too much.
+        Raises DatabaseError: it is unusable, lacks an allowed table, or its account may do too
+        much.
         """
         database = open_database(self.database_url)
         database.check_tables(self.allowed_tables)
@@ -180,10 +163,9 @@ class QueryTool:
     def _ask(self, database: Database, sql: str) -> tuple[QueryResult, bool]:
         """Return a worker's answer, and whether the same SQL would give it again.
 
-        A statement that ended its worker, or overran on a server, was too expensive, unless the
-        machine is shown to have been slow; then it is asked again.
-
-        Raises MachineTooSlow if the machine was slow each time.
+        A statement that ended its worker, or overran on a server, is asked again if the machine was
+        slow, and is otherwise too expensive. Raises MachineTooSlow if the machine was slow each
+        time.
         """
         for _ in range(TRIES):
             try:
@@ -203,8 +185,7 @@ class QueryTool:
         raise MachineTooSlow(f"{TRIES} tries of a statement on {database.label}: {why}")
 
     def _machines_fault(self, database: Database, lost: float) -> str:
-        """Return the evidence that the machine was slow while a statement overran, or "" if there
-        is none.
+        """Return the evidence that the machine was slow while a statement overran, or "".
 
         lost: seconds that the machine took from the worker.
         """
@@ -221,8 +202,7 @@ class QueryTool:
     def answer(self, database: Database, sql: str) -> Answer:
         """Return the result of a statement, in a worker.
 
-        Raises:
-            DatabaseError: the database failed, because of the machine or of the operator.
+        Raises DatabaseError: the database failed, because of the machine or of the operator.
         """
         end = database.clock() + self.limits.deadline
         try:
@@ -248,7 +228,6 @@ class QueryTool:
         return Answer(replace(result, hint=values or ""), repeatable=values is not None)
 
     def _failed(self, reason: str, near: str, database: Database, sql: str) -> QueryResult:
-        """Return a failure with a hint: how to spell the statement, or else what is near."""
         if not self.hints:
             return failure(reason)
         hint = hint_for_spelling(sql, database, self.allowed_tables) or near
@@ -257,8 +236,8 @@ class QueryTool:
 
 @lru_cache(maxsize=8)
 def excess_of(database: Database, tables: frozenset[str]) -> str:
-    """Return what the account may do beyond reading the tables. It is warned of once, and refused
-    where DATABASE_STRICT is set.
+    """Return the account's rights beyond reading. Warns of them once, or refuses by
+    DATABASE_STRICT.
     """
     excess = ", ".join(sorted(database.excess(tables)))
     if excess:
@@ -270,11 +249,9 @@ def excess_of(database: Database, tables: frozenset[str]) -> str:
 
 
 class SchemaTools:
-    """Lists and describes the tables a query tool may read; samples come through it, by the same
-    connection and limits.
+    """Lists and describes the tables of a query tool, by its connection and limits.
 
-    Both methods return JSON text with `status`, and raise DatabaseError when the database cannot be
-    used.
+    Methods return JSON text with `status`, and raise DatabaseError if the database is unusable.
     """
 
     def __init__(self, tool: QueryTool) -> None:
@@ -287,9 +264,9 @@ class SchemaTools:
 
     def describe_table(self, table: str) -> str:
         """Return {"status": "success", "table": name, "columns": [{"name", "type", "comment",
-        "samples"}, ...]}.
+        "samples"}]}.
 
-        A table that may not be read gives status "error" with the allowed ones.
+        A forbidden table gives status "error" with the allowed ones.
         """
         database = self._tool.database()
         name = fold(str(table).strip())

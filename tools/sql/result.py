@@ -1,5 +1,5 @@
-"""What the model gets to see of a statement: a bounded JSON text that nothing inside a cell or an error
-can end. The texts are read by a model, so they are in Chinese.
+"""The result that the model sees: bounded JSON that no text in a cell or error can end. The
+messages are in Chinese.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ INVISIBLE = re.compile(
 class Limits:
     """Bounds of one call.
 
-    deadline: seconds the statement may take. max_rows: rows shown. max_cell: characters of a cell.
+    deadline: seconds of the statement. max_rows: rows shown. max_cell: characters of a cell.
     max_chars: characters of the whole JSON text (1,000 at least).
     """
 
@@ -44,11 +44,11 @@ class Limits:
 
 @dataclass(frozen=True)
 class QueryResult:
-    """What the model gets to see, and which tables were read.
+    """What the model sees, and which tables were read.
 
-    rows are lists of JSON values. count is the number of rows the statement returned, shown or not.
-    truncated is False or says what was cut. error is None or the reason there is no result. hint is
-    help with an error or with an empty result, or "". cut: row and column of each cell that was cut.
+    rows: lists of JSON values. count: all rows of the statement. truncated: False or what was cut.
+    error: None or the reason. hint: help with an error or empty result. cut: (row, column) of cut
+    cells.
     """
 
     columns: list[str]
@@ -71,9 +71,7 @@ class QueryResult:
         return "success" if self.ok else "error"
 
     def to_json(self) -> str:
-        """Return the tool message: one JSON object of status, columns, rows, count, truncated,
-        error, and a hint if any.
-        """
+        """Return the tool message: one JSON object."""
         return self._text
 
     @cached_property
@@ -97,21 +95,19 @@ def compact(value: Any) -> str:
 
 
 def neutralise(text: str) -> str:
-    """Return the text with tags and chat tokens opened by a full-width bracket, and without
-    invisible characters.
+    """Return the text with tags and chat tokens disarmed by full-width brackets, without invisible
+    signs.
     """
     return TAG_START.sub("＜", INVISIBLE.sub("", text))
 
 
 def failure(reason: str) -> QueryResult:
-    """Return the result of a statement that did not run, with the reason for the model."""
+    """Return the result of a statement that did not run."""
     return QueryResult([], [], 0, error=shorten(neutralise(reason), 300))
 
 
 def fit(found: Rows, limits: Limits) -> QueryResult:
-    """Return the result cut to the limits: cells first, then rows, until the JSON text fits. At
-    least one row stays, with its cells cut further.
-    """
+    """Cut the result to the limits: first cells, then rows. At least one row stays."""
     columns = [shorten(neutralise(name), 64) for name in found.columns]
     size = limits.max_cell
     rows = [[_cell(value, size) for value in row] for row in found.rows]
@@ -143,7 +139,6 @@ def fit(found: Rows, limits: Limits) -> QueryResult:
 
 
 def _cut_cells(found: Rows, shown: list[list[Any]]) -> frozenset[tuple[int, int]]:
-    """Return the places of cells of which only the beginning is shown."""
     cut = set()
     for at, row in enumerate(shown):
         for place, cell in enumerate(row):
@@ -154,7 +149,7 @@ def _cut_cells(found: Rows, shown: list[list[Any]]) -> frozenset[tuple[int, int]
 
 
 def _note(found: Rows, shown: int, size: int) -> str | bool:
-    """Return what is said about rows and cells that were cut, the latter to `size` if not 0."""
+    """Describe cut rows and cells. size: characters of a cut cell, or 0."""
     notes = []
     if found.count > shown:
         total = f"共 {found.count} 行" if found.count_is_exact else f"超过 {found.count} 行"
@@ -180,13 +175,11 @@ def _cell(value: Any, size: int) -> Any:
 
 
 def _text(text: str, size: int) -> str:
-    """Return a stored text as it is shown; only as much of it is looked at as may be needed, hidden
-    characters included.
-    """
+    """Return a stored text as shown, without looking at more of it than needed."""
     rest = "…" if len(text) > 2 * size else ""
     return shorten(neutralise(text[: 2 * size]) + rest, size)
 
 
 def shorten(text: str, size: int) -> str:
-    """Return the text, cut to `size` characters with an ellipsis at the end if it is longer."""
+    """Return the text, cut to `size` characters with an ellipsis."""
     return text if len(text) <= size else text[: size - 1] + "…"

@@ -1,5 +1,6 @@
-"""Which relation every name of a statement means: an allowed table, or what a WITH around it defines.
-Names are compared as the engine compares them, and written in the one way it cannot misread.
+"""Resolves every table name of a statement: an allowed table, or what a WITH around it defines.
+
+Names are compared as the engine does, and written in the one way it cannot misread.
 """
 
 from __future__ import annotations
@@ -18,15 +19,11 @@ ASCII_LOWER = str.maketrans(string.ascii_uppercase, string.ascii_lowercase)
 
 
 def fold(name: str) -> str:
-    """Return the name as every engine folds it: A to Z only.
-
-    Python's lower() makes a k of the Kelvin sign.
-    """
+    """Fold a name as engines do, A to Z only. Python's lower() makes a k of the Kelvin sign."""
     return name.translate(ASCII_LOWER)
 
 
 def _key(identifier: exp.Expr, dialect: str) -> str:
-    """Return the key of a name; two names with the same key are the same relation."""
     return (
         identifier.name
         if dialect == "postgres" and identifier.args.get("quoted")
@@ -35,16 +32,14 @@ def _key(identifier: exp.Expr, dialect: str) -> str:
 
 
 def _looks(name: str) -> str:
-    """Return the name without case, width and accents, as the loosest collation would
-    compare it.
-    """
+    """Return the name without case, width and accents, as the loosest collation would compare it."""
     plain = unicodedata.normalize("NFKD", name.casefold())
     return "".join(letter for letter in plain if not unicodedata.combining(letter)).casefold()
 
 
 class Scopes:
-    """Resolves the names of one statement, in place; `schema` is where the allowed tables are, ""
-    the dialect's own.
+    """Resolves the names of one statement in place. schema: where allowed tables are, "" for
+    default.
     """
 
     def __init__(self, dialect: str, allowed_tables: frozenset[str], schema: str) -> None:
@@ -58,10 +53,9 @@ class Scopes:
         self._seen: set[int] = set()
 
     def resolve(self, tree: exp.Query) -> tuple[frozenset[str], frozenset[str]]:
-        """Return what the statement defines with WITH, and the allowed tables it names.
+        """Return the WITH names of the statement, and the allowed tables it names.
 
-        Raises:
-            Refused: a name that means something else, or a statement that unfolds to too much.
+        Raises Refused: an ambiguous name, or a statement that expands to too much.
         """
         self._query(tree, {})
         for table in tree.find_all(exp.Table):
@@ -70,8 +64,8 @@ class Scopes:
         return frozenset(self._own), frozenset(self._tables)
 
     def _query(self, query: exp.Expr, visible: Mapping[str, tuple[exp.Expr, Size]]) -> Size:
-        """Return the size of a query. The queries of a WITH see those before them, and themselves
-        if it is recursive.
+        """Return the size of a query. WITH queries see those before them, recursive ones also
+        themselves.
         """
         clause = query.args.get("with_")
         for cte in clause.expressions if clause else ():

@@ -1,6 +1,8 @@
-"""What the two database servers share: a pool, a read-only transaction for each call, cells cut by the
-server (a client that fetches a gigabyte and then cuts it has fetched a gigabyte), and a deadline
-after which a timer of ours hangs up and has the connection terminated.
+"""What both database servers share: pool, read-only transactions, cells cut by the server,
+deadlines.
+
+The server cuts cells, because a client would first fetch the gigabyte. At the deadline a timer
+hangs up and has the connection terminated.
 """
 
 from __future__ import annotations
@@ -36,7 +38,7 @@ Columns = list[tuple[str, bool]]  # name, and whether the values can be long
 
 
 class ServerDatabase(Database):
-    """A database behind a driver with connections; subclasses give the dialect's words.
+    """A database server. Subclasses give the dialect's words.
 
     driver: SQLAlchemy's name of dialect and driver. cut: SQL for a column's first characters.
     ending: SQL that ends a connection by its number.
@@ -49,8 +51,7 @@ class ServerDatabase(Database):
     def __init__(self, url: URL) -> None:
         """Connect and read the names of tables and views.
 
-        Raises:
-            DatabaseError: no connection, wrong account, or no such database.
+        Raises DatabaseError: no connection, wrong account, or no such database.
         """
         self.label = url.set(drivername=url.get_backend_name()).render_as_string(hide_password=True)
         self.url = url.render_as_string(hide_password=False)
@@ -115,7 +116,7 @@ class ServerDatabase(Database):
 
     @staticmethod
     def _limited(sql: str, rows: int) -> str:
-        """Return `sql` as a subquery that need not give more than `rows` rows."""
+        """Return `sql` as a subquery limited to `rows` rows."""
         return sql
 
     @abstractmethod
@@ -133,9 +134,7 @@ class ServerDatabase(Database):
         """
 
     def _stop(self, connection: Any, stopped: list[Any]) -> None:
-        """Hang up, so that no caller waits, and have the server end the statement, from a
-        connection of its own.
-        """
+        """Hang up, so that no caller waits, and end the statement over a second connection."""
         line, backend = self._line(connection)
         stopped.append(connection)
         with suppress(OSError), socket.socket(fileno=os.dup(line)) as wire:
@@ -209,7 +208,7 @@ class ServerDatabase(Database):
     def _count(
         self, cursor: Any, sql: str, columns: Columns, end: float, at_least: int
     ) -> tuple[int, bool]:
-        """Return the number of rows, or what is known already if counting takes too long."""
+        """Return the number of rows, or `at_least` if counting takes too long."""
         self._set_deadline(cursor, max(SHORTEST, end - time.monotonic()))
         try:
             counting = f"WITH counted({_names(columns)}) AS ({sql}) SELECT count(*) FROM counted"

@@ -1,4 +1,4 @@
-"""The settings of the database that the SQL tool reads."""
+"""The settings of the SQL tool's database."""
 
 from __future__ import annotations
 

@@ -1,5 +1,7 @@
-"""SQLite: a file opened with mode=ro and query_only, an authorizer that allows reading the named tables
-only (through views and WITH too), a progress handler that stops long work, limits.
+"""SQLite, opened with mode=ro and query_only.
+
+An authorizer allows only the named tables (through views and WITH too), and a progress handler
+stops long work.
 """
 
 from __future__ import annotations
@@ -61,10 +63,9 @@ class SqliteDatabase(Database):
     clock = staticmethod(time.thread_time)
 
     def __init__(self, url: URL) -> None:
-        """Open the file a URL names.
+        """Open the file of a URL.
 
-        Raises:
-            DatabaseError: in memory, with options, no such file, or not an SQLite database.
+        Raises DatabaseError: in memory, with options, no such file, or not an SQLite database.
         """
         if not url.database or url.database == ":memory:" or url.query:
             raise DatabaseError(
@@ -107,9 +108,7 @@ class SqliteDatabase(Database):
         record.info["file"] = _state(self.path)[:2]
 
     def _same_file(self, connection: sqlite3.Connection, record: Any, proxy: Any) -> None:
-        """Give a connection up if another file replaced its file: an open file outlives its
-        deletion.
-        """
+        """Drop a connection whose file was replaced: an open file outlives its deletion."""
         if record.info["file"] != _state(self.path)[:2]:
             raise DisconnectionError(f"{self.path} was replaced")
 
@@ -155,9 +154,7 @@ class SqliteDatabase(Database):
         return frozenset(found) & self._real_views  # not the names that a view defines itself
 
     def _catalog(self, sql: str, *values: str) -> list[tuple[Any, ...]]:
-        """Return the rows of our own statement, on a connection without an authorizer. It is not
-        pooled, because pooled connections keep their authorizer.
-        """
+        """Run our own statement on a new connection, because pooled ones keep their authorizer."""
         try:
             with closing(_connect(self.path)) as connection:
                 return connection.execute(sql, values).fetchall()
@@ -212,9 +209,6 @@ class SqliteDatabase(Database):
         return Rows(columns, rows, count, exact, frozenset(tables_read))
 
     def _explain(self, error: Exception) -> Exception:
-        """Return the error to raise for the driver's error; one without a code comes from the
-        driver's own checks of the statement.
-        """
         code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF
         if code == sqlite3.SQLITE_INTERRUPT:
             return DeadlineExceeded(str(error))
@@ -225,9 +219,9 @@ class SqliteDatabase(Database):
 
 
 def _stop(end: float, operations: int | None, clock: Callable[[], float]) -> Callable[[], bool]:
-    """Return a function that says whether a statement's time is over, asked every
-    OPERATIONS_PER_CHECK: by the clock, or, if `operations` is set, by number alone, which is the
-    same on every machine.
+    """Return a function that says whether a statement's time is over, by clock or by operations.
+
+    It is asked every OPERATIONS_PER_CHECK. Operations are the same on every machine.
     """
     if operations is None:
         return lambda: clock() > end
@@ -250,9 +244,7 @@ def _connect(path: Path) -> sqlite3.Connection:
 
 
 def _seed(connection: sqlite3.Connection) -> None:
-    """Let random() begin anew: the same statement gives the same rows, so that training can be
-    repeated.
-    """
+    """Reseed random(), so that the same statement gives the same rows and training is repeatable."""
     draw = Random(SEED)
     connection.create_function("random", 0, lambda: draw.getrandbits(64) - 2**63)
 
@@ -262,9 +254,7 @@ def _text(raw: bytes) -> str:
 
 
 def _state(path: Path) -> tuple[int, ...]:
-    """Return the device and number of the file, then what changes when it is written; () if there
-    is no file.
-    """
+    """Return device and number of the file, then what a write changes, or () without a file."""
     try:
         status = path.stat()
     except OSError:
@@ -275,8 +265,9 @@ def _state(path: Path) -> tuple[int, ...]:
 def _authorizer(
     access: Access, real_names: frozenset[str], views: frozenset[str], tables_read: set[str]
 ) -> Callable[..., int]:
-    """Return SQLite's callback for every action of a statement being compiled. It adds the tables
-    read to `tables_read`. views: those through which other tables may be read.
+    """Return SQLite's callback for the actions of a statement, which fills `tables_read`.
+
+    views: those through which other tables may be read.
     """
     functions = FUNCTIONS["sqlite"]
 
@@ -307,9 +298,7 @@ def _authorizer(
 
 
 def _count(connection: sqlite3.Connection, sql: str, at_least: int) -> tuple[int, bool]:
-    """Return the number of rows, counted without building them, or what is known already if that
-    takes too long.
-    """
+    """Count rows without building them, or return `at_least` if that takes too long."""
     _seed(connection)
     try:
         return connection.execute(f"SELECT count(*) FROM ({sql})").fetchone()[0], True

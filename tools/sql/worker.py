@@ -1,6 +1,7 @@
-"""A process that reads, runs and shapes the model's SQL: tools/sql/pool.py starts it. The kernel ends it
-when a statement has used more processor time than its deadline, and refuses it memory beyond its
-share, so no parser, planner or string function has to look at a clock.
+"""A process that reads, runs and shapes the model's SQL for tools/sql/pool.py.
+
+The kernel ends it beyond the deadline's processor time and bounds its memory, so parsers, planners
+and string functions need no clock.
 """
 
 from __future__ import annotations
@@ -45,9 +46,9 @@ def main() -> None:
 
 
 def answer(url: str, tool: QueryTool | None = None, sql: str = "") -> Any:
-    """Return what the tool answers, or the DatabaseError; a process whose memory is used up ends.
+    """Return the tool's answer or DatabaseError. A process out of memory ends.
 
-    Without a tool the database is only opened, for the question that comes next.
+    Without a tool the database is only opened, for the next question.
     """
     try:
         signal.setitimer(signal.ITIMER_REAL, OPENING)

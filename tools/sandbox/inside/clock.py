@@ -1,5 +1,6 @@
-"""The time of a program: a clock that stands still while the machine is shown to keep the program from
-running. A program that sleeps, or shares the processors with its own threads, uses up its time.
+"""The clock of a program. It stops while the machine demonstrably keeps the program from running.
+
+A program that sleeps, or competes with its own threads, uses up its time.
 """
 
 from __future__ import annotations
@@ -16,8 +17,8 @@ LATE = 0.2  # seconds that a tick must be late to count; a loaded machine's are 
 
 
 class Times(NamedTuple):
-    """Times of all processes of an episode, in seconds: processor time used, and what each thread
-    waited for a processor.
+    """Seconds of all processes of an episode: processor time, and each thread's wait for a
+    processor.
     """
 
     used: float
@@ -25,8 +26,10 @@ class Times(NamedTuple):
 
 
 class Clock:
-    """Counts the time of one program from now on. `read` gives the times of the episode's
-    processes. `late` is the delay in seconds from which on a late tick is the machine's fault.
+    """Counts the time of one program from now on.
+
+    read: gives the times of the episode's processes. late: seconds of delay from which a late tick
+    is the machine's fault.
     """
 
     def __init__(
@@ -51,8 +54,7 @@ class Clock:
     def beat(self, asked: float, halted: bool) -> None:
         """Note that the supervisor is awake, after it meant to sleep `asked` seconds at most.
 
-        Time beyond that and its own work was taken by the machine. halted: whether the program's
-        processes all stand still.
+        The machine took time beyond that. halted: whether all processes of the program stand still.
         """
         now = self.now()
         worked = self.own()
@@ -66,8 +68,9 @@ class Clock:
         self.worked = worked
 
     def verdict(self) -> str:
-        """Return what the time says: "" while there is some left, "timeout", or "slow": three
-        deadlines have passed and the program, held up by the machine, has not had half of one.
+        """Return "" while time is left, "timeout", or "slow".
+
+        "slow": after three deadlines the program has not had half of one, because of the machine.
         """
         elapsed = self.now() - self.begun
         if elapsed < self.deadline:
@@ -83,10 +86,9 @@ class Clock:
         return "timeout" if left <= 0 else ""
 
     def shown(self, elapsed: float) -> float:
-        """Return the seconds for which the machine is shown to have held the program up.
+        """Return the seconds for which the machine held the program up.
 
-        Processor time that the episode had does not count: with 64 processes each waits for the
-        others.
+        Time with a processor does not count: each of 64 processes waits for the others.
         """
         times = self.read()
         waits = (
@@ -97,7 +99,7 @@ class Clock:
 
 
 def times_of(processes: Callable[[], list[int]]) -> Times:
-    """Return the times of these processes. One that has ended meanwhile is left out."""
+    """Return the times of these processes, without those that have ended."""
     used = 0.0
     waited = dict[int, float]()
     hertz = os.sysconf("SC_CLK_TCK")

@@ -1,5 +1,6 @@
-"""The messages between a supervisor and its caller: the length of a JSON text in four bytes, and the
-text. No program holds an end of that line.
+"""Messages between a supervisor and its caller: four bytes of length, then JSON.
+
+No program holds an end of that line.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ HEADER = struct.Struct("!I")
 
 
 def frame(message: dict[str, Any]) -> bytes:
-    """Return what goes over the line."""
+    """Return the message as bytes."""
     text = json.dumps(message).encode()
     return HEADER.pack(len(text)) + text
 

@@ -1,6 +1,4 @@
-"""The system calls of the processes inside: namespaces, limits, a filter of system calls, and the
-running processes.
-"""
+"""System calls of the processes inside: namespaces, limits, the filter, running processes."""
 
 from __future__ import annotations
 
@@ -72,9 +70,7 @@ def readable(*files: int, seconds: float | None = None) -> set[int]:
 
 
 def fork(body: Callable[[], None]) -> int:
-    """Run `body` in a child process and return the child's number. An exception is reported where
-    the child's errors go.
-    """
+    """Run `body` in a child and return its number. The child's stderr gets its exception."""
     child = os.fork()
     if child:
         return child
@@ -87,7 +83,7 @@ def fork(body: Callable[[], None]) -> int:
 
 
 def keep_only(file: int) -> int:
-    """Close every file but this and the standard ones and return its number now."""
+    """Close every file but this and the standard ones, and return its new number."""
     os.dup2(file, 3)
     os.set_inheritable(3, False)
     os.closerange(4, resource.getrlimit(resource.RLIMIT_NOFILE)[1])
@@ -95,7 +91,7 @@ def keep_only(file: int) -> int:
 
 
 def seclude(settings: Settings) -> str:
-    """Give this process, the first of its namespace, mounts and a user namespace of its own.
+    """Give this process, the first of its namespace, its own mounts and user namespace.
 
     Raises OSError.
     """
@@ -137,9 +133,7 @@ def write(folder: int, path: str, text: str) -> None:
 
 
 def confine(settings: Settings) -> None:
-    """Take this process's rights, for good: limits, no capabilities, no gain by exec, a filter of
-    system calls.
-    """
+    """Give up rights for good: set limits, drop capabilities, forbid gains by exec, filter calls."""
     os.setpgid(0, 0)
     os.nice(NICE)
     with open("/proc/self/statm", encoding="ascii") as file:
@@ -158,9 +152,7 @@ def confine(settings: Settings) -> None:
 
 
 class Process(NamedTuple):
-    """What the kernel says of one process. Its memory in bytes includes what it shares with the
-    process it was forked from.
-    """
+    """A process as the kernel sees it. Memory in bytes, with what it shares since the fork."""
 
     number: int
     parent: int
@@ -170,7 +162,7 @@ class Process(NamedTuple):
 
 
 def processes() -> list[Process]:
-    """Return the processes of this episode that run or stand still, without the supervisor."""
+    """Return the running or stopped processes of this episode, without the supervisor."""
     found = [
         process for name in os.listdir("/proc") if name.isdigit() and (process := look(int(name)))
     ]
@@ -183,8 +175,9 @@ def processes() -> list[Process]:
 
 
 def numbers() -> list[int]:
-    """Return the numbers of this episode's processes without the supervisor, including those that
-    have ended and wait to be reaped, because their processor time still counts.
+    """Return the numbers of this episode's processes without the supervisor.
+
+    Those that wait to be reaped are included, because their processor time still counts.
     """
     if os.getpid() == 1:
         return [int(name) for name in os.listdir("/proc") if name.isdigit() and name != "1"]
@@ -192,10 +185,7 @@ def numbers() -> list[int]:
 
 
 def look(number: int) -> Process | None:
-    """Return the process, or None if it has ended.
-
-    The look waits for no lock that the process may hold.
-    """
+    """Return the process, or None if it has ended. Takes no lock that the process may hold."""
     try:
         first = status(f"{number}")
         facts = first
@@ -222,18 +212,13 @@ def look(number: int) -> Process | None:
 
 
 def status(process: str) -> dict[str, list[str]]:
-    """Return what /proc says of a process or thread.
-
-    Raises FileNotFoundError and ProcessLookupError: it has ended.
-    """
+    """Return /proc/N/status. Raises FileNotFoundError or ProcessLookupError: it has ended."""
     with open(f"/proc/{process}/status", encoding="utf-8", errors="replace") as file:
         return {name: values.split() for name, _, values in (row.partition(":") for row in file)}
 
 
 def tell_all(number: int) -> None:
-    """Send a signal to every process of the episode. In a namespace the kernel does it at one
-    moment.
-    """
+    """Send a signal to every process of the episode. The kernel reaches a whole namespace at once."""
     if os.getpid() == 1:
         with suppress(ProcessLookupError):
             os.kill(-1, number)

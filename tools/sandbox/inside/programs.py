@@ -1,7 +1,4 @@
-"""Runs the model's programs: an episode's interpreter, and a shell.
-
-The program controls everything here.
-"""
+"""Runs the model's programs: an episode's interpreter and a shell. The program controls all of it."""
 
 from __future__ import annotations
 
@@ -73,9 +70,7 @@ def print_to(out: int, standard: int) -> Any:
 
 
 def execute(source: str, name: str, names: dict[str, Any]) -> bytes:
-    """Run a program and return the report of how it ended. A traceback goes to
-    standard error.
-    """
+    """Run a program and return how it ended. A traceback goes to standard error."""
     report = DONE
     try:
         linecache.cache[name] = len(source), None, source.splitlines(keepends=True), name

@@ -1,6 +1,6 @@
-"""Process 1 of an episode: starts its interpreter and commands, watches them, and ends what a step
-leaves behind. It runs no code of the model, reads no pickle from it, and never waits for it without
-a time limit.
+"""Process 1 of an episode: starts interpreter and commands, watches them, and ends what is left.
+
+It runs no code of the model, reads no pickle from it, and never waits for it without a limit.
 """
 
 from __future__ import annotations
@@ -46,9 +46,7 @@ STATUS = {DONE: "ok", FAILED: "error"}
 
 
 def supervise(line: socket.socket, settings: Settings) -> None:
-    """Run the steps that arrive on `line`, one after another, and answer each, until its other end
-    is closed.
-    """
+    """Run and answer the steps that arrive on `line` until its other end is closed."""
     line = socket.socket(fileno=keep_only(line.detach()))
     # Processor time is shared out among sessions, so among episodes, however many processes they
     # have
@@ -77,12 +75,10 @@ def supervise(line: socket.socket, settings: Settings) -> None:
 
 
 class Output:
-    """The beginning and the end of what comes out of a pipe. The bytes between them are counted and
-    thrown away.
-    """
+    """The beginning and end of a pipe's output. Bytes between them are counted and dropped."""
 
     def __init__(self, file: int, first: int, last: int) -> None:
-        """first, last: bytes that are kept of the beginning and of the end."""
+        """first, last: numbers of bytes to keep."""
         self.file = file
         self.first = first
         self.last = last
@@ -92,7 +88,7 @@ class Output:
         os.set_blocking(file, False)
 
     def read(self) -> bool:
-        """Take what is there and return whether more may come."""
+        """Read what is there and return whether more may come."""
         try:
             data = os.read(self.file, 65536)
         except BlockingIOError:
@@ -115,7 +111,7 @@ class Output:
 
 
 class Supervisor:
-    """One episode: its interpreter, when there is one, and what a step started."""
+    """One episode: its interpreter, if any, and what a step started."""
 
     def __init__(self, line: socket.socket, settings: Settings) -> None:
         self.line = line
@@ -127,9 +123,9 @@ class Supervisor:
         self.spare = own.memory if own else 0  # bytes that every fork begins with
 
     def step(self, source: str, language: str, deadline: float) -> dict[str, Any]:
-        """Run a program or a command, end all it started, and return the report.
+        """Run a program or command, end all it started, and return the report.
 
-        `fresh`: no earlier program's names were there.
+        `fresh` in the report: no earlier program's names were there.
         """
         out, out_in = os.pipe()
         err, err_in = os.pipe()
@@ -159,9 +155,7 @@ class Supervisor:
         return {"status": status, "fresh": fresh, **texts}
 
     def hand_over(self, source: str, *files: int) -> bool:
-        """Give the interpreter a program and its pipes, and return whether it is a new
-        interpreter.
-        """
+        """Give the interpreter a program and pipes. Return whether the interpreter is new."""
         text = os.memfd_create("program")
         os.write(text, source.encode(errors="surrogatepass"))
         os.lseek(text, 0, os.SEEK_SET)
@@ -174,9 +168,7 @@ class Supervisor:
         return fresh
 
     def offer(self, *files: int) -> bool:
-        """Hand the interpreter a program and return whether it took it: False if there is no
-        interpreter, or it no longer listens.
-        """
+        """Return whether an interpreter exists and took the program."""
         if not self.interpreter:
             return False
         try:
@@ -196,9 +188,7 @@ class Supervisor:
     def watch(
         self, worker: int, handle: int, done: int, outputs: list[Output], deadline: float
     ) -> str:
-        """Read what a worker prints until it is done, or has had or done too much, and return how
-        it ended.
-        """
+        """Read a worker's output until it ends or exceeds a limit, and return how it ended."""
         # Without namespaces a program can stop this process.
         tolerated = LATE if self.settings["namespaces"] else math.inf
         clock = Clock(deadline, lambda: times_of(numbers), tolerated)
@@ -241,9 +231,9 @@ class Supervisor:
         return "memory" if own > self.settings["memory"] else ""
 
     def halted(self, running: list[Process], worker: int) -> bool:
-        """Return whether every process of a step that could run stands still by a signal.
+        """Return whether all runnable processes of a step are stopped by a signal.
 
-        While a command runs, the interpreter stands still by our own signal.
+        During a command the interpreter is not counted: we stopped it.
         """
         own = [
             process.stopped
@@ -253,11 +243,9 @@ class Supervisor:
         return bool(own) and all(own)
 
     def end_all(self, keep: bool = False) -> None:
-        """Signal every process to end. The interpreter may be kept, standing still until its next
-        program.
+        """Kill every process, or stop the interpreter until its next program if it is kept.
 
-        No process does anything after this call, but it takes a while until all are gone: see
-        `bury`.
+        Nothing runs after this call, but processes take a while to end (see `bury`).
         """
         tell_all(signal.SIGSTOP if keep else signal.SIGKILL)  # what stands still starts nothing
         if not keep:
@@ -284,5 +272,4 @@ class Supervisor:
 
 
 def ended(worker: int) -> str:
-    """Return the status of a command that has ended."""
     return "ok" if os.waitpid(worker, 0)[1] == 0 else "error"

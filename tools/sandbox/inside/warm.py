@@ -1,6 +1,4 @@
-"""Process 1 of the sandbox: imports what programs need, and forks a supervisor for
-every episode.
-"""
+"""Process 1 of the sandbox: imports what programs need and forks a supervisor for each episode."""
 
 from __future__ import annotations
 
@@ -16,9 +14,7 @@ from tools.sandbox.inside.supervisor import supervise
 
 
 def main(settings: Settings) -> None:
-    """Fork a supervisor for every line that comes, until the calling process has ended or closed
-    its end.
-    """
+    """Fork a supervisor for every line that comes, until the caller ends or closes its end."""
     # -I, which keeps the account's own packages away, does not look at PYTHONPATH
     sys.path += settings["packages"]
     for name in settings["warm"]:
