@@ -5,7 +5,8 @@
 The first line out lists the tasks. A line in asks for an episode, `{"episode": 1, "task": "ID"}`.
 Each call of the policy is a line out, `{"episode": 1, "call": 2, "body": {...}}` with the body of a
 chat completion, and its reply a line in, `{"call": 2, "completion": {...}}`, or `"error"` with what
-failed. The end is a line out with `"reward"`, null where the episode could not be scored.
+failed. The end is a line out with `"reward"`, null where the episode could not be scored, or with
+`"error"`. Whatever else prints goes to standard error.
 `interop/medical_agents` is the other side, in an environment of its own.
 """
 
@@ -13,12 +14,15 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import contextlib
 import itertools
 import json
+import os
 import sys
-from collections.abc import Sequence
+import traceback
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 from common.command import UsageError, new_parser, run_command
 from common.llm.errors import LLMError
@@ -30,11 +34,14 @@ from episodes.play_and_score import play
 from episodes.policy import ChatPolicy, Endpoint
 from episodes.turns import turns_of, with_turns
 
+LINE_BYTES = 64 * 2**20  # of one line in: a completion
+
 
 class Outside:
     """The program outside: asked for replies, and told results."""
 
-    def __init__(self) -> None:
+    def __init__(self, lines: TextIO) -> None:
+        self._lines = lines
         self._numbers = itertools.count(1)
         self._waiting: dict[int, asyncio.Future[dict[str, Any]]] = {}
 
@@ -51,13 +58,13 @@ class Outside:
 
     def answered(self, line: dict[str, Any]) -> None:
         """Hand a reply to the call that waits for it."""
-        future = self._waiting.pop(line["call"])
-        if not future.done():  # its episode may have run out of time
+        future = self._waiting.pop(line["call"], None)
+        if future and not future.done():  # its episode may have run out of time
             future.set_result(line)
 
     def tell(self, line: dict[str, Any]) -> None:
         """Write a line."""
-        print(json.dumps(line, ensure_ascii=False), flush=True)
+        print(json.dumps(line), file=self._lines, flush=True)
 
 
 class Policy:
@@ -101,29 +108,66 @@ def listed(task: Task) -> dict[str, str]:
     }
 
 
-async def serve(environment: Environment, tasks: dict[str, Task], settings: Any) -> None:
-    """List the tasks, and play what is asked for until standard input ends."""
-    outside = Outside()
+async def serve(
+    environment: Environment, tasks: dict[str, Task], settings: Any, lines: TextIO
+) -> None:
+    """List the tasks, and play what is asked for until standard input ends.
+
+    Raises UsageError: a line is not of the protocol.
+    """
+    outside = Outside(lines)
     await environment.check()
     outside.tell({"tasks": [listed(task) for task in tasks.values()]})
 
-    async def play_one(number: int, task: Task) -> None:
-        model: Any = Policy(outside, number)
-        endpoint = Endpoint("", "policy", temperature=None, top_p=None, chat_model=model)
-        policy = ChatPolicy(endpoint, turns_of(task, settings))
-        episode = environment.play(task, policy)
-        scored = await play(environment, task, episode, policy, settings.episode_timeout)
-        outside.tell({"episode": number, **result_of(environment, scored)})
+    async def play_one(number: int, identity: str) -> None:
+        try:
+            task = tasks[identity]
+            model: Any = Policy(outside, number)
+            endpoint = Endpoint("", "policy", temperature=None, top_p=None, chat_model=model)
+            policy = ChatPolicy(endpoint, turns_of(task, settings))
+            episode = environment.play(task, policy)
+            scored = await play(environment, task, episode, policy, settings.episode_timeout)
+            outside.tell({"episode": number, **result_of(environment, scored)})
+        except KeyError:
+            outside.tell({"episode": number, "error": f"there is no task {identity!r}"})
+        except Exception as error:
+            traceback.print_exc()
+            outside.tell({"episode": number, "error": f"{type(error).__name__}: {error}"})
 
-    async with asyncio.TaskGroup() as group:
-        while text := await asyncio.to_thread(sys.stdin.readline):
+    reader = await standard_input()
+    running: set[asyncio.Task[None]] = set()
+    while text := await reader.readline():
+        try:
             line = json.loads(text)
             if "call" in line:
                 outside.answered(line)
-            elif line["task"] in tasks:
-                group.create_task(play_one(line["episode"], tasks[line["task"]]))
-            else:
-                raise UsageError(f"there is no task {line['task']!r} in this file")
+                continue
+            work = asyncio.create_task(play_one(int(line["episode"]), str(line["task"])))
+        except (KeyError, TypeError, ValueError) as error:
+            raise UsageError(f"a line is not of the protocol ({error!r}): {text[:200]!r}") from None
+        running.add(work)
+        work.add_done_callback(running.discard)
+
+
+async def standard_input() -> asyncio.StreamReader:
+    """Return a reader of standard input, which has to be a pipe."""
+    reader = asyncio.StreamReader(limit=LINE_BYTES)
+    protocol = asyncio.StreamReaderProtocol(reader)
+    await asyncio.get_running_loop().connect_read_pipe(lambda: protocol, sys.stdin)
+    return reader
+
+
+@contextlib.contextmanager
+def lines_alone() -> Iterator[TextIO]:
+    """Yield what standard output was; meanwhile all that is printed goes to standard error."""
+    with os.fdopen(os.dup(1), "w", encoding="utf-8") as lines:
+        sys.stdout.flush()
+        os.dup2(2, 1)
+        try:
+            yield lines
+        finally:
+            sys.stdout.flush()
+            os.dup2(lines.fileno(), 1)
 
 
 def parse_arguments(argv: Sequence[str] | None) -> argparse.Namespace:
@@ -133,22 +177,25 @@ def parse_arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     return parser.parse_args(argv)
 
 
+def play_all(arguments: argparse.Namespace, lines: TextIO) -> None:
+    """Open the agent and serve its tasks."""
+    agent = registry.get(arguments.agent)
+    settings = with_turns(agent, load_settings())
+    arguments.data = arguments.data or agent.splits["test"]
+    agent.flags.complete(arguments)
+    options = registry.own_options(agent, arguments)
+    tasks = [agent.task(row, settings) for row in agent.rows(arguments.data)]
+    for note in agent.flags.check(tasks, options):
+        print(note, file=sys.stderr)
+    with contextlib.closing(agent.open(settings, options, evaluating=True)) as environment:
+        asyncio.run(serve(environment, {task.id: task for task in tasks}, settings, lines))
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     def body() -> int:
         arguments = parse_arguments(argv)
-        agent = registry.get(arguments.agent)
-        settings = with_turns(agent, load_settings())
-        arguments.data = arguments.data or agent.splits["test"]
-        agent.flags.complete(arguments)
-        options = registry.own_options(agent, arguments)
-        tasks = [agent.task(row, settings) for row in agent.rows(arguments.data)]
-        for note in agent.flags.check(tasks, options):
-            print(note, file=sys.stderr)
-        environment = agent.open(settings, options, evaluating=True)
-        try:
-            asyncio.run(serve(environment, {task.id: task for task in tasks}, settings))
-        finally:
-            environment.close()
+        with lines_alone() as lines:
+            play_all(arguments, lines)
         return 0
 
     return run_command("player", body)

@@ -10,6 +10,7 @@ library alone. The repository is the folder that this file was installed from, o
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import itertools
 import json
 import os
@@ -43,9 +44,7 @@ def repository() -> Path:
 def tasks_of(agent: str, flags: Sequence[str] = ()) -> list[dict[str, str]]:
     """Return an agent's tasks. Raises PlayerError: it cannot be started so."""
     command = [*PROGRAM, agent, *flags]
-    done = subprocess.run(
-        command, cwd=repository(), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, check=False
-    )
+    done = subprocess.run(command, cwd=repository(), input=b"", stdout=subprocess.PIPE, check=False)
     if not done.stdout:
         raise PlayerError(f"the player ended with {done.returncode}; its words are above")
     tasks: list[dict[str, str]] = json.loads(done.stdout)["tasks"]
@@ -99,37 +98,58 @@ class Player:
         complete: answers a call of the policy, the body of a chat completion, with the completion.
         What it raises leaves the episode unscored.
 
-        Raises PlayerError: the player ended.
+        Raises PlayerError: the player ended, the task is unknown, or the agent's code failed.
         """
-        if self._reader.done():
+        if self.ended:
             raise PlayerError("the player has ended")
         number = next(self._numbers)
         future: asyncio.Future[dict[str, Any]] = asyncio.get_running_loop().create_future()
         self._episodes[number] = complete, future
-        await self._send({"episode": number, "task": task})
-        return await future
+        try:
+            await self._send({"episode": number, "task": task})
+            result = await future
+        finally:
+            del self._episodes[number]
+        if "error" in result:
+            raise PlayerError(result["error"])
+        return result
+
+    @property
+    def ended(self) -> bool:
+        """Whether the player can play no more."""
+        return self._reader.done()
 
     async def _send(self, line: dict[str, Any]) -> None:
-        self._stdin.write(json.dumps(line).encode() + b"\n")
-        await self._stdin.drain()
+        text = json.dumps(line).encode() + b"\n"
+        with contextlib.suppress(ConnectionError):  # the reader notices that the player has ended
+            self._stdin.write(text)
+            await self._stdin.drain()
 
     async def _read(self, lines: asyncio.StreamReader) -> None:
-        while text := await lines.readline():
-            line = json.loads(text)
-            if "call" in line:
-                call = asyncio.create_task(self._answer(line))
-                self._calls.add(call)
-                call.add_done_callback(self._calls.discard)
-            else:
-                _, future = self._episodes.pop(line.pop("episode"))
-                future.set_result(line)
-        for _, future in self._episodes.values():
-            future.set_exception(PlayerError("the player ended; its last words are above"))
+        try:
+            while text := await lines.readline():
+                self._take(json.loads(text))
+        finally:
+            for _, future in self._episodes.values():
+                if not future.done():
+                    future.set_exception(PlayerError("the player ended; its last words are above"))
 
-    async def _answer(self, line: dict[str, Any]) -> None:
-        complete, _ = self._episodes[line["episode"]]
+    def _take(self, line: dict[str, Any]) -> None:
+        if line["episode"] not in self._episodes:  # nobody waits for it any more
+            return
+        complete, future = self._episodes[line["episode"]]
+        if "call" in line:
+            call = asyncio.create_task(self._answer(line, complete))
+            self._calls.add(call)
+            call.add_done_callback(self._calls.discard)
+        elif not future.done():
+            del line["episode"]
+            future.set_result(line)
+
+    async def _answer(self, line: dict[str, Any], complete: Complete) -> None:
         try:
             answer = {"call": line["call"], "completion": await complete(line["body"])}
+            json.dumps(answer)
         except Exception as error:
             answer = {"call": line["call"], "error": f"{type(error).__name__}: {error}"}
         await self._send(answer)

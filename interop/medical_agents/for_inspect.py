@@ -32,9 +32,9 @@ def medical_agent(name: str, flags: list[str]) -> Solver:
 
     async def player() -> Player:
         async with lock:
-            if not players:
+            if not players or players[-1].ended:
                 players.append(await Player(name, flags).__aenter__())
-        return players[0]
+        return players[-1]
 
     async def solve(state: TaskState, generate: Generate) -> TaskState:
         async with agent_bridge(AgentState(messages=state.messages)):

@@ -108,7 +108,7 @@ class MedicalHarness(vf.Harness[MedicalHarnessConfig]):
         """Return the player of the task's agent; it lives as long as this process."""
         key = f"{data.agent} {data.flags}"
         async with self._lock:
-            if key not in self._players:
+            if key not in self._players or self._players[key].ended:
                 player = Player(data.agent, data.flags.split())
                 self._players[key] = await player.__aenter__()
         return self._players[key]

@@ -5,14 +5,18 @@ Keeps of docs/interop.md.
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
+import subprocess
+import sys
 from argparse import ArgumentParser
 from collections.abc import Awaitable, Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from common.settings import load_settings
+from common.settings import ROOT, load_settings
 from episodes import registry
 from episodes.agent import Agent
 from episodes.play_and_score import play
@@ -75,11 +79,65 @@ async def test_a_reply_that_fails_outside_is_unscored_and_says_why() -> None:
     assert "no such server" in result["detail"]
 
 
-async def test_an_unknown_agent_file_or_task_is_an_error(capfd: pytest.CaptureFixture[str]) -> None:
+async def test_an_unknown_file_or_task_is_an_error(capfd: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(PlayerError):
         tasks_of("diagnosis", ["--data", "nowhere.jsonl"])
     assert "nowhere.jsonl" in capfd.readouterr().err
+    [task, *_] = tasks_of("diagnosis")
     async with Player("diagnosis") as player:
-        with pytest.raises(PlayerError):
+        with pytest.raises(PlayerError, match="no-such-task"):
             await player.play("no-such-task", completing([]))
-    assert "no-such-task" in capfd.readouterr().err
+        assert (await player.play(task["id"], completing([])))["reward"] is not None
+
+
+async def test_episodes_end_by_themselves_alone() -> None:
+    """One that is cancelled, one whose completion is no JSON, and one that goes on."""
+    [task, *_] = tasks_of("diagnosis")
+
+    async def forever(body: dict[str, Any]) -> dict[str, Any]:
+        await asyncio.sleep(SECONDS)
+        return {}
+
+    async def no_json(body: dict[str, Any]) -> dict[str, Any]:
+        return {"choices": object()}
+
+    async with Player("diagnosis") as player:
+        cancelled = asyncio.create_task(player.play(task["id"], forever))
+        broken = asyncio.create_task(player.play(task["id"], no_json))
+        await asyncio.sleep(0)
+        cancelled.cancel()
+        assert (await broken)["unscored"] == "endpoint_error"
+        assert (await player.play(task["id"], completing([])))["reward"] is not None
+
+
+def test_a_line_that_is_not_of_the_protocol_is_a_usage_error() -> None:
+    for line in ("no JSON", "[]", '{"episode": 1}'):
+        done = subprocess.run(
+            [sys.executable, "-m", "interop.player", "diagnosis"],
+            cwd=ROOT,
+            input=f"{line}\n",
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 2
+        assert line in done.stderr
+
+
+async def test_what_an_agent_prints_is_no_line_and_its_error_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its `score` prints, and then fails."""
+    patch = (
+        "from diagnosis_agent.environment import DiagnosisEnvironment\n"
+        "async def score(self, task, episode):\n"
+        "    print('words of an agent')\n"
+        "    raise ZeroDivisionError('its own fault')\n"
+        "DiagnosisEnvironment.score = score\n"
+    )
+    (tmp_path / "sitecustomize.py").write_text(patch, encoding="utf-8")
+    [task, *_] = tasks_of("diagnosis")
+    monkeypatch.setenv("PYTHONPATH", f"{tmp_path}:{ROOT}")
+    async with Player("diagnosis") as player:
+        with pytest.raises(PlayerError, match="its own fault"):
+            await player.play(task["id"], completing([]))
