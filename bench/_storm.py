@@ -55,7 +55,7 @@ RAW = (
 
 Answer = tuple[
     str, str, int
-]  # what was wrong (of SHARES), the path, the status; 0: closed without one
+]  # what was wrong (of SHARES), the path, the status (0: closed without one)
 
 
 def words() -> bytes:

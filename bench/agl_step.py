@@ -49,7 +49,7 @@ HOW = (
     "  PEER/bin/python requirements/vllm_metadata.py\n"
     "and give its interpreter: --peer PEER/bin/python"
 )
-# Variables of our plug-ins; and Ray counts no logical GPU where the last is set, even to nothing
+# Variables of our plug-ins. Ray counts no logical GPU if the last is set, even to nothing
 OURS_ALONE = (
     "VERL_PLATFORM",
     "TRANSFER_QUEUE_ENABLE",
@@ -97,7 +97,7 @@ def peer_environment() -> dict[str, str]:
         **variables,
         "PYTHONPATH": str(ROOT),
         "VERL_USE_EXTERNAL_MODULES": "bench.agl_side.verl_on_cpu",
-        "VLLM_CPU_OMP_THREADS_BIND": "all",  # no binding; vLLM 0.11 does not know "nobind"
+        "VLLM_CPU_OMP_THREADS_BIND": "all",  # no binding: vLLM 0.11 does not know "nobind"
         "VLLM_CPU_KVCACHE_SPACE": "1",
         "HF_HUB_OFFLINE": "1",
     }

@@ -30,7 +30,7 @@ from common.settings import ROOT
 
 SERVER = [sys.executable, "-m", "evaluation.serve", "sql", "sql_agent/tiny_model", "--port", "0"]
 ALONE = 20  # questions
-SECONDS = 40.0  # that visitors keep asking; questions in flight are still answered
+SECONDS = 40.0  # that visitors keep asking. Questions in flight are still answered
 
 Times = tuple[float, float]  # to the first reply and to the end, in seconds
 

@@ -45,8 +45,8 @@ from tools.sql.settings import DEFAULT_DATABASE
 
 DRUGS = 200_000
 DISEASES = 20_000
-# The invented rows have short texts; the leaflets they stand for fill some 2 KB a row, and that is
-# what a scan reads.
+# The invented rows have short texts. The leaflets they stand for fill some 2 KB a row, which a
+# scan reads.
 LEAFLET = (
     "UPDATE drugs_info SET precautions = precautions || "
     "hex(zeroblob(200)), description = hex(randomblob(500))"

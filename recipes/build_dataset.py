@@ -48,7 +48,7 @@ JSONL = "qa_dataset.jsonl"
 # every type.
 ROWS = {"train": 960, "val": 96, "test": 320}
 SHARES = {"train": 0.62, "val": 0.10, "test": 0.28}
-# Entities of a table that are asked about, for each row; small databases are asked about whole.
+# Entities of a table that are asked about, for each row. Small databases are asked about whole.
 ENTITIES_A_ROW = 0.5
 ENTITIES = 2_000
 

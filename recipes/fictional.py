@@ -29,7 +29,7 @@ SEED = 20250101
 DRUGS = 480
 DISEASES = 300
 STEM = 3
-# Two of five drugs name an invented disease in their indication; one of twelve rows has an empty
+# Two of five drugs name an invented disease in their indication. One of twelve rows has an empty
 # cell to ask for.
 LINKED_OF = 5
 LINKED = 2

@@ -1,17 +1,15 @@
 """The supervised phase before reinforcement learning: make an agent's bundled model from nothing,
-or warm up another.
+or warm up another model.
 
     python -m training.cold_start sql --force  # the bundled model sql_agent/tiny_model, one core
     python -m training.cold_start sql --out /tmp/tiny --steps-a 20 --steps-b 5 --no-measure
     python -m training.cold_start diagnosis --role simulator --out models/world --steps-a 1500
-    python -m training.cold_start sql --base Qwen/Qwen3-0.6B --out models/warm   # any model; on a GPU if there is one
+    python -m training.cold_start sql --base Qwen/Qwen3-0.6B --out models/warm   # any model, on a GPU if there is one
     python -m training.cold_start consultation --base MODEL --prompts my.toml --out models/warm
 
-Without --base, `training/warmup/tiny_model.py` makes a model of a few hundred thousand parameters
-from the agent's lessons and writes its card; with --role it uses the demonstrations of that role
-and writes no card. With --base, a model is trained on these, or on a file of dialogues, in its own
-chat template. The loss covers the assistant's tokens only. The result is a Hugging Face folder.
-Exit codes: 0 done, 1 failed, 2 wrong usage, 130 interrupted.
+The lessons are the agent's own, the demonstrations of a --role, or a file of dialogues. The loss
+covers the assistant's tokens only. The result is a Hugging Face folder. Exit codes: 0 done, 1
+failed, 2 wrong usage, 130 interrupted.
 """
 
 from __future__ import annotations
@@ -46,9 +44,7 @@ BASE_FLAGS = {
 def make_tiny(
     agent: Agent, rows: Sequence[Row], arguments: argparse.Namespace, settings: Settings
 ) -> dict[str, Any]:
-    """Make the tiny model and return all facts about it. Unless --no-measure is given, also measure
-    it and write its card.
-    """
+    """Make the tiny model, write its card unless --no-measure is given, and return its facts."""
     from training.warmup.cold_start_card import headline_of, measure, write_card
     from training.warmup.tiny_model import make
 
@@ -68,9 +64,6 @@ def make_tiny(
 
 
 def command_for_card(agent: Agent, arguments: argparse.Namespace) -> str:
-    """Return the command that makes this model again. The agent's own tiny model needs no --out, so
-    the command is right wherever the agent lies.
-    """
     words = ["python", "-m", "training.cold_start", agent.name]
     if arguments.out.resolve() != Path(agent.model).resolve():
         words += ["--out", str(arguments.out)]
@@ -150,7 +143,6 @@ def parse_arguments(argv: Sequence[str] | None) -> argparse.Namespace:
 
 
 def refuse_combinations(parser: argparse.ArgumentParser, arguments: argparse.Namespace) -> None:
-    """End with a usage error if a flag has no effect beside the others."""
     foreign = TINY_FLAGS if arguments.base else BASE_FLAGS
     beside = "with" if arguments.base else "without"
     for name in foreign:
@@ -164,7 +156,6 @@ def refuse_combinations(parser: argparse.ArgumentParser, arguments: argparse.Nam
 
 
 def cold_start(given: argparse.Namespace) -> None:
-    """Make a tiny model or warm one up, and print the facts as JSON."""
     agent = registry.get(given.agent)
     teaching = agent.teaching
     if given.base and given.prompts:
@@ -194,7 +185,6 @@ def cold_start(given: argparse.Namespace) -> None:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command line of this module and return the exit code."""
     return run_command("cold_start", lambda: cold_start(parse_arguments(argv)))
 
 

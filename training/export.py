@@ -1,5 +1,5 @@
-"""Export a run's checkpoint as a Hugging Face folder that others load: weights, tokenizer, chat
-template, model card.
+"""Export a run's checkpoint as a Hugging Face folder: weights, tokenizer, chat template, model
+card.
 
     .venv/bin/python -m training.export runs/NAME --to out/model                       # the latest checkpoint
     .venv/bin/python -m training.export runs/NAME --step best --to out/model --evaluation outputs/evaluations/NAME
@@ -7,8 +7,7 @@ template, model card.
     hf upload OWNER/NAME out/model --private                                            # to the hub
 
 Before the folder appears, transformers and vLLM load it and must answer a task of the run alike.
-docs/evaluate-and-serve.md describes its content. Exit codes: 0 done, 1 failed, 2 wrong usage, 130
-interrupted.
+Exit codes: 0 done, 1 failed, 2 wrong usage, 130 interrupted.
 """
 
 from __future__ import annotations
@@ -41,7 +40,7 @@ from training.setup.model_folder import check_model
 from training.ship.export_card import CARD, evaluation_of, read_config, write_card
 from training.ship.export_check import first_prompt, prove
 
-# Files of a model folder; nothing pickled
+# Files of a model folder, nothing pickled
 PARTS = ("*.json", "*.jinja", "*.safetensors", "*.model", "*.txt", "*.tiktoken")
 WEIGHTS = ("model.safetensors", "model.safetensors.index.json")
 LOG = Path("logs") / "export.log"  # in the run's folder: what verl's merger and vLLM say
@@ -108,7 +107,7 @@ def _copy(source: Path, target: Path, but: Sequence[str] = ()) -> None:
 
 
 def merge_shards(actor: Path, folder: Path) -> None:
-    """Make a model of the ranks' shards, by verl's merger, in bfloat16. Raises Failure."""
+    """Merge the ranks' shards by verl's merger, in bfloat16. Raises Failure."""
     if (actor / "lora_train_meta.json").is_file():
         raise Failure(f"{actor} has an adapter's shards, which verl's merger does not merge")
     log = run_of(actor.parent) / LOG

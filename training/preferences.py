@@ -5,12 +5,10 @@ the warm-up and reinforcement learning.
     python -m training.preferences code --model models/warm --out models/dpo --pairs pairs.jsonl     # rollout.py --to-dpo
     python -m training.preferences sql --model Qwen/Qwen3-0.6B --out models/dpo --episodes runs/NAME --lora-rank 16
 
-Episodes have messages and scores: an evaluation's folder on the training file, with --k of several
-episodes a task, or a run's, which keeps the messages of a few. The best of a task stands against
-its worst by --margin. What is left out is counted by its reason. Pairs about tasks of the test file
-are. The loss covers what the policy wrote, not what tools and partners answered. The result is a
-Hugging Face folder with preferences.json beside the weights. A killed command goes on when it is
-given again. Exit codes: 0 done, 1 failed, 2 wrong usage, 130 interrupted.
+Episodes are those of an evaluation on the training file with several a task (--k), or of a run. The
+best of a task stands against its worst by --margin. What is left out, such as tasks of the test
+file, is counted. The loss covers what the policy wrote. A killed command goes on when it is given
+again. Exit codes: 0 done, 1 failed, 2 wrong usage, 130 interrupted.
 """
 
 from __future__ import annotations
@@ -28,7 +26,6 @@ BETA = 0.1
 
 
 def parse_arguments(argv: Sequence[str] | None) -> argparse.Namespace:
-    """Return the flags."""
     parser = new_parser(__doc__, prog="python -m training.preferences")
     add = parser.add_argument
     add("--model", required=True, metavar="DIR", help="where to begin: a model folder or hub id")
@@ -41,13 +38,11 @@ def parse_arguments(argv: Sequence[str] | None) -> argparse.Namespace:
 
 
 def prefer(arguments: argparse.Namespace) -> None:
-    """Read the pairs, and train on them."""
     pairs, left_out = pairs_asked(registry.get(arguments.agent), arguments)
     imported("training.pairs.dpo").prefer(arguments, pairs, left_out)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command line of this module and return the exit code."""
     stop_in_order()
     afterwards = "the same command goes on from the last checkpoint"
     return run_command("preferences", lambda: prefer(parse_arguments(argv)), afterwards)

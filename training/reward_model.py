@@ -4,12 +4,10 @@
     python -m training.reward_model sql --base Qwen/Qwen3-0.6B --out models/reward --pairs pairs.jsonl --lora-rank 16
     python -m training.serve --reward-model models/reward  # says which settings to use it with
 
-Pairs come from the same places as those of training.preferences. The question and the final answers
-of each are learned, as a judge sees them. A fifth of the tasks is held out. reward_model.json says
-how often the better answer of these scores higher, with an interval, and how often it is the longer
-one. reward_scale.json maps raw scores to [0, 1], scores.jsonl has the held-out ones. A killed
-command goes on when it is given again. Exit codes: 0 done, 1 failed, 2 wrong usage, 130
-interrupted.
+Pairs come from the same places as those of training.preferences. A fifth of the tasks is held out.
+reward_model.json says how often the better answer of these scores higher, with an interval, and how
+often it is the longer one. reward_scale.json maps raw scores to [0, 1]. A killed command goes on
+when it is given again. Exit codes: 0 done, 1 failed, 2 wrong usage, 130 interrupted.
 """
 
 from __future__ import annotations
@@ -25,7 +23,6 @@ from training.pairs.asked import add_flags, pairs_asked
 
 
 def parse_arguments(argv: Sequence[str] | None) -> argparse.Namespace:
-    """Return the flags."""
     parser = new_parser(__doc__, prog="python -m training.reward_model")
     base = "the language model it begins as"
     parser.add_argument("--base", required=True, metavar="DIR", help=base)
@@ -34,13 +31,11 @@ def parse_arguments(argv: Sequence[str] | None) -> argparse.Namespace:
 
 
 def learn(arguments: argparse.Namespace) -> None:
-    """Read the pairs, and train on them."""
     found, left_out = pairs_asked(registry.get(arguments.agent), arguments)
     imported("training.pairs.ranking").learn(arguments, found, left_out)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command line of this module and return the exit code."""
     stop_in_order()
     afterwards = "the same command goes on from the last checkpoint"
     return run_command("reward_model", lambda: learn(parse_arguments(argv)), afterwards)

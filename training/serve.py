@@ -1,16 +1,14 @@
-"""A vLLM server for a model folder, a hub id or a run's checkpoint, on the loopback address; CPU
-and GPU.
+"""Serve a model folder, a hub id or a run's checkpoint by vLLM on the loopback address.
 
-    .venv/bin/python -m training.serve sql_agent/tiny_model                  # until Ctrl-C; prints the address
+    .venv/bin/python -m training.serve sql_agent/tiny_model                  # prints the address, serves until Ctrl-C
     .venv/bin/python -m training.serve runs/NAME --port 8000                 # a run's latest checkpoint
     .venv/bin/python -m training.serve --reward-model models/reward          # of training.reward_model: scores answers
 
     with serve("runs/NAME", log=Path("vllm.log")) as server:                 # in a program
         server.base_url, server.max_model_len
 
-The one way in this project to serve a folder outside training: the evaluation uses it, and so may
-any other client of an OpenAI-compatible endpoint. Tool calls are parsed as in training. The CPU
-part was run. The GPU part was not.
+Any client of an OpenAI-compatible endpoint can use it. Tool calls are parsed as in training. The
+CPU part was run. The GPU part was not.
 """
 
 from __future__ import annotations
@@ -44,8 +42,8 @@ from training.setup.reading import reading_flags
 HOST = "127.0.0.1"
 # By its path, because a model may be named relative to this folder
 WITH_PARENT = (sys.executable, "-P", parent.__file__)
-# Shares of a card that vLLM takes: a server's alone; a partner's beside a policy, whose own takes
-# half of it
+# Shares of a card that vLLM takes: of a server alone, and of a partner beside a policy, which
+# takes half of it itself
 ALONE = 0.9
 BESIDE = 0.25
 START_SECONDS = 1800.0  # a model of the hub is downloaded first
@@ -62,7 +60,7 @@ class ServeError(Failure):
 
 @dataclass(frozen=True)
 class Server:
-    """A server that answers. `name` is what `model` is served as.
+    """A server that answers, with the name to give as `model`.
 
     `max_model_len` counts the tokens of prompt and reply together.
     """
@@ -109,10 +107,10 @@ def serve(
 ) -> Iterator[Server]:
     """Start vLLM, wait until it answers, and stop it and its children at the end.
 
-    model: see `servable`. port: 0 picks a free one. n_gpus: over which the model is split.
-    tools: whether clients send tools. memory: share of a GPU's. gpus: CUDA_VISIBLE_DEVICES.
-    tool_parser: None: the one that fits. thinking: let a model think that can be told not to.
-    Raises ConfigError: it cannot be served here; ServeError: it did not start, or ended before
+    model: see `servable`. port: 0 picks a free one. n_gpus: over which the model is split. tools:
+    whether clients send tools. memory: share of a GPU's. gpus: CUDA_VISIBLE_DEVICES. tool_parser:
+    None for the one that fits. thinking: let a model think that can be told not to. Raises
+    ConfigError: it cannot be served here. Raises ServeError: it did not start, or ended before
     something in the body failed.
     """
     model = servable(model, tools)
@@ -180,7 +178,6 @@ def _serve_beside(
 def command(
     model: str, device: str, port: int, n_gpus: int = 1, memory: float = ALONE
 ) -> list[str]:
-    """Return the server's command line, without what says how it reads."""
     return [
         *(sys.executable, "-m", "vllm.entrypoints.openai.api_server"),
         *("--model", model, "--served-model-name", SERVED_NAME),
@@ -195,7 +192,6 @@ def command(
 
 
 def _device_flags(model: str, device: str, memory: float) -> list[str]:
-    """Return the flags by device. Numbers are those of training."""
     if device == "cuda":
         flags = ["--dtype", "auto", "--gpu-memory-utilization", str(memory)]  # not run
         return [*flags, "--worker-extension-cls", "training.engine.rendezvous.OneAddress"]
@@ -224,7 +220,6 @@ def _wait(
 
 
 def _failed(process: subprocess.Popen[bytes], log: Path, begins: int = 0) -> ServeError:
-    """Return what became of the server, with the last words of its part of the log."""
     code = process.poll()
     seen = f"did not answer within {START_SECONDS:g} s"
     if code is not None:
@@ -235,7 +230,6 @@ def _failed(process: subprocess.Popen[bytes], log: Path, begins: int = 0) -> Ser
 
 
 def _stop(process: subprocess.Popen[bytes]) -> None:
-    """End the server and everything it started: they share its process group."""
     for number in (signal.SIGTERM, signal.SIGKILL):
         with contextlib.suppress(ProcessLookupError):
             os.killpg(process.pid, number)
@@ -244,7 +238,6 @@ def _stop(process: subprocess.Popen[bytes]) -> None:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command line and return the exit code."""
     parser = new_parser(__doc__, prog="python -m training.serve")
     add = parser.add_argument
     who = parser.add_mutually_exclusive_group(required=True)

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 STEPS = "steps.jsonl"
-MICRO_BATCH = 16  # sequences; on two cores larger ones are not faster
+MICRO_BATCH = 16  # sequences. On two cores larger ones are not faster
 
 
 @dataclass(frozen=True)

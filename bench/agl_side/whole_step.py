@@ -25,7 +25,7 @@ from episodes import registry
 from episodes.lit_agent import RESOURCE, EpisodeAgent
 
 PHASES = ("gen", "old_log_prob", "update_actor")
-LOGICAL_CPUS = 32  # verl's actors are many and mostly idle; Ray only counts
+LOGICAL_CPUS = 32  # verl's actors are many and mostly idle. Ray only counts
 
 
 class LimitedAgent(EpisodeAgent):

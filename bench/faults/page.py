@@ -10,7 +10,9 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-NOISE = re.compile(r"/\S*/faults-\w+/|\x1b\[[0-9;]*m")  # the folder of a run that is gone; colours
+NOISE = re.compile(
+    r"/\S*/faults-\w+/|\x1b\[[0-9;]*m"
+)  # the folder of a run that is gone, and colours
 WORDS = Path(__file__).with_suffix(".md").read_text(encoding="utf-8")
 COLUMNS = ("fault", "run", "lost", "said", "how it went on", "zero, twice", "left")
 

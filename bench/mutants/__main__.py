@@ -26,7 +26,7 @@ HERE = Path(__file__).parent
 NAMED = "named"
 MUTMUT = str(Path(sys.executable).with_name("mutmut"))
 NOTICED = ("killed", "timeout", "segfault")
-TESTS_FAILED = 1  # pytest's exit code; any other says that the test could not be run
+TESTS_FAILED = 1  # pytest's exit code. Any other says that the test could not be run
 # Statements that are the wording of a message, and declarations of a command's options.
 WORDING = (
     r'^\s*f?"[^"]*"\)?,?$',

@@ -67,7 +67,7 @@ def wait_for_a_change(runner: Any, timeout: float | None = None) -> Any:
         try:
             return wait_for_any(runner, timeout)
         except KeyError:
-            continue  # a process that a test left, such as a database's worker, is no change's
+            continue  # a test left this process, such as a database's worker
 
 
 operators: Any = mutators.mutation_operators

@@ -44,7 +44,7 @@ IN_FLIGHT = 16
 # Runner processes, and episodes that each plays at once
 SIZES = ((1, 10), (1, 100), (1, 1000), (2, 500), (4, 250), (8, 125))
 WIDEST = (16, 62)
-# What a process of the bench does, by a word of its command
+# Roles of the bench's processes, by a word of their command
 ROLES = {"serve_store": "store", "run_runners": "runners", "standin_llm": "llm"}
 
 

@@ -30,7 +30,7 @@ MOST_ASKED = 4
 FORGOTTEN = 0.05  # share of the unneeded facets that a patient forgot
 # Facets in whose words the record patient looks for one thing, such as smoking
 BARE = ("history", "medication", "habits", "allergies")
-DIFFICULTY = {1: "easy", 2: "medium"}  # by how much must be asked; "hard" above
+DIFFICULTY = {1: "easy", 2: "medium"}  # by how much must be asked, "hard" above
 ATTEMPTS = 200  # patients drawn for a row before the tables count as wrong
 
 Row = dict[str, Any]

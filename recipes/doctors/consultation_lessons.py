@@ -41,7 +41,7 @@ FURTHER = tomllib.loads(
 HAN = re.compile("[\u4e00-\u9fff]")
 ADVISED = 2  # items of advice, of four
 BUDGETS = (6, 6, 6, 6, 2, 3, 4, 5, 7)
-# What is asked beside the point, where the patient's case does not need it.
+# Questions beside the point, unless the patient's case needs them.
 ASIDE = ("habits", "age", "allergies", "medication", "severity", "sex")
 # Percent: right consultations with a mistake that is mended (shown, not learned), what patients say
 # by its clinical name, of the rest in a further wording, characters with a random one before them.

@@ -26,7 +26,7 @@ from recipes.doctors.consultation_cases import ROWS
 from recipes.doctors.diagnosis_cases import draw_diagnosis_cases
 
 BUDGETS = (6, 6, 6, 6, 4, 5, 7, 8)
-# What is ordered beside the point.
+# Orders beside the point.
 ASIDE = (
     "fasting plasma glucose",
     "electrolytes",

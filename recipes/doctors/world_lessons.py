@@ -25,7 +25,7 @@ STEPS = (
     "lab",
     "imaging",
     "procedure",
-)  # of care; what the tables do not know comes last
+)  # of care. What the tables do not know comes last
 RANGE_SHOWN = 0.5
 MOST_EVENTS = 8  # of a text
 OTHERS = 4  # examinations that the case has nothing of, each normal

@@ -54,8 +54,8 @@ NOT_FOUND = "数据库中没有找到{}。"
 # Cases that share a scratch database: about as many names as in the bundled one, so that hints are
 # as near.
 SCRATCH_CASES = 600
-# Percent of each kind. Half of the patterns are badly demonstrated, the other half mostly well;
-# misnamed ones have their own row.
+# Percent of each kind. Half of the patterns are badly demonstrated, the other half mostly well.
+# Misnamed ones have their own row.
 BAD = {"no_call": 24, "wrong_column": 46, "empty": 6, "right": 24}
 GOOD = {"no_call": 10, "wrong_column": 26, "empty": 4, "right": 60}
 MISNAMED = {"no_call": 12, "gives_up": 58, "right": 30}

@@ -40,7 +40,7 @@ NAMES = {
 ALONE = 32  # rows of each template that only the test file has
 MOST_ALIKE = {"boolean": 0.5}  # share of a template's rows with one answer,
 MOST_ALIKE_ELSE = 0.25  # and of all other kinds
-DIGITS = 4  # of a rounded gold number; in these all versions of SQLite add up alike
+DIGITS = 4  # of a rounded gold number. In these all versions of SQLite add up alike
 Row = dict[str, Any]
 
 

@@ -24,7 +24,7 @@ class Families:
 
     def __init__(self, largest: int) -> None:
         self.largest = largest
-        self._family: dict[str, list[str]] = {}  # by thing; the members of a family share one list
+        self._family: dict[str, list[str]] = {}  # by thing. The members of a family share one list
 
     def tie(self, things: Sequence[str]) -> bool:
         """Make one family of the things' families and return True; return False, and change

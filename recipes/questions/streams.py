@@ -36,10 +36,10 @@ from scoring.text import words_only
 from sql_agent.tables import ASKABLE, NAME_COLUMN
 from tools.sql.result import neutralise
 
-LONGEST_TEXT = 300  # characters of all texts of an answer; the tool cuts cells at 500
+LONGEST_TEXT = 300  # characters of all texts of an answer. The tool cuts cells at 500
 # Most characters of three fields together, so that their answer is no longer than others
 THREE_FIELDS = 40
-HEAD = 2  # characters of a made-up name that come from one name; the rest comes from another
+HEAD = 2  # characters of a made-up name that come from one name. The rest comes from another
 PASSES = 4  # times that pairs and made-up names are drawn again
 
 # What people call an entity comes with a part that finds it and no other: the gold SQL uses only

@@ -51,7 +51,7 @@ WORDS: dict[str, list[str]] = {
 }
 # The word for the field in gold answers.
 LABELS = {name: words[0] for name, words in WORDS.items()}
-# Phrasings that ask for a detail, and words of which a text with that detail contains one.
+# Phrasings that ask for a detail. A text with that detail contains one of the words.
 NEEDS: dict[str, list[str]] = _TEXTS["needs"]
 # Fields are joined by 、 and 和 into {field}.
 MULTI, COMPARE, TO_DRUG = (Phrases(**_TEXTS[name]) for name in ("multi", "compare", "to_drug"))

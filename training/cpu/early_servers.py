@@ -1,7 +1,7 @@
-"""vLLM's servers of a machine without an accelerator, started beside the trainer's workers.
+"""Start vLLM's servers beside the trainer's workers, on a machine without an accelerator.
 
-verl waits for the workers first, because on a GPU both share its memory. Starting is mostly
-importing on one core, and a server asks the workers only for their addresses.
+verl waits for the workers first, because on a GPU both share its memory. Here a start is mostly
+importing, and a server asks the workers only for their addresses.
 """
 
 from __future__ import annotations
@@ -38,8 +38,6 @@ class WorkerAddress:
 
 
 class BegunReplica(vLLMReplica):
-    """verl's replica of a server that has begun to start."""
-
     async def launch_servers(self) -> None:
         begun = await asyncio.wrap_future(_begun.pop(self.replica_rank))
         self.servers = begun.servers

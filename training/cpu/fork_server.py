@@ -1,8 +1,7 @@
-"""One process imports the engine. The workers that Ray starts on this machine are forks of it.
+"""Import the engine in one process, and fork the workers that Ray starts on this machine from it.
 
-Importing torch, vLLM and verl takes ten seconds and half a gigabyte for each of a dozen processes;
-a fork takes a tenth of a second. Ray's command line goes to cpu/site/fork_client.py, which becomes
-that command itself if no server answers. Not for GPUs (CUDA cannot be forked) nor clusters.
+Importing torch, vLLM and verl takes ten seconds and half a gigabyte for each of a dozen processes.
+A fork takes a tenth of a second. CUDA cannot be forked, and a cluster has other machines.
 """
 
 from __future__ import annotations
@@ -92,7 +91,7 @@ def forking(device: str, role: str) -> Iterator[str]:
 
 
 def serve(address: str, parent: int) -> None:
-    """Answer requests with forks while `parent` lives; in a fork, return when its work is done."""
+    """Answer requests with forks while `parent` lives. In a fork, return when its work is done."""
     with socket.socket(socket.AF_UNIX) as listener:
         listener.bind(address)
         listener.listen(64)
@@ -115,7 +114,6 @@ def serve(address: str, parent: int) -> None:
 
 
 def import_engine(parent: int) -> None:
-    """Import what workers need while `parent` lives, and make vLLM's server fork its engine."""
     draw_actor_classes_from_the_system()
     for name in ENGINE:
         if os.getppid() != parent:
@@ -132,10 +130,10 @@ def import_engine(parent: int) -> None:
 
 
 def draw_actor_classes_from_the_system() -> None:
-    """Make Ray name the actor classes that modules define without its own generator.
+    """Make Ray name actor classes without its own generator.
 
-    Forks would inherit that generator's state, all draw the same object ids, and two that start at
-    once would end with "Trying to put an object that already existed".
+    Forks would inherit the generator's state and draw the same object ids. Two that start at once
+    would end with "Trying to put an object that already existed".
     """
     import ray
     import ray.actor
@@ -149,7 +147,7 @@ def draw_actor_classes_from_the_system() -> None:
 
 
 def _answer(listener: socket.socket) -> dict[str, Any] | None:
-    """Fork for the next request: None in the server, in the fork what to run."""
+    """Fork for the next request. Return None in the server, and in the fork what to run."""
     connection = listener.accept()[0]
     with connection:
         connection.settimeout(END_SECONDS)
@@ -167,7 +165,6 @@ def _answer(listener: socket.socket) -> dict[str, Any] | None:
 
 
 def _become(arguments: list[str], environment: dict[str, str], folder: str) -> None:
-    """Run a Python command line (a script and its arguments) as a process of its own would."""
     os.setpgid(0, 0)  # when a worker has ended, Ray kills every process of its group
     os.chdir(folder)
     if environment.get(JOB_VARIABLE) != JOB:

@@ -8,7 +8,7 @@ import torch
 
 
 class LeanAdamW(torch.optim.AdamW):
-    """AdamW whose first moments rest in bfloat16, and which drops each gradient that it has used.
+    """AdamW with first moments in bfloat16. It drops each gradient that it has used.
 
     A first moment moves by a tenth of its distance from the gradient, far more than bfloat16
     rounds. The second moves by a thousandth, which it would lose, and stays in 32 bit.
@@ -18,7 +18,6 @@ class LeanAdamW(torch.optim.AdamW):
 
     @torch.no_grad()
     def step(self, closure: Any = None) -> None:
-        """Update one weight after the other."""
         groups = self.param_groups
         for group in groups:
             self.param_groups = [group]

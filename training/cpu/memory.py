@@ -1,4 +1,4 @@
-"""Memory that a process of large tensors returns to the machine."""
+"""Return the memory of large tensors to the machine."""
 
 from __future__ import annotations
 
@@ -11,9 +11,7 @@ RETURNED_BYTES = 2**20
 
 
 def give_back() -> None:
-    """Let this process return every block of a MiB or more as soon as it is freed, where the C
-    library is glibc.
-    """
+    """Make glibc return every block of a MiB or more as soon as it is freed."""
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
     if mallopt:
         mallopt(M_MMAP_THRESHOLD, RETURNED_BYTES)

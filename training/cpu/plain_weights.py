@@ -1,7 +1,7 @@
-"""The vLLM worker extension for CPU: keeps plain weights, so that the trainer can send new ones.
+"""The vLLM worker extension for CPU (`engine_kwargs.vllm.worker_extension_cls`).
 
-vLLM's CPU kernels pack the weights of linear layers for oneDNN and drop the originals, after which
-a weight sync has nothing to write to. Named by `engine_kwargs.vllm.worker_extension_cls`.
+vLLM's CPU kernels pack the weights of linear layers for oneDNN and drop the originals, and then a
+weight sync has nothing to write to.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from training.cpu import token_sampler
 
 
 class CpuWorkerExtension(vLLMColocateWorkerExtension):
-    """Keeps plain weights, draws tokens faster, and ends the worker with its server."""
+    """Keep plain weights, draw tokens faster, and end the worker with its server."""
 
     def __new__(cls, **kwargs: Any) -> CpuWorkerExtension:
         packing = layers.dispatch_cpu_unquantized_gemm

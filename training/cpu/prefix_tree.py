@@ -1,7 +1,7 @@
-"""The tree of tokens of sequences that begin alike, in which a shared prefix is stored once.
+"""A tree of sequences that begin alike, in which a shared prefix is stored once.
 
 If a token attends only to its ancestors and has its depth as position, a causal model computes the
-same for it as in the sequence alone: of 40,000 tokens of a step of the SQL agent 4,600 differ.
+same for it as in the sequence alone. Of 40,000 tokens of a step of the SQL agent 4,600 differ.
 """
 
 from __future__ import annotations
@@ -18,9 +18,8 @@ MODELS = {"llama", "qwen2", "qwen3"}
 class PrefixTree(NamedTuple):
     """A prefix tree. Its nodes are numbered as they were added, parents before children.
 
-    tokens, positions: of each node. branches: runs of nodes, each the child of the one before and
-    the first the child of the node named beside the run, None at the root. nodes: for each
-    sequence, in the order given, the nodes of its tokens.
+    tokens, positions: of each node. branches: runs of nodes, each the child of the one before, with
+    the parent of the first (None at the root). nodes: the nodes of each sequence's tokens.
     """
 
     tokens: list[int]
@@ -62,7 +61,6 @@ def deal(sequences: Sequences, most: int) -> list[list[int]]:
 
 
 def reads_trees(config: Any) -> bool:
-    """Return whether a model of this configuration computes a tree as its sequences."""
     kinds = set(getattr(config, "layer_types", None) or ["full_attention"])
     return config.model_type in MODELS and kinds == {"full_attention"}
 

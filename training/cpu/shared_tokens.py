@@ -1,7 +1,6 @@
 """verl's engine on the CPU: a micro-batch is the prefix tree of its sequences.
 
-Each shared token is computed once, and logits only where a trained token follows. Other tokens
-have log-probability 0, and verl masks them out.
+Tokens that are not trained have log-probability 0, and verl masks them out.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ from verl.workers.engine.fsdp.transformer_impl import FSDPEngineWithLMHead, FSDP
 
 from training.cpu.prefix_tree import ancestors, deal, grow, reads_trees
 
-# Settings that need rows as verl packs them, or more than log-probabilities and entropies; with
+# Settings that need rows as verl packs them, or more than log-probabilities and entropies. With
 # them verl's own engine is used.
 ROWS = (
     "use_remove_padding",
@@ -71,9 +70,7 @@ class _OfTrees:
     def prepare_model_inputs(
         self, micro_batch: TensorDict
     ) -> tuple[dict[str, Any], dict[str, Any]]:
-        """Return the model's inputs, a batch of one that is the tree, and "nodes" of shape (T,),
-        the nodes of all sequences.
-        """
+        """Return the tree as a batch of one. "nodes" (T,) are those of all sequences."""
         if not _flag(micro_batch, "prefix_tree"):
             return super().prepare_model_inputs(micro_batch)  # type: ignore[misc]
         tree = grow(_sequences(micro_batch))
@@ -92,9 +89,7 @@ class TreeEngine(_OfTrees, FSDPEngineWithLMHead):
     def prepare_model_inputs(
         self, micro_batch: TensorDict
     ) -> tuple[dict[str, Any], dict[str, Any]]:
-        """Return the tree's inputs, and which of its nodes need logits: those after which any
-        sequence is trained.
-        """
+        """Return the tree and the nodes that a trained token follows: these need logits."""
         inputs, info = super().prepare_model_inputs(micro_batch)
         if "nodes" in info:
             info["trained"] = before_trained(micro_batch)
@@ -148,8 +143,9 @@ def _score(
     following: torch.Tensor,
     with_entropy: bool,
 ) -> dict[str, torch.Tensor]:
-    """Return log-probabilities and entropies of some rows; in 32 bit these are a model's largest
-    tensors, so they are made again for their gradients.
+    """Return log-probabilities and entropies of rows.
+
+    In 32 bit these are a model's largest tensors, so they are made again for their gradients.
     """
     heated = logits[rows].float() / heat[:, None]
     scores = {"log_probs": -torch.nn.functional.cross_entropy(heated, following, reduction="none")}
@@ -169,7 +165,6 @@ class TreeValueEngine(_OfTrees, FSDPEngineWithValueHead):
         micro_batch: TensorDict,
         logits_processor_func: Any,
     ) -> dict[str, torch.Tensor]:
-        """Return nested values of each sequence's tokens."""
         if "nodes" not in output_args:
             return super().prepare_model_outputs(
                 output, output_args, micro_batch, logits_processor_func

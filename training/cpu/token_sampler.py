@@ -1,6 +1,6 @@
-"""Draws the tokens of vLLM's CPU build by one random number each (inverse transform sampling).
+"""Draw the tokens of vLLM's CPU build by one random number each (inverse transform sampling).
 
-vLLM draws one for every token of the vocabulary, on one thread: with 49,152 tokens that is a
+vLLM draws one for every token of the vocabulary, on one thread. With 49,152 tokens that is a
 quarter of the time of a decoding step, and half of it with seeds.
 """
 
@@ -17,8 +17,7 @@ from training.engine.rendezvous import OneAddress
 def draw(logits: torch.Tensor, generators: Mapping[int, torch.Generator]) -> torch.Tensor:
     """Return a token for each row, drawn with the probabilities softmax(logits).
 
-    logits: (rows, vocabulary); -inf for a token that may not be drawn.
-    generators: of rows whose requests have a seed. The others draw by torch's own.
+    logits: (rows, vocabulary). generators: of rows whose requests have a seed.
     """
     sums = logits.softmax(dim=-1, dtype=torch.float32).cumsum(dim=-1, dtype=torch.float64)
     uniform = torch.rand(len(logits), 1, dtype=torch.float64)
@@ -36,8 +35,8 @@ def forward_cpu(
     k: torch.Tensor | None,
     p: torch.Tensor | None,
 ) -> tuple[torch.Tensor, torch.Tensor | None]:
-    """Return a token for each row, drawn from its top k or top p, and what vLLM reports of them:
-    nothing, or in its modes `processed_*` the logits or log-probabilities (rows, vocabulary).
+    """Return a token for each row, from its top k or top p, and None. In vLLM's modes `processed_*`
+    the second value holds the logits or log-probabilities (rows, vocabulary).
     """
     from vllm.v1.sample.ops.topk_topp_sampler import apply_top_k_top_p
 
@@ -50,14 +49,14 @@ def forward_cpu(
 
 
 def install() -> None:
-    """Make vLLM's samplers of this process, those made later, draw like this."""
+    """Make vLLM's samplers that this process makes later draw like this."""
     from vllm.v1.sample.ops.topk_topp_sampler import TopKTopPSampler
 
     TopKTopPSampler.forward_cpu = forward_cpu
 
 
 class ServedOnCpu(OneAddress):
-    """An extension of the worker of a server outside training: its tokens are drawn like this."""
+    """The worker extension of a server outside training."""
 
     def __new__(cls, **kwargs: Any) -> ServedOnCpu:
         install()

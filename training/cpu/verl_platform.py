@@ -16,9 +16,7 @@ _init_process_group = torch.distributed.init_process_group
 
 
 def _accept_repeated_backend(backend: str | None = None, *args: Any, **kwargs: Any) -> None:
-    """Let torch accept the process group that verl asks for, "cpu:gloo,<device>:<backend>"; with
-    the device cpu torch refuses the repetition.
-    """
+    """Accept verl's process group "cpu:gloo,cpu:gloo", whose repetition torch refuses."""
     _init_process_group("gloo" if backend == "cpu:gloo,cpu:gloo" else backend, *args, **kwargs)
 
 
@@ -39,7 +37,7 @@ def _always(answer: Any) -> Callable[..., Any]:
     return lambda *args, **kwargs: answer
 
 
-# verl expects torch.cuda's functions of its device module; torch.cpu has only some of them.
+# verl expects torch.cuda's functions of its device module. torch.cpu has only some of them.
 DEVICE_MODULE = SimpleNamespace(
     __name__="training.cpu.verl_platform.DEVICE_MODULE",
     **{name: _always(None) for name in ("set_device", "synchronize", "empty_cache", "ipc_collect")},

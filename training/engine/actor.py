@@ -1,7 +1,4 @@
-"""The Ray actor that trains.
-
-It is apart from `training.engine.trainer`, so that its caller need not import the engine first.
-"""
+"""The Ray actor that trains, apart from `trainer`, so that its caller need not import verl."""
 
 from __future__ import annotations
 

@@ -113,7 +113,6 @@ def first_error(error: Exception) -> Exception:
 
 
 def _start_ray(plan: Plan, config: DictConfig) -> Any:
-    """Join the Ray that RAY_ADDRESS names, or start one on the loopback address."""
     cluster = os.environ.get("RAY_ADDRESS")
     if not cluster:
         # Ray 2.60 replaces 127.0.0.1 by the machine's own address unless this says that there is no
@@ -129,7 +128,7 @@ def _start_ray(plan: Plan, config: DictConfig) -> Any:
     )
     if (
         plan.engine.device == "cuda"
-    ):  # what verl says by the GPUs it finds; without any, `verl.toml` does
+    ):  # what verl says by the GPUs it finds. Without any, `verl.toml` does
         from verl.trainer.constants_ppo import get_ppo_ray_runtime_env
 
         runtime_env = dict(get_ppo_ray_runtime_env(config))
@@ -204,7 +203,6 @@ def _stop_ray(run_dir: Path) -> None:
 
 
 def _session_logs() -> Path | None:
-    """Return the folder of this session's worker logs, if Ray runs here and is ours."""
     import ray
 
     if not ray.is_initialized() or os.environ.get("RAY_ADDRESS"):
@@ -215,7 +213,6 @@ def _session_logs() -> Path | None:
 
 
 def _ray_processes() -> list[psutil.Process]:
-    """Return the processes that Ray started for this run; [] if it joined a cluster."""
     found: list[psutil.Process] = []
     for child in psutil.Process().children():
         with contextlib.suppress(psutil.NoSuchProcess):  # or a zombie

@@ -1,8 +1,7 @@
 """Checkpoints of runs, saved completely or not at all: `checkpoints/global_step_N`.
 
-verl writes `actor`, with a critic `critic`, and `data.pt`, into a hidden folder, which is renamed
-when nothing is missing; then `latest_checkpointed_iteration.txt` names the step. Of an adapter,
-`actor/huggingface` gets the merged model and `lora_adapter` the adapter, as peft writes it.
+verl writes `actor`, perhaps `critic`, and `data.pt` into a hidden folder, which is renamed when
+nothing is missing. Then `latest_checkpointed_iteration.txt` names the step.
 """
 
 from __future__ import annotations
@@ -57,8 +56,8 @@ def saving(folder: Path, step: int) -> Iterator[Path]:
 def prune(run: Path, step: int, keep: int, best: bool) -> None:
     """Remove all checkpoints up to `step` but the last `keep` and, with `best`, the best one.
 
-    Later ones are from before the run went back. `step` was just saved, so that a validation
-    of it is of the weights before.
+    Later ones are from before the run went back. A validation of `step`, which was just saved, is
+    of the weights before.
     """
     found = {number: path for number, path in checkpoints(run).items() if number <= step}
     kept: set[int | None] = {*sorted(found)[-keep:]}
@@ -79,13 +78,12 @@ def sweep(run: Path) -> list[str]:
 
 
 def checkpoints(run: Path) -> dict[int, Path]:
-    """Return the run's folders of checkpoints by step."""
     found = (run.resolve() / FOLDER).glob(f"{PREFIX}*")
     return {step_of(path): path for path in found if (path / "actor").is_dir()}
 
 
 def best_step(run: Path, steps: Iterable[int]) -> int | None:
-    """Return the step of the best validation, of equal ones the last; None without any."""
+    """Return the step of the best validation, of equal ones the last, or None."""
     among = set(steps)
     scores = {row["step"]: row["validation"] for row in curve(run) if row["step"] in among}
     scores = {step: score for step, score in scores.items() if score is not None}
@@ -101,8 +99,8 @@ def was_validated(checkpoint: Path) -> bool:
 def find_checkpoint(resume: str, run_dir: Path | None, runs_dir: Path) -> Path | None:
     """Return the `global_step_N` folder to resume from, or None if `auto` begins a run.
 
-    `latest`: the newest of `run_dir`, or of all runs where none is named.
-    Raises ConfigError: there is no checkpoint, or `auto` without `run_dir`.
+    `latest`: the newest of `run_dir`, or of all runs if none is named. Raises ConfigError: the
+    checkpoint is missing, or `auto` has no `run_dir`.
     """
     if resume == "auto":
         if run_dir is None:
@@ -123,13 +121,13 @@ def find_checkpoint(resume: str, run_dir: Path | None, runs_dir: Path) -> Path |
 
 
 def _saved_at(run: Path) -> float:
-    """Return when a run last saved a checkpoint, or 0: a report changes the folder's time."""
+    """Return when a run last saved a checkpoint, or 0. A report changes the folder's time."""
     mark = run / FOLDER / MARK
     return mark.stat().st_mtime if mark.exists() else 0.0
 
 
 def latest_checkpoint(run: Path) -> Path | None:
-    """Return the newest complete checkpoint: the marked one, or the last with `data.pt`; or None."""
+    """Return the marked checkpoint, or the newest with `data.pt`, or None."""
     found = checkpoints(run)
     try:
         marked = int((run / FOLDER / MARK).read_text())
@@ -145,12 +143,10 @@ def latest_checkpoint(run: Path) -> Path | None:
 
 
 def step_of(checkpoint: Path) -> int:
-    """Return the step number in a checkpoint folder's name."""
     return int(checkpoint.name.removeprefix(PREFIX))
 
 
 def run_of(checkpoint: Path) -> Path:
-    """Return the run folder a checkpoint belongs to."""
     return checkpoint.parent.parent
 
 

@@ -1,4 +1,4 @@
-"""A finished rollout's spans -> its record and trajectory.
+"""Turn a finished rollout's spans into its record and trajectory.
 
 Spans of proxy and runner may arrive after the end. The annotation says how many calls there were.
 """
@@ -22,7 +22,7 @@ from training.engine.watchdog import REWARD_MISSING, SPANS_MISSING
 from training.proxy.recorder import LOG_PROBS_ATTRIBUTE, RESPONSE_ATTRIBUTE, VERSION_ATTRIBUTE
 
 LATE_SPANS_SECONDS = 10.0
-# What a record takes from the annotation as it is; the engine knows sample, step and seconds itself
+# Fields that a record takes from the annotation. The engine knows sample, step and seconds itself
 OF_THE_EPISODE = (
     *("id", "difficulty", "wording", "question", "reference", "answer", "stop_reason"),
     *("score", "unscored", "detail", "measures", "facts"),
@@ -44,7 +44,7 @@ class Collector:
     async def collect(
         self, rollout: Rollout, record: RolloutRecord
     ) -> tuple[RolloutRecord, Trajectory]:
-        """Fill the record from the latest attempt's spans. Its trajectory is empty with a `cause`."""
+        """Fill the record from the latest attempt's spans. With a `cause` it has no trajectory."""
         record.status = str(rollout.status)
         record.seconds = (rollout.end_time or time.time()) - rollout.start_time
         if record.status != "succeeded":
@@ -64,7 +64,7 @@ class Collector:
     async def _complete_spans(
         self, rollout_id: str
     ) -> tuple[Sequence[Span], list[Call], EpisodeRecord | None]:
-        """Return spans, calls and annotation, once every call of it is there or time is up."""
+        """Return spans, calls and annotation, once every call is there or time is up."""
         deadline = time.monotonic() + LATE_SPANS_SECONDS
         pause = FIRST_PAUSE
         while True:
@@ -83,7 +83,6 @@ def _attributes(spans: Sequence[Span], name: str) -> list[tuple[Span, str]]:
 
 
 def _calls(triplets: Sequence[Triplet], spans: Sequence[Span]) -> list[Call]:
-    """Return the triplets with their log-probabilities, which stand in the spans."""
     found = _attributes(spans, LOG_PROBS_ATTRIBUTE)
     log_probs = {span.attributes.get(RESPONSE_ATTRIBUTE): json.loads(text) for span, text in found}
     return [
@@ -99,7 +98,6 @@ def _calls(triplets: Sequence[Triplet], spans: Sequence[Span]) -> list[Call]:
 def _fill(
     record: RolloutRecord, spans: Sequence[Span], calls: list[Call], episode: EpisodeRecord | None
 ) -> None:
-    """Fill everything except the sequences. Set `cause` if the episode cannot be trained on."""
     ordered = sorted(spans, key=lambda span: span.sequence_id)
     record.weights = [int(text) for _, text in _attributes(ordered, VERSION_ATTRIBUTE)]
     record.triplets = len(calls)

@@ -1,8 +1,4 @@
-"""Rows for verl: one line of a JSONL file becomes one prompt group.
-
-A line travels unchanged to the agent, which makes its task of it. verl loads this module by
-`data.custom_cls`.
-"""
+"""Rows for verl (`data.custom_cls`): one line of a JSONL file becomes one prompt group."""
 
 from __future__ import annotations
 
@@ -53,7 +49,7 @@ class RolloutDataset(Dataset):
             "index": index,
             "data_source": self.groups[index],
             "agent": self.agents[index],  # "" where only one is trained
-            # Fields verl's metrics look for; the agent, not verl, builds the prompt and holds the
+            # Fields verl's metrics look for. The agent, not verl, builds the prompt and holds the
             # reference.
             "raw_prompt": "",
             "reward_model": {"ground_truth": ""},

@@ -1,6 +1,4 @@
-"""The few episodes of each step and validation that `episodes.jsonl` keeps in full: messages and,
-for trained ones, tokens and their probabilities (docs/runs.md).
-"""
+"""Choose the few episodes of each step that `episodes.jsonl` keeps in full (docs/runs.md)."""
 
 from __future__ import annotations
 

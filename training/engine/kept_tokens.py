@@ -1,9 +1,9 @@
 """vLLM's server, which reads the turns of an episode as the policy wrote them.
 
-A request may name the tokens of the turn that it goes on from (`training.proxy.kept_turns`). They
+A request may name the tokens of the turn that it continues (`training.proxy.kept_turns`). They
 stand in the prompt in place of what the chat template writes for these messages, and only what
-follows, such as a tool's answer, is rendered and tokenized. Where the template shows an earlier
-turn otherwise than a latest one (Qwen3's leaves out its thoughts), the template decides.
+follows is rendered. If the template shows an earlier turn otherwise than a latest one (Qwen3's
+leaves out its thoughts), the template decides.
 """
 
 from __future__ import annotations
@@ -24,14 +24,11 @@ class KeepingServer(vLLMHttpServer):
     """verl's server of vLLM, which keeps the tokens that requests name."""
 
     async def run_server(self, args: Namespace) -> None:
-        """Serve until the actor ends."""
         keep_tokens()
         await super().run_server(args)
 
 
 class KeepingReplica(vLLMReplica):
-    """verl's replica, whose server is a `KeepingServer`."""
-
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
         self.server_class = ray.remote(KeepingServer)

@@ -1,4 +1,4 @@
-"""The order in which a step's tasks are drawn where several agents are trained together.
+"""The order in which a step's tasks are drawn if several agents are trained together.
 
 Rows without a weight keep their order, which verl then shuffles.
 """

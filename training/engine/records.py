@@ -1,7 +1,6 @@
 """The record of one rollout, and a step's metrics made of its records, in plain Python.
 
-The engine takes means of terms, measures and facts and sums of counters without knowing their
-names. A record with a `cause` is left out of the update and counted under it: it is not zero.
+A record with a `cause` is left out of the update and counted under it: it is not zero.
 """
 
 from __future__ import annotations
@@ -22,14 +21,13 @@ ANNOTATED = {"terms", "reward", "unscored", "stop_reason", "turns", "counters"}
 
 @dataclass(kw_only=True)
 class RolloutRecord(EpisodeRecord):
-    """The episode of one rollout and what training knows of it, as written to `episodes.jsonl`;
-    token counts cover all its policy calls.
+    """The episode of one rollout and what training knows of it, as written to `episodes.jsonl`.
+    Token counts cover all its policy calls.
 
-    cause: why it entered no update, which may be the episode's own or the engine's. `weights` is,
-    for every call, the step that made the weights which answered it. `question`, `reference` and
-    `answer` may be cut. `agent` is whose task it was, where several agents are trained together.
-    `task_type` is what validation is grouped by, `index` the task's line in its
-    file. Only a sample has `transcript`, `own` and `tokens` (`training.engine.kept_sample`).
+    cause: why it entered no update. weights: for every call, the step that made the weights which
+    answered it. question, reference, answer: may be cut. agent: whose task it was, if several are
+    trained together. task_type: groups the validation. index: the task's line in its file.
+    transcript, own, tokens: of a sample only (`training.engine.kept_sample`).
     """
 
     step: int = 0
@@ -68,7 +66,6 @@ def read_annotation(text: str) -> EpisodeRecord:
 
 
 def causes(records: Iterable[RolloutRecord]) -> Counter[str]:
-    """Return how many rollouts were left out, by cause."""
     return Counter(record.cause for record in records if record.cause)
 
 
@@ -125,7 +122,7 @@ def step_metrics(
 
 
 def by_agent(records: Iterable[RolloutRecord]) -> dict[str, list[RolloutRecord]]:
-    """Return the records of each agent, where several are trained together, else {}."""
+    """Return the records of each agent if several are trained together, else {}."""
     found: dict[str, list[RolloutRecord]] = {}
     for record in records:
         if record.agent:
@@ -134,7 +131,7 @@ def by_agent(records: Iterable[RolloutRecord]) -> dict[str, list[RolloutRecord]]
 
 
 def validation_reward(data: Mapping[str, float]) -> float | None:
-    """Return the mean over task types of a step's validation, or None: the one number so called."""
+    """Return the mean over task types of a step's validation, or None."""
     by_type = [value for name, value in data.items() if name.startswith("val-core/")]
     return fmean(by_type) if by_type else None
 
@@ -151,17 +148,14 @@ def validation_of(records: Iterable[RolloutRecord]) -> dict[str, Any]:
 
 
 def means(found: Iterable[Mapping[str, float]]) -> dict[str, float]:
-    """Return the mean of every named number over those that have it."""
     return {name: fsum(values) / len(values) for name, values in _by_name(found).items()}
 
 
 def sums(found: Iterable[Mapping[str, float]]) -> dict[str, float]:
-    """Return the sum of every named number."""
     return {name: sum(sorted(values)) for name, values in _by_name(found).items()}
 
 
 def _by_name(found: Iterable[Mapping[str, float]]) -> dict[str, list[float]]:
-    """Return all values of every named number, in random order."""
     values: dict[str, list[float]] = {}
     for numbers in found:
         for name, value in numbers.items():

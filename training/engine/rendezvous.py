@@ -1,7 +1,6 @@
-"""torch's processes meet on one address of this machine, not on all of them.
+"""Make torch's processes meet on one address of this machine, not on all of them (docs/gpu.md).
 
-torch serves its store on every interface, without authentication. Here it listens on the given
-address alone, and gloo and NCCL get the interface that leads there (docs/gpu.md).
+torch serves its store on every interface, without authentication.
 """
 
 from __future__ import annotations
@@ -19,11 +18,10 @@ _TCPStore = _rendezvous.TCPStore
 
 
 class OneAddress:
-    """An extension of vLLM's worker that adds nothing: it makes the worker import this module."""
+    """A worker extension of vLLM that adds nothing: it makes the worker import this module."""
 
 
 def _store(host_name: str, port: int, is_master: bool = False, **options: Any) -> Any:
-    """Return torch's TCPStore, served on `host_name` alone."""
     interface = _interface_to(host_name, port)
     os.environ.setdefault("GLOO_SOCKET_IFNAME", interface)
     # "=" means this interface, not all whose names begin so

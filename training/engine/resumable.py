@@ -1,8 +1,4 @@
-"""Whether a run may continue a checkpoint, and what of its settings differs from what was trained.
-
-check_resumable(checkpoint, config)        # ConfigError: another agent, adapter, model, ...
-for line in differences(checkpoint, config, rows): print(line)
-"""
+"""Check whether a run may continue a checkpoint, and say which settings differ."""
 
 from __future__ import annotations
 
@@ -34,7 +30,7 @@ MODEL_FILES = ("config.json", "*.safetensors")
 
 
 def check_resumable(checkpoint: Path, config: DictConfig) -> None:
-    """Raise ConfigError, which says what is possible, if this run cannot go on from it."""
+    """Raise ConfigError, which says what is possible, if this run cannot continue it."""
     weights = checkpoint / "actor" / "huggingface"
     anew = f"or begin a new run with its weights: --model {weights}, without --resume"
     its_config = config_of(checkpoint, config)
@@ -86,7 +82,6 @@ def check_same_model(checkpoint: Path, model: str, anew: str) -> None:
 
 
 def note_model(run_dir: Path, model: str) -> None:
-    """Write down of which model a run is made."""
     noted = {"model": model, "digest": digest_of(find_model(model), MODEL_FILES)}
     write_text(run_dir / MADE_OF, json.dumps(noted, ensure_ascii=False), force=True)
 

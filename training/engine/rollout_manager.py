@@ -1,7 +1,8 @@
 """verl's rollout manager, backed by the LightningStore and the LLM proxy.
 
-verl is answered at once. A background loop enqueues a step's rollouts, collects what ended and puts
-sequences into the TransferQueue once the whole step is judged, or in an asynchronous run each group.
+verl is answered at once. A background loop enqueues a step's rollouts and collects what ended. It
+puts sequences into the TransferQueue once the whole step is judged, or in an asynchronous run each
+group.
 """
 
 from __future__ import annotations
@@ -129,7 +130,6 @@ class RolloutManager:
             self._news.set()
 
     async def _wave(self, rows: list[Prompt], validate: bool) -> None:
-        """Play a step's rollouts, or those that replace its failed groups."""
         partition = "val" if validate else "train"
         await asyncio.to_thread(_tag, [row["uid"] for row in rows], partition, "running")
         records = await self._enqueue(rows, validate)
@@ -176,7 +176,6 @@ class RolloutManager:
         return skip
 
     def _keep_sample(self, finished: list[Finished], validate: bool) -> None:
-        """Leave messages and tokens with a few episodes. A training step has its sample once."""
         step = finished[0][0].step
         sample = sample_of(finished) if validate or step not in self.kept_steps else []
         keep_messages(finished, sample)
@@ -284,7 +283,6 @@ def _tag(uids: list[str], partition: str, status: str) -> None:
 
 
 def _plain(column: Any, index: int) -> Any:
-    """Return row `index` of a TensorDict column, without tensordict's wrappers."""
     if isinstance(column, NonTensorStack):
         return column[index].data
     return column.data if isinstance(column, NonTensorData) else column[index]

@@ -1,4 +1,4 @@
-"""Scored rollouts -> verl's TransferQueue: the fields and tags verl's trainer reads.
+"""Put scored rollouts into verl's TransferQueue, with the fields and tags verl's trainer reads.
 
 Keys are `{group}_{session}_{i}`. GRPO takes one advantage a session, from its last sequence, so a
 session of several sequences does not weigh more in its group.

@@ -44,7 +44,7 @@ from training.setup.plan import Plan
 logger = logging.getLogger(__name__)
 
 WAKE_SECONDS = 1.0
-# verl's metrics of the correction; those of the loss (`bypass_mode`) begin with actor/
+# verl's metrics of the correction. Those of the loss (`bypass_mode`) begin with actor/
 CORRECTION = "rollout_corr/"
 
 
@@ -107,7 +107,6 @@ class RolloutsFromStore(PPOTrainer):
         return required_multiple(self.config, dp_size, self.use_critic)
 
     def _save_checkpoint(self) -> None:
-        """Write the checkpoint, whole or not at all; then remove those not kept."""
         trainer = self.config.trainer
         output = self.agent_loop_manager.plan.output
         folder = Path(trainer.default_local_dir)
@@ -180,7 +179,6 @@ class LightningTrainer(RolloutsFromStore, PPOTrainerSync):
     """Rollouts and updates take turns. Every episode is played by the weights it is trained on."""
 
     def on_sample_end(self) -> None:
-        """Take note that verl has its batch and begins to work on it."""
         self.timing_raw["end_to_update"] = time.time() - self.agent_loop_manager.last_end
         super().on_sample_end()
 

@@ -1,7 +1,7 @@
-"""Triplets -> token sequences, merged by prefix.
+"""Merge an episode's triplets into token sequences by their prefix.
 
-Where a prompt extends the previous prompt + response token for token, the calls are one sequence:
-mask 0 on what lies between, 1 on what the policy generated. Only token ids are compared.
+If a prompt extends the previous prompt + response token for token, the calls are one sequence: mask
+0 on what lies between, 1 on what the policy generated. Only token ids are compared.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Limits:
 class TokenSequence:
     """Prompt (L,), response (R,) and mask (R,), 1 on what the policy generated.
 
-    `log_probs` (R,) are the engine's, 0.0 where the mask is 0; None if a call has none.
+    `log_probs` (R,) are the engine's, 0.0 where the mask is 0. They are None if a call has none.
     """
 
     prompt_ids: list[int]

@@ -1,4 +1,4 @@
-"""How many optimizer updates a step makes: as many as the settings say.
+"""Make as many optimizer updates a step as the settings say.
 
 verl makes an update of each `ppo_mini_batch_size x n` sequences, two for 129 sequences of 128
 episodes. Here all are shared out to `train_batch_size / ppo_mini_batch_size` updates.

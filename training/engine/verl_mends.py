@@ -1,4 +1,4 @@
-"""What verl 0.9.1 needs mended on every device, imported by every Ray process."""
+"""What verl 0.9.1 needs mended on every device. Every Ray process imports it."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _bypass_loss = core_algos.get_policy_loss_fn("bypass_mode")
 
 
 def _bypass_loss_or_nothing(*, response_mask: torch.Tensor, **batch: Any) -> Any:
-    """Return verl's loss, or 0 for a micro-batch of padding alone, where it raises."""
+    """Return verl's loss, or 0 for a micro-batch of padding alone, for which verl raises."""
     loss = _bypass_loss if response_mask.any() else core_algos.get_policy_loss_fn("vanilla")
     return loss(response_mask=response_mask, **batch)
 
@@ -50,8 +50,8 @@ core_algos.POLICY_LOSS_REGISTRY["bypass_mode"] = _bypass_loss_or_nothing
 def _log_probs_in_chunks(logits: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
     """Return the log-probabilities of `labels` (...,) by logits (..., vocabulary), in 32 bit.
 
-    Without flash attention verl calls log_softmax once for each token. A chunk is computed
-    again in the backward pass.
+    Without flash attention verl calls log_softmax once for each token. A chunk is computed again in
+    the backward pass.
     """
     rows = logits.reshape(-1, logits.shape[-1])
     parts = []

@@ -43,7 +43,7 @@ LEAST_OF_AN_AGENT = 16
 CANARY_WARNS = 0.02
 CANARY_STOPS = MOST_ACCEPTED
 GRPO_EPSILON = 1e-6  # verl's, core_algos.compute_grpo_outcome_advantage
-TOLERANCE = 1e-4  # of a reward; verl computes in 32 bit
+TOLERANCE = 1e-4  # of a reward. verl computes in 32 bit
 
 MISMATCH = "rollout_corr/k3_kl"
 DIFFER = "books/policies_differ"  # a step whose mismatch was warned of
@@ -67,7 +67,7 @@ class Watch:
         self._window: list[RolloutRecord] = []
         self._since_update = 0
         self._recent: deque[bool] = deque(maxlen=MISSING_SPANS_WINDOW)
-        self._canaries: dict[str, deque[bool]] = {}  # by agent; "" where only one is trained
+        self._canaries: dict[str, deque[bool]] = {}  # by agent, "" if only one is trained
 
     @property
     def pause(self) -> float:
@@ -101,7 +101,6 @@ class Watch:
         return reason
 
     def _reason(self, window: list[RolloutRecord]) -> str | None:
-        """Return why these rollouts cannot be used, all together or those of one agent."""
         parts = [
             (f" of {name}", own)
             for name, own in by_agent(window).items()
@@ -234,8 +233,8 @@ def check_advantages(
 ) -> None:
     """Compare GRPO's advantages with (reward - mean) / (deviation + epsilon) of each group.
 
-    Of scored episodes, one value each (Shao et al. 2024, as verl computes it).
-    Raises RunStopped: one differs, as if an unscored episode had counted as 0.
+    Only scored episodes count, one value each (Shao et al. 2024, as verl computes it). Raises
+    RunStopped: one differs, as if an unscored episode had counted as 0.
     """
     groups = rewards_by_group(records)
     for record in records:

@@ -1,6 +1,5 @@
-"""Checkpoints hold data and never programs: unpickling refuses whatever would run code.
-
-TORCH_FORCE_WEIGHTS_ONLY_LOAD is set in `verl.toml`. Numpy's random state is allowed in addition.
+"""Allow numpy's random state in checkpoints. TORCH_FORCE_WEIGHTS_ONLY_LOAD (`verl.toml`) refuses
+whatever else would run code when it is unpickled.
 """
 
 import numpy as np

@@ -1,4 +1,4 @@
-"""Keeps verl 0.9.1 from patching a value head that TRL 1.16 no longer has; imported first."""
+"""Keep verl 0.9.1 from patching a value head that TRL 1.16 no longer has. Import this first."""
 
 from verl.utils import import_utils
 

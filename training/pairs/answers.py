@@ -20,8 +20,6 @@ from training.pairs.pair import LeftOut, Pair
 
 @dataclass(frozen=True)
 class AnswerPair:
-    """A question with a better and a worse answer."""
-
     task: str
     question: str
     chosen: str
@@ -84,7 +82,7 @@ def _higher(one: float, other: float) -> float:
 
 
 def platt(good: Sequence[float], bad: Sequence[float]) -> dict[str, Any] | None:
-    """Return the logistic map to the probability of being better, or None if there is none.
+    """Return the logistic map to the probability of being better, or None if there cannot be one.
 
     Platt's fit (Advances in Large Margin Classifiers, 1999). Smoothed targets keep it finite.
     """

@@ -1,6 +1,4 @@
-"""The flags that `training.preferences` and `training.reward_model` share, and the pairs they name,
-of which those that can be learned from are kept.
-"""
+"""The flags that `training.preferences` and `training.reward_model` share, and their pairs."""
 
 from __future__ import annotations
 
@@ -19,7 +17,6 @@ SHARE = number(float, lambda value: 0 < value <= 1, "above 0, at most 1")
 
 
 def add_flags(parser: argparse.ArgumentParser, lr: float) -> None:
-    """Add whose pairs are learned, where they come from, how, and where the result goes."""
     add = parser.add_argument
     names = registry.names()
     add("agent", choices=names, metavar="AGENT", help=", ".join(names))

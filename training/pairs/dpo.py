@@ -1,7 +1,7 @@
 """Direct preference optimization on pairs of whole episodes, by TRL.
 
-TRL's own preparation counts all behind the prompt as the policy's, words of tools and partners
-included. So pairs are encoded here, by the warm-up's encoder, with marks on what the policy wrote.
+TRL's own preparation counts everything behind the prompt as the policy's, words of tools and
+partners included. So pairs are encoded here, by the warm-up's encoder.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ Row = dict[str, list[int]]
 
 
 class EpisodePairTrainer(Silent, DPOTrainer):
-    """TRL's trainer on rows that are encoded already: see `encoded`."""
+    """TRL's trainer on rows that are encoded already (`encoded`)."""
 
     def _prepare_dataset(self, dataset: Dataset, *_: Any) -> Dataset:
         return dataset
@@ -92,7 +92,7 @@ def encoded(pairs: Sequence[Pair], tokenizer: Any, context: int, left_out: LeftO
 
 
 def _example(side: Side, pair: Pair, tokenizer: Any) -> Example | None:
-    """Return tokens and labels, or None where turns make several sequences."""
+    """Return tokens and labels, or None if turns make several sequences."""
     learned = [True] * len(side.replies)
     examples = encode(Conversation(side.messages, learned, pair.tools), tokenizer)
     return examples[0] if len(examples) == 1 else None

@@ -1,12 +1,11 @@
-"""Pairs of a better and a worse conversation about one task, and where they come from.
+"""Read pairs of a better and a worse conversation about one task.
 
     pairs, left_out = pairs_of_episodes([Path("outputs/evaluations/code-mine")], agent, margin=0.2)
     pairs, left_out = pairs_of_file(Path("pairs.jsonl"), agent)
 
-Episodes are lines of `episodes.record`, as evaluations and runs write them. A file has the public
-form, one pair a line: `prompt`, `chosen` and `rejected`, each a text or a list of messages. `chosen`
-and `rejected` may begin with the prompt instead. Beside them a line may have `task`, `tools`,
-`agent`, `chosen_score` and `rejected_score`. What is left out is counted by its reason.
+A file has one pair a line: `prompt`, `chosen` and `rejected`, each a text or a list of messages.
+The latter two may begin with the prompt instead. A line may also have `task`, `tools`, `agent`,
+`chosen_score` and `rejected_score`. What is left out is counted by its reason.
 """
 
 from __future__ import annotations
@@ -153,7 +152,6 @@ def _check_agent(found: dict[str, Any], agent: Agent, where: str) -> None:
 
 
 def _is_score(found: Any) -> bool:
-    """Return whether it is a number, or null: not scored."""
     return found is None or (isinstance(found, int | float) and not isinstance(found, bool))
 
 
@@ -183,7 +181,7 @@ def _side(row: dict[str, Any], name: str, where: str) -> Side:
 
 
 def _messages(found: Any, role: str, where: str) -> list[Message]:
-    """Return the messages of a column: a text is one of `role`, none where it is blank."""
+    """Return the messages of a column. A text is one of `role`, a blank text none."""
     if isinstance(found, str):
         return [{"role": role, "content": found}] if found.strip() else []
     if not isinstance(found, list) or not all(map(is_message, found)):

@@ -1,7 +1,4 @@
-"""The training of a reward model on pairs of answers, by TRL.
-
-learn(arguments, pairs, left_out)       # of training.reward_model
-"""
+"""Train a reward model on pairs of answers, by TRL."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A reward model behind an address: POST /score {"prompt", "response"} -> {"score"}, a raw number.
+"""Serve a reward model: POST /score {"prompt", "response"} -> {"score"}, a raw number.
 
 A text that the model cannot read whole is refused (422) and never cut: its episode is unscored.
 """
@@ -25,8 +25,6 @@ SCALE = "reward_scale.json"
 
 
 class Asked(BaseModel):
-    """A question and an answer to it."""
-
     model_config = ConfigDict(strict=True)
     prompt: str
     response: str

@@ -1,8 +1,7 @@
-"""What both trainers of pairs share: the model's folder, a work folder from which a killed training
-continues, and the progress.
+"""What both trainers of pairs share: model, progress, and the work folder OUT.training.
 
-The work folder, OUT.training, keeps checkpoints until the result is written. A command that is
-killed goes on from the last one when it is given again. Other data, model or flags are refused.
+It keeps checkpoints until the result is written, so that a killed command goes on when it is given
+again. Other data, model or flags are refused.
 """
 
 from __future__ import annotations
@@ -34,7 +33,6 @@ WARM_UP = 0.1
 
 
 def work_path(out: Path) -> Path:
-    """Return the folder that holds checkpoints while `out` is made."""
     return out.with_name(f"{out.name}.training")
 
 
@@ -151,7 +149,7 @@ class Silent:
 
 
 class Shown(TrainerCallback):
-    """Shows the progress of a training as all programs here do."""
+    """Show the progress of a training as all programs here do."""
 
     def __init__(self, title: str) -> None:
         self.title = title

@@ -1,6 +1,6 @@
-"""A thin recording endpoint before vLLM, the default: the LLM proxy's contract without litellm.
+"""The default recording endpoint before vLLM: the LLM proxy's contract without litellm.
 
-What is lost: other providers, formats of other APIs, streaming, litellm's retries, limits and keys.
+It lacks other providers, formats of other APIs, streaming, and litellm's retries, limits and keys.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ COMPLETIONS = "/v1/chat/completions"
 
 
 class DirectEndpoint:
-    """ASGI app that forwards completions to the server of their model name, for token ids.
+    """Forward completions to the server of their model name, asking for token ids (an ASGI app).
 
     servers: base URLs by model name ("policy-0"). model: the name that vLLM knows.
     """
@@ -42,7 +42,7 @@ class DirectEndpoint:
         self._session: aiohttp.ClientSession | None = None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        # What is neither a call nor a health check does not pass the guard
+        # The guard lets only calls and health checks pass
         if scope["path"] == HEALTH:
             status = 200
             body = b'"alive"'

@@ -1,7 +1,7 @@
-"""Keeps strangers out of the ports that verl, vLLM and TransferQueue open, by the run's token.
+"""Keep strangers out of the ports that verl, vLLM and TransferQueue open, by the run's token.
 
 ZeroMQ's messages are unpickled, and it asks for no identity. Here both ends of a TCP connection use
-CURVE with a key pair made from the token, so that without it no handshake begins.
+CURVE with a key pair made from the token.
 """
 
 from __future__ import annotations
@@ -72,7 +72,6 @@ def _connect_guarded(socket: zmq.Socket[Any], address: str) -> Any:
 
 
 def _take_keys(socket: zmq.Socket[Any]) -> bytes:
-    """Give a socket the run's key pair; returns the public one."""
     secret, public = keys(run_token())
     socket.setsockopt(zmq.CURVE_SECRETKEY, secret)
     socket.setsockopt(zmq.CURVE_PUBLICKEY, public)
@@ -102,7 +101,7 @@ class Door(Guard):
 class ServedDoor(Guard):
     """vLLM's middleware outside of training: completions and little else.
 
-    vLLM's other routes load adapters from any folder, count, and translate tokens.
+    Other routes load adapters from any folder, count, and translate tokens.
     """
 
     def __init__(self, app: Any) -> None:

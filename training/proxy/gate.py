@@ -1,7 +1,7 @@
-"""What a call of the policy passes on its way to vLLM: the gate, and its seed if deterministic.
+"""Hold calls of the policy back while vLLM's weights change, and give them seeds if deterministic.
 
-verl aborts calls when weights change, and those over HTTP cannot be continued: so a change waits for
-the calls in flight (a turn, not the episode), and new ones wait for the change.
+verl aborts calls when weights change, and those over HTTP cannot be continued. So a change waits
+for the calls in flight (a turn, not the episode), and new ones wait for the change.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class CallGate:
                 )
 
     def open(self) -> None:
-        """Let calls through again. The order in which they waited is kept."""
+        """Let calls through again, in the order in which they came."""
         with self._state:
             self._closed = False
             waiting, self._waiting = self._waiting, []
@@ -81,10 +81,10 @@ def _wake(future: asyncio.Future[None]) -> None:
 
 
 class RequestSeeds:
-    """Gives every call a seed that two runs agree on; lives as long as the run's proxy.
+    """Give every call a seed that two runs agree on. Lives as long as the run's proxy.
 
-    It follows from the run's seed, the weights, the conversation, and how often the same was
-    asked before: episodes of a group are interchangeable.
+    It follows from the run's seed, the weights, the conversation, and how often the same was asked
+    before: episodes of a group are interchangeable.
     """
 
     def __init__(self, seed: int) -> None:

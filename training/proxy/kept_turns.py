@@ -1,10 +1,9 @@
-"""Remembers the tokens of each turn, so that the next turn of the episode reads the same ones.
+"""Remember the tokens of each turn, so that the next turn of the episode reads the same ones.
 
-A chat template writes a tool call again in its own white space, and a tokenizer may cut a reply in
-other pieces than the policy did. Then the next prompt does not extend the turn before, and the
-episode becomes several sequences (`training.engine.trajectories`). A request that goes on from a
-recorded turn therefore names the tokens of that turn, which vLLM reads in place of what its
-template would write (`training.engine.kept_tokens`).
+A chat template may write a tool call in other white space, and a tokenizer may cut a reply
+otherwise than the policy did. The next prompt would not extend the turn before, and the episode
+would become several sequences. So a request names the tokens of the turn it continues, which vLLM
+reads in place of the template's (`training.engine.kept_tokens`).
 """
 
 from __future__ import annotations
@@ -19,9 +18,9 @@ import orjson
 
 from training.proxy.recorder import Taken
 
-# The variable of the chat template by which a request names a turn; no template has it
+# The variable of the chat template by which a request names a turn. No template has it
 KEPT = "kept_turn"
-# Turns that are remembered; one of 2,000 tokens takes 8 KB
+# Turns that are remembered. One of 2,000 tokens takes 8 KB
 MOST_TURNS = 8192
 THOUGHT_ENDS = "</think>"
 
@@ -40,7 +39,7 @@ class KeptTurns:
         self._turns: OrderedDict[bytes, Turn] = OrderedDict()
 
     def add(self, attempt: str, body: bytes) -> bytes:
-        """Return the request with the latest recorded turn of this attempt that it goes on from."""
+        """Return the request with the latest recorded turn of this attempt that it continues."""
         try:
             request = orjson.loads(body)
             prefixes = list(_prefixes(attempt, request, request["messages"]))
@@ -54,8 +53,8 @@ class KeptTurns:
         return orjson.dumps({**request, "chat_template_kwargs": variables})
 
     def remember(self, attempt: str, body: bytes, reply: bytes, taken: Taken) -> None:
-        """Remember the turn of this request and its reply. A reply that was cut is forgotten: no
-        next turn goes on from it as the template would.
+        """Remember the turn of this request and its reply. Forget a reply that was cut: no next
+        turn continues it as the template would.
         """
         request = orjson.loads(body)
         choice = orjson.loads(reply)["choices"][0]
@@ -75,10 +74,10 @@ def continued(
     """Return a prompt with the kept tokens of a turn in place of those that the template writes.
 
     prompt: all messages as the template writes them. written: those of the turn, reply included.
-    kept: the turn's tokens, of which the last ends the reply.
+    kept: the turn's tokens. The last ends the reply.
 
-    The prompt is returned as it is where the template leaves thoughts of the turn out, or writes
-    the turn otherwise when more follows.
+    The prompt stays as it is if the template leaves thoughts of the turn out, or writes the turn
+    otherwise when more follows.
     """
     if kept[-1] not in written:
         return prompt

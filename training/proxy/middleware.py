@@ -1,7 +1,4 @@
-"""Records every call before the LLM proxy's app, and keeps from agents what only training needs.
-
-Who makes a reply leaves token ids and log-probabilities in the call's `TAKEN`.
-"""
+"""Record every call before the LLM proxy's app, and keep from agents what only training needs."""
 
 from __future__ import annotations
 
@@ -19,7 +16,7 @@ from training.proxy.recorder import CallRecorder, Taken
 
 ROUTE = re.compile(r"^/rollout/([^/]+)/attempt/([^/]+)(/.*)?$")
 
-# A list for each call; empty if a reply has no token ids
+# A list for each call, empty if a reply has no token ids
 TAKEN: ContextVar[list[Taken]] = ContextVar("TAKEN")
 
 
@@ -49,10 +46,10 @@ def take_from_body(body: bytes) -> bytes:
 
 
 class RecordingMiddleware:
-    """Strips `/rollout/{id}/attempt/{id}` from a path and records what the reply held.
+    """Strip `/rollout/{id}/attempt/{id}` from a path and record what the reply held.
 
-    A reply from which nothing was taken is not recorded. Plain ASGI: BaseHTTPMiddleware costs
-    a task and a queue a request.
+    A reply from which nothing was taken is not recorded. Plain ASGI: BaseHTTPMiddleware costs a
+    task and a queue a request.
     """
 
     # For agent-lightning, which makes the middleware without arguments
@@ -65,7 +62,7 @@ class RecordingMiddleware:
 
     @property
     def recorder(self) -> CallRecorder:
-        """Where this records; looked up late, since litellm's app outlives a proxy."""
+        """The proxy's recorder, looked up late, since litellm's app outlives a proxy."""
         return self._recorder or self.default
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:

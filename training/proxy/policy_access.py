@@ -1,7 +1,6 @@
 """How agents reach the policy: the LLM proxy before vLLM's servers, and resources that name it.
 
-Sampling parameters come from verl's tree alone. Rollouts of a prompt group are given the same
-server, whose prefix cache their turns find warm.
+Rollouts of a prompt group are given the same server, whose prefix cache their turns find warm.
 """
 
 from __future__ import annotations
@@ -41,8 +40,8 @@ RESOURCE = "main_llm"
 START_SECONDS = 90.0
 MOST_BYTES = 32 * 2**20  # of a call: the messages of an episode so far
 CALL = re.compile(r"/rollout/[^/]+/attempt/[^/]+(/v1)?/chat/completions")
-# What litellm lets a request's body decide beside the completion: another address, another key,
-# what is called back.
+# Parameters by which a request's body decides more than the completion in litellm: another
+# address, another key, what is called back.
 NOT_THE_CALLERS = frozenset(all_litellm_params) - {"metadata"} | {"base_url", "user_config"}
 
 
@@ -86,7 +85,6 @@ class PolicyAccess:
         await self.publish()
 
     async def publish(self) -> None:
-        """Put the resources that name the policy into the store."""
         for mode, published in self.resources.items():
             sampling = sampling_parameters(self.config, self.engine.max_tokens, mode)
             for name in self.servers:
@@ -118,7 +116,6 @@ class PolicyAccess:
         return published[group % len(published)]
 
     async def stop(self) -> None:
-        """Stop the proxy, if it was started."""
         if self.proxy is not None:
             await self.proxy.stop()
 
@@ -186,7 +183,7 @@ class PolicyAccess:
 
 
 def sampling_parameters(config: DictConfig, max_tokens: int, mode: str) -> dict[str, Any]:
-    """Return the sampling parameters of every policy call."""
+    """Return the sampling parameters of every policy call, which come from verl's tree alone."""
     rollout = config.actor_rollout_ref.rollout
     source = rollout.val_kwargs if mode == "val" else rollout
     return {
@@ -223,7 +220,7 @@ def litellm_proxy(
 
 
 class TakeTokenIds(CustomLogger):
-    """Moves a completion's token ids and log-probabilities into the call's `TAKEN`."""
+    """Move a completion's token ids and log-probabilities into the call's `TAKEN`."""
 
     async def async_post_call_success_hook(
         self, data: Any, user_api_key_dict: Any, response: Any
@@ -267,10 +264,8 @@ def problem_of(path: str, body: bytes) -> str | None:
 
 
 async def _anyone() -> UserAPIKeyAuth:
-    """Allow every call that passed the guard. A run has no keys of litellm's."""
     return UserAPIKeyAuth(user_role=LitellmUserRoles.INTERNAL_USER)
 
 
 def _reachable(host: str) -> str:
-    """Return a bound address as others see it."""
     return socket.gethostname() if host == "0.0.0.0" else host

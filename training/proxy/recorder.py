@@ -1,11 +1,8 @@
-"""Writes spans into the store, many with one request: the policy's calls (one span a call) and what
-agents emit.
+"""Write spans into the store, many with one request: the policy's calls and what agents emit.
 
-agent-lightning's own tracing makes seven OpenTelemetry spans of every call the LLM proxy answers
-and sends them one call at a time, which costs more than the proxy itself. Training needs one:
-`raw_gen_ai_request` with the token ids, which `LlmProxyTraceToTriplet` reads, and their
-log-probabilities. `training.proxy.middleware` takes them from the reply. `CallRecorder` sends what
-has gathered as one OTLP request, which the store numbers in the order of its spans.
+agent-lightning's own tracing makes seven OpenTelemetry spans of every call and sends them one call
+at a time, which costs more than the proxy itself. Training needs one, `raw_gen_ai_request`, which
+`LlmProxyTraceToTriplet` reads.
 """
 
 from __future__ import annotations
@@ -46,12 +43,12 @@ ASK_FOR_LOG_PROBS = {"logprobs": True, "top_logprobs": 0}  # of the sampled toke
 # Seconds to wait for a store that does not answer: less than the silence that stops a run
 OUTAGE_SECONDS = 150.0
 REQUEST_SECONDS = 30.0
-# Connections of a client to its store. Further requests wait at the client, so that a thousand
-# episodes which end at once are not a thousand new connections, of which the store drops some
+# Connections of a client to its store. Further requests wait at the client: of a thousand new
+# connections, when so many episodes end at once, the store would drop some
 # (`common.connections.MOST_WAITING`).
 STORE_CONNECTIONS = 8
 PROTOBUF = {"content-type": "application/x-protobuf"}
-# How long a finished call may wait for company; a request to the store costs about that much
+# How long a finished call may wait for company. A request to the store costs about that much
 GATHER_SECONDS = 0.005
 
 
@@ -78,7 +75,7 @@ def store_session(token: str | None) -> aiohttp.ClientSession:
 
 
 class SpanSender:
-    """Sends spans to a store by OTLP, again while it is away; belongs to one event loop."""
+    """Send spans to a store by OTLP, again while it is away. Belongs to one event loop."""
 
     def __init__(self, token: str | None = None) -> None:
         self._token = token
@@ -124,9 +121,9 @@ def _readable(rollout_id: str, attempt_id: str, span: SpanCoreFields) -> Readabl
 
 
 class CallRecorder:
-    """Gathers answered calls and sends them to the store, in order, on one event loop.
+    """Gather answered calls and send them to the store, in order, on one event loop.
 
-    version: returns the number of the weights vLLM serves. seeds: None: vLLM's own sampling.
+    version: returns the number of the weights vLLM serves. seeds: None for vLLM's own sampling.
     """
 
     def __init__(
@@ -155,7 +152,7 @@ class CallRecorder:
             self._task = asyncio.create_task(self._send_forever())
 
     async def close(self) -> None:
-        """Send what is left; returns at once when nothing was ever recorded."""
+        """Send what is left. Return at once if nothing was ever recorded."""
         if self._task is not None:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)

@@ -1,4 +1,4 @@
-"""The lines that a run prints while it works, read from its folder's files as they grow."""
+"""Print a run's progress from its folder's files as they grow."""
 
 from __future__ import annotations
 
@@ -37,7 +37,6 @@ class Progress:
         self._say("starting Ray, verl and vLLM")
 
     def look(self) -> None:
-        """Print new events and finished steps."""
         for event in read_timeline(self.run_dir):
             if event not in self.events:
                 self.events.add(event)
@@ -53,14 +52,12 @@ class Progress:
             self._say(f"{line}, about {duration(left)} left" if left else line)
 
     def _note_left_out(self, episodes: Sequence[Mapping[str, Any]]) -> None:
-        """Report at once if so many are left out that their step may be skipped."""
         causes = Counter(record["cause"] for record in episodes if record["cause"])
         if causes.total() > MAX_UNSCORED_SHARE * len(episodes):
             named = ", ".join(f"{name} {count}" for name, count in causes.most_common())
             self._say(f"{causes.total()} of {len(episodes)} episodes are left out: {named}")
 
     def _seconds_left(self, step: int) -> float | None:
-        """Return the seconds until the last step ends, validations in the mean."""
         began = read_timeline(self.run_dir).get("first_step")
         if not self._ended or began is None:
             return None

@@ -1,4 +1,4 @@
-"""A run's plain files -> `summary.json`, and what is printed at the end, also after a crash."""
+"""Make `summary.json` of a run's plain files, and print its end, also after a crash."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from training.engine.records import (
 )
 from training.engine.watchdog import MISMATCH
 
-# What episodes are played with; its `notes` are for readers of the numbers
+# The key of what episodes are played with. Its `notes` are for readers of the numbers
 ENVIRONMENT = "environment.json"
 PHASES = {
     "rollout": "timing_s/gen",
@@ -124,7 +124,6 @@ def _rollouts(records: list[RolloutRecord]) -> dict[str, int]:
 
 
 def _validation(records: list[RolloutRecord]) -> dict[str, Any]:
-    """Return counts, and the rewards of the first and the last validation."""
     steps = [record.step for record in records]
     first = [record for record in records if record.step == min(steps)]
     last = [record for record in records if record.step == max(steps)]
@@ -155,7 +154,7 @@ def _reward(records: list[RolloutRecord]) -> dict[str, Any]:
 
 
 def _dropped(records: list[RolloutRecord], generated_in_updates: int) -> dict[str, float]:
-    """Return generated tokens that were not trained, by cause; `no_update`: no step came."""
+    """Return generated tokens that were not trained, by cause. `no_update`: no step came."""
     dropped = sums({record.cause: record.generated_tokens} for record in records if record.cause)
     scored = sum(record.generated_tokens for record in records if record.cause is None)
     if scored > generated_in_updates:

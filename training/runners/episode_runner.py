@@ -1,7 +1,7 @@
-"""A runner that plays many episodes at once in one process, each as an asyncio task.
+"""Play many episodes at once in one process, each as an asyncio task.
 
-It ends an episode at its deadline (`timeout`), when the store gave it to another runner (noticed at a
-heartbeat, not reported), and at its own end (`unresponsive`, so that others take over).
+An episode ends at its deadline (`timeout`), when the store gave it to another runner (noticed at a
+heartbeat, not reported), or at its own end. It is `unresponsive` if others are to take over.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class Threads(ThreadPoolExecutor):
 
 @dataclass
 class Slot:
-    """An attempt that is played since `begun` (monotonic); `over`: only its report is left."""
+    """An attempt that is played since `begun` (monotonic). If `over`, only its report is left."""
 
     rollout: AttemptedRollout
     begun: float
@@ -96,7 +96,7 @@ class EpisodeRunner(Runner[Any]):
         """Do nothing: workers hold nothing in common."""
 
     async def iter(self, *, event: ExecutionEvent | None = None) -> None:
-        """Play until the event is set or this is cancelled; then give back what is unfinished.
+        """Play until the event is set or this is cancelled, then give back what is unfinished.
 
         It never raises: agent-lightning would stop the other runners, too.
         """
@@ -127,7 +127,7 @@ class EpisodeRunner(Runner[Any]):
         if slots:
             try:
                 await asyncio.wait_for(give_up(self.store, self.name), GIVE_UP_SECONDS)
-            # The store may be gone already; otherwise its watchdog finds these rollouts
+            # The store may be gone already. Otherwise its watchdog finds these rollouts
             except Exception as error:
                 logger.info(
                     "%s could not give back %d rollouts (%s)",
@@ -169,7 +169,6 @@ class EpisodeRunner(Runner[Any]):
         slot.task.add_done_callback(leave)
 
     async def _play(self, slot: Slot) -> None:
-        """Play an episode within its deadline and report it, unless this is cancelled."""
         episode = asyncio.get_running_loop().create_task(self._episode(slot.rollout))
         try:
             await asyncio.wait({episode}, timeout=self.deadline)
@@ -188,7 +187,6 @@ class EpisodeRunner(Runner[Any]):
             )
 
     async def _episode(self, rollout: AttemptedRollout) -> list[SpanCoreFields]:
-        """Run the agent. Return what it emitted, with its reward, if any, at the end."""
         spans = self.tracer.begin()
         resources = await self._resources_of(rollout)
         kind = "training" if rollout.mode == "train" else "validation"
@@ -197,7 +195,6 @@ class EpisodeRunner(Runner[Any]):
         return spans if result is None else [*spans, emit_reward(float(result), propagate=False)]
 
     async def _resources_of(self, rollout: AttemptedRollout) -> NamedResources:
-        """Return the rollout's resources, which never change under one id."""
         named = str(rollout.resources_id)
         if named not in self._resources:
             update = await self.store.get_resources_by_id(named)
@@ -209,7 +206,6 @@ class EpisodeRunner(Runner[Any]):
     async def _finish(
         self, rollout: AttemptedRollout, episode: asyncio.Task[list[SpanCoreFields]]
     ) -> None:
-        """Report how an episode ended, its spans first."""
         attempt = rollout.attempt.attempt_id
         if not episode.done() or episode.cancelled():
             logger.warning("rollout %s had no end after %g s", rollout.rollout_id, self.deadline)
@@ -223,7 +219,7 @@ class EpisodeRunner(Runner[Any]):
             await self.store.update_attempt(rollout.rollout_id, attempt, status="succeeded")
 
     async def _beat(self) -> None:
-        """Report that this runner and its episodes live, and drop what is no longer ours."""
+        """Report that this runner and its episodes live, and drop those that are no longer ours."""
         while True:
             await asyncio.sleep(self.heartbeat)
             try:

@@ -1,6 +1,6 @@
-"""Runner processes below a keeper that starts them again, which agent-lightning's strategy does not.
+"""Run runner processes below a keeper that starts them again.
 
-The keeper is forked before Ray and torch have threads. A runner is started again RESTARTS times in
+The keeper is forked before Ray and torch have threads. It starts a runner again RESTARTS times in
 WINDOW_SECONDS, unless it ended as the one before it did. All end with the keeper's parent.
 """
 
@@ -33,7 +33,7 @@ from training.store.store_client import StoreClient
 logger = logging.getLogger(__name__)
 
 ANY_EXIT_CODE = range(-64, 256)
-# Seconds that stopped runners have for giving back their rollouts; a frozen one takes longer
+# Seconds that stopped runners have for giving back their rollouts. A frozen one takes longer
 END_SECONDS = 6.0
 STOPS = (signal.SIGINT, signal.SIGTERM)
 
@@ -49,7 +49,7 @@ class Runner:
 
 
 class Budget:
-    """Decides whether a runner that ended is started again."""
+    """Decide whether a runner that ended is started again."""
 
     def __init__(self) -> None:
         self._restarts: deque[float] = deque(maxlen=RESTARTS)
@@ -65,7 +65,7 @@ class Budget:
 
 
 class Keeper:
-    """The process above the runners. start: begins a runner; say: prints for people."""
+    """The process above the runners. start: begins a runner. say: prints for people."""
 
     def __init__(
         self, start: Callable[[int], Any], store: StoreClient, say: Callable[[str], None]
@@ -179,7 +179,6 @@ class KeptRunners(ClientServerExecutionStrategy):
 
 
 def _play(runner: Any, number: int, store: Any, stop_evt: Any, handlers: dict[int, Any]) -> None:
-    """Play as a runner process; exit code 1 if it failed."""
     for name, handler in handlers.items():
         signal.signal(name, handler)
     end_with(os.getppid())  # a runner left behind would play the next run's rollouts

@@ -1,7 +1,6 @@
 """The spans that an episode leaves in the store, and the adapter that turns them into triplets.
 
-The proxy's spans hold the token ids, so the runner keeps only what the agent itself emits
-(`agl.emit_annotation`, `agl.emit_reward`, operations): `EpisodeTracer`, for many episodes at once.
+The proxy's spans hold the token ids, so a runner keeps only what the agent itself emits.
 """
 
 from __future__ import annotations

@@ -1,3 +1,1 @@
-"""What a run is to do, checked before anything heavy is imported: the plan, its presets and verl's
-tree.
-"""
+"""What a run is to do, checked before anything heavy is imported."""

@@ -1,7 +1,6 @@
-"""The checks that agent and trainer agree, made on verl's finished tree before anything heavy is
-imported.
+"""Check that agent and trainer agree, on verl's finished tree, before anything heavy is imported.
 
-Every error names both values and where they came from. Used by `training.setup.verl_config`.
+Every error names both values and where they came from.
 """
 
 from __future__ import annotations

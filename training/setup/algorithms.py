@@ -1,8 +1,4 @@
-"""Algorithms by name: what `--algorithm` sets in verl (`algorithms.toml`). All values are verl's.
-
-keys_of("gspo")                     # verl's keys, which go over the preset and below the user's
-check_algorithm("gspo", overrides)  # raises ConfigError
-"""
+"""Algorithms by name: what `--algorithm` sets in verl (`algorithms.toml`)."""
 
 from __future__ import annotations
 
@@ -19,7 +15,7 @@ _TABLES: dict[str, dict[str, dict[str, Any]]] = tomllib.loads(
 
 
 def keys_of(algorithm: str | None) -> dict[str, Any]:
-    """Return the keys of an algorithm; {} for None, which leaves the preset's."""
+    """Return the keys of an algorithm, {} for None, which leaves the preset's."""
     if algorithm is None:
         return {}
     table = _TABLES[algorithm]

@@ -1,8 +1,8 @@
-"""Whether the chat template keeps what the policy thought, and knows tools.
+"""Make a chat template keep what the policy thought, and know tools.
 
 A template that drops earlier thoughts makes each turn a sequence of its own. `--keep-thinking`
-serves a copy that keeps them. Without thinking, Qwen3's writes an empty thought before the reply due
-alone. A copy writes it before all. One without tools gets `tools_in_words.jinja` in front.
+serves a copy that keeps them. Without thinking, Qwen3's writes an empty thought before the last
+reply alone. A copy writes it before all. One without tools gets `tools_in_words.jinja` in front.
 """
 
 from __future__ import annotations
@@ -154,7 +154,6 @@ def with_empty_thoughts(template: str, tools: bool) -> str:
 
 
 def _continues(template: str, tools: bool) -> bool:
-    """Return whether, without thinking, a prompt begins with the one before and its reply."""
     shown = [TOOL] if tools else None
     off = {SWITCH: False}
     reply = "" if tools else "Then the other."

@@ -1,8 +1,4 @@
-"""The GPUs and nodes of a run: what is checked before Ray starts, and whether a joined Ray has
-them.
-
-`check_nodes_asked` needs nothing. `check_nodes_found` needs a Ray that this process has joined.
-"""
+"""Check the GPUs and nodes of a run, before Ray starts and in a Ray that this process joined."""
 
 from __future__ import annotations
 
@@ -66,9 +62,8 @@ def shared_files(run_dir: Path, model: str) -> list[str]:
 
 
 def check_nodes_found(config: DictConfig, shared: Sequence[str]) -> None:
-    """Raise RunStopped if a Ray has too few free GPUs after JOIN_SECONDS, for which verl would
-
-    wait for ever, or if a node does not see `shared`.
+    """Raise RunStopped if a node does not see `shared`, or a Ray has too few free GPUs after
+    JOIN_SECONDS. verl would wait for these for ever.
     """
     end = time.monotonic() + (JOIN_SECONDS if os.environ.get("RAY_ADDRESS") else 0)
     nodes = int(config.trainer.nnodes)

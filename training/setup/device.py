@@ -1,7 +1,4 @@
-"""Which device a run uses, the variables its processes need (`verl.toml`), and the libraries.
-
-Imports nothing heavy.
-"""
+"""Which device a run uses, and what its processes need there. Imports nothing heavy."""
 
 from __future__ import annotations
 
@@ -48,14 +45,14 @@ def is_large(model: str) -> bool:
 
 
 def has_bfloat16() -> bool:
-    """Return whether this machine's processor computes in bfloat16; False where it does not say."""
+    """Return whether this machine's processor computes in bfloat16, False if it does not say."""
     with suppress(OSError):
         return bool(BFLOAT16 & set(Path("/proc/cpuinfo").read_text().split()))
     return False
 
 
 def in_bfloat16(model: str) -> bool:
-    """Return whether the CPU computes this model in bfloat16, of which a tiny one gains nothing."""
+    """Return whether the CPU computes this model in bfloat16. A tiny one gains nothing by it."""
     return is_large(model) and has_bfloat16()
 
 
@@ -74,7 +71,7 @@ def environment(device: str, model: str | None = None, processes: int = 1) -> di
     try:
         getpass.getuser()
     except (KeyError, OSError):
-        # In a container under an id without a name; torch's compiler asks for one, and ends
+        # In a container under an id without a name: torch's compiler asks for one, and ends
         shared["USER"] = f"uid{os.getuid()}"
     return shared
 

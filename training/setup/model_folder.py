@@ -1,4 +1,4 @@
-"""What a model folder must have, checked before anything is started for it."""
+"""Check a model folder before anything is started for it."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ ADAPTER_FACTOR = 4  # with LoRA: the moments of an adapter are negligible
 CRITIC_FACTOR = 6
 SPARE_BYTES = 100_000_000
 ENDS = 65_536  # bytes of both ends of a weight file: another training changes all of them
-# Of vLLM's cache on the CPU: the most bytes, and the tokens of a block. Whole blocks of a prefix
+# vLLM's cache on the CPU: the most bytes, and the tokens of a block. Whole blocks of a prefix
 # are reused only: with vLLM's own 128 tokens a turn computes 64 again.
 CACHE_BYTES = 2**30
 CACHE_BLOCK = 32
@@ -73,7 +73,7 @@ def check_model(
 
 
 def read_template(model: str, tools: bool = True) -> str:
-    """Return the chat template of a model, "" if there is none.
+    """Return the chat template of a model, "" if it has none.
 
     Of several it is the one for `tools`, else the default. Raises ConfigError.
     """
@@ -158,8 +158,8 @@ def cache_bytes(
 ) -> int:
     """Return the bytes of vLLM's cache on the CPU: room for so many full sequences.
 
-    A token has a key and a value for each dimension of each head of each layer. At most a GiB,
-    because vLLM writes all of it at its start; so much where sizes are not known.
+    A token has a key and a value for each dimension of each head of each layer. The limit is a GiB,
+    because vLLM writes all of it at its start. It is also taken if sizes are not known.
     """
     if not weights_bytes(model):
         return CACHE_BYTES

@@ -1,6 +1,4 @@
-"""The plan of one training run in its four parts: everything the engine room reads, besides verl's
-own tree. A check or a room takes the part that it is about.
-"""
+"""The plan of one training run: everything the engine room reads, besides verl's own tree."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ ROLLOUT = "actor_rollout_ref.rollout"
 ACTOR = "actor_rollout_ref.actor"
 # In tokens
 MICRO_BATCH = (f"{ACTOR}.ppo_max_token_len_per_gpu", "critic.ppo_max_token_len_per_gpu")
-# Of a thought before a reply: of Qwen3's most end within it, of 768 nearly none
+# Tokens of a thought before a reply. Most of Qwen3's end within these, nearly none within 768
 THOUGHT_TOKENS = 2048
 VERL_DEFAULTS: dict[str, dict[str, dict[str, Any]]] = tomllib.loads(
     Path(__file__).with_name("verl.toml").read_text(encoding="utf-8")

@@ -1,7 +1,7 @@
-"""Which of vLLM's parsers reads the tool calls that a model's own chat template writes.
+"""Find vLLM's parser for the tool calls that a model's own chat template writes.
 
-A call is rendered and the parsers are asked to read it back, in a process of its own: importing
-vLLM takes ten seconds. The form of Hermes and Qwen is recognised here, at once.
+The parsers read back a rendered call in a process of its own: importing vLLM takes ten seconds. The
+form of Hermes and Qwen is recognised here, at once.
 """
 
 from __future__ import annotations

@@ -24,7 +24,7 @@ from training.setup.plan import ConfigError, EnginePlan
 from training.setup.presets import ROLLOUT, VERL_DEFAULTS
 
 CACHE = "kv_cache_memory_bytes"
-Overrides = dict[str, Any]  # keys of verl; a leading + marks those its files leave out
+Overrides = dict[str, Any]  # keys of verl. A leading + marks those its files leave out
 
 # Below these names verl passes everything on unchanged, so nothing can be checked.
 FREE_FORM = (
@@ -118,7 +118,6 @@ def _verl_defaults() -> DictConfig:
 
 
 def _derived(engine: EnginePlan, run_dir: Path, files: dict[str, str]) -> Overrides:
-    """Return what follows from the plan, and what makes verl take rollouts from the store."""
     run = VERL_DEFAULTS["run"]
     keys = {
         **run["every"],
@@ -138,7 +137,7 @@ def _derived(engine: EnginePlan, run_dir: Path, files: dict[str, str]) -> Overri
     }
     if engine.keep_thinking:
         keys[f"+{SETTING}"] = str(run_dir / TEMPLATE)
-    if engine.lora_rank:  # merged into the weights vLLM gets; its scale is 2 at any rank
+    if engine.lora_rank:  # merged into the weights vLLM gets. Its scale is 2 at any rank
         model = "actor_rollout_ref.model"
         keys[f"{model}.lora_rank"] = engine.lora_rank
         keys[f"{model}.lora_alpha"] = 2 * engine.lora_rank

@@ -1,4 +1,4 @@
-"""The card of an exported model, read from what the run and the evaluation wrote."""
+"""Write the card of an exported model, from what the run and the evaluation wrote."""
 
 from __future__ import annotations
 
@@ -128,7 +128,6 @@ def write_card(
 
 
 def _evaluation(scores: dict[str, Any] | None) -> str:
-    """Return every number that has an interval, in points of 100."""
     if not scores:
         return "It was not evaluated, beyond the validation above."
     overall = scores["overall"]

@@ -1,7 +1,7 @@
 """Check that transformers and vLLM load an exported folder and answer a task of its run alike.
 
-Token ids of the prompt and the greedy reply must be equal. Of a kept adapter vLLM serves the merged
-model, which is so compared with the adapter on its base.
+Token ids of the prompt and the greedy reply must be equal. vLLM serves the merged model, so this
+compares it with an adapter on its base.
 """
 
 from __future__ import annotations

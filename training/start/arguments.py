@@ -1,8 +1,4 @@
-"""The flags of the training command, which are the same for every agent (`flags.toml`), and the
-agent's own flags, in groups.
-
-options = parse(agent, ["--ci-fast", "data.seed=1"])
-"""
+"""The flags of the training command (`flags.toml`) and the agent's own, in groups."""
 
 from __future__ import annotations
 

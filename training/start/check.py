@@ -1,8 +1,4 @@
-"""What a run needs of its machine, checked before anything heavy is started.
-
-done, last = steps_of(config, rows["train"], checkpoint)
-check_ready(plan, config, done, last)
-"""
+"""Check what a run needs of its machine before anything heavy is started."""
 
 from __future__ import annotations
 

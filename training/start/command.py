@@ -121,7 +121,6 @@ def check_budgets(agent: Agent, rows: Rows, settings: Settings) -> None:
 
 
 def main(name: str, arguments: list[str] | None = None) -> int:
-    """Run the command line of an agent and return the exit code."""
     return run_training(lambda: registry.get(name), arguments)
 
 

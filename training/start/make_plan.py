@@ -39,7 +39,7 @@ TRACKER_VARIABLES = (
     *("TENSORBOARD_DIR", "SWANLAB_API_KEY", "SWANLAB_MODE", "SWANLAB_LOG_DIR"),
     *("WANDB_API_KEY", "WANDB_MODE", "WANDB_BASE_URL"),
 )
-# What is in a run's folder before its first episode: docs/runs.md
+# Files of a run's folder before its first episode (docs/runs.md)
 WRITTEN_FIRST = (
     *("config.yaml", "environment.json", "preset.json", "versions.json", "model.json", "data"),
     *("run.log", "logs", "timeline.json", "chat_template.jinja", "trackers"),
@@ -143,8 +143,8 @@ def with_token(plan: Plan) -> Plan:
 def continued(plan: Plan, options: argparse.Namespace) -> tuple[Plan, Path | None, dict[str, Any]]:
     """Return the plan with its run folder, the checkpoint to go on from, and verl's keys.
 
-    The folder is that of the checkpoint's run, or --run-dir. Raises ConfigError: a new run's is
-    not empty, or there is no such checkpoint; FileError: --run-dir cannot be written.
+    The folder is that of the checkpoint's run, or --run-dir. Raises ConfigError: a new run's is not
+    empty, or the checkpoint is missing. Raises FileError: --run-dir cannot be written.
     """
     check_writable(plan.output.run_dir, "--run-dir")
     if not options.resume:

@@ -34,8 +34,8 @@ def prepare(
 ) -> Rows:
     """Return rows with drafted answers, after agent and judge were asked about them.
 
-    Raises AgentError: they cannot be trained on; Failure: what episodes need does not answer,
-    or the judge pays dishonest answers and JUDGE_CHECK is on.
+    Raises AgentError: they cannot be trained on. Raises Failure: what episodes need does not
+    answer, or the judge pays dishonest answers and JUDGE_CHECK is on.
     """
     rows = complete(agent, rows, settings, options)
     tasks = [agent.task(row, settings) for row in rows["train"]]
@@ -74,7 +74,6 @@ def complete(
 
 
 def parse_arguments(argv: Sequence[str] | None) -> tuple[Agent, argparse.Namespace]:
-    """Return the agent and the flags, its own among them."""
     parser = new_parser(__doc__, prog="python -m training.prepare")
     registry.add_agent(parser, argv)
     for split in ("train", "val"):
@@ -85,7 +84,6 @@ def parse_arguments(argv: Sequence[str] | None) -> tuple[Agent, argparse.Namespa
 
 
 def run(agent: Agent, arguments: argparse.Namespace) -> None:
-    """Prepare the rows of the command line."""
     options = registry.own_options(agent, arguments)
     settings = with_turns(agent, load_settings()).under(options)
     given = {"train": arguments.train_file, "val": arguments.val_file}
@@ -100,7 +98,6 @@ def run(agent: Agent, arguments: argparse.Namespace) -> None:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command line and return the exit code."""
     stop_in_order()
     return run_command("prepare", lambda: run(*parse_arguments(argv)))
 

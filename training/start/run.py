@@ -1,6 +1,6 @@
 """One entry to the engine room: store, roles, runners and trainer, up to `summary.json`.
 
-It imports agent-lightning, which takes seconds: what is cheap is checked before.
+It imports agent-lightning, which takes seconds.
 """
 
 from __future__ import annotations
@@ -80,7 +80,6 @@ def _finish(plan: Plan, outcome: Outcome, started: float) -> int:
 
 
 def _trainer(plan: Plan, algorithm: VerlAlgorithm | None) -> agl.Trainer:
-    """Return agent-lightning's Trainer. Runners are processes, the store is asked by HTTP."""
     runner = EpisodeRunner(plan.store.concurrency, deadline_of(plan.engine.episode_timeout))
     return agl.Trainer(
         algorithm=algorithm,
@@ -99,7 +98,6 @@ def deadline_of(episode_timeout: float) -> float:
 
 
 def _log_to_file(plan: Plan) -> None:
-    """Write logs to `run.log`. The screen shows progress only, or all with --debug."""
     log = plan.output.run_dir / "run.log"
     handlers: list[logging.Handler] = [logging.FileHandler(log, encoding="utf-8")]
     if plan.output.debug:

@@ -1,8 +1,4 @@
-"""What a run writes into its folder before it begins.
-
-write_inputs(plan, rows, described)     # the rows and what scores depend on
-prepare_run_dir(plan, config)           # the configuration. What an earlier part left is kept aside
-"""
+"""Write a run's folder before it begins: rows, configuration, and what scores depend on."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""One command at a time trains in a run's folder.
-
-The lock is the operating system's: it ends with the process, however that ends.
-"""
+"""Let one command at a time train in a run's folder. The system's lock ends with the process."""
 
 from __future__ import annotations
 

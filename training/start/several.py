@@ -1,8 +1,4 @@
-"""The training command for several agents at once: `--agents`, then what every agent's command
-takes.
-
-sys.exit(main())                               # all of train_agents.py
-"""
+"""The training command for several agents at once (train_agents.py)."""
 
 from __future__ import annotations
 
@@ -20,7 +16,6 @@ USAGE = (
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run the command line and return the exit code."""
     given = sys.argv[1:] if arguments is None else arguments
     parser = ArgumentParser(prog="train_agents.py", add_help=False, allow_abbrev=False)
     parser.add_argument("--agents")

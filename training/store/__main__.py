@@ -1,4 +1,4 @@
-"""The command `python -m training.store`."""
+"""="""
 
 import sys
 

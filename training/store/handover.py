@@ -36,7 +36,7 @@ MAX_ATTEMPTS = 3
 
 
 class Handover:
-    """Waits for news of one store; belongs to one event loop."""
+    """Wait for news of one store. Belongs to one event loop."""
 
     def __init__(self, store: LightningStore) -> None:
         self.store = store
@@ -67,7 +67,6 @@ class Handover:
             await self._session.close()
 
     async def _ask(self, what: str, body: dict[str, Any]) -> dict[str, Any] | None:
-        """Return the answer to a request that waits, or None, after a pause."""
         if self._base is None:
             await asyncio.sleep(POLL_SECONDS)
             return None

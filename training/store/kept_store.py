@@ -1,7 +1,7 @@
 """A store that keeps what it holds in an SQLite file, and goes on there after a kill.
 
-Changes of the store in memory are written before the request that made them is answered, and read
-once, at the start. The queue follows from the rollouts' states. Endings are handed out once more.
+Changes are written before the request that made them is answered, and read once, at the start. The
+queue follows from the rollouts' states. Endings are handed out once more.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ class KeptCollections(InMemoryLightningCollections):
                 self._write()
 
     def _write(self) -> None:
-        """Write all changes, or none of them: these wait for the next time. Raises sqlite3.Error."""
+        """Write all changes, or none of them until the next time. Raises sqlite3.Error."""
         if not self._changes:
             return
         with self.database:
@@ -125,7 +125,6 @@ class KeptStore(RunStore):
         return store
 
     async def _go_on(self) -> None:
-        """Rebuild what the memory knows beside its collections."""
         self.last_ending = time.time_ns()  # endings are numbered on above those of earlier starts
         held = list((await self.collections.rollouts.query()).items)
         ended_first = sorted(held, key=lambda rollout: rollout.end_time or 0.0)
@@ -141,7 +140,9 @@ class KeptStore(RunStore):
         self.scans_from = time.monotonic() + GRACE_SECONDS
 
     async def _should_scan_for_unhealthy_rollouts(self) -> bool:
-        """Return whether it is time to look for silent runners, which must be heard again first."""
+        """Return whether it is time to look for silent runners. After a start they must be heard
+        again first.
+        """
         if time.monotonic() < self.scans_from:
             return False
         return await super()._should_scan_for_unhealthy_rollouts()

@@ -39,7 +39,7 @@ KEPT_ENDINGS = 100_000
 
 
 class RunStore(InMemoryLightningStore):
-    """Numbers endings, wakes those who wait, and forgets rollouts `release_seconds` after their end.
+    """Number endings, wake those who wait, and forget rollouts `release_seconds` after their end.
 
     Lives on its server's event loop. Only `stop_waits` may be called from elsewhere.
     """

@@ -1,6 +1,4 @@
-"""Checks of a run's store, and of a store that this process does not serve, before anything depends
-on it.
-"""
+"""Check a run's store, and a store that this process does not serve."""
 
 from __future__ import annotations
 

@@ -37,7 +37,6 @@ class StoreClient(LightningStoreClient):
         self.token = state["token"]
 
     async def _get_session(self) -> aiohttp.ClientSession:
-        """Return the session of the running event loop, which has few connections."""
         loop = id(asyncio.get_running_loop())
         with self._lock:
             session = self._sessions.get(loop)
@@ -46,7 +45,7 @@ class StoreClient(LightningStoreClient):
         return session
 
     async def _request_json(self, method: Any, path: str, **what: Any) -> Any:
-        """Ask again where the store was killed in the middle of its answer."""
+        """Ask again if the store was killed in the middle of its answer."""
         for _ in self._retry_delays:
             try:
                 return await super()._request_json(method, path, **what)

@@ -1,12 +1,11 @@
-"""The LightningStore: started by this run, or external and checked before any model is loaded.
+"""Serve the LightningStore for several processes or machines, or show the state of one.
 
     python -m training.store serve [--host 127.0.0.1] [--port 4747] [--persist DIR]
     python -m training.store status http://HOST:4747
 
-The first serves one for several processes or machines; with --persist one that is started again
-goes on where it was (`training.store.kept_store`). It binds the loopback address and needs
-AGL_TOKEN, which every request must carry. The second shows what waits, what is played, what ended,
-and which runners were heard of.
+It binds the loopback address and needs AGL_TOKEN, which every request must carry. One with
+--persist goes on where it was when it is started again. The status has what waits, what is played,
+what ended, and which runners were heard of.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ from training.store.store_status import look
 
 
 async def serve(host: str, port: int, token: str | None, folder: Path | None) -> None:
-    """Serve a store, kept in a folder, if any, until interrupted. Raises ConfigError."""
+    """Serve a store, kept in a folder if one is given, until interrupted. Raises ConfigError."""
     # litellm, which agent-lightning imports, would fetch its table of prices from GitHub.
     os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
     kept = import_module("training.store.kept_store")  # agent-lightning takes seconds
@@ -39,7 +38,6 @@ async def serve(host: str, port: int, token: str | None, folder: Path | None) ->
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run this module's command line and return the exit code."""
     parser = new_parser(__doc__, prog="python -m training.store")
     commands = parser.add_subparsers(dest="command", required=True)
     add = commands.add_parser("serve", help="serve a store").add_argument

@@ -1,8 +1,4 @@
-"""The state of a store as lines for people: `python -m training.store status URL`.
-
-Asked by agent-lightning's own requests, so any of its stores will answer. Times are the store's
-clock's.
-"""
+"""The state of any of agent-lightning's stores as lines for people, in the store's own time."""
 
 from __future__ import annotations
 

@@ -1,9 +1,7 @@
-"""The card of an agent's tiny model: its scores in the project's own evaluation, and how it was
-made.
+"""Score an agent's tiny model by the project's own evaluation, and write its card.
 
-Used by `training/cold_start.py`. Writes `README.md` from `tiny_model_card.md` here and the agent's
-own, and `cold_start.json` with the same numbers for programs (the demo reads `ceiling`): scores in
-points of 100.
+`README.md` comes from `tiny_model_card.md` here and the agent's own. `cold_start.json` has the same
+numbers for programs, in points of 100.
 """
 
 from __future__ import annotations
@@ -27,12 +25,10 @@ FACTS = "cold_start.json"
 
 
 def measure(agent: Agent, model: Path, mastered: Path) -> dict[str, Any]:
-    """Score the model, and the one before imperfections were trained in (`mastered`), on questions
-    that neither was trained on.
+    """Score the model, and the one before imperfections were trained in (`mastered`).
 
-    Temperature 1 on every test question, an episode each; greedy on the validation questions.
-
-    Raises ColdStartError: an evaluation failed; its messages are on stderr.
+    Temperature 1 on every test question, an episode each, and greedy on the validation questions.
+    Raises ColdStartError: an evaluation failed, with its messages on stderr.
     """
     ceiling = _evaluate(agent, mastered, "test", "--temperature", "1")
     start = _evaluate(agent, model, "test", "--temperature", "1")
@@ -70,10 +66,9 @@ def _by_group(scores: dict[str, Any], name: str) -> dict[str, float]:
 
 
 def headline_of(agent: Agent, model: Path) -> float:
-    """Return the agent's headline, in [0, 1], on the validation tasks, greedy; for several agents
-    their mean.
+    """Return the agent's headline in [0, 1] on the validation tasks, greedy.
 
-    Raises ColdStartError: the evaluation failed; its messages are on stderr.
+    Of several agents it is the mean. Raises ColdStartError: the evaluation failed.
     """
     if isinstance(agent, JointAgent):
         return fmean(headline_of(member, model) for member in agent.members.values())
@@ -132,7 +127,6 @@ def card(agent: Agent, facts: dict[str, Any]) -> str:
 
 
 def write_card(agent: Agent, folder: Path, facts: dict[str, Any]) -> None:
-    """Write the card and `cold_start.json` into the model's folder."""
     (folder / "README.md").write_text(card(agent, facts), encoding="utf-8")
     (folder / FACTS).write_text(
         json.dumps(facts, ensure_ascii=False, indent=1) + "\n", encoding="utf-8"

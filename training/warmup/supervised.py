@@ -1,12 +1,7 @@
 """Supervised training on conversations, with a loss on the assistant's tokens only.
 
-    examples = [example for conversation in conversations for example in encode(conversation, tokenizer)]
-    train("phase A", model, [optimizer], batches(examples, 8, pad, random), Schedule(100, decay=90, warm_up=10), random)
-    warm_up("Qwen/Qwen3-0.6B", conversations, Path("models/warm"), epochs=2, lr=1e-5, batch_size=8, seed=2)
-
-A loop of its own: transformers' Trainer has no two optimizers at once, no logits of learned
-positions only and no learning rate that falls when the examples are mastered, and is longer with
-them put in (docs/decisions.md).
+transformers' Trainer has no two optimizers at once, no logits of learned positions only and no
+learning rate that falls when the examples are mastered (docs/decisions.md).
 """
 
 from __future__ import annotations
@@ -44,7 +39,7 @@ NOT_LEARNED = -100
 WINDOW = 50  # steps over which accuracy is averaged
 ASKED_EVERY = 500  # steps between two looks at what the agent itself can do
 WARM_UP_SHARE = 0.1
-# In bfloat16: of a weight; of one that is learned its gradient, its copy and two moments in 32 bit
+# A weight in bfloat16, and a learned one with gradient, copy and two moments in 32 bit
 WEIGHT_BYTES = 2
 LEARNED_BYTES = 14
 ACTIVATION_BYTES = 1_500_000_000  # measured with TREE_TOKENS and a model of 0.5 billion parameters
@@ -55,20 +50,15 @@ Batch = dict[str, torch.Tensor]
 
 
 class ColdStartError(Failure):
-    """A model, its data or its evaluation cannot be used. The message is one line that says what to
-    do.
-    """
+    """A model, its data or its evaluation cannot be used. The message says what to do."""
 
 
 def encode(conversation: Conversation, tokenizer: Any) -> list[Example]:
-    """Return examples of a conversation, rendered with the model's chat template unless it is raw,
-    with marks on what the model itself writes, closing mark included.
+    """Return examples of a conversation, with marks on what the model itself writes.
 
-    A turn is rendered as it is generated: the prompt up to it, then the turn. Turns share an
-    example while each prompt continues the one before; templates that rewrite earlier turns (Qwen3
-    drops their empty thoughts) get one example a turn.
-
-    Raises ColdStartError if a turn's prompt is not the beginning of the conversation with the turn.
+    Turns share an example while each prompt continues the one before. Templates that rewrite
+    earlier turns (Qwen3 drops their empty thoughts) get one example a turn. Raises ColdStartError:
+    a turn's prompt is not the beginning of the conversation with the turn.
     """
     messages = copy.deepcopy(conversation.messages)
     tools = [*conversation.tools] or None
@@ -99,7 +89,6 @@ def encode(conversation: Conversation, tokenizer: Any) -> list[Example]:
 
 
 def encode_all(conversations: Sequence[Conversation], tokenizer: Any) -> list[Example]:
-    """Return the examples of all conversations, and show the progress."""
     return [
         example
         for conversation in watched(conversations, "encoding", "conversations")
@@ -131,10 +120,10 @@ def batches(
 def groups_of(
     examples: Sequence[Example], size: int, random: Random, alike: bool = False
 ) -> list[Sequence[Example]]:
-    """Return groups of `size` examples. Fewer examples than that make one; a remainder is left out.
+    """Return groups of `size` examples. Fewer examples make one group. A remainder is left out.
 
-    `alike`: examples of similar length, which is faster. Length gives a decision away (without a
-    query a conversation is short), so batches for learning decisions must be mixed.
+    `alike`: examples of similar length, which is faster but gives decisions away: without a query a
+    conversation is short.
     """
 
     def place(example: Example) -> float:
@@ -154,9 +143,10 @@ def _padded(group: Sequence[Example], pad: int) -> Batch:
 
 
 class Schedule:
-    """The learning rate rises for `warm_up` steps, stays until the accuracy of the last 50 steps
-    reaches `target` and `ready` agrees, then falls to 0 in `decay` steps, which ends the training;
-    there are never more than `limit` steps. `ready` is asked every ASKED_EVERY steps at most.
+    """The learning rate of each step, until the training ends after at most `limit` steps.
+
+    It rises for `warm_up` steps, stays until the accuracy of the last 50 steps reaches `target` and
+    `ready` agrees (asked every ASKED_EVERY steps at most), then falls to 0 in `decay` steps.
     """
 
     def __init__(
@@ -178,12 +168,11 @@ class Schedule:
 
     @property
     def end(self) -> int:
-        """The number of the last step, as things stand."""
         return self.decay_from + self.decay
 
     @property
     def accuracy(self) -> float:
-        """Share of learned tokens that greedy decoding would get right, over the last steps."""
+        """The share of learned tokens that greedy decoding would get right, over the last steps."""
         return sum(self.accuracies) / len(self.accuracies)
 
     def factor(self, step: int) -> float:
@@ -193,7 +182,6 @@ class Schedule:
         )
 
     def until_end(self, data: Sequence[Batch], random: Random) -> Iterator[Batch]:
-        """Yield the data in random order, again and again."""
         while True:
             for batch in random.sample(data, len(data)):
                 if self.steps >= self.end:
@@ -201,7 +189,6 @@ class Schedule:
                 yield batch
 
     def update(self, accuracy: float) -> None:
-        """Count a step that had this accuracy."""
         self.steps += 1
         self.accuracies.append(accuracy)
         if (
@@ -216,8 +203,9 @@ class Schedule:
 
 
 def loss_of(model: Any, batch: Batch) -> tuple[torch.Tensor, float]:
-    """Return the mean cross-entropy and the accuracy of the learned tokens. Other logits are not
-    computed: they would be most of a small model's work.
+    """Return the mean cross-entropy and the accuracy of the learned tokens.
+
+    Computing other logits would be most of a small model's work.
     """
     batch = {name: tensor.to(model.device) for name, tensor in batch.items()}
     learned = batch["labels"][:, 1:] != NOT_LEARNED
@@ -231,14 +219,13 @@ def loss_of(model: Any, batch: Batch) -> tuple[torch.Tensor, float]:
 
 
 def learn_padded(model: Any, batch: Batch) -> float:
-    """Add the gradients of a batch to the model's, and return the accuracy."""
     loss, accuracy = loss_of(model, batch)
     loss.backward()
     return accuracy
 
 
 def learn_trees(model: Any, examples: Sequence[Example]) -> float:
-    """Do the same with examples whose shared beginnings are computed once."""
+    """Learn from examples whose shared beginnings are computed once."""
     learned = sum(label != NOT_LEARNED for one in examples for label in one["labels"][1:])
     right = 0
     for places in deal([one["input_ids"] for one in examples], TREE_TOKENS):
@@ -292,8 +279,7 @@ def train(
     random: Random,
     learn: Callable[[Any, Any], float] = learn_padded,
 ) -> None:
-    """Train in place until the schedule ends, on a GPU if there is one. `data`: what `learn`
-    takes, a step each.
+    """Train in place until the schedule ends, on a GPU if there is one. data: what `learn` takes.
 
     The same arguments and machine give the same weights.
     """
@@ -326,11 +312,9 @@ def warm_up(
     seed: int,
     lora_rank: int = 0,
 ) -> dict[str, Any]:
-    """Train a model (folder or hub id) on conversations in its own chat template, write it to
-    `out`, and return the steps taken and the accuracy of the last 50.
+    """Train a model (folder or hub id) on conversations and write it to `out`.
 
-    lora_rank: the rank of an adapter that is trained and merged; 0: all weights are trained.
-
+    Return the steps taken and the accuracy of the last 50. lora_rank: 0 to train all weights.
     Raises ColdStartError: it cannot be loaded, or its tokenizer has no usable chat template.
     """
     model, tokenizer = load_base(base)
@@ -390,9 +374,7 @@ def check_memory(parameters: int, learned: int) -> None:
 
 
 def save_memory(model: Any) -> None:
-    """Keep the activations of every second layer alone: the others are computed again, a sixth more
-    work for half the memory.
-    """
+    """Keep the activations of every second layer alone: a sixth more work for half the memory."""
     give_back()
     model.gradient_checkpointing_enable({"use_reentrant": False})
     for layer in model.base_model.layers[1::2]:
@@ -400,15 +382,12 @@ def save_memory(model: Any) -> None:
 
 
 def optimizers_of(weights: Sequence[torch.nn.Parameter], lr: float) -> list[torch.optim.Optimizer]:
-    """Return an AdamW for each weight, so that one gradient at a time is in memory in 32 bit.
-
-    Weights in bfloat16 would lose small updates: these go to copies of them in 32 bit.
-    """
+    """Return an AdamW for each weight, so that one gradient at a time is in memory in 32 bit."""
     return [PreciseAdamW(weight, lr) for weight in weights]
 
 
 class PreciseAdamW(torch.optim.AdamW):
-    """AdamW on a copy of a weight in 32 bit, which the weight then follows."""
+    """AdamW on a copy in 32 bit, because a weight in bfloat16 would lose small updates."""
 
     def __init__(self, weight: torch.nn.Parameter, lr: float) -> None:
         self.weight = weight
@@ -417,7 +396,6 @@ class PreciseAdamW(torch.optim.AdamW):
 
     @torch.no_grad()
     def step(self, closure: Any = None) -> None:
-        """Take the weight's gradient, and leave it none."""
         assert self.weight.grad is not None
         self.precise.grad = self.weight.grad.float()
         self.weight.grad = None
@@ -427,10 +405,8 @@ class PreciseAdamW(torch.optim.AdamW):
 
 
 def load_base(base: str) -> tuple[Any, Any]:
-    """Return the model and its tokenizer: in bfloat16 where this machine's CPU computes a large one
-    in it, else in float32.
-
-    Raises ColdStartError: it cannot be loaded, or it has no chat template.
+    """Return model and tokenizer. Raises ColdStartError: it cannot be loaded or has no chat
+    template.
     """
     try:
         folder = find_model(base)
@@ -459,9 +435,7 @@ def adapter(rank: int, task_type: str) -> LoraConfig:
 
 
 def save(model: Any, tokenizer: Any, folder: Path) -> None:
-    """Write the weights in bfloat16, which also changes the model in memory, and the tokenizer;
-    safetensors makes files for the owner alone.
-    """
+    """Write weights and tokenizer. The model in memory becomes bfloat16, too."""
     model.to(torch.bfloat16).save_pretrained(folder)
     tokenizer.save_pretrained(folder)
     for path in folder.glob("*.safetensors"):

@@ -1,8 +1,7 @@
-"""A tiny model for an agent, made from nothing: what `training/cold_start.py` does without --base.
+"""Make a tiny model for an agent from nothing.
 
 Phase A uses right demonstrations, until the model copies names and values well. Phase B is a short
-run on demonstrations that are imperfect on purpose, so that decisions are left to learn (call the
-tool, choose the column, say something), which reinforcement learning can correct.
+run on imperfect ones, so that reinforcement learning has decisions to correct.
 """
 
 from __future__ import annotations
@@ -37,7 +36,7 @@ from training.warmup.tiny_tokenizer import make_tokenizer
 
 BATCH_A = 8
 BATCH_B = 16
-CONVERSATIONS_A = 12_000  # different conversations in phase A; further steps repeat them
+CONVERSATIONS_A = 12_000  # different conversations in phase A. Further steps repeat them
 # Copying comes suddenly, after 1,000 to 4,000 steps, and how late differs from run to run: phase A
 # waits for it, and then until the agent's headline no longer gains: tokens may be right at 0.992
 # while the one digit that decides an answer is still missed.
@@ -61,15 +60,14 @@ def make(
     role: str = "policy",
     headline: Callable[[Path], float] | None = None,
 ) -> dict[str, Any]:
-    """Make conversations, tokenizer and model, train both phases, write the folders `mastered`
-    (after A) and `out`, and return how the model was made, for its card.
+    """Train both phases, write the folders `mastered` (after A) and `out`, and return the card's
+    facts.
 
-    headline: returns what a model folder earns in the agent's evaluation, in [0, 1]; without it
+    headline: returns what a model folder earns in the agent's evaluation, in [0, 1]. Without it
     phase A goes by the accuracy of tokens alone. steps: of phase A at most, and of phase B, which
-    an agent without imperfect demonstrations does not have. role: for a role other than the policy,
-    the lessons are its demonstrations, and the context is four times the longest.
-
-    Raises ColdStartError if there is nothing to learn.
+    an agent without imperfect demonstrations does not have. role: if it is not the policy, the
+    lessons are its demonstrations, and the context is four times the longest. Raises
+    ColdStartError: there is nothing to learn.
     """
     torch.set_num_threads(1)
     steps_a, steps_b = steps
@@ -98,7 +96,6 @@ def make(
     heard: list[float] = []
 
     def ready() -> bool:
-        """Return whether the headline no longer gains."""
         if headline is None:
             return True
         write_model(model, tokenizer, agent.prompt_version, mastered)
@@ -138,11 +135,7 @@ def lessons_of(
     role: str,
     random: Random,
 ) -> Lessons:
-    """Return as many lessons as the two phases read; for a role other than the policy, its
-    demonstrations.
-
-    Raises ColdStartError if there is nothing to learn.
-    """
+    """Return as many lessons as both phases read. Raises ColdStartError: there are none."""
     if role == "policy":
         right = min(CONVERSATIONS_A, BATCH_A * steps[0])
         lessons = agent.teaching.lessons(rows, settings, right, BATCH_B * steps[1], random)
@@ -174,7 +167,7 @@ def learn_to_copy(
 def learn_imperfections(
     model: Any, examples: Sequence[Example], pad: int, steps: int, random: Random
 ) -> None:
-    """Train phase B, at a gentle rate, so that copying is not unlearned."""
+    """Train phase B at a gentle rate, so that the model still copies."""
     gentle = torch.optim.AdamW(model.parameters(), lr=1e-3, betas=(0.9, 0.98))
     data = batches(examples, BATCH_B, pad, random)
     schedule = Schedule(steps, max(1, steps // 2), WARM_UP)
@@ -182,17 +175,13 @@ def learn_imperfections(
 
 
 def bare(conversation: Conversation) -> Conversation:
-    """Return the conversation without the beginning that all share: a third of the tokens, for
-    learning to copy.
-    """
+    """Return the conversation without the beginning that all share, a third of the tokens."""
     begins = 1 if conversation.messages[0]["role"] == "system" else 0
     return replace(conversation, messages=conversation.messages[begins:], tools=())
 
 
 def build_model(tokenizer: Any, seed: int) -> Any:
-    """Return a randomly initialised Qwen3, of sizes that vLLM's CPU attention serves
-    (head_dim 32).
-    """
+    """Return a randomly initialised Qwen3 that vLLM's CPU attention serves (head_dim 32)."""
     torch.manual_seed(seed)
     config = Qwen3Config(
         vocab_size=len(tokenizer),
@@ -214,8 +203,8 @@ def build_model(tokenizer: Any, seed: int) -> Any:
 
 
 def fast_optimizers(model: Any) -> list[torch.optim.Optimizer]:
-    """Return optimizers for learning from scratch: Muon on the matrices, AdamW on the rest. AdamW
-    alone often fails to learn copying.
+    """Return Muon for the matrices and AdamW, which alone often fails to learn copying, for the
+    rest.
     """
     named = list(model.named_parameters())
     matrices = [p for name, p in named if p.ndim == 2 and "embed" not in name]
@@ -227,7 +216,7 @@ def fast_optimizers(model: Any) -> list[torch.optim.Optimizer]:
 
 
 def write_model(model: Any, tokenizer: Any, prompt_version: str, folder: Path) -> None:
-    """Write weights, configuration and tokenizer; the model in memory stays as it is."""
+    """Write weights, configuration and tokenizer. The model in memory stays as it is."""
     model.generation_config = GenerationConfig(
         eos_token_id=tokenizer.eos_token_id, pad_token_id=tokenizer.pad_token_id
     )

@@ -1,9 +1,8 @@
 """A byte-level BPE tokenizer small enough for a model of a few hundred thousand parameters.
 
-Each Chinese character and each digit stands alone, so that copying is a matter of single tokens;
-words of the system prompt and of SQL become one token each. The tags of tool calls are plain added
-tokens, not special ones: special tokens are removed from generated text before vLLM's tool parser
-reads it. Used by `training/warmup/tiny_model.py`.
+Each Chinese character and each digit stands alone, so that copying is a matter of single tokens.
+Tags of tool calls are plain added tokens: special ones are removed from generated text before
+vLLM's tool parser reads it.
 """
 
 from __future__ import annotations
@@ -18,10 +17,10 @@ from episodes.episode import Conversation, Message, ToolSpec
 
 SPECIAL = ["<|endoftext|>", "<|im_start|>", "<|im_end|>"]
 TAGS = ["<tool_call>", "</tool_call>", "<tool_response>", "</tool_response>"]
-# Chat marks and tags are tokens of their own; the tokenizer must not learn to spell them.
+# Chat marks and tags are tokens of their own. The tokenizer must not learn to spell them.
 MARKS = re.compile("|".join(map(re.escape, SPECIAL + TAGS)))
 PIECE = r"\p{Han}| ?[A-Za-z_]+|[0-9]|\n| ?[^\p{Han}A-Za-z_0-9\n ]+| +"
-# A name gets the same tokens behind a space as in quotes; otherwise its first token differs, and is
+# A name gets the same tokens behind a space as in quotes. Otherwise its first token differs, and is
 # miscopied.
 PIECE_APART = PIECE.replace(" ?", "")
 TEMPLATE = Path(__file__).with_name("tiny_chat_template.jinja")
@@ -34,9 +33,7 @@ def render(
     add_generation_prompt: bool = False,
     raw: bool = False,
 ) -> str:
-    """Render a conversation with the chat template as transformers and vLLM do; a raw one needs no
-    template.
-    """
+    """Render a conversation as transformers and vLLM do. A raw one needs no template."""
     if raw:
         return "".join(message["content"] for message in messages)
     from transformers.utils.chat_template_utils import render_jinja_template
@@ -57,11 +54,10 @@ def make_tokenizer(
     vocabulary: int,
     apart: bool = False,
 ) -> Any:
-    """Return a `transformers` tokenizer of at most `vocabulary` entries, with the chat template;
-    `context`: in tokens.
+    """Return a `transformers` tokenizer of at most `vocabulary` entries, with the chat template.
 
     It learns from conversations as they are rendered, and from random texts of the characters.
-    apart: spaces stand alone, for agents that copy names of several letters.
+    context: in tokens. apart: spaces stand alone, for agents that copy names of several letters.
     """
     from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, pre_tokenizers, trainers
     from transformers import PreTrainedTokenizerFast

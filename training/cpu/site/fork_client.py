@@ -1,10 +1,8 @@
-"""Asks the fork server for a Ray worker, in place of a new Python. It uses the standard library
-only, to start at once.
+"""Ask the fork server for a Ray worker in place of a new Python, with the standard library only.
 
-    python -I -S fork_client.py SOCKET ARGUMENTS ...     # as `python ARGUMENTS ...`; Ray takes it for its `python`
+    python -I -S fork_client.py SOCKET ARGUMENTS ...     # as `python ARGUMENTS ...`
 
-Where no server answers, this becomes the Python that Ray would have started. See
-training/cpu/fork_server.py.
+If no server answers, this becomes the Python that Ray would have started.
 """
 
 import json

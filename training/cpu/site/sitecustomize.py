@@ -1,8 +1,7 @@
-"""Python runs this file first in every process of a run, also in those that vLLM spawns
-(PYTHONPATH, training/setup/device.py).
+"""Python runs this file first in every process of a run, also in those that vLLM spawns.
 
-It sets the collector's rate as common/startup.py does, which says why, without importing that
-module: a program that is started from another folder may have a package `common` of its own.
+It sets the collector's rate as common/startup.py does, without importing it: a program started from
+another folder may have a package `common` of its own.
 """
 
 import gc
