@@ -39,7 +39,7 @@ RECIPE = "recipes.drugs.lessons"
 
 
 class SqlFlags(Flags):
-    """The flags of the SQL agent: tables and further tools."""
+    """The flags: tables and further tools."""
 
     unreachable: Mapping[str, str] = {"reward_model_url": "http://127.0.0.1:9/score"}
 
@@ -55,7 +55,7 @@ class SqlFlags(Flags):
         add("--database", type=_file, metavar="FILE", help=what)
 
     def complete(self, arguments: Namespace) -> None:
-        """Put rows in the place of EHRSQL's file, and their folder in that of the schema."""
+        """Replace EHRSQL's file with the rows made of it, and the schema with their folder."""
         if arguments.schema is None and arguments.database is None:
             return
         arguments.schema = prepare(arguments.data, arguments.schema, arguments.database)
@@ -118,9 +118,10 @@ class SqlAgent(Agent):
     teaching = SqlTeaching()
 
     def sizes(self, device: str) -> Sizes:
-        """Return the sizes of three calls: on the CPU the tiny model's 1,024 positions; on a GPU 3
-        x 768 tokens generated and 2 x about 3,000 read, which is what a tool's answer, capped at
-        8,000 characters, has in practice.
+        """Return the sizes of three calls.
+
+        On the CPU they fit the tiny model's 1,024 positions. On a GPU: 3 x 768 tokens generated and
+        2 x about 3,000 read, a usual tool answer (at most 8,000 characters).
         """
         return (
             Sizes(prompt=640, response=384, reply=96) if device == "cpu" else Sizes(2048, 8192, 768)
@@ -161,7 +162,7 @@ class SqlAgent(Agent):
 
 
 def _file(text: str) -> Path:
-    """Return a path that other processes find from wherever they run."""
+    """Return an absolute path, because other processes run elsewhere."""
     return Path(text).absolute()
 
 

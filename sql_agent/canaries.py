@@ -1,6 +1,6 @@
-"""Answers whose worth is known: bad ones, to see whether a judge can be fooled, and good ones to
-compare them with. Runs ask their judge about both before they start and, of the bad ones, beside a
-share of the episodes (CANARY_SHARE).
+"""Answers with a known score: bad ones, to see whether a judge can be fooled, and good ones.
+
+A run's judge gets both before the start, and bad ones beside some episodes (CANARY_SHARE).
 """
 
 from __future__ import annotations
@@ -43,10 +43,9 @@ TURNED: dict[str, str] = _TEXTS["turned"]
 def bad_answers(
     case: Case, names: Sequence[str], column: Callable[[str], Sequence[str]], random: Random
 ) -> dict[str, str]:
-    """Return a bad answer of every kind that the question allows, by kind.
+    """Return the bad answers that the question allows, by kind.
 
-    names: the entities that the question is about, as far as known. column: some values of the
-    column of that name in the tables that are asked about.
+    names: known entities of the question. column: a function that gives some values of a column.
     """
     question = case.question.rstrip("？?")
     found = {
@@ -66,9 +65,7 @@ def bad_answers(
 def _near(
     case: Case, names: Sequence[str], column: Callable[[str], Sequence[str]], random: Random
 ) -> dict[str, str | None]:
-    """Return answers that look like the right one: from another row, with one term or sign changed,
-    denied, or fit for any row.
-    """
+    """Return wrong answers that resemble the right one."""
     cells = [cell for cell in _gold_cells(case) if cell[1] not in names] or _gold_cells(case)
     evidence = next(iter(honest_answers(case).values()), None)
     if not cells or not evidence:
@@ -104,9 +101,7 @@ def _near(
 
 
 def honest_answers(case: Case) -> dict[str, str]:
-    """Return the answers known to be right, by kind: the gold rows (else the quotes) word for word,
-    and the reference.
-    """
+    """Return the answers known to be right, by kind: the gold rows or quotes, and the reference."""
     answers = {}
     if not is_nothing(case):
         rows = ((case.gold or {}).get("structured_gt") or {}).get("rows") or []
@@ -118,15 +113,13 @@ def honest_answers(case: Case) -> dict[str, str]:
 
 
 def is_nothing(case: Case) -> bool:
-    """Return whether the database lacks the answer, so that saying so is right."""
+    """Return whether the right answer is that the database has nothing."""
     known = any(words_only(value) for _, value in _gold_cells(case))
     return not known and (abstains(case.reference) or not case.reference)
 
 
 def _replaced(value: str, others: Sequence[str], right: str, random: Random) -> str | None:
-    """Return the value with one of its parts replaced by another row's; None if it has one part
-    only or no other part fits.
-    """
+    """Replace one part of the value by another row's. None if there is only one part or none fits."""
     parts = [part for part in PART.split(value) if words_only(part)]
     strange = []
     for text in others:
@@ -139,8 +132,8 @@ def _replaced(value: str, others: Sequence[str], right: str, random: Random) -> 
 
 
 def _turned(value: str, right: str) -> str | None:
-    """Return the value with its first word of TURNED replaced by the opposite; None if no such
-    replacement makes it wrong.
+    """Replace the first word of TURNED by its opposite. None if no replacement makes the value
+    wrong.
     """
     for word, opposite in TURNED.items():
         turned = value.replace(word, opposite, 1)
@@ -150,7 +143,7 @@ def _turned(value: str, right: str) -> str | None:
 
 
 def _commonest(texts: Sequence[str]) -> list[str]:
-    """Return what a policy that never looks would say: the parts that most texts have."""
+    """Return the commonest parts of the texts: what a policy would say that never looks."""
     counted = Counter[str]()
     for text in texts:
         counted.update([*dict.fromkeys(fragments(text))])
@@ -162,7 +155,7 @@ def _says(text: str, right: str) -> bool:
 
 
 def _wrong_numbers(case: Case, random: Random) -> str | None:
-    """Return the measured parts of the right answer with wrong numbers, and no other part, which
+    """Return the right answer's measurements with wrong numbers, without its other parts, which
     might still be right.
     """
 
@@ -180,9 +173,7 @@ def _any(texts: Sequence[str], random: Random) -> str | None:
 
 
 def _is_other(value: str, right: str) -> bool:
-    """Return whether no part of the value is right. What is recorded for one drug of a maker is
-    often true of the next.
-    """
+    """Return whether no part of the value is right. Drugs of one maker often share facts."""
     parts = [part for part in fragments(value) if len(part) > 1]
     return bool(parts) and not any(part in right for part in parts)
 

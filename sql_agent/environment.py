@@ -1,4 +1,4 @@
-"""What the SQL agent's episodes need in a process: the database's tool, the judge, the reward."""
+"""The SQL agent's episodes in a process: the database's tool, the judge, the reward."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ from tools.sql.result import neutralise
 
 
 class SqlEnvironment(Environment):
-    """Plays and scores. `evaluating`: the answer is judged even if the reward does not need it.
-    `mcp`: a file that names MCP servers, whose tools the policy has besides.
+    """Plays and scores. Raises UsageError: REWARD_TERMS, REWARD_SCALE or `mcp` is unusable.
 
-    Raises UsageError if REWARD_TERMS, REWARD_SCALE or the file cannot be used.
+    evaluating: the answer is judged even if the reward does not need it. mcp: a file that names MCP
+    servers for further tools of the policy.
     """
 
     def __init__(

@@ -1,6 +1,4 @@
-"""The SQL agent's facts beyond the reward: of one episode, and over all of them
-(docs/evaluate-and-serve.md).
-"""
+"""The SQL agent's facts beyond the reward (docs/evaluate-and-serve.md)."""
 
 from __future__ import annotations
 
@@ -20,7 +18,7 @@ RIGHT_FROM = 0.9  # of the score
 
 
 def facts_of(task: SqlTask, episode: Episode) -> Mapping[str, float | None]:
-    """Return numbers of one episode whose mean is meaningful."""
+    """Return numbers of one episode to average."""
     values = term_values(task, episode, ("execution", "evidence_recall"))
     return {
         "execution_accuracy": values.get("execution"),
@@ -30,9 +28,7 @@ def facts_of(task: SqlTask, episode: Episode) -> Mapping[str, float | None]:
 
 
 def record_of(task: SqlTask, episode: Episode) -> Record:
-    """Return the record of an episode: its queries, and every term's value, whether or not the
-    reward uses it.
-    """
+    """Return the queries of an episode, and every term's value, used or not."""
     queries = [
         {
             "sql": query.sql,
@@ -54,8 +50,9 @@ def record_of(task: SqlTask, episode: Episode) -> Record:
 
 
 def summarise(records: Sequence[Record]) -> Mapping[str, Any]:
-    """Return ratios over scored episodes that are not means of single episodes; docs/evaluate-and-serve.md
-    defines them.
+    """Return ratios over scored episodes that are not means of single episodes.
+
+    docs/evaluate-and-serve.md defines them.
     """
     queries = [[query["ok"] for query in record["queries"]] for record in records]
     failed = [flags for flags in queries if not all(flags)]
@@ -83,10 +80,9 @@ def summarise(records: Sequence[Record]) -> Mapping[str, Any]:
 
 
 def failure(record: Record) -> str:
-    """Return the kind of a scored episode, the first that applies, from
-    its end to its start.
+    """Return the first kind of failure that applies to a scored episode, from its end to its start.
 
-    How it ended comes first, because an episode without an answer scores 0 whatever it had read.
+    The end comes first, because an episode without an answer scores 0 whatever it had read.
     """
     if record["stop_reason"] != "answered":
         return "no_answer" if record["stop_reason"] == "no_answer" else "unfinished"

@@ -1,9 +1,8 @@
-"""Pass the gold statements of EHRSQL or EHRSQL-2024 through the SQL guard, and say how many it
-refuses.
+"""Pass EHRSQL's gold statements through the SQL guard, and count the refused ones.
 
     python -m sql_agent.guard_corpus valid.json --schema eicu.sql
 
-Nothing is executed. Exit code 1: a statement was refused.
+EHRSQL-2024 works too. Nothing is executed. Exit code 1: a statement was refused.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ def refusals(gold: Collection[str], tables: Collection[str]) -> dict[str, str]:
 
 
 def report(path: Path, schema: Path) -> int:
-    """Print the counts, and every refused statement with its reason; return the exit code."""
+    """Print the counts, and each refused statement with its reason. Return the exit code."""
     gold, impossible = statements(path)
     refused = refusals(gold, read_schema(schema))
     for sql, reason in refused.items():

@@ -1,4 +1,4 @@
-"""What an LLM judge reads about this agent's answers; the texts are in `judge_words.toml`."""
+"""The texts that an LLM judge reads about this agent's answers, from `judge_words.toml`."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""Episodes of the SQL agent whose worth is known without a model: gold, baselines, and answers that
-deserve much or nothing.
-"""
+"""Episodes with a known score: gold, baselines, and answers that deserve much or nothing."""
 
 from __future__ import annotations
 
@@ -21,7 +19,7 @@ from tools.sql.query import QueryTool
 
 
 class KnownAnswers(KnownEpisodes):
-    """`judged`: whether the reward asks a judge; without one no answer is honest or dishonest."""
+    """judged: whether the reward asks a judge. Without one no answer is honest or dishonest."""
 
     accepted_from = ACCEPTED_FROM
 
@@ -55,11 +53,9 @@ class KnownAnswers(KnownEpisodes):
         return self._answered(own(task), lambda case: bad_answers(case, names, self.column, random))
 
     def column(self, name: str) -> Sequence[str]:
-        """Return some values of a column of the tables, read once; [] if there is no such column,
-        or it cannot be read.
+        """Return some values of a column, read once, or [] if it is missing or cannot be read.
 
-        If the database is gone there are no values: the episode that is played beside this reports
-        it.
+        The episode beside this reports a lost database.
         """
         if name not in self._columns:
             texts: list[str] = []
@@ -77,9 +73,7 @@ class KnownAnswers(KnownEpisodes):
     def _answered(
         self, task: SqlTask, answers: Callable[[Case], Mapping[str, str]]
     ) -> Mapping[str, Episode]:
-        """Return an episode that has read the gold rows for each kind of answer; {} if no judge is
-        asked.
-        """
+        """Return an episode for each kind of answer, with the gold rows read. {} without a judge."""
         read = Episode(stop_reason="answered", events=Query.of_gold(task), turns=2)
         known = answers(case_of(task, read)) if self.judged else {}
         return {kind: replace(read, answer=answer) for kind, answer in known.items()}

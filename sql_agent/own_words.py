@@ -1,4 +1,4 @@
-"""Tell what a result has from the database apart from what the policy's own statement put there.
+"""Tells what a result has from the database from what the policy's own statement put there.
 
 A policy that selects '一次500毫克' has read nothing, even if it names a table.
 """
@@ -31,9 +31,9 @@ CHOOSING = (exp.Alias, exp.Paren, exp.Case, exp.If, exp.Coalesce, *JOINING)
 class OwnWords:
     """The own words of one statement.
 
-    everything: nothing of its result is known to be the database's. columns: those that read
-    nothing, by place. texts: literals elsewhere. joined: whether a cell may have one inside.
-    names: column names that the database gives. star: whether all of its names may stand there.
+    everything: nothing of its result is known to come from the database. columns: places of those
+    that read nothing. texts: literals elsewhere. joined: whether a cell may have one inside. names:
+    column names from the database. star: whether all of its names may stand there.
     """
 
     everything: bool
@@ -45,7 +45,7 @@ class OwnWords:
     star: bool
 
     def without(self, place: int, cell: Any) -> Any:
-        """Return a cell without the statement's own words; None if nothing is left."""
+        """Return a cell without the statement's own words, or None if nothing is left."""
         if cell is None or self.everything or place in self.columns or str(cell) in self.texts:
             return None
         if not isinstance(cell, str) or not self.joined:
@@ -64,8 +64,9 @@ class OwnWords:
 
 
 def read_rows(sql: str, dialect: str, result: QueryResult) -> list[list[Any]]:
-    """Return the rows of a result without the statement's own words: None for a cell that has no
-    others. A statement that was refused has no rows, and may be unreadable.
+    """Return the rows without the statement's own words, None for a cell without others.
+
+    A refused statement has no rows, and may be unreadable.
     """
     if not sql or not result.ok:
         return result.rows
@@ -109,7 +110,6 @@ def own_words(sql: str, dialect: str) -> OwnWords:
 
 
 def _branches(tree: exp.Expr) -> Iterator[exp.Select]:
-    """Yield the SELECTs whose rows are the result."""
     if isinstance(tree, exp.SetOperation):
         yield from _branches(tree.left)
         yield from _branches(tree.right)
@@ -136,7 +136,7 @@ def _values(tree: exp.Expr, without: set[int]) -> Iterator[exp.Expr]:
 
 
 def _is_shown(literal: exp.Literal) -> bool:
-    """Return whether the literal is in the result as it is written; numbers are arguments, too."""
+    """Return whether a literal text is in the result as written. Numbers are arguments, too."""
     parent = literal.parent
     while isinstance(parent, CHOOSING):
         parent = parent.parent
@@ -144,7 +144,7 @@ def _is_shown(literal: exp.Literal) -> bool:
 
 
 def _is_computed(node: exp.Expr) -> bool:
-    """Return whether the node makes a value of literals alone; the time of today is none."""
+    """Return whether a node makes a value of literals alone, among which 'now' does not count."""
     if node.find(*READ):
         return False
     return any(literal.this != "now" for literal in node.find_all(exp.Literal))

@@ -1,9 +1,7 @@
 """The words the policy reads: system prompt and tool description, with a version.
 
-Everything else the policy sees is the question and the tool's JSON (`tools/sql/query.py`). The
-bundled tiny model is taught on exactly these words, so a change of one of them raises
-`PROMPT_VERSION` and rebuilds `sql_agent/tiny_model/` (`python -m training.cold_start sql`) in the
-same commit; a test compares both.
+The bundled tiny model learned exactly these words, so a change raises `PROMPT_VERSION` and rebuilds
+`sql_agent/tiny_model/` (`python -m training.cold_start sql`) in the same commit. A test checks it.
 """
 
 from __future__ import annotations
@@ -44,9 +42,7 @@ SYSTEM_PROMPT = system_prompt(COLUMNS)
 
 
 def tool_spec(name: str, description: str, **texts: str) -> dict[str, Any]:
-    """Return a tool as the chat-completions API describes it; all its parameters are texts, and
-    required.
-    """
+    """Return a tool in the chat-completions form. All its parameters are required texts."""
     properties = {
         parameter: {"type": "string", "description": words} for parameter, words in texts.items()
     }
@@ -80,5 +76,4 @@ have the names of SchemaTools.
 
 
 def first_messages(question: str, system: str = SYSTEM_PROMPT) -> list[dict[str, str]]:
-    """Return the messages every episode begins with, as OpenAI dicts."""
     return [{"role": "system", "content": system}, {"role": "user", "content": question}]

@@ -1,14 +1,12 @@
-"""Named reward terms of the SQL agent and what an episode earns; docs/rewards.md shows the same
-table.
+"""The named reward terms of the SQL agent, and what an episode earns (docs/rewards.md).
 
     rubric = rubric_from(load_settings().of(SqlSettings))    # REWARD_TERMS, "rule=0.1,judge=1.0*format"
     reward = await score_episode(task, episode, judge, rubric)
     reward.total, reward.terms, reward.unscored, reward.score
 
-By default `rule` (0 or 0.1) and `judge` (0 to 1, but 0 where the answer is no prose) add up to a
-total from 0 to 1.1. Every term is a value in [0, 1] times its weight and factors. A term that needs
-gold the question does not have is left out for every episode of that question alike. A judge that
-gave no score leaves the episode unscored, which is not 0: it has no total, and the cause is named.
+A term is a value in [0, 1] times weight and factors, so the default total is 0 to 1.1. A term that
+needs missing gold is left out for all episodes of the question alike. Without the judge's score an
+episode is unscored, which is not 0: it has a cause instead of a total.
 """
 
 from __future__ import annotations
@@ -41,9 +39,7 @@ DEFAULT_RUBRIC = Rubric({"rule": 0.1, "judge": 1.0}, {"judge": ["format"]})
 
 @dataclass(frozen=True)
 class Query:
-    """An event of an episode: a statement that the policy ran, its result, and the tables that it
-    might read.
-    """
+    """A statement that the policy ran, its result, and the tables that it might read."""
 
     sql: str
     result: QueryResult
@@ -58,7 +54,7 @@ class Query:
 
     @cached_property
     def read(self) -> list[list[Any]]:
-        """The rows without the words of the statement itself; None for a cell that has no others."""
+        """The rows without the words of the statement itself. None: a cell without others."""
         return read_rows(self.sql, self.dialect, self.result)
 
     @property
@@ -68,8 +64,8 @@ class Query:
 
     @property
     def for_judge(self) -> str:
-        """What the database returned, as JSON. Errors and hints are left out: they repeat words of
-        the statement.
+        """The database's result as JSON, without errors and hints: they repeat the statement's
+        words.
         """
         result = self.result
         columns = result.columns
@@ -81,9 +77,7 @@ class Query:
 
     @classmethod
     def of_gold(cls, task: SqlTask) -> list[Query]:
-        """Return the gold rows, else the quotes, as a query would have returned them; [] if the
-        task has neither.
-        """
+        """Return the gold rows, else the quotes, as a query's result, or []."""
         gold = task.result
         if not gold:
             evidence = (task.gold or {}).get("evidence") or []
@@ -99,9 +93,7 @@ Value = Callable[[SqlTask, Episode], float | None]
 
 @dataclass(frozen=True)
 class Term:
-    """What a term earns, in words, and its value for an episode, which is None if the term does not
-    apply to the question.
-    """
+    """What a term earns, in words, and its value, or None if it does not apply."""
 
     range: str
     earns: str
@@ -128,8 +120,9 @@ def term(range: str, earns: str) -> Callable[[Value], Value]:
     "results made of the query's own literals do not",
 )
 def rule(task: SqlTask, episode: Episode) -> float:
-    """Return 1 if a query that ran read a table of its own, else 0. An empty result counts: it is
-    what an honest look finds for an unanswerable question.
+    """Return 1 if a query that ran read a table of its own, else 0.
+
+    An empty result counts, because an honest look finds one for an unanswerable question.
     """
     for query in episode.events:
         read = query.result.ok and query.result.tables_read & query.tables
@@ -144,8 +137,9 @@ TERMS["judge"] = Term("0 to 1", "the judge's score of the answer", None)
 
 @term("0 or 1", "the last query that ran returned the gold result set")
 def execution(task: SqlTask, episode: Episode) -> float | None:
-    """Return 1 if the last result is the gold result (`terms.same_result`), else 0; None without
-    gold. A result that is not shown in full does not match, nor one that the statement made up
+    """Return 1 if the last result is the gold result (`terms.same_result`), 0 or None without gold.
+
+    A result that is not shown in full never matches, nor does one that the statement made up,
     unless gold's does so too.
     """
     gold = task.result
@@ -182,8 +176,10 @@ def numbers(task: SqlTask, episode: Episode) -> float:
 
 @term("0 to 1", "on an unanswerable question, after looking: says that nothing was found")
 def abstention(task: SqlTask, episode: Episode) -> float | None:
-    """Return 1 for an answer that says only that nothing was found, after a look, and 0 for one
-    that claims something (`nothing.honesty`); None for an answerable question.
+    """Return 1 if the answer says after a look only that nothing was found, 0 if it claims
+    something.
+
+    None for an answerable question (see `nothing.honesty`).
     """
     if not is_unanswerable(task):
         return None
@@ -206,7 +202,7 @@ def format(task: SqlTask, episode: Episode) -> float:
 
 
 def rubric_from(settings: SqlSettings) -> Rubric:
-    """Return the rubric of REWARD_TERMS. Raises SettingsError: the text names no usable terms."""
+    """Return the rubric of REWARD_TERMS. Raises SettingsError: it names no usable terms."""
     try:
         return parse_rubric(settings.reward_terms, TERMS)
     except UsageError as error:
@@ -214,22 +210,20 @@ def rubric_from(settings: SqlSettings) -> Rubric:
 
 
 def term_values(task: SqlTask, episode: Episode, names: Any = TERMS) -> dict[str, float]:
-    """Return the values, before weights, of those named terms that apply to the question, without
-    the judge's.
-    """
+    """Return unweighted values of the applicable named terms, without the judge's."""
     computed = {name: compute(task, episode) for name in names if (compute := TERMS[name].value)}
     return {name: value for name, value in computed.items() if value is not None}
 
 
 def is_unanswerable(task: SqlTask) -> bool:
-    """Return whether the gold result is empty: it has no rows, or only empty cells."""
+    """Return whether the gold result has no rows, or only empty cells."""
     if task.result is None:
         return False
     return not any(cell is not None and str(cell).strip() for cell in chain(*task.result["rows"]))
 
 
 def case_of(task: SqlTask, episode: Episode) -> Case:
-    """Return what the judge sees of an episode; a missing answer is judged as the empty text."""
+    """Return what the judge sees. A missing answer is judged as the empty text."""
     context = [query.for_judge for query in episode.events]
     return Case(task.question, episode.answer or "", task.reference, context, task.gold)
 
@@ -237,10 +231,7 @@ def case_of(task: SqlTask, episode: Episode) -> Case:
 async def score_episode(
     task: SqlTask, episode: Episode, judge: Judge, rubric: Rubric = DEFAULT_RUBRIC
 ) -> Reward:
-    """Score an episode; the judge is asked only where the rubric has it.
-
-    The terms are weighted already.
-    """
+    """Score an episode. The judge is asked only if the rubric has it. Terms are already weighted."""
     values = term_values(task, episode, rubric.names)
     counters: dict[str, float] = {
         "sql_calls": len(episode.events),
@@ -276,25 +267,19 @@ async def score_episode(
 
 
 def _if_answered(task: SqlTask, episode: Episode, value: Callable[[str], float]) -> float:
-    """Return the value of the answer, or 0 where it is missing or says nothing: manner earns only
-    where there is matter.
-    """
+    """Return the value, or 0 if the answer is missing or says nothing: manner needs matter."""
     return 0.0 if says_nothing(case_of(task, episode)) else value(episode.answer or "")
 
 
 def _quotes(task: SqlTask) -> list[str]:
-    """Return the gold evidence, or the gold cells if the evidence is in a column that the gold
-    query does not return.
-    """
+    """Return the gold evidence, or the gold cells if evidence is in a column not returned."""
     if _in_another_column(task) and task.result:
         return [str(cell) for cell in chain(*task.result["rows"]) if cell is not None]
     return [item["quote"] for item in (task.gold or {}).get("evidence", [])]
 
 
 def _in_another_column(task: SqlTask) -> bool:
-    """Return whether no quote is from a column of the gold result, because the question searches
-    for it or counts it.
-    """
+    """Return whether no quote is from a column of the gold result (a search or a count)."""
     fields = {item.get("field") for item in (task.gold or {}).get("evidence", [])}
     return bool(fields and task.result) and not fields & set((task.result or {})["columns"])
 
@@ -304,7 +289,7 @@ def _ran(episode: Episode) -> list[Query]:
 
 
 def _makes_up(task: SqlTask, query: Query) -> bool:
-    """Return whether the gold statement's result is of its own literals too, such as 有 and 无."""
+    """Return whether the gold result is of the statement's own literals too, such as 有 and 无."""
     if not task.sql or not task.result:
         return False
     result = replace(query.result, rows=task.result["rows"])
@@ -323,7 +308,6 @@ def _rows(result: QueryResult) -> list[list[Cell]]:
 
 
 def _cells(episode: Episode) -> list[Cell]:
-    """Return the filled cells of every result, without the policy's own words."""
     found = []
     for query in _ran(episode):
         for at, row in enumerate(query.read):
@@ -338,5 +322,5 @@ def _texts(episode: Episode) -> list[Cell]:
 
 
 def _known(task: SqlTask, episode: Episode) -> str:
-    """Return all text that the policy may rightly repeat: the rows returned and the question."""
+    """Return the text that the policy may repeat: the rows returned and the question."""
     return "\n".join([*(str(cell.value) for cell in _cells(episode)), task.question])

@@ -1,4 +1,4 @@
-"""The checks of a training run's questions before anything heavy is started."""
+"""Checks a training run's questions before anything heavy is started."""
 
 from __future__ import annotations
 
@@ -23,10 +23,9 @@ FOUND_SHARE = 0.1  # of gold queries; fewer find something only in a database of
 
 
 def check(rows: Mapping[str, Sequence[Row]], settings: SqlSettings, plays: bool) -> list[str]:
-    """Draft missing answers into the rows, check a sample against the database if episodes are
-    played, and return a line for each thing to know.
+    """Draft missing answers, check a sample if episodes are played, and return notes.
 
-    Raises AgentError: the judge can score too few of the training rows; DatabaseError: the database
+    Raises AgentError: the judge can score too few training rows. Raises DatabaseError: the database
     cannot be read.
     """
     notes = []
@@ -87,5 +86,5 @@ def _refuse_foreign(name: str, rows: Sequence[Row], tool: QueryTool) -> None:
 
 
 def _says_something(rows: Sequence[Sequence[Any]]) -> bool:
-    """Return whether a result has a value; a count of 0 finds nothing."""
+    """Return whether a result has a value. A count of 0 finds nothing."""
     return any(cell not in (None, "", 0) for cell in chain(*rows))

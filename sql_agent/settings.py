@@ -1,4 +1,4 @@
-"""The settings of the SQL agent, besides those of its database."""
+"""The settings of the SQL agent. Its database has its own."""
 
 from __future__ import annotations
 

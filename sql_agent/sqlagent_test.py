@@ -1,13 +1,11 @@
-"""One question through agent, tool and reward, printed: against any OpenAI-compatible endpoint, no
-training stack.
+"""Ask one question through agent, tool and reward, at any OpenAI-compatible endpoint.
 
     python sql_agent/sqlagent_test.py --base-url http://127.0.0.1:8000/v1 --model tiny
     python sql_agent/sqlagent_test.py --base-url URL --model NAME --question "朵莎洛片怎么保存？"
 
-Works from any working directory. Without --question it takes the first validation question; a
-question of the data files is scored with its gold answer, any other one has no reference. The key
-is OPENAI_API_KEY (environment or .env), the database DATABASE_URL. Exit codes: 0 done, 1 the
-endpoint, database or judge failed, 2 wrong usage.
+The default is the first validation question. Questions of the data files are scored with their
+gold, others without a reference. The key is OPENAI_API_KEY (environment or .env), the database
+DATABASE_URL. Exit codes: 0 done, 1 the endpoint, database or judge failed, 2 wrong usage.
 """
 
 from __future__ import annotations
@@ -32,8 +30,8 @@ LONGEST_REPLY = 256  # tokens
 
 
 def find_task(question: str | None) -> SqlTask:
-    """Return the data's row with this question (the first validation row for None), or a task
-    without a reference.
+    """Return the row with this question (None: the first validation row), or a task without
+    reference.
     """
     for split in ("val", "test", "train"):
         for row in AGENT.rows(AGENT.splits[split]):
@@ -45,7 +43,6 @@ def find_task(question: str | None) -> SqlTask:
 async def run_and_score(
     task: SqlTask, endpoint: Endpoint, settings: Settings
 ) -> tuple[Scored, str]:
-    """Play one episode as training does, and return it with the judge's name."""
     environment = AGENT.open(settings, {})
     policy = ChatPolicy(endpoint, settings.max_turns)
     scored = await play(
@@ -76,10 +73,7 @@ def show(scored: Scored, judge: str) -> None:
 
 
 def run(argv: Sequence[str] | None) -> int:
-    """Play and show one question, and return the exit code.
-
-    Raises Failure if the episode could not be played.
-    """
+    """Play and show one question, and return the exit code. Raises Failure: it cannot be played."""
     settings = load_settings()
     parser = new_parser(__doc__)
     what = "ending in /v1; default: OPENAI_BASE_URL"

@@ -1,5 +1,6 @@
-"""The two tables of the medical database and what may be asked about them, as listed in
-`tables.toml`. Every column is text except `id`; `source`, the last, says where a row comes from.
+"""The two tables of the medical database, as listed in `tables.toml`.
+
+Every column but `id` is text. The last, `source`, says where a row comes from.
 """
 
 from __future__ import annotations
@@ -45,11 +46,10 @@ Cells = dict[str, str | int | None]  # a row of a table
 
 
 def metadata() -> MetaData:
-    """Return both tables as SQLAlchemy metadata: an integer key, text columns with comments, an
-    index on the name.
+    """Return both tables as SQLAlchemy metadata, with comments and an index on the name.
 
-    The index holds only names, so a search for a part of one (`LIKE '%...%'`) reads it instead of
-    the wide rows. It is not unique: the same drug is sold by several companies.
+    A search for a part of a name (`LIKE '%...%'`) reads the index instead of wide rows. It is not
+    unique: several companies sell the same drug.
     """
     from sqlalchemy import Column, Index, Integer, MetaData, String, Table, Text
     from sqlalchemy.dialects.mysql import LONGTEXT
@@ -84,9 +84,7 @@ def metadata() -> MetaData:
 
 
 def _keep_comments_in_sqlite() -> None:
-    """Write column comments into the CREATE TABLE text, which SQLite keeps word for word; it has no
-    other comments.
-    """
+    """Put column comments into CREATE TABLE, which SQLite keeps as its only comments."""
     from sqlalchemy.ext.compiler import compiles
     from sqlalchemy.schema import CreateColumn
 
@@ -99,7 +97,6 @@ def _keep_comments_in_sqlite() -> None:
 
 
 def insert_rows(connection: Connection, table: Table, rows: Iterable[Cells]) -> int:
-    """Insert the rows, a batch at a time, and return how many."""
     source = iter(rows)
     count = 0
     while batch := list(islice(source, BATCH)):
@@ -109,7 +106,7 @@ def insert_rows(connection: Connection, table: Table, rows: Iterable[Cells]) -> 
 
 
 def write_database(path: Path, tables: Mapping[str, Iterable[Cells]]) -> dict[str, int]:
-    """Write the tables into a new SQLite file at `path`, and return the number of rows by table.
+    """Write the tables into a new SQLite file, and return the number of rows by table.
 
     An older file is replaced in one step, or kept on failure.
     """

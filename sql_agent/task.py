@@ -14,10 +14,9 @@ from sql_agent.intake.question_files import nested, statements
 class SqlTask(Task):
     """A question with what is known about its answer.
 
-    `reference` is "" if the row has no answer. `gold` holds `structured_gt` ({"columns": [...],
-    "rows": [[...]]}) and `evidence` ([{table, row_id, field, quote}]) as far as the row has them,
-    else None. `sql`: the gold statements. `names`: the entities it is about, the one asked for
-    first.
+    reference: "" if the row has no answer. gold: `structured_gt` ({"columns": [...], "rows":
+    [[...]]}) and `evidence` ([{table, row_id, field, quote}]), or None. sql: the gold statements.
+    names: the entities it is about, the one asked for first.
     """
 
     gold: dict[str, Any] | None = None
@@ -31,7 +30,7 @@ class SqlTask(Task):
 
 
 def task_of(row: Row) -> SqlTask:
-    """Return the task of a row as `sql_agent.intake.question_files.load_rows` gives it: checked, with every column."""
+    """Return the task of a row of `sql_agent.intake.question_files.load_rows`."""
     return SqlTask(
         id=row["id"],
         question=row["question"],

@@ -1,11 +1,9 @@
-"""Episodes without a model, played through the real tool: the gold answers, and an agent made of
-one template.
+"""Episodes without a model through the real tool: gold answers, and a template agent.
 
     gold_episode(task, tool)                                  # the ceiling: must score 1
     TemplateAgent(tool).episode("朵莎洛片怎么保存？")          # the floor a model has to beat
 
-The template agent looks for a name of the database in the question and for a word that means a
-column, asks for that cell and repeats it. It uses only the question of a row.
+The template agent finds a known name and a column word in the question, and repeats that cell.
 """
 
 from __future__ import annotations
@@ -31,10 +29,10 @@ NAME_LIMITS = Limits(deadline=30.0, max_rows=1_000_000, max_chars=1_000_000_000)
 
 @lru_cache(maxsize=8)
 def prompt_for(tool: QueryTool) -> str:
-    """Return the system prompt that names the tables the tool may read; tables other than ours are
-    described by the database.
+    """Return the system prompt that names the readable tables.
 
-    Raises DatabaseError: it cannot be read, or lacks one.
+    The database describes tables other than ours. Raises DatabaseError: it cannot be read, or lacks
+    one.
     """
     columns = {table: names for table, names in COLUMNS.items() if table in tool.allowed_tables}
     for table in sorted(tool.allowed_tables - columns.keys()):
@@ -45,7 +43,6 @@ def prompt_for(tool: QueryTool) -> str:
 
 
 def gold_episode(task: SqlTask, tool: QueryTool) -> Episode:
-    """Return the episode of a policy that runs the gold SQL and gives the gold answer."""
     episode = Episode(messages=list(first_messages(task.question, prompt_for(tool))))
     for statement in task.sql:
         query_in(episode, statement, tool)
@@ -55,10 +52,9 @@ def gold_episode(task: SqlTask, tool: QueryTool) -> Episode:
 def gold_conversations(
     tasks: Sequence[SqlTask], database_url: str, tables: Iterable[str] = COLUMNS
 ) -> Iterable[Conversation]:
-    """Yield the episodes of a policy that runs the gold SQL and gives the gold answer, one for each
-    task that has both.
+    """Yield a gold episode for each task with gold SQL and answer.
 
-    Raises AgentError: a gold statement fails; DatabaseError: the database cannot be read.
+    Raises AgentError: a gold statement fails. Raises DatabaseError: the database cannot be read.
     """
     tool = QueryTool(database_url, tables)
     for task in tasks:
@@ -76,15 +72,13 @@ def gold_conversations(
 
 
 def answered_at_once(question: str, tool: QueryTool, answer: str) -> Episode:
-    """Return the episode of a policy that asks nothing; without an answer it says that it found
-    none.
-    """
+    """Return an episode without queries. Without an answer it says that it found nothing."""
     messages = list(first_messages(question, prompt_for(tool)))
     return answer_in(Episode(messages=messages), answer or ABSTENTION)
 
 
 class TemplateAgent:
-    """The template agent; reads all names of the database once, when it is made."""
+    """The template agent. It reads all names of the database once, when it is made."""
 
     def __init__(self, tool: QueryTool) -> None:
         self.tool = tool
@@ -139,9 +133,7 @@ def _names(tool: QueryTool, table: str) -> list[str]:
 
 
 def _found(names: Sequence[str], question: str) -> list[str]:
-    """Return the names in the question, longest first; a name inside another found name does not
-    count.
-    """
+    """Return the names in the question, longest first, without names inside others."""
     found: list[str] = []
     for name in sorted((name for name in names if name in question), key=len, reverse=True):
         if not any(name in longer for longer in found):
@@ -150,7 +142,6 @@ def _found(names: Sequence[str], question: str) -> list[str]:
 
 
 def query_in(episode: Episode, sql: str, tool: QueryTool) -> QueryResult:
-    """Run a statement as a policy's tool call and write both into the transcript."""
     query = Query.run(sql, tool)
     result = query.result
     number = f"call-{len(episode.events)}"

@@ -1,10 +1,7 @@
-"""Checks of answers and query results without a judge: the arithmetic behind reward terms and
-metrics.
+"""Checks answers and query results without a judge, for reward terms and metrics.
 
-    same_result(["a"], [["x"], ["y"]], {"columns": ["b"], "rows": [["y"], ["x"]]})     # True: order is not asked for
-    quantities("一次0.5克")                                                      # {(500.0, "毫克")}
-
-Pure functions of texts and rows; every share lies in [0, 1].
+same_result(["a"], [["x"], ["y"]], {"columns": ["b"], "rows": [["y"], ["x"]]})     # True: order is not asked for
+quantities("一次0.5克")                                                      # {(500.0, "毫克")}
 """
 
 from __future__ import annotations
@@ -46,11 +43,9 @@ class Cell(NamedTuple):
 def same_result(
     columns: Sequence[str], rows: Sequence[Sequence[Cell]], gold: dict[str, Any]
 ) -> bool:
-    """Return whether a result is the gold result: the same rows, each as often, in the same order
-    if gold is "ordered".
+    """Return whether a result has gold's rows, each as often, in gold's order if it is "ordered".
 
-    Columns may have other names and another order. A cell that the tool cut equals any text that
-    begins with it.
+    Columns may have other names and another order. A cut cell equals any text that begins with it.
     """
     wanted = [list(row) for row in gold.get("rows") or []]
     width = len(gold.get("columns") or []) or (len(wanted[0]) if wanted else len(columns))
@@ -91,9 +86,7 @@ def _same_cell(cell: Cell, want: Any) -> bool:
 
 
 def _plain(cell: Any) -> str:
-    """Return a cell as comparable text: 3, 3.0 and "3" are equal, and so are null and the empty
-    text.
-    """
+    """Return a cell as comparable text: 3, 3.0 and "3" are equal, and so are null and ""."""
     if cell is None:
         return ""
     text = unicodedata.normalize("NFKC", str(cell)).strip().replace("...", CUT)
@@ -106,7 +99,7 @@ def _plain(cell: Any) -> str:
 
 
 def evidence_found(quotes: Iterable[str], cells: Iterable[Cell]) -> float:
-    """Return the share of the quotes that are in a returned cell; 0 without quotes."""
+    """Return the share of the quotes that are in a returned cell, or 0 without quotes."""
     wanted = [words_only(quote) for quote in quotes]
     shown = [_cell_words(cell) for cell in cells]
     found = [quote for quote in wanted if any(_holds(cell, quote) for cell in shown)]
@@ -123,15 +116,15 @@ def _holds(cell: tuple[str, bool], quote: str) -> bool:
 
 
 def quantities(text: str) -> set[tuple[float, str]]:
-    """Return the text's numbers with comparable units; a number without a unit has ""."""
+    """Return the text's numbers with comparable units, or "" for a number without a unit."""
     return {(float(number), unit) for number, unit in QUANTITY.findall(fold(text))}
 
 
 def quantities_agree(answer: str, known: str, wanted: str) -> float:
     """Return the share of the answer's quantities that are also in `known` (rows and question).
 
-    A number without a unit agrees with the same number in any unit. An answer without numbers
-    agrees if `wanted` (the gold text) has none either.
+    A number without a unit agrees with any unit. An answer without numbers agrees if `wanted` (the
+    gold text) has none either.
     """
     said = quantities(answer)
     there = quantities(known)
@@ -144,11 +137,9 @@ def quantities_agree(answer: str, known: str, wanted: str) -> float:
 
 
 def claims_hold(answer: str, known: str) -> float:
-    """Return the share of the answer's quotes and references that are in `known` (rows and
-    question); 1 without any.
+    """Return the share of the answer's quotes and references in `known`, or 1 without any.
 
-    Quoted passages must be there word for word; addresses and numbered references must be there
-    unchanged.
+    Quotes, addresses and numbered references must be there word for word.
     """
     passages = [words_only(text) for text in QUOTED.findall(answer)]
     held = [text in words_only(known) for text in passages if len(text) >= SHORTEST_CLAIM]

@@ -1,4 +1,4 @@
-"""Calls of the database from a thread, so that many episodes share one process."""
+"""Calls the database in a thread, so that many episodes share one process."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tools.sql.database import DatabaseError, MachineTooSlow
 
 
 async def in_thread(call: Callable[..., Any], *arguments: Any) -> Any:
-    """Return what the call returns.
+    """Return the result of the call.
 
     Raises EpisodeError: the database failed, or the machine was too slow for it.
     """

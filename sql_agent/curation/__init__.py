@@ -1,1 +1,1 @@
-"""From chat exports to rows for training: the programs that users run, and what they share."""
+"""From chat exports to training rows: the programs that users run, and what they share."""

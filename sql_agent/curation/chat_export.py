@@ -1,11 +1,10 @@
-"""The messages of a chat export, whatever its form: one after the other, never the whole file.
+"""Reads the messages of a chat export one by one, never the whole file.
 
     for message in read_messages(Path("chats.json")):        # Message or Unreadable
         message.session, message.role, message.text
 
-Understood: JSON (a list of sessions, `{"sessions": [...]}`, one session, a list of messages), JSONL
-(a session or a message a line), CSV, TSV, Excel and Parquet (a message a row). Names of columns and
-keys, English or Chinese, are in `chat_export.toml`.
+JSON and JSONL hold sessions or messages, tables (CSV, TSV, Excel, Parquet) a message a row.
+`chat_export.toml` lists the names of columns and keys, English and Chinese.
 """
 
 from __future__ import annotations
@@ -49,10 +48,9 @@ class Unreadable:
 
 
 def read_messages(path: Path, encoding: str | None = None) -> Iterator[Message | Unreadable]:
-    """Yield every message of the file, in its order.
+    """Yield every message of the file in order.
 
-    Raises:
-        SourceError: no such file, an unknown kind, or content that cannot be read to its end.
+    Raises SourceError: no such file, an unknown kind, or content that cannot be read to its end.
     """
     lines = path.suffix.lower() in LINES
     if path.suffix.lower() == ".json" and path.is_file():
@@ -77,8 +75,8 @@ def _json_messages(path: Path, encoding: str) -> Iterator[Message | Unreadable]:
 
 
 def _list_prefix(events: Iterator[tuple[str, str, Any]], path: Path) -> str:
-    """Return ijson's prefix of the records: of the file's list, of a list of sessions, or "" for a
-    file that is one session.
+    """Return ijson's prefix of the records: the file's list, a list of sessions, or "" for one
+    session.
     """
     seen = []
     for place, event, value in events:
@@ -118,7 +116,6 @@ def _has_text(part: Part) -> bool:
 
 
 def _messages_of(record: Any, where: str, number: str) -> Iterator[Message | Unreadable]:
-    """Yield the messages of a session, or the message that the record itself is."""
     if not isinstance(record, dict):
         seen = record if isinstance(record, str) else type(record).__name__
         yield Unreadable(where, f"{seen}, expected an object")
@@ -146,7 +143,6 @@ def _message(values: dict[str, Any], session: str, where: str) -> Message | Unre
 
 
 def _value(values: dict[str, Any], field: str, kind: type = object) -> Any:
-    """Return the value under the first of the field's names that has one of this kind."""
     named = {_plain(str(key)): value for key, value in values.items()}
     for name in NAMES[field]:
         value = named.get(name)
@@ -166,9 +162,7 @@ def _scalar(value: Any) -> str | None:
 
 
 def _text(value: Any) -> str | None:
-    """Return a message's text; the parts of a list (OpenAI's form) are joined, without pictures and
-    files.
-    """
+    """Return a message's text. Of a list of parts (OpenAI's form) only the texts are joined."""
     if not isinstance(value, list):
         return _scalar(value)
     texts = []

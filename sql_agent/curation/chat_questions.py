@@ -1,10 +1,9 @@
-"""Whether a chat message is a question that can stand alone; if not, why not.
+"""Decides whether a chat message is a question that can stand alone, and if not, why.
 
     judge("那孕妇呢？")                        # ("那孕妇呢？", "follow_up")
     judge("医生您好，布洛芬一天吃几次？谢谢")     # ("布洛芬一天吃几次？", None)
 
-The rules let doubtful questions pass, because `utils/filter_with_llm.py` looks at every one of them.
-Words and patterns are in `chat_questions.toml`.
+Doubtful questions pass, because `utils/filter_with_llm.py` looks at each one.
 """
 
 from __future__ import annotations
@@ -28,10 +27,9 @@ RE = {name: _pattern(text) for name, text in _TEXTS["patterns"].items()}
 
 
 def judge(text: str, shortest: int = 4, longest: int = 200) -> tuple[str, str | None]:
-    """Return the text without greeting and thanks around it, and the reason why it is not a
-    candidate (None if it is).
+    """Return the text without greeting and thanks, and why it is not a candidate, or None if it is.
 
-    `shortest` and `longest` are in characters, both allowed.
+    shortest, longest: inclusive limits in characters.
     """
     if len(text) > 2 * longest + SPARE:
         return text, "too_long"
@@ -52,9 +50,7 @@ def judge(text: str, shortest: int = 4, longest: int = 200) -> tuple[str, str | 
 
 
 def _is_follow_up(text: str) -> bool:
-    """Return whether the question needs what was said before: it lacks a subject, or points back to
-    one before it names any.
-    """
+    """Return whether the question lacks a subject, or points back before it names one."""
     alone = RE["following"].sub("", text)
     if RE["ellipsis"].match(alone) and not RE["concrete"].search(alone):
         return True

@@ -1,14 +1,12 @@
-"""Chat exports to single-turn candidate questions: what stands alone as a question, with personal
-data masked.
+"""Extract single-turn candidate questions from chat exports, with personal data masked.
 
     python utils/chat_session_filter.py chats.json --output outputs/candidates.jsonl --report outputs/report.json
 
-In: JSON, JSONL, CSV, TSV, Excel or Parquet (`sql_agent/curation/chat_export.py` says which forms).
-Out: JSONL rows {id, question, session, masked}. `masked` lists the kinds of personal data
-replaced in the question. Only users' messages are taken. Dropped, and counted by reason, are
-greetings, thanks, texts without a question, too short or long ones, follow-ups that only their
-conversation explains, and repetitions. An id comes from the question's text, so the same question
-keeps its id. Exit codes: 0 done, 1 nothing could be read, 2 wrong usage, 130 interrupted.
+In: JSON, JSONL, CSV, TSV, Excel or Parquet. Out: JSONL rows {id, question, session, masked}.
+`masked` lists the kinds of replaced personal data. Only users' messages are taken. Greetings,
+thanks, texts without a question or of unfitting length, follow-ups and repetitions are dropped and
+counted by reason. The same question always has the same id. Exit codes: 0 done, 1 nothing could be
+read, 2 wrong usage, 130 interrupted.
 """
 
 from __future__ import annotations
@@ -40,8 +38,6 @@ SHOWN = 10  # unreadable records named in the report
 
 
 class Candidates:
-    """The questions of an export, and the counts made while they are read."""
-
     def __init__(self, options: argparse.Namespace) -> None:
         self._options = options
         self._user_roles = {role.strip().lower() for role in options.user_role}
@@ -54,7 +50,6 @@ class Candidates:
         self.unreadable: list[str] = []
 
     def rows(self) -> Iterator[dict[str, Any]]:
-        """Yield the rows of the output."""
         messages = read_messages(self._options.input, self._options.encoding)
         for message in watched(messages, "reading", "messages"):
             made = self._row_or_reason(message)
@@ -65,7 +60,7 @@ class Candidates:
                 yield made
 
     def report(self) -> dict[str, Any]:
-        """Return all counts; messages = kept + sum of dropped."""
+        """Return all counts, where messages = kept + sum of dropped."""
         return {
             "messages": self.kept + self.dropped.total(),
             "kept": self.kept,
@@ -102,7 +97,7 @@ class Candidates:
         }
 
     def _session(self, name: str) -> str:
-        """Return the session's name, or a number where the name holds personal data."""
+        """Return the session's name, or a number if the name holds personal data."""
         clean, kinds = mask(name)
         if not kinds:
             return clean

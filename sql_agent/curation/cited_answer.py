@@ -1,10 +1,10 @@
-"""An answer made of statements that each cite a cell of the database, and its verification.
+"""An answer of statements that each cite a cell of the database, and its verification.
 
     draft = (await client.ask(build_messages(question, rows), Draft)).value
     evidence = verify(draft, question, rows)      # or Refused("bad_citation", "...")
 
-Every statement has to quote: its citations are word for word in the cells they name, the quotes are
-in the statement, and the rest of the statement is short and holds no number of its own.
+Citations must be word for word in their cells and in the statement. The rest of a statement must be
+short, without numbers of its own.
 """
 
 from __future__ import annotations
@@ -47,17 +47,14 @@ class Statement(BaseModel, extra="forbid"):
 
 
 class Draft(BaseModel, extra="forbid"):
-    """What the LLM writes."""
-
     can_answer: bool
     statements: list[Statement]
 
 
 def build_messages(question: str, rows: list[QueriedRow]) -> list[dict[str, str]]:
-    """Return the prompt: instructions, then question and rows as JSON between marks that no cell
-    can guess.
+    """Return the prompt: instructions, then question and rows as JSON between unguessable marks.
 
-    The mark is made of the content, so that the cache recognises the same question and rows.
+    The mark depends on the content, so the cache recognises the same question and rows.
     """
     shown = []
     for row in rows[:MOST_ROWS]:
@@ -70,11 +67,9 @@ def build_messages(question: str, rows: list[QueriedRow]) -> list[dict[str, str]
 
 
 def verify(draft: Draft, question: str, rows: list[QueriedRow]) -> list[dict[str, Any]]:
-    """Return the evidence of an answer whose every statement is verified: [{table, row_id, field,
-    quote}], each once.
+    """Return the evidence [{table, row_id, field, quote}] if every statement is verified.
 
-    Raises:
-        Refused: "declined", "uncited", "bad_citation", "not_quoted", "own_number" or "own_words".
+    Raises Refused: "declined", "uncited", "bad_citation", "not_quoted", "own_number", "own_words".
     """
     if not draft.can_answer or not draft.statements:
         raise Refused("declined", "the rows do not answer the question, says the LLM")

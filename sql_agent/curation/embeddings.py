@@ -1,8 +1,6 @@
-"""Vectors of texts from an embedding endpoint, any provider litellm knows; kept on disk by content.
+"""Vectors of texts from an embedding endpoint of any litellm provider, kept on disk by content.
 
 vectors = await Embeddings("openai/NAME", base_url, key, Path("outputs/cache.sqlite")).of(["..."])
-
-The vectors have length 1, so a dot product is the cosine.
 """
 
 from __future__ import annotations
@@ -26,7 +24,7 @@ TIMEOUT = 60.0  # seconds of one request
 
 
 class Embeddings:
-    """An embedding model by litellm's name of it. Errors are LLMError, without keys."""
+    """An embedding model by its litellm name. Errors are LLMError, without keys."""
 
     def __init__(self, model: str, base_url: str | None, api_key: str | None, cache: Path) -> None:
         self._endpoint = LLMEndpoint(model, base_url, api_key, TIMEOUT)
@@ -35,10 +33,9 @@ class Embeddings:
         self.calls = 0
 
     async def of(self, texts: Sequence[str]) -> numpy.ndarray:
-        """Return one row of length 1 for each text, float32.
+        """Return a float32 row of length 1 for each text, so that a dot product is the cosine.
 
-        Raises:
-            LLMError: the endpoint refuses or fails, or its vectors cannot be used.
+        Raises LLMError: the endpoint refuses or fails, or its vectors are unusable.
         """
         missing = []
         for text in dict.fromkeys(texts):

@@ -1,14 +1,12 @@
-"""A second, stricter look at filtered questions, with another prompt and another LLM if given; and
-how far both agree.
+"""Look at filtered questions again, with a stricter prompt and another LLM if given.
 
     python utils/filter_again.py outputs/filtered.jsonl --output outputs/confirmed.jsonl --model openai/another
     python utils/filter_again.py outputs/filtered.jsonl outputs/filtered.dropped.jsonl --output outputs/confirmed.jsonl
 
-In: rows of utils/filter_with_llm.py. Out: the rows that both passes keep, with `task_type` of the
-second one and its `second_verdict`; the others stand in OUT.dropped.jsonl, rows with any difference
-in OUT.disagreements.jsonl, and OUT.agreement.md has the counts and Cohen's kappa of every field.
-With the kept rows alone the first pass said "yes" to all of them, and kappa has nothing to measure
-there: give the dropped rows too, as above. None of them is kept.
+Out: rows of utils/filter_with_llm.py that both passes keep, with the second `task_type` and
+`second_verdict`. OUT.dropped.jsonl has the others, OUT.disagreements.jsonl the differences,
+OUT.agreement.md counts and Cohen's kappa, which needs the dropped rows too (second example). They
+stay dropped.
 """
 
 from __future__ import annotations
@@ -57,9 +55,7 @@ def agreed_of(pairs: Pairs) -> int:
 
 
 def kappa(pairs: Pairs) -> float | None:
-    """Return Cohen's kappa (1960): (p_o - p_e) / (1 - p_e); None where a judge gave one
-    value only.
-    """
+    """Return Cohen's kappa (1960), (p_o - p_e) / (1 - p_e), or None if a judge gave one value only."""
     firsts: Counter[Any] = Counter()
     seconds: Counter[Any] = Counter()
     for (first, second), count in pairs.items():

@@ -4,12 +4,11 @@
         --output outputs/new.jsonl
 
 Compared are the exact text, the text without width, case, spaces and punctuation, and its pairs of
-characters (--near). With --embedding-model also the cosine of embeddings (--cosine), from any
-endpoint litellm knows; TEACHER_API_KEY is its key. The output has the new rows as they were;
-OUT.dropped.jsonl has a row for each other question: {id, question, method, score, known: {file, id,
-question}}. In: JSONL or Parquet with a column `question`. Time is linear in the number of
-questions, except embeddings: every new one is compared with every known one. Exit codes: 0 done, 1
-the endpoint failed (vectors got so far are kept), 2 wrong usage, 130 interrupted.
+characters (--near). --embedding-model adds the cosine of embeddings (--cosine), with TEACHER_API_KEY
+as its key. In: JSONL or Parquet with a column `question`. Out: the new rows unchanged.
+OUT.dropped.jsonl has the others: {id, question, method, score, known: {file, id, question}}. Time is
+linear, except for embeddings, which are compared in pairs. Exit codes: 0 done, 1 the endpoint failed
+(vectors got so far are kept), 2 wrong usage, 130 interrupted.
 """
 
 from __future__ import annotations
@@ -40,22 +39,20 @@ Row = dict[str, Any]
 
 
 class Source(NamedTuple):
-    """A question with its file and id."""
-
     file: str
     id: str
     question: str
 
 
 def match(method: str, score: float, known: Source) -> Row:
-    """Return the description of a repetition: the method that found it, the similarity (1: the
-    same), and the question it repeats.
+    """Describe a repetition: the method that found it, the similarity (1: the same), the known
+    question.
     """
     return {"method": method, "score": round(score, 4), "known": known._asdict()}
 
 
 class KnownQuestions:
-    """A growing set of questions that finds which of them another one repeats."""
+    """A growing set of questions that finds repetitions."""
 
     def __init__(self, near: float) -> None:
         self.by_words: dict[str, Source] = {}
@@ -63,15 +60,15 @@ class KnownQuestions:
         self._near = NearDuplicates(near)
 
     def add(self, source: Source) -> None:
-        """Remember a question; of equal ones the first stays."""
+        """Remember a question. The first of equal ones stays."""
         self._exact.setdefault(source.question, source)
         words = words_only(source.question)
         if self.by_words.setdefault(words, source) is source:
             self._near.add(words, source.question)
 
     def match_or_add(self, source: Source) -> Row | None:
-        """Return what the question repeats, by the strictest method that finds it; a question that
-        repeats nothing is remembered.
+        """Return the repeated question by the strictest method that finds one, or remember the new
+        one.
         """
         if same := self._exact.get(source.question):
             return match("exact", 1.0, same)
@@ -86,8 +83,7 @@ class KnownQuestions:
 def read_questions(path: Path) -> Iterator[tuple[Source, Row]]:
     """Yield every row with its id (`id`, `qid` or its number) and question.
 
-    Raises:
-        DataError, FileError: a row cannot be read, or has no question.
+    Raises DataError, FileError: a row cannot be read, or has no question.
     """
     for place, row in watched(read_records(path), path.name):
         if isinstance(row, DataError):
@@ -103,9 +99,7 @@ def read_questions(path: Path) -> Iterator[tuple[Source, Row]]:
 
 
 def same_meaning(options: argparse.Namespace, sources: list[Source], old: int) -> dict[Source, Row]:
-    """Return which sources from position `old` on repeat an earlier one: the one with the nearest
-    vector, if it is near enough.
-    """
+    """Return repetitions by nearest vector among the sources from position `old` on."""
     settings = load_settings()
     url = options.embedding_base_url or settings.teacher_base_url
     key = reveal(settings.teacher_api_key)

@@ -1,11 +1,10 @@
-"""An LLM looks at every candidate question: medical? answerable from the tables? of which type?
+"""Ask an LLM about every candidate question: medical? answerable from the tables? of which type?
 
     python utils/filter_with_llm.py outputs/candidates.jsonl --output outputs/filtered.jsonl
 
-In: JSONL rows with `id` and `question` (utils/chat_session_filter.py makes them); other columns
-pass through. Out: the rows that are kept, with `task_type` and `verdict` {reason, is_medical,
-answerable, task_type, model}; the others stand in OUT.dropped.jsonl with the same columns. A row is
-kept if it is medical and answerable. The LLM is TEACHER_MODEL.
+In: JSONL rows with `id` and `question` (from utils/chat_session_filter.py). Out: rows that are
+medical and answerable, with `task_type` and `verdict` {reason, is_medical, answerable, task_type,
+model}. OUT.dropped.jsonl has the others. Other columns pass through. The LLM is TEACHER_MODEL.
 """
 
 from __future__ import annotations

@@ -1,9 +1,7 @@
-"""One filter for the programs that put every row before an LLM: options, the run over all rows, its
-files.
+"""One filter for the programs that put every row before an LLM: options, run, files.
 
-A run's files beside OUT.jsonl: OUT.dropped.jsonl, OUT.failed.jsonl if a row failed,
-OUT.jsonl.journal until every row has a result. The same command given again tries only the failed
-rows.
+Beside OUT.jsonl: OUT.dropped.jsonl, OUT.failed.jsonl, and OUT.jsonl.journal until every row has a
+result. The same command tries only the failed rows again.
 """
 
 from __future__ import annotations
@@ -34,9 +32,9 @@ SHOWN = 5  # failures named on the terminal
 
 
 class Work(Protocol):
-    """The work on a row; rows of one key are done once.
+    """The work on a row, done once for rows of one key.
 
-    `depends` is what results depend on besides the model, its endpoint and the input.
+    depends: what results depend on besides the model, its endpoint and the input.
     """
 
     client: LLMClient
@@ -48,8 +46,6 @@ class Work(Protocol):
 
 
 class Screening:
-    """Asks an LLM for the Verdict on a row's question."""
-
     def __init__(self, client: LLMClient, instructions: str) -> None:
         self.client = client
         self.instructions = instructions
@@ -72,8 +68,8 @@ def run_program(
     argv: Sequence[str] | None,
     add_more: Callable[[argparse.ArgumentParser], None] = lambda parser: None,
 ) -> int:
-    """Run the command line that these programs share, with what `add_more` adds, and return the
-    body's exit code.
+    """Run the command line of these programs, with the options of `add_more`. Return `body`'s exit
+    code.
     """
     parser = new_parser(doc, epilog=EPILOG)
     add = parser.add_argument
@@ -124,12 +120,11 @@ def filter_rows(
 ) -> int:
     """Do the `work` of every row, write the outputs and return the exit code.
 
-    `judge` makes an output's row of a row and its result, and says whether it is kept. It is called
-    once for each row that has a result, in order, and then `finish`, to write the `others`.
+    judge: makes an output row of a row and its result, and says whether it is kept. It is called in
+    order, once for each row with a result. finish: called last, to write the `others`.
 
-    Raises:
-        FileError: an output exists (without --force) or is an input; JournalError, RunError: see
-            common/journal.py.
+    Raises FileError: an output exists (without --force) or is an input. Raises JournalError,
+    RunError: see common/journal.py.
     """
     client = work.client
     dropped = beside(options.output, "dropped")

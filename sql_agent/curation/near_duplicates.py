@@ -1,11 +1,7 @@
-"""Find questions that are nearly the same: Jaccard similarity of their sets of neighbouring
-characters, exactly.
+"""Finds questions that are nearly the same, by exact Jaccard similarity of their character pairs.
 
-Two questions are near when the similarity is at least NEAR. Questions of the same wording about
-different names stay well below it; "布洛芬缓释片怎么吃？" and "布洛芬缓释片 怎么吃" do not. A text
-that is near another of n pairs lacks at most n - NEAR n of them, so it has one of any n - NEAR n +
-1. Only texts that hold one of the rarest so many are compared (prefix filtering, Chaudhuri, Ganti
-and Kaushik 2006): the rarest pairs are those of names, so few texts are compared.
+A text near another of n pairs lacks at most n - NEAR n of them. So only texts with one of its
+rarest n - NEAR n + 1 pairs are compared (prefix filtering, Chaudhuri, Ganti and Kaushik 2006).
 
     found = NearDuplicates()
     found.add("q1", "布洛芬缓释片怎么吃？")
@@ -22,9 +18,7 @@ NEAR = 0.8
 
 
 class NearDuplicates:
-    """A growing set of texts that finds the one most like another; `near` is the least
-    similarity.
-    """
+    """A growing set of texts that finds the most similar one. near: the least similarity."""
 
     def __init__(self, near: float = NEAR) -> None:
         self.near = near
@@ -32,16 +26,13 @@ class NearDuplicates:
         self._holders: dict[str, list[int]] = {}  # by pair of characters, places in _texts
 
     def add(self, key: str, text: str) -> None:
-        """Remember the text under `key`."""
         pairs = pairs_of(text)
         for pair in pairs:
             self._holders.setdefault(pair, []).append(len(self._texts))
         self._texts.append((key, pairs))
 
     def nearest(self, text: str) -> tuple[str, float] | None:
-        """Return key and similarity of the most similar text remembered, the first of equals; None
-        if none is near.
-        """
+        """Return key and similarity of the first most similar text, or None if none is near."""
         pairs = pairs_of(text)
         shared = math.ceil(self.near * len(pairs) - 1e-9)
         rarest = sorted((self._holders.get(pair, []) for pair in pairs), key=len)[
@@ -53,9 +44,7 @@ class NearDuplicates:
 
 
 def pairs_of(text: str) -> frozenset[str]:
-    """Return the pairs of neighbouring characters of the text's words; for less than two
-    characters, the text itself.
-    """
+    """Return the pairs of neighbouring characters in the words of a text, or a shorter text itself."""
     words = words_only(text)
     return frozenset(words[at : at + 2] for at in range(max(1, len(words) - 1)))
 

@@ -1,16 +1,12 @@
-"""Draft an answer with evidence for every question: the agent finds rows, an LLM quotes them, every
-quote is verified.
+"""Draft an answer with evidence for every question, and verify each quote.
 
     python utils/openevidence.py outputs/new.jsonl --output outputs/answered.jsonl --db sqlite:///data/medical.db
 
-In: JSONL rows with `id` and `question`. For each, the project's SQL agent queries the database with
-the teacher LLM (TEACHER_MODEL; its endpoint must speak OpenAI's chat completions), then one
-structured call writes statements that cite {table, row_id, field, quote}. What cannot be verified
-is refused: a quote that is not in its cell, a statement without one, numbers or sentences of the
-LLM's own. Out: rows that `python -m data.validate` accepts, with `answer`, `evidence`, `entities`
-and `sql` (the agent's queries that read the cited rows). Refused rows stand in OUT.dropped.jsonl
-with `refused` {reason, detail}. An answer "nothing found" is never drafted: a query that finds
-nothing proves nothing.
+In: JSONL rows with `id` and `question`. The SQL agent queries the database with TEACHER_MODEL (its
+endpoint must speak OpenAI's chat completions), then one call writes statements that cite {table,
+row_id, field, quote}. Out: rows that `python -m data.validate` accepts, with `answer`, `evidence`,
+`entities` and `sql`. OUT.dropped.jsonl has rows that cannot be verified, with `refused` {reason,
+detail}. "Nothing found" is never drafted, because a query without rows proves nothing.
 """
 
 from __future__ import annotations
@@ -50,9 +46,8 @@ OPENAI_URL = "https://api.openai.com/v1"
 class Drafter:
     """Drafts answers from one database with one LLM.
 
-    Raises:
-        DatabaseError: the database cannot be read.
-        LLMError: cause "setup", the model's endpoint does not speak OpenAI's chat completions.
+    Raises DatabaseError: the database cannot be read. Raises LLMError (cause "setup"): the endpoint
+    does not speak OpenAI's chat completions.
     """
 
     def __init__(
@@ -81,10 +76,7 @@ class Drafter:
         return digest(f"{row['id']}\0{row['question']}")
 
     async def __call__(self, row: Row) -> Row:
-        """Return the columns to add to the row, or `refused` with reason and detail.
-
-        Raises LLMError if the machine failed.
-        """
+        """Return the columns to add, or `refused` with reason and detail. Raises LLMError."""
         episode = await self._play(row["question"])
         try:
             return await self._drafted(row, episode)
@@ -103,7 +95,6 @@ class Drafter:
         return played.episode
 
     async def _drafted(self, row: Row, episode: Episode) -> Row:
-        """Return the columns of a row that `data.validate` accepts. Raises Refused."""
         rows_of = {}
         complete = set()
         for query in episode.events:

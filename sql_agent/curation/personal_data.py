@@ -1,11 +1,9 @@
-"""Personal data in a question, replaced by its kind in brackets: 我叫张三，电话13800138000 ->
-我叫[姓名]，电话[电话].
+"""Replaces personal data in a question by its kind in brackets.
 
-    masked, kinds = mask("我叫张三，电话13800138000")  # kinds: ["phone", "name"], one a replacement
+    masked, kinds = mask("我叫张三，电话13800138000")  # "我叫[姓名]，电话[电话]", ["phone", "name"]
 
-Numbers are found by their form, in every script and with separators between their digits, and no
-run of eleven digits or more stays. Names are found by the label beside them (我叫..., 患者...,
-...医生). A name without a label stays. Kinds and patterns are in `personal_data.toml`.
+Numbers are found by form in every script, and no run of eleven digits or more stays. Names are
+found only by a label beside them (我叫..., 患者..., ...医生).
 """
 
 from __future__ import annotations
@@ -37,7 +35,6 @@ Span = tuple[int, int]
 
 
 def _pattern(text: str) -> re.Pattern[str]:
-    """Return a pattern of the table, with the named parts inserted, which may name others."""
     while (filled := re.sub(r"<(\w+)>", lambda part: _PARTS.get(part[1], part[0]), text)) != text:
         text = filled
     return re.compile(text)
@@ -48,9 +45,7 @@ PATTERNS = {kind: [_pattern(text) for text in table["patterns"]] for kind, table
 
 
 def mask(text: str) -> tuple[str, list[str]]:
-    """Return the visible text with every piece of personal data replaced, and the kind of each
-    replacement.
-    """
+    """Return the visible text with personal data replaced, and the kind of each replacement."""
     text = visible(text)
     kinds = []
     for kind, table in KINDS.items():
@@ -71,7 +66,6 @@ def visible(text: str) -> str:
 
 
 def _apart(spans: Iterator[Span]) -> list[Span]:
-    """Return the spans in order, with overlapping ones joined and empty ones left out."""
     joined: list[Span] = []
     for start, end in sorted(spans):
         if joined and start < joined[-1][1]:
@@ -82,7 +76,6 @@ def _apart(spans: Iterator[Span]) -> list[Span]:
 
 
 def _spans(kind: str, text: str) -> Iterator[Span]:
-    """Yield the spans of personal data of a kind."""
     table = KINDS[kind]
     if table.get("numerals"):
         text = text.translate(CHINESE_DIGITS)
@@ -99,7 +92,6 @@ def _spans(kind: str, text: str) -> Iterator[Span]:
 
 
 def _plain_character(char: str) -> str:
-    """Return the character in lower case, digits and punctuation of every script in ASCII."""
     digit = unicodedata.digit(char, None)
     if digit is not None:
         return str(digit)
@@ -108,9 +100,7 @@ def _plain_character(char: str) -> str:
 
 
 def _is_id_number(digits: str) -> bool:
-    """Return whether the digits have a birthday at an ID number's position, or are 18 characters
-    with the right check digit.
-    """
+    """Return whether the digits have a birthday in place, or are 18 with the right check digit."""
     return bool(BIRTHDAY.match(digits)) or (len(digits) == 18 and has_check_digit(digits))
 
 

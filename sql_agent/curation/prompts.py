@@ -1,5 +1,6 @@
-"""The three prompts of the LLM filter: FIRST of filter_with_llm, STRICT of filter_again, CITED of
-openevidence. Their words are in `prompts.toml`.
+"""The prompts of the LLM filter, from `prompts.toml`.
+
+FIRST is filter_with_llm's, STRICT filter_again's, CITED openevidence's.
 """
 
 from __future__ import annotations
@@ -22,9 +23,7 @@ WORKING_COLUMNS = {"id", "med_name_initial", "created_at", "create_at", "update_
 
 
 class Verdict(BaseModel):
-    """One LLM's judgement of one question. The reason comes first, so that the model writes it
-    before it decides.
-    """
+    """An LLM's judgement of a question. The reason comes first, so that it is written first."""
 
     reason: str = Field(description="一两句话的理由")
     is_medical: bool
@@ -33,7 +32,6 @@ class Verdict(BaseModel):
 
     @property
     def keeps(self) -> bool:
-        """Whether the question may enter a data set."""
         return self.is_medical and self.answerable and self.task_type != "unanswerable"
 
 
@@ -56,13 +54,12 @@ CITED: str = _TEXTS["cited"]
 
 
 def screening_messages(question: str, instructions: str) -> list[dict[str, str]]:
-    """Return the prompt that asks for a Verdict."""
     text = as_json({"问题": question[:LONGEST_QUESTION]})
     return [{"role": "system", "content": instructions}, {"role": "user", "content": text}]
 
 
 def as_json(value: Any, indent: int | None = None) -> str:
-    """Return JSON with "<" escaped, so that what users wrote holds no chat token and cannot end its
+    """Return JSON with "<" escaped, so that users' text holds no chat token and cannot end its
     quotation.
     """
     return json.dumps(value, ensure_ascii=False, indent=indent).replace("<", "\\u003c")

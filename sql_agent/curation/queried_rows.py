@@ -1,11 +1,10 @@
-"""Which rows an agent's queries read: their keys and texts, even where the query selected neither.
+"""Finds the rows an agent's queries read, even if a query selected neither key nor name.
 
     finder = RowFinder("sqlite:///data/medical.db")
     finder.rows_of("SELECT dosage FROM drugs_info WHERE med_name LIKE '%布洛芬%'")
     # [QueriedRow(table="drugs_info", row_id=7, name="布洛芬片", cells={"dosage": "..."})]
 
-Each SELECT of the statement is asked again for the key, the name and the columns it looked at, with
-its own conditions, through the agent's own guarded tool.
+Each SELECT runs again through the guarded tool, with its conditions and more columns.
 """
 
 from __future__ import annotations
@@ -49,11 +48,7 @@ def merged(rows: Iterable[QueriedRow]) -> list[QueriedRow]:
 
 
 class RowFinder:
-    """Finds rows in one database; safe to use from many threads.
-
-    Raises:
-        DatabaseError: the database cannot be read.
-    """
+    """Finds rows in one database, safe for many threads. Raises DatabaseError: it cannot be read."""
 
     def __init__(self, database_url: str) -> None:
         self.tool = QueryTool(database_url, limits=LIMITS)
@@ -64,7 +59,7 @@ class RowFinder:
             self.columns[table] = [column.name.lower() for column in database.columns(table)]
 
     def rows_of(self, sql: str) -> list[QueriedRow]:
-        """Return the rows that a statement reads; [] if its form does not allow finding them."""
+        """Return the rows that a statement reads, or [] if its form does not allow finding them."""
         try:
             tree = sqlglot.parse_one(sql, read=self.dialect)
         except SqlglotError:  # the tool's guard reports this to the agent; there is nothing to find
@@ -85,7 +80,6 @@ class RowFinder:
             yield from self._asked_again(select, source)
 
     def _asked_again(self, select: exp.Select, source: exp.Table) -> Iterator[QueriedRow]:
-        """Yield the rows of one table of a SELECT."""
         table = source.name.lower()
         name_column = NAME_COLUMN[table]
         columns = list(dict.fromkeys([KEY, name_column, *self._looked_at(select, source)]))
@@ -103,7 +97,6 @@ class RowFinder:
                 yield QueriedRow(table, key, cells.get(name_column, ""), cells)
 
     def _looked_at(self, select: exp.Select, source: exp.Table) -> list[str]:
-        """Return the table's columns that the SELECT shows or compares."""
         known = self.columns[source.name.lower()]
         if any(isinstance(shown, exp.Star) for shown in select.expressions):
             return known

@@ -3,12 +3,11 @@
     python utils/reward_scale.py --pairs pairs.jsonl --output outputs/reward_scale.json      # asks REWARD_MODEL_URL
     python utils/reward_scale.py --scores scores.jsonl --column raw --output outputs/reward_scale.json
 
-Raw scores come from the endpoint (`--pairs`: JSONL rows {prompt, response}, each sent by POST,
-{score} comes back) or from a column of any JSONL, such as a run's episodes.jsonl. The map spreads
-them evenly over [0, 1]. Written: OUT.json and, with --pairs, OUT.scores.jsonl. Set REWARD_SCALE to
-OUT.json to use it. Rows without a score are counted and left out: not scored is not 0. A killed
---pairs run goes on when the same command is given again. Exit codes: 0 done, 1 the endpoint failed,
-2 wrong usage, 130 interrupted.
+Scores come from the endpoint (JSONL rows {prompt, response}, answered by {score}) or from a column
+of any JSONL, such as episodes.jsonl. The map spreads them evenly. Set REWARD_SCALE to OUT.json to
+use it. With --pairs there is OUT.scores.jsonl too, and the same command resumes a killed run.
+Unscored rows are counted and left out. Exit codes: 0 done, 1 the endpoint failed, 2 wrong usage,
+130 interrupted.
 """
 
 from __future__ import annotations
@@ -41,10 +40,10 @@ FEWEST = 100  # scores; with fewer, five percent are less than five scores
 
 
 def fit(scores: Sequence[float]) -> QuantileScale:
-    """Return POINTS quantiles of the scores, evenly from 0 to 1; equal ones become one point in the
-    middle of their shares, as in rank statistics.
+    """Return POINTS evenly spaced quantiles of the scores.
 
-    Raises UsageError: fewer than two different scores, or some of an unusable size.
+    Equal scores become one point in the middle of their shares, as in rank statistics. Raises
+    UsageError: fewer than two different scores, or some of an unusable size.
     """
     huge = [score for score in scores if abs(score) > LARGEST]
     if huge:
@@ -60,11 +59,9 @@ def fit(scores: Sequence[float]) -> QuantileScale:
 
 
 def read_scores(path: Path, column: str) -> tuple[list[float], int]:
-    """Return the numbers of a column (`a.b`: b inside a), and how many rows have null there, or are
-    episodes without a score.
+    """Return the numbers of a column (`a.b`: b inside a), and the number of rows without a score.
 
-    Raises:
-        FileError: a row lacks the column, or holds something that is not a finite number.
+    Raises FileError: a row lacks the column, or holds something that is not a finite number.
     """
     scores = []
     unscored = 0
@@ -86,11 +83,9 @@ def read_scores(path: Path, column: str) -> tuple[list[float], int]:
 
 
 def ask_endpoint(options: argparse.Namespace) -> list[float]:
-    """Return the raw score of every pair, in order; kept in a journal until OUT.scores.jsonl is
-    written.
+    """Return the raw score of every pair, in order. A journal keeps them until the end.
 
-    Raises:
-        UsageError: no endpoint is set; RunError: some pairs have no score.
+    Raises UsageError: no endpoint is set. Raises RunError: some pairs have no score.
     """
     url = options.url or load_settings().reward_model_url
     if not url:

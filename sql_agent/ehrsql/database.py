@@ -1,11 +1,9 @@
-"""A small database for the questions of EHRSQL, whose own rows need a licence: drawn from the
-schema and from the constants of the file's own statements.
+"""Draws a small database for EHRSQL's questions, because its own rows need a licence.
 
     draw_database(path, tables, statements, now="2105-12-31 23:59:00")
 
-Each statement's witness (`witness.py`) is written two to six times. What its constants name, such
-as a patient, is the same each time; events differ in time and value. The same input gives the same
-database.
+Each statement's witness (`witness.py`) is written two to six times with the same named patients and
+varying events. The same input gives the same database.
 """
 
 from __future__ import annotations
@@ -40,7 +38,7 @@ FILLED = 0.9  # share of cells that are not NULL where they may be
 
 
 def draw_database(path: Path, tables: Tables, statements: Sequence[str], now: str) -> None:
-    """Write the database. A statement that cannot be read draws no rows.
+    """Write the database. Statements that cannot be read draw no rows.
 
     statements: as the benchmark runs them. now: its current time.
     """
@@ -52,8 +50,8 @@ def draw_database(path: Path, tables: Tables, statements: Sequence[str], now: st
 
 
 class _Drawing:
-    """Rows that are drawn so far. Conditions are asked of SQLite itself, so that its own rules for
-    dates and comparisons decide.
+    """The rows drawn so far. SQLite itself decides conditions, by its rules for dates and
+    comparisons.
     """
 
     def __init__(self, tables: Tables, now: str, witnesses: Sequence[Witness]) -> None:
@@ -71,7 +69,7 @@ class _Drawing:
         self._sqlite.execute("CREATE TABLE candidates (value)")
 
     def askable(self, conditions: Sequence[Condition]) -> list[Condition]:
-        """Return the conditions that SQLite can decide; it raises for the others, whatever the
+        """Return the conditions that SQLite can decide. It raises for the others, whatever the
         values.
         """
         found = []
@@ -83,7 +81,7 @@ class _Drawing:
         return found
 
     def add(self, witness: Witness) -> None:
-        """Write the rows of a witness, some times."""
+        """Write the rows of a witness several times."""
         fixed: Values = {}
         for copy in range(self.random.randint(FEWEST_COPIES, MOST_COPIES)):
             for _ in range(TRIES):
@@ -95,7 +93,7 @@ class _Drawing:
                 fixed = self._named(witness, values)
 
     def write(self, path: Path) -> None:
-        """Write the SQLite file; completely or not at all."""
+        """Write the SQLite file, completely or not at all."""
         with replacing(path) as draft, sqlite3.connect(draft) as database:
             for name, table in self.tables.items():
                 columns = [f"{column} {kind.sql_type}" for column, kind in table.columns.items()]
@@ -118,7 +116,7 @@ class _Drawing:
         return times
 
     def _fill(self, witness: Witness, values: Values) -> bool:
-        """Find a value for every cell; return whether all conditions are met."""
+        """Find a value for every cell. Return whether all conditions are met."""
         for row in witness.rows:
             for cell in row.cells.values():
                 if cell.root.constants:
@@ -144,7 +142,7 @@ class _Drawing:
         return met
 
     def _written_entity(self, row: Row, witness: Witness, values: Values) -> Record | None:
-        """Return a patient, admission or dictionary entry that is there already and fits."""
+        """Return an existing patient, admission or dictionary entry that fits."""
         known = _known(row, values)
         if row.table.name not in self.entities or not known:
             return None
@@ -158,13 +156,10 @@ class _Drawing:
         return self.random.choice(fitting) if fitting else None
 
     def _written(self, table: str, known: Record) -> list[Record]:
-        """Return the rows of a table that have these values."""
         return [record for record in self.rows[table] if known.items() <= record.items()]
 
     def _take_from_parents(self, row: Row, witness: Witness, values: Values) -> None:
-        """Choose the rows that this one refers to, and copy the keys that both have: an event has
-        the patient of its admission.
-        """
+        """Choose the referenced rows and copy shared keys: an event has its admission's patient."""
         parents = row.table.parents
         for column in sorted(parents, key=lambda column: row.cells[column].root not in values):
             parent, key = parents[column]
@@ -184,9 +179,7 @@ class _Drawing:
                     values.setdefault(row.cells[name].root, above[name])
 
     def _parent(self, name: str, child: Row, values: Values) -> Record:
-        """Return a row to refer to that has the keys that the child has: one that is there, or a
-        new one.
-        """
+        """Return an existing or new row to refer to, with the child's keys."""
         table = self.tables[name]
         known = {}
         for column, value in _known(child, values).items():
@@ -205,7 +198,7 @@ class _Drawing:
     def _value(
         self, table: Table, name: str, cell: Cell, witness: Witness, values: Values
     ) -> tuple[Any, bool]:
-        """Return a value for a cell, and whether it meets the conditions that can be looked at."""
+        """Return a value for a cell, and whether it meets the known conditions."""
         if table.columns[name].unique or (name in self.keys and name not in table.parents):
             counted = f"{table.name}.{name}" if name == table.key else name
             self._next_key[counted] += 1
@@ -231,9 +224,7 @@ class _Drawing:
         return self._fitting[question]
 
     def _candidates(self, table: Table, name: str) -> list[Any]:
-        """Return values to choose from: those that statements name for the column, else of its
-        kind.
-        """
+        """Return the values that statements name for the column, or else values of its kind."""
         column = table.columns[name]
         named = sorted(self.constants[table.name, name], key=str)
         if column.kind == "time":
@@ -247,8 +238,8 @@ class _Drawing:
         return [*found, None] if column.nullable else found
 
     def _named(self, witness: Witness, values: Values) -> Values:
-        """Return the values that every copy has: of patients, admissions and dictionary entries
-        that a constant names, and of those that belong to them.
+        """Return the values that every copy shares: those of named entities and what belongs to
+        them.
         """
         fixed: Values = {}
         rows = [row for row in witness.rows if row.table.name in self.entities]
@@ -264,7 +255,7 @@ class _Drawing:
         return fixed
 
     def _keep(self, witness: Witness, values: Values) -> None:
-        """Enter the rows; one whose unique value is taken is there already."""
+        """Enter the rows, except those whose unique value is taken: they exist already."""
         for row in witness.rows:
             name = row.table.name
             record = _known(row, values)
@@ -277,7 +268,6 @@ class _Drawing:
 
 
 def _known(row: Row, values: Values) -> Record:
-    """Return the values of a row that are found, by column."""
     known = {}
     for column, cell in row.cells.items():
         if cell.root in values:
@@ -286,8 +276,8 @@ def _known(row: Row, values: Values) -> Record:
 
 
 def _constants(witnesses: Sequence[Witness]) -> defaultdict[tuple[str, str], set[Any]]:
-    """Return the constants that statements compare a column with, by table and column; a pattern
-    counts as its text.
+    """Return the constants compared with a column, by table and column. A pattern counts as its
+    text.
     """
     found: defaultdict[tuple[str, str], set[Any]] = defaultdict(set)
     for witness in witnesses:
@@ -310,7 +300,7 @@ def _constants(witnesses: Sequence[Witness]) -> defaultdict[tuple[str, str], set
 def _texts(
     witness: Witness, values: Values, about: Container[Cell], asked: Cell | None = None
 ) -> list[str]:
-    """Return the conditions about some cells as SQL, as far as all their values are found."""
+    """Return conditions about these cells as SQL, as far as all their values are known."""
     texts = []
     for condition in witness.conditions:
         roots = [cell.root for cell in condition.cells]
@@ -321,8 +311,9 @@ def _texts(
 
 
 def _with_values(condition: Condition, values: Values, asked: Cell | None = None) -> str:
-    """Return a comparison as SQL, its columns replaced by values, and those of the cell that is
-    asked for by `value`, the column of the candidates.
+    """Return a comparison as SQL with values for columns.
+
+    The asked cell becomes `value`, the column of the candidates.
     """
     whole = exp.Paren(this=condition.comparison.copy())
     for column, cell in zip(list(whole.find_all(exp.Column)), condition.cells, strict=True):

@@ -1,11 +1,10 @@
-"""The SQL agent on EHRSQL: text-to-SQL, scored by what the last statement returns.
+"""The SQL agent on EHRSQL: text-to-SQL, scored by the result of the last statement.
 
-environment = EhrsqlEnvironment(folder)                 # of questions.prepare
-episode = await environment.play(task, policy)
-reward = await environment.score(task, episode)         # 1: the benchmark's own comparison holds
+    environment = EhrsqlEnvironment(folder)                 # of questions.prepare
+    episode = await environment.play(task, policy)
+    reward = await environment.score(task, episode)         # 1: the benchmark's own comparison holds
 
-A policy queries as often as its turns allow, then answers in words. What it hands in is the last
-statement that ran, or nothing where its answer says that the database has none.
+The policy hands in the last statement that ran, or nothing if it answers that data are missing.
 """
 
 from __future__ import annotations
@@ -46,9 +45,7 @@ Tables:
 
 
 class EhrsqlKnown(KnownEpisodes):
-    """Gold and baselines; `checklist` counts the rows of the table that the question
-    names first.
-    """
+    """Gold and baselines. `checklist` counts the rows of the first table that the question names."""
 
     def __init__(self, tool: QueryTool, prompt: str) -> None:
         self.tool = tool
@@ -71,7 +68,6 @@ class EhrsqlKnown(KnownEpisodes):
         return answer_in(episode, f"The result has {result.count} rows.")
 
     def _named(self, task: Task) -> str:
-        """Return the table whose name shares most with a word of the question."""
         words = task.question.lower().split()
 
         def shared(table: str) -> int:
@@ -81,9 +77,7 @@ class EhrsqlKnown(KnownEpisodes):
 
 
 class EhrsqlEnvironment(Environment):
-    """Plays and scores on the database of a prepared set. Raises UsageError: the folder was not
-    prepared.
-    """
+    """Plays and scores on the database of a prepared set. Raises UsageError: it was not prepared."""
 
     def __init__(self, folder: Path) -> None:
         self.set = PreparedSet.read(folder)
@@ -155,7 +149,7 @@ class EhrsqlEnvironment(Environment):
 
 
 def gives_none(task: Task, episode: Episode) -> bool:
-    """Return whether the answer is `null`, or says only that there is nothing in the database."""
+    """Return whether the answer is `null`, or says only that the database has nothing."""
     answer = (episode.answer or "").strip()
     is_null = answer.strip("'\"`.").lower() == NO_ANSWER
     return is_null or honesty(answer, task.question) == 1

@@ -1,13 +1,11 @@
-"""The questions of EHRSQL (`*_valid.json`: a list with `query`) and EHRSQL-2024 (`label.json`: SQL
-by id, `data.json`: questions by id), how their statements are run, and how their results are
-compared.
+"""Reads EHRSQL (`*_valid.json`) and EHRSQL-2024 (`label.json`, `data.json`), and compares results.
 
     published = read_questions(Path("valid.json"))
     sql = published.version.as_run(published.questions[0].sql)
     published.version.answer(rows) == published.version.answer(gold_rows)
 
-Sources: https://github.com/glee4810/EHRSQL (`evaluate.py`) and
-https://github.com/glee4810/ehrsql-2024 (`scoring_program/`), CC BY 4.0.
+Sources: https://github.com/glee4810/EHRSQL (`evaluate.py`), https://github.com/glee4810/ehrsql-2024
+(`scoring_program/`), CC BY 4.0.
 """
 
 from __future__ import annotations
@@ -38,9 +36,10 @@ NORMAL = {
 
 @dataclass(frozen=True)
 class Version:
-    """One of the two benchmarks. now: what its questions call the current time. whole: rows are
-    compared with all their columns, and numbers by one decimal; else the first columns are.
-    lower: statements are run in lower case, as the cells of the database are.
+    """One of the two benchmarks.
+
+    now: the current time of its questions. whole: all columns are compared, and numbers by one
+    decimal, otherwise the first columns. lower: statements run in lower case, as the cells are.
     """
 
     name: str
@@ -59,7 +58,7 @@ class Version:
         return text.replace("%y", "%Y").replace("%j", "%J")
 
     def answer(self, rows: Sequence[Sequence[Any]]) -> list[Any]:
-        """Return what is compared of a result; equal ones are right. Order does not count."""
+        """Return the part of a result that is compared, without order."""
         if not self.whole:
             return sorted(str(row[0]) for row in rows)
         rounded = []
@@ -77,7 +76,7 @@ VERSIONS = {version.name: version for version in (EHRSQL, EHRSQL_2024)}
 
 @dataclass(frozen=True)
 class Question:
-    """A question and its gold statement as published; None: the database has no answer."""
+    """A published question and its gold statement. None: the database has no answer."""
 
     id: str
     text: str
@@ -91,11 +90,9 @@ class Published:
 
 
 def read_questions(path: Path) -> Published:
-    """Return the questions of a file, in order. EHRSQL-2024's two files are read together: either
-    one is given, and the other lies beside it.
+    """Return the questions of a file in order. Of EHRSQL-2024's two files either one is enough.
 
-    Raises:
-        UsageError: not readable, empty, in none of the two forms, or an id twice.
+    Raises UsageError: not readable, empty, in neither form, or an id twice.
     """
     found = read_json(path)
     if isinstance(found, Mapping):
@@ -113,8 +110,7 @@ def read_questions(path: Path) -> Published:
 def statements(path: Path) -> tuple[list[str], int]:
     """Return the gold statements of a file in order, and how many questions have none.
 
-    Raises:
-        UsageError: not readable, empty, or in none of the two forms.
+    Raises UsageError: not readable, empty, or in neither form.
     """
     return _gold(path, read_json(path))
 
@@ -143,7 +139,6 @@ def _gold(path: Path, found: Any) -> tuple[list[str], int]:
 
 
 def _both_files(path: Path, found: Mapping[str, Any]) -> list[Question]:
-    """Return the questions of `data.json` with the statements of `label.json`."""
     is_data = isinstance(found.get("data"), list)
     labels = path.with_name("label.json") if is_data else path
     asked = found if is_data else read_json(path.with_name("data.json"))

@@ -1,13 +1,8 @@
-"""EHRSQL's published questions as rows of the SQL agent, with a database that is drawn for them or
-the user's own.
+"""EHRSQL's questions as rows of the SQL agent, with a drawn database or the user's own.
 
-    folder = prepare(Path("valid.json"), schema=Path("mimic_iii.sql"))
-    folder = prepare(Path("label.json"), database=Path("mimic_iv.sqlite"))
-    prepared = PreparedSet.read(folder)
-    load_rows(prepared.questions)                # the usable ones, and those without an answer
-    prepared.tool()                              # runs statements on the database
-
-The folder lies in outputs/ehrsql/, and is made once for a pair of files.
+folder = prepare(Path("valid.json"), schema=Path("mimic_iii.sql"))
+folder = prepare(Path("label.json"), database=Path("mimic_iv.sqlite"))
+prepared = PreparedSet.read(folder)
 """
 
 from __future__ import annotations
@@ -53,9 +48,7 @@ CONSTANT = ([[0]], [[1]])  # results that a statement without a question gives a
 
 @dataclass(frozen=True)
 class PreparedSet:
-    """A folder that was prepared: its file of questions, which benchmark they are of, the database
-    and its tables.
-    """
+    """A prepared folder: its file of questions, benchmark, database and tables."""
 
     folder: Path
     questions: Path
@@ -65,7 +58,7 @@ class PreparedSet:
 
     @classmethod
     def read(cls, folder: Path) -> PreparedSet:
-        """Return what a folder holds. Raises UsageError: it was not made by `prepare`."""
+        """Read a folder. Raises UsageError: `prepare` did not make it."""
         try:
             found = json.loads((folder / SET).read_text(encoding="utf-8"))
         except (OSError, ValueError):
@@ -82,17 +75,15 @@ class PreparedSet:
         return self.database.parent == self.folder
 
     def tool(self, limits: Limits | None = None) -> QueryTool:
-        """Return the tool on the database; with wider limits no result is cut."""
+        """Return the tool on the database. With wider limits no result is cut."""
         url = f"sqlite:///{self.database}"
         return QueryTool(url, self.tables, limits) if limits else QueryTool(url, self.tables)
 
 
 def prepare(data: Path, schema: Path | None = None, database: Path | None = None) -> Path:
-    """Return the folder of the questions and their database, made where it is not there yet; print
-    what was recognised.
+    """Return the folder of the questions and their database, made once for a pair of files.
 
-    Raises:
-        UsageError: a file that cannot be read as what it should be, or no usable question.
+    Raises UsageError: a file has the wrong form, or no question is usable.
     """
     published = read_questions(data)
     known = compact([published.version.name, DRAWING, *map(asdict, published.questions)]).encode()
@@ -122,7 +113,7 @@ def prepare(data: Path, schema: Path | None = None, database: Path | None = None
 
 
 def _tables_of(database: Path) -> list[str]:
-    """Return the tables of an SQLite file. Raises UsageError: it is not one, or has none."""
+    """Return the tables of an SQLite file. Raises UsageError: it is another file, or has none."""
     expected = "expected an SQLite file, such as the benchmark's mimic_iv.sqlite"
     try:
         url = f"{database.resolve(strict=True).as_uri()}?mode=ro"
@@ -137,7 +128,6 @@ def _tables_of(database: Path) -> list[str]:
 
 
 def _statements(published: Published) -> dict[str, str]:
-    """Return the gold statements as they are run, by id."""
     gold = {}
     for question in published.questions:
         if question.sql:
@@ -148,8 +138,10 @@ def _statements(published: Published) -> dict[str, str]:
 def _write(
     folder: Path, data: Path, published: Published, tables: list[str], database: Path | None
 ) -> None:
-    """Write the rows and what the set is. On a drawn database, a question whose gold says nothing
-    there is left out; a user's own is played whole, as the benchmark's scorer does.
+    """Write the rows and the set's description.
+
+    A drawn database drops questions whose gold result says nothing. A user's own keeps them all, as
+    the benchmark's scorer does.
     """
     version = published.version
     where = database.resolve() if database else folder / DATABASE
@@ -183,7 +175,7 @@ def _write(
 
 
 def why_unusable(result: QueryResult) -> str:
-    """Return why a gold result says nothing about an answer; "" where it does."""
+    """Return why a gold result says nothing about an answer, or ""."""
     if not result.ok:
         return "with gold that fails there"
     if all(cell is None for row in result.rows for cell in row):

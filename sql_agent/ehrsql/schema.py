@@ -1,9 +1,7 @@
-"""The tables of an EHRSQL schema: columns, kinds of values, keys.
+"""The tables of an EHRSQL schema: columns, kinds of values, keys. Names are lower-case.
 
-    tables = read_schema(Path("mimic_iii.sql"))
-    tables["labevents"].parents["itemid"]                # ("d_labitems", "itemid")
-
-Names are lower-case, as SQLite compares them.
+tables = read_schema(Path("mimic_iii.sql"))
+tables["labevents"].parents["itemid"]                # ("d_labitems", "itemid")
 """
 
 from __future__ import annotations
@@ -28,9 +26,7 @@ KINDS = {
 
 @dataclass(frozen=True)
 class Column:
-    """kind: "time", "integer", "real" or "text". sql_type: as the schema declares it. unique: no
-    two rows may have the same value.
-    """
+    """kind: "time", "integer", "real" or "text". sql_type: as declared. unique: no value twice."""
 
     kind: str
     sql_type: str
@@ -52,10 +48,9 @@ Tables = Mapping[str, Table]
 
 
 def read_schema(path: Path) -> dict[str, Table]:
-    """Return the tables that a file's CREATE TABLE statements make.
+    """Return the tables of a file's CREATE TABLE statements.
 
-    Raises:
-        UsageError: not readable, no SQL, or without tables.
+    Raises UsageError: not readable, not SQL, or without tables.
     """
     expected = "expected CREATE TABLE statements, such as EHRSQL's mimic_iii.sql"
     try:
@@ -74,8 +69,9 @@ def read_schema(path: Path) -> dict[str, Table]:
 
 
 def entities(tables: Tables) -> set[str]:
-    """Return the tables that others refer to by a column of the same name: patients, admissions,
-    dictionaries. Tables of events are not among them.
+    """Return the tables that others refer to by a column of the same name, such as patients.
+
+    Tables of events are not among them.
     """
     found = set()
     for table in tables.values():
@@ -86,9 +82,7 @@ def entities(tables: Tables) -> set[str]:
 
 
 def key_columns(tables: Tables) -> set[str]:
-    """Return the names of all columns that identify something: unique ones, and both ends of
-    references.
-    """
+    """Return the names of all identifying columns: unique ones, and both ends of references."""
     names = set()
     for table in tables.values():
         names |= {name for name, column in table.columns.items() if column.unique}

@@ -1,11 +1,9 @@
-"""The rows that a statement needs so that it finds something: its witness.
+"""The witness of a statement: the rows it needs to find something.
 
     witness = witness_of("select t.a from t where t.b in (select u.b from u where u.c = 'x')", tables)
     witness.rows  # a row of t and a row of u, whose `b` is one cell; the cell of u.c must be 'x'
 
-Every table of a FROM gives a row of cells without values. Cells that the statement equates become
-one; comparisons with constants become conditions of cells. What needs several rows (a count of at
-least two, a rank) is left out, so that a witness makes a result likely, and does not promise it.
+Conditions on several rows (counts, ranks) are left out, so a result is likely but not certain.
 """
 
 from __future__ import annotations
@@ -22,7 +20,7 @@ from sql_agent.ehrsql.schema import Table, Tables, entities, key_columns
 
 
 class Cell:
-    """A value to be found; cells that must be equal have one `root`."""
+    """A value to be found. Cells that must be equal share one `root`."""
 
     def __init__(self) -> None:
         self._same_as: Cell | None = None
@@ -57,7 +55,7 @@ class Row:
 
 @dataclass(frozen=True)
 class Condition:
-    """A comparison without a subquery, and the cell of each of its columns, in their order."""
+    """A comparison without a subquery, and the cells of its columns in order."""
 
     comparison: exp.Expr
     cells: tuple[Cell, ...]
@@ -74,7 +72,7 @@ Scope = Mapping[str, Outputs]  # what FROM brings, by alias
 
 
 def witness_of(sql: str, tables: Tables) -> Witness | None:
-    """Return the witness of a statement; None where it cannot be read or names another table."""
+    """Return the witness of a statement, or None if it cannot be read or names another table."""
     try:
         query = sqlglot.parse_one(sql, read="sqlite")
         reader = _Reader(tables)
@@ -94,7 +92,7 @@ class _Reader:
         self._outputs: dict[str, Outputs] = {}  # the same subquery written twice is one
 
     def select(self, query: Any, outer: Sequence[Scope]) -> Outputs:
-        """Return the outputs of a query; its rows and conditions are collected."""
+        """Return the outputs of a query after collecting its rows and conditions."""
         query = query.unnest()
         text = query.sql("sqlite")
         if text not in self._outputs:
@@ -143,9 +141,7 @@ class _Reader:
         return None
 
     def _condition(self, part: Any, scopes: Sequence[Scope]) -> None:
-        """Equate cells, or keep a comparison; what excludes rows (NOT IN, <> of a subquery) is left
-        out.
-        """
+        """Equate cells, or keep a comparison. Exclusions (NOT IN, <> of a subquery) are left out."""
         if isinstance(part, exp.In) and part.args.get("query"):
             self._equal(part.this, part.args["query"], scopes)
         elif isinstance(part, exp.EQ):
@@ -169,7 +165,6 @@ class _Reader:
             self._keep(whole, scopes)
 
     def _side(self, side: Any, scopes: Sequence[Scope]) -> Any:
-        """Return the cell that a side of an equation is, else the side."""
         if isinstance(side, exp.Column):
             return _cell(side, scopes)
         if isinstance(side, (exp.Subquery, exp.Query)):
@@ -202,7 +197,6 @@ def _cell(column: exp.Column, scopes: Sequence[Scope]) -> Cell | None:
 
 
 def _subqueries(expression: Any) -> list[Any]:
-    """Return the outermost queries inside an expression."""
     return [
         node
         for node in expression.walk(prune=lambda node: isinstance(node, exp.Query))
@@ -211,9 +205,7 @@ def _subqueries(expression: Any) -> list[Any]:
 
 
 def _merged(rows: Sequence[Row], tables: Tables) -> list[Row]:
-    """Return the rows, those of one patient, admission or dictionary entry as one: rows of such a
-    table that share a key.
-    """
+    """Return the rows, with those of one patient, admission or dictionary entry joined by key."""
     merged: list[Row] = []
     keys = key_columns(tables)
     kept_once = entities(tables)

@@ -1,11 +1,9 @@
-"""Check that the gold of question rows agrees with the database.
+"""Checks that the gold of question rows agrees with the database.
 
     findings = Checker("sqlite:///data/medical.db").check(rows)
 
-Each row gets four checks: its gold SQL runs through the agent's own tool; it returns
-`structured_gt`; every evidence quote is in the cell it names; and the gold answer, given by an
-agent, would score 1. Text is compared without HTML, white space, case and width. A check that needs
-a row the database lacks cannot be made, which is not a failure.
+Text is compared without HTML, white space, case and width. A check that needs a row the database
+lacks is skipped, not failed.
 """
 
 from __future__ import annotations
@@ -39,9 +37,7 @@ SHOWN = 60  # characters of a value in a message
 
 @dataclass
 class Finding:
-    """The problems of a row, and the checks that could not be made; with its number from 0, and its
-    file if there are several.
-    """
+    """A row's problems and skipped checks. Rows count from 0. file: if there are several."""
 
     row: Row
     problems: list[Note] = field(default_factory=list)
@@ -62,23 +58,20 @@ class Finding:
         return "not_checkable" if self.unchecked else "valid"
 
     def value(self, column: str) -> str:
-        """Return the text of a column, "" if it is wrong."""
+        """Return the text of a column, or "" if it is malformed."""
         wrong = any(name == column for name, _ in self.problems)
         return "" if wrong else self.row.get(column, "")
 
 
 def gold_tool(database_url: str, tables: Iterable[str] = DEFAULT_TABLES) -> QueryTool:
-    """Return the agent's tool without its limits on cells. It opens the database when it is first
-    used.
-    """
+    """Return the agent's tool without limits on cells. It opens the database at first use."""
     return QueryTool(database_url, tables, LIMITS, cache=False, hints=False)
 
 
 class Checker:
     """Checks rows against one database.
 
-    Raises:
-        DatabaseError: the database cannot be opened or read.
+    Raises DatabaseError: the database cannot be opened or read.
     """
 
     def __init__(self, database_url: str, tables: Iterable[str] = DEFAULT_TABLES) -> None:
@@ -87,10 +80,7 @@ class Checker:
         self.judge = ReferenceJudge()
 
     def check(self, records: Iterable[Mapping[str, Any] | DataError]) -> list[Finding]:
-        """Return one finding a record, in order.
-
-        Records may be rows, or the output of `sql_agent.intake.question_files.read_records`.
-        """
+        """Return one finding for each row or output of `question_files.read_records`, in order."""
         return [self._check(record) for record in watched(records, "checking")]
 
     def _check(self, record: Mapping[str, Any] | DataError) -> Finding:
@@ -130,9 +120,7 @@ class Checker:
                 finding.problems.append(("evidence", f"{seen} is not in {place}"))
 
     def _check_table(self, finding: Finding, results: list[QueryResult]) -> None:
-        """Compare what the gold statements return with structured_gt. A database that lacks the
-        cited rows proves nothing.
-        """
+        """Compare the gold results with structured_gt. Without the cited rows this proves nothing."""
         row = finding.row
         notes = finding.unchecked if finding.lacks_rows else finding.problems
         for result in results:
@@ -151,9 +139,7 @@ class Checker:
             notes.append(("sql", "gold SQL returns no rows"))
 
     def _check_answer(self, finding: Finding, results: list[QueryResult]) -> None:
-        """Compare the answer with the same gold as training: structured_gt and evidence, else what
-        the gold SQL returns.
-        """
+        """Compare the answer with the gold that training uses."""
         row = without_markup(finding.row)
         gold = {}
         for column in ("structured_gt", "evidence"):
@@ -187,8 +173,9 @@ class Checker:
 
 
 def returns(results: Sequence[QueryResult], gold: Mapping[str, Any]) -> bool:
-    """Return whether one result, or all of them together, equals the gold; a result may have
-    further columns. Order counts where gold says so.
+    """Return whether one result, or all together, equals the gold. Further columns are allowed.
+
+    Order counts where gold says so.
     """
     tables = []
     together = []
@@ -208,9 +195,7 @@ def returns(results: Sequence[QueryResult], gold: Mapping[str, Any]) -> bool:
 
 
 def _comparable_cell(value: Any) -> str:
-    """Return the value in comparable form: an empty cell equals NULL, and 1, 1.0 and "1" are equal,
-    as they are for a reader.
-    """
+    """Return a cell in comparable form: empty equals NULL, and 1, 1.0 and "1" are equal."""
     if isinstance(value, float) and value.is_integer():
         value = int(value)
     return "" if value is None else comparable(str(value))
@@ -232,9 +217,7 @@ def difference(gold: Mapping[str, Any], results: Sequence[QueryResult]) -> str:
 
 
 def missing_piece(gold: Mapping[str, Any], row: Row) -> str:
-    """Return the first piece of gold that neither the answer nor the question has; "" if there is
-    none.
-    """
+    """Return the first piece of gold in neither answer nor question, or ""."""
     texts = []
     for line in gold.get("structured_gt", {}).get("rows", []):
         texts += [str(cell) for cell in line if cell is not None]
@@ -253,7 +236,7 @@ def missing_piece(gold: Mapping[str, Any], row: Row) -> str:
 
 
 def found_names(results: Sequence[QueryResult]) -> list[str]:
-    """Return the drugs and diseases in the results, but for those whose name nobody knows."""
+    """Return the drugs and diseases in the results, except those whose name nobody knows."""
     names = []
     for result in results:
         for line in result.rows:
@@ -265,12 +248,11 @@ def found_names(results: Sequence[QueryResult]) -> list[str]:
 
 
 def short(text: str) -> str:
-    """Return a text as a message shows it."""
     return text[:SHOWN] + "…" if len(text) > SHOWN else text
 
 
 def without_key(result: QueryResult) -> dict[str, Any]:
-    """Return the result as gold, without the key, which neither questions nor answers mention."""
+    """Return the result without the key, which neither questions nor answers mention."""
     places = [place for place, name in enumerate(result.columns) if name.lower() != "id"]
     places = places or list(range(len(result.columns)))
     rows = [[plain_cell(line[place]) for place in places] for line in result.rows]

@@ -17,20 +17,16 @@ LARGEST_KEY = 2**63
 
 
 class Missing(NamedTuple):
-    """There is no cell to compare with: `wrong` if the evidence is at fault, else the database
-    lacks it.
-    """
+    """No cell to compare with. `wrong`: the evidence is at fault, otherwise the database lacks it."""
 
     reason: str
     wrong: bool
 
 
 class CitedCells:
-    """Cells of the tables that may be read, by table, key and field. Only our own tables have a
-    known key.
+    """Cells by table, key and field. Only our own tables have a known key.
 
-    Raises:
-        DatabaseError: the database cannot be read.
+    Raises DatabaseError: the database cannot be read.
     """
 
     def __init__(self, database: Database, tables: Iterable[str] = NAME_COLUMN) -> None:
@@ -42,7 +38,6 @@ class CitedCells:
                 self.columns[table] = {column.name.lower() for column in database.columns(table)}
 
     def find(self, item: dict[str, Any]) -> str | Missing:
-        """Return the text of the cell that an evidence item names."""
         key = item.get("row_id")
         table = (item.get("table") or "").lower()
         field = (item.get("field") or "").lower()
@@ -71,7 +66,7 @@ class CitedCells:
 
 
 def row_key(value: Any) -> int | None:
-    """Return the key as a whole number the databases can hold, or None."""
+    """Return the key as a whole number that databases can hold, or None."""
     if isinstance(value, str) and value.strip().isdecimal() and len(value) < 20:
         value = int(value)
     if isinstance(value, float) and value.is_integer():

@@ -3,11 +3,10 @@
     python -m data.convert my.jsonl --out my.parquet
     python -m data.convert my.jsonl --out my.parquet --draft-answers --db sqlite:///my.db
 
-Other names and nested values become the columns of `sql_agent/intake/question_files.py`, all of
-them text; HTML is removed from questions, answers, quotes and gold; a row whose question asks for
-HTML is left out and named. `--draft-answers` writes missing answers from gold SQL or evidence. Rows
-are not checked against the database: `python -m data.validate` does that. Exit codes: 0 done, 1
-failed, 2 wrong usage, 130 interrupted.
+Other names and nested values become text columns, HTML is removed, and rows whose question asks for
+HTML are left out and named. `--draft-answers` writes missing answers from gold SQL or evidence.
+`python -m data.validate` checks rows against the database. Exit codes: 0 done, 1 failed, 2 wrong
+usage, 130 interrupted.
 """
 
 from __future__ import annotations
@@ -41,15 +40,11 @@ def convert(
     database_url: str | None = None,
     tables: Iterable[str] = tuple(TABLES),
 ) -> str:
-    """Write the rows of `source` to `target`, complete or not at all, with answers drafted if a
-    database is given.
+    """Write the rows of `source` to `target`, completely or not at all, and draft missing answers.
 
-    Return how many rows were written, answers drafted and still missing, and which columns were
-    left out.
-
-    Raises:
-        DataError: a row cannot be used, or none is left.
-        DatabaseError: drafting needs the database, and it cannot be read.
+    Return the numbers of rows written, answers drafted and still missing, and the columns left out.
+    Raises DataError: a row is unusable, or none is left. Raises DatabaseError: drafting needs the
+    database, and it cannot be read.
     """
     rows = []
     refused = []

@@ -1,10 +1,8 @@
-"""A plain Chinese answer from gold SQL or evidence, for rows without an answer. The same gold gives
-the same words.
+"""Drafts a plain Chinese answer from gold SQL or evidence. The same gold gives the same words.
 
-    draft_answer(row, gold_tool("sqlite:///data/medical.db"))
+    draft_answer(row, gold_tool("sqlite:///data/medical.db"))      # `阿朵片的适应症：...`
 
-The wording is that of a finding, not of a conversation: `阿朵片的适应症：...`. A row without gold
-stays without an answer and is judged without a reference.
+A row without gold stays without an answer and is judged without a reference.
 """
 
 from __future__ import annotations
@@ -31,11 +29,9 @@ NOTHING_FOUND = "数据库中没有找到相关内容。"
 def fill_answers(
     rows: Iterable[Row], database_url: str, tables: Iterable[str] = tuple(TABLES)
 ) -> int:
-    """Write an answer into every row without one whose gold gives one, and return how many were
-    written.
+    """Fill in missing answers that gold can give, and return how many.
 
-    Raises:
-        DatabaseError: a row has SQL whose result was not recorded, and the database cannot be read.
+    Raises DatabaseError: a row has SQL without a recorded result, and the database cannot be read.
     """
     tool = gold_tool(database_url, tables)
     bare = [row for row in rows if not row["answer"]]
@@ -45,11 +41,9 @@ def fill_answers(
 
 
 def draft_answer(row: Row, tool: QueryTool) -> str:
-    """Return the answer from `structured_gt`, else from what the gold SQL returns, else from the
-    quotes; else "".
+    """Return the answer from `structured_gt`, else the gold SQL, else the quotes, else "".
 
-    Raises:
-        DatabaseError: the database is needed and cannot be read.
+    Raises DatabaseError: the database is needed and cannot be read.
     """
     names = nested(row, "entities")
     if row["structured_gt"]:
@@ -65,9 +59,7 @@ def draft_answer(row: Row, tool: QueryTool) -> str:
 
 
 def _returned(row: Row, tool: QueryTool) -> dict[str, Any]:
-    """Return what the gold statements return as one table; without rows if one fails or their
-    columns differ.
-    """
+    """Return the gold results as one table, without rows if one fails or columns differ."""
     columns: list[str] | None = None
     rows: list[Any] = []
     for statement in statements(row):
@@ -80,7 +72,7 @@ def _returned(row: Row, tool: QueryTool) -> dict[str, Any]:
 
 
 def from_table(gold: dict[str, Any], names: list[str]) -> str:
-    """Return the answer that states a result; `names` are the entities asked about."""
+    """Return the answer that states a result. names: the entities asked about."""
     columns = [column.lower() for column in gold["columns"]]
     lines = [["" if cell is None else plain(str(cell)) for cell in line] for line in gold["rows"]]
     if not any(map(any, lines)):
@@ -116,9 +108,7 @@ def from_quotes(evidence: list[dict[str, Any]], names: list[str]) -> str:
 
 
 def _label_of(column: str) -> str:
-    """Return what people call a column; of an aggregate such as max(cost) the column and what was
-    made of it.
-    """
+    """Return the common name of a column, or of an aggregate such as max(cost)."""
     found = AGGREGATE.fullmatch(column)
     if not found:
         return LABELS.get(column, column)

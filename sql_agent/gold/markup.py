@@ -1,4 +1,4 @@
-"""HTML in tables and answers: the text a reader sees, and the form in which two texts are compared.
+"""HTML in tables and answers: the text a reader sees, and a form for comparison.
 
 plain("<p>目赤<a class='x'>头痛</a></p>")          # "目赤头痛"
 comparable("ＧＯＴ 增高 <br/>") == comparable("GOT增高")
@@ -29,11 +29,10 @@ SEARCHED = re.compile(r"'%([^%]*<[^%]*)%'")
 
 
 def plain(text: str) -> str:
-    """Return the text without tags, entities, control characters and remains of tags at its ends;
-    never raises.
+    """Return the text without tags, entities, control characters and cut tags at its ends.
 
-    `<` followed by a letter is read as the start of a tag. A text that is no HTML comes back as it
-    is, and so does one with more than MAX_TAGS tags.
+    `<` before a letter starts a tag. Text without HTML, or with more than MAX_TAGS tags, is
+    unchanged.
     """
     start = CUT_START.match(text)
     if start and ATTRIBUTE.search(start[0]):
@@ -42,9 +41,7 @@ def plain(text: str) -> str:
 
 
 def without_tags(text: str) -> str:
-    """Return the text without whole tags, entities and control characters; what people wrote is
-    never cut.
-    """
+    """Return the text without whole tags, entities and control characters, and never cut more."""
     if not any(mark in text for mark in "<>&") or text.count("<") > MAX_TAGS:
         return text
     try:
@@ -54,22 +51,17 @@ def without_tags(text: str) -> str:
 
 
 def plain_cell(value: Any) -> Any:
-    """Return a cell of a result, without HTML if it is text."""
     return plain(value) if isinstance(value, str) else value
 
 
 def comparable(text: str) -> str:
-    """Return the text without HTML, white space, case and width: equal for what a reader would call
-    the same text.
-    """
+    """Return the text without HTML, white space, case and width, for comparison."""
     # The tool shows "<" as a full-width bracket where a tag begins; NFKC gives it back.
     return normalise(plain(unicodedata.normalize("NFKC", text)))
 
 
 def without_markup(row: Row) -> Row:
-    """Return the row without HTML in what people and judges read; SQL and names stay as
-    they are.
-    """
+    """Return the row without HTML in what people and judges read. SQL and names stay."""
     texts = {column: without_tags(row[column]) or row[column] for column in ("question", "answer")}
     if row["evidence"]:
         items = [item | {"quote": plain(item["quote"])} for item in nested(row, "evidence")]
@@ -82,9 +74,7 @@ def without_markup(row: Row) -> Row:
 
 
 def markup_asked(row: Row) -> str | None:
-    """Return the markup in a question or in its search words, which makes the question unclear, or
-    None.
-    """
+    """Return the markup in a question or its search words, which makes it unclear, or None."""
     left = REMAINS.search(without_tags(row["question"]))
     if left:
         return left[0]
@@ -95,8 +85,8 @@ def markup_asked(row: Row) -> str | None:
 
 
 def storable(text: str) -> str | None:
-    """Return the text as a table stores it; None if nothing is left or a database would
-    refuse it.
+    """Return the text as a table stores it, or None if nothing is left or a database would refuse
+    it.
     """
     try:
         return to_text(text)

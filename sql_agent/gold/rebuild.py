@@ -1,10 +1,9 @@
-"""A small database made of what evidence quotes, for question files whose own database is missing.
+"""Builds a small database from quotes of evidence, if a question file's own is missing.
 
     print(rebuild([Path("questions.jsonl")], Path("evidence.db")))    # rebuilt 61 rows with 96 fields
 
-Every quote fills the field it names, in a row of its own key; several quotes of one field stand
-below each other. The row's name is the entity that is listed in its place. Everything else is
-empty, so searches find only what was quoted.
+Each quote fills its field in the row of its key, below earlier ones. The entity listed in its place
+names the row. All else is empty, so searches find only quotes.
 """
 
 from __future__ import annotations
@@ -25,12 +24,10 @@ Tables = dict[str, dict[int, Cells]]  # by table and key
 
 
 def rebuild(files: list[Path], target: Path, force: bool = False) -> str:
-    """Write the SQLite file `target`, completely or not at all, and return what it holds and what
-    could not be used.
+    """Write the SQLite file `target`, completely or not at all, and return what it holds.
 
-    Raises:
-        DataError: a question file cannot be read.
-        FileError: `target` is there already (without `force`), or its folder is not.
+    Raises DataError: a question file cannot be read. Raises FileError: `target` exists (without
+    `force`), or its folder does not.
     """
     refuse_existing(target, force)
     tables: Tables = {table: {} for table in NAME_COLUMN}
@@ -56,7 +53,6 @@ def rebuild(files: list[Path], target: Path, force: bool = False) -> str:
 
 
 def _add(tables: Tables, row: Row) -> int:
-    """Put what the row quotes into the tables, and return how many quotes fit nowhere."""
     items = nested(row, "evidence")
     places = [_place(item) for item in items]
     listed = nested(row, "entities")

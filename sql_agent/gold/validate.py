@@ -4,12 +4,10 @@
     python -m data.validate train.parquet val.parquet test.parquet --db sqlite:///my.db --json
     python -m data.validate my.jsonl --rebuild-from-evidence my.db
 
-A row is invalid if it has a problem; else not checkable if some check could not be made, because
-the database lacks the rows it cites or the row brings nothing to check with; else valid.
-`entity_overlap` counts entities in more than one split; a row without a split belongs to its
-file's. With --rebuild-from-evidence the checks run on a small database made of the quotes
-themselves. Exit codes: 0 no row is invalid, 1 some are or a file cannot be written, 2 wrong usage,
-130 interrupted.
+A row is invalid with a problem, not checkable if the database lacks its rows or it brings nothing
+to check, otherwise valid. `entity_overlap` counts entities in several splits (a row without a split
+belongs to its file's). --rebuild-from-evidence checks against a database made of the quotes. Exit
+codes: 0 no row is invalid, 1 some are or a file cannot be written, 2 wrong usage, 130 interrupted.
 """
 
 from __future__ import annotations
@@ -51,9 +49,8 @@ def check_files(
 ) -> list[Finding]:
     """Check every row, or the first `sample` of each file.
 
-    Raises:
-        DataError: a file cannot be read.
-        DatabaseError: the database cannot be opened or read.
+    Raises DataError: a file cannot be read. Raises DatabaseError: the database cannot be opened or
+    read.
     """
     checker = Checker(database_url, tables)
     findings = []
@@ -70,7 +67,7 @@ def check_files(
 
 
 def _find_repetitions(findings: Iterable[Finding]) -> None:
-    """Add problems to the later row of an id used twice, or of a question asked in two splits."""
+    """Report ids used twice, and questions asked in two splits, at the later row."""
     ids: dict[str, Finding] = {}
     questions: dict[str, Finding] = {}
     for finding in findings:
@@ -96,7 +93,7 @@ def _split(finding: Finding) -> str:
 
 
 def report_on(findings: Sequence[Finding]) -> dict[str, Any]:
-    """Return the report: rows, valid, not_checkable, entity_overlap, problems and by_task_type.
+    """Return rows, valid, not_checkable, entity_overlap, problems and by_task_type.
 
     `problems` are {row, id, field, message}, with `file` when there are several files.
     """
@@ -120,7 +117,6 @@ def report_on(findings: Sequence[Finding]) -> dict[str, Any]:
 
 
 def _entities(finding: Finding) -> set[str]:
-    """Return the entities by name; without names, the rows the evidence cites."""
     if {"row", "entities", "evidence"} & {name for name, _ in finding.problems}:
         return set()
     names = {words_only(name) for name in nested(finding.row, "entities")} - {""}
@@ -136,7 +132,6 @@ def _counts(findings: Sequence[Finding]) -> dict[str, int]:
 
 
 def show(report: dict[str, Any], findings: Sequence[Finding]) -> None:
-    """Print the report: a table by task type, the first problems, and what could not be checked."""
     console = Console(soft_wrap=True)
     console.print(escape(f"compared with {report['database']}"))
     title = f"{report['rows']} rows, entity overlap {report['entity_overlap']}"
@@ -183,7 +178,6 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Validate, print the report, and return the exit code."""
     given = {"database_url": options.db, "database_tables": options.tables}
     settings = load_settings().of(SqlSettings).under(given)
     url = settings.database_url

@@ -1,4 +1,4 @@
-"""One value of a foreign table as the text the medical database stores, or why it cannot be stored."""
+"""One value of a foreign table as the text to store, or why it cannot be stored."""
 
 from __future__ import annotations
 
@@ -33,19 +33,15 @@ EXACT = 10**15  # a larger number of a spreadsheet has lost digits
 
 
 class CellError(ValueError):
-    """A value cannot be stored. The message says what was seen and what is expected."""
+    """The value cannot be stored. The message says what was seen and expected."""
 
 
 def to_text(value: Any, strip_html: bool = False) -> str | None:
-    """Return the value as text without outer white space, or None if it is empty or one of
-    PLACEHOLDERS.
+    """Return the value as text without outer white space, or None if it is empty or a PLACEHOLDER.
 
-    Numbers are written without a needless `.0`, lists of plain values joined by `、`. A date is
-    written as ISO, without a time at midnight: Excel has no dates without one, and a CSV file made
-    by it says 2025/1/2. `strip_html` removes tags, entities and control characters.
-
-    Raises:
-        CellError: not text nor convertible without guessing, or text that a database refuses.
+    Numbers lose a needless `.0`. Lists are joined by `、`. Dates become ISO, without a time at
+    midnight, which Excel adds. strip_html: remove tags, entities and control characters. Raises
+    CellError: not convertible without guessing, or text that a database refuses.
     """
     text = _convert(value) or ""
     if strip_html:
@@ -63,7 +59,6 @@ def to_text(value: Any, strip_html: bool = False) -> str | None:
 
 
 def _as_iso(text: str) -> str | None:
-    """Return a text that is a date in another form, as ISO; None for any other text."""
     match = DATE.fullmatch(text)
     if not match:
         return None
@@ -104,7 +99,7 @@ def _convert(value: Any) -> str | None:
 
 
 def _number(value: float | Decimal) -> str | None:
-    """Return a number without an exponent; of a float, the 15 digits that a spreadsheet keeps."""
+    """Return a number without an exponent. Floats keep a spreadsheet's 15 digits."""
     if Decimal(value).is_nan():
         return None
     if math.isinf(value):

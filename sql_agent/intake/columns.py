@@ -1,6 +1,4 @@
-"""Which column of a foreign table becomes which column of ours: by name, by content, or by a
-mapping file, which takes precedence.
-"""
+"""Maps foreign columns to ours, by a mapping file, else by name, else by content."""
 
 from __future__ import annotations
 
@@ -41,9 +39,7 @@ LIKELY = 65  # of 100, likeness of a name from which its nearest column is propo
 
 
 class Planned(NamedTuple):
-    """A part of the source, the table it goes to, which of its columns fills which of the table's,
-    and a line of a mapping file for each undecided column.
-    """
+    """A part of a source, its target table, the column map, and mapping lines for open columns."""
 
     part: Part
     table: str
@@ -54,10 +50,9 @@ class Planned(NamedTuple):
 def plan_parts(
     parts: list[Part], table: str | None, given: Given
 ) -> tuple[list[Planned], list[str]]:
-    """Return which parts are imported where, and the names of those that are not.
+    """Return which parts are imported where, and the names of the others.
 
-    Raises:
-        SourceError: a part's table cannot be recognised, or its columns not mapped.
+    Raises SourceError: a part's table cannot be recognised, or its columns not mapped.
     """
     planned = []
     skipped = []
@@ -96,10 +91,9 @@ def _planned(part: Part, table: str, given: Given) -> Planned:
 
 
 def guess_table(columns: Iterable[str], name: str = "", given: Given | None = None) -> str | None:
-    """Return the table that foreign columns stand for, or, if they do not decide, the foreign
-    table's own name if it is one of ours; else None.
+    """Return our table that foreign columns describe, else ours of the same name, else None.
 
-    Columns decide if one of them is the entity's name and they fit no other table as well; `given`
+    Columns decide if one of them is the entity's name and no other table fits as well. `given`
     decides for the columns it names.
     """
     said = {column for column in (given or {}).values() if column}
@@ -125,9 +119,7 @@ def guess_table(columns: Iterable[str], name: str = "", given: Given | None = No
 
 
 def _claims_by_table(source: str, tables: Iterable[str]) -> dict[str, dict[str, int]]:
-    """Return what a foreign name may stand for in each table. 疾病名称 is the name of a disease, and
-    so not, less surely, that of a drug.
-    """
+    """Return what a foreign name may mean in each table. 疾病名称 is less surely a drug's name."""
     found = {table: dict(claims(source, table)) for table in tables}
     surest = max((max(ranks.values(), default=0) for ranks in found.values()), default=0)
     for table, ranks in found.items():
@@ -152,13 +144,10 @@ def map_columns(
 ) -> dict[str, str]:
     """Return the foreign columns that are used, each with the column of `table` it fills.
 
-    `given` decides for the columns it names (None: leave out; the same column for several: their
-    texts are joined). The rest go by name, the surest first; among equals the `cells` decide, and
-    they identify columns without a known name.
-
-    Raises:
-        SourceError: `given` names a column that does not exist, two columns fill the same one, or
-            none is the name.
+    `given` decides first (None: leave out). Columns given for the same one are joined. The others
+    go by name, the surest first. `cells` decide among equals and without a known name. Raises
+    SourceError: `given` names an unknown column, two columns fill the same one, or none is the
+    name.
     """
     for source, column in given.items():
         if source not in columns:
@@ -195,9 +184,7 @@ def map_columns(
 
 
 def _claims(sources: Iterable[str], table: str, cells: Cells) -> list[tuple[float, str, str]]:
-    """Return how surely each source column may fill which of ours, the surest first; cells may
-    contradict a name that is not one of the words.
-    """
+    """Return what each source column may fill, the surest first. Cells may contradict a vague name."""
     fullest = max(map(len, cells.values()), default=0)
     found = []
     for source in sources:
@@ -222,15 +209,14 @@ def _claims(sources: Iterable[str], table: str, cells: Cells) -> list[tuple[floa
 
 
 def mapping_line(source: str, column: str | None) -> str:
-    """Return a line of a mapping file; JSON's quotation marks are YAML's too."""
+    """Return a line of a mapping file, in JSON's quotation marks, which YAML shares."""
     return f"{json.dumps(source, ensure_ascii=False)}: {column or 'null'}"
 
 
 def read_mapping(path: Path) -> dict[str, str | None]:
     """Return a JSON or YAML file of `source column: our column` (null: leave out).
 
-    Raises:
-        SourceError: no such file, neither JSON nor YAML, or not such a mapping.
+    Raises SourceError: no such file, neither JSON nor YAML, or not such a mapping.
     """
     try:
         text = path.read_text(encoding="utf-8-sig")

@@ -1,4 +1,4 @@
-"""Totals, section titles and signatures that stand below (or between) the rows of people's tables."""
+"""Totals, section titles and signatures between or below the rows of people's tables."""
 
 from __future__ import annotations
 
@@ -25,8 +25,9 @@ NUMBER = re.compile(r"[-+]?[\d,]+(?:\.\d+)?\s*(?:%|元|盒|瓶|种|条|个)?")
 
 
 def is_footer(values: Mapping[str, Any], merged: bool = False) -> bool:
-    """Return whether a row holds no thing of its own: a total beside numbers, or a signature, note
-    or title alone in its row. merged: the row is one cell over several columns.
+    """Return whether a row is a total beside numbers, or a lone signature, note or title.
+
+    merged: the row is one cell over several columns.
     """
     texts = [str(value).strip() for value in values.values() if value is not None]
     texts = [text for text in texts if text]

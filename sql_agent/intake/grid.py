@@ -1,6 +1,4 @@
-"""A table in cells, as CSV and Excel have it: its header, with titles, notes and blank rows above,
-and its rows.
-"""
+"""A table of cells (CSV, Excel): finds its header below titles, notes and blank rows."""
 
 from __future__ import annotations
 
@@ -18,9 +16,7 @@ UNNAMED = "column "  # begins the name of an unnamed column; its number follows
 
 
 class Part(NamedTuple):
-    """One table of a source; `records()` starts from the first row each time. header: the number of
-    the row of names, or None.
-    """
+    """One table of a source. `records()` starts anew each time. header: number of the header row."""
 
     name: str
     columns: list[str]
@@ -29,7 +25,7 @@ class Part(NamedTuple):
 
 
 class Row(NamedTuple):
-    """A row as the sheet has it: its number, its cells, and whether it is one merged cell."""
+    """A row of a sheet: its number, its cells, and whether it is one merged cell."""
 
     number: int
     cells: list[Any]
@@ -40,8 +36,9 @@ Rows = Callable[[], Iterator[Row]]
 
 
 def below_headers(tables: Mapping[str, Rows], header_row: int | None = None) -> list[Part]:
-    """Return the tables with a row of column names, counted from 1, given or found. Raises
-    ValueError if none has one, or one repeats a name.
+    """Return the tables with a header row, given (counted from 1) or found.
+
+    Raises ValueError if none has one, or one repeats a name.
     """
     parts = []
     for name, rows in tables.items():
@@ -61,9 +58,7 @@ def below_headers(tables: Mapping[str, Rows], header_row: int | None = None) -> 
 
 
 def _header_of(rows: list[Row]) -> Row | None:
-    """Return the row with most known names, or, if none has any, the first that fills half as many
-    cells as the fullest.
-    """
+    """Return the row with most known names, else the first that is at least half full."""
     known = [sum(map(_is_name, row.cells)) for row in rows]
     if max(known, default=0):
         return rows[known.index(max(known))]
@@ -79,9 +74,7 @@ def _is_name(cell: Any) -> bool:
 
 
 def _completed(header: list[Any], above: list[list[Any]]) -> list[Any]:
-    """Return a header whose blank cells have the known name that stands above: a header of two rows
-    says 药品名称 in the first and 剂型, 规格 in the second.
-    """
+    """Fill blank header cells from above: headers of two rows say 药品名称 first, then 剂型, 规格."""
     names = list(header)
     for cells in reversed(above):
         for at, cell in enumerate(cells[: len(names)]):
@@ -91,7 +84,7 @@ def _completed(header: list[Any], above: list[list[Any]]) -> list[Any]:
 
 
 def column_names(header: list[Any]) -> list[str]:
-    """Return the column names in a header; a blank one is named by its place.
+    """Return the header's column names. A blank one is named by its place.
 
     Raises ValueError if a name stands there twice.
     """
@@ -116,5 +109,4 @@ def _records(rows: Rows, columns: list[str], header: int) -> Iterator[Record]:
 
 
 def is_blank(cells: list[Any]) -> bool:
-    """Return whether all of the cells are empty."""
     return all(cell is None or (isinstance(cell, str) and not cell.strip()) for cell in cells)

@@ -1,10 +1,9 @@
-"""Finds which of our columns a foreign one is, by its name and the look of its cells.
-
-The synonyms are in `sql_agent/tables.toml`; the words around them, units and patterns of cells
-are in `headers.toml`.
+"""Finds our column for a foreign one, by its name and the look of its cells.
 
     claims("有效期(月)", "drugs_info")                 # {"period": PART}
     looks_like("med_approval", ["国药准字H20051234"])  # 1.0
+
+Synonyms are in `sql_agent/tables.toml`, the words around them and patterns in `headers.toml`.
 """
 
 from __future__ import annotations
@@ -38,7 +37,6 @@ BULLET = re.compile(
 
 
 def _any_of(words: Sequence[str]) -> str:
-    """Return a pattern for the words, English ones whole."""
     return "|".join(rf"(?<![a-z]){word}(?![a-z])" if word.isascii() else word for word in words)
 
 
@@ -63,9 +61,7 @@ _simplifier = cache(lambda: import_module("opencc").OpenCC("t2s"))  # loaded for
 
 
 def _plain(name: str) -> str:
-    """Return a name in half width, lower case and simplified characters, without the number or
-    bullet before it.
-    """
+    """Return a name in half width, lower case, simplified characters, and without a bullet."""
     text = HUMP.sub(" ", unicodedata.normalize("NFKC", name)).lower()
     if not text.isascii():
         # Halves of surrogate pairs cannot be encoded
@@ -74,16 +70,12 @@ def _plain(name: str) -> str:
 
 
 def normalise(name: str) -> str:
-    """Return a column name without differences of writing: width, case, spaces, underscores,
-    brackets and punctuation.
-    """
+    """Return a column name without differences of width, case, spaces and punctuation."""
     return re.sub(r"[\W_的]+", "", unicodedata.normalize("NFKC", name).lower())
 
 
 def _in_pinyin(words: Mapping[str, str]) -> dict[str, str]:
-    """Return words in pinyin and, from three characters on, also by their initials; a spelling of
-    two columns is left out.
-    """
+    """Return words in pinyin, longer ones also by initials. Ambiguous spellings are left out."""
     found = defaultdict(set)
     for word, column in words.items():
         syllables = word.translate(str.maketrans(PINYIN)).split()
@@ -113,8 +105,8 @@ for _table, _columns in WORDS.items():
 
 
 def _readings(pieces: Sequence[str]) -> dict[str, bool]:
-    """Return the words that pieces of a name may be once insignificant parts are removed, each with
-    whether more than a beginning was cut.
+    """Return possible words of a name without insignificant parts, and whether more was cut than a
+    beginning.
     """
     found = {}
     for piece in pieces:
@@ -135,8 +127,9 @@ def _readings(pieces: Sequence[str]) -> dict[str, bool]:
 
 
 def _inside(plain: str, table: str) -> dict[str, int]:
-    """Return what a name claims without the language at its end, or without a path before it, which
-    says to which entity an id belongs.
+    """Return the claims of a name without its language at the end, or without its path.
+
+    The path says to which entity an id belongs, so ids are not claimed.
     """
     split = re.fullmatch(rf"(.+?)[\W_]*(?:{LANGUAGE}|({OTHER}))\W*", plain)
     if split:
@@ -150,9 +143,7 @@ def _inside(plain: str, table: str) -> dict[str, int]:
 
 @lru_cache(maxsize=4096)
 def claims(header: str, table: str) -> dict[str, int]:
-    """Return the columns of a table that a foreign name may stand for, and how surely; {} if the
-    name decides nothing.
-    """
+    """Return the columns a foreign name may mean and how surely, or {} if it decides nothing."""
     plain = _plain(header)
     known = KNOWN[table]
     lesser = LESSER[table]
@@ -190,8 +181,9 @@ def is_known(header: str) -> bool:
 
 
 def nearest(header: str, table: str) -> tuple[str, float]:
-    """Return the column whose words are most like a foreign name, and how much, of 100; 0 if its
-    cells contradicted the column.
+    """Return the column with the most similar words, and the similarity (0 to 100).
+
+    It is 0 if the cells contradicted the column.
     """
     if found := claims(header, table):
         return next(iter(found)), 0
@@ -202,16 +194,12 @@ def nearest(header: str, table: str) -> tuple[str, float]:
 
 
 def with_unit(header: str, text: str) -> str:
-    """Return a bare number with the unit that stands at the end of its column's name, or in the
-    brackets there.
-    """
+    """Return a bare number with the unit at the end of its column's name or in its brackets."""
     unit = re.search(r"[\W_]([^\W_]+)\W*$", _plain(header)) if NUMBER.fullmatch(text) else None
     return text + (UNITS.get(unit[1], "") if unit else "")
 
 
 def looks_like(column: str, cells: Sequence[str]) -> float | None:
-    """Return the share of cells that look like the column's; None if there are no cells or no
-    pattern.
-    """
+    """Return the share of cells that look like the column's, or None without cells or pattern."""
     pattern = CELLS.get(column)
     return sum(map(bool, map(pattern.fullmatch, cells))) / len(cells) if pattern and cells else None

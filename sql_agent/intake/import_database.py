@@ -1,14 +1,12 @@
-"""Bring your own drugs and diseases: load a file or another database into the medical database's
-two tables.
-
-Reads CSV, TSV, workbooks (.xlsx, .xls, .ods), JSON, JSONL, Parquet or a database; finds the columns by name, synonym and
-content, in Chinese or English, and says what to write into a mapping file for those it does not
-find. The target changes only after every row was read, and then in one transaction.
-docs/your-data.md has the details.
+"""Load a file or database into the medical database's tables of drugs and diseases.
 
     python -m data.import_database drugs.csv --to sqlite:///my.db --dry-run
     python -m data.import_database hospital.xlsx --to postgresql+psycopg://user:word@host/medical --replace
     python -m data.import_database mysql+pymysql://user:word@host/old --to sqlite:///my.db --strip-html
+
+Reads CSV, TSV, workbooks (.xlsx, .xls, .ods), JSON, JSONL, Parquet or a database. Columns are found
+by name, synonym and content, in Chinese or English. For others it prints lines of a mapping file.
+The target changes after all rows were read, in one transaction (docs/your-data.md).
 """
 
 from __future__ import annotations
@@ -85,8 +83,9 @@ def parse(arguments: list[str] | None = None) -> argparse.Namespace:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run the command line and return the exit code: 0 done, 1 failed or rows rejected, 2 wrong
-    usage, 130 interrupted.
+    """Run the command line.
+
+    Return the exit code: 0 done, 1 failed or rows rejected, 2 wrong usage, 130 interrupted.
     """
     options = parse(arguments)
     return run_command(
@@ -95,7 +94,6 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Import, print what was read, left out and written, and return the exit code."""
     target = Target(options.to, options.mode)
     given: Given = read_mapping(options.mapping) if options.mapping else {}
     parts = open_parts(options.source, options.encoding, options.part, options.header_row)
@@ -164,9 +162,6 @@ def _import(options: argparse.Namespace, planned: list[Planned], target: Target)
 def _stage(
     item: Planned, staging: Staging, strip_html: bool, note: Callable[[Sequence[object]], object]
 ) -> int:
-    """Read a part, print what was read and left out, note the latter, and return the number of
-    rejected rows.
-    """
     name = item.part.name
     rows = Counter[str]()
     shown: dict[str, list[str]] = {DUPLICATE: [], EMPTY: [], FOOTER: [], REJECTED: []}

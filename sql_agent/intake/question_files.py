@@ -1,14 +1,9 @@
-"""Question files: read any accepted form into one kind of row, and write it.
+"""Question files: reads any accepted form into one kind of row, and writes it.
 
-Files are Parquet, JSONL or a JSON list; the first character decides which. A row is a dict of text,
-the same in memory as on disk: it has all of COLUMNS, "" for an empty one. `sql` is one
-statement, or several as a JSON list (read it with `statements`); `structured_gt`, `evidence` and
-`entities` are JSON text (read them with `nested`). Further columns are kept as the file has them,
-and are not written.
-
-A row needs `id` and `question`. Accepted besides: `qid` for `id`, `ground_truth` for `answer`,
-`source_table` for `table` in evidence, nested values instead of JSON text, and the names in
-`meta.entity` where `entities` is missing.
+Files are Parquet, JSONL or a JSON list. A row is a dict of text with all of COLUMNS, "" for an
+empty one. `sql` is a statement or a JSON list (see `statements`). `structured_gt`, `evidence` and
+`entities` are JSON text (see `nested`). Rows need `id` (or `qid`) and `question`. Also accepted:
+`ground_truth` for `answer`, `source_table` for `table`, nested values, names in `meta.entity`.
 """
 
 from __future__ import annotations
@@ -46,16 +41,14 @@ Note = tuple[str, str]  # the column, and its problem
 
 
 class DataError(UsageError):
-    """A question file cannot be used. The message names the file, the column and the row."""
+    """The question file is unusable. The message names the file, the column and the row."""
 
 
 def load_rows(path: str | PathLike[str]) -> list[Row]:
-    """Return the rows of a file, in file order; they are counted from 0 in messages.
+    """Return the rows of a file in order. Messages count them from 0.
 
-    Raises:
-        DataError: no such file, not readable, no rows, a required column missing, a value of the
-            wrong type or shape, text that should be JSON and is not, a blank id or question, or an
-            id used twice.
+    Raises DataError: the file is missing, unreadable or without rows, or a row is malformed or
+    repeats an id.
     """
     rows: list[Row] = []
     first_seen: dict[str, int] = {}
@@ -75,8 +68,9 @@ def load_rows(path: str | PathLike[str]) -> list[Row]:
 
 
 def write_rows(rows: Iterable[Row], path: Path, made_from: str = "") -> None:
-    """Write the COLUMNS of the rows, as JSONL if the name ends so, else as Parquet; completely or
-    not at all. made_from: the URL of their database, without a password, which Parquet keeps.
+    """Write the COLUMNS of the rows as JSONL or Parquet, completely or not at all.
+
+    made_from: the URL of their database, without a password, which Parquet keeps.
     """
     known = [{column: row[column] for column in COLUMNS} for row in rows]
     with replacing(path) as draft:
@@ -92,7 +86,7 @@ def write_rows(rows: Iterable[Row], path: Path, made_from: str = "") -> None:
 
 
 def made_from(path: Path | str) -> str:
-    """Return the URL of the database that the rows of a file were made from; "" if it is unknown."""
+    """Return the URL of the database that a file's rows were made from, or ""."""
     with Path(path).open("rb") as file:
         if file.read(4) != b"PAR1":
             return ""
@@ -107,14 +101,10 @@ def count_without_reference(rows: Iterable[Row]) -> int:
 
 
 def iterate_rows(path: Path) -> Iterator[tuple[int, Row, list[Note]]]:
-    """Yield number, row and problems of every row, wrong ones included; a row without problems is
-    usable.
+    """Yield number, row and problems of every row. A row without problems is usable.
 
-    A line that is not a row at all is an empty dict with one problem, whose column is "".
-
-    Raises:
-        DataError: no such file, not readable, no rows, or a required column missing from the first
-            row.
+    A line that is not a row is an empty dict with a problem of column "". Raises DataError: the
+    file is missing, unreadable or without rows, or its first row lacks a required column.
     """
     number = -1
     for number, record in read_records(path):
@@ -132,13 +122,9 @@ def iterate_rows(path: Path) -> Iterator[tuple[int, Row, list[Note]]]:
 
 
 def read_records(path: Path) -> Iterator[tuple[int, Record | DataError]]:
-    """Yield each row's number, from 0, and the row as the file has it; for a line that is not a
-    JSON object, its error.
+    """Yield each row's number from 0, and the row, or the error of a line that is not an object.
 
-    Blank lines of JSONL are skipped. Memory holds some rows, except for a JSON list.
-
-    Raises:
-        DataError: no such file, or nothing more can be read from it.
+    Blank lines of JSONL are skipped. Raises DataError: no such file, or it cannot be read further.
     """
     if not path.is_file():
         seen = "is a folder" if path.is_dir() else "does not exist"
@@ -153,7 +139,6 @@ def read_records(path: Path) -> Iterator[tuple[int, Record | DataError]]:
 
 
 def _records(path: Path) -> Iterator[RecordRead]:
-    """Yield the rows of a file by what its first character says it is."""
     with path.open("rb") as head:
         if head.read(4) == b"PAR1":
             yield from parquet_records(path)
@@ -174,11 +159,11 @@ def _records(path: Path) -> Iterator[RecordRead]:
 
 
 class _Wrong(ValueError):
-    """A value does not have the form of its column."""
+    """The value does not have the form of its column."""
 
 
 def normalise(record: Record) -> tuple[Row, list[Note]]:
-    """Return the record as a row, and its problems; the row is complete only without problems."""
+    """Return the record as a row, and its problems. Only without problems is the row complete."""
     row = dict(record)
     for other, own in ALIASES.items():
         value = row.pop(other, None)
@@ -210,7 +195,7 @@ def _text(value: Any) -> str:
 
 
 def _sql(value: Any) -> str:
-    """Return one statement, or a list of them; no SQL begins with a bracket."""
+    """Return one statement, or a list of them. SQL never begins with a bracket."""
     if isinstance(value, str | None) and not (value or "").lstrip().startswith("["):
         return _text(value)
     _, found = _json(value)
@@ -275,9 +260,7 @@ def _meta_names(meta: Any) -> list[str] | None:
 
 
 def _json(value: Any) -> tuple[str, Any]:
-    """Return a value's JSON text, and the value; text stays unchanged, a nested value is written
-    out.
-    """
+    """Return a value's JSON text, and the value."""
     if not isinstance(value, str | dict | list | None):
         raise _Wrong(
             f"{_SHORT.repr(value)} is {type(value).__name__}, expected text or nested values"
@@ -316,9 +299,7 @@ def statements(row: Row) -> list[str]:
 
 
 def nested(row: Row, column: str) -> Any:
-    """Return the value of a column of JSON text: a list for `evidence` and `entities`, a dict or
-    None for `structured_gt`.
-    """
+    """Return the value of a column of JSON text: a list, or for `structured_gt` a dict or None."""
     return json.loads(row[column] or ("null" if column == "structured_gt" else "[]"))
 
 

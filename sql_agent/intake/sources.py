@@ -1,6 +1,6 @@
-"""Read a foreign table row by row: CSV, TSV, a workbook, JSON, JSONL, Parquet or a table of another
-database. Rows are numbered as people see them: in tables from the top of the sheet, in JSONL by
-lines, elsewhere from 1.
+"""Reads a foreign table row by row: text, workbook, JSON, Parquet or another database.
+
+Rows count from the top of a sheet, by lines in JSONL, and elsewhere from 1.
 """
 
 from __future__ import annotations
@@ -43,16 +43,11 @@ DRIVERS = {
 def open_parts(
     source: str, encoding: str | None = None, name: str | None = None, header_row: int | None = None
 ) -> list[Part]:
-    """Return the tables of a source: one of a text or Parquet file, each sheet of a workbook, each
-    list of a JSON file, each table of a database.
+    """Return the tables of a source: sheets of a workbook, lists of JSON, tables of a database.
 
-    `encoding` overrides the detection (text files only), `header_row` that of the row of column
-    names, from 1 (CSV, TSV and workbooks only); `name` keeps only the sheet, list or table of that
-    name.
-
-    Raises:
-        SourceError: no such file, an unknown kind, unreadable content, or no part of that name;
-            reading rows may too.
+    encoding: overrides the detection in text files. header_row: row of column names, from 1 (CSV,
+    TSV, workbooks). name: keep only this sheet, list or table. Raises SourceError, also while rows
+    are read: no such file or part, an unknown kind, or unreadable content.
     """
     kind = "a database" if "://" in source else _kind_of(Path(source))
     if header_row and kind not in WITH_HEADERS:
@@ -121,9 +116,7 @@ def _looks_like(start: bytes) -> str:
 
 
 def encoding_note(source: str, encoding: str | None = None) -> str:
-    """Return a line about how a text file is read where that was a guess; "" for UTF-8 or a mark, for
-    other kinds of files, and where `encoding` was given.
-    """
+    """Report a guessed encoding of a text file, or return ""."""
     path = Path(source)
     if encoding or not path.is_file() or path.suffix.lower() not in (*TABLES_IN_TEXT, *JSON):
         return ""
@@ -156,8 +149,9 @@ def _text_parts(path: Path, encoding: str | None, header_row: int | None) -> lis
 
 
 def _delimiter(lines: list[str]) -> str:
-    """Return the character that cuts the first rows best: into a header of known names, and most
-    of them into as many cells. A table of one column has none; a comma does it no harm.
+    """Return the delimiter that best cuts the first rows into known names and as many cells.
+
+    A table of one column gets a comma, which does no harm.
     """
     fits = {}
     for delimiter in DELIMITERS:
@@ -220,12 +214,10 @@ def _parquet_parts(path: Path) -> list[Part]:
 
 
 def database_parts(source: str, views: bool = False) -> list[Part]:
-    """Return the tables, and views if wanted, of the database at a URL; a URL without a driver gets
-    the installed one.
+    """Return the tables, and views if wanted, of the database at a URL.
 
-    Raises:
-        SQLAlchemyError, ImportError: it cannot be reached or read, or the driver is missing.
-        ValueError: it has no tables.
+    A URL without a driver gets the installed one. Raises SQLAlchemyError, ImportError: it cannot be
+    read, or the driver is missing. Raises ValueError: it has no tables.
     """
     from sqlalchemy import MetaData, create_engine, make_url
 

@@ -1,6 +1,4 @@
-"""Cleaned rows of a source wait here until all are read, in an unnamed SQLite file in TMPDIR that
-goes with the process.
-"""
+"""Keeps cleaned rows until all are read, in an unnamed SQLite file in TMPDIR."""
 
 from __future__ import annotations
 
@@ -34,8 +32,6 @@ class LeftOut(NamedTuple):
 
 
 class Staging:
-    """The rows that are ready, by table."""
-
     def __init__(self) -> None:
         # Without a name SQLite makes a file of its own and deletes it as it opens it
         self._file = sqlite3.connect("")
@@ -43,8 +39,9 @@ class Staging:
         self._file.execute(f"CREATE TABLE staged ({columns})")
 
     def add(self, item: Planned, record: Record, strip_html: bool = False) -> list[LeftOut]:
-        """Take a record in and return [], or return why not: what is wrong with it, or which
-        earlier row it repeats. Rows with different keys repeat nothing.
+        """Take a record and return [], or its faults or the earlier row that it repeats.
+
+        Rows with different keys repeat nothing.
         """
         cells, findings = clean(record, item, strip_html)
         if findings:
@@ -66,9 +63,7 @@ class Staging:
         return rows - keyed if keyed else 0
 
     def rows(self, table: str) -> Iterator[Cells]:
-        """Yield the rows for a table, in the order they came; with their keys as `id` if every row
-        has one.
-        """
+        """Yield the rows for a table in order, with their keys as `id` if every row has one."""
         keep = not self.keyless(table)
         chosen = self._file.execute(
             "SELECT key, cells FROM staged WHERE target = ? ORDER BY rowid", (table,)
@@ -85,7 +80,7 @@ def _json(cells: dict[str, str]) -> str:
 def clean(
     record: Record, item: Planned, strip_html: bool = False
 ) -> tuple[dict[str, str], list[LeftOut]]:
-    """Return a record's texts by column of the table, and what is wrong with them."""
+    """Return a record's texts by column of the table, and its faults."""
     if is_footer(record.values, record.merged):
         texts = [str(value).strip() for value in record.values.values() if value is not None]
         return {}, [LeftOut(FOOTER, reason=" ".join(filter(None, texts)))]

@@ -1,4 +1,4 @@
-"""Write rows into the medical database, SQLite, PostgreSQL or MySQL/MariaDB: all of them or none."""
+"""Writes all rows or none into the medical database: SQLite, PostgreSQL or MySQL/MariaDB."""
 
 from __future__ import annotations
 
@@ -25,17 +25,13 @@ MISSING = "only_missing"
 
 
 class TargetError(Failure):
-    """The target cannot be written as requested; it is unchanged."""
+    """The target cannot be written as requested and is unchanged."""
 
 
 class Target:
-    """The database that rows go to.
+    """The database that rows go to. Raises UsageError: URL not supported, or driver missing.
 
-    `mode` is REPLACE, APPEND, MISSING or None: existing rows are deleted, added to, left alone, or a
-    reason to refuse.
-
-    Raises:
-        UsageError: not a URL of a supported database, or its driver is missing.
+    mode: for existing rows: REPLACE, APPEND, MISSING (leave them alone), or None (refuse).
     """
 
     def __init__(self, url: str, mode: str | None = None) -> None:
@@ -64,11 +60,9 @@ class Target:
         self.file = Path(path).resolve() if self.backend == "sqlite" else None
 
     def check(self, tables: Iterable[str]) -> None:
-        """Check before anything is read that the target is reachable, has the columns, and is empty
-        unless replacing or appending.
+        """Check before reading that the target is reachable, has the columns, and may be filled.
 
-        Raises:
-            TargetError: one of these does not hold.
+        Raises TargetError: one of these does not hold.
         """
         if self.file and not self.file.parent.is_dir():
             raise TargetError(f"{self.name}: the folder {self.file.parent} does not exist")
@@ -79,14 +73,10 @@ class Target:
                 self._check(connection, table)
 
     def write(self, rows: Mapping[str, Iterable[Cells]]) -> dict[str, int]:
-        """Put all rows into their tables in one transaction, and return the number written by
-        table.
+        """Write all rows in one transaction, and return the number written by table.
 
-        The other table is made too, empty, if it is not there: the tool expects both. MySQL commits
-        whenever it makes a table, so all are made first.
-
-        Raises:
-            TargetError: anything went wrong; no row was written.
+        Both tables are made first: the tool expects them, and MySQL commits when it makes a table.
+        Raises TargetError: something went wrong, and no row was written.
         """
         tables = metadata().tables
         begun = False

@@ -1,5 +1,6 @@
-"""Sheets of a workbook row by row. python-calamine reads the values; what it does not say of a cell
-of an .xlsx file (how a number is shown, a formula that failed or has no value) is read beside it.
+"""Reads sheets of a workbook row by row, by python-calamine.
+
+Of .xlsx files, number formats and formulas without a value are read from the XML.
 """
 
 from __future__ import annotations
@@ -35,9 +36,7 @@ Place = tuple[int, int]  # row and column, from 0
 
 
 class Shown(NamedTuple):
-    """How a number format shows a number: least digits before the point, percent, and the texts
-    around it.
-    """
+    """How a number format shows a number: least digits before the point, percent, texts around it."""
 
     digits: int
     percent: bool
@@ -46,10 +45,7 @@ class Shown(NamedTuple):
 
 
 def read_workbook(path: Path) -> dict[str, Rows]:
-    """Return the rows of each sheet, by its name.
-
-    Raises what calamine does.
-    """
+    """Return the rows of each sheet by name. Raises calamine's errors."""
     with closing(CalamineWorkbook.from_path(path)) as book:
         return {name: partial(_rows, path, name) for name in book.sheet_names}
 
@@ -77,8 +73,9 @@ def _rows(path: Path, name: str) -> Iterator[Row]:
 
 
 def _merged(sheet: CalamineSheet) -> tuple[dict[Place, Any], set[int]]:
-    """Return the value of each cell that a merge from above covers, and the rows in which cells are
-    merged side by side. Names of columns stay where they are.
+    """Return the values of cells merged from above, and the rows with cells merged side by side.
+
+    Column names stay where they are.
     """
     filled: dict[Place, Any] = {}
     wide = set()
@@ -96,7 +93,7 @@ def _merged(sheet: CalamineSheet) -> tuple[dict[Place, Any], set[int]]:
 
 
 def _shown(value: Any, special: Shown | CellError) -> Any:
-    """Return a number as its format shows it, without rounding; or what is wrong with the cell."""
+    """Return a number as its format shows it, without rounding, or the cell's fault."""
     if isinstance(special, CellError) or not isinstance(value, float | int):
         return special if isinstance(special, CellError) else value
     number = Decimal(f"{value:.15g}") * (100 if special.percent else 1)
@@ -117,8 +114,6 @@ def _special_cells(path: Path, name: str) -> Mapping[Place, Shown | CellError]:
 
 
 class _SheetReader:
-    """Notes the special cells of a sheet's XML as its elements come."""
-
     def __init__(self, formats: list[Shown | None], found: dict[Place, Shown | CellError]) -> None:
         self.formats = formats
         self.found = found
@@ -190,7 +185,7 @@ def _file_of(package: ZipFile, name: str) -> str:
 
 
 def _formats(package: ZipFile) -> list[Shown | None]:
-    """Return, by style, how numbers are shown; None where the number itself says it."""
+    """Return, by style, how numbers are shown. None: as they are."""
     if "xl/styles.xml" not in package.namelist():
         return []
     styles = ElementTree.fromstring(package.read("xl/styles.xml"))
@@ -203,8 +198,7 @@ def _formats(package: ZipFile) -> list[Shown | None]:
 
 
 def read_format(code: str) -> Shown | None:
-    """Return how a number format shows a number, or None for the number as it is, a date, or a
-    format of several numbers.
+    """Return how a number format shows a number, or None: as it is, a date, or several numbers.
 
     read_format('0"个月"')        # 24 is 24个月
     """

@@ -1,11 +1,10 @@
-"""One form of a text, so that what says the same is written the same.
+"""Folds texts into one form, so that what says the same is written the same.
 
     fold("每次０．５克，頭暈")         # "每次500毫克,头晕"
     pieces("密封，避光。")             # (("密封", ","), ("避光", "。"))
 
-Folded are width (NFKC), case, traditional characters (OpenCC), markup, list marks, white space,
-Chinese numerals (cn2an) and units of one kind: `五百毫克` and `0.5g` are both `500毫克`. Rates, dates
-and fractions stay as they are written.
+Folded: width (NFKC), case, traditional characters (OpenCC), markup, list marks, white space,
+Chinese numerals (cn2an), units of one kind. Rates, dates and fractions stay.
 """
 
 from __future__ import annotations
@@ -78,7 +77,7 @@ _QUANTITY = re.compile(
 
 @lru_cache(maxsize=8192)
 def fold(text: str) -> str:
-    """Return the text in the one form; punctuation stays."""
+    """Return the folded text, with its punctuation."""
     text = _MIXED_NUMBER.sub(r"\1又", _SUPERSCRIPT.sub(r"\1^\2", UNSEEN.sub("", text)))
     text = simplified(MARKUP.sub("", LIST_MARK.sub("", text)))
     text = narrow(text).lower().translate(_STROKES)
@@ -123,8 +122,9 @@ def _converted(number: str, unit: str) -> str:
 
 @lru_cache(maxsize=8192)
 def pieces(text: str) -> tuple[tuple[str, str], ...]:
-    """Return the folded text's pieces between punctuation, each with the sign behind it. A question
-    mark stays: what is asked or doubted is not stated.
+    """Return the folded pieces between punctuation, each with the sign behind it.
+
+    A question mark stays, because what is asked or doubted is not stated.
     """
     plain = fold(text)
     place = 0
@@ -139,15 +139,13 @@ def pieces(text: str) -> tuple[tuple[str, str], ...]:
 
 
 def _undashed(text: str) -> str:
-    """Return the text without dashes around it; the minus before a number is not a dash."""
+    """Return the text without dashes around it. The minus before a number stays."""
     piece = text.strip(" -")
     minus = piece[:1].isdigit() and text[: text.index(piece)].endswith("-")
     return f"-{piece}" if minus else piece
 
 
 def fragments(text: str) -> list[str]:
-    """Return the text's parts between punctuation, as words only, with numbers and units as they are
-    written; each can be right or wrong by itself.
-    """
+    """Return the parts between punctuation, as words with numbers and units as written."""
     parts = map(words_only, SEPARATOR.split(narrow(text)))
     return [part for part in parts if part]

@@ -1,9 +1,8 @@
-"""What is known to be right, taken apart: the facts of the gold rows (else of the evidence) and of the
-reference, each with whose it is and which field.
+"""Takes apart what is known to be right: facts of gold rows (else evidence) and reference.
 
-    gold = read_gold("X怎么存放？", "X的贮藏：密封、避光", "{}")
-    gold.places                          # {"密封": {("x", "贮藏")}, "避光": {("x", "贮藏")}}
-    gold.facts_at_end("x的贮藏是避光")     # (["避光"], "x的贮藏是")
+gold = read_gold("X怎么存放？", "X的贮藏：密封、避光", "{}")
+gold.places                          # {"密封": {("x", "贮藏")}, "避光": {("x", "贮藏")}}
+gold.facts_at_end("x的贮藏是避光")     # (["避光"], "x的贮藏是")
 """
 
 from __future__ import annotations
@@ -45,9 +44,9 @@ PROGRAM = re.compile(
 
 @dataclass
 class Gold:
-    """forms: ways to tell all of it, each by its facts. places: where each fact of them may stand.
-    wholes: texts that are all of it. count: how many there are, where the fact `counted`
-    is the whole answer.
+    """forms: ways to tell all of it, each by its facts. places: owners and fields of each fact.
+
+    wholes: texts that are all of it. count: how many there are, if that is the whole answer.
     """
 
     heads: Heads
@@ -61,7 +60,6 @@ class Gold:
     _lengths: defaultdict[str, set[int]] = field(default_factory=lambda: defaultdict(set))
 
     def take(self, form: Places) -> None:
-        """Know the facts of a form."""
         if not form:
             return
         self.forms.append(form)
@@ -74,8 +72,8 @@ class Gold:
             self.count = found[1] if found else None
 
     def facts_at_end(self, piece: str) -> tuple[list[str], str]:
-        """Return the facts that the piece ends with, and the head before them; none where what
-        stands before says more.
+        """Return the final facts and the head before them. There are no facts if the head says
+        more.
         """
         counted = self._counted(piece)
         if counted is not None:
@@ -94,9 +92,7 @@ class Gold:
         return (found, rest) if found and is_headed else ([], piece)
 
     def _counted(self, piece: str) -> str | None:
-        """Return what stands before the count in a sentence about what was asked; None if the piece
-        is another sentence.
-        """
+        """Return what stands before the count in a sentence about the question, or None."""
         for found in re.finditer(self.count, piece) if self.count else ():
             head = piece[: found.start()]
             behind = piece[found.end() :]
@@ -118,7 +114,6 @@ class Gold:
 
 
 def _is_apart(before: str, first: str) -> bool:
-    """Return whether a fact that begins with a sign is whole behind another."""
     number = (first.isdecimal() or not first.isalnum()) and OTHER_NUMBER.match(before)
     return not number and not (before.isascii() and before.isalnum() and first.isascii())
 
@@ -127,8 +122,9 @@ def _is_apart(before: str, first: str) -> bool:
 def read_gold(
     question: str, reference: str, encoded: str, by_reference: bool = True
 ) -> Gold | None:
-    """Return what is known to be right; None without gold and reference. Without `by_reference` the
-    reference only adds names and fields, and no facts.
+    """Return what is known to be right, or None without gold and reference.
+
+    Without `by_reference` the reference adds only names and fields, not facts.
     """
     known = json.loads(encoded)
     table = known.get("structured_gt")
@@ -167,9 +163,7 @@ def without_frames(text: str) -> str:
 
 
 def _of_rows(rows: Sequence[Sequence[str]], heads: Heads, told: Places) -> Places:
-    """Return the cells as facts of the cell that names their row. A fact of the reference has the
-    same label here.
-    """
+    """Return the cells as facts of the row's name. The reference has the same labels here."""
     form: Places = {}
     whole = "\n".join(heads.whole)
     for row in rows:
@@ -189,9 +183,7 @@ def _of_rows(rows: Sequence[Sequence[str]], heads: Heads, told: Places) -> Place
 
 
 def _of_reference(reference: str, heads: Heads, cells: Collection[str]) -> Places:
-    """Return the reference's facts. What stands before a colon is a head, of a name and a field
-    where it says both.
-    """
+    """Return the reference's facts. A head before a colon gives name and field."""
     form: Places = {}
     owner = label = ""
     for line in LINE_END.split(fold(reference)):
@@ -222,7 +214,7 @@ def _before_copula(line: str, heads: Heads) -> tuple[str, str]:
 
 
 def _add(form: Places, text: str, owner: str, label: str) -> None:
-    """Take a text apart; in an enumeration the items of its last part are facts, too."""
+    """Take a text apart. In an enumeration, items of the last part are facts too."""
     found = pieces(text)
     is_listed = any(sign == "、" for _, sign in found)
     for piece, _ in found:

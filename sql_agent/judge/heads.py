@@ -1,10 +1,9 @@
-"""What may stand beside a fact and claims nothing: frames, whose it is, which field, and words of the
-question.
+"""Text beside a fact that claims nothing: frames, names, fields, and words of the question.
 
-    heads = Heads("x怎么存放?")
-    heads.labels.add("贮藏")
-    heads.leads("根据数据库,x的贮藏是")         # True
-    heads.leads("y的贮藏是")                   # False
+heads = Heads("x怎么存放?")
+heads.labels.add("贮藏")
+heads.leads("根据数据库,x的贮藏是")         # True
+heads.leads("y的贮藏是")                   # False
 """
 
 from __future__ import annotations
@@ -50,7 +49,7 @@ ENGLISH_WORD = re.compile(r"\d+(?:\.\d+)?|[a-z]+")
 
 
 def is_free(piece: str) -> bool:
-    """Return whether the piece is a frame, or advice to ask somebody else; "是" alone is neither."""
+    """Return whether the piece is a frame or advice to ask others. "是" alone is neither."""
     piece = piece.removesuffix("?")
     framed = FRAME.fullmatch(piece) is not None and not ALONE.fullmatch(piece)
     return framed or ADVICE.fullmatch(piece) is not None
@@ -94,7 +93,9 @@ class Heads:
         return all(map(self._is_asked, filter(HAS_WORD.search, text.split("\n"))))
 
     def _is_asked(self, part: str) -> bool:
-        """Return whether the question has the part; English words and numbers whole, in any order."""
+        """Return whether the question has the part. English words and numbers count whole, in any
+        order.
+        """
         words = words_only(part)
         if not words:
             return part.strip() in self.asked
@@ -109,7 +110,7 @@ class Heads:
         return place >= 0
 
     def _stands_alone(self, start: int, end: int) -> bool:
-        """Return whether the words of the question there are not inside a number, nor denied by it."""
+        """Return whether these words of the question are outside numbers and not denied."""
         before = self.words[:start][-1:]
         behind = self.words[end:][:1]
         is_cut_before = before.isascii() and before and self.words[start].isascii()

@@ -1,13 +1,11 @@
-"""The offline judge: it pays what is quoted; other words need TEACHER_MODEL. Deterministic, no
-network.
+"""The offline judge pays for quotes of gold. Other words need TEACHER_MODEL. Deterministic.
 
     await ReferenceJudge().judge(Case(question, answer, reference, context, gold))
     ReferenceJudge().score(question="...", answer="...", reference="...", rows=[{"dosage": "一次15毫克"}])
 
-Gold and answer are folded (`fold.py`) and cut at punctuation. A piece of the answer that is a piece
-of gold is a fact that is said. A piece that names what is asked about, or is one of a few polite
-frames, is free. Every other piece is the answer's own, and an answer with words of its own earns
-little, one that denies nothing.
+Gold and answer are folded (`fold.py`) and cut at punctuation. A piece of gold in the answer is a
+stated fact. Names of the question and polite frames are free. Every other piece is the answer's
+own, and such an answer earns little, or nothing if it denies something.
 """
 
 from __future__ import annotations
@@ -29,14 +27,10 @@ MOST_OWN = 40  # pieces of its own, beyond which an answer is not read on and ea
 
 
 class ReferenceJudge:
-    """Scores by comparison with gold values, evidence and the reference answer."""
-
     name = "reference"
 
     async def judge(self, case: Case) -> Verdict:
-        """Return the verdict; unscored, with the cause "no_reference", if the case has nothing to
-        compare with.
-        """
+        """Return the verdict. Without anything to compare with it is unscored ("no_reference")."""
         return self.compare(case)
 
     def score(
@@ -47,12 +41,9 @@ class ReferenceJudge:
         reference: str = "",
         rows: Sequence[Mapping[str, Any]] | None = None,
     ) -> float:
-        """Return the score in [0, 1] of one answer.
+        """Return the score in [0, 1] of one answer. Raises ValueError without reference and rows.
 
-        `rows` are what the gold query returns; without rows `reference` decides.
-
-        Raises:
-            ValueError: neither a reference nor a row to compare with.
+        rows: the gold query's result. Without rows `reference` decides.
         """
         columns = list(dict.fromkeys(chain(*(rows or []))))
         cells = [[row.get(column) for column in columns] for row in rows or []]
@@ -65,9 +56,7 @@ class ReferenceJudge:
         return verdict.score
 
     def bears_out(self, case: Case) -> Verdict:
-        """Return the verdict by the gold rows or the evidence alone; the reference only adds names
-        and fields, and no facts.
-        """
+        """Return the verdict by gold rows or evidence. The reference adds only names and fields."""
         return self.compare(case, by_reference=False)
 
     def compare(self, case: Case, by_reference: bool = True) -> Verdict:
@@ -98,7 +87,7 @@ def _compared(answer: str, gold: Gold) -> Verdict:
 
 
 class _Reading:
-    """An answer against gold: which facts it says, and which pieces are its own."""
+    """An answer against gold: the facts it says, and its own pieces."""
 
     def __init__(self, answer: str, gold: Gold) -> None:
         self.gold = gold
@@ -115,7 +104,7 @@ class _Reading:
 
     @property
     def worth(self) -> float:
-        """1 without own pieces, 0 where one denies, else a part of the share that is gold's."""
+        """1 without own pieces, 0 if one denies, else a part of the share that is gold's."""
         if not self.own:
             return 1.0
         if len(self.own) > MOST_OWN or any(map(DENYING.search, self.own)):
@@ -136,7 +125,6 @@ class _Reading:
             self.of_another = True
 
     def _states(self, piece: str) -> bool:
-        """Return whether the piece is a fact, or facts behind a head, and take them as said."""
         if piece in self.gold.places and self._say([piece]):
             return True
         facts, head = self.gold.facts_at_end(piece)
@@ -146,7 +134,7 @@ class _Reading:
         return self._say(facts)
 
     def _leads(self, piece: str, sign: str) -> bool:
-        """Return whether the piece says whose or which field what follows is, and nothing else."""
+        """Return whether the piece says only whose or which field the following is."""
         heads = self.gold.heads
         named = piece in heads.names or piece in heads.labels
         is_asked_before = sign == "?" and not self.said
@@ -157,7 +145,7 @@ class _Reading:
         return True
 
     def _say(self, facts: Sequence[str]) -> bool:
-        """Take the facts as said, if they may stand under the name and field that were named last."""
+        """Take the facts as said, if they may stand under the last name and field."""
         for fact in facts:
             owners = [owner for owner, label in self.gold.places[fact] if self._fits(owner, label)]
             if self.of_another or not owners:
@@ -167,8 +155,9 @@ class _Reading:
         return True
 
     def _fits(self, owner: str, label: str) -> bool:
-        """Return whether a fact of this owner and field may stand here. Without names the owners
-        must come in their order.
+        """Return whether a fact of this owner and field fits here.
+
+        Without names the owners must come in their order.
         """
         if label and self.label and label != self.label:
             return False
@@ -180,7 +169,6 @@ class _Reading:
         return self.gold.heads.names.index(owner) if owner else self.last
 
     def _enter(self, head: str) -> None:
-        """Keep the name and field that a head names: what follows is said of them."""
         names = [name for name in self.gold.heads.names if name in head]
         labels = [label for label in self.gold.heads.labels if label and label in head]
         if names:
