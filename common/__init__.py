@@ -1,10 +1,9 @@
-"""Modules that every room uses. This file is imported before anything else of the project and
-guards the path that modules are found on.
+"""Modules that every room uses. It is imported first, and guards the path that modules are found
+on.
 
-litellm's proxy, which agent-lightning imports, puts the folder two above the working directory
-first on that path (1.83.14, `sys.path.insert(0, os.path.abspath("../.."))`): a file there named as
-a module of ours or of a library would be run in its place, and anyone who may write into that
-folder could put it there.
+litellm's proxy puts the folder two above the working directory first on that path (1.83.14,
+`sys.path.insert(0, os.path.abspath("../.."))`), where anyone may have put a file of a module's
+name.
 """
 
 import sys

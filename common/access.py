@@ -1,12 +1,8 @@
-"""Who may ask a server of this project, and how much: a token, and bounds on a request's size and
-on their number.
+"""Who may ask a server of this project, and how much: the token AGL_TOKEN and bounds on requests.
 
-    require_token(host, token, "--host")                                        # before it listens
-    uvicorn.run(Guard(app, token, MOST_BYTES, free=("/health",)), host=host)    # around the whole ASGI app
-    client.get(url, headers=bearer(token))
-
-The token is AGL_TOKEN. Used by the store, the LLM proxy and the served agent; plain ASGI, so that
-it costs next to nothing in front of the store.
+require_token(host, token, "--host")                                        # before it listens
+uvicorn.run(Guard(app, token, MOST_BYTES, free=("/health",)), host=host)    # around the whole ASGI app
+client.get(url, headers=bearer(token))
 """
 
 from __future__ import annotations
@@ -31,7 +27,7 @@ ADVICE = "send the server's AGL_TOKEN as Authorization: Bearer TOKEN"
 
 
 def bearer(token: str | None) -> dict[str, str]:
-    """Return the header a client sends; {} without a token."""
+    """Return the header a client sends, or {} without a token."""
     return {"Authorization": f"Bearer {token}"} if token else {}
 
 
@@ -44,9 +40,7 @@ def require_token(host: str, token: str | None, setting: str) -> None:
 
 
 def is_loopback(host: str, setting: str) -> bool:
-    """Return whether only this machine reaches an address. Raises UsageError for text that is no
-    address.
-    """
+    """Return whether only this machine reaches an address. Raises UsageError: not an address."""
     if host == "localhost":
         return True
     try:
@@ -58,14 +52,12 @@ def is_loopback(host: str, setting: str) -> bool:
 
 
 class Guard:
-    """ASGI middleware that refuses a request before `app` sees it: 429 for too many requests of one
-    address within a second, 401 without the token, 404 for what is not served, 413 for a body that
-    is too long, 415 for a compressed one.
+    """ASGI middleware that refuses a request before `app` sees it: 429 (too many of one address
+    within a second), 401 (token), 404 (not served), 413 (body too long) or 415 (compressed).
 
-    free: paths that need no token. serves: whether a method and path are for the app at all.
-    problem: what else is wrong with a path and its body, to be answered 400. Without a token
-    everybody is let in. The app never sees the header; the server sees in a request's state who was
-    let in (`common.connections`).
+    free: paths without a token. serves: whether a method and path are for the app. problem: what
+    else is wrong with a path and its body (400). Without a token everybody is let in. The app never
+    sees the header.
     """
 
     def __init__(
@@ -111,10 +103,6 @@ class Guard:
         return await self._checked(scope, receive, send)
 
     def _too_many(self, address: str) -> bool:
-        """Count a request and return whether its address has sent too many within this second.
-
-        Only the current second is remembered, so that many addresses fill no memory.
-        """
         if (second := int(time.monotonic())) != self.second:
             self.second = second
             self.asked = Counter()
@@ -147,7 +135,6 @@ class Guard:
 
 
 async def _refuse(scope: Any, send: Any, status: int, message: str) -> None:
-    """Send an error in OpenAI's form, or close a web socket."""
     if scope["type"] == "websocket":
         await send({"type": "websocket.close", "code": 1008})
         return

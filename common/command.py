@@ -1,12 +1,7 @@
 """How every program ends: one line on stderr and an exit code instead of a traceback.
 
-    def main(argv: Sequence[str] | None = None) -> int:
-        arguments = parse_arguments(argv)
-        return run_command("evaluate", lambda: evaluate(arguments), afterwards="the same command goes on from here")
-
-0: done; 1: it failed (an endpoint, the disk, a part of the work); 2: wrong usage; 130: Ctrl-C.
-Errors that a user can cause or has to live with derive from `UsageError` or `Failure`. Anything
-else is a fault of the program and keeps its traceback.
+0: done. 1: it failed. 2: wrong usage. 130: Ctrl-C. Errors that a user can cause or has to live with
+derive from `UsageError` or `Failure`. Anything else is a fault of the program.
 """
 
 from __future__ import annotations
@@ -27,26 +22,19 @@ INTERRUPTED = 130
 
 
 class UsageError(ValueError):
-    """The input cannot be used. The message says what was seen, what was expected and
-    what to do.
-    """
+    """The input cannot be used. The message says what was seen, what was expected and what to do."""
 
     exit_code = 2
 
 
 class Failure(RuntimeError):
-    """The work failed for a reason other than bad input. The message says what was seen; subclasses
-    may set another exit code.
-    """
+    """The work failed for another reason than bad input. Subclasses may set another exit code."""
 
     exit_code = 1
 
 
 def imported(module: str) -> Any:
-    """Import the module of a program, or end with one line where a package of the lock is missing.
-
-    Raises ModuleNotFoundError: a part of an installed package is missing.
-    """
+    """Import the module of a program, or end with one line where a package of the lock is missing."""
     try:
         return import_module(module)
     except ModuleNotFoundError as error:
@@ -61,7 +49,7 @@ def _missing(error: ModuleNotFoundError) -> str:
 
 
 def run_command(program: str, body: Callable[[], int | None], afterwards: str = "") -> int:
-    """Run a program's body and return the exit code; a body that returns None counts as 0.
+    """Run a program's body and return the exit code. A body that returns None counts as 0.
 
     `afterwards` is added to the message of a failure or Ctrl-C, such as "nothing was written".
     """
@@ -92,11 +80,9 @@ def run_command(program: str, body: Callable[[], int | None], afterwards: str = 
 
 
 def undecoded(text: str) -> str:
-    """Return what is wrong with a word of the command line or the environment whose bytes are not in
-    the locale's encoding, such as a file's name in GBK under UTF-8; "" for any other.
+    """Return what is wrong with a word whose bytes are not in the locale's encoding, "" for others.
 
-    No file of results and no database can hold such a name: Python keeps each byte that it cannot
-    decode as half of a surrogate pair.
+    Python keeps such a byte as half of a surrogate pair, which no file of results can hold.
     """
     if not any("\ud800" <= character <= "\udfff" for character in text):
         return ""
@@ -129,11 +115,7 @@ def new_parser(doc: str | None, **options: Any) -> argparse.ArgumentParser:
 def number(
     kind: type[int] | type[float], accepts: Callable[[float], bool], expected: str
 ) -> Callable[[str], int | float]:
-    """Return a type for argparse: a number that is accepted, such as `number(float, lambda share: 0
-    <= share <= 1, "0 to 1")`.
-
-    NaN is refused, for it fits no comparison.
-    """
+    """Return a type for argparse: a number that `accepts` takes. NaN is refused."""
 
     def parse(text: str) -> int | float:
         try:

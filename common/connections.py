@@ -1,16 +1,9 @@
-"""How long and how many connections may wait at a server without sending a request.
+"""Limit how long and how many connections may wait at a server without sending a request.
 
-    Server(uvicorn.Config(app, ...)).run()      # in place of uvicorn.Server
-    bound_launcher(launcher)                    # agent-lightning's: store and LLM proxy
-    HTTP_PROTOCOLS["auto"] = NAME               # for servers that others make: vLLM's
-
-uvicorn waits forever for the end of a request that has begun and takes as many connections as come,
-so that 400 half-open ones use up a process's files. Here a connection has HEADER_SECONDS from its
-beginning to the end of its first headers, and BODY_SECONDS and one more for each SLOWEST bytes to
-the end of a request; then it is dropped. At most `most_waiting()` connections wait, that is, are
-not answered at the moment and have not shown the token (`common.access.Guard` says which have). One
-more drops the longest waiting one of the address that has the most. Runners, which all share one
-address, have shown it and are never dropped. Log lines that repeat are left out.
+uvicorn waits forever and takes all connections: 400 half-open ones use up a process's files. Here a
+connection has HEADER_SECONDS for its first headers and BODY_SECONDS, and one more for each SLOWEST
+bytes, for its request. If more than `most_waiting()` wait, the longest waiting one of the busiest
+address is dropped. Runners share an address. They have shown the token and are never dropped.
 """
 
 from __future__ import annotations
@@ -45,9 +38,7 @@ _Protocol: Any = AutoHTTPProtocol
 
 
 def most_waiting() -> int:
-    """Return how many connections may wait at a server: MOST_WAITING, and no more than half of the
-    files that this process may open, so that the others are left to those who are answered.
-    """
+    """Return MOST_WAITING, or half of the files that this process may open where that is less."""
     files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     return MOST_WAITING if files == resource.RLIM_INFINITY else min(MOST_WAITING, files // 2)
 
@@ -83,9 +74,7 @@ class Connection(_Protocol):
         super().connection_lost(error)
 
     def handle_websocket_upgrade(self, *event: Any) -> None:
-        """Stop the timer and hand the connection to the WebSocket protocol, which has time limits
-        of its own.
-        """
+        """Stop the timer: the WebSocket protocol has time limits of its own."""
         self.timer.cancel()
         super().handle_websocket_upgrade(*event)
 
@@ -96,7 +85,7 @@ class Connection(_Protocol):
         return not self.known and not (answering and LET_IN in self.cycle.scope["state"])
 
     def drop(self) -> None:
-        """End it at once; what is not yet sent is lost."""
+        """End it at once. What is not yet sent is lost."""
         self.transport.abort()
 
     def _look(self) -> None:
@@ -108,9 +97,6 @@ class Connection(_Protocol):
         return None
 
     def _left(self) -> float:
-        """Return the seconds that are left for the request being read, or, between requests, for
-        the headers of the next one.
-        """
         if not self.reading:
             return HEADER_SECONDS
         in_body = self.cycle is not None and not self.cycle.response_complete
@@ -137,7 +123,7 @@ def _host(connection: Connection) -> str:
 
 
 class Server(uvicorn.Server):
-    """uvicorn's server with such connections; one that lacks files takes no others meanwhile."""
+    """uvicorn's server with such connections. While it lacks files it takes no new ones."""
 
     def __init__(self, config: uvicorn.Config) -> None:
         config.http = Connection
@@ -184,7 +170,6 @@ class Rarely(logging.Filter):
         return True
 
     def _forget(self, now: float) -> None:
-        """Keep no line for longer than it is needed, so that many different ones fill no memory."""
         self.said = {
             key: (last, left_out)
             for key, (last, left_out) in self.said.items()
@@ -196,8 +181,6 @@ RARELY = Rarely()
 
 
 def say_rarely() -> None:
-    """Let each warning and error of uvicorn and asyncio through only rarely, since strangers can
-    cause any number of them.
-    """
+    """Let each warning of uvicorn and asyncio through only rarely: strangers can cause any number."""
     for name in ("uvicorn.error", "asyncio"):
         logging.getLogger(name).addFilter(RARELY)

@@ -1,7 +1,7 @@
-"""Outputs that appear complete or not at all, and replace nothing without --force.
+"""Write outputs that appear complete or not at all, and replace nothing without --force.
 
 refuse_existing(Path("table.parquet"), force=False)     # before the work
-with replacing(Path("table.parquet")) as draft:         # a file or a folder, whichever the block makes of `draft`
+with replacing(Path("table.parquet")) as draft:         # a file or a folder
     draft.write_bytes(...)
 """
 
@@ -19,15 +19,11 @@ from common.command import UsageError
 
 
 class FileError(UsageError):
-    """An input cannot be read, or an output must not be overwritten. The message is one line that
-    says what to do.
-    """
+    """An input cannot be read, or an output must not be overwritten."""
 
 
 def refuse_existing(path: Path, force: bool) -> None:
-    """Raise FileError if `path` exists and `force` is not set, if it is a folder, or if its own
-    folder is missing.
-    """
+    """Raise FileError if `path` exists without `force`, is a folder, or has no folder to be in."""
     if path.is_dir():
         raise FileError(f"{path} is a folder; give the name of a file")
     if not path.parent.is_dir():
@@ -37,7 +33,7 @@ def refuse_existing(path: Path, force: bool) -> None:
 
 
 def refuse_inputs(outputs: Iterable[Path | None], inputs: Iterable[Path]) -> None:
-    """Raise FileError if an output is also an input, which it would replace; None is no output."""
+    """Raise FileError if an output, which may be None, is also an input."""
     read = {path.resolve() for path in inputs}
     for file in outputs:
         if file and file.resolve() in read:
@@ -49,9 +45,8 @@ TEMPORARY_BYTES = 200_000_000
 
 
 def check_temporary() -> Path:
-    """Return the folder for temporary files, as Ray chooses it.
-
-    Raises FileError if it is full or missing.
+    """Return the folder for temporary files, as Ray chooses it. Raises FileError if it is full or
+    missing.
     """
     named = next((name for name in ("RAY_TMPDIR", "TMPDIR") if os.environ.get(name)), "")
     folder = Path(os.environ.get(named, "/tmp"))
@@ -71,8 +66,6 @@ def check_temporary() -> Path:
 
 def check_writable(folder: Path, setting: str) -> None:
     """Raise FileError if nothing can be written in `folder`, or in the folder it would be made in.
-    The check leaves no file behind.
-
     `setting` names the setting that chooses another folder.
     """
     # os.path.exists is false where Path.exists raises: below a folder that may not be entered
@@ -89,11 +82,10 @@ def check_writable(folder: Path, setting: str) -> None:
 
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:
-    """Yield a path to write a file or make a folder at; it replaces `path` at the end of the block.
+    """Yield a path to write a file or make a folder at. It replaces `path` at the end of the block.
 
-    An exception leaves what was there. The draft lies in a hidden folder beside `path`, together
-    with whatever a library puts beside its file, and that folder is removed in any case. Call
-    `refuse_existing` before the work to decide whether `path` may be replaced.
+    An exception leaves what was there. Call `refuse_existing` first to decide whether `path` may
+    be replaced.
     """
     with tempfile.TemporaryDirectory(
         dir=path.parent, prefix=f".{path.name}.", suffix=".tmp"
@@ -109,10 +101,7 @@ def replacing(path: Path) -> Iterator[Path]:
 
 
 def file_digest(path: Path) -> str:
-    """Return the SHA-256 of the file's bytes, for a journal's fingerprint.
-
-    Raises FileError if it cannot be read.
-    """
+    """Return the SHA-256 of the file's bytes. Raises FileError if it cannot be read."""
     try:
         with open(path, "rb") as file:
             return hashlib.file_digest(file, "sha256").hexdigest()

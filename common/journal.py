@@ -1,10 +1,6 @@
-"""Long jobs that may be killed at any moment: a journal of finished rows, and a runner of many rows
-at once.
+"""Keep the finished rows of a long job in `OUT.journal` (SQLite), so that a killed job goes on.
 
-Every finished row is in `OUT.journal`, an SQLite file. The same command given again reads it and
-goes on; when all rows are done the output is written at once and the journal removed. A row is
-handed to the system before it counts as done, so a killed process loses nothing but rows in flight.
-After a power loss the last seconds may be missing; they are done again.
+A power loss may cost the last seconds.
 
     with open_journal(Path("out.jsonl"), {"program": "x", "input": file_digest(source)}, force=False) as journal:
         results = await run_all(rows, key=row_key, work=ask, journal=journal, concurrency=8, title="filter")
@@ -44,29 +40,21 @@ class RunError(Failure):
 
 @dataclass(frozen=True)
 class Failed:
-    """Stands in place of a result and holds the reason.
-
-    The row is tried again when the same command is given again.
-    """
+    """Stands in place of a result and holds the reason. The next run tries the row again."""
 
     reason: str
 
 
 class Journal(AbstractContextManager["Journal"]):
-    """Results by key, with the fingerprint of the work they belong to.
-
-    The file is locked against a second process, and memory does not grow with the results.
+    """Results by key, with the fingerprint of their work. The file is locked against other
+    processes.
     """
 
     def __init__(self, path: Path, fingerprint: Mapping[str, Any], *, fresh: bool = False) -> None:
-        """Open or make the journal.
+        """Open or make the journal. `fresh` throws earlier results away.
 
-        `fingerprint` is what the results depend on, as JSON values; `fresh` throws earlier results
-        away.
-
-        Raises:
-            JournalError: another fingerprint, another process has it open, not a journal, or
-                damaged.
+        `fingerprint` is what the results depend on, as JSON values. Raises JournalError: another
+        fingerprint, open in another process, not a journal, or damaged.
         """
         self.path = path
         self._store = TextStore(path, self._explained, exclusive=True)
@@ -88,25 +76,21 @@ class Journal(AbstractContextManager["Journal"]):
         return self._store.get(key) is not None
 
     def get(self, key: str) -> Any:
-        """Return the value put under this key, MISSING if there is none."""
+        """Return the value put under this key, or MISSING."""
         text = self._store.get(key)
         return MISSING if text is None else json.loads(text)
 
     def put(self, key: str, value: Any) -> None:
-        """Add a JSON value. It survives the death of this process once this returns.
-
-        Raises:
-            RunError: the disk is full; the journal stays as it was.
+        """Add a JSON value, which survives the death of this process. Raises RunError: the disk is
+        full.
         """
         self._store.put(key, json.dumps(value))
 
     def remove(self) -> None:
-        """Close and delete it: the work is done and its output is written."""
         self.close()
         self.path.unlink(missing_ok=True)
 
     def close(self) -> None:
-        """Close the file, so that another process may open it."""
         self._store.close()
 
     def _compare(self, expected: dict[str, Any]) -> None:
@@ -142,12 +126,8 @@ class Journal(AbstractContextManager["Journal"]):
 def open_journal(
     output: Path, fingerprint: Mapping[str, Any], *, force: bool, others: Iterable[Path] = ()
 ) -> Journal:
-    """Return the journal of a program that writes `output` and `others`. An unfinished run is
-    continued; otherwise none of these files may exist.
-
-    Raises:
-        FileError: an output exists, there is no unfinished run that explains it, and not `force`.
-        JournalError: see Journal.
+    """Return the journal of a program that writes `output` and `others`, to begin or to continue.
+    Raises FileError: an output exists without an unfinished run or `force`. Raises JournalError.
     """
     path = output.with_name(output.name + ".journal")
     for file in (output, *others):
@@ -167,17 +147,12 @@ async def run_all(
     failures: type[Exception] | tuple[type[Exception], ...] = (),
     bounded: bool = True,
 ) -> Iterator[Any]:
-    """Do the work of every item that the journal does not hold yet, and return an iterator over the
-    results in order, with `Failed` for a row that failed.
+    """Do the work of every item that the journal lacks. Return an iterator over results, in order.
 
-    `items` is iterated here and again while the results are read from the journal, so it is a list
-    or a class with `__iter__`, not a generator; its items are not kept. `key` identifies an item:
-    equal keys are done once. `work` returns a JSON value. An exception of `failures` costs the row,
-    is counted and tried again by the next run; any other ends the run. `describe` adds its words to
-    the progress, such as tokens and cost. bounded: whether so many failures end the run.
-
-    Raises:
-        RunError: TOO_MANY_FAILURES rows failed with no success between.
+    A failed row gives `Failed`. `items` is iterated twice, so a generator will not do. Equal
+    keys are done once. `work` returns a JSON value. An exception of `failures` costs the row,
+    any other ends the run. `describe` adds to the progress. Raises RunError: with `bounded`,
+    TOO_MANY_FAILURES rows failed with no success between.
     """
     failed: dict[str, str] = {}
     waiting = iter(items)

@@ -1,9 +1,4 @@
-"""JSONL files, one object a line: they are read lazily with errors that name the line, and written
-completely or not at all.
-
-for number, row in read_jsonl(Path("questions.jsonl")): ...
-write_jsonl(Path("kept.jsonl"), rows, force=False)
-"""
+"""JSONL files: read lazily, with errors that name the line, and written completely or not at all."""
 
 from __future__ import annotations
 
@@ -19,11 +14,8 @@ SHOWN = 80  # characters of a bad line in a message
 
 
 def read_jsonl(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Yield the line number (from 1) and the object of each line that is not blank, one line in
-    memory at a time.
-
-    Raises:
-        FileError: no such file, not UTF-8, or a line that is not a JSON object, with its number.
+    """Yield the line number (from 1) and the object of each line that is not blank. Raises
+    FileError: no such file, not UTF-8, or a line that is not a JSON object.
     """
     try:
         with open(path, "rb") as lines:
@@ -35,18 +27,12 @@ def read_jsonl(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
 
 
 class JsonlRows:
-    """The rows of files, one after the other, read anew at each iteration so that memory holds one
-    at a time; `len` counts them.
-
-    `texts` are the columns every row must have as text that is not blank; `limit` takes the first
-    so many rows.
-    """
+    """The rows of files, read anew at each iteration, so that memory holds one at a time."""
 
     def __init__(self, *paths: Path, texts: tuple[str, ...], limit: int | None = None) -> None:
-        """Read the files once, to check and count the rows.
+        """Read the files once to check and count. `texts`: columns that must not be blank.
 
-        Raises:
-            FileError: see read_jsonl; or a row lacks one of `texts`; or there are no rows.
+        Raises FileError: see read_jsonl, or a row lacks one of `texts`, or the file is empty.
         """
         self.paths = paths
         self._texts = texts
@@ -74,9 +60,7 @@ class JsonlRows:
 
 
 class NewLines:
-    """The complete lines added to a JSONL file since the last look, as objects; with `old` also
-    those that were there at first.
-    """
+    """The complete lines added to a JSONL file since the last look. `old`: also those before."""
 
     def __init__(self, path: Path, old: bool = False) -> None:
         self.path = path
@@ -113,11 +97,7 @@ def _object(line: bytes, where: str) -> dict[str, Any]:
 
 
 def write_jsonl(path: Path, rows: Iterable[Any], force: bool) -> int:
-    """Write JSON values, one a line, and return how many. Raises FileError if the file exists and
-    not `force`.
-
-    The file appears when it is complete, not before.
-    """
+    """Write JSON values and return how many. Raises FileError if the file exists and not `force`."""
     refuse_existing(path, force)
     count = 0
     with replacing(path) as draft, open(draft, "w", encoding="utf-8") as file:

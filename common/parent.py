@@ -1,11 +1,7 @@
-"""Processes that end with the one that started them, however it ends: SIGKILL runs no handler and
-leaves orphans.
+"""End a process with the one that started it, also after SIGKILL, which runs no handler.
 
-    end_with(os.getppid())                   # in a child, from now on
-    python -m common.parent PID COMMAND ...  # a command that ends, with its children, when PID does
-
-The second form leads the process group that it and the command share, hands on the command's exit
-code, and leaves SIGTERM, which is sent to the group, to the command.
+end_with(os.getppid())                   # in a child, from now on
+python -m common.parent PID COMMAND ...  # a command that ends, with its children, when PID does
 """
 
 from __future__ import annotations
@@ -21,8 +17,8 @@ LOOK_SECONDS = 0.5
 
 
 def end_with(parent: int, group: bool = False) -> None:
-    """Start a thread that ends this process, or its whole group, once its parent is no longer
-    `parent`.
+    """Start a thread that ends this process, or its group, once `parent` is not its parent any
+    more.
     """
     threading.Thread(target=_watch, args=(parent, group), daemon=True).start()
 

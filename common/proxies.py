@@ -1,10 +1,5 @@
-"""The proxy that a company's network asks for, and the addresses that are reached without it.
-
-    ask_directly()                              # this machine
-    ask_directly("http://10.0.0.1:4747")        # and a server of the run on another one
-
-Most clients read HTTP_PROXY, HTTPS_PROXY and ALL_PROXY, and would ask that proxy for the servers of
-a run, which it cannot reach. They all read NO_PROXY as well, and so do the processes they start.
+"""Ask the servers of a run directly: a company's proxy cannot reach them. All clients read
+NO_PROXY.
 """
 
 from __future__ import annotations
@@ -25,9 +20,7 @@ def named_proxies(environment: Mapping[str, str] = os.environ) -> list[str]:
 
 
 def why_unusable(environment: Mapping[str, str] = os.environ) -> str:
-    """Return what is wrong with the proxies that are named, or "". Without the package that speaks
-    SOCKS, httpx, which agent-lightning uses, ends with an ImportError.
-    """
+    """Return what is wrong with the named proxies, or "": httpx needs a package for SOCKS."""
     named = [name for name in named_proxies(environment) if environment[name].startswith("socks")]
     if not named or find_spec("socksio"):
         return ""
@@ -38,11 +31,7 @@ def why_unusable(environment: Mapping[str, str] = os.environ) -> str:
 
 
 def ask_directly(*addresses: str) -> None:
-    """Add loopback and the hosts of `addresses` (URLs or host names) to the exceptions of the
-    proxy.
-
-    Nothing changes where no proxy is named.
-    """
+    """Add loopback and the hosts of `addresses` (URLs or names) to NO_PROXY, if a proxy is named."""
     if not named_proxies():
         return
     hosts = [_host(address) for address in addresses]

@@ -1,9 +1,6 @@
 """The settings that commands read from the environment, else from `.env` in the repository root.
 
-What belongs to one agent or tool stands in the `settings.py` of its folder, as a subclass:
-
-    load_settings().episode_timeout
-    load_settings().of(SqlSettings).database_url
+load_settings().of(SqlSettings).database_url     # what belongs to one agent or tool: `settings.py` of its folder
 """
 
 from __future__ import annotations
@@ -25,7 +22,7 @@ DEFAULT_LLM_CACHE = ROOT / "outputs" / "llm_cache.sqlite"
 
 
 def below_root(path: Path | str) -> str:
-    """Return a path of the repository without the way to it; any other as it is."""
+    """Return a path of the repository relative to it, and any other unchanged."""
     return str(Path(path).relative_to(ROOT)) if Path(path).is_relative_to(ROOT) else str(path)
 
 
@@ -33,13 +30,11 @@ Own = TypeVar("Own", bound="Settings")
 
 
 class SettingsError(UsageError):
-    """A setting has a value that cannot be used. The message names the setting, the problem and the
-    fix.
-    """
+    """A setting cannot be used. The message names the setting, the problem and the fix."""
 
 
 class Settings(BaseSettings):
-    """Typed settings; the variable's name is the field's name in capitals."""
+    """Typed settings. The variable's name is the field's name in capitals."""
 
     model_config = SettingsConfigDict(
         env_file=ROOT / ".env", env_file_encoding="utf-8", extra="ignore", env_ignore_empty=True
@@ -185,10 +180,7 @@ class Settings(BaseSettings):
 
 @lru_cache
 def load_settings(kind: type[Settings] = Settings) -> Settings:
-    """Read the settings once per process.
-
-    Raises SettingsError that names every wrong variable and its problem.
-    """
+    """Read the settings once per process. Raises SettingsError that names every wrong variable."""
     try:
         return kind()
     except ValidationError as error:

@@ -1,12 +1,7 @@
-"""Whether the machine was slow while a process was asked: evidence from the kernel, and a watch.
+"""Measure how many seconds the machine took from a process that was asked.
 
-    evidence = Slowness(worker.pid)
-    ...                                  # ask it
-    evidence.seconds()                   # so many of these seconds were lost to the machine
-
-It counts the seconds in which the process waited for a processor, in which it was stopped, and in
-which a thread of this process that only sleeps was not woken. What a process does by itself, such
-as sleeping, waiting or using a processor, is not counted.
+They are those in which it waited for a processor, was stopped, or a sleeping thread of this process
+was not woken. What a process does by itself is not counted.
 """
 
 from __future__ import annotations
@@ -22,9 +17,7 @@ STOPPED = ("T", "t")  # states in /proc/PID/stat: by a signal, by a tracer
 
 
 def waited(pid: int) -> float:
-    """Return how many seconds all threads of a process have waited for a processor; 0
-    if unknown.
-    """
+    """Return how many seconds a process's threads have waited for a processor, or 0 if unknown."""
     total = 0
     for path in Path(f"/proc/{pid}/task").glob("*/schedstat"):
         try:
@@ -44,9 +37,7 @@ def is_stopped(pid: int) -> bool:
 
 
 class Watch:
-    """A thread that looks every TICK at the processes it was given, and at how late it
-    is itself.
-    """
+    """A thread that looks every TICK at the processes it was given, and at how late it is itself."""
 
     def __init__(self) -> None:
         self.lost = 0.0  # seconds by which it was woken too late, in all
@@ -92,7 +83,7 @@ os.register_at_fork(after_in_child=WATCH.__init__)  # type: ignore[misc]
 
 
 class Slowness:
-    """What the machine takes from one process from now on; `close` ends the watch."""
+    """What the machine takes from one process from now on. `close` ends the watch."""
 
     def __init__(self, pid: int) -> None:
         self.pid = pid

@@ -1,13 +1,4 @@
-"""What a process sets before its heavy imports: how text files are read, and how often Python's
-cyclic garbage collector works.
-
-    read_as_utf8()
-    collect_rarely()
-
-Importing the engine makes about a million objects that stay. By default the collector looks at all
-of them whenever their number has grown by a quarter: 2 to 3 of the 10 seconds such a process takes
-to start, and a pause of half a second now and then when it works.
-"""
+"""What a process sets before its heavy imports: the encoding of files, and Python's collector."""
 
 from __future__ import annotations
 
@@ -25,17 +16,17 @@ YOUNGEST = 50_000
 
 
 def collect_rarely() -> None:
-    """Let the collector look at new objects every YOUNGEST, and at all of them a hundred times more
-    rarely.
+    """Let the garbage collector look rarely.
+
+    An import of the engine makes a million lasting objects, and looking at them all takes 2 to 3 of
+    the 10 seconds of a start.
     """
     gc.set_threshold(YOUNGEST, 10, 10)
 
 
 def read_as_utf8() -> None:
-    """Let this process and those it starts read and write text files as UTF-8 where the locale has
-    another encoding: libraries open a model's files without naming one.
-
-    The terminal keeps the locale's encoding. What that does not have is shown as its number.
+    """Let this process and its children read and write text files as UTF-8, whatever the locale.
+    The terminal keeps the locale's encoding and shows other characters as numbers.
     """
     if sys.flags.utf8_mode or codecs.lookup(locale.getencoding()).name == "utf-8":
         return

@@ -1,11 +1,5 @@
-"""What programs show on stderr while they work: their progress and how long it takes. Text of
-others is made harmless.
-
-    for row in watched(rows, "checking", "rows"): ...  # quick work shows nothing
-    with progress("episodes", total=320) as bar: bar.update()
-    print(printable(reply))                            # no escape sequence reaches the terminal
-
-A terminal shows a moving bar, anything else a line now and then. Only this file imports tqdm.
+"""What programs show on stderr while they work: a moving bar on a terminal, else a line now and
+then. Only this file imports tqdm.
 """
 
 from __future__ import annotations
@@ -26,10 +20,8 @@ UNKNOWN = "\N{REPLACEMENT CHARACTER}"
 def progress(
     title: str, total: int | None, unit: str = "rows", items: Any = None, quick: float = 0.0
 ) -> Any:
-    """Return a tqdm bar for `total` units. With None the total is unknown and no end is estimated;
-    without a unit only the time is shown.
-
-    For the first `quick` seconds it shows nothing.
+    """Return a tqdm bar for `total` units, None if unknown. Without a unit only the time is shown.
+    It shows nothing for the first `quick` seconds.
     """
     from tqdm import tqdm
 
@@ -55,9 +47,7 @@ def progress(
 def watched(
     items: Iterable[Item], title: str, unit: str = "rows", total: int | None = None
 ) -> Iterable[Item]:
-    """Return the items as an iterable; if they take longer than QUICK_SECONDS, it shows how many
-    are done and left.
-    """
+    """Return the items as an iterable that shows progress after QUICK_SECONDS."""
     known = len(items) if total is None and isinstance(items, Sized) else total
     found: Iterable[Item] = progress(title, known, unit, items, QUICK_SECONDS)
     return found
@@ -76,9 +66,7 @@ async def gathered(work: Sequence[Awaitable[Item]], title: str, unit: str = "row
 
 
 def printable(text: str) -> str:
-    """Return the text with every invisible character except line breaks and tabs replaced by a
-    visible sign.
-    """
+    """Return the text with a visible sign for invisible characters but line breaks and tabs."""
     return "".join(char if char.isprintable() or char in "\n\t" else UNKNOWN for char in text)
 
 

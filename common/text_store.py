@@ -1,12 +1,6 @@
-"""Text by key in an SQLite file: what must survive a killed process, and what many processes share.
+"""Text by key in an SQLite file, which survives kills and is shared by processes.
 
-SQLite because it is in the standard library and its write-ahead log survives kills and concurrent
-writers; diskcache, the library for this, has had no release since 2023 and reads pickles. Used for
-the replies of LLMs (common/llm) and for journals (common/journal.py).
-
-    store = TextStore(Path("outputs/llm_cache.sqlite"), lambda error: LLMError(f"no cache: {error}", "setup"))
-    store.put("key", "reply")
-    store.get("key")
+diskcache, the library for this, has had no release since 2023 and reads pickles.
 """
 
 from __future__ import annotations
@@ -20,17 +14,12 @@ PATIENCE = 30.0  # seconds to wait for another process's write
 
 
 class TextStore:
-    """A file of texts that only its owner can read.
-
-    `error` makes the exception that is raised for an sqlite3.Error or OSError.
-    """
+    """A file of texts that only its owner can read. `error` wraps sqlite3.Error and OSError."""
 
     def __init__(
         self, path: Path, error: Callable[[Exception], Exception], *, exclusive: bool = False
     ) -> None:
-        """Open or make the file. With `exclusive` no other process can open it at the same time;
-        one that tries fails at once.
-        """
+        """Open or make the file. With `exclusive` another process that opens it fails at once."""
         self._error = error
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -50,15 +39,12 @@ class TextStore:
             self._run(statement)
 
     def get(self, key: str) -> str | None:
-        """Return the text kept under this key, None if there is none."""
+        """Return the text of this key or None."""
         rows = self._run("SELECT reply FROM replies WHERE key = ?", key)
         return rows[0][0] if rows else None
 
     def put(self, key: str, text: str) -> None:
-        """Keep a text, in place of an earlier one of this key.
-
-        It survives the death of this process once this returns.
-        """
+        """Keep a text in place of an earlier one. It survives the death of this process."""
         self._run("INSERT OR REPLACE INTO replies VALUES (?, ?)", key, text)
 
     def keep(self, key: str, text: str) -> str:
@@ -67,15 +53,13 @@ class TextStore:
         return str(self.get(key))
 
     def clear(self) -> None:
-        """Delete all texts."""
         self._run("DELETE FROM replies")
 
     def count(self) -> int:
-        """Return how many texts there are."""
         return self._run("SELECT count(*) FROM replies")[0][0]
 
     def close(self) -> None:
-        """Close the file, so that another process may open it. A second call does nothing."""
+        """Close the file. A second call does nothing."""
         self._database.close()
 
     def _run(self, statement: str, *values: str) -> list[Any]:

@@ -1,8 +1,6 @@
 """A model's reply without its thoughts.
 
 after_thought("<think>The row says so.</think>\\n密封保存")     # "密封保存"
-after_thought("The row says so.</think>\\n密封保存")            # the same: the prompt opened the thought
-after_thought("密封保存\\n[THINK]Or not?[/THINK]")              # the same
 after_thought("<think>The row says")                          # None: it never ended
 """
 
@@ -36,12 +34,11 @@ UNSEEN = "\ufeff\u200b"  # a mark of byte order, a space without width
 
 
 def after_thought(text: str, opened: bool = True) -> str | None:
-    """Return what a reply says beside its thoughts, stripped; None if a thought before it never
+    """Return what a whole reply says beside its thoughts, stripped, or None if a thought never
     ends.
 
-    opened: the prompt may have opened the thought. This is so for a whole reply, and not for what
-    is left of one. Such a thought is closed more often than it is opened. A thought may name the
-    tags that it is going to write. What is said may name a tag, too, and both in code.
+    opened: the prompt may have opened the thought, which is then closed once more than opened.
+    Tags in Markdown's code are text.
     """
     text = text.strip().lstrip(UNSEEN).lstrip()
     if text.startswith(CHANNELS):
@@ -62,7 +59,6 @@ def after_thought(text: str, opened: bool = True) -> str | None:
 
 
 def _without_later_thoughts(text: str) -> str:
-    """Return the text without the thoughts that stand in it or behind it."""
     endless: set[str] = set()  # what no later tag ends is not looked for again
     said = ""
     code = _Code()
@@ -85,7 +81,6 @@ def _without_later_thoughts(text: str) -> str:
 
 
 def _joined(before: str, after: str) -> str:
-    """Return two parts with one of the line breaks or spaces that stood between them."""
     if not before:
         return after
     end = before.rstrip()
@@ -115,7 +110,6 @@ def _in_object(text: str, at: int) -> bool:
 
 
 def _opening(text: str) -> re.Match[str] | None:
-    """Return the tag that begins a thought at the beginning of the text."""
     tag = TAG.match(text)
     return None if tag is None or _closes(tag[0]) else tag
 
@@ -125,13 +119,11 @@ def _closes(tag: str) -> bool:
 
 
 def _kind(tag: str) -> str:
-    """Return the tag that begins a thought of this family."""
     tag = tag.lower().replace("/", "")
     return PAIRS.get(tag, tag)
 
 
 def _end_of(opening: re.Match[str]) -> int | None:
-    """Return where the thought ends that this tag begins, by a tag of its family."""
     kind = _kind(opening[0])
     end = _end(opening.string, OWN_LINE, opening.end(), kind)
     if end is not None:
@@ -143,7 +135,6 @@ def _end_of(opening: re.Match[str]) -> int | None:
 
 
 def _end(text: str, tags: re.Pattern[str], start: int = 0, kind: str | None = None) -> int | None:
-    """Return where a thought ends that is open at a place, by tags of this form."""
     depth = 1
     for found in tags.finditer(text, start):
         tag = found[0].strip()

@@ -1,15 +1,10 @@
-"""What an agent is: the contract between a task's own code and everything that trains, evaluates
-and shows it.
+"""What an agent is: the contract between a task's own code and everything that trains and shows it.
 
     agent = registry.get("sql")                          # Agent: light, picklable, one a folder `*_agent/`
     environment = agent.open(settings, options)          # Environment: database, partner, judge; one a process
     scored = await play(environment, task, environment.play(task, policy), policy, timeout)  # episodes/play_and_score.py
 
-An agent must bring `name`, `splits`, `sizes`, `rows`, `task` and `open`, and its environment `play`
-and `score`. Everything else has a default, and is grouped by its callers: `Flags` (commands),
-`Showing` (evaluation, demo, report), `Teaching` (cold starts), `KnownEpisodes` (the check of
-the judge). docs/agents.md explains each. Importing this, or an agent, imports nothing
-heavy.
+docs/agents.md says what an agent must bring. Importing this, or an agent, imports nothing heavy.
 """
 
 from __future__ import annotations
@@ -49,9 +44,7 @@ ACCEPTED_FROM = 0.5  # of the score: a known-bad episode that earns as much has 
 
 @dataclass(frozen=True)
 class Sizes:
-    """Tokens of an agent's episodes: the first prompt, all that follows it, and one reply of the
-    policy.
-    """
+    """Tokens of an agent's episodes: the first prompt, all that follows it, and one reply."""
 
     prompt: int
     response: int
@@ -60,9 +53,7 @@ class Sizes:
 
 @dataclass(frozen=True)
 class Column:
-    """A column of the evaluation's table: a key of the scores; shares are shown in points, with
-    their interval.
-    """
+    """A column of the evaluation's table. Shares are shown in points, with their interval."""
 
     heading: str
     metric: str
@@ -71,10 +62,9 @@ class Column:
 
 @dataclass(frozen=True)
 class Service:
-    """A model to serve for the length of a run, as SERVED_NAME; its address becomes the option
-    `option`.
+    """A model to serve during a run, as SERVED_NAME. Its address becomes the option `option`.
 
-    gpus: its own, as CUDA_VISIBLE_DEVICES names them; without them it shares the policy's.
+    gpus: as CUDA_VISIBLE_DEVICES names them. Without them it shares the policy's.
     """
 
     option: str
@@ -83,44 +73,38 @@ class Service:
 
 
 class KnownEpisodes:
-    """Episodes of a task whose worth is known without a model; the default knows none.
+    """Episodes whose worth is known without a model. The default knows none.
 
-    accepted_from: the score from which a dishonest kind has fooled the reward, for kinds where it
-    is not ACCEPTED_FROM because they are partly right.
+    accepted_from: scores other than ACCEPTED_FROM from which a partly right kind has fooled the
+    reward.
     """
 
     accepted_from: Mapping[str, float] = MappingProxyType({})
 
     async def gold(self, task: Task) -> Episode | None:
-        """Return a perfect episode; None where the task has no gold."""
+        """Return a perfect episode, None without a gold."""
         return None
 
     async def baseline(self, name: str, task: Task, commonest: str) -> Episode:
-        """Return the episode of one of `Showing.baselines`: "at_once" answers without a tool or a
-        question, "commonest" with the answer given, "checklist" does the same for every task.
+        """Return an episode of `Showing.baselines`: "at_once" (no tool, no question), "commonest"
+        (the answer given) or "checklist" (the same for every task).
         """
         raise NotImplementedError(name)
 
     async def honest(self, task: Task) -> Mapping[str, Episode]:
-        """Return episodes that deserve a high score, by kind, the surest first; none where nothing
-        is known to be right.
-        """
+        """Return episodes that deserve a high score, by kind, the surest first."""
         gold = await self.gold(task)
         return {"gold": gold} if gold else {}
 
     def dishonest(self, task: Task, random: Random) -> Mapping[str, Episode]:
-        """Return episodes that deserve a low score, by kind; none where there is
-        nothing to fool.
-        """
+        """Return episodes that deserve a low score, by kind."""
         return {}
 
 
 class Environment(ABC):
-    """Plays and scores an agent's episodes, many at once. A process has one; it owns what episodes
-    need and releases it in `close`.
+    """Plays and scores an agent's episodes, many at once. A process has one.
 
-    highest: the most that an episode can earn. paid: whether scoring asks a model that costs money
-    or time.
+    highest: the most that an episode can earn. paid: scoring asks a model that costs money or time.
     """
 
     highest: float = 1.0
@@ -130,59 +114,43 @@ class Environment(ABC):
 
     @abstractmethod
     async def play(self, task: Task, policy: Policy) -> Episode:
-        """Play one episode.
-
-        Raises EpisodeError where the machine failed; what the policy does never raises.
+        """Play an episode. Raises EpisodeError where the machine failed, never for what the policy
+        does.
         """
 
     @abstractmethod
     async def score(self, task: Task, episode: Episode) -> Reward:
-        """Return what it earns.
-
-        The same episode earns the same; a failed judge or partner leaves it unscored, named.
-        """
+        """Return what it earns, always the same. A failed judge or partner leaves it unscored."""
 
     async def asked(self, question: str, answer: Answer, policy: Policy) -> Episode:
-        """Play an episode about a person's own question or case, which earns nothing; the person
-        speaks for the partner.
+        """Play an unscored episode about a person's own case, with the person as the partner.
 
-        Raises AgentError: the agent takes none; EpisodeError, and what `answer` raises.
+        Raises AgentError: the agent takes no questions. Raises EpisodeError, and what `answer`
+        raises.
         """
         raise AgentError("this agent takes no question of one's own; name one of its cases")
 
     def facts(self, task: Task, episode: Episode) -> Mapping[str, float | None]:
-        """Return numbers of one episode beyond its reward, whose mean over episodes says something;
-        None: not applicable.
-        """
+        """Return numbers beyond the reward whose mean says something. None: not applicable."""
         return {}
 
     def record(self, task: Task, episode: Episode) -> Record:
-        """Return what `episodes.jsonl` keeps of an episode besides what it keeps for every agent,
-        as JSON values.
-        """
+        """Return what `episodes.jsonl` keeps besides the common part, as JSON values."""
         return {}
 
     def description(self) -> dict[str, Any]:
-        """Return what scores depend on besides the policy (database, judge, partner), as JSON
-        values without secrets.
-        """
+        """Return what scores depend on besides the policy, as JSON values without secrets."""
         return {}
 
     async def check(self) -> None:  # noqa: B027 (nothing to ask)
-        """Ask what episodes need for a sign of life, before a model is loaded.
-
-        Raises Failure, such as ServiceError.
-        """
+        """Ask services for a sign of life before a model is loaded. Raises Failure: ServiceError."""
 
     def close(self) -> None:  # noqa: B027 (nothing held)
         """Give back what is held."""
 
 
 class Flags:
-    """An agent's own flags, and what they choose.
-
-    unreachable: settings or options that lead its judge or partner nowhere, for tests.
-    """
+    """An agent's own flags. unreachable: options that lead its judge or partner nowhere, for tests."""
 
     unreachable: Mapping[str, str] = MappingProxyType({})
 
@@ -190,29 +158,23 @@ class Flags:
         """Add the agent's own flags to a command that plays episodes."""
 
     def complete(self, arguments: Namespace) -> None:
-        """Complete the arguments of a command that evaluates a file, `arguments.data`: where a flag
-        says how rows are made from a published file, `data` becomes the file that was made.
-        """
+        """Complete the arguments of an evaluation: `data` becomes the file that flags made."""
 
     def services(self, settings: Settings, options: Options) -> Sequence[Service]:
         """Return the models to serve while episodes are played."""
         return ()
 
     def check(self, tasks: Sequence[Task], options: Options) -> list[str]:
-        """Look at what is to be played with these flags; return notes for the screen.
-
-        Raises AgentError: the partner that the flags choose cannot play these tasks.
-        """
+        """Return notes on tasks to play. Raises AgentError: the partner cannot play these tasks."""
         return []
 
 
 class Showing:
     """How evaluation, demo and report show an agent, and how a person plays it.
 
-    headline: the number of one episode, in [0, 1], that a demo reports: "score" or one of the
-    environment's facts. columns: the agent's own ones of the evaluation's table. baselines: names
-    that `KnownEpisodes.baseline` knows. demo: verl's keys for its demo, where they differ from
-    those of --ci.
+    headline: the number that a demo reports, in [0, 1]: "score" or a fact. columns: its own in the
+    evaluation's table. baselines: see `KnownEpisodes.baseline`. demo: verl's keys that differ from
+    --ci.
     """
 
     headline: str = "score"
@@ -221,8 +183,8 @@ class Showing:
     demo: Sequence[str] = ()
 
     def summarise(self, records: Sequence[Record]) -> Mapping[str, Any]:
-        """Return ratios over episodes that one episode's facts cannot give; `records` are lines
-        of episodes.jsonl.
+        """Return ratios over episodes (lines of episodes.jsonl) that one episode's facts cannot
+        give.
         """
         return {}
 
@@ -235,10 +197,7 @@ class Showing:
         return transcript(record)
 
     def typed(self, text: str) -> str:
-        """Return what a person typed in the form of a reply.
-
-        Raises UsageError: it is not a reply, which costs the person no turn.
-        """
+        """Return typed words as a reply. Raises UsageError: they are not one, which costs no turn."""
         return text
 
 
@@ -261,47 +220,32 @@ class Teaching:
     def demonstrations(
         self, role: str, rows: Sequence[Row], settings: Settings
     ) -> Iterable[Conversation]:
-        """Return conversations for a role ("policy"; others by agent).
-
-        Raises AgentError: the agent has none for it.
-        """
+        """Return conversations for a role: "policy", or one of the agent's own. Raises AgentError."""
         raise AgentError(f"this agent has no demonstrations for the role {role!r}")
 
     def dialogues(self, path: Path, agent: str, settings: Settings) -> Iterable[Conversation]:
-        """Return conversations from a file: episodes of `agent` that were kept, or what else it can
-        frame as episodes are.
-
-        Raises AgentError: not usable, or none.
-        """
+        """Return conversations from a file, such as kept episodes. Raises AgentError: none usable."""
         return kept_episodes(path, agent)
 
     def lessons(
         self, rows: Sequence[Row], settings: Settings, right: int, flawed: int, random: Random
     ) -> Lessons:
-        """Return what the bundled model is made from.
-
-        Raises AgentError: the agent brings no recipe.
-        """
+        """Return what the bundled model is made from. Raises AgentError: no recipe."""
         raise AgentError(
             "this agent brings no recipe for a tiny model; warm one up with --base MODEL"
         )
 
     def reading(self, prompts: Path) -> Teaching:
-        """Return the same with other words for the policy.
-
-        Raises AgentError: it has no prompts that can be replaced.
-        """
+        """Return the same with other words for the policy. Raises AgentError: not replaceable."""
         raise AgentError("this agent has no prompts that a file could replace")
 
 
 class Agent(ABC):
-    """One kind of task. Light and picklable: an instance travels to the processes that play its
-    episodes.
+    """One kind of task. It is light, and pickled for the processes that play.
 
     name: as commands know it. splits: the data files by "train", "val", "test". tools: what the
-    policy may call; without any its chat template need not know tools. turns: calls of the policy
-    in one episode, unless MAX_TURNS or --max-turns is set. settings: with the agent's own, from
-    `settings.py` in its folder.
+    policy may call. turns: calls of the policy in an episode, by default. settings: with the
+    agent's own, from `settings.py` in its folder.
     """
 
     name: str
@@ -326,40 +270,31 @@ class Agent(ABC):
 
     @abstractmethod
     def sizes(self, device: str) -> Sizes:
-        """Return how long its episodes get, with the bundled model ("cpu") and with a real one
-        ("cuda").
-        """
+        """Return how long its episodes get with the bundled model ("cpu") or a real one ("cuda")."""
 
     @abstractmethod
     def rows(self, path: Path | str) -> list[Row]:
-        """Return the rows of a data file; every row is JSON values.
-
-        Raises UsageError, such as AgentError, or OSError: one line.
+        """Return a data file's rows of JSON values. Raises UsageError, such as AgentError, or
+        OSError.
         """
 
     @abstractmethod
     def task(self, row: Row, settings: Settings) -> Task:
-        """Return the task of a row that was checked.
-
-        A budget may depend on settings, by task, never by sample. Raises AgentError.
-        """
+        """Return the task of a checked row. Raises AgentError."""
 
     @abstractmethod
     def open(self, settings: Settings, options: Options, evaluating: bool = False) -> Environment:
-        """Return what plays and scores; `options` are the agent's own flags and the addresses of
-        its services.
-
-        One opened before anything is served, without these addresses, is asked for its
-        `description` alone.
+        """Return what plays and scores. `options`: own flags and addresses of services. Without
+        these addresses it is only asked for its `description`.
         """
 
     def check(
         self, rows: Mapping[str, Sequence[Row]], settings: Settings, plays: bool
     ) -> list[str]:
-        """Look at the rows of a run, and complete them, before anything heavy starts; return notes
-        for the screen.
+        """Check and complete a run's rows before anything heavy starts. Return notes for the
+        screen.
 
-        Without `plays` this process only trains: what episodes need (a database, a partner) may be
-        elsewhere. Raises AgentError.
+        Without `plays` this process only trains, and a database may be elsewhere. Raises
+        AgentError.
         """
         return []

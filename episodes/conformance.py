@@ -1,8 +1,6 @@
-"""A pytest plugin that runs the conformance checks for one agent, wherever that lies.
+"""A pytest plugin that runs `episodes/conformance_checks.py` for one agent, wherever that lies.
 
-    PYTHONPATH=/my/agents python -m pytest -p episodes.conformance --agent triage
-
-It runs `episodes/conformance_checks.py`, and other tests beside it where a path is given.
+PYTHONPATH=/my/agents python -m pytest -p episodes.conformance --agent triage
 """
 
 from __future__ import annotations
@@ -26,7 +24,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_configure(config: pytest.Config) -> None:
-    """Add the checks to what is collected, in place of all tests where no path is given."""
+    """Add the checks to the tests, in place of all if no path is given."""
     # pytest-asyncio asks every project for this setting; the checks have no asynchronous fixture.
     warnings.filterwarnings("ignore", message=".*asyncio_default_fixture_loop_scope")
     name = config.getoption("--agent")

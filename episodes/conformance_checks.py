@@ -1,8 +1,5 @@
 """The obligations of every agent, as tests that need a fixture `agent` and nothing else.
 
-What an agent brings (gold, known-bad episodes, tasks) is all they use. `episodes/conformance.py`
-runs them for one agent, tests/conformance over every name in the registry.
-
 Keeps of docs/agents.md: what a new agent is promised and must keep; among it that a dead judge
 leaves no reward.
 """
@@ -163,9 +160,6 @@ def test_the_budget_is_honoured_and_that_of_the_task(
 def test_tools_answer_the_right_call_and_bear_the_wrong_one(
     agent: Agent, environment: Environment, tasks: list[Task], settings: Settings
 ) -> None:
-    """Play calls as gold makes them, with values of another type, without arguments and without
-    JSON.
-    """
     if not agent.tools:
         pytest.skip("the agent has no tools")
     task = tasks[0]

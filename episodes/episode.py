@@ -1,7 +1,4 @@
-"""What an episode is made of: the task, who plays it, what happened, and what it is worth.
-
-Agents, loops and everything that stores episodes share these. Importing this imports nothing heavy.
-"""
+"""What an episode is made of: the task, who plays it, what happened, and what it is worth."""
 
 from __future__ import annotations
 
@@ -17,24 +14,20 @@ ToolSpec = dict[str, Any]
 
 
 class AgentError(UsageError):
-    """Rows, settings or flags that an agent cannot work with. The message is one line that says
-    what to do.
-    """
+    """Rows, settings or flags that an agent cannot work with."""
 
 
 class ServiceError(Failure):
-    """A service that an agent's episodes need (judge, database, partner) does not answer. The
-    message is one line that says what was seen.
-    """
+    """A service that episodes need (judge, database, partner) does not answer."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Task:
-    """One row of an agent's data, checked; an agent's own subclass adds what its environment needs.
+    """One row of an agent's data, checked. question, reference: for people. max_turns: None: the
+    run's.
 
-    question, reference: what a person reads as the task and its gold answer. wording: "seen" if a
-    training task has the same wording, "unseen" if none has, "" if unknown. max_turns: its budget,
-    None for the run's. agent: the agent's name, if one policy plays several.
+    wording: "seen" if a training task has it, "unseen" if none, "" if unknown. agent: the name, if
+    one policy plays several.
     """
 
     id: str
@@ -49,13 +42,11 @@ class Task:
 
 @dataclass
 class Episode:
-    """What happened. messages: the transcript as OpenAI dicts. stop_reason: one of
-    `episodes.outcomes.STOP_REASONS`.
+    """What happened. messages: the transcript as OpenAI dicts.
 
-    events: what the environment did, of the agent's own type. turns: replies of the policy; tokens
-    are summed over them as the endpoint counts them, 0 where it does not; reply_tokens: of each
-    reply, where the loop notes them. tools: those that the policy was offered, where the loop notes
-    them. replies: the policy's own, where the transcript has replies that it did not give.
+    events: what the environment did, of the agent's own type. turns: replies of the policy. Tokens
+    are sums, 0 where the endpoint does not count. reply_tokens: of each reply. tools: those
+    offered. replies: the policy's own, where the transcript has others.
     """
 
     messages: list[Message] = field(default_factory=list)
@@ -71,10 +62,7 @@ class Episode:
 
 
 class Policy(Protocol):
-    """The player of an episode: a model behind an endpoint, a person, a script.
-
-    Counts its replies and keeps to its budget.
-    """
+    """The player of an episode: a model behind an endpoint, a person, a script."""
 
     max_turns: int
     turns: int
@@ -83,26 +71,18 @@ class Policy(Protocol):
     finish_reason: str | None  # of the last reply; "length": it was cut by its token limit
 
     async def reply(self, messages: Sequence[Message], tools: Sequence[ToolSpec] = ()) -> Message:
-        """Return the assistant's next message.
-
-        With the last message that the budget allows, tools are forbidden, so that the policy
-        answers in words.
-
-        Raises:
-            PolicyStop: the policy cannot go on (budget spent, prompt too long); names a stop
-                reason.
-            EpisodeError: the machine failed.
+        """Return the assistant's next message. With the last one allowed, tools are forbidden.
+        Raises PolicyStop: it cannot go on (budget, length). Raises EpisodeError: the machine
+        failed.
         """
         ...
 
 
 @dataclass(frozen=True)
 class Conversation:
-    """Supervised data: messages, for each of the assistant's turns whether it is learned, and the
-    tools described.
+    """Messages to learn from, whether each of the assistant's turns is learned, and the tools.
 
-    raw: the text is the contents one after the other, without a chat template, as for a model that
-    is asked for completions.
+    raw: the text is the contents without a chat template, as for completions.
     """
 
     messages: list[Message]
@@ -113,9 +93,7 @@ class Conversation:
 
 @dataclass(frozen=True)
 class Scored:
-    """An episode with its reward. detail: what failed, if it has no score. seconds: scoring
-    included.
-    """
+    """An episode with its reward. detail: what failed. seconds: with scoring."""
 
     task: Task
     episode: Episode

@@ -1,11 +1,10 @@
-"""An agent made of several agents, so that one policy is trained to be all of them.
+"""An agent made of several, so that one policy is trained to be all of them.
 
     # train_agents.py --agents sql,diagnosis:2
     agent = registry.joined({"sql": 1.0, "diagnosis": 2.0})
     agent.rows("sql=my.parquet,diagnosis=data/diagnosis/train.parquet")
 
-A row names its agent, and so does the task made of it. Everything else is asked of that agent, with
-its own budget and its own flags, which have its name in front here (`--diagnosis-reward`).
+Flags of an agent have its name in front here (`--diagnosis-reward`).
 """
 
 from __future__ import annotations
@@ -50,10 +49,7 @@ WEIGHT = "__weight__"
 
 
 class JointAgent(Agent):
-    """The agents of `members`: every step draws its tasks from each by weight.
-
-    Raises AgentError: fewer than two agents.
-    """
+    """The agents of `members`: steps draw tasks by weight. Raises AgentError: fewer than two."""
 
     def __init__(self, members: Members, weights: Mapping[str, float]) -> None:
         if len(members) < FEWEST:
@@ -80,7 +76,6 @@ class JointAgent(Agent):
         return JointAgent, (self.members, self.weights)  # the class of its settings cannot travel
 
     def sizes(self, device: str) -> Sizes:
-        """Return the largest of each."""
         sizes = [member.sizes(device) for member in self.members.values()]
         return Sizes(
             prompt=max(one.prompt for one in sizes),
@@ -89,10 +84,8 @@ class JointAgent(Agent):
         )
 
     def rows(self, path: Path | str) -> list[Row]:
-        """Return the rows of NAME=FILE,NAME=FILE, the agents taking turns, so that the first rows
-        are of all agents; or those that a run wrote into its folder.
-
-        Raises AgentError: an agent has no file there, or a file is not as its agent wants it.
+        """Return the rows of NAME=FILE,NAME=FILE, agents taking turns, or those of a run's folder.
+        Raises AgentError: an agent has no file there, or an unusable one.
         """
         if "=" not in str(path) and Path(path).suffix == ".jsonl":
             return self._written_rows(path)
@@ -173,7 +166,7 @@ def rows_of(name: str, rows: Sequence[Row]) -> list[Row]:
 
 
 def own_settings(member: Agent, settings: Settings) -> Settings:
-    """Return the settings with the agent's own budget, or the run's where that is smaller."""
+    """Return the settings with the smaller of the agent's budget and the run's."""
     most = min(settings.max_turns, member.turns)
     return settings.of(member.settings).under({"min_turns": most, "max_turns": most})
 
@@ -222,9 +215,7 @@ class JointFlags(Flags):
 
 
 class JointShowing(Showing):
-    """Shows an episode as its own agent does. A step of a demo has an agent's share of the tasks
-    only, so that it trains for more steps.
-    """
+    """Shows an episode as its own agent does. A demo trains for more steps, which the agents share."""
 
     demo = ("trainer.total_training_steps=60", "trainer.test_freq=60", "trainer.save_freq=60")
 
@@ -239,7 +230,7 @@ class JointShowing(Showing):
 
 
 class JointEnvironment(Environment):
-    """The environments of all agents in one process; a task names its agent."""
+    """The environments of all agents in one process. A task names its agent."""
 
     def __init__(
         self, environments: Mapping[str, Environment], weights: Mapping[str, float]
@@ -279,7 +270,7 @@ class JointEnvironment(Environment):
 
 
 class JointKnown(KnownEpisodes):
-    """The known episodes of every agent; kinds have the agent's name in front."""
+    """The known episodes of every agent. Kinds have the agent's name in front."""
 
     def __init__(self, environments: Mapping[str, Environment]) -> None:
         self.known = {name: one.known for name, one in environments.items()}
@@ -316,9 +307,7 @@ class JointTeaching(Teaching):
     def lessons(
         self, rows: Sequence[Row], settings: Settings, right: int, flawed: int, random: Random
     ) -> Lessons:
-        """Return the lessons of all agents in random order: of each as many right ones as a model
-        of its own has, since these are what it learns to copy from, and a vocabulary for two.
-        """
+        """Return the lessons of all agents in random order, each as many as for a model of its own."""
         found: dict[str, Lessons] = {}
         for name, member in self.members.items():
             own = own_settings(member, settings)
@@ -338,10 +327,7 @@ class JointTeaching(Teaching):
 
 
 def weights(text: str) -> dict[str, float]:
-    """Return the weights of a text such as "sql,diagnosis:2".
-
-    Raises AgentError: it has another form.
-    """
+    """Return the weights of a text such as "sql,diagnosis:2". Raises AgentError: another form."""
     found: dict[str, float] = {}
     for part in text.split(","):
         name, colon, number = part.strip().partition(":")

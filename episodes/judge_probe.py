@@ -1,11 +1,6 @@
-"""Whether a judge tells honest answers from dishonest ones, on a sample of tasks; a run asks before
-it loads a model.
+"""Find out on a few tasks whether a judge tells honest answers from dishonest ones.
 
-    problem_of(await check_judge(environment, tasks))      # None, or what was seen, with three of the tasks
-
-The environment says which episodes are honest. Answers are compared by the part of the score that
-is paid (`Reward.worth`). A judge that costs money or time is asked about few tasks, and three
-dishonest kinds of each, in turn.
+problem_of(await check_judge(environment, tasks))      # None, or what was seen, with three of the tasks
 """
 
 from __future__ import annotations
@@ -37,11 +32,10 @@ HELP = (
 
 @dataclass(frozen=True)
 class Probed:
-    """The rewards of a task's scored episodes, by kind. The surest of the honest ones comes first
-    and is always there.
+    """The rewards of a task's scored episodes by kind, the surest honest one first.
 
-    partly_right: dishonest kinds made from the surest honest one, which alone must beat them, and
-    for each the worth from which it has fooled the judge.
+    partly_right: kinds that only the surest honest one must beat, each with the worth that has
+    fooled the judge.
     """
 
     task: Task
@@ -76,11 +70,9 @@ class Probed:
 async def check_judge(
     environment: Environment, tasks: Sequence[Task], most: int = TASKS
 ) -> list[Probed]:
-    """Return what honest and dishonest episodes of at most `most` tasks earned. A task whose surest
-    honest answer is not known is left out.
-
-    Raises Failure, such as ServiceError: a service that episodes need does not answer, or no honest
-    episode has a score.
+    """Return what honest and dishonest episodes earned, on at most `most` tasks with a sure answer.
+    Raises Failure: no honest episode has a score. Raises ServiceError: a service does not
+    answer.
     """
     await environment.check()
     most = min(most, PAID_TASKS) if environment.paid else most
@@ -118,7 +110,6 @@ async def _rewards(
 
 
 def _in_turn(kinds: Mapping[str, Episode], number: int) -> dict[str, Episode]:
-    """Return PAID_KINDS of the kinds, other ones for the next number."""
     names = [*kinds]
     first = PAID_KINDS * number % len(names) if names else 0
     return {name: kinds[name] for name in [*names, *names][first : first + PAID_KINDS]}

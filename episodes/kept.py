@@ -1,10 +1,7 @@
-"""Episodes that were played and kept, to learn from: a line each, read by `training.cold_start
-AGENT --dialogues FILE`.
+"""Episodes kept to learn from, a line each, for `training.cold_start AGENT --dialogues FILE`.
 
-    keep(Path("gold.jsonl"), agent, record, tools)  # a line of episodes.record, "agent" and "tools"
-    kept_episodes(Path("gold.jsonl"), "sql")        # Conversations, of which every reply is learned
-
-`transcript`, or `messages`, is all that is needed, so lines of other programs will do.
+keep(Path("gold.jsonl"), agent, record, tools)  # a line of episodes.record, "agent" and "tools"
+kept_episodes(Path("gold.jsonl"), "sql")        # Conversations, of which every reply is learned
 """
 
 from __future__ import annotations
@@ -22,9 +19,7 @@ from episodes.record import EpisodeRecord
 
 
 def keep(path: Path, agent: str, record: EpisodeRecord, tools: Sequence[ToolSpec]) -> None:
-    """Add a line, behind a last one that has no end, too; it is on the disk when this returns.
-    Raises OSError.
-    """
+    """Add a line, also after a torn one. It is on the disk when this returns. Raises OSError."""
     kept = {"agent": agent, **record.line(), "tools": [*tools]}
     with open(path, "ab+") as file:
         if file.tell() and not _ends_with_a_line(file):
@@ -40,9 +35,9 @@ def _ends_with_a_line(file: BinaryIO) -> bool:
 
 
 def kept_episodes(path: Path, agent: str) -> list[Conversation]:
-    """Return the conversations in a file of kept episodes.
+    """Return a file's conversations.
 
-    Raises AgentError: no episodes, or another agent's; FileError: not readable.
+    Raises AgentError: it has none, or another agent's. Raises FileError: not readable.
     """
     found = [
         conversation_of(row, agent, f"{path}, line {number}") for number, row in read_jsonl(path)
@@ -55,11 +50,7 @@ def kept_episodes(path: Path, agent: str) -> list[Conversation]:
 
 
 def conversation_of(row: dict[str, Any], agent: str, where: str) -> Conversation:
-    """Return the conversation that a row holds; every reply in it is learned. `where` names the row
-    in errors.
-
-    Raises AgentError: the row is not an episode, or another agent's.
-    """
+    """Return a row's conversation. Raises AgentError: not an episode, or another agent's."""
     messages = row.get("transcript", row.get("messages"))
     tools = row.get("tools", [])
     if row.get("agent", agent) != agent:
@@ -86,7 +77,6 @@ def is_message(found: Message | Any) -> bool:
 
 
 def _is_call(found: Any) -> bool:
-    """Return whether a value is a tool call as OpenAI writes it, with arguments that are JSON."""
     try:
         json.loads(found["function"]["arguments"])
         return isinstance(found["function"]["name"], str)

@@ -1,10 +1,6 @@
-"""Any agent as agent-lightning sees it: a row in, an episode, a reward out, and a note of what
-happened.
+"""Any agent as agent-lightning sees it: a row in, an episode, a reward out, and an annotation.
 
-The only file outside training that imports agentlightning. The note is one annotation with the
-attribute `episode`: a line of `episodes.record` in JSON. Question, reference and answer are for
-people: their first SHOWN characters. Messages are left out where they are longer than
-MOST_MESSAGES.
+The only file outside training that imports agentlightning.
 """
 
 from __future__ import annotations
@@ -40,11 +36,9 @@ SAMPLING = ("temperature", "top_p", "max_tokens")
 
 
 class EpisodeAgent(agl.LitAgent[dict[str, Any]]):
-    """Runs one rollout; validation is the same as training. The environment is made where rollouts
-    run, not before.
+    """Runs one rollout, in training and validation alike.
 
-    options: the agent's own flags and the addresses of its services. turns: the fewest and the most
-    calls of the policy in one episode, the closing one included; default: as the settings say.
+    options: own flags and addresses of services. turns: fewest and most calls of the policy.
     """
 
     def __init__(
@@ -70,7 +64,7 @@ class EpisodeAgent(agl.LitAgent[dict[str, Any]]):
     async def training_rollout_async(
         self, task: dict[str, Any], resources: Any, rollout: Any
     ) -> float | None:
-        """Run and score one episode; return the total reward, None where it could not be scored."""
+        """Run and score one episode. Return the total reward, None where it could not be scored."""
         endpoint = endpoint_of(resources[RESOURCE], rollout, reveal(self.settings.agl_token))
         checked = self.agent.task(task, self.settings)
         policy = ChatPolicy(endpoint, turns_of(checked, self.settings))
@@ -94,9 +88,6 @@ class EpisodeAgent(agl.LitAgent[dict[str, Any]]):
     validation_rollout_async = training_rollout_async  # what is measured is what is trained
 
     async def _judge_canary(self, task: Task) -> dict[str, int]:
-        """Return the number of known-bad episodes of this task that were scored, and that were
-        accepted: at most one, for a CANARY_SHARE of the tasks.
-        """
         # Asked in any case, because the environment may remember the task
         bad = self.environment.known.dishonest(task, self.random)
         if not bad or self.random.random() >= self.settings.canary_share:
@@ -112,8 +103,8 @@ class EpisodeAgent(agl.LitAgent[dict[str, Any]]):
 
 
 def endpoint_of(llm: Any, rollout: Any, token: str | None = None) -> Endpoint:
-    """Return where this rollout's policy is called, with the trainer's own sampling parameters; the
-    run's token.
+    """Return where this rollout's policy is called, with the trainer's sampling and the run's
+    token.
     """
     base_url = llm.get_base_url(rollout.rollout_id, rollout.attempt.attempt_id)
     ask_directly(base_url)
@@ -131,7 +122,7 @@ def note_of(
     own: Mapping[str, Any],
     canaries: dict[str, int],
 ) -> dict[str, Any]:
-    """Return the episode annotation; the trainer keeps the messages of a few."""
+    """Return the episode annotation. The trainer keeps the messages of a few."""
     episode = scored.episode
     messages = as_json([episode.messages, own])
     record = record_of(scored, facts, own if len(messages) <= MOST_MESSAGES else {})

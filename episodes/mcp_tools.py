@@ -1,14 +1,9 @@
-"""Tools of other people's MCP servers, for an agent's episodes: started once a process, bounded in
-time and size.
+"""Tools of other people's MCP servers for episodes: programs over stdio, bounded in time and size.
 
     servers = McpTools(Path("mcp.json"), clean)      # {"mcpServers": {NAME: {"command", "args", "env", "cwd"}}}
-    servers.start()                                  # also done by the first of the following
     episode = await play_with_tools(policy, prompt, question, [*own, *servers.tools()])
-    servers.described()                              # for the run's record
-    servers.close()
 
-Servers are programs that speak over stdio. One that cannot be started, or offers what cannot be
-used, is an error before the run; one that dies or hangs later leaves the episode unscored.
+A server that fails at the start is an error. One that dies later leaves the episode unscored.
 """
 
 from __future__ import annotations
@@ -64,10 +59,7 @@ class Servers(BaseModel):
 
 
 def read_servers(path: Path) -> dict[str, Server]:
-    """Return the servers of a file.
-
-    Raises UsageError: no such file, or not in the form of MCP clients.
-    """
+    """Return the servers of a file. Raises UsageError: missing, or not in the form of MCP clients."""
     form = 'expected {"mcpServers": {NAME: {"command": ..., "args": [...], "env": {...}}}}'
     try:
         servers = Servers.model_validate_json(path.read_bytes()).mcpServers
@@ -94,10 +86,9 @@ class Offered(NamedTuple):
 
 
 class McpTools:
-    """The servers of one file and what they offer; safe to use from many threads and event loops.
+    """The servers of one file, for many threads and event loops. taken: the agent's own tools.
 
-    clean: makes text safe for the policy to read, such as without chat tokens. taken: names of the
-    agent's own tools.
+    clean: makes text safe for the policy to read, such as without chat tokens.
     """
 
     def __init__(
@@ -114,11 +105,9 @@ class McpTools:
         self._offered: list[Offered] = []
 
     def start(self) -> None:
-        """Start the servers and ask what they offer, once.
+        """Start the servers once.
 
-        Raises:
-            ServiceError: a server does not start, or does not answer in time.
-            UsageError: it offers a tool that cannot be used.
+        Raises ServiceError: one does not start. Raises UsageError: one offers an unusable tool.
         """
         with self._lock:
             if self._loop is not None:
@@ -137,9 +126,7 @@ class McpTools:
                 raise
 
     def tools(self) -> list[Tool]:
-        """Return the tools, for one episode or many. Raises EpisodeError: a server
-        failed to start.
-        """
+        """Return the tools, for any episode. Raises EpisodeError: a server failed to start."""
         try:
             self.start()
         except (ServiceError, UsageError) as error:
@@ -155,7 +142,6 @@ class McpTools:
         return [{"server": one.server.name, **one.spec["function"]} for one in self._offered]
 
     def close(self) -> None:
-        """End the servers."""
         with self._lock:
             self._close()
 
@@ -193,7 +179,6 @@ class McpTools:
         return [Offered(started, tool.name, self._spec(name, tool)) for tool in listed]
 
     async def _serve(self, name: str, server: Server, ready: Future[tuple[Any, list[Any]]]) -> None:
-        """Hold one server for as long as it is needed: what opens it must also close it."""
         from agents.mcp import MCPServerStdio
 
         given = {
@@ -224,7 +209,6 @@ class McpTools:
             await client.cleanup()
 
     def _spec(self, server: str, tool: Any) -> ToolSpec:
-        """Return a tool as the chat-completions API describes it. Raises UsageError: unusable."""
         why = problem_of(tool.name, tool.inputSchema)
         if why:
             shown = self.clean(str(tool.name))[:64]
@@ -235,7 +219,6 @@ class McpTools:
         return {"type": "function", "function": function}
 
     def _check(self) -> None:
-        """Raise UsageError: tools of one name, or too long descriptions."""
         names = [*self.taken, *(one.name for one in self._offered)]
         twice = sorted({name for name in names if names.count(name) > 1})
         if twice:
@@ -251,9 +234,6 @@ class McpTools:
             )
 
     async def _call(self, server: Any, name: str, /, **arguments: Any) -> str:
-        """Return the text of a tool's result, or of what the server says is wrong with the
-        arguments. Raises EpisodeError: the server failed.
-        """
         from mcp import McpError
         from mcp.types import INVALID_PARAMS
 
@@ -279,7 +259,7 @@ class McpTools:
 
 
 def problem_of(name: Any, schema: Any) -> str:
-    """Return why a tool of this name and schema cannot be offered; "" where it can."""
+    """Return why a tool of this name and schema cannot be offered, or "" where it can."""
     from jsonschema import Draft202012Validator, SchemaError
 
     if not NAME.fullmatch(str(name)):
@@ -300,7 +280,7 @@ def problem_of(name: Any, schema: Any) -> str:
 
 
 def text_of(result: Any) -> str:
-    """Return what a result says in words; other content is named."""
+    """Return what a result says in words. Other content is named."""
     parts = [
         part.text if part.type == "text" else f"[{part.type}]" for part in result.content or ()
     ]

@@ -4,7 +4,6 @@
     python -m episodes.new triage --kind partner     # with a partner who answers in words
     python -m episodes.new triage --out ~/agents     # ~/agents/triage_agent/
 
-The folder holds agent.py, small data files for train, val and test, and what the model card needs.
 docs/agents.md says how to go on. Exit codes: 0 done, 1 failed, 2 wrong usage.
 """
 
@@ -35,7 +34,7 @@ NEXT = """{folder} is written. {path}Then:
 def write_agent(name: str, kind: str, out: Path) -> Path:
     """Write the folder `<name>_agent` into `out` and return it.
 
-    Raises UsageError: the name is not one for a module, or is taken, or the folder exists.
+    Raises UsageError: the name cannot be a module's, or is taken, or the folder exists.
     """
     if not NAME.fullmatch(name):
         raise UsageError(

@@ -1,8 +1,6 @@
-"""How episodes end and why some have no score: the one list of both (`outcomes.toml`), for every
-agent and every room.
+"""How episodes end, and why some have no score, for every agent (`outcomes.toml`).
 
-An episode ends with a stop reason, which is the policy's doing and is scored, or leaves no score
-under a cause, which is the machine's. docs/evaluate-and-serve.md shows both tables; a test compares them.
+A stop reason is the policy's doing and scored. A cause is the machine's and leaves no score.
 """
 
 from __future__ import annotations
@@ -18,10 +16,7 @@ UNSCORED = _LISTS["unscored"]
 
 
 class EpisodeError(RuntimeError):
-    """The machine failed, so the episode says nothing about the policy.
-
-    `cause`: one of `UNSCORED`.
-    """
+    """The machine failed, which says nothing about the policy. `cause`: one of `UNSCORED`."""
 
     def __init__(self, cause: str, detail: str) -> None:
         super().__init__(f"{cause}: {detail}")

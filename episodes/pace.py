@@ -1,9 +1,4 @@
-"""The time limit of an episode: the one that was set, or longer if the policy's server turns out to
-be slow.
-
-pace_of(endpoint.base_url, endpoint.model).note(seconds=12.0, tokens=80)
-limit_of(policy, timeout=300)          # Limit(seconds=720.0, why="at the 1.7 tokens a second ...")
-"""
+"""The time limit of an episode, which is longer if the policy's server turns out to be slow."""
 
 from __future__ import annotations
 
@@ -34,17 +29,15 @@ class Pace:
         self.calls.append((seconds, tokens))
 
     def tokens_per_second(self) -> float | None:
-        """Return the tokens per second of one reply, waiting included, while others are made; None
-        before the first token.
-        """
+        """Return the tokens per second of one reply among others, or None before the first."""
         seconds, tokens = (
             (sum(numbers) for numbers in zip(*self.calls, strict=True)) if self.calls else (0.0, 0)
         )
         return tokens / seconds if tokens and seconds > 0 else None
 
     def limit(self, timeout: float, replies: int, reply_tokens: int | None) -> Limit:
-        """Return the time limit of an episode of `replies` replies of at most `reply_tokens`
-        tokens. Without that bound the longest reply so far stands for it.
+        """Return the limit in seconds of so many replies of `reply_tokens`, or of the longest so
+        far.
         """
         speed = self.tokens_per_second()
         if speed is None:
@@ -70,5 +63,5 @@ _paces: dict[tuple[str, str], Pace] = {}
 
 
 def pace_of(base_url: str, model: str) -> Pace:
-    """Return the pace of a model at a server; all rollouts share it, whatever their URL's path."""
+    """Return the pace of a model at a server. All rollouts share it, whatever their URL's path."""
     return _paces.setdefault((urlsplit(base_url).netloc, model), Pace())

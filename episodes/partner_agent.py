@@ -1,13 +1,4 @@
-"""An agent whose policy talks with a partner, which is the case's record or a model: what such agents
-have in common.
-
-    class MyAgent(PartnerAgent):            # its task, environment, flags and teaching
-    class MyFlags(PartnerFlags):            # --patient, --patient-model, --reward, --prompts
-    class MyEnvironment(PartnerEnvironment):
-    class MyTeaching(PartnerTeaching):
-
-`partners.py` knows which partner flags and settings name, `text_loop.py` plays, `rules.py` scores.
-"""
+"""What agents have in common whose policy talks with a partner: the case's record or a model."""
 
 from __future__ import annotations
 
@@ -48,10 +39,9 @@ def split_files(name: str) -> dict[str, Path]:
 
 
 class PartnerFlags(Flags):
-    """The flags of an agent with a partner.
+    """role: what the partner is called. llm_name: what names its model behind an address.
 
-    role: what the partner is called. llm_name: what names its model behind an address. schemes: what
-    --reward takes. prompts: the file that --prompts replaces.
+    schemes: what --reward takes. prompts: the file that --prompts replaces.
     """
 
     role: str
@@ -94,17 +84,12 @@ class PartnerFlags(Flags):
 
     @abstractmethod
     def check_recorded(self, tasks: Sequence[Any]) -> list[str]:
-        """Return notes about what the records of these tasks can answer.
-
-        Raises AgentError: they can answer nothing.
-        """
+        """Return notes about what the records can answer. Raises AgentError: they answer nothing."""
 
 
 class PartnerTeaching(PromptedTeaching):
-    """Gold episodes by rehearsal against the record.
-
-    recipe, partner_recipe: the modules that made what the bundled model and a model of the partner
-    learn. They are found by name, as agents are, because recipes stand above everything.
+    """Gold episodes by rehearsal against the record. recipe, partner_recipe: modules by name,
+    because recipes stand above everything.
     """
 
     role: str
@@ -118,7 +103,7 @@ class PartnerTeaching(PromptedTeaching):
     def lessons(
         self, rows: Sequence[Row], settings: Settings, right: int, flawed: int, random: Random
     ) -> Lessons:
-        """Return lessons about newly drawn patients, because the rows are too few to learn from."""
+        """Return lessons about newly drawn patients: the rows are too few to learn from."""
         made: Lessons = import_module(self.recipe).lessons(right, flawed, random)
         return made
 
@@ -160,10 +145,7 @@ class PartnerEnvironment(RuledEnvironment):
 
     @abstractmethod
     async def answered(self, task: Any, said: Any, episode: Episode) -> str:
-        """Return the partner's words, and note in the episode what happened.
-
-        Raises EpisodeError: the partner failed.
-        """
+        """Return the partner's words and note the event. Raises EpisodeError: the partner failed."""
 
     @abstractmethod
     def words_of(self, said: Any) -> str:
@@ -197,11 +179,9 @@ class PartnerEnvironment(RuledEnvironment):
 
 @dataclass(frozen=True)
 class Rehearsal:
-    """What an agent plays without a model. Each function takes a task, its prompts and its turns.
+    """What an agent plays without a model. gold: also by another name of the diagnosis.
 
-    gold: also a name for the diagnosis, "" for the gold one. baseline: the name of the baseline
-    first, the commonest answer last. dishonest: what draws, last. other_name: another right name of
-    the gold, None without one.
+    baseline takes the name first and the commonest answer last. other_name: None without one.
     """
 
     gold: Callable[[Any, Prompts, int, str], Episode]
@@ -250,8 +230,8 @@ def rehearse(
 ) -> Episode:
     """Return the episode in which a policy says these replies and then concludes.
 
-    answer: the message after the reply of that number, noted in the episode's events. conclude: the
-    end and the reply that says it, None for an episode without one.
+    answer: gives the message after a reply. conclude: gives the end and its reply, None without
+    one.
     """
     episode = Episode(list(opening))
     for number, reply in enumerate(replies):
@@ -271,9 +251,7 @@ def rehearse(
 def dialogue_of(
     events: Sequence[Any], episode: Episode, turns: Callable[[Any, str], list[dict[str, Any]]]
 ) -> list[dict[str, Any]]:
-    """Return the dialogue of an episode for its record. `turns` gives the policy's turn, and the
-    partner's if there is one, of an event and the reply that it was read from.
-    """
+    """Return the dialogue of an episode for its record. `turns`: those of an event and its reply."""
     replies = [message for message in episode.messages if message["role"] == "assistant"]
     dialogue = list[dict[str, Any]]()
     for number, (event, reply) in enumerate(zip(events, replies, strict=False)):

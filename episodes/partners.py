@@ -1,9 +1,4 @@
-"""The common part of agents whose partner is the record itself or a model: the kind and the model
-that flags and settings name.
-
-partner_kind("patient", {"patient": "llm"})             # "llm"
-partner_model("patient", "llm", settings, "a name")     # what PATIENT_MODEL says
-"""
+"""The partner of an agent, the record or a model, as flags and settings name it."""
 
 from __future__ import annotations
 
@@ -21,7 +16,7 @@ PARTNERS = RECORD, LLM, SERVED = ("record", "llm", "served")
 
 
 def partner_kind(role: str, options: Options) -> str:
-    """Return the kind of partner that the flag --ROLE names, the record by default.
+    """Return what --ROLE names, the record by default.
 
     Raises AgentError: a model is named, which the record does not use.
     """
@@ -33,8 +28,7 @@ def partner_kind(role: str, options: Options) -> str:
 
 
 def partner_model(role: str, kind: str, settings: Settings, llm_name: str) -> str:
-    """Return the name of a partner's model. `llm_name` says in the error what names a model for
-    `llm`.
+    """Return the name of a partner's model. `llm_name` says in the error what names one.
 
     Raises AgentError: neither the flag nor the settings name a model.
     """
@@ -48,10 +42,7 @@ def partner_model(role: str, kind: str, settings: Settings, llm_name: str) -> st
 
 
 class PromptedTeaching(Teaching):
-    """Gold episodes in words that a file may replace; a subclass says what gold is.
-
-    prompts: the file, None for the agent's own words.
-    """
+    """Gold episodes in words that a file may replace. prompts: the file, None: the agent's own."""
 
     prompts: Path | None = None
 

@@ -1,9 +1,4 @@
-"""The one way an episode is played and scored: training, evaluation, drafting and the smoke test
-come through here.
-
-scored = await play(environment, task, environment.play(task, policy), policy, timeout=300)
-scored.reward.total, scored.episode.stop_reason, scored.detail
-"""
+"""The one way an episode is played and scored, in training and evaluation."""
 
 from __future__ import annotations
 
@@ -21,7 +16,7 @@ from scoring.rubric import Reward
 
 
 class AgentFault(Failure):
-    """The agent's own code raised; one line that names the task, the error is its cause."""
+    """The agent's own code raised. The message names the task."""
 
 
 async def play(
@@ -31,13 +26,10 @@ async def play(
     policy: Policy | None,
     timeout: float,
 ) -> Scored:
-    """Wait for an episode and score it, all within `timeout` seconds, or what the policy's `limit`
-    makes of them while it is played.
+    """Play and score an episode within `timeout` seconds, or the policy's `limit`.
 
-    `policy` is who plays it: its replies and tokens are counted into the episode, also where it
-    broke off. None: the episode was made without one (gold, a baseline), with its own counts.
-
-    Raises AgentFault: the agent's own code raised; what was not caused by it raises as it is.
+    The replies and tokens of `policy` are counted, also of a broken episode. None: gold, a
+    baseline. Raises AgentFault: the agent's own code raised.
     """
     start = time.perf_counter()
     played = Episode(stop_reason="failed")

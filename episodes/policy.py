@@ -1,8 +1,6 @@
 """A model behind an OpenAI-compatible endpoint as the policy of one episode.
 
 policy = ChatPolicy(Endpoint("http://127.0.0.1:8000/v1", "tiny"), max_turns=3)
-message = await policy.reply([{"role": "user", "content": "..."}], tools=[...])
-policy.turns, policy.completion_tokens, policy.finish_reason
 """
 
 from __future__ import annotations
@@ -42,12 +40,10 @@ SHOWN = 200  # characters of what is wrong with a reply
 
 @dataclass(frozen=True)
 class Endpoint:
-    """An OpenAI-compatible chat-completions endpoint and how to sample from it; None leaves a value
-    to the server.
+    """An OpenAI-compatible endpoint and how to sample. None leaves a value to the server.
 
-    `extra` goes into the request's body as it is, e.g. {"top_k": -1}. `chat_model` (a
-    common.llm.endpoint.ChatModel) answers the requests, in place of a server at `base_url`. `traced`: a
-    tracer in this process records the calls, and only knows openai's own way of sending them.
+    `extra` goes into the body, e.g. {"top_k": -1}. `chat_model` answers in place of a server.
+    `traced`: a tracer records the calls, which knows only openai's own way of sending them.
     """
 
     base_url: str
@@ -64,9 +60,7 @@ class Endpoint:
 def endpoint_elsewhere(
     model: str, base_url: str | None = None, api_key: str | None = None, **sampling: Any
 ) -> Endpoint:
-    """Return the endpoint of a model that somebody else serves, by litellm's name of it. Every
-    request is adapted to what that model takes.
-    """
+    """Return the endpoint of a model by litellm's name. Requests are adapted to what it takes."""
     where = LLMEndpoint(model, base_url, api_key, REPLY_SECONDS)
     patience = Patience(ATTEMPTS, ATTEMPTS * REPLY_SECONDS)
     chat = ChatModel(where, patience, translated=base_url is None)
@@ -74,7 +68,7 @@ def endpoint_elsewhere(
 
 
 class ChatPolicy:
-    """The policy of one episode (`episodes.agent.Policy`); `max_turns` replies are its budget."""
+    """The policy of one episode (`episodes.agent.Policy`). `max_turns` replies are its budget."""
 
     def __init__(self, endpoint: Endpoint, max_turns: int) -> None:
         self.endpoint = endpoint
@@ -88,13 +82,10 @@ class ChatPolicy:
         self._beside_messages: dict[str, dict[str, Any]] = {}
 
     async def reply(self, messages: Sequence[Message], tools: Sequence[ToolSpec] = ()) -> Message:
-        """Return the next message. With the last one allowed, the tools are still sent, and
-        forbidden.
+        """Return the next message. With the last one allowed, tools are sent and forbidden.
 
-        Without them the prompt would no longer begin with the earlier turns' tokens.
-
-        Raises PolicyStop: the budget is spent ("max_turns"), or the prompt does not fit
-        ("context_overflow"); EpisodeError: the endpoint cannot be reached, or fails.
+        Without them the prompt would not begin with the earlier turns' tokens. Raises
+        PolicyStop: "max_turns" or "context_overflow". Raises EpisodeError: the endpoint fails.
         """
         if self.turns >= self.max_turns:
             raise PolicyStop("max_turns")
@@ -118,18 +109,10 @@ class ChatPolicy:
             ) from error
 
     def limit(self, timeout: float) -> Limit:
-        """Return the time limit of an episode at the server's speed so far, at least `timeout`
-        seconds.
-        """
+        """Return the limit in seconds at the server's speed so far, at least `timeout`."""
         return self._pace.limit(timeout, self.max_turns, self.endpoint.max_tokens)
 
     async def _ask(self, body: dict[str, Any]) -> ChatCompletion:
-        """Send a request.
-
-        openai's `create` walks every message through the types of the whole API to find values it
-        would have to convert. These are plain JSON already, and that walk is a third of what a call
-        costs its process.
-        """
         extra = self.endpoint.extra
         if self.endpoint.chat_model is not None:
             messages = [self._sent_back(message) for message in body["messages"]]
@@ -145,12 +128,6 @@ class ChatPolicy:
             raise _blame(error) from error
 
     def _message(self, completion: ChatCompletion, seconds: float) -> Message:
-        """Return the message of a reply. Endpoints leave out ids, send arguments as objects, content
-        in parts and usage without numbers, which is read as it is meant. A refusal is what the
-        policy says.
-
-        Raises AttributeError, KeyError, TypeError or ValueError: there is no message in it.
-        """
         given = completion.model_dump(warnings=False)
         if not given.get("choices"):
             raise EpisodeError("endpoint_error", "the reply has no choices")
@@ -180,9 +157,6 @@ class ChatPolicy:
         return message
 
     def _sent_back(self, message: Message) -> Message:
-        """Return a message of the conversation as endpoints want it back: with the thought before
-        its calls (DeepSeek, Kimi), the signatures of these (Gemini), and no content of null.
-        """
         calls = message.get("tool_calls")
         if not calls:
             return message
@@ -191,7 +165,6 @@ class ChatPolicy:
         return {**message, "content": message.get("content") or "", **beside, "tool_calls": signed}
 
     def _call(self, call: Any) -> dict[str, Any]:
-        """Return a tool call as the API describes it, with an id that its conversation has once."""
         function = call["function"]
         name = function["name"]
         arguments = function.get("arguments")
@@ -216,9 +189,6 @@ class ChatPolicy:
 
 
 def _blame(error: openai.OpenAIError) -> Exception:
-    """Return an endpoint's error as the exception that says whose fault it is: PolicyStop for the
-    policy's, EpisodeError for the machine's.
-    """
     if isinstance(error, openai.BadRequestError) and CONTEXT_OVERFLOW.search(str(error)):
         return PolicyStop("context_overflow")
     if isinstance(error, openai.APIConnectionError):
@@ -229,7 +199,6 @@ def _blame(error: openai.OpenAIError) -> Exception:
 
 
 async def _reply_of(model: ChatModel, body: dict[str, Any]) -> ChatCompletion:
-    """Return the reply of a model of the shared client. Raises PolicyStop and EpisodeError."""
     del body["model"]  # a `chat_model` sends its own name
     try:
         reply = await model.reply(body)
@@ -252,10 +221,8 @@ _pools: dict[asyncio.AbstractEventLoop, tuple[AsyncOpenAI, Pool]] = {}
 
 
 async def _client(endpoint: Endpoint) -> AsyncOpenAI:
-    """Return a client for the endpoint; all clients of an event loop share one connection pool.
-
-    A pool for every episode would cost a TLS context each, which takes longer than a tiny model's
-    reply.
+    """Return a client. All clients of an event loop share a pool, as a TLS context takes long to
+    make.
     """
     loop = asyncio.get_running_loop()
     if loop not in _pools:
@@ -268,11 +235,7 @@ async def _client(endpoint: Endpoint) -> AsyncOpenAI:
 
 
 async def _open_pool(loop: asyncio.AbstractEventLoop) -> Pool:
-    """Yield a client. The event loop ends every open async generator when it ends itself, and so
-    closes the client's connections.
-
-    httpx looks at every open connection before each request; aiohttp does not.
-    """
+    """Yield a client. The end of the event loop ends this generator, which closes the connections."""
     try:
         http = openai.DefaultAioHttpClient()
         async with AsyncOpenAI(api_key="none", max_retries=MAX_RETRIES, http_client=http) as client:

@@ -1,11 +1,6 @@
-"""The texts that a policy reads in an episode without tools: those of an agent's prompts.toml, or
-of a file given with --prompts.
+"""The texts that a policy reads in an episode without tools: prompts.toml, or --prompts.
 
-    prompts = load_prompts(OWN, PROBLEMS)
-    prompts.opening("我肚子疼。", turns=6)      # [{"role": "system", ...}, {"role": "user", ...}]
-
-Texts have the fields {complaint} (what the case begins with), {text} (what the partner says),
-{turn} and {turns}.
+Fields: {complaint} (how the case begins), {text} (the partner's words), {turn}, {turns}.
 """
 
 from __future__ import annotations
@@ -21,9 +16,7 @@ from episodes.episode import AgentError, Message
 
 @dataclass(frozen=True)
 class Prompts:
-    """Texts with the fields named above; last: added before the last turn; problems: answers to a
-    malformed reply, by its problem.
-    """
+    """Texts with these fields. last: for the last turn. problems: answers to malformed replies."""
 
     version: str
     system: str
@@ -65,10 +58,7 @@ class Prompts:
 
 def load_prompts(own: Path, answered: Sequence[str], path: Path | None = None) -> Prompts:
     """Return the prompts of the file at `path`, with the agent's own where it leaves some out.
-
-    answered: the problems for which the agent has an answer.
-
-    Raises AgentError: the file cannot be read, or has an unknown key or a text with unknown fields.
+    Raises AgentError: not readable, an unknown key, or a text with unknown fields.
     """
     path = path or own
     try:

@@ -1,13 +1,6 @@
-"""One schema of a played and scored episode: what training, evaluation, play, rescoring, reports
-and formats write and read as lines of JSON.
+"""One schema of a played and scored episode, written and read as lines of JSON.
 
-    record = record_of(scored, facts=facts, own=own, sample=0)     # EpisodeRecord
-    record.line()                                                  # {"id": "q17", "sample": 0, ...}
-    EpisodeRecord.of_line(line)
-
-docs/evaluate-and-serve.md explains every key. What was not recorded has no key: it is never invented. A key
-that is there and null is a value: an episode without an answer, a reward that could not be
-computed.
+docs/evaluate-and-serve.md explains every key. What was not recorded has no key. A null is a value.
 """
 
 from __future__ import annotations
@@ -29,14 +22,11 @@ NOT_ALWAYS = (
 
 @dataclass(kw_only=True)
 class EpisodeRecord:
-    """One episode: of which task, what happened, and what it earned.
+    """One episode: its task, what happened, and what it earned.
 
-    id: the task's. sample: which of the task's episodes, from 0. step: of training. score: the
-    judge's, in [0, 1]; what the policy did not finish scores 0. reward: what is trained on.
-    unscored: the cause why there is neither, with `detail`. facts: the environment's numbers;
-    measures: the reward's. counters: numbers whose sum says something. canaries: known-bad answers
-    judged beside the episode. replies: the policy's own, where the transcript has others. own: the
-    agent's own values, which stand beside the others in a line.
+    sample: from 0. score: the judge's, in [0, 1]. reward: what is trained on. unscored: the
+    cause without either. facts: the environment's. measures: the reward's. counters: numbers to
+    add up. canaries: known-bad answers judged beside it. own: the agent's.
     """
 
     id: str = ""
@@ -88,7 +78,7 @@ class EpisodeRecord:
 
     @classmethod
     def of_line(cls, line: Mapping[str, Any]) -> Self:
-        """Return the record of a line; unknown keys are the agent's own."""
+        """Return the record of a line. Unknown keys are the agent's own."""
         names = {one.name for one in fields(cls)}
         known = {name: value for name, value in line.items() if name in names}
         own = {name: value for name, value in line.items() if name not in names}
@@ -96,10 +86,7 @@ class EpisodeRecord:
 
 
 def as_json(value: Any) -> str:
-    """Return JSON of what an agent gave, with numbers and arrays of numpy or torch as Python's own.
-
-    Raises AgentError: there is something in it that JSON does not hold.
-    """
+    """Return JSON, with numpy's and torch's values as Python's own. Raises AgentError."""
 
     def plain(part: Any) -> Any:
         if hasattr(part, "tolist"):
@@ -120,11 +107,7 @@ def record_of(
     own: Mapping[str, Any] | None = None,
     sample: int = 0,
 ) -> EpisodeRecord:
-    """Return the record of an episode with the environment's facts and the agent's own values.
-
-    What the policy did not finish is wrong and scores 0; what the machine did not finish is
-    unscored.
-    """
+    """Return the record of an episode. What the policy did not finish scores 0."""
     task = scored.task
     episode = scored.episode
     reward = scored.reward

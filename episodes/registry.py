@@ -1,12 +1,8 @@
-"""Every agent by its name: those of this repository, and those that others bring.
+"""Every agent by its name: the folder `NAME_agent/` whose `agent.py` holds `AGENT`.
 
-registry.names()        # ["code", "consultation", "diagnosis", "sql", ...]
-registry.get("sql")     # Agent
-registry.get("diagnosis+sql")     # both as one, for training
+    registry.get("diagnosis+sql")     # both as one, for training
 
-An agent is the folder `NAME_agent/` whose `agent.py` holds `AGENT`. The folder lies in this
-repository or in any folder of Python's path (`PYTHONPATH=/my/agents`), or an installed package
-names the module in an entry point:
+It lies here, on Python's path (`PYTHONPATH=/my/agents`), or is an installed package's entry point:
 
     [project.entry-points."medical_agent_rl.agents"]
     triage = "triage_agent.agent"
@@ -40,10 +36,7 @@ def names() -> list[str]:
 
 
 def get(name: str) -> Agent:
-    """Return the agent of that name.
-
-    Raises AgentError: it is missing, cannot be imported, or it has another name.
-    """
+    """Return the agent. Raises AgentError: missing, not importable, or of another name."""
     if name in _registered:
         return _registered[name]
     if JOINED in name:
@@ -63,10 +56,7 @@ def get(name: str) -> Agent:
 
 
 def joined(weights: Mapping[str, float]) -> JointAgent:
-    """Return the agents of these names as one.
-
-    Raises AgentError: fewer than two, or an unknown one.
-    """
+    """Return agents as one. Raises AgentError: fewer than two, or an unknown one."""
     return JointAgent({name: get(name) for name in weights}, weights)
 
 
@@ -76,10 +66,7 @@ def register(agent: Agent) -> None:
 
 
 def add_agent(parser: ArgumentParser, argv: Sequence[str] | None) -> Agent | None:
-    """Add the argument AGENT to a command, and the flags of the agent that its words name.
-
-    Return that agent; None where no agent is named, which parsing refuses.
-    """
+    """Add the argument AGENT, and the flags of the agent that the words name. Return it, or None."""
     known = names()
     words = sys.argv[1:] if argv is None else argv
     name = next((word for word in words if word in known), None)
@@ -101,9 +88,7 @@ def own_options(agent: Agent, namespace: Namespace) -> dict[str, Any]:
 
 
 def training_command(name: str) -> list[str]:
-    """Return what follows `python` to train the agent: its own program where the repository has
-    one, else the command for all agents.
-    """
+    """Return what follows `python` to train the agent: its own program, or that for all."""
     if JOINED in name:
         return ["train_agents.py", "--agents", name.replace(JOINED, ",")]
     program = f"train_{name}_agent.py"
@@ -111,7 +96,6 @@ def training_command(name: str) -> list[str]:
 
 
 def _folders() -> dict[str, Path]:
-    """Return the folders on Python's path that hold an agent, by its name; the first one counts."""
     found: dict[str, Path] = {}
     for entry in (ROOT, *(Path(text or ".") for text in sys.path)):
         for path in entry.glob("*_agent/agent.py"):
@@ -120,7 +104,6 @@ def _folders() -> dict[str, Path]:
 
 
 def _module(name: str) -> str:
-    """Return the module that holds the agent of that name. Raises AgentError: it is missing."""
     folder = _folders().get(name)
     if folder is not None:
         _pass_on(folder.parent)
@@ -131,10 +114,6 @@ def _module(name: str) -> str:
 
 
 def _pass_on(folder: Path) -> None:
-    """Let processes that are started later find what is imported from this folder here.
-
-    Parts of a demo, runners and Ray's workers start in the repository, not where the command did.
-    """
     path = os.environ.get("PYTHONPATH", "")
     if folder != ROOT and str(folder) not in path.split(os.pathsep):
         os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, (str(folder), path)))

@@ -1,7 +1,4 @@
-"""The rows of a data file, Parquet or JSON lines, for `Agent.rows`.
-
-rows = read_rows("data/code/test.parquet", "questions")      # one dict of JSON values a row
-"""
+"""The rows of a data file, Parquet or JSON lines, for `Agent.rows`."""
 
 from __future__ import annotations
 
@@ -13,10 +10,7 @@ from episodes.episode import AgentError
 
 
 def read_rows(path: Path | str, what: str) -> list[Row]:
-    """Return the rows of a file; `what` they are is said in messages.
-
-    Raises AgentError: it cannot be read, or is empty.
-    """
+    """Return a file's rows, `what` in messages. Raises AgentError: unreadable or empty."""
     path = Path(path)
     try:
         rows = _parquet(path) if path.suffix == ".parquet" else [row for _, row in read_jsonl(path)]

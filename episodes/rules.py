@@ -1,11 +1,4 @@
-"""The common part of environments that score by rules of their own: a judge replaces the rules if
-the settings name one.
-
-class MyEnvironment(RuledEnvironment):
-    def __init__(self, settings, options):
-        super().__init__(settings, WORDS)
-        self.judge, self.judge_name            # None and "rules" without one
-"""
+"""Environments that score by their own rules, or by a judge if the settings name one."""
 
 from __future__ import annotations
 
@@ -18,9 +11,7 @@ from scoring.llm_judge import JudgeWords
 
 
 class RuledEnvironment(Environment):
-    """An environment that scores by its own rules, or by a judge. `words` are the judge's. Raises
-    SettingsError: REWARD_SCALE cannot be used.
-    """
+    """`words` are the judge's. Raises SettingsError: REWARD_SCALE cannot be used."""
 
     def __init__(self, settings: Settings, words: JudgeWords) -> None:
         self.settings = settings
@@ -30,7 +21,7 @@ class RuledEnvironment(Environment):
 
     @property
     def judge_name(self) -> str | None:
-        """The judge's name; an LLM's is its model's."""
+        """The judge's name. An LLM's is its model's."""
         name = self.judge.name if self.judge else "rules"
         return self.settings.teacher_model if name == "llm" else name
 

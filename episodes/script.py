@@ -1,7 +1,6 @@
 """A policy whose replies are a list: for tests, and to play an episode without a model.
 
 policy = Script([tool_call("measure", {"sign": "pulse"}), "72"], max_turns=3)
-episode = await environment.play(task, policy)
 """
 
 from __future__ import annotations
@@ -15,10 +14,7 @@ from episodes.outcomes import PolicyStop
 
 
 class Script:
-    """A policy (`episodes.agent.Policy`) that gives its replies in order and repeats the last one.
-
-    replies: texts, or whole messages of the assistant, such as those of `tool_call`.
-    """
+    """Gives its replies (texts or messages) in order and repeats the last one."""
 
     def __init__(self, replies: Sequence[str | Message], max_turns: int) -> None:
         self.replies = list(replies)
@@ -38,7 +34,7 @@ class Script:
 
 
 def tool_call(name: str, arguments: dict[str, Any] | str, number: int = 0) -> Message:
-    """Return the assistant's message that calls a tool; a text is sent as arguments as it is."""
+    """Return the assistant's message that calls a tool. A text is sent as arguments as it is."""
     text = arguments if isinstance(arguments, str) else json.dumps(arguments, ensure_ascii=False)
     function = {"name": name, "arguments": text}
     call = {"id": f"call_{number}", "type": "function", "function": function}

@@ -1,11 +1,4 @@
-"""What happened in an episode, piece by piece, as a person reads it on a page.
-
-    for piece in agent.showing.shown(record):  # record: a line of an evaluation's episodes.jsonl
-        piece.who, piece.text, piece.notes
-
-By default that is the transcript. An agent says in `Showing.shown` how its events look
-(docs/agents.md).
-"""
+"""What happened in an episode, piece by piece, as a page shows it (docs/agents.md)."""
 
 from __future__ import annotations
 
@@ -23,12 +16,9 @@ PROMPT, POLICY, WORLD = "prompt", "policy", "world"
 
 @dataclass(frozen=True)
 class Shown:
-    """One piece. who: PROMPT (what the policy reads first), POLICY (what it wrote), or WORLD (what
-    answered it).
+    """One piece. who: PROMPT, POLICY or WORLD. form: how the text is coloured.
 
-    form: how the text is coloured: "text", "sql", "python" or "json". notes: short labels by name,
-    such as the kind of a patient's reply; those without a value are left out. table: rows of cells,
-    the header first.
+    notes: labels by name, shown if they have a value. table: rows of cells, the header first.
     """
 
     who: str
@@ -39,9 +29,7 @@ class Shown:
 
 
 def transcript(record: Record) -> list[Shown]:
-    """Return the messages of an episode, with tool calls as pieces of their own; [] if the record
-    has no messages.
-    """
+    """Return the messages as pieces, tool calls apart, or [] without messages."""
     messages = record.get("transcript") or []
     first = len(list(takewhile(lambda message: message["role"] != "assistant", messages)))
     opening = [
@@ -52,9 +40,7 @@ def transcript(record: Record) -> list[Shown]:
 
 
 def annotated(record: Record, notes: Iterable[tuple[Notes, Notes]]) -> list[Shown]:
-    """Return the transcript with notes: each pair of `notes`, in order, belongs to a reply of the
-    policy and to what answered it.
-    """
+    """Return the transcript, with a pair of `notes` for each reply and its answer."""
     found = []
     left = iter(notes)
     answered: Notes = {}
@@ -70,9 +56,7 @@ def annotated(record: Record, notes: Iterable[tuple[Notes, Notes]]) -> list[Show
 
 
 def exchanges(dialogue: Sequence[Record], policy: str) -> list[tuple[Record, Record]]:
-    """Return each turn of the role `policy` with the partner's turn after it, {} if the policy
-    speaks next.
-    """
+    """Return each turn of `policy` with the partner's turn after it, or {} at the end."""
     pairs = zip(dialogue, [*dialogue[1:], {}], strict=True)
     return [
         (turn, {} if after.get("role") == policy else after)

@@ -1,15 +1,7 @@
-"""An episode without tools: the policy and a partner take turns in words, by a protocol of the
-agent's own.
+"""An episode without tools: the policy and a partner take turns in words.
 
-    async def respond(reply: str, episode: Episode) -> str | None: ...
-    episode = await play_with_words(policy, [{"role": "user", "content": "I have a headache."}], respond)
-
-`respond` reads a reply, notes what happened in `episode.events`, and returns the partner's words;
-or ends the episode by setting `episode.stop_reason` (and `episode.answer`), and returns None. It is
-given a reply without the thought before it, unless that never ended. A last reply that the token
-limit cut does not count as an answer.
-`play_by_protocol` does so for agents whose replies are read as something to answer, as the end, or
-as malformed.
+`respond` gets a reply without its thought, notes what happened in `episode.events`, and returns the
+partner's words, or sets `episode.stop_reason` and returns None.
 """
 
 from __future__ import annotations
@@ -30,22 +22,17 @@ Partner = Callable[[Any, Episode], Awaitable[str]]
 
 @dataclass(frozen=True)
 class Malformed:
-    """A reply of no form of the protocol. problem: its name there, "too_late" (no end where only
-    that was left) or "cut" (an end that the token limit cut).
-    """
+    """A reply of no form. problem: its name, "too_late" (not the end at last) or "cut"."""
 
     problem: str
 
 
 class Ending:
-    """A reply that ends the episode; its text is the answer."""
+    """A reply that ends the episode. Its text is the answer."""
 
 
 async def play_with_words(policy: Policy, messages: Sequence[Message], respond: Respond) -> Episode:
-    """Play until `respond` ends the episode or the budget is spent (stop reason "max_turns").
-
-    Raises EpisodeError: the policy's endpoint, or the partner, failed.
-    """
+    """Play until `respond` ends the episode or the budget is spent. Raises EpisodeError."""
     episode = Episode(messages=list(messages))
     try:
         while not episode.stop_reason:
@@ -73,11 +60,7 @@ async def play_with_words(policy: Policy, messages: Sequence[Message], respond: 
 async def play_by_protocol(
     policy: Policy, prompts: Prompts, complaint: str, read: Callable[[str], Any], partner: Partner
 ) -> Episode:
-    """Play until an Ending is read. Each reply is noted in `events`: as Malformed, as the Ending,
-    or by the partner.
-
-    Raises EpisodeError: the policy's endpoint, or the partner, failed.
-    """
+    """Play until an Ending is read. Note each reply in `events`. Raises EpisodeError."""
 
     async def respond(reply: str, episode: Episode) -> str | None:
         said = read(reply)

@@ -1,12 +1,9 @@
-"""An episode with tools, played by openai-agents: the policy's calls, the tools' answers, until it
-answers in words.
+"""An episode with tools, played by openai-agents until the policy answers in words.
 
     tool = Tool(SPEC, call)                  # async call(**arguments) -> text for the policy; may raise EpisodeError
     episode = await play_with_tools(policy, "You are ...", "How is it stored?", [tool])
 
-A call that cannot be carried out is answered with an error, as verl and TRL do, and costs its turn.
-What the machine does wrong raises `EpisodeError`. Beside episodes/mcp_tools.py this is the only file
-that imports `agents` (openai-agents).
+An impossible call is answered with an error and costs its turn, as in verl and TRL.
 """
 
 from __future__ import annotations
@@ -56,11 +53,7 @@ JSON_TYPES = {
 
 @dataclass(frozen=True)
 class Tool:
-    """A tool as the chat-completions API describes it, and what answers its calls.
-
-    whole: all arguments reach the call, which looks at their types itself; else only the required
-    ones, with the types they should have.
-    """
+    """A tool and what answers its calls. whole: all arguments reach the call, unchecked."""
 
     spec: ToolSpec
     call: Callable[..., Awaitable[str]]
@@ -70,10 +63,7 @@ class Tool:
 async def play_with_tools(
     policy: Policy, instructions: str, question: str, tools: Sequence[Tool]
 ) -> Episode:
-    """Let the policy answer a question; `instructions` is the system prompt.
-
-    Raises EpisodeError: the policy's endpoint or a tool failed.
-    """
+    """Let the policy answer. `instructions` is the system prompt. Raises EpisodeError."""
     first = [{"role": "system", "content": instructions}, {"role": "user", "content": question}]
     episode = Episode(messages=first, tools=[tool.spec for tool in tools])
     said = SAID["zh" if CHINESE.search(instructions) else "en"]
@@ -123,9 +113,6 @@ async def _play(
     unreadable: str,
     config: agents.RunConfig,
 ) -> None:
-    """Play until an answer. A call that no parser took is left in the reply as text; the policy is
-    told so while it has turns.
-    """
     conversation: Any = question
     while True:
         left = policy.max_turns - policy.turns
@@ -144,7 +131,7 @@ async def _play(
 
 
 class _PolicyModel(agents.Model):
-    """The policy as openai-agents' model; what it says goes into the transcript."""
+    """The policy as openai-agents' model. What it says goes into the transcript."""
 
     def __init__(self, policy: Policy, episode: Episode) -> None:
         self._policy = policy
@@ -180,12 +167,10 @@ class _PolicyModel(agents.Model):
 
 
 def _is_call(answer: str) -> bool:
-    """Return whether an answer is a tool call that was left as text."""
     return any(mark in answer for mark in CALL_MARKS) or bool(BARE_CALL.match(answer))
 
 
 def _with_objects(message: Any, otherwise: str) -> Any:
-    """Return a message whose calls all have JSON objects as arguments, or else `otherwise`."""
     calls = [
         call
         if _object(call["function"]["arguments"]) is not None
@@ -196,9 +181,7 @@ def _with_objects(message: Any, otherwise: str) -> Any:
 
 
 def in_order(messages: Sequence[Any]) -> list[Any]:
-    """Return the messages with the tools' answers in the order of their calls. Answers to unknown
-    tools come last otherwise, and templates without ids would show them for others'.
-    """
+    """Return the messages with answers in the order of their calls, for templates without ids."""
     ordered: list[Any] = []
     places: dict[str, int] = {}
     for message in messages:
@@ -220,9 +203,6 @@ def _answers_later(one: Any, than: Any, places: Mapping[str, int]) -> bool:
 
 
 def _encodable(arguments: str) -> str:
-    """Return arguments without half of a surrogate pair, which a model may write as an escape and
-    no request can carry.
-    """
     given = _object(arguments)
     if given is None:
         return arguments
@@ -238,7 +218,6 @@ def _error(text: str) -> str:
 def _unknown_tool(
     tools: Sequence[Tool], episode: Episode, said: Mapping[str, str]
 ) -> Callable[[Any], str]:
-    """Return what openai-agents asks for the words about a tool that does not exist."""
     names = ", ".join(tool.spec["function"]["name"] for tool in tools)
 
     def answer(call: Any) -> str:
@@ -250,7 +229,6 @@ def _unknown_tool(
 
 
 def _function_tool(tool: Tool, episode: Episode, said: Mapping[str, str]) -> agents.FunctionTool:
-    """Wrap a tool for openai-agents; its exceptions are never shown to the policy."""
     function = tool.spec["function"]
     required = list(function["parameters"].get("required", []))
 
@@ -276,7 +254,6 @@ def _function_tool(tool: Tool, episode: Episode, said: Mapping[str, str]) -> age
 
 
 def _object(text: str | None) -> dict[str, Any] | None:
-    """Return the JSON object of a text, None if it is something else."""
     try:
         given = json.loads(text or "{}")
     except (ValueError, TypeError, RecursionError):
@@ -285,9 +262,6 @@ def _object(text: str | None) -> dict[str, Any] | None:
 
 
 def _arguments(text: str, schema: dict[str, Any]) -> dict[str, Any] | None:
-    """Return the required arguments of a call, without others; None if one is missing or has
-    another type.
-    """
     kinds = {
         name: JSON_TYPES[schema["properties"][name]["type"]] for name in schema.get("required", [])
     }
@@ -300,7 +274,6 @@ def _arguments(text: str, schema: dict[str, Any]) -> dict[str, Any] | None:
 
 
 def _whole(text: str, schema: dict[str, Any]) -> dict[str, Any] | None:
-    """Return all arguments of a call; None if a required one is missing."""
     given = _object(text)
     if given is None or not {*schema.get("required", [])} <= given.keys():
         return None

@@ -1,11 +1,4 @@
-"""How many turns an episode may have.
-
-    settings = with_turns(agent, load_settings(), arguments.max_turns)    # the flag, else the settings, else the agent
-    turns_of(task, settings)      # the task's own, else the run's: with "2-10" one of 2 to 10, by the task's id
-
-Every sample of a task has the same budget, or a group's baseline would compare episodes of
-different lengths.
-"""
+"""How many turns an episode may have. All samples of a task have as many, so that a group compares."""
 
 from __future__ import annotations
 
@@ -19,7 +12,7 @@ from episodes.episode import AgentError, Task
 
 
 def turns(text: str) -> tuple[int, int]:
-    """Return the fewest and the most turns of "6" or "2-10"; a type for argparse."""
+    """Return the fewest and the most turns of "6" or "2-10", as a type for argparse."""
     found = re.fullmatch(r"(\d{1,4})(?:-(\d{1,4}))?", text)
     fewest, most = (int(found[1]), int(found[2] or found[1])) if found else (0, 0)
     if not 1 <= fewest <= most:
@@ -30,10 +23,8 @@ def turns(text: str) -> tuple[int, int]:
 
 
 def with_turns(agent: Agent, settings: Settings, given: tuple[int, int] | None = None) -> Settings:
-    """Return the settings, the agent's own too, with a run's budget of turns: the flag's, else MIN_TURNS and MAX_TURNS,
-    else the agent's own.
-
-    Raises AgentError: MIN_TURNS is above the most.
+    """Return the settings with a run's turns: the flag's, else MIN_TURNS and MAX_TURNS, else the
+    agent's. Raises AgentError: MIN_TURNS is above the most.
     """
     own = settings.max_turns if "max_turns" in settings.model_fields_set else agent.turns
     fewest, most = given or (settings.min_turns or own, own)

@@ -1,1 +1,1 @@
-"""How answers are judged; shared by all agents. Knows no tool and no training."""
+"""Judge answers, for all agents, without knowing tools or training."""

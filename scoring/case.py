@@ -12,34 +12,28 @@ from common.llm import Usage
 
 @dataclass(frozen=True)
 class Case:
-    """One answer to judge.
-
-    reference: the gold answer, "" where there is none. context: the tool's results as the agent saw
-    them, in order. gold: `structured_gt` ({"columns", "rows"}) and `evidence` ([{table, row_id,
-    field, quote}]) as far as known.
-    """
+    """One answer to judge."""
 
     question: str
     answer: str
-    reference: str = ""
-    context: list[str] = field(default_factory=list)
+    reference: str = ""  # the gold answer
+    context: list[str] = field(default_factory=list)  # the tool's results, as the agent saw them
+    # as far as known: `structured_gt` {"columns", "rows"}, `evidence` [{table, row_id, field, quote}]
     gold: dict[str, Any] | None = None
 
     @property
     def key(self) -> str:
-        """A hash of the content: cases with the same key deserve the same verdict."""
+        """A hash of the content."""
         content = json.dumps(vars(self), sort_keys=True, default=str, ensure_ascii=False)
         return hashlib.sha256(content.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """A judge's score in [0, 1] with the parts it was made of; or no score, and the cause why there
-    is none.
+    """A judge's score in [0, 1] with its parts, or the cause why it is missing (docs/rewards.md).
 
-    Causes: "no_reference", "judge_failed", "judge_timeout", "judge_malformed", "judge_unavailable"
-    (docs/rewards.md). `usage` (cached: 1 for a verdict given before in this process) and `checks`
-    (numbers found beside the score, such as another judge's difference) do not change it.
+    `usage` (cached: 1 for an earlier verdict) and `checks` (numbers beside the score) do not change
+    it.
     """
 
     score: float | None
@@ -58,10 +52,7 @@ class Verdict:
 
 
 class Judge(Protocol):
-    """Scores answers.
-
-    A judge that cannot tell returns a verdict without a score; it neither raises nor guesses.
-    """
+    """Scores answers. One that cannot tell returns a verdict without a score, and never raises."""
 
     name: str
 

@@ -1,12 +1,4 @@
-"""The choice of the judge: the LLM if one is set, else the reward-model endpoint, else what the
-agent has itself.
-
-    from scoring.judge import Case, choose_judge
-    judge = choose_judge(load_settings(), WORDS, ReferenceJudge())
-    verdict = await judge.judge(Case(question, answer, reference))
-
-`python train_sql_agent.py` asks `why_unusable` once before anything expensive starts.
-"""
+"""Choose the judge: the LLM if one is set, else the reward-model endpoint, else the agent's own."""
 
 from __future__ import annotations
 
@@ -26,12 +18,9 @@ WITHOUT_A_JUDGE = "set another, or unset TEACHER_MODEL and REWARD_MODEL_URL: rul
 
 
 def choose_judge(settings: Settings, words: JudgeWords, own: Own) -> Judge | Own:
-    """Return the judge that the settings name: TEACHER_MODEL, else REWARD_MODEL_URL, else the
-    agent's own, which may be None.
+    """Return the judge: TEACHER_MODEL, else REWARD_MODEL_URL, else the agent's own, or None.
 
-    words: the agent's, for judges that are LLMs.
-
-    Raises SettingsError: REWARD_SCALE names a file that cannot be used.
+    words: the agent's, for LLMs. Raises SettingsError: REWARD_SCALE names an unusable file.
     """
     seconds = settings.judge_timeout
     if settings.teacher_model:
@@ -44,11 +33,7 @@ def choose_judge(settings: Settings, words: JudgeWords, own: Own) -> Judge | Own
 
 
 async def why_unusable(judge: Judge, known_case: Case) -> str | None:
-    """Return None if the judge gives any score for an answer known to be right, else the reason in
-    words.
-
-    Canaries check whether scores are right; this does not.
-    """
+    """Return None if the judge gives any score for a right answer, else why not."""
     verdict = await judge.judge(known_case)
     if verdict.score is not None:
         return None

@@ -1,10 +1,4 @@
-"""The LLM judge: reads one agent's material and answer in that agent's words, and gives sub-scores.
-
-    WORDS = JudgeWords(version="1", instructions="...", weights={"accuracy": 1.0}, material=..., closing="...", ...)
-    await LLMJudge(WORDS, "openai/some-model", base_url="https://...", api_key="...", timeout=30).judge(case)
-
-Temperature 0, a strict JSON schema where the endpoint takes one. The client is common/llm's.
-"""
+"""The LLM judge, which gives sub-scores for an answer in one agent's words, at temperature 0."""
 
 from __future__ import annotations
 
@@ -33,42 +27,31 @@ SubScore = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
 
 @dataclass(frozen=True)
 class JudgeWords:
-    """What one agent's LLM judge reads.
+    """What one agent's LLM judge reads."""
 
-    version: raised with every word that the judge reads, for scores of two versions are not
-    comparable. instructions: the system prompt; it names the sub-scores and says that the material
-    is data, not instructions. weights: the sub-scores and how much each counts; they add up to 1.
-    material: what the judge is shown of a case, by the name it has for the judge. closing: the last
-    line of the prompt, after the material. known_case: an invented question with its right answer,
-    to see whether a judge is there.
-    """
-
-    version: str
-    instructions: str
-    weights: Mapping[str, float]
-    material: Callable[[Case], Mapping[str, str | None]]
-    closing: str
-    known_case: Case
+    version: str  # raised with every word: scores of two versions are not comparable
+    instructions: str  # names the sub-scores, says that the material is data
+    weights: Mapping[str, float]  # of the sub-scores; they add up to 1
+    material: Callable[[Case], Mapping[str, str | None]]  # what the judge is shown, by name
+    closing: str  # the last line of the prompt
+    known_case: Case  # an invented question with its right answer, to see that a judge is there
 
     @cached_property
     def reply(self) -> type[BaseModel]:
-        """The form of a reply: exactly the sub-scores, each a number in [0, 1]."""
         fields: dict[str, Any] = dict.fromkeys(self.weights, (SubScore, ...))
         return create_model("Scores", __config__=ConfigDict(extra="forbid"), **fields)
 
     def parts(self, case: Case, said: BaseModel) -> dict[str, float]:
-        """Return the sub-scores of a reply, each in [0, 1]. An agent whose judge answers in another
-        form overrides this.
-        """
+        """Return the sub-scores of a reply, each in [0, 1]. Other forms of reply override this."""
         return said.model_dump()
 
 
 def build_messages(case: Case, words: JudgeWords) -> list[dict[str, str]]:
-    """Return the judge's prompt: instructions, then the material as JSON between two lines with a
+    """Return the judge's prompt: instructions, then the material as JSON between lines with a
     random mark.
 
-    No answer can guess the mark. "<", invisible characters and all that begins a line are written
-    as JSON escapes, so that no chat token, tag or line of the material takes effect.
+    "<", invisible characters and line beginnings are escaped, so that no chat token or tag takes
+    effect.
     """
     mark = secrets.token_hex(8)
     material = json.dumps(words.material(case), ensure_ascii=False, indent=1)
@@ -82,8 +65,6 @@ def _escape(match: regex.Match[str]) -> str:
 
 
 class LLMJudge(remote.RemoteJudge):
-    """An LLM behind litellm's name of it."""
-
     name = "llm"
 
     def __init__(

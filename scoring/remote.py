@@ -1,21 +1,4 @@
-"""What all judges behind an address share: no needless call, a circuit breaker, and named failures.
-
-`RemoteJudge.judge` goes through these in turn:
-
-1. an answer that says nothing is 0 without a call;
-2. a case judged before in this process gets the same verdict again (the last 4,096 are kept), and
-   equal answers that are judged at the same time share one call;
-3. a judge that failed five times in a row is left alone ("judge_unavailable") but for one call
-  every 30 s;
-4. what may pass (connection, 408, 409, 429, 5xx, malformed replies) is tried again with jitter
-  inside one time budget (common/llm/retry.py); an endpoint that asks for a pause (Retry-After) is
-  left in peace by all calls of this process, and a budget spent on that is no failure in a row;
-5. then there is no score but a cause: "judge_timeout", "judge_malformed" (not the scores asked for,
-  NaN, out of range: a failure, never a clamp) or "judge_failed". A judge that failed says nothing
-  about the answer. The reason is logged.
-
-The judges are `scoring.llm_judge.LLMJudge` and `scoring.reward_model_judge.RewardModelJudge`.
-"""
+"""What all judges behind an address share: no needless call, a circuit breaker, named failures."""
 
 from __future__ import annotations
 
@@ -42,11 +25,9 @@ CAUSES = {"malformed": "judge_malformed", "timeout": "judge_timeout"}
 
 
 class Breaker:
-    """A circuit breaker, one a process and judge: without it every episode of a dead judge would
-    wait out its budget.
+    """A circuit breaker: without it every episode of a dead judge would wait out its budget.
 
-    Closed: calls pass. Open, after `failures` in a row: one call passes every `pause` seconds,
-    until one succeeds.
+    After `failures` in a row one call passes every `pause` seconds, until one succeeds.
     """
 
     def __init__(
@@ -62,9 +43,7 @@ class Breaker:
         self._looked: float | None = None  # when it opened, or let the last call pass since
 
     def allows(self) -> bool:
-        """Return whether a call may be made now. After failures only one call in each pause is
-        allowed.
-        """
+        """Return whether a call may be made now."""
         if self._looked is not None:
             if self._clock() - self._looked < self._pause:
                 return False
@@ -72,20 +51,16 @@ class Breaker:
         return True
 
     def succeeded(self) -> None:
-        """Note that the judge answered, so that all calls are allowed."""
         self._failures = 0
         self._looked = None
 
     def failed(self) -> None:
-        """Note that the judge did not answer."""
         self._failures += 1
         if self._failures >= self._limit:
             self._looked = self._clock()
 
 
 class RemoteJudge:
-    """A judge behind an address; a subclass says how to ask."""
-
     name: str
 
     def __init__(self) -> None:
@@ -97,7 +72,14 @@ class RemoteJudge:
         self._pending: dict[str, asyncio.Task[Verdict]] = {}
 
     async def judge(self, case: Case) -> Verdict:
-        """Return the verdict on one answer; the module's docstring says which checks come first."""
+        """Return the verdict on one answer: without a call 0 if it says nothing, or an earlier
+        verdict.
+
+        What may pass (common/llm/retry.py) is tried again within one budget. A pause that the
+        endpoint asks for does not count as a failure. Then the cause is "judge_timeout",
+        "judge_malformed" (also NaN or out of range, never clamped) or "judge_failed", and after
+        five failures in a row "judge_unavailable". A failed judge says nothing about the answer.
+        """
         if not _says_something(case.answer):
             return Verdict(0.0, {"degenerate": 1.0})
         key = case.key
@@ -124,9 +106,6 @@ class RemoteJudge:
         return verdict
 
     async def _ask(self, case: Case, spent: Usage) -> Verdict:
-        """Return a verdict with a score, and add the cost to `spent`, even if LLMError is
-        raised.
-        """
         raise NotImplementedError
 
     async def _verdict(self, case: Case) -> Verdict:
@@ -158,5 +137,4 @@ class RemoteJudge:
 
 
 def _says_something(answer: str) -> bool:
-    """Return whether an answer has a letter, a number or a sign such as "+"."""
     return any(unicodedata.category(character)[0] in "LNS" for character in answer)

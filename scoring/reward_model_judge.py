@@ -1,10 +1,7 @@
 """A reward model behind one URL: POST {"prompt", "response"} -> {"score"}.
 
-    await RewardModelJudge("http://127.0.0.1:8001/score", timeout=30, scale=load_scale("runs/scale.json")).judge(case)
-
-A scale (`utils/reward_scale.py` fits one, `scoring/scale.py` reads it) maps raw scores to [0, 1].
-Without one a score outside [0, 1] is a failure: clipping a logit would make every good answer
-equal.
+A scale maps raw scores to [0, 1]. Without one a score outside is a failure: clipping a logit would
+make every good answer equal.
 """
 
 from __future__ import annotations
@@ -21,10 +18,7 @@ MOST = 1e300  # an integer too large for a float is no score
 
 
 class RewardModelJudge(remote.RemoteJudge):
-    """Sees the question and the answer only.
-
-    `timeout` is the budget in seconds of one score, retries included.
-    """
+    """Sees the question and the answer only. `timeout`: seconds of one score with its retries."""
 
     name = "reward_model"
 
@@ -38,10 +32,9 @@ class RewardModelJudge(remote.RemoteJudge):
     async def raw_score(
         self, prompt: str, response: str, spent: Usage, bounds: tuple[float, float] = (-MOST, MOST)
     ) -> float:
-        """Return the endpoint's number, within `bounds`, and add its requests to `spent`.
+        """Return a number within `bounds` and add its requests to `spent`.
 
-        Raises:
-            LLMError: the endpoint refuses, or gives no such number in time.
+        Raises LLMError: the endpoint gives none in time.
         """
         low, high = bounds
         who = without_secrets(self.url)

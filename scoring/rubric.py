@@ -1,8 +1,6 @@
-"""Rewards as named terms with their weights; not scored is not zero.
+"""Rewards as named terms with their weights. An unscored episode is not worth 0.
 
 rubric = parse_rubric("rule=0.1,judge=1.0*format", known=["rule", "judge", "format"])
-Reward(total=1.0, terms={"rule": 0.1, "judge": 0.9}, unscored=None)
-Reward(total=None, terms={"rule": 0.1}, unscored="judge_failed")
 """
 
 from __future__ import annotations
@@ -19,9 +17,7 @@ ROUNDING = 1e-6  # a sum of float32, whose steps near 1 are 6e-8 to 1.2e-7, is n
 
 @dataclass(frozen=True)
 class Rubric:
-    """Which terms make the reward, how much each weighs (above 0), and the terms it is multiplied
-    by.
-    """
+    """Which terms make the reward, their weights (above 0), and the terms that multiply them."""
 
     weights: Mapping[str, float]
     factors: Mapping[str, Sequence[str]] = field(default_factory=dict)
@@ -33,17 +29,15 @@ class Rubric:
 
     @property
     def names(self) -> set[str]:
-        """The terms whose values are needed."""
         return {*self.weights, *chain(*self.factors.values())}
 
     def factor(self, name: str, values: Mapping[str, float]) -> float:
-        """Return the product of a term's factors; a factor without a value does not apply."""
+        """Return the product of a term's factors. A factor without a value does not apply."""
         return math.prod(values.get(factor, 1.0) for factor in self.factors.get(name, ()))
 
     def weigh(self, values: Mapping[str, float]) -> dict[str, float]:
-        """Return each value, in [0, 1], times its weight and factors.
-
-        Raises ValueError: a value of an unknown term, or outside [0, 1].
+        """Return each value, in [0, 1], times weight and factors. Raises ValueError: another value
+        or term.
         """
         if not values.keys() <= self.names:
             raise ValueError(f"terms {sorted(values)} do not fit weights {sorted(self.weights)}")
@@ -60,30 +54,19 @@ class Rubric:
 
 @dataclass(frozen=True)
 class Reward:
-    """What an episode earned.
+    """What an episode earned. docs/rewards.md explains it."""
 
-    total: the number trained on, or None when a term could not be computed. terms: each term's
-    share of the total, as far as computed; they add up to it. A penalty is a term below 0, and may
-    take the total below 0. {}: the total is not taken apart. unscored: None, or the cause why there
-    is no total. score: the judge's score of the answer before its weight, in [0, 1], whatever was
-    subtracted. factor: the part of the score that the rubric's factors leave. measures: numbers
-    about this episode that earn nothing; their mean says something. counters: numbers whose sum
-    says something.
-    """
-
-    total: float | None
-    terms: dict[str, float]
-    unscored: str | None = None
-    score: float | None = None
-    factor: float = 1.0
-    measures: dict[str, float] = field(default_factory=dict)
-    counters: dict[str, float] = field(default_factory=dict)
+    total: float | None  # what is trained on; None: a term could not be computed
+    terms: dict[str, float]  # shares of the total; a penalty is below 0; {}: not taken apart
+    unscored: str | None = None  # the cause why there is no total
+    score: float | None = None  # the judge's, in [0, 1], before weights and penalties
+    factor: float = 1.0  # the part of the score that the rubric's factors leave
+    measures: dict[str, float] = field(default_factory=dict)  # their mean says something
+    counters: dict[str, float] = field(default_factory=dict)  # their sum says something
 
     @property
     def worth(self) -> float:
-        """The part of the score that is paid, before its weight; without a score NaN, which reaches
-        no bound.
-        """
+        """The part of the score that is paid, before its weight. NaN without a score."""
         return math.nan if self.score is None else self.score * self.factor
 
     def __post_init__(self) -> None:
@@ -115,19 +98,15 @@ class Reward:
 
 
 def as_plain(number: float | None) -> float | None:
-    """Return a number of numpy or torch, which no JSON takes, as a float; None and Python's own
-    numbers stay.
+    """Return a number of numpy or torch, which JSON does not take, as a float, and others
+    unchanged.
     """
     return number if number is None or isinstance(number, float | int) else float(number)
 
 
 def parse_rubric(text: str, known: Collection[str]) -> Rubric:
-    """Return the rubric of a text such as "rule=0.1,judge=1.0*format", in which the judge's value
-    counts only with the right format.
-
-    Raises:
-        UsageError: not NAME=WEIGHT*NAME joined by commas, a name unknown or twice, or a weight that
-            is not above 0.
+    """Return the rubric of a text such as "rule=0.1,judge=1.0*format". Raises UsageError: not
+    NAME=WEIGHT*NAME joined by commas, a name unknown or twice, or a weight that is not above 0.
     """
     weights: dict[str, float] = {}
     factors: dict[str, list[str]] = {}

@@ -1,10 +1,5 @@
-"""The map from a reward model's raw score to [0, 1], as `utils/reward_scale.py` fits it and the
-judge applies it.
-
-    scale = load_scale("runs/reward_scale.json")        # the setting REWARD_SCALE
-    scale.apply(-1.7)                                   # 0.08
-
-The file is one JSON object, one of
+"""Map a reward model's raw score to [0, 1], as `utils/reward_scale.py` fits it. The file holds one
+of
 
     {"kind": "quantile", "raw": [-3.1, -0.4, 2.2], "unit": [0.0, 0.5, 1.0]}
     {"kind": "logistic", "center": -0.4, "scale": 1.3}
@@ -24,10 +19,7 @@ from common.settings import SettingsError
 
 class _Map(BaseModel, extra="forbid", frozen=True, strict=True):
     def apply(self, raw: float) -> float:
-        """Return the score in [0, 1] of a raw score; a larger `raw` never has a smaller score.
-
-        Raises SettingsError for a raw score that is not finite.
-        """
+        """Return the score in [0, 1], which grows with `raw`. Raises SettingsError: not finite."""
         if not math.isfinite(raw):
             raise SettingsError(f"the raw score is {raw}; expected a finite number")
         return min(1.0, max(0.0, self._value(raw)))
@@ -37,9 +29,7 @@ class _Map(BaseModel, extra="forbid", frozen=True, strict=True):
 
 
 class QuantileScale(_Map):
-    """Straight lines between the points (raw, unit); below the first and above the last point the
-    end's value.
-    """
+    """Straight lines between the points (raw, unit), constant beyond them."""
 
     kind: Literal["quantile"] = "quantile"
     raw: list[FiniteFloat] = Field(min_length=2)
@@ -79,12 +69,7 @@ _FILE: TypeAdapter[Scale] = TypeAdapter(Annotated[Scale, Field(discriminator="ki
 
 
 def load_scale(path: str | PathLike[str]) -> Scale:
-    """Return the scale of a JSON file.
-
-    Raises:
-        SettingsError: no such file, not JSON, or not one of the two kinds with values that make a
-            map.
-    """
+    """Return the scale of a JSON file. Raises SettingsError: not a file of one of the two kinds."""
     try:
         return _FILE.validate_json(Path(path).read_bytes())
     except OSError as error:

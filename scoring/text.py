@@ -1,9 +1,4 @@
-"""Forms of a Chinese or English text that change no meaning, so that what says the same is written
-the same.
-
-    words_only("避光, 密封。")              # "避光密封"
-    simplified("頭暈")                     # "头晕"
-"""
+"""Forms of a Chinese or English text in which what says the same is written the same."""
 
 from __future__ import annotations
 
@@ -20,17 +15,12 @@ _WIDE = {wide: unicodedata.normalize("NFKC", wide) for wide in "，：；！？�
 
 
 def normalise(text: str) -> str:
-    """Return the text in NFKC form and lower case, without white space and invisible signs.
-
-    "１５ ｍｇ" and "15mg" become equal.
-    """
+    """Return the text in NFKC form and lower case, without white space and invisible signs."""
     return "".join(narrow(UNSEEN.sub("", text)).lower().split())
 
 
 def narrow(text: str) -> str:
-    """Return the text in NFKC form. The usual wide signs are replaced first: most texts are then in
-    that form already, which is quick to check.
-    """
+    """Return the text in NFKC form. Wide signs are replaced first, which makes the check quick."""
     for wide, narrow in _WIDE.items():
         text = text.replace(wide, narrow)
     return unicodedata.normalize("NFKC", text)
@@ -38,7 +28,7 @@ def narrow(text: str) -> str:
 
 @lru_cache(maxsize=8192)
 def words_only(text: str) -> str:
-    """Return the normalised text's letters, digits and Chinese characters; "" if it has none."""
+    """Return the normalised text's letters, digits and Chinese characters, or "" if it has none."""
     return _NOT_WORD.sub("", normalise(text))
 
 
@@ -49,11 +39,9 @@ def numbers(text: str) -> frozenset[float]:
 
 
 def simplified(text: str) -> str:
-    """Return the text with traditional Chinese characters in their simplified form."""
     return str(_opencc().convert(text.encode("utf-8", "replace").decode()))  # no half surrogates
 
 
 @cache
 def _opencc() -> Any:
-    """Return OpenCC's converter, which is started at the first call."""
     return import_module("opencc").OpenCC("t2s")

@@ -1,10 +1,4 @@
-"""Answers of a model as objects of a schema.
-
-What it adds to a request: a strict JSON schema made from a pydantic model, with JSON mode where an
-endpoint refuses that; more tokens where the limit cut a reply; retries; limits of concurrency and of
-requests a minute; a cache on disk by content; counters of calls, tokens and cost. Keys appear in no
-message.
-"""
+"""Answers of a model as objects of a pydantic schema, with retries, limits, a cache and counters."""
 
 from __future__ import annotations
 
@@ -49,11 +43,7 @@ DOUBLED = 3
 
 @dataclass
 class Usage:
-    """What was spent.
-
-    `calls` counts the tries, successful or not; `cost_usd` is None once a reply's price was
-    unknown.
-    """
+    """What was spent. `calls` counts failed tries too. `cost_usd` is None once a price was unknown."""
 
     calls: int = 0
     cached: int = 0
@@ -62,7 +52,6 @@ class Usage:
     cost_usd: float | None = 0.0
 
     def add(self, other: Usage) -> None:
-        """Add another usage to this one."""
         self.calls += other.calls
         self.cached += other.cached
         self.prompt_tokens += other.prompt_tokens
@@ -82,17 +71,14 @@ class Usage:
 
 @dataclass(frozen=True)
 class Answer(Generic[Schema]):
-    """An answer that fits the schema; `cached` when no call was made for it."""
+    """An answer that fits the schema. `cached` when no call was made for it."""
 
     value: Schema
     cached: bool
 
 
 class LLMClient:
-    """A client of one model.
-
-    Many tasks of one event loop may share it, and one loop after another may use it.
-    """
+    """A client of one model, which many tasks of one event loop may share, and later loops reuse."""
 
     def __init__(
         self,
@@ -107,12 +93,10 @@ class LLMClient:
         concurrency: int = 8,
         requests_per_minute: float | None = None,
     ) -> None:
-        """Prepare a client. `model` is litellm's name; `timeout` is the budget in seconds of one
-        `ask`, retries and their waits included.
+        """Prepare a client. `model` is litellm's name. Without `cache` every ask is a call.
 
-        The budget starts when the call may start: waiting for a free slot or for the rate limit is
-        not counted. Without `cache` every ask is a call. Raises LLMError, cause "setup", if the
-        cache file cannot be used.
+        `timeout` is the budget of one `ask` in seconds, with retries, without waiting for a free
+        slot or the rate limit. Raises LLMError, cause "setup", if the cache file cannot be used.
         """
         self.model = model
         self.usage = Usage()
@@ -148,15 +132,12 @@ class LLMClient:
         max_tokens: int = 1024,
         spent: Usage | None = None,
     ) -> Answer[Schema]:
-        """Return the model's answer as a `schema`, from the cache if the same was asked before, in
-        any process.
+        """Return the model's answer as a `schema`, from the cache if the same was asked before.
 
-        The call's usage is added to `spent`, a new Usage, and to `self.usage`, whether it succeeds
-        or not. After a reply that `max_tokens` cut, as a thought may, more are asked for.
-
-        Raises:
-            LLMError: after the attempts or the budget; what may pass was tried again (connection,
-                408, 409, 429, 5xx, replies that do not fit the schema).
+        The usage is added to `spent` and `self.usage`, also after a failure. If `max_tokens` cut
+        the reply, more are asked for. Raises LLMError: after the attempts or the budget. What
+        may pass was tried again (connection, 408, 409, 429, 5xx, replies that do not fit the
+        schema).
         """
         own = spent if spent is not None else Usage()
         limits = {"temperature": temperature, "max_tokens": max_tokens}
@@ -209,10 +190,6 @@ class LLMClient:
     async def _attempt(
         self, question: Body, schema: type[Schema], spent: Usage
     ) -> tuple[str, Schema]:
-        """Return one usable reply.
-
-        An endpoint that refuses a form of `response_format` is asked for a looser one from then on.
-        """
         if self._form is None:
             self._form = 0 if self._endpoint.takes_schemas else 1
         forms = _forms(schema)
@@ -282,15 +259,12 @@ def _json_schema(schema: type[BaseModel]) -> dict[str, Any]:
 
 @lru_cache(maxsize=16)
 def _forms(schema: type[BaseModel]) -> tuple[Body | None, ...]:
-    """Return the possible values of `response_format`, from the strictest to no format at all."""
     strict = load_litellm().utils.type_to_response_format_param(schema)
     return strict, {"type": "json_object"}, None
 
 
 def parse_reply(text: str, schema: type[Schema]) -> Schema:
-    """Return the reply as a `schema`; thoughts, a Markdown code block around it, and words before
-    its one object are removed.
-
+    """Return the reply as a `schema`, without thoughts, a code block around it, or words before it.
     Raises ValueError if it does not fit, or names a key twice.
     """
     text = after_thought(text) or ""
@@ -324,10 +298,7 @@ def with_schema(messages: list[Message], schema: type[BaseModel]) -> list[Messag
 
 
 def open_cache(path: Path) -> TextStore:
-    """Return the file where replies are kept.
-
-    Raises LLMError, cause "setup", if it cannot be used.
-    """
+    """Return the file where replies are kept. Raises LLMError, cause "setup", if it cannot be used."""
     return TextStore(
         path,
         lambda error: LLMError(f"{path} can not be used as the cache of replies: {error}", "setup"),
@@ -337,9 +308,8 @@ def open_cache(path: Path) -> TextStore:
 def client_from_settings(
     settings: Settings, *, model: str | None = None, **options: Any
 ) -> LLMClient:
-    """Return a client of the teacher LLM; `model` overrides TEACHER_MODEL.
-
-    Raises LLMError, cause "setup", if no model is set.
+    """Return a client of the teacher LLM. `model` overrides TEACHER_MODEL. Raises LLMError, cause
+    "setup", if no model is set.
     """
     name = model or settings.teacher_model
     if not name:

@@ -1,8 +1,4 @@
-"""Completions (not chat) of one model.
-
-client = Completions("EHRGenerator", "http://a:8079/v1", api_key=None, timeout=60.0)
-text = await client.complete({"prompt": "...", "max_tokens": 512, "temperature": 0.0, "stop": ["<SEP>"]})
-"""
+"""Completions (not chat) of one model."""
 
 from __future__ import annotations
 
@@ -30,10 +26,8 @@ class Completions:
         self._connections = Connections()
 
     async def complete(self, body: Body, read: Callable[[str], str] = str.strip) -> str:
-        """Return what `read` makes of the text of one completion of OpenAI's `body` (without
-        `model`); if it returns "", the completion counts as unusable.
-
-        Raises LLMError: after the attempts or the budget.
+        """Return what `read` makes of the text of a completion. "" counts as unusable. Raises
+        LLMError: after the attempts or the budget.
         """
         return await self._patience.ask(lambda: self._request(body, read), self.model)
 

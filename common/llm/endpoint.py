@@ -1,14 +1,7 @@
-"""One request to a model: plain HTTP where its provider speaks OpenAI's protocol, else through
-litellm; and whole chat replies, asked for again where that can help.
+"""One request to a model: plain HTTP where its provider speaks OpenAI's protocol, else by litellm.
 
-    endpoint = LLMEndpoint("anthropic/NAME", None, None, timeout=300.0)
-    chat = ChatModel(endpoint, Patience(attempts=3, budget=900.0))
-    reply = await chat.reply({"messages": [...], "tools": [...]})
-
-litellm names the provider, its address, key and prices, and says which sampling a model takes. It
-does not carry the requests of judges: a call costs 4.9 ms of processor time with it, 2.1 ms with
-openai's client, 1.2 ms with that on aiohttp, and 0.4 ms with aiohttp alone (`python -m
-bench.scoring` shows the first and the last with 32 calls in flight).
+Judges' requests avoid litellm: a call costs 4.9 ms of processor time with it, 0.4 ms with aiohttp
+alone (`python -m bench.scoring`).
 """
 
 from __future__ import annotations
@@ -54,10 +47,7 @@ Body = dict[str, Any]
 
 
 class Connections:
-    """A pool of connections for the running event loop; the pool of an earlier loop is closed.
-
-    Callers need not close it.
-    """
+    """A pool of connections for the running event loop. It closes an earlier loop's pool by itself."""
 
     def __init__(self) -> None:
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -66,11 +56,8 @@ class Connections:
     async def post(
         self, url: str, body: Body, *, timeout: float, key: str | None = None, who: str = ""
     ) -> Any:
-        """Return the JSON value of a successful reply. `who` names the endpoint in messages
-        (default: the URL).
-
-        Raises:
-            LLMError: no reply, another status, or a reply that is not JSON.
+        """Return the JSON value of a successful reply. `who` names the endpoint in messages. Raises
+        LLMError: no reply, another status, or a reply that is not JSON.
         """
         import aiohttp
 
@@ -117,17 +104,14 @@ class Connections:
 
 @lru_cache(maxsize=16)
 def proxy_of(url: str) -> str | None:
-    """Return the proxy the environment names for an address. aiohttp's own `trust_env` costs two
-    threads a request.
+    """Return the environment's proxy for an address: aiohttp's `trust_env` costs two threads a
+    request.
     """
     parts = urlsplit(url)
     return None if proxy_bypass(parts.hostname or "") else getproxies().get(parts.scheme)
 
 
 def _close(connector: aiohttp.BaseConnector) -> None:
-    """Close the connector without waiting: at a process's end, or after its loop ended, waiting is
-    impossible.
-    """
     closing = connector.close().__await__()
     with suppress(StopIteration, RuntimeError):
         next(closing)
@@ -135,9 +119,7 @@ def _close(connector: aiohttp.BaseConnector) -> None:
 
 @dataclass(frozen=True)
 class Provider:
-    """Where a model is called, as litellm resolves its name, and its price in USD a token, or None
-    if unknown.
-    """
+    """Where a model is called, by litellm, and its price in USD a token, None if unknown."""
 
     name: str
     model: str
@@ -153,7 +135,7 @@ class Provider:
 
 
 class LLMEndpoint:
-    """A model by litellm's name of it; `timeout` is in seconds, for one request."""
+    """A model by litellm's name of it. `timeout` is in seconds, for one request."""
 
     def __init__(
         self, model: str, base_url: str | None, api_key: str | None, timeout: float
@@ -167,7 +149,7 @@ class LLMEndpoint:
 
     @cached_property
     def provider(self) -> Provider:
-        """The provider. Raises LLMError for a name that litellm does not know."""
+        """The provider. Raises LLMError: litellm does not know the name."""
         litellm = load_litellm()
         try:
             model, name, key, base = litellm.get_llm_provider(
@@ -191,17 +173,13 @@ class LLMEndpoint:
 
     @property
     def takes_schemas(self) -> bool:
-        """Whether a JSON schema reaches the provider; otherwise litellm would drop it silently."""
+        """Whether a JSON schema reaches the provider. Otherwise litellm would drop it silently."""
         if self.provider.speaks_openai:
             return True
         return "response_format" in (load_litellm().get_supported_openai_params(self.model) or ())
 
     async def reply(self, body: Body, translated: bool = False) -> dict[str, Any]:
-        """Return OpenAI's JSON of one completion of the request `body`; with `translated` litellm
-        carries the request, whatever its provider speaks.
-
-        Raises LLMError.
-        """
+        """Return OpenAI's JSON of one completion. `translated`: through litellm. Raises LLMError."""
         direct = self.provider.speaks_openai and not translated
         request = self._adapted(body, direct)
         try:
@@ -226,10 +204,6 @@ class LLMEndpoint:
         raise LLMError(f"{self.model}: expected a completion, got {words}", "malformed")
 
     def _adapted(self, body: Body, direct: bool) -> Body:
-        """Return the request with what this model takes of GIVEN_UP, and as it calls it: by
-        litellm's tables, and by what the endpoint refused before. litellm translates what it
-        carries by itself, but sends Claude a top_p beside the temperature, which it refuses.
-        """
         given = {name: body[name] for name in SAMPLING if name in body}
         rest = {name: value for name, value in body.items() if name not in SAMPLING}
         if "claude" in self.model.lower() and "temperature" in given:
@@ -255,9 +229,7 @@ class LLMEndpoint:
         return (await self.call_litellm("acompletion", drop_params=True, **body)).model_dump()
 
     async def call_litellm(self, function: str, **options: Any) -> Any:
-        """Return the reply of one of litellm's asynchronous functions for this model. Raises
-        LLMError.
-        """
+        """Return the reply of an asynchronous function of litellm. Raises LLMError."""
         litellm = load_litellm()
         where = {
             "model": self.model,
@@ -275,9 +247,7 @@ class LLMEndpoint:
 
 @dataclass
 class ChatModel:
-    """One endpoint for all episodes of a run. translated: litellm carries every request, whatever
-    the provider speaks.
-    """
+    """One endpoint for all episodes of a run. translated: litellm carries every request."""
 
     endpoint: LLMEndpoint
     patience: Patience
@@ -293,9 +263,7 @@ class ChatModel:
 
 @lru_cache(maxsize=16)
 def translated(provider: Provider, sampling: tuple[tuple[str, Any], ...]) -> Body:
-    """Return the sampling as litellm would send it to this model. Reasoning models of OpenAI take
-    no temperature, and their limit of tokens has another name.
-
+    """Return the sampling as litellm would send it: reasoning models of OpenAI take no temperature.
     Raises LLMError: litellm refuses a value.
     """
     litellm = load_litellm()
@@ -344,9 +312,7 @@ def providers() -> frozenset[str]:
 
 
 def load_litellm() -> Any:
-    """Return the module litellm. It is imported late because it takes seconds, and would ask the
-    internet for prices and print advertisements.
-    """
+    """Import litellm late: it takes seconds, and would ask the internet for prices."""
     os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
     import litellm
 

@@ -1,6 +1,4 @@
-"""What can go wrong when a model is asked: one line without secrets, and whether asking again can
-help.
-"""
+"""What can go wrong when a model is asked: one line without secrets."""
 
 from __future__ import annotations
 
@@ -26,12 +24,11 @@ LITELLMS_NAMES = re.compile(r"^(?:litellm\.)?(?:\w+Error: )+")
 
 
 class LLMError(Failure):
-    """There is no usable answer. The message holds no secret.
+    """A request got no usable answer. The message holds no secret.
 
-    `cause`: timeout (the budget is over), connection, refused (a status that asking again does not
-    mend), status (another HTTP failure that stayed), malformed (replies that do not fit), setup
-    (this side: no model, no cache). `status` is the HTTP status where there was one, `retry_after`
-    the seconds the endpoint asked to wait; with the cause timeout, a pause that was obeyed.
+    `cause`: timeout (the budget is over), connection, refused (asking again does not help), status
+    (another HTTP failure that stayed), malformed (replies that do not fit), setup (no model, no
+    cache). `status`: the HTTP status. `retry_after`: the seconds that the endpoint asked to wait.
     """
 
     def __init__(
@@ -55,7 +52,7 @@ class LLMError(Failure):
 
 
 def of_status(who: str, status: int, text: str, header: str | None) -> LLMError:
-    """Return the error for an unsuccessful reply; `header` is its Retry-After."""
+    """Return the error for an unsuccessful reply. `header` is its Retry-After."""
     passing = status in (408, 409, 429) or (status >= 500 and status != NOT_IMPLEMENTED)
     wait = retry_after(header) if passing else None
     asked = f" (it asks to wait {wait:.0f} s)" if wait else ""
@@ -82,9 +79,7 @@ def explain(error: Exception, litellm: Any, model: str, api_key: str | None) -> 
 
 
 def clean(text: str, api_key: str | None = None) -> str:
-    """Return an endpoint's words in one short line, without keys: some endpoints repeat the one
-    they were sent.
-    """
+    """Return an endpoint's words in one short line, without the keys that some endpoints repeat."""
     named = (value for name, value in os.environ.items() if name.upper().endswith(SECRET_NAMES))
     for secret in sorted({api_key or "", *named}, key=len, reverse=True):
         if len(secret) >= SHORTEST_SECRET:
@@ -94,9 +89,7 @@ def clean(text: str, api_key: str | None = None) -> str:
 
 
 def retry_after(header: str | None) -> float | None:
-    """Return the seconds of a Retry-After header (RFC 9110, section 10.2.3: a number of seconds or
-    a date), else None.
-    """
+    """Return the seconds of a Retry-After header (RFC 9110, section 10.2.3), else None."""
     if header is None:
         return None
     try:

@@ -1,9 +1,4 @@
-"""When an endpoint is asked, and asked again: requests a minute, the pauses it asks for, growing
-random waits, and one budget of time.
-
-patience = Patience(attempts=5, budget=60.0, requests_per_minute=60)
-reply = await patience.ask(ask_once, "openai/NAME")
-"""
+"""When an endpoint is asked again: its pauses, growing random waits, and one budget of time."""
 
 from __future__ import annotations
 
@@ -24,11 +19,10 @@ LONGEST_WAIT = 30.0  # seconds, unless the endpoint asks for more
 
 @dataclass
 class Patience:
-    """How often and how long one endpoint is asked; all who ask it share one.
+    """How often and how long one endpoint is asked. All who ask it share one.
 
-    `budget` is in seconds, of all attempts for one result and the waits between them. Requests are
-    spread evenly, at most so many a minute. A pause that the endpoint asks for holds for all, and
-    is no attempt, unless `pauses_count`.
+    `budget` is in seconds, for all attempts for one result with their waits. A pause that the
+    endpoint asks for holds for all and, unless `pauses_count`, does not count as an attempt.
     """
 
     attempts: int
@@ -40,13 +34,10 @@ class Patience:
     _resume: float = field(default=0.0, init=False)
 
     async def ask(self, attempt: Callable[[], Awaitable[Result]], who: str) -> Result:
-        """Return the result of the first attempt that succeeds. `who` names the endpoint in
-        messages. The budget starts with the first turn. A pause longer than the budget ends this
-        call at once, and only this one.
+        """Return the result of the first attempt that succeeds. `who` names the endpoint.
 
-        Raises:
-            LLMError: that of the last attempt, or of one that will not pass; or the budget is over
-                (cause "timeout", with `retry_after` if it went into a pause).
+        A pause longer than the budget ends only this call, at once. Raises LLMError: that of the
+        last attempt, or "timeout" (with `retry_after` if the budget went into a pause).
         """
         await self._turn()
         ends = time.monotonic() + self.budget
@@ -95,7 +86,6 @@ class Patience:
         return max(0.0, self._resume - time.monotonic())
 
     async def _turn(self) -> None:
-        """Wait until a request may start."""
         now = time.monotonic()
         start = max(now, self._next)
         self._next = start + (60.0 / self.requests_per_minute if self.requests_per_minute else 0.0)
@@ -103,11 +93,6 @@ class Patience:
             await asyncio.sleep(start - now)
 
     async def _resumed(self, spread: float, ends: float) -> None:
-        """Wait out the pause and up to `spread` seconds more, because the endpoint may ask the
-        first callers to wait again.
-
-        Raises TimeoutError at once if the pause lasts beyond `ends`, on the monotonic clock.
-        """
         while self.paused:
             if self._resume >= ends:
                 raise TimeoutError
