@@ -148,9 +148,7 @@ async def run_in(
 
 
 def program_of(code: str, context: EpisodeContext) -> str:
-    """Return the program to run, put into the task's frame. `answer` is printed if it prints
-    nothing.
-    """
+    """Return the program in the task's frame, printing `answer` if it prints nothing itself."""
     if context.frame:
         return placed(context.frame, code)
     names = {node.id for node in nodes_of(code) if isinstance(node, ast.Name)}

@@ -48,9 +48,7 @@ class Debugger:
         self.limits: dict[str, Any] = {"temperature": temperature, "max_tokens": max_tokens}
 
     async def debug(self, code: str, error: str) -> str:
-        """Return an explanation. Raises EpisodeError if the model failed: that is the machine's
-        fault.
-        """
+        """Return an explanation. Raises EpisodeError if the model failed."""
         if not self.client:
             return explain(code, error)
         text = WORDS["user"].format(code=code[:LONGEST], error=error[-LONGEST:])
@@ -76,7 +74,7 @@ def explain(code: str, error: str) -> str:
 
 def _where(code: str, error: str) -> str:
     named = LINE.findall(error)
-    # The first is of this program; functions of earlier ones stand in others
+    # The first is of this program. Functions of earlier ones stand in others
     own = [int(number) for name, number in named if name == named[0][0]]
     lines = code.splitlines()
     number = own[-1] if own else 0

@@ -23,7 +23,7 @@ from code_agent.protocol import Action, Malformed, read_reply
 from code_agent.task import CodeTask
 from code_agent.tasks.base import TaskSet
 
-# Characters of an observation that the policy reads; the middle of a longer one is left out
+# Characters of an observation that the policy reads. The middle of a longer one is left out
 LONGEST = 8000
 
 
@@ -145,9 +145,7 @@ def permitted(tasks: TaskSet, ending: str) -> tuple[str, ...]:
 
 
 async def worth(tasks: TaskSet, task: CodeTask, handed: Handed, context: EpisodeContext) -> float:
-    """Return the value of an answer, from 0 to 1. Raises EpisodeError: it cannot be determined
-    here.
-    """
+    """Return an answer's value, 0 to 1. Raises EpisodeError: it cannot be determined here."""
     if task.gold is not None:
         return tasks.score(task, handed.answer)
     return await tasks.check(task).worth(handed, context)

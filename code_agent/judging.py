@@ -18,7 +18,7 @@ from typing import Protocol
 from code_agent.actions import OK, EpisodeContext, program_of, run_in
 from episodes.outcomes import EpisodeError
 
-CHUNK = 36_000  # bytes of a file that one run prints; base64 of a multiple of three can be joined
+CHUNK = 36_000  # bytes of a file that one run prints. Base64 of a multiple of three can be joined
 MOST_CHUNKS = 125
 PROGRAMS = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
 VALUES = Path(__file__).with_name("values.py").read_text(encoding="utf-8")

@@ -90,9 +90,7 @@ def values(path: Path, table: str, column: str) -> str:
 
 
 def term(path: Path, table: str, keyterm: str) -> str:
-    """Return the columns that hold a term as a whole value, or else the values spelled most like
-    it.
-    """
+    """Return the columns that hold a term as a whole value, else the most similar values."""
     wanted = keyterm.strip().lower()
     seen = dict[str, dict[str, None]]()
     with opened(path, table) as (columns, rows):

@@ -67,9 +67,7 @@ def task_of(row: Row) -> CodeTask:
 
 
 def gold_of(stored: dict[str, Any]) -> Gold:
-    """Return the gold that a row stores as JSON. Raises GoldError, or TypeError for an unknown
-    name.
-    """
+    """Return the gold that a row stores as JSON. Raises GoldError, or TypeError: unknown name."""
     value = stored["value"]
     if isinstance(value, list):
         value = tuple(tuple(item) if isinstance(item, list) else item for item in value)

@@ -98,9 +98,7 @@ def check_questions(options: argparse.Namespace, mode: str) -> int:
 
 
 def check_rows(name: str, folder: Path | None, mode: str) -> int:
-    """Print wrong rows of a MedAgentGym set and why others cannot be played. Return how many are
-    wrong.
-    """
+    """Print wrong rows of a MedAgentGym set and why others cannot be played. Count the wrong ones."""
     tasks = REFERENCE[name](folder, mode)
     settings = load_settings()
     wrong: list[str] = []

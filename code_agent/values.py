@@ -39,7 +39,7 @@ NO_VALUES = (
 def keep(
     held: Mapping[str, Any], names: Collection[str], reads: Collection[str], file: str
 ) -> None:
-    """Write the values of the names to a file; for other objects, their attributes in `reads`."""
+    """Write the values of the names to a file, of other objects the attributes in `reads`."""
     kept = {}
     for name in names:
         with suppress(Exception):  # a value that cannot be written is missing when it is looked for
@@ -66,9 +66,7 @@ def load(text: str, names: Collection[str]) -> dict[str, Any]:
 
 
 def described(value: Any, reads: Collection[str] = ()) -> Any:
-    """Return a value as JSON: itself, or a list of kind and parts. Raises TypeError for other
-    types.
-    """
+    """Return a value as JSON: itself, or a list of kind and parts. Raises TypeError: other types."""
     if value is None or isinstance(value, bool):
         return value
     if isinstance(value, np.generic):

@@ -16,7 +16,6 @@ KINDS = (".parquet", ".json", *LINES)
 
 def file_records(path: Path) -> Iterator[Record]:
     """Yield the rows of a file. In JSON they are the objects of its list, at any depth.
-
     Raises SourceError: not readable, or several lists of objects in one JSON file.
     """
     kind = path.suffix.lower()
@@ -39,7 +38,6 @@ def file_records(path: Path) -> Iterator[Record]:
 
 
 def open_text(path: Path, encoding: str) -> IO[str]:
-    """Open a text and keep its line ends."""
     return path.open(encoding=encoding, newline="")
 
 

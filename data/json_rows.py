@@ -42,15 +42,11 @@ def paths_of_lists(file: IO[str]) -> list[str]:
 
 
 def list_records(place: str, file: IO[str]) -> Iterator[Record]:
-    """Return the objects of the list at a place."""
     return starmap(as_record, enumerate(ijson.items(json_events(file), place), start=1))
 
 
 def json_events(file: IO[str]) -> Iterator[tuple[str, str, Any]]:
-    """Return the events of a JSON text in ijson's form.
-
-    Raises ijson's errors, and ValueError if the text is nested too deep.
-    """
+    """Return ijson's events of a JSON text. Raises its errors, or ValueError: nested too deep."""
     pieces = ijson.from_iter(piece.encode() for piece in iter(partial(file.read, PIECE), ""))
     return ijson.parse(_shallow(ijson.basic_parse(pieces, use_float=True)))
 

@@ -14,7 +14,7 @@ from charset_normalizer import from_bytes
 
 from common.command import UsageError
 
-# Characters; a parser holds the events of a whole piece, which are many times its size
+# Characters. A parser holds the events of a whole piece, which are many times its size
 PIECE = 64 * 1024
 MARKS = {b"\xff\xfe": "utf-16", b"\xfe\xff": "utf-16", b"\xef\xbb\xbf": "utf-8-sig"}
 # What can only be UTF-8: no pairs of GBK or Big5 look like a run of Chinese. In a cell that is UTF-8
@@ -33,10 +33,7 @@ GUESSED = ["gb18030", "big5", "cp1252", "utf_16_le", "utf_16_be"]
 
 
 class Record(NamedTuple):
-    """One row: its number, and its values by column or the problem that kept it from being read.
-
-    merged: the row is one cell over several columns.
-    """
+    """A row's number, and its values or reading problem. merged: it is one cell over several columns."""
 
     number: int
     values: dict[str, Any]
@@ -77,7 +74,7 @@ def detect_encoding(path: Path) -> str:
     wrong = _undecodable(path, encoding)
     if wrong is None:
         return encoding
-    # Rows of UTF-16 have zeros, for their ends at least; a short text in GBK without one decodes too
+    # Rows of UTF-16 have zeros, for their ends at least. A short text in GBK without one decodes too
     tried = [name for name in GUESSED if b"\0" in start or "utf" not in name]
     if not marked:
         guess = from_bytes(_telling(path, start), cp_isolation=tried).best()
@@ -111,8 +108,7 @@ def _line_in_utf8(path: Path, guess: str) -> int | None:
 
 
 def _telling(path: Path, start: bytes) -> bytes:
-    """Return the first non-ASCII lines, or for UTF-16 (which has zeros) the beginning."""
-    if b"\0" in start:
+    if b"\0" in start:  # UTF-16, in which every line has zeros
         return start
     with path.open("rb") as file:
         return b"".join(islice((line for line in file if not line.isascii()), 500))[:PIECE]
@@ -146,5 +142,4 @@ def as_record(number: int, value: Any) -> Record:
 
 
 def compact(value: Any) -> str:
-    """Return JSON text without spaces."""
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"))

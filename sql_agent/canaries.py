@@ -132,9 +132,7 @@ def _replaced(value: str, others: Sequence[str], right: str, random: Random) -> 
 
 
 def _turned(value: str, right: str) -> str | None:
-    """Replace the first word of TURNED by its opposite. None if no replacement makes the value
-    wrong.
-    """
+    """Replace the first word of TURNED by its opposite, or return None if that may still be right."""
     for word, opposite in TURNED.items():
         turned = value.replace(word, opposite, 1)
         if turned != value and not _says(turned, right):
@@ -155,9 +153,7 @@ def _says(text: str, right: str) -> bool:
 
 
 def _wrong_numbers(case: Case, random: Random) -> str | None:
-    """Return the right answer's measurements with wrong numbers, without its other parts, which
-    might still be right.
-    """
+    """Return only the right answer's measurements, but wrong. Other parts might still be right."""
 
     def wrong(match: re.Match[str]) -> str:
         return f"{float(match.group()) * random.choice((2, 3, 5)) + 1:g}"

@@ -17,12 +17,12 @@ from scoring.text import words_only
 from tools.sql.guard import parsed
 from tools.sql.result import QueryResult
 
-# These choose rows and values; their literals do not become part of a result.
+# These choose rows and values. Their literals do not become part of a result.
 CONDITIONS = (exp.Predicate, exp.Connector, exp.Not, exp.Where, exp.Having)
 CLAUSES = (*CONDITIONS, exp.Group, exp.Order, exp.Limit, exp.Offset)
 # An expression without any of these reads nothing.
 READ = (exp.Column, exp.Count, exp.Star, exp.Table)
-# A cell that is put together may have a literal inside; otherwise a literal is a whole cell.
+# A cell that is put together may have a literal inside. Otherwise a literal is a whole cell.
 JOINING = (exp.DPipe, exp.Concat, exp.ConcatWs, exp.Replace, exp.GroupConcat, exp.Anonymous)
 CHOOSING = (exp.Alias, exp.Paren, exp.Case, exp.If, exp.Coalesce, *JOINING)
 

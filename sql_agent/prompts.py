@@ -18,9 +18,7 @@ TOOL_NAME = "query_database_by_sql"
 COLUMNS = {
     table: tuple(name for name in columns if name != "source") for table, columns in TABLES.items()
 }
-"""What the policy reads of each table, in the order of the database, without `source`, which says
-where a row is from.
-"""
+"""The columns of each table that the policy reads about, in order. `source` is left out."""
 
 TASK = (
     "你是医药数据库问答助手。"
@@ -70,8 +68,8 @@ SCHEMA_TOOLS = (
         "describe_table", "列出一张表的列:名称、类型、说明和样例值,返回 JSON。", table="表名"
     ),
 )
-"""Tools for databases that the policy was not trained on, offered when DATABASE_TOOLS=schema; they
-have the names of SchemaTools.
+"""Tools for databases that the policy was not trained on, offered when DATABASE_TOOLS=schema.
+They have the names of SchemaTools.
 """
 
 

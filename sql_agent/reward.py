@@ -64,9 +64,7 @@ class Query:
 
     @property
     def for_judge(self) -> str:
-        """The database's result as JSON, without errors and hints: they repeat the statement's
-        words.
-        """
+        """The result as JSON, without errors and hints, which repeat the statement's words."""
         result = self.result
         columns = result.columns
         if self.sql and result.ok:
@@ -101,7 +99,7 @@ class Term:
 
 
 TERMS: dict[str, Term] = {}
-"""Every term by its name; docs/rewards.md has the same table, and a test compares them."""
+"""Every term by its name. A test compares docs/rewards.md with it."""
 
 
 def term(range: str, earns: str) -> Callable[[Value], Value]:

@@ -19,7 +19,7 @@ from sql_agent.settings import SqlSettings
 from tools.sql.query import QueryTool
 
 CHECKED = 64  # questions of each file that are checked against the database
-FOUND_SHARE = 0.1  # of gold queries; fewer find something only in a database of somebody else
+FOUND_SHARE = 0.1  # of gold queries. If fewer find something, it is somebody else's database
 
 
 def check(rows: Mapping[str, Sequence[Row]], settings: SqlSettings, plays: bool) -> list[str]:

@@ -30,9 +30,7 @@ LONGEST_REPLY = 256  # tokens
 
 
 def find_task(question: str | None) -> SqlTask:
-    """Return the row with this question (None: the first validation row), or a task without
-    reference.
-    """
+    """Return the row with this question (None: the first to validate), or a task without reference."""
     for split in ("val", "test", "train"):
         for row in AGENT.rows(AGENT.splits[split]):
             if question is None or row["question"] == question:

@@ -29,12 +29,12 @@ TABLE_WORDS: dict[str, list[str]] = {name: table["words"] for name, table in _LI
 NAME_COLUMN: dict[str, str] = {name: table["name"] for name, table in _LISTED.items()}
 # The columns questions ask about.
 ASKABLE: dict[str, list[str]] = {name: table["askable"] for name, table in _LISTED.items()}
-# Words that mean a column in any question; the more specific columns come first.
+# Words that mean a column in any question. The more specific columns come first.
 KEYWORDS: dict[str, dict[str, list[str]]] = {
     name: table["keywords"] for name, table in _LISTED.items()
 }
 
-# The column `source`. "textbook": a real entity, general facts; "fictional": made by rule; else:
+# The column `source`. "textbook": a real entity, general facts. "fictional": made by rule. Else:
 # data a user brought.
 TEXTBOOK = "textbook"
 FICTIONAL = "fictional"

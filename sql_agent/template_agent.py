@@ -98,7 +98,7 @@ class TemplateAgent:
         # (two at most).
         found = {table: _found(names, question) for table, names in self.names.items()}
         table = max(found, key=lambda table: max(map(len, found[table]), default=0))
-        # The column of the first word that fits; if none fits, the first column of the table.
+        # The column of the first word that fits. If none fits, the first column of the table.
         meant = KEYWORDS[table]
         fitting = [
             column for column, words in meant.items() if any(word in question for word in words)

@@ -17,7 +17,7 @@ from sql_agent.judge.fold import fold
 
 CUT = "…"  # what ends a cell that the tool shortened
 MOST_COLUMNS = 6  # results wider than this are compared in the order of their columns only
-SHORTEST_CLAIM = 4  # characters; shorter quoted words are emphasis, not citation
+SHORTEST_CLAIM = 4  # characters. Shorter quoted words are emphasis, not citation
 
 Row = Sequence[Any]
 

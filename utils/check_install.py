@@ -32,11 +32,11 @@ if __name__ == "__main__":
 from common.command import Failure, UsageError, new_parser  # noqa: E402
 
 TINY_MODEL = ROOT / "sql_agent" / "tiny_model"
-# omegaconf fails with any other antlr; a newer exporter of OpenTelemetry silently costs all
+# omegaconf fails with any other antlr. A newer exporter of OpenTelemetry silently costs all
 # triplets.
 VITAL = ("antlr4-python3-runtime", "opentelemetry-exporter-otlp-proto-http")
 ANSWER_SECONDS = 2.0
-# GiB; a CPU run with the bundled model was seen to use 13 GB, caches included
+# GiB. A CPU run with the bundled model was seen to use 13 GB, caches included
 DISK_NEEDED = 5
 MEMORY_NEEDED = 12
 SHOWN = 4  # names of packages
@@ -58,9 +58,7 @@ class Row(NamedTuple):
 
 
 class Doubt(Failure):
-    """Something is wrong that only some runs need. For every run a check raises Failure or
-    UsageError.
-    """
+    """Something that only some runs need is wrong. Otherwise checks raise Failure or UsageError."""
 
 
 def installed(name: str) -> str | None:
@@ -144,9 +142,7 @@ def seen_card() -> tuple[str, str] | None:
 
 
 def check_libraries() -> str:
-    """Check what vLLM loads or compiles with: libraries, or for a GPU a C compiler and Python's
-    headers.
-    """
+    """Check what vLLM loads: libraries, or for a GPU a C compiler and Python's headers."""
     from training.setup.device import SYSTEM_LIBRARIES, check_libraries
 
     if has_gpu_lock():

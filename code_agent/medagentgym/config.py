@@ -87,8 +87,8 @@ class EnvSection(Section):
 
 
 class RunConfig(Section):
-    """A checked run. jobs: episodes at once. rollouts: episodes of each task, 0 for one in a file
-    without a number.
+    """A checked run. jobs: episodes at once. rollouts: of each task, 0 for one in an unnumbered
+    file.
     """
 
     task: str

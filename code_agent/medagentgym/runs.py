@@ -169,7 +169,7 @@ def policy_endpoint(config: RunConfig, model: Model) -> Endpoint:
     where = endpoint_of(model)
     attempts = (config.Agent.n_retry + 1) * config.Env.n_retry
     patience = Patience(attempts, REPLY_SECONDS, config.Agent.retry_delay, pauses_count=True)
-    # A server of ours takes every value; what other models take, litellm knows
+    # A server of ours takes every value. What other models take, litellm knows
     chat = ChatModel(where, patience, translated=model.model_type != "vLLM")
     return Endpoint(
         where.base_url or "",

@@ -43,15 +43,13 @@ class TaskSet(ABC):
 
     @abstractmethod
     def task(self, index: int) -> CodeTask:
-        """Return the checked row at `index`. Raises AgentError if there is no such row."""
+        """Return the checked row at `index`. Raises AgentError if it does not exist."""
 
     def __len__(self) -> int:
         return len(self.rows)
 
     def tables(self) -> Sequence[Path]:
-        """Return the files that `shown` names, in any case. Others stay hidden: they may hold
-        answers.
-        """
+        """Return the files that `shown` names, in any case. Others may hold answers."""
         names = {name.lower() for name in self.shown}
         there = self.folder.iterdir() if names and self.folder and self.folder.is_dir() else ()
         return sorted(path for path in there if path.name.lower() in names and path.is_file())

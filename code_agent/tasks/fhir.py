@@ -20,10 +20,10 @@ from episodes.outcomes import EpisodeError
 Bundle = dict[str, Any]
 
 SECONDS = 20.0
-MOST_BYTES = 2**25  # of an answer; 5,000 observations have about 8 MiB
-# A type, an id, and its history; `metadata` has the form of a type
+MOST_BYTES = 2**25  # of an answer. 5,000 observations have about 8 MiB
+# A type, an id, and its history. `metadata` has the form of a type
 RESOURCE = re.compile(r"[A-Za-z]{1,64}(/[A-Za-z0-9.-]{1,64}(/_history(/[A-Za-z0-9.-]{1,64})?)?)?|")
-# Characters that stay unchanged in a query; the rest is percent-encoded
+# Characters that stay unchanged in a query. The rest is percent-encoded
 IN_QUERY = "/?&=%:,|+-._~$!'()*;@"
 EXPECTED = "expected a resource such as Observation?patient=S123&code=GLU"
 

@@ -77,9 +77,7 @@ class MedAgentBench(MedAgentGymSet):
         return f"no FHIR server answers at {base_url()} ({why}); set FHIR_BASE_URL" if why else ""
 
     def look_up(self, name: str, kind: str, keyterm: str = "") -> str:
-        """Return the server's answer as JSON. Raises LookupRefused, EpisodeError: it does not
-        answer.
-        """
+        """Return the server's answer as JSON. Raises LookupRefused, or EpisodeError: none."""
         return json.dumps(fetch(base_url(), name))
 
 
@@ -155,9 +153,7 @@ def expected(about: Mapping[str, Any]) -> tuple[list[Any], list[Any]]:
 def _renewed(
     found: list[tuple[datetime, float]], question: str, fields: Mapping[str, str]
 ) -> tuple[list[Any], list[Any]]:
-    """Return the latest value with its time. A test is ordered if that is missing or over a year
-    old.
-    """
+    """Return the latest value and its time. A test is ordered if it is missing or a year old."""
     values = [found[-1][1], found[-1][0].isoformat()] if found else [-1]
     if found and found[-1][0] >= NOW - YEAR:
         return values, []

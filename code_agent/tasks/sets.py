@@ -109,7 +109,7 @@ class MedCalcBench(MedAgentGymSet):
         }
 
     def score(self, task: CodeTask, answer: str) -> float:
-        """Score an answer, also in the set's own form of a day (2/8/2021) or span (('14 weeks', '1
+        """Score an answer, also in the set's form of a day (2/8/2021) or span (('14 weeks', '1
         days')).
         """
         return (

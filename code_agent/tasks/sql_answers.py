@@ -55,9 +55,7 @@ def value_of(text: str, kind: str) -> Any:
 
 
 def columns_of(query: str) -> int:
-    """Return the number of selected columns: the commas before the first `from`, outside
-    parentheses.
-    """
+    """Return the number of selected columns: the top-level commas before the first `from`."""
     depth = 0
     columns = 1
     for word in re.findall(

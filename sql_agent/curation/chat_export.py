@@ -75,9 +75,7 @@ def _json_messages(path: Path, encoding: str) -> Iterator[Message | Unreadable]:
 
 
 def _list_prefix(events: Iterator[tuple[str, str, Any]], path: Path) -> str:
-    """Return ijson's prefix of the records: the file's list, a list of sessions, or "" for one
-    session.
-    """
+    """Return ijson's prefix of the records: the list's, or "" for a file that is one session."""
     seen = []
     for place, event, value in events:
         if place == "" and event == "start_array":

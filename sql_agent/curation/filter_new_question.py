@@ -45,9 +45,7 @@ class Source(NamedTuple):
 
 
 def match(method: str, score: float, known: Source) -> Row:
-    """Describe a repetition: the method that found it, the similarity (1: the same), the known
-    question.
-    """
+    """Describe a repetition: method, similarity (1: the same) and the known question."""
     return {"method": method, "score": round(score, 4), "known": known._asdict()}
 
 
@@ -67,9 +65,7 @@ class KnownQuestions:
             self._near.add(words, source.question)
 
     def match_or_add(self, source: Source) -> Row | None:
-        """Return the repeated question by the strictest method that finds one, or remember the new
-        one.
-        """
+        """Return the repeated question by the strictest method, or remember the new one."""
         if same := self._exact.get(source.question):
             return match("exact", 1.0, same)
         if same := self.by_words.get(words_only(source.question)):

@@ -68,9 +68,7 @@ def run_program(
     argv: Sequence[str] | None,
     add_more: Callable[[argparse.ArgumentParser], None] = lambda parser: None,
 ) -> int:
-    """Run the command line of these programs, with the options of `add_more`. Return `body`'s exit
-    code.
-    """
+    """Run a command line with the further options of `add_more`. Return `body`'s exit code."""
     parser = new_parser(doc, epilog=EPILOG)
     add = parser.add_argument
     add("input", type=Path, nargs="+", help="JSONL files with id and question")

@@ -37,7 +37,7 @@ from sql_agent.task import SqlTask
 from tools.sql.query import QueryTool
 
 PROGRAM = "openevidence"
-# The form of a question's outcome; a higher number keeps an unfinished journal from being continued
+# The form of a question's outcome. A higher number keeps an unfinished journal from being continued
 VERSION = 2
 ANSWER_TOKENS = 2_048
 OPENAI_URL = "https://api.openai.com/v1"

@@ -59,9 +59,7 @@ def screening_messages(question: str, instructions: str) -> list[dict[str, str]]
 
 
 def as_json(value: Any, indent: int | None = None) -> str:
-    """Return JSON with "<" escaped, so that users' text holds no chat token and cannot end its
-    quotation.
-    """
+    """Return JSON with "<" escaped, so that users' text can neither end it nor hold a chat token."""
     return json.dumps(value, ensure_ascii=False, indent=indent).replace("<", "\\u003c")
 
 

@@ -62,7 +62,7 @@ class RowFinder:
         """Return the rows that a statement reads, or [] if its form does not allow finding them."""
         try:
             tree = sqlglot.parse_one(sql, read=self.dialect)
-        except SqlglotError:  # the tool's guard reports this to the agent; there is nothing to find
+        except SqlglotError:  # the tool's guard reports this to the agent. There is nothing to find
             return []
         found: list[QueriedRow] = []
         for select in tree.find_all(exp.Select):

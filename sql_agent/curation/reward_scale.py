@@ -36,7 +36,7 @@ from scoring.scale import QuantileScale
 PROGRAM = "reward_scale"
 POINTS = 21  # of the map: every five percent
 LARGEST = 1e100  # a score beyond it is an endpoint's fault
-FEWEST = 100  # scores; with fewer, five percent are less than five scores
+FEWEST = 100  # scores. With fewer, five percent are less than five scores
 
 
 def fit(scores: Sequence[float]) -> QuantileScale:

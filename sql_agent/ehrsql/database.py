@@ -29,7 +29,7 @@ Values = dict[Cell, Any]  # by root
 FEWEST_COPIES = 2  # of a witness
 MOST_COPIES = 6
 TRIES = 6  # of a copy whose conditions were not met
-DAYS = 2300  # before now from which times are drawn; the questions go back for about six years
+DAYS = 2300  # before now from which times are drawn. The questions go back for about six years
 RECENT_DAYS = 3  # questions ask about today and yesterday
 TIMES_OF_A_DAY = 8
 FIRST_KEY = 500_000  # of keys that no statement names
@@ -50,9 +50,7 @@ def draw_database(path: Path, tables: Tables, statements: Sequence[str], now: st
 
 
 class _Drawing:
-    """The rows drawn so far. SQLite itself decides conditions, by its rules for dates and
-    comparisons.
-    """
+    """The rows drawn so far. SQLite decides conditions, by its rules for dates and texts."""
 
     def __init__(self, tables: Tables, now: str, witnesses: Sequence[Witness]) -> None:
         self.tables = tables
@@ -69,9 +67,7 @@ class _Drawing:
         self._sqlite.execute("CREATE TABLE candidates (value)")
 
     def askable(self, conditions: Sequence[Condition]) -> list[Condition]:
-        """Return the conditions that SQLite can decide. It raises for the others, whatever the
-        values.
-        """
+        """Return the conditions that SQLite can decide. It always raises for the others."""
         found = []
         for condition in conditions:
             nothing = dict.fromkeys((cell.root for cell in condition.cells), None)
@@ -238,9 +234,7 @@ class _Drawing:
         return [*found, None] if column.nullable else found
 
     def _named(self, witness: Witness, values: Values) -> Values:
-        """Return the values that every copy shares: those of named entities and what belongs to
-        them.
-        """
+        """Return what all copies share: the values of named entities and what belongs to them."""
         fixed: Values = {}
         rows = [row for row in witness.rows if row.table.name in self.entities]
         found = [row for row in rows if any(cell.root.constants for cell in row.cells.values())]
@@ -276,9 +270,7 @@ def _known(row: Row, values: Values) -> Record:
 
 
 def _constants(witnesses: Sequence[Witness]) -> defaultdict[tuple[str, str], set[Any]]:
-    """Return the constants compared with a column, by table and column. A pattern counts as its
-    text.
-    """
+    """Return the constants compared with each column. A pattern counts as its text."""
     found: defaultdict[tuple[str, str], set[Any]] = defaultdict(set)
     for witness in witnesses:
         places: defaultdict[Cell, list[tuple[str, str]]] = defaultdict(list)

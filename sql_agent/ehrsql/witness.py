@@ -1,7 +1,7 @@
 """The witness of a statement: the rows it needs to find something.
 
     witness = witness_of("select t.a from t where t.b in (select u.b from u where u.c = 'x')", tables)
-    witness.rows  # a row of t and a row of u, whose `b` is one cell; the cell of u.c must be 'x'
+    witness.rows  # a row of t and a row of u, with one cell for `b` and 'x' for u.c
 
 Conditions on several rows (counts, ranks) are left out, so a result is likely but not certain.
 """
@@ -67,7 +67,7 @@ class Witness:
     conditions: list[Condition]
 
 
-Outputs = Mapping[str, Cell | None]  # of a SELECT, by name; None: no cell, such as a count
+Outputs = Mapping[str, Cell | None]  # of a SELECT, by name. None: no cell, such as a count
 Scope = Mapping[str, Outputs]  # what FROM brings, by alias
 
 

@@ -25,9 +25,9 @@ from sql_agent.judge.reference import ReferenceJudge
 from sql_agent.tables import NAME_COLUMN
 from tools.sql.query import DEFAULT_TABLES, Limits, QueryResult, QueryTool
 
-# The tool's own rules, except that cells are compared completely; 20 rows, as for the agent.
+# The tool's own rules, except that cells are compared completely. 20 rows, as for the agent.
 LIMITS = Limits(max_cell=40_000, max_chars=2_000_000)
-# The tool keeps 40,000 bytes of a cell; a text shorter than this is complete
+# The tool keeps 40,000 bytes of a cell. A text shorter than this is complete
 KEPT_CHARACTERS = 13_000
 SEARCHES = ("drug_search_by_kw", "disease_to_drug")  # task types that are answered by names
 STAND_IN = "（名称未知"  # stands for a name in a database made of quotes

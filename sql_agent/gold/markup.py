@@ -22,7 +22,7 @@ CUT_START = re.compile(r"^[^<>]{0,300}['\"]/?>")
 CUT_END = re.compile(r"""<[/a-zA-Z](?:[^<>'"\u0080-\U0010ffff]|'[^'<>]*'?|"[^"<>]*"?){0,300}+$""")
 MAX_TAGS = 1_000  # the parser's time grows with the square of tags left open: 0.1 s for this many
 ATTRIBUTE = re.compile(r"[\w-]+\s*=\s*['\"]|^['\"]")
-# What is no part of a question: a tag left open, an attribute. `P<0.05` and `a<b` are.
+# Markup that no question contains: a tag left open, an attribute. `P<0.05` and `a<b` are.
 TAGS = "a|p|b|div|br|[ou]l|li|span|strong|em|t[rdh]|h[1-6]"
 REMAINS = re.compile(rf"(?<![a-z\d])</?(?:{TAGS})(?![a-z\d])|[a-z-]+\s*=\s*['\"]", re.IGNORECASE)
 SEARCHED = re.compile(r"'%([^%]*<[^%]*)%'")
@@ -56,7 +56,7 @@ def plain_cell(value: Any) -> Any:
 
 def comparable(text: str) -> str:
     """Return the text without HTML, white space, case and width, for comparison."""
-    # The tool shows "<" as a full-width bracket where a tag begins; NFKC gives it back.
+    # The tool shows "<" as a full-width bracket where a tag begins. NFKC gives it back.
     return normalise(plain(unicodedata.normalize("NFKC", text)))
 
 
@@ -85,9 +85,7 @@ def markup_asked(row: Row) -> str | None:
 
 
 def storable(text: str) -> str | None:
-    """Return the text as a table stores it, or None if nothing is left or a database would refuse
-    it.
-    """
+    """Return the text as a table stores it, or None if it is empty or a database would refuse it."""
     try:
         return to_text(text)
     except CellError:

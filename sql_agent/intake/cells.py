@@ -16,12 +16,12 @@ REFUSED = re.compile(rf"[{CONTROL}\ud800-\udfff]")
 AROUND = " \t\n\u3000\xa0\u200b\u200c\u200d\u2060\ufeff"  # white space, seen or not
 # What exports write into an empty cell: databases, pandas, R, people
 PLACEHOLDERS = frozenset(("null", r"\n", "nan", "none", "n/a", "#n/a", "<na>", "-", "--", "—", "/"))
-# 2025/1/2, 2025.1.2, 2025-1-2, 2025年1月2日, with or without a time; ISO dates do not match.
+# 2025/1/2, 2025.1.2, 2025-1-2, 2025年1月2日, with or without a time. ISO dates do not match.
 DATE = re.compile(
     r"([0-9]{4})(?:[/.年]|-(?![0-9]{2}-[0-9]{2}))([0-9]{1,2})[-/.月]([0-9]{1,2})日?"
     r"(?: ([0-9]{1,2}):([0-9]{2})(?::([0-9]{2}))?)?"
 )
-# Each pattern stops at the next "<" of its kind; otherwise the time would grow with the square of
+# Each pattern stops at the next "<" of its kind. Otherwise the time would grow with the square of
 # the unclosed tags.
 REST = r"""(?:"[^"<]*"|'[^'<]*'|[^'"<>])*+>"""
 BLOCK = re.compile(rf"</?(?:p|div|br|li|ul|ol|tr|table|h[1-6]|section)\b{REST}", re.IGNORECASE)

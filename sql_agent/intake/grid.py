@@ -12,7 +12,7 @@ from data.records import Record
 from sql_agent.intake.headers import is_known
 
 SEARCHED = 20  # first rows in which the header is searched
-UNNAMED = "column "  # begins the name of an unnamed column; its number follows
+UNNAMED = "column "  # begins the name of an unnamed column. Its number follows
 
 
 class Part(NamedTuple):

@@ -47,7 +47,7 @@ OTHER = _any_of(_LISTED["other"])
 PINYIN: dict[str, str | int | None] = {}
 for _syllable, _same in re.findall(r"([a-z]+)([^a-z\s]+)", _LISTED["pinyin"]):
     PINYIN |= dict.fromkeys(_same, f" {_syllable}")
-LONGEST = 40  # characters of a column's name; longer cells are prose
+LONGEST = 40  # characters of a column's name. Longer cells are prose
 # How surely a name stands for a column: it is ours or the comment, it is one of the words, a part
 # of it is, it is a lesser word, nearly a word, or only the cells tell.
 OWN = 6
@@ -105,8 +105,8 @@ for _table, _columns in WORDS.items():
 
 
 def _readings(pieces: Sequence[str]) -> dict[str, bool]:
-    """Return possible words of a name without insignificant parts, and whether more was cut than a
-    beginning.
+    """Return what pieces of a name may mean once shortened, and whether more than a beginning was
+    cut.
     """
     found = {}
     for piece in pieces:

@@ -25,7 +25,7 @@ SIGN = re.compile("[+±×≠¬❌✗✘✖🚫]")
 """Says something without a word: a result may be "+", and "❌" denies."""
 HAS_WORD = re.compile(rf"[^\W_]|{SIGN.pattern}")
 PER = "∕"
-"""The stroke of a unit (毫克∕千克); other strokes stand between the pieces of a text."""
+"""The stroke of a unit (毫克∕千克). Other strokes stand between the pieces of a text."""
 # What stands between pieces. A point, a comma or a stroke inside a number or a word does not.
 SEPARATOR = re.compile(
     r"[;!?、。·()\[\]{}\"“”‘《》【】「」『』\n|…]|(?<!\d)[.,:]|[.,:](?!\d)"

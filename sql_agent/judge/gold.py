@@ -72,9 +72,7 @@ class Gold:
             self.count = found[1] if found else None
 
     def facts_at_end(self, piece: str) -> tuple[list[str], str]:
-        """Return the final facts and the head before them. There are no facts if the head says
-        more.
-        """
+        """Return the final facts and the head before them, or no facts if the head says more."""
         counted = self._counted(piece)
         if counted is not None:
             return [self.counted], counted

@@ -93,9 +93,7 @@ class Heads:
         return all(map(self._is_asked, filter(HAS_WORD.search, text.split("\n"))))
 
     def _is_asked(self, part: str) -> bool:
-        """Return whether the question has the part. English words and numbers count whole, in any
-        order.
-        """
+        """Return whether the question has the part. English words and numbers count whole."""
         words = words_only(part)
         if not words:
             return part.strip() in self.asked

@@ -4,7 +4,7 @@ from common.command import UsageError
 
 
 class SandboxError(UsageError):
-    """There is no sandbox here, or not with these arguments. The message says what to do."""
+    """The sandbox cannot run here, or not with these arguments. The message says what to do."""
 
 
 class MachineTooSlowError(SandboxError):

@@ -40,14 +40,14 @@ UNPROTECTED = (
 )
 # Seconds after the deadline in which the supervisor may still answer, before its episode is ended
 GRACE = 0.4
-# Share of the time without an answer; a supervisor held up by the machine for so long is excused
+# Share of the time without an answer. A supervisor held up by the machine for so long is excused
 SHARE = 0.25
 START = 60.0  # seconds until a sandbox that does not start is given up
 GIB = 2**30
 PROCESSES = 64
 EPISODES = 128
 # What one process may have (setrlimit(2)). NPROC counts an episode's processes and threads
-# together, except root's, which the supervisor counts; it adds memory up too, where AS is one
+# together, except root's, which the supervisor counts. It adds memory up too, where AS is one
 # process's.
 LIMITS = {
     "NPROC": PROCESSES,
@@ -104,7 +104,7 @@ class Episode:
         self.handle = -1
 
     async def open(self, line: socket.socket) -> None:
-        """Wait for the supervisor at the other end. Raises EOFError if there is none."""
+        """Wait for the supervisor at the other end. Raises EOFError if it has ended."""
         self.line = line
         await readable(line)
         _, files, *_ = socket.recv_fds(line, 1, 1)

@@ -14,10 +14,10 @@ from sqlglot import exp
 from sqlglot.parser import Parser
 from sqlglot.tokens import Token, TokenType
 
-# Tokens of all kinds; keywords, operators and brackets
+# Tokens of all kinds, and of them keywords, operators and brackets
 MAX_TOKENS = 3_000
 MAX_SYNTAX = 700
-# Brackets and CASEs open at a time; those behind a type's name or a value
+# Brackets and CASEs open at a time, and those behind a type's name or a value
 MAX_DEPTH = 24
 MAX_TYPE_DEPTH = 4
 MAX_RELATIONS = 100
@@ -61,9 +61,7 @@ class Refused(ValueError):
 
 
 def check_tokens(tokens: Sequence[Token]) -> None:
-    """Refuse statements that are too nested, too long, or read differently by sqlglot and
-    databases.
-    """
+    """Refuse statements that are too nested or long, or that databases read differently."""
     opened: list[bool] = []  # for each open bracket: whether sqlglot reads it in two ways
     for before, token in zip([None, *tokens], tokens, strict=False):
         kind = token.token_type

@@ -36,7 +36,7 @@ CLASSES = {
 }
 CLASSES |= dict.fromkeys(("mysql", "mariadb"), "tools.sql.mysql:MysqlDatabase")
 
-# Statements of one process that run at the same time; further ones wait before their deadline
+# Statements of one process that run at the same time. Further ones wait before their deadline
 # starts. Without a bound, sixty-four scans on two cores would each be sixty-four times as slow and
 # run out of time.
 CONCURRENT = min(8, max(2, os.cpu_count() or 1))
@@ -185,9 +185,7 @@ class Database(ABC):
         """Run `read` on one pooled connection. Raises ConnectionLost if that connection broke."""
 
     def excess(self, tables: frozenset[str]) -> set[str]:
-        """Return the account's rights beyond reading the tables. Empty for engines without
-        accounts.
-        """
+        """Return the account's rights beyond reading. Engines without accounts have none."""
         return set()
 
     def check_tables(self, tables: frozenset[str]) -> None:
@@ -251,7 +249,7 @@ def _opened(url: str) -> Database:
         )
     try:
         parsed = make_url(url)
-    except (ArgumentError, ValueError):  # ValueError: a port that is no number, several hosts
+    except (ArgumentError, ValueError):  # ValueError: a port that is not a number, several hosts
         raise DatabaseError(
             "DATABASE_URL is not a database URL with one host; write it like "
             "sqlite:////path/to/medical.db or postgresql://USER:PASSWORD@HOST:PORT/DATABASE"

@@ -48,7 +48,7 @@ class ExactSQLite(SQLite):
 
     sqlglot would turn CAST(x AS DATE) into DATE(x), but in SQLite DATE is numeric:
     CAST('2024-05-06' AS DATE) is 2024. It would turn a comma into CROSS JOIN, which fixes the join
-    order, and `x` into "x", which is a text where there is no column x.
+    order, and `x` into "x", which is a text without a column x.
     """
 
     class Parser(SQLiteParser):
@@ -75,9 +75,7 @@ class ExactSQLite(SQLite):
 
 
 def mark_names(tree: exp.Expr, sql: str) -> None:
-    """Mark SQLite identifiers in backticks or brackets: only names, while double quotes may be
-    texts.
-    """
+    """Mark SQLite names in backticks or brackets. Names in double quotes may be texts."""
     for identifier in tree.find_all(exp.Identifier):
         start = identifier.meta.get("start")
         if start is not None and sql[start] in "`[":
@@ -98,9 +96,7 @@ def spelled(function: exp.Func, sql: str) -> str:
 
 
 def written(name: str, sql: str, dialect: str, known: Container[str]) -> str:
-    """Return the word that became this function: the same letters, else the first unknown called
-    word.
-    """
+    """Return the word that became this function: its letters, else the first unknown called word."""
     words = [token.text for token in sqlglot.tokenize(sql, read=engine_dialect(dialect))]
     same = [word for word in words if _letters(word) == _letters(name)]
     others = [word for word in called(sql, dialect) if fold(word) not in known]

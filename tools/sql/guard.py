@@ -25,7 +25,7 @@ from tools.sql.bounds import Refused, check_tokens
 from tools.sql.dialects import called, engine_dialect, mark_names, spelled, written
 from tools.sql.scopes import Scopes, fold
 
-# sqlglot warns about syntax it passes on unparsed; the guard refuses such statements and says so
+# sqlglot warns about syntax it passes on unparsed. The guard refuses such statements and says so
 # itself.
 logging.getLogger("sqlglot").setLevel(logging.ERROR)
 
@@ -83,9 +83,7 @@ SESSION_WORDS: dict[str, frozenset[str]] = _ALLOWED["session"]
 
 @lru_cache(maxsize=8)
 def nodes(dialect: str) -> frozenset[type[exp.Expr]]:
-    """Return the allowed classes of a syntax tree: structure, operators, and the dialect's
-    functions.
-    """
+    """Return the allowed classes of a syntax tree, functions of the dialect included."""
     names = frozenset().union(*_ALLOWED["syntax"].values())
     allowed = {getattr(exp, name) for name in names if hasattr(exp, name)}
     for name in FUNCTIONS[dialect]:
@@ -234,9 +232,7 @@ def _clauses(tokens: Sequence[Token], dialect: str) -> list[str]:
 
 
 def _check_casts(tree: exp.Query, tokens: Sequence[Token]) -> None:
-    """Refuse casts that SQLite lacks (`x::date`, `DATE '2024-05-06'`): as CAST they give other
-    values.
-    """
+    """Refuse casts that SQLite lacks (`x::date`, `DATE '2024-05-06'`). CAST would change values."""
     casts = sum(1 for _ in tree.find_all(exp.Cast))
     if casts > sum(fold(token.text) == "cast" for token in tokens):
         raise Refused("SQLite 的类型转换只能写成 CAST(值 AS 类型)；日期请用 date() 等函数。")
@@ -382,9 +378,7 @@ def _comparisons(tree: exp.Query) -> tuple[Comparison, ...]:
 
 
 def _place(error: Exception) -> str:
-    """Return where sqlglot stopped. Its own descriptions name its classes and would not help the
-    model.
-    """
+    """Return where sqlglot stopped. Its own descriptions name its classes, which help no model."""
     details = getattr(error, "errors", None)
     if not details:
         return "无法解析。"

@@ -65,7 +65,7 @@ def hint_for_spelling(sql: str, database: Database, allowed_tables: Iterable[str
 def _without_quotes(sql: str, database: Database, allowed_tables: Iterable[str]) -> str:
     for columns in _columns(database, allowed_tables).values():
         for column in columns.values():
-            # A reserved word may stand in the statement as what it is reserved for.
+            # A reserved word may also stand in the statement as a keyword.
             has_signs = not PLAIN_NAME.fullmatch(column.name)
             written = database.as_written(column.name)
             if has_signs and column.name in sql and written not in sql:

@@ -43,8 +43,8 @@ from tools.sql.settings import DatabaseSettings
 NAMES = ("127.0.0.1", "localhost", "[::1]")  # of this machine, for itself
 PATH = "/mcp"
 PORT = 8020
-MOST_BYTES = 256_000  # of a request; a statement may have 20,000
-MOST_CONNECTIONS = 640  # more are answered 503; those that wait are fewer (common.connections)
+MOST_BYTES = 256_000  # of a request. A statement may have 20,000
+MOST_CONNECTIONS = 640  # more are answered 503. Those that wait are fewer (common.connections)
 MOST_PER_SECOND = 200  # requests of one address
 SECONDS_TO_STOP = 3
 SECONDS_TO_ANSWER = 30.0  # after stdin was closed

@@ -46,7 +46,7 @@ class Worker:
         self.channel, theirs = Pipe()
         path = os.pathsep.join(filter(None, (str(ROOT), os.environ.get("PYTHONPATH"))))
         self.process = subprocess.Popen(
-            # -P: the working directory is no place to import from.
+            # -P: nothing may be imported from the working directory.
             [
                 sys.executable,
                 "-P",

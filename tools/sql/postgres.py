@@ -112,7 +112,5 @@ class PostgresDatabase(ServerDatabase):
 
 
 def _timeout(seconds: float) -> str:
-    """Bound the next statement's time and reseed random(), so that the same SQL gives the same
-    rows.
-    """
+    """Bound the next statement's time and reseed random(), so that runs repeat."""
     return f"SET LOCAL statement_timeout = {max(1, int(seconds * 1000))}; SELECT setseed(0)"

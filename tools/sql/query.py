@@ -236,9 +236,7 @@ class QueryTool:
 
 @lru_cache(maxsize=8)
 def excess_of(database: Database, tables: frozenset[str]) -> str:
-    """Return the account's rights beyond reading. Warns of them once, or refuses by
-    DATABASE_STRICT.
-    """
+    """Return the account's rights beyond reading. Warn of them, or refuse if DATABASE_STRICT."""
     excess = ", ".join(sorted(database.excess(tables)))
     if excess:
         message = f"the account of {database.label} may do more than read its tables: {excess}"

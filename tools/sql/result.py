@@ -1,6 +1,4 @@
-"""The result that the model sees: bounded JSON that no text in a cell or error can end. The
-messages are in Chinese.
-"""
+"""The result that the model sees: bounded JSON, with Chinese messages, that no text can end."""
 
 from __future__ import annotations
 
@@ -14,7 +12,7 @@ from typing import Any
 
 from tools.sql.database import Rows
 
-SMALLEST_CELL = 8  # characters; cells shrink to this before a row is given up
+SMALLEST_CELL = 8  # characters. Cells shrink to this before a row is given up
 
 # What starts like a tag or a chat token: <|im_start|>, </tool_response>, <think>, <s> and the like,
 # not "x < 5".
@@ -95,9 +93,7 @@ def compact(value: Any) -> str:
 
 
 def neutralise(text: str) -> str:
-    """Return the text with tags and chat tokens disarmed by full-width brackets, without invisible
-    signs.
-    """
+    """Disarm tags and chat tokens by full-width brackets, and remove invisible signs."""
     return TAG_START.sub("＜", INVISIBLE.sub("", text))
 
 

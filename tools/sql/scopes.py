@@ -38,9 +38,7 @@ def _looks(name: str) -> str:
 
 
 class Scopes:
-    """Resolves the names of one statement in place. schema: where allowed tables are, "" for
-    default.
-    """
+    """Resolves the names of one statement in place. schema: of allowed tables, "" for default."""
 
     def __init__(self, dialect: str, allowed_tables: frozenset[str], schema: str) -> None:
         self._dialect = dialect
@@ -64,9 +62,7 @@ class Scopes:
         return frozenset(self._own), frozenset(self._tables)
 
     def _query(self, query: exp.Expr, visible: Mapping[str, tuple[exp.Expr, Size]]) -> Size:
-        """Return the size of a query. WITH queries see those before them, recursive ones also
-        themselves.
-        """
+        """Return the size of a query. WITH queries see earlier ones, and if recursive themselves."""
         clause = query.args.get("with_")
         for cte in clause.expressions if clause else ():
             name = self._define(cte)
@@ -104,7 +100,7 @@ class Scopes:
             return size
         is_bare = not schema and not table.this.args.get("quoted")
         if self._dialect == "mariadb" and name == "dual" and is_bare:
-            return Size()  # it stands for no table; in quotes it would be a table of that name
+            return Size()  # it stands for no table. In quotes it would be a table of that name
         own_schemas = ("", self._schema, fold(self._schema))
         if name not in self._allowed or schema not in own_schemas or table.args.get("catalog"):
             raise self._unknown(table)

@@ -30,10 +30,10 @@ from tools.sql.database import (
     StatementError,
 )
 
-KEPT_CHARACTERS = 4_000  # of one text cell; a result shows less
+KEPT_CHARACTERS = 4_000  # of one text cell. A result shows less
 MAX_COLUMNS = 64
 GRACE = 0.15  # seconds after the deadline in which the server may stop by itself
-SHORTEST = 0.01  # seconds; what is left for a statement when the deadline is about over
+SHORTEST = 0.01  # seconds. What is left for a statement when the deadline is about over
 Columns = list[tuple[str, bool]]  # name, and whether the values can be long
 
 
@@ -129,9 +129,7 @@ class ServerDatabase(Database):
 
     @abstractmethod
     def _line(self, connection: Any) -> tuple[int, int]:
-        """Return the file number of the connection's socket, and the server's number of the
-        connection.
-        """
+        """Return the connection's socket number, and the server's number of the connection."""
 
     def _stop(self, connection: Any, stopped: list[Any]) -> None:
         """Hang up, so that no caller waits, and end the statement over a second connection."""
@@ -226,7 +224,7 @@ class ServerDatabase(Database):
             if problem and not doubtful:
                 self._clean(pooled.driver_connection)
         except Exception:
-            # The statement's own error is reported; the connection is only closed
+            # The statement's own error is reported. The connection is only closed
             doubtful = True
         if doubtful:
             pooled.invalidate()

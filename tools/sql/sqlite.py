@@ -37,9 +37,9 @@ from tools.sql.scopes import fold
 OPERATIONS_PER_CHECK = 10_000
 # Of the deadline: deleting a large sort's temporary file takes a while
 CLEANUP_SHARE = 0.2
-# Of one text cell; a result shows less, and many long cells would fill memory
+# Of one text cell. A result shows less, and many long cells would fill memory
 KEPT_BYTES = 40_000
-# Rows; more are counted by a second statement, which need not build them.
+# Rows. More are counted by a second statement, which need not build them.
 COUNTED_BY_READING = 500
 
 SEED = 0  # of random()
@@ -123,7 +123,7 @@ class SqliteDatabase(Database):
         return kept[1]
 
     def _read_columns(self, table: str) -> list[Column]:
-        # Hidden columns of virtual tables are 1; generated columns are 2 and 3
+        # Hidden columns of virtual tables are 1. Generated columns are 2 and 3
         found = self._catalog(
             "SELECT name, type FROM pragma_table_xinfo(?) WHERE hidden != 1", table
         )

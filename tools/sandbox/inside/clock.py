@@ -13,13 +13,11 @@ from typing import NamedTuple
 
 MOST = 3  # deadlines until which a program that is held up is waited for: its own and two more
 ENOUGH = 0.5  # of its deadline: a program that had as much in that time is too slow by itself
-LATE = 0.2  # seconds that a tick must be late to count; a loaded machine's are by less
+LATE = 0.2  # seconds that a tick must be late to count. A loaded machine's are by less
 
 
 class Times(NamedTuple):
-    """Seconds of all processes of an episode: processor time, and each thread's wait for a
-    processor.
-    """
+    """Seconds of an episode: processor time used, and each thread's wait for a processor."""
 
     used: float
     waited: dict[int, float]
@@ -79,8 +77,8 @@ class Clock:
         had = elapsed - shown
         if elapsed >= MOST * self.deadline:
             return "timeout" if had >= ENOUGH * self.deadline else "slow"
-        # Nothing shows who stopped a program. If it is woken it may go on; if it is not, it stopped
-        # itself as far as can be shown.
+        # Nothing shows who stopped a program. If it is woken it may go on. Otherwise
+        # it stopped itself, as far as can be shown.
         left = self.deadline - (had - self.halted)
         self.end = self.now() + max(0.0, min(left, MOST * self.deadline - elapsed))
         return "timeout" if left <= 0 else ""

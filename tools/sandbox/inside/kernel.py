@@ -189,7 +189,7 @@ def look(number: int) -> Process | None:
     try:
         first = status(f"{number}")
         facts = first
-        # Its first thread has ended; the threads that go on hold the memory
+        # Its first thread has ended. The threads that go on hold the memory
         if first["State"][0] == "Z":
             threads = [
                 status(f"{number}/task/{thread}") for thread in os.listdir(f"/proc/{number}/task")

@@ -33,7 +33,7 @@ def interpret(commands: socket.socket, settings: Settings) -> None:
     commands = socket.socket(fileno=keep_only(commands.detach()))
     confine(settings)
     signal.signal(signal.SIGINT, signal.default_int_handler)
-    sys.path.append(os.getcwd())  # of modules that the programs write; installed ones come first
+    sys.path.append(os.getcwd())  # of modules that the programs write. Installed ones come first
     me = os.getpid()
     names = types.ModuleType("__main__")
     sys.modules["__main__"] = names

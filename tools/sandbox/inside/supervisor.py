@@ -39,7 +39,7 @@ from tools.sandbox.inside.programs import DONE, FAILED, command, interpret
 # of standard error
 PRINTED = (32 * 1024, 16 * 1024 - 64)
 ERRORS = (8 * 1024, 8 * 1024 - 64)
-DRAINS = 32  # reads that empty any pipe; a process that was stopped may still be writing
+DRAINS = 32  # reads that empty any pipe. A process that was stopped may still be writing
 TICK = 0.05  # seconds between two looks at an episode's processes
 PAUSE = 20  # times what a look took, so that looks take at most a twentieth of the time
 STATUS = {DONE: "ok", FAILED: "error"}
